@@ -1,0 +1,125 @@
+//===- AttnAttrs.td - attributes of the attn dialect -*- tablegen -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_IR_ATTNATTRS_TD
+#define ATTN_DIALECT_ATTN_IR_ATTNATTRS_TD
+
+include "attn/Dialect/Attn/IR/AttnDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class Attn_Attr<string name, string attrMnemonic, list<Trait> traits = []>
+    : AttrDef<Attn_Dialect, name, traits> {
+  let mnemonic = attrMnemonic;
+}
+
+//===----------------------------------------------------------------------===//
+// Numerics contract
+//===----------------------------------------------------------------------===//
+
+def Attn_NumericsAttr : Attn_Attr<"Numerics", "numerics"> {
+  let summary = "the parts of the numerics contract that a program may choose";
+  let description = [{
+    `fast_math`: exp may be computed as exp2 with the factor folded into one
+    fused multiply-add (N6). `deterministic`: one plan on one target is bitwise
+    reproducible also where atomics would be faster (N8; backward only).
+  }];
+  let parameters = (ins
+    DefaultValuedParameter<"bool", "true">:$fast_math,
+    DefaultValuedParameter<"bool", "true">:$deterministic);
+  let assemblyFormat = "(`<` struct(params)^ `>`)?";
+}
+
+//===----------------------------------------------------------------------===//
+// Sugar: named variants that expand into the score and mask regions
+//===----------------------------------------------------------------------===//
+
+def Attn_Alignment : I32EnumAttr<"Alignment", "which corners a position offset joins", [
+    I32EnumAttrCase<"BottomRight", 0, "bottom_right">,
+    I32EnumAttrCase<"TopLeft", 1, "top_left">]> {
+  let cppNamespace = "::attn";
+  let genSpecializedAttr = 0;
+}
+
+def Attn_CausalAttr : Attn_Attr<"Causal", "causal"> {
+  let summary = "key j is visible to query i iff j <= i + offset";
+  let description = [{
+    offset = Sk - Sq for `bottom_right` (the last query sees the last key; N10,
+    the default), 0 for `top_left`.
+  }];
+  let parameters = (ins
+    DefaultValuedParameter<"::attn::Alignment", "::attn::Alignment::BottomRight">:$alignment);
+  let assemblyFormat = "(`<` $alignment^ `>`)?";
+}
+
+def Attn_WindowAttr : Attn_Attr<"Window", "window"> {
+  let summary = "key j is visible to query i iff -left <= j - (i + offset) <= right";
+  let description = [{
+    `left` and `right` count keys beside the diagonal; -1 means unbounded.
+    offset as in `#attn.causal`.
+  }];
+  let parameters = (ins
+    DefaultValuedParameter<"int64_t", "-1">:$left,
+    DefaultValuedParameter<"int64_t", "-1">:$right,
+    DefaultValuedParameter<"::attn::Alignment", "::attn::Alignment::BottomRight">:$alignment);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Attn_SoftcapAttr : Attn_Attr<"Softcap", "softcap"> {
+  let summary = "x' = cap * tanh(x / cap)";
+  let parameters = (ins "::mlir::FloatAttr":$cap);
+  let assemblyFormat = "`<` $cap `>`";
+  let genVerifyDecl = 1;
+}
+
+def Attn_AlibiAttr : Attn_Attr<"Alibi", "alibi"> {
+  let summary = "x' = x - 2^(-8 (h + 1) / H) * |i + offset - j|";
+  let description = [{
+    Attention with linear biases (Press et al., "Train Short, Test Long",
+    section 3), slopes of the geometric sequence for H query heads; offset as
+    in `#attn.causal`.
+  }];
+  let parameters = (ins
+    DefaultValuedParameter<"::attn::Alignment", "::attn::Alignment::BottomRight">:$alignment);
+  let assemblyFormat = "(`<` $alignment^ `>`)?";
+}
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+def Attn_Target : I32EnumAttr<"TargetKind", "what a kernel is compiled for", [
+    I32EnumAttrCase<"CPU", 0, "cpu">,
+    I32EnumAttrCase<"SM80", 80, "sm_80">]> {
+  let cppNamespace = "::attn";
+  let genSpecializedAttr = 0;
+}
+
+def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
+  let summary = "the variant of the kernel: every choice that changes speed and never the result";
+  let description = [{
+    `target`: `cpu` or `sm_80`. `block_q`: query rows per thread block.
+    `block_k`: keys per step. `warps`: warps per thread block (1 on cpu).
+    `stages`: key/value tiles in flight (1 = no pipelining).
+    `q_in_registers`: keep the query fragment in registers for the whole loop.
+    Legality is checked by `attn::plan::verify`, in bytes and in words.
+  }];
+  let parameters = (ins
+    "::attn::TargetKind":$target,
+    "int64_t":$block_q,
+    "int64_t":$block_k,
+    DefaultValuedParameter<"int64_t", "1">:$warps,
+    DefaultValuedParameter<"int64_t", "1">:$stages,
+    DefaultValuedParameter<"bool", "false">:$q_in_registers);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // ATTN_DIALECT_ATTN_IR_ATTNATTRS_TD

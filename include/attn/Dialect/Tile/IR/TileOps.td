@@ -1,0 +1,110 @@
+//===- TileOps.td - operations of the tile dialect -*- tablegen -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILE_IR_TILEOPS_TD
+#define ATTN_DIALECT_TILE_IR_TILEOPS_TD
+
+include "attn/Dialect/Tile/IR/TileDialect.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/IR/OpAsmInterface.td"
+
+def Tile_LoadOp : Tile_Op<"load"> {
+  let summary = "a box of a strided memref as a vector; out of range reads 0";
+  let description = [{
+    ```mlir
+    %t = tile.load %k[%b, %h, %row, %c0] : memref<?x?x?x80xbf16, strided<[?, ?, ?, 1], offset: ?>>, vector<64x80xbf16>
+    ```
+    The vector's dimensions are the innermost dimensions of the memref, starting
+    at the given indices; the leading indices select one slice. Elements whose
+    index is outside the memref read as zero, whatever memory holds there (N5).
+  }];
+  let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<Index>:$indices);
+  let results = (outs AnyVectorOfNonZeroRank:$result);
+  let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `,` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store"> {
+  let summary = "writes a vector to a box of a strided memref; out of range is not written";
+  let description = [{
+    ```mlir
+    tile.store %o, %out[%b, %h, %row, %c0] : vector<128x64xbf16>, memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins AnyVectorOfNonZeroRank:$value, Arg<AnyMemRef, "the memory", [MemWrite]>:$view,
+                       Variadic<Index>:$indices);
+  let assemblyFormat = "$value `,` $view `[` $indices `]` attr-dict `:` type($value) `,` type($view)";
+  let hasVerifier = 1;
+}
+
+def Tile_GatherOp : Tile_Op<"gather"> {
+  let summary = "elements of a memref at computed indices; out of range reads 0";
+  let description = [{
+    One index operand per dimension of the memref: an `i32` scalar, or a vector
+    of `i32` with the result's rank whose every dimension is 1 or the result's
+    (it stretches, as in `vector.broadcast`).
+    ```mlir
+    %bias = tile.gather %table[%h, %rows, %cols] : memref<?x?x?xf32, …>, (i32, vector<64x1xi32>, vector<1x32xi32>) -> vector<64x32xf32>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<AnyType>:$indices);
+  let results = (outs AnyVectorOfNonZeroRank:$result);
+  let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `,` functional-type($indices, $result)";
+  let hasVerifier = 1;
+}
+
+def Tile_CoordsOp : Tile_Op<"coords", [Pure]> {
+  let summary = "base, base + 1, … along one axis: what the score and mask regions see";
+  let description = [{
+    ```mlir
+    %rows = tile.coords %row0, 0 : vector<128x1xi32>
+    %cols = tile.coords %col0, 1 : vector<1x64xi32>
+    ```
+  }];
+  let arguments = (ins I32:$base, I64Attr:$axis);
+  let results = (outs VectorOfAnyRankOf<[I32]>:$result);
+  let assemblyFormat = "$base `,` $axis attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_OnlineSoftmaxOp : Tile_Op<"online_softmax", [
+    Pure, AllTypesMatch<["scores", "probabilities"]>,
+    AllTypesMatch<["max", "sum", "newMax", "newSum", "correction"]>]> {
+  let summary = "one step of the running softmax normaliser";
+  let description = [{
+    With x = scale * scores (element wise):
+    ```
+    newMax        = max(max, rowmax(x))
+    reference     = guard && newMax == -inf ? 0 : newMax
+    probabilities = exp(x - reference)
+    correction    = exp(max - reference)         (0 when max = -inf)
+    newSum        = sum * correction + rowsum(probabilities)
+    ```
+    (Milakov and Gimelshein, "Online normalizer calculation for softmax",
+    algorithm 3; FlashAttention-2, algorithm 1.) `guard` is needed where a row
+    may have seen no key yet (N4); without it such a row gives NaN. With `exp2`
+    the exponential is one fused multiply-add and an exp2, log2(e) folded into
+    the factor (N6). `scale` must be positive and finite.
+  }];
+  let arguments = (ins VectorOfRankAndType<[2], [F32]>:$scores,
+                       VectorOfRankAndType<[2], [F32]>:$max,
+                       VectorOfRankAndType<[2], [F32]>:$sum,
+                       DefaultValuedAttr<F32Attr, "1.0">:$scale, UnitAttr:$guard, UnitAttr:$exp2);
+  let results = (outs VectorOfRankAndType<[2], [F32]>:$probabilities,
+                      VectorOfRankAndType<[2], [F32]>:$newMax,
+                      VectorOfRankAndType<[2], [F32]>:$newSum,
+                      VectorOfRankAndType<[2], [F32]>:$correction);
+  let assemblyFormat = [{
+    $scores `,` $max `,` $sum attr-dict `:` type($scores) `,` type($max)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // ATTN_DIALECT_TILE_IR_TILEOPS_TD

@@ -1,0 +1,31 @@
+//===- Warp.h - the warp dialect -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_WARP_IR_WARP_H
+#define ATTN_DIALECT_WARP_IR_WARP_H
+
+#include "attn/Support/LLVM.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "attn/Dialect/Warp/IR/WarpDialect.h.inc"
+#include "attn/Dialect/Warp/IR/WarpEnums.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Warp/IR/WarpTypes.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/Warp/IR/WarpAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "attn/Dialect/Warp/IR/WarpOps.h.inc"
+
+#endif // ATTN_DIALECT_WARP_IR_WARP_H

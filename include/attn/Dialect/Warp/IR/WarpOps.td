@@ -1,0 +1,223 @@
+//===- WarpOps.td - operations of the warp dialect -*- tablegen -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_WARP_IR_WARPOPS_TD
+#define ATTN_DIALECT_WARP_IR_WARPOPS_TD
+
+include "attn/Dialect/Warp/IR/WarpTypes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/IR/OpAsmInterface.td"
+
+//===----------------------------------------------------------------------===//
+// Structure
+//===----------------------------------------------------------------------===//
+
+def Warp_KernelOp : Warp_Op<"kernel", [
+    SingleBlock, RecursiveMemoryEffects, AutomaticAllocationScope,
+    SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "the program of one thread block, run for every block of a grid";
+  let description = [{
+    ```mlir
+    warp.kernel blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) shared(98304) {
+      …
+    }
+    ```
+    `shared` is the size in bytes of the block's shared memory once
+    `warp-assign-resources` has placed it.
+  }];
+  let arguments = (ins Index:$gridX, Index:$gridY, Index:$gridZ, I64Attr:$warps,
+                       OptionalAttr<I64Attr>:$sharedBytes);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Warp_YieldOp : Warp_Op<"yield", [Pure, Terminator, HasParent<"KernelOp">]> {
+  let summary = "end of a kernel";
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory and copies
+//===----------------------------------------------------------------------===//
+
+def Warp_AllocOp : Warp_Op<"alloc"> {
+  let summary = "one slot of shared memory";
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs Res<Warp_SlotType, "", [MemAlloc]>:$slot);
+  let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($slot)";
+}
+
+def Warp_RingOp : Warp_Op<"ring"> {
+  let summary = "a ring of slots in shared memory";
+  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let results = (outs Res<Warp_RingType, "", [MemAlloc]>:$ring);
+  let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($ring)";
+}
+
+def Warp_CopyOp : Warp_Op<"copy"> {
+  let summary = "copies a box of global memory to a slot; all warps, synchronous";
+  let description = [{
+    On return every warp of the block sees the slot's new content, and no warp
+    overwrote what another was still reading. Out of range reads 0, as in
+    `tile.load`.
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<Index>:$indices,
+                       Arg<Warp_SlotType, "", [MemWrite]>:$slot);
+  let assemblyFormat = "$view `[` $indices `]` `to` $slot attr-dict `:` type($view) `,` type($slot)";
+  let hasVerifier = 1;
+}
+
+def Warp_CopyAsyncOp : Warp_Op<"copy_async", [AttrSizedOperandSegments]> {
+  let summary = "starts copying a box of global memory to slot `index mod depth` of a ring";
+  let description = [{
+    Item number `index` of the ring. With `when`, nothing is read or written if
+    the condition is false (the item then must not be awaited for its content).
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<Index>:$indices,
+                       Arg<Warp_RingType, "", [MemWrite]>:$ring, Index:$item, Optional<I1>:$condition);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `to` $ring `[` $item `]` (`when` $condition^)? attr-dict
+    `:` type($view) `,` type($ring)
+  }];
+  let hasVerifier = 1;
+}
+
+def Warp_AwaitOp : Warp_Op<"await"> {
+  let summary = "waits until item `index` of a ring has arrived for all warps";
+  let arguments = (ins Arg<Warp_RingType, "", [MemRead, MemWrite]>:$ring, Index:$item);
+  let results = (outs Warp_SlotType:$slot);
+  let assemblyFormat = "$ring `[` $item `]` attr-dict `:` type($ring) `->` type($slot)";
+  let hasVerifier = 1;
+}
+
+def Warp_ReleaseOp : Warp_Op<"release"> {
+  let summary = "this warp no longer reads the awaited slot";
+  let arguments = (ins Arg<Warp_SlotType, "", [MemFree]>:$slot);
+  let assemblyFormat = "$slot attr-dict `:` type($slot)";
+  let hasVerifier = 1;
+}
+
+def Warp_StoreOp : Warp_Op<"store"> {
+  let summary = "writes a fragment to a box of global memory; out of range is not written";
+  let description = [{
+    The fragment's dimensions are the innermost dimensions of the memref. An
+    Mx1 fragment may be written to a memref whose innermost dimension is the
+    row (`rows` set): each row is written once.
+  }];
+  let arguments = (ins Warp_FragType:$value, Arg<AnyMemRef, "", [MemWrite]>:$view,
+                       Variadic<Index>:$indices, UnitAttr:$rows);
+  let assemblyFormat = [{
+    $value `,` $view `[` $indices `]` (`rows` $rows^)? attr-dict `:` type($value) `,` type($view)
+  }];
+  let hasVerifier = 1;
+}
+
+def Warp_GatherOp : Warp_Op<"gather"> {
+  let summary = "elements of global memory at computed indices; out of range reads 0";
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<AnyType>:$indices);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `,` functional-type($indices, $result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Compute
+//===----------------------------------------------------------------------===//
+
+def Warp_LoadFragOp : Warp_Op<"load_frag"> {
+  let summary = "reads an A operand from a slot into registers";
+  let arguments = (ins Arg<Warp_SlotType, "", [MemRead]>:$slot);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$slot attr-dict `:` type($slot) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_MmaOp : Warp_Op<"mma", [AllTypesMatch<["acc", "result"]>]> {
+  let summary = "result = acc + a b, on the tensor cores, synchronous";
+  let description = [{
+    `a` is MxK: an `a` fragment, or a slot. `b` is a slot: KxN, or NxK with
+    `transpose_b` (the key tile as it lies in memory). f32 accumulation.
+  }];
+  let arguments = (ins AnyType:$a, Arg<Warp_SlotType, "", [MemRead]>:$b, Warp_FragType:$acc,
+                       UnitAttr:$transpose_b);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = [{
+    $a `,` $b `,` $acc (`transpose_b` $transpose_b^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+def Warp_SplatOp : Warp_Op<"splat", [Pure,
+    TypesMatchWith<"the scalar is an element", "result", "scalar",
+                   "::llvm::cast<FragType>($_self).getElementType()">]> {
+  let summary = "a fragment of one value";
+  let arguments = (ins AnyType:$scalar);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$scalar attr-dict `:` type($result)";
+}
+
+def Warp_SelectOp : Warp_Op<"select", [Pure, AllTypesMatch<["trueValue", "falseValue", "result"]>]> {
+  let summary = "arith.select by an i1 fragment, which upstream allows on vectors and tensors only";
+  let arguments = (ins Warp_FragType:$condition, Warp_FragType:$trueValue, Warp_FragType:$falseValue);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$condition `,` $trueValue `,` $falseValue attr-dict `:` type($condition) `,` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_CastOp : Warp_Op<"cast", [Pure]> {
+  let summary = "an arith cast, element by element";
+  let arguments = (ins Warp_CastKindAttr:$kind, Warp_FragType:$value);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$kind $value attr-dict `:` type($value) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_ConvertOp : Warp_Op<"convert", [Pure]> {
+  let summary = "the same tile in another layout, without moving data between lanes";
+  let description = [{
+    Only acc -> a of a 16-bit tile: the accumulator of m16n8 holds exactly the
+    elements that the A operand of m16n8k16 wants.
+  }];
+  let arguments = (ins Warp_FragType:$value);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_BroadcastOp : Warp_Op<"broadcast", [Pure]> {
+  let summary = "stretches dimensions of size 1";
+  let arguments = (ins Warp_FragType:$value);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_ReduceOp : Warp_Op<"reduce", [Pure]> {
+  let summary = "reduces each row: MxN -> Mx1, known to every lane of the row";
+  let arguments = (ins Warp_ReduceKindAttr:$kind, Warp_FragType:$value);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$kind $value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_CoordsOp : Warp_Op<"coords", [Pure]> {
+  let summary = "base, base + 1, … along one axis";
+  let arguments = (ins I32:$base, I64Attr:$axis);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$base `,` $axis attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif // ATTN_DIALECT_WARP_IR_WARPOPS_TD

@@ -1,0 +1,91 @@
+//===- WarpTypes.td - types and attributes of the warp dialect -*- tablegen -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_WARP_IR_WARPTYPES_TD
+#define ATTN_DIALECT_WARP_IR_WARPTYPES_TD
+
+include "attn/Dialect/Warp/IR/WarpDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinTypeInterfaces.td"
+include "mlir/IR/BuiltinTypes.td"
+include "mlir/IR/EnumAttr.td"
+
+def Warp_FragKind : I32EnumAttr<"FragKind", "how a fragment is spread over lanes", [
+    I32EnumAttrCase<"Acc", 0, "acc">,
+    I32EnumAttrCase<"A", 1, "a">]> {
+  let cppNamespace = "::attn::warp";
+  let genSpecializedAttr = 0;
+}
+
+def Warp_ReduceKind : I32EnumAttr<"ReduceKind", "how a row is reduced", [
+    I32EnumAttrCase<"Add", 0, "add">,
+    I32EnumAttrCase<"Max", 1, "max">]> {
+  let cppNamespace = "::attn::warp";
+  let genSpecializedAttr = 0;
+}
+def Warp_ReduceKindAttr : EnumAttr<Warp_Dialect, Warp_ReduceKind, "reduce_kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Warp_CastKind : I32EnumAttr<"CastKind", "a cast of the arith dialect", [
+    I32EnumAttrCase<"TruncF", 0, "truncf">, I32EnumAttrCase<"ExtF", 1, "extf">,
+    I32EnumAttrCase<"SIToFP", 2, "sitofp">, I32EnumAttrCase<"UIToFP", 3, "uitofp">,
+    I32EnumAttrCase<"FPToSI", 4, "fptosi">, I32EnumAttrCase<"FPToUI", 5, "fptoui">,
+    I32EnumAttrCase<"TruncI", 6, "trunci">, I32EnumAttrCase<"ExtSI", 7, "extsi">,
+    I32EnumAttrCase<"ExtUI", 8, "extui">, I32EnumAttrCase<"Bitcast", 9, "bitcast">]> {
+  let cppNamespace = "::attn::warp";
+  let genSpecializedAttr = 0;
+}
+def Warp_CastKindAttr : EnumAttr<Warp_Dialect, Warp_CastKind, "cast_kind"> {
+  let assemblyFormat = "$value";
+}
+
+class Warp_Type<string name, string typeMnemonic, list<Trait> traits = []>
+    : TypeDef<Warp_Dialect, name, traits> {
+  let mnemonic = typeMnemonic;
+}
+
+def Warp_FragType : Warp_Type<"Frag", "frag", [
+    DeclareTypeInterfaceMethods<ShapedTypeInterface>, ValueSemantics]> {
+  let summary = "a tile spread over the lanes of the warps of a block";
+  let description = [{
+    `!warp.frag<128x64xf32, acc, 4>`: a 128x64 tile over 4 warps. Warps are
+    stacked along the rows: with W warps, 16-row group g belongs to warp g mod W.
+    `acc`: the accumulator of mma.m16n8 (PTX ISA, "Matrix Fragments for
+    mma.m16n8k16"): in a group, lane l holds rows l/4 and l/4 + 8, columns
+    8 t + 2 (l mod 4) + {0, 1}. A dimension of size 1 is a slice: each lane
+    holds the values of the rows (Mx1) or columns (1xN) it has elements in.
+    `a`: the A operand of the same instruction. Layout formulae, and the number
+    of registers, are those of attn/Layout/Fragments.h.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+                        "::attn::warp::FragKind":$kind, "int64_t":$warps);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Warp_SlotType : Warp_Type<"Slot", "slot"> {
+  let summary = "a tile in shared memory: `!warp.slot<64x128xbf16>`";
+  let description = [{
+    Row-major with the swizzle of attn/Layout/Swizzle.h: free of bank conflicts
+    for ldmatrix and for 16-byte copies, for every width.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Warp_RingType : Warp_Type<"Ring", "ring"> {
+  let summary = "`depth` slots used in turn: `!warp.ring<2, 64x128xbf16>`";
+  let parameters = (ins "int64_t":$depth, ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+#endif // ATTN_DIALECT_WARP_IR_WARPTYPES_TD

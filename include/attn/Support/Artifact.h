@@ -1,0 +1,87 @@
+//===- Artifact.h - what the compiler hands to the runtime -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Plain data, no MLIR and no LLVM: written by Target, read by Runtime.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SUPPORT_ARTIFACT_H
+#define ATTN_SUPPORT_ARTIFACT_H
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attn {
+
+enum class ElementKind { F16, BF16, F32, F64, I1, I8, I16, I32, I64 };
+
+/// Size in bytes of one element in memory.
+int64_t elementBytes(ElementKind kind);
+/// "f16", "bf16", …
+std::string_view elementName(ElementKind kind);
+
+/// One argument of the kernel, in the order of the source function: its
+/// arguments first, then its results as output buffers. In the kernel's
+/// parameter list a tensor of rank r is a strided memref descriptor, spread
+/// out: pointer, pointer, i64 offset, r x i64 sizes, r x i64 strides (in
+/// elements; the innermost stride must be 1). A scalar is itself.
+struct ArgumentInfo {
+  std::string name;
+  ElementKind element = ElementKind::F32;
+  bool isTensor = true;
+  bool isOutput = false;
+  std::vector<int64_t> shape; // -1: known at launch; empty for scalars
+};
+
+/// An integer expression over the arguments, evaluated at launch.
+struct LaunchExpr {
+  enum class Kind { Constant, Dim, Scalar, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max };
+  Kind kind = Kind::Constant;
+  int64_t value = 0;    // Constant: the value; Dim: the dimension
+  int64_t argument = 0; // Dim, Scalar: which argument
+  std::vector<LaunchExpr> operands; // two, for the binary kinds
+};
+
+/// Holds at launch or the launch is refused with `message`: lhs == rhs.
+struct LaunchCheck {
+  LaunchExpr lhs, rhs;
+  std::string message;
+};
+
+struct Artifact {
+  std::string name;            // the source function
+  std::string target;          // "sm_80"
+  std::string compilerVersion;
+  std::string plan;            // the plan as printed in IR
+  std::string entry;           // kernel symbol in the image
+  std::string ptx;             // empty if not kept
+  std::vector<uint8_t> cubin;  // empty where no ptxas was found
+  std::vector<ArgumentInfo> arguments;
+  std::vector<LaunchCheck> checks;
+  std::array<LaunchExpr, 3> grid;
+  int64_t threads = 0;         // per block
+  int64_t sharedBytes = 0;     // dynamic shared memory per block
+  // What ptxas said; -1 where it did not run.
+  int64_t registers = -1, spillStoreBytes = -1, spillLoadBytes = -1;
+
+  /// The artifact as bytes of one file: a magic line, a JSON manifest, the
+  /// images, a checksum.
+  std::string serialize() const;
+  /// The reverse; on failure nothing, and `error` says what is wrong.
+  static std::optional<Artifact> parse(std::string_view bytes, std::string &error);
+};
+
+} // namespace attn
+
+#endif // ATTN_SUPPORT_ARTIFACT_H

@@ -1,0 +1,22 @@
+//===- TileDialect.cpp - the tile dialect -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+#include "attn/Dialect/Tile/IR/TileDialect.cpp.inc"
+
+void TileDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+      >();
+}

@@ -1,0 +1,24 @@
+//===- TileOps.cpp - operations of the tile dialect -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
+
+LogicalResult LoadOp::verify() { return success(); }
+LogicalResult StoreOp::verify() { return success(); }
+LogicalResult GatherOp::verify() { return success(); }
+LogicalResult CoordsOp::verify() { return success(); }
+LogicalResult OnlineSoftmaxOp::verify() { return success(); }
