@@ -1,0 +1,10 @@
+# GoogleTest programs: every executable whose name ends in "Test" in the build
+# directory.
+
+import lit.formats
+
+config.name = "attn-unit"
+config.suffixes = []
+config.test_source_root = config.attn_unit_dir
+config.test_exec_root = config.attn_unit_dir
+config.test_format = lit.formats.GoogleTest(".", "Test")

@@ -1,0 +1,71 @@
+# The lit suite. Mirrors lib: Dialect/Tile/Transforms/PeelMasks.cpp is tested by
+# Dialect/Tile/peel-masks.mlir.
+#
+# Features for REQUIRES / UNSUPPORTED:
+#   ptxas   a ptxas binary is on the path or in the CUDA Toolkit
+#   sm80    the machine has an NVIDIA GPU of compute capability 8.0 or newer
+
+import ctypes
+import os
+import shutil
+
+import lit.formats
+from lit.llvm import llvm_config
+from lit.llvm.subst import ToolSubst
+
+config.name = "attn"
+config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
+# A directory with tests in another language adds its suffix in its own
+# lit.local.cfg.
+config.suffixes = [".mlir", ".test"]
+# Not lit tests: inputs of tests, GoogleTest and pytest suites, measurements.
+config.excludes = ["Inputs", "Unit", "python", "Benchmark"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.attn_obj_root, "test")
+
+llvm_config.with_system_environment(
+    ["HOME", "TMPDIR", "CUDA_HOME", "CUDA_PATH", "CUDAToolkit_ROOT"]
+)
+if config.cuda_bin_dir:
+    llvm_config.with_environment("PATH", config.cuda_bin_dir, append_path=True)
+llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
+llvm_config.with_environment("PATH", config.attn_tools_dir, append_path=True)
+llvm_config.use_default_substitutions()
+
+# Every input of attn-opt is also printed and parsed again, as text and as
+# bytecode, before the passes see it.
+tools = [ToolSubst("attn-opt", extra_args=["--verify-roundtrip"])]
+tools += [
+    ToolSubst(name, unresolved="ignore")
+    for name in ["attn-compile", "attn-run", "attn-fuzz", "mlir-opt", "mlir-runner"]
+]
+llvm_config.add_tool_substitutions(
+    tools, [config.attn_tools_dir, config.llvm_tools_dir]
+)
+config.substitutions.append(("%attn_lib_dir", config.attn_lib_dir))
+config.substitutions.append(("%attn_src_root", config.attn_src_root))
+
+
+def compute_capability():
+    """Of device 0, as 10 * major + minor; 0 where there is none."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+        count = ctypes.c_int(0)
+        if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
+            return 0
+        if count.value == 0:
+            return 0
+        device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+        cuda.cuDeviceGet(ctypes.byref(device), 0)
+        # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_{MAJOR,MINOR}
+        cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, device)
+        cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
+        return 10 * major.value + minor.value
+    except (OSError, AttributeError):
+        return 0
+
+
+if shutil.which("ptxas", path=config.environment["PATH"]):
+    config.available_features.add("ptxas")
+if compute_capability() >= 80:
+    config.available_features.add("sm80")
