@@ -42,36 +42,57 @@ struct ArgumentInfo {
   bool isTensor = true;
   bool isOutput = false;
   std::vector<int64_t> shape; // -1: known at launch; empty for scalars
+  /// Bytes that divide the data pointer and every stride but the innermost
+  /// (of dimensions longer than 1); 0: the size of the element.
+  int64_t alignment = 0;
+
+  bool operator==(const ArgumentInfo &other) const;
 };
 
 /// An integer expression over the arguments, evaluated at launch.
 struct LaunchExpr {
-  enum class Kind { Constant, Dim, Scalar, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max };
+  enum class Kind {
+    Constant,
+    Dim,
+    Scalar,
+    Add,
+    Sub,
+    Mul,
+    FloorDiv,
+    CeilDiv,
+    Mod,
+    Min,
+    Max
+  };
   Kind kind = Kind::Constant;
-  int64_t value = 0;    // Constant: the value; Dim: the dimension
-  int64_t argument = 0; // Dim, Scalar: which argument
+  int64_t value = 0;                // Constant: the value; Dim: the dimension
+  int64_t argument = 0;             // Dim, Scalar: which argument
   std::vector<LaunchExpr> operands; // two, for the binary kinds
+
+  bool operator==(const LaunchExpr &other) const;
 };
 
 /// Holds at launch or the launch is refused with `message`: lhs == rhs.
 struct LaunchCheck {
   LaunchExpr lhs, rhs;
   std::string message;
+
+  bool operator==(const LaunchCheck &other) const;
 };
 
 struct Artifact {
-  std::string name;            // the source function
-  std::string target;          // "sm_80"
+  std::string name;   // the source function
+  std::string target; // "sm_80"
   std::string compilerVersion;
-  std::string plan;            // the plan as printed in IR
-  std::string entry;           // kernel symbol in the image
-  std::string ptx;             // empty if not kept
-  std::vector<uint8_t> cubin;  // empty where no ptxas was found
+  std::string plan;           // the plan as printed in IR
+  std::string entry;          // kernel symbol in the image
+  std::string ptx;            // empty if not kept
+  std::vector<uint8_t> cubin; // empty where no ptxas was found
   std::vector<ArgumentInfo> arguments;
   std::vector<LaunchCheck> checks;
   std::array<LaunchExpr, 3> grid;
-  int64_t threads = 0;         // per block
-  int64_t sharedBytes = 0;     // dynamic shared memory per block
+  int64_t threads = 0;     // per block
+  int64_t sharedBytes = 0; // dynamic shared memory per block
   // What ptxas said; -1 where it did not run.
   int64_t registers = -1, spillStoreBytes = -1, spillLoadBytes = -1;
 
@@ -79,7 +100,12 @@ struct Artifact {
   /// images, a checksum.
   std::string serialize() const;
   /// The reverse; on failure nothing, and `error` says what is wrong.
-  static std::optional<Artifact> parse(std::string_view bytes, std::string &error);
+  static std::optional<Artifact> parse(std::string_view bytes,
+                                       std::string &error);
+  /// Everything but the images, as the JSON text that the file holds.
+  std::string manifest() const;
+
+  bool operator==(const Artifact &other) const;
 };
 
 } // namespace attn

@@ -1,0 +1,216 @@
+//===- ArtifactTest.cpp - the artifact file -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Support/Artifact.h"
+
+#include "gtest/gtest.h"
+
+#include <cinttypes>
+
+using namespace attn;
+
+static LaunchExpr dim(int64_t argument, int64_t dimension) {
+  LaunchExpr expr;
+  expr.kind = LaunchExpr::Kind::Dim;
+  expr.argument = argument;
+  expr.value = dimension;
+  return expr;
+}
+
+static LaunchExpr constant(int64_t value) {
+  LaunchExpr expr;
+  expr.value = value;
+  return expr;
+}
+
+static LaunchExpr binary(LaunchExpr::Kind kind, LaunchExpr lhs,
+                         LaunchExpr rhs) {
+  LaunchExpr expr;
+  expr.kind = kind;
+  expr.operands = {std::move(lhs), std::move(rhs)};
+  return expr;
+}
+
+static Artifact sample() {
+  Artifact artifact;
+  artifact.name = "attention";
+  artifact.target = "sm_80";
+  artifact.compilerVersion = "attn 0.1.0";
+  artifact.plan = "#attn.plan<target = sm_80, block_q = 64, block_k = 64>";
+  artifact.entry = "attention_kernel";
+  artifact.ptx = std::string(".version 7.0\n\0tail", 18);
+  artifact.cubin = {0x7f, 'E', 'L', 'F', 0, 255, 10};
+  ArgumentInfo q;
+  q.name = "q \"quoted\" \xc3\xa9";
+  q.element = ElementKind::BF16;
+  q.shape = {-1, 8, -1, 64};
+  q.alignment = 16;
+  ArgumentInfo cap;
+  cap.name = "cap";
+  cap.element = ElementKind::I32;
+  cap.isTensor = false;
+  ArgumentInfo o = q;
+  o.name = "o";
+  o.isOutput = true;
+  artifact.arguments = {q, cap, o};
+  LaunchExpr scalar;
+  scalar.kind = LaunchExpr::Kind::Scalar;
+  scalar.argument = 1;
+  artifact.grid = {binary(LaunchExpr::Kind::CeilDiv, dim(0, 2), constant(64)),
+                   dim(0, 1),
+                   binary(LaunchExpr::Kind::Max, dim(0, 0), std::move(scalar))};
+  artifact.checks = {{dim(0, 0), dim(2, 0), "batch of o and q differ"}};
+  artifact.threads = 128;
+  artifact.sharedBytes = 49152;
+  artifact.registers = 255;
+  return artifact;
+}
+
+// The bytes with a fresh checksum, so that what lies behind it is read.
+static std::string sealed(std::string body) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (unsigned char byte : body)
+    hash = (hash ^ byte) * 0x100000001b3u;
+  char digits[17];
+  std::snprintf(digits, sizeof(digits), "%016" PRIx64, hash);
+  return body + digits;
+}
+
+static std::string replaced(std::string text, const std::string &from,
+                            const std::string &to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+static std::string parseError(std::string_view bytes) {
+  std::string error;
+  EXPECT_FALSE(Artifact::parse(bytes, error).has_value());
+  EXPECT_FALSE(error.empty());
+  return error;
+}
+
+// The sample as a file whose manifest has `from` replaced by `to`.
+static std::string parseErrorOfManifest(const std::string &from,
+                                        const std::string &to) {
+  Artifact artifact = sample();
+  std::string json = replaced(artifact.manifest(), from, to);
+  std::string body = "attn-artifact 1\n" + std::to_string(json.size()) + "\n" +
+                     json + artifact.ptx;
+  body.append(artifact.cubin.begin(), artifact.cubin.end());
+  return parseError(sealed(body));
+}
+
+TEST(Artifact, RoundTrips) {
+  Artifact artifact = sample();
+  std::string error;
+  std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
+  ASSERT_TRUE(read.has_value()) << error;
+  EXPECT_EQ(read->name, artifact.name);
+  EXPECT_EQ(read->target, artifact.target);
+  EXPECT_EQ(read->compilerVersion, artifact.compilerVersion);
+  EXPECT_EQ(read->plan, artifact.plan);
+  EXPECT_EQ(read->entry, artifact.entry);
+  EXPECT_EQ(read->ptx, artifact.ptx);
+  EXPECT_EQ(read->cubin, artifact.cubin);
+  EXPECT_EQ(read->arguments, artifact.arguments);
+  EXPECT_EQ(read->grid, artifact.grid);
+  EXPECT_EQ(read->checks, artifact.checks);
+  EXPECT_EQ(read->threads, 128);
+  EXPECT_EQ(read->sharedBytes, 49152);
+  EXPECT_EQ(read->registers, 255);
+  EXPECT_EQ(read->spillStoreBytes, -1);
+  EXPECT_TRUE(*read == artifact);
+}
+
+TEST(Artifact, EmptyRoundTrips) {
+  std::string error;
+  std::optional<Artifact> read = Artifact::parse(Artifact().serialize(), error);
+  ASSERT_TRUE(read.has_value()) << error;
+  EXPECT_TRUE(*read == Artifact());
+}
+
+TEST(Artifact, EveryTruncationIsRefused) {
+  std::string bytes = sample().serialize();
+  for (size_t size = 0; size < bytes.size(); ++size)
+    parseError(std::string_view(bytes).substr(0, size));
+}
+
+TEST(Artifact, EveryChangedByteIsRefused) {
+  std::string bytes = sample().serialize();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::string changed = bytes;
+    changed[i] = static_cast<char>(changed[i] ^ 0x20);
+    parseError(changed);
+  }
+}
+
+TEST(Artifact, SaysWhatIsWrong) {
+  EXPECT_EQ(parseError("ELF"), "not an attn artifact (wanted a file that "
+                               "starts with 'attn-artifact 1')");
+  EXPECT_EQ(parseError("attn-artifact 1\n"), "artifact is truncated");
+  EXPECT_EQ(parseError("attn-artifact 1\n0123456789abcdef"),
+            "artifact is truncated or corrupted (checksum differs)");
+  EXPECT_EQ(parseError(sealed("attn-artifact 1\n12x\n")),
+            "artifact has no valid manifest size");
+  EXPECT_EQ(parseError(sealed("attn-artifact 1\n99\n{}")),
+            "artifact has no valid manifest size");
+  EXPECT_EQ(parseError(sealed("attn-artifact 1\n2\n[]")),
+            "artifact manifest: not a JSON object");
+  EXPECT_EQ(parseError(sealed("attn-artifact 1\n2\n{}")),
+            "artifact manifest: no 'name'");
+}
+
+TEST(Artifact, ManifestIsStrict) {
+  EXPECT_EQ(parseErrorOfManifest("\"threads\": 128", "\"threads\": 1.5"),
+            "artifact manifest: 'threads' is not an integer");
+  EXPECT_EQ(parseErrorOfManifest("\"threads\": 128",
+                                 "\"threads\": 9223372036854775808"),
+            "artifact manifest: 'threads' does not fit 64 bits");
+  EXPECT_EQ(parseErrorOfManifest("\"sm_80\"", "80"),
+            "artifact manifest: 'target' is not a string");
+  EXPECT_EQ(parseErrorOfManifest("\"bf16\"", "\"f8\""),
+            "artifact manifest: argument 'q \"quoted\" \xc3\xa9' has unknown "
+            "element type 'f8'");
+  EXPECT_EQ(parseErrorOfManifest("\"ceildiv\"", "\"ceil\""),
+            "artifact manifest: unknown launch expression 'ceil'");
+  EXPECT_EQ(parseErrorOfManifest("\"ptx_bytes\": 18", "\"ptx_bytes\": 19"),
+            "artifact holds 25 bytes of images, its manifest says 19 + 7");
+  EXPECT_EQ(parseErrorOfManifest("\"ptx_bytes\": 18", "\"ptx_bytes\": -1"),
+            "artifact manifest: 'ptx_bytes' is negative");
+}
+
+TEST(Artifact, LaunchExpressionsNameWhatExists) {
+  Artifact artifact = sample();
+  artifact.grid[1] = dim(3, 0);
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: launch expression names argument 3 of 3");
+  artifact.grid[1] = dim(0, 4);
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: launch expression names dimension 4 of "
+            "'q \"quoted\" \xc3\xa9'");
+  artifact.grid[1] = dim(1, 0);
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: launch expression takes argument 'cap' for a "
+            "tensor");
+  artifact.grid[1] = constant(1);
+  for (int i = 0; i < 100; ++i)
+    artifact.grid[1] =
+        binary(LaunchExpr::Kind::Add, std::move(artifact.grid[1]), constant(1));
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: launch expression is nested too deeply");
+}
+
+TEST(Artifact, ElementNamesAndSizes) {
+  EXPECT_EQ(elementName(ElementKind::BF16), "bf16");
+  EXPECT_EQ(elementBytes(ElementKind::BF16), 2);
+  EXPECT_EQ(elementName(ElementKind::I64), "i64");
+  EXPECT_EQ(elementBytes(ElementKind::F64), 8);
+  EXPECT_EQ(elementBytes(ElementKind::I1), 1);
+}
