@@ -1,0 +1,173 @@
+//===- Fragments.cpp - tiles spread over lanes ------------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Layout/Fragments.h"
+
+#include <cassert>
+
+using namespace attn::layout;
+
+std::string Fragment::check() const {
+  if (warps < 1)
+    return "got " + std::to_string(warps) + " warps, expected at least 1";
+  if (rows < 1 || columns < 1)
+    return "got shape " + std::to_string(rows) + "x" + std::to_string(columns) +
+           ", expected positive sizes";
+  if (kind == FragmentKind::A && elementBits != 16 && elementBits != 32)
+    return "got elements of " + std::to_string(elementBits) +
+           " bits, an operand fragment has 16 or 32";
+  bool fixedRows = kind == FragmentKind::A || rows != 1;
+  if (fixedRows && rows % (groupRows * warps) != 0)
+    return "got " + std::to_string(rows) + " rows, expected a multiple of " +
+           std::to_string(groupRows) + " rows x " + std::to_string(warps) +
+           " warps";
+  bool fixedColumns = kind == FragmentKind::A || columns != 1;
+  if (fixedColumns && columns % columnsPerStep() != 0)
+    return "got " + std::to_string(columns) +
+           " columns, expected a multiple of " +
+           std::to_string(columnsPerStep());
+  return "";
+}
+
+int64_t Fragment::rowSteps() const {
+  return rows == 1 ? 1 : rows / (groupRows * warps);
+}
+
+int64_t Fragment::columnsPerStep() const {
+  return kind == FragmentKind::A && elementBits == 16 ? 16 : 8;
+}
+
+int64_t Fragment::columnSteps() const {
+  return columns == 1 ? 1 : columns / columnsPerStep();
+}
+
+int64_t Fragment::numRegisters() const {
+  int64_t perStep = (rows == 1 ? 1 : 2) * (columns == 1 ? 1 : 2);
+  return rowSteps() * columnSteps() * perStep;
+}
+
+int64_t Fragment::elementsPerRegister() const {
+  return kind == FragmentKind::A && elementBits == 16 ? 2 : 1;
+}
+
+int64_t Fragment::replication() const {
+  int64_t lanes = warpSize * warps;
+  if (rows != 1)
+    lanes /= 8 * warps;
+  if (columns != 1)
+    lanes /= 4;
+  return lanes;
+}
+
+/// The parts of a register number; see the header.
+namespace {
+struct Parts {
+  int64_t rowStep, columnStep, half, pair;
+};
+} // namespace
+
+static Parts split(const Fragment &fragment, int64_t reg) {
+  int64_t steps = fragment.columnSteps();
+  if (fragment.rows == 1 && fragment.columns == 1)
+    return {0, 0, 0, 0};
+  if (fragment.columns == 1)
+    return {reg / 2, 0, reg % 2, 0};
+  if (fragment.rows == 1)
+    return {0, reg / 2, 0, reg % 2};
+  int64_t inner = reg % 4, step = reg / 4;
+  if (fragment.kind == FragmentKind::Acc)
+    return {step / steps, step % steps, inner >> 1, inner & 1};
+  return {step / steps, step % steps, inner & 1, inner >> 1};
+}
+
+static int64_t join(const Fragment &fragment, const Parts &parts) {
+  if (fragment.rows == 1 && fragment.columns == 1)
+    return 0;
+  if (fragment.columns == 1)
+    return 2 * parts.rowStep + parts.half;
+  if (fragment.rows == 1)
+    return 2 * parts.columnStep + parts.pair;
+  int64_t step = parts.rowStep * fragment.columnSteps() + parts.columnStep;
+  if (fragment.kind == FragmentKind::Acc)
+    return 4 * step + 2 * parts.half + parts.pair;
+  return 4 * step + parts.half + 2 * parts.pair;
+}
+
+Coord Fragment::coordOf(const Position &position) const {
+  assert(position.reg >= 0 && position.reg < numRegisters());
+  Parts parts = split(*this, position.reg);
+  int64_t quad = position.lane / 4, inQuad = position.lane % 4;
+  Coord coord;
+  if (rows != 1)
+    coord.row = groupRows * (parts.rowStep * warps + position.warp) + quad +
+                8 * parts.half;
+  if (columns == 1)
+    return coord;
+  coord.column = columnsPerStep() * parts.columnStep + 2 * inQuad;
+  if (elementsPerRegister() == 2)
+    coord.column += 8 * parts.pair + position.element;
+  else
+    coord.column += parts.pair;
+  return coord;
+}
+
+Position Fragment::ownerOf(const Coord &coord) const {
+  assert(coord.row < rows && coord.column < columns);
+  Position position;
+  Parts parts = {0, 0, 0, 0};
+  if (rows != 1) {
+    int64_t group = coord.row / groupRows, inGroup = coord.row % groupRows;
+    position.warp = group % warps;
+    position.lane = 4 * (inGroup % 8);
+    parts.rowStep = group / warps;
+    parts.half = inGroup / 8;
+  }
+  if (columns != 1) {
+    int64_t inStep = coord.column % columnsPerStep();
+    position.lane += (inStep % 8) / 2;
+    parts.columnStep = coord.column / columnsPerStep();
+    if (elementsPerRegister() == 2) {
+      parts.pair = inStep / 8;
+      position.element = inStep % 2;
+    } else {
+      parts.pair = inStep % 2;
+    }
+  }
+  position.reg = join(*this, parts);
+  return position;
+}
+
+int64_t Fragment::rowSliceRegister(int64_t reg) const {
+  assert(kind == FragmentKind::Acc && "slices of accumulators only");
+  Parts parts = split(*this, reg);
+  return rows == 1 ? 0 : 2 * parts.rowStep + parts.half;
+}
+
+int64_t Fragment::columnSliceRegister(int64_t reg) const {
+  assert(kind == FragmentKind::Acc && "slices of accumulators only");
+  Parts parts = split(*this, reg);
+  return columns == 1 ? 0 : 2 * parts.columnStep + parts.pair;
+}
+
+int64_t Fragment::accRegisterOfA(int64_t reg, int64_t element) const {
+  assert(kind == FragmentKind::A && "an operand fragment");
+  Fragment acc = *this;
+  acc.kind = FragmentKind::Acc;
+  Parts parts = split(*this, reg);
+  if (elementsPerRegister() == 2) {
+    // Two 8-column accumulator tiles make one 16-column step.
+    parts.columnStep = 2 * parts.columnStep + parts.pair;
+    parts.pair = element;
+  }
+  return join(acc, parts);
+}
+
+int64_t attn::layout::tf32Column(int64_t slot) {
+  return slot < 4 ? 2 * slot : 2 * (slot - 4) + 1;
+}
