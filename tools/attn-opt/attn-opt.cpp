@@ -8,14 +8,48 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Pipelines/Pipelines.h"
+#include "attn/Support/Version.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
+
+static constexpr char overview[] =
+    R"(attn-opt: runs passes of the attention compiler on a .mlir file
+
+The project's passes begin with attn-, tile-, warp-, convert-attn-, convert-tile-
+or convert-warp-; the others are upstream's.
+
+Examples:
+  attn-opt f.mlir                                  parse, verify, print
+  attn-opt f.mlir --attn-plan=target=sm_80 --convert-attn-to-tile
+  attn-opt f.mlir --tile-peel-masks --tile-expand-softmax --mlir-timing
+  attn-opt f.mlir --tile-fold-exp2 --mlir-print-ir-after-change \
+                  --mlir-print-ir-tree-dir=dump    one file per pass
+)";
+
+/// The options of LLVM's backends would bury the ones of this tool.
+/// `--help-hidden` shows them, and they keep working.
+static void hideBackendOptions() {
+  for (auto [name, option] : llvm::cl::getRegisteredOptions())
+    if (option->getOptionHiddenFlag() == llvm::cl::NotHidden &&
+        !name.starts_with("help") && name != "version")
+      option->setHiddenFlag(llvm::cl::Hidden);
+}
+
+static void printVersion(llvm::raw_ostream &os) {
+  os << "attn " << attn::versionString << " (MLIR " << attn::llvmVersionString
+     << ")\n";
+}
 
 int main(int argc, char **argv) {
+  llvm::cl::SetVersionPrinter(printVersion);
+  hideBackendOptions();
+
   mlir::DialectRegistry registry;
   attn::registerDialects(registry);
   mlir::registerAllPasses();
   attn::registerPassesAndPipelines();
   return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "attn optimizer driver\n", registry));
+      mlir::MlirOptMain(argc, argv, overview, registry));
 }
