@@ -9,29 +9,31 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
 using namespace attn;
 
 #include "attn/Dialect/Attn/IR/AttnDialect.cpp.inc"
-#include "attn/Dialect/Attn/IR/AttnEnums.cpp.inc"
-#define GET_ATTRDEF_CLASSES
-#include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
 
 void AttnDialect::initialize() {
-  addAttributes<
-#define GET_ATTRDEF_LIST
-#include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
-      >();
+  registerAttributes();
   addOperations<
 #define GET_OP_LIST
 #include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
       >();
 }
 
-LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, TargetKind, int64_t, int64_t, int64_t, int64_t, bool) { return success(); }
-LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t, int64_t, Alignment) { return success(); }
-LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError, FloatAttr) { return success(); }
+LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() != kPlanAttrName)
+    return op->emitError("unknown attribute '")
+           << attribute.getName().getValue() << "' of the attn dialect";
+  if (!isa<FunctionOpInterface>(op))
+    return op->emitError("'attn.plan' stands on a function, got '")
+           << op->getName() << "'";
+  if (!isa<PlanAttr>(attribute.getValue()))
+    return op->emitError("'attn.plan' must be a #attn.plan, got ")
+           << attribute.getValue();
+  return success();
+}

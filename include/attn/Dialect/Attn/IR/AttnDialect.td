@@ -24,6 +24,17 @@ def Attn_Dialect : Dialect {
     `#attn.plan` that the plan pass attaches for the conversion below.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// Name of the discardable attribute that carries the plan of a kernel
+    /// once `attn.attention` itself is gone.
+    static constexpr ::llvm::StringLiteral kPlanAttrName = "attn.plan";
+
+  private:
+    void registerAttributes();
+
+  public:
+  }];
 }
 
 class Attn_Op<string mnemonic, list<Trait> traits = []>

@@ -55,6 +55,12 @@ def Attn_AttentionOp : Attn_Op<"attention", [
   let extraClassDeclaration = [{
     // Dimension numbers of q, k, v, o: [batch, heads, length, head_dim].
     static constexpr int64_t kBatch = 0, kHead = 1, kLength = 2, kDim = 3;
+    // Arguments of the score block before the captures: x, b, h, i, j; the
+    // mask block has the same without x.
+    static constexpr unsigned kScoreArguments = 5, kMaskArguments = 4;
+    /// True for the types that captures and region bodies may compute with:
+    /// i1, i8, i16, i32, i64, f16, bf16, f32.
+    static bool isScalar(::mlir::Type type);
     /// True when the score region computes something.
     bool hasScore() { return !getScore().empty(); }
     /// True when the mask region computes something.
@@ -64,6 +70,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     int64_t getValueHeadDim();
     /// scale, or its default 1/sqrt(head_dim) (N2).
     double getScaleValue();
+    /// The element type of query, key, value and output.
+    ::mlir::FloatType getElementType();
     /// The numerics contract, or its default.
     NumericsAttr getNumericsOrDefault();
   }];
@@ -71,6 +79,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 
 def Attn_CaptureLoadOp : Attn_Op<"capture_load", [
     Pure,
+    HasParent<"AttentionOp">,
     TypesMatchWith<"result is an element of the buffer", "buffer", "result",
                    "::llvm::cast<::mlir::ShapedType>($_self).getElementType()">]> {
   let summary = "reads a captured tensor at i32 indices; out of range reads 0";
@@ -80,7 +89,7 @@ def Attn_CaptureLoadOp : Attn_Op<"capture_load", [
   let hasVerifier = 1;
 }
 
-def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, ParentOneOf<["AttentionOp"]>]> {
+def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, HasParent<"AttentionOp">]> {
   let summary = "the value of a score (f32) or mask (i1) region";
   let arguments = (ins AnyType:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";

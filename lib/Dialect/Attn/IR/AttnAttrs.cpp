@@ -1,0 +1,72 @@
+//===- AttnAttrs.cpp - attributes of the attn dialect -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+
+#include "attn/Dialect/Attn/IR/AttnEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+
+void AttnDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+      >();
+}
+
+/// One integer field of an attribute against its closed range.
+static LogicalResult verifyRange(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef field, int64_t value, int64_t low,
+                                 int64_t high) {
+  if (value >= low && value <= high)
+    return success();
+  return emitError() << "'" << field << "' must be in [" << low << ", " << high
+                     << "], got " << value;
+}
+
+// The bounds only keep arithmetic on plans far from overflow; what fits a
+// target is the plan room's question.
+LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               TargetKind, int64_t blockQ, int64_t blockK,
+                               int64_t warps, int64_t stages, bool) {
+  return success(
+      succeeded(verifyRange(emitError, "block_q", blockQ, 1, 65536)) &&
+      succeeded(verifyRange(emitError, "block_k", blockK, 1, 65536)) &&
+      succeeded(verifyRange(emitError, "warps", warps, 1, 32)) &&
+      succeeded(verifyRange(emitError, "stages", stages, 1, 64)));
+}
+
+LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t left, int64_t right, Alignment) {
+  constexpr int64_t max = std::numeric_limits<int32_t>::max();
+  return success(succeeded(verifyRange(emitError, "left", left, -1, max)) &&
+                 succeeded(verifyRange(emitError, "right", right, -1, max)));
+}
+
+LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  FloatAttr cap) {
+  if (!cap.getType().isF32() && !cap.getType().isF64())
+    return emitError() << "softcap must be f32 or f64, got " << cap.getType();
+  // The expansion computes in f32: what matters is the value there.
+  float value = static_cast<float>(cap.getValueAsDouble());
+  if (std::isfinite(value) && value > 0)
+    return success();
+  return emitError() << "softcap must be positive and finite in f32, got "
+                     << cap;
+}
