@@ -77,7 +77,7 @@ format 2>&1 | head -n 60
 [ "${PIPESTATUS[0]}" = 0 ] && formatted=1
 
 suite lint $python .ci/lint.py --junit="$results/lint.xml"
-suite lit "$python" "$lit" -s -v --no-progress-bar -j "$jobs" --time-tests \
+suite lit "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
   --xunit-xml-output="$results/lit.xml" "$build/test"
 if compgen -G "$source/test/Unit/*Test.cpp" >/dev/null; then
   suite unit "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
