@@ -20,6 +20,33 @@ include "mlir/Pass/PassBase.td"
 // AttnToTile
 //===----------------------------------------------------------------------===//
 
+def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
+  let summary = "planned attention on tensors to a sequential kernel on memrefs";
+  let description = [{
+    Needs: functions whose body is one `attn.attention` with a plan and without
+    variants (`attn-expand-variants`, `attn-plan`); its query, key, value and
+    captured tensors are arguments of the function, its captured scalars are
+    arguments or scalar code over arguments and `tensor.dim`.
+
+    Gives: the same functions as kernels of the tile dialect. A tensor argument
+    becomes a strided memref, a result an additional memref argument at the end;
+    the plan moves to the function (`attn.plan`). The body is one `scf.forall`
+    over batch, head and query block, with one loop over all key blocks and an
+    online softmax; nothing of the size of the score matrix is stored.
+
+    Functions without attention are left alone.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::attn::tile::TileDialect"
+  ];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Number of kernels built">
+  ];
+}
+
 //===----------------------------------------------------------------------===//
 // TileToLLVM
 //===----------------------------------------------------------------------===//

@@ -9,10 +9,14 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 
+#include "mlir/IR/Builders.h"
+
 using namespace mlir;
 using namespace attn::tile;
 
 #include "attn/Dialect/Tile/IR/TileDialect.cpp.inc"
+#define GET_OP_CLASSES
+#include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
 
 void TileDialect::initialize() {
   addOperations<

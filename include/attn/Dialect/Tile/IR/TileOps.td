@@ -23,7 +23,12 @@ def Tile_LoadOp : Tile_Op<"load"> {
     ```
     The vector's dimensions are the innermost dimensions of the memref, starting
     at the given indices; the leading indices select one slice. Elements whose
-    index is outside the memref read as zero, whatever memory holds there (N5).
+    index is outside the memref read as zero, whatever memory holds there: lengths
+    that are no multiple of a block need no code of their own.
+
+    (C1) One index per dimension of the memref.
+    (C2) The element types agree.
+    (C3) The vector's sizes are fixed and its rank is at most the memref's.
   }];
   let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<Index>:$indices);
   let results = (outs AnyVectorOfNonZeroRank:$result);
@@ -37,6 +42,7 @@ def Tile_StoreOp : Tile_Op<"store"> {
     ```mlir
     tile.store %o, %out[%b, %h, %row, %c0] : vector<128x64xbf16>, memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>
     ```
+    The box is that of `tile.load`; (C1) to (C3) are the same.
   }];
   let arguments = (ins AnyVectorOfNonZeroRank:$value, Arg<AnyMemRef, "the memory", [MemWrite]>:$view,
                        Variadic<Index>:$indices);
@@ -53,6 +59,9 @@ def Tile_GatherOp : Tile_Op<"gather"> {
     ```mlir
     %bias = tile.gather %table[%h, %rows, %cols] : memref<?x?x?xf32, …>, (i32, vector<64x1xi32>, vector<1x32xi32>) -> vector<64x32xf32>
     ```
+    (C1) One index per dimension of the memref.
+    (C2) The element types agree.
+    (C3) Every index is `i32` or a vector of `i32` that stretches to the result.
   }];
   let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<AnyType>:$indices);
   let results = (outs AnyVectorOfNonZeroRank:$result);
@@ -67,6 +76,8 @@ def Tile_CoordsOp : Tile_Op<"coords", [Pure]> {
     %rows = tile.coords %row0, 0 : vector<128x1xi32>
     %cols = tile.coords %col0, 1 : vector<1x64xi32>
     ```
+    (C1) `axis` is a dimension of the result.
+    (C2) Every other dimension has size 1.
   }];
   let arguments = (ins I32:$base, I64Attr:$axis);
   let results = (outs VectorOfAnyRankOf<[I32]>:$result);
@@ -91,12 +102,18 @@ def Tile_OnlineSoftmaxOp : Tile_Op<"online_softmax", [
     algorithm 3; FlashAttention-2, algorithm 1.) `guard` is needed where a row
     may have seen no key yet (N4); without it such a row gives NaN. With `exp2`
     the exponential is one fused multiply-add and an exp2, log2(e) folded into
-    the factor (N6). `scale` must be positive and finite.
+    the factor. `exact` forbids that: it is set where the numerics contract of
+    the source refuses fast exponentials, and stays set.
+
+    (C1) The row statistics have one column and as many rows as the scores.
+    (C2) `scale` is positive and finite: the maximum of scaled scores is then
+         the scaled maximum, and -inf stays -inf.
+    (C3) `exact` and `exp2` exclude each other.
   }];
   let arguments = (ins VectorOfRankAndType<[2], [F32]>:$scores,
                        VectorOfRankAndType<[2], [F32]>:$max,
                        VectorOfRankAndType<[2], [F32]>:$sum,
-                       DefaultValuedAttr<F32Attr, "1.0">:$scale, UnitAttr:$guard, UnitAttr:$exp2);
+                       DefaultValuedAttr<F32Attr, "1.0">:$scale, UnitAttr:$guard, UnitAttr:$exp2, UnitAttr:$exact);
   let results = (outs VectorOfRankAndType<[2], [F32]>:$probabilities,
                       VectorOfRankAndType<[2], [F32]>:$newMax,
                       VectorOfRankAndType<[2], [F32]>:$newSum,

@@ -1,0 +1,136 @@
+//===- AttnToTile.cpp - attn to tile --------------------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Conversion/AttnToTile.h"
+
+#include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Transforms/CSE.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CONVERTATTNTOTILE
+#include "attn/Conversion/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+/// True for a dimension of an argument and for pure code on scalars.
+static bool isScalarCode(Operation &op) {
+  if (auto dim = dyn_cast<tensor::DimOp>(op))
+    return isa<BlockArgument>(dim.getSource());
+  auto isScalar = [](Type type) { return type.isIntOrIndexOrFloat(); };
+  return op.getNumRegions() == 0 && isMemoryEffectFree(&op) &&
+         llvm::all_of(op.getOperandTypes(), isScalar) &&
+         llvm::all_of(op.getResultTypes(), isScalar);
+}
+
+FailureOr<ForwardMatch> attn::matchForward(func::FuncOp func) {
+  ForwardMatch match{func, nullptr, {}};
+  if (!func.getBody().hasOneBlock())
+    return func.emitOpError("has ")
+           << func.getBody().getBlocks().size()
+           << " blocks, expected one: a kernel is one attn.attention with "
+              "scalar code";
+  for (Operation &op : func.getBody().front().without_terminator()) {
+    if (auto attention = dyn_cast<AttentionOp>(op)) {
+      if (match.attention) {
+        InFlightDiagnostic diag = attention.emitOpError(
+            "is the second attention of its function, expected one");
+        diag.attachNote(match.attention.getLoc()) << "first attention is here";
+        return diag;
+      }
+      match.attention = attention;
+      continue;
+    }
+    if (!isScalarCode(op))
+      return op.emitOpError("cannot be part of a kernel, expected "
+                            "attn.attention, tensor.dim of an argument or "
+                            "scalar code");
+    match.scalarOps.push_back(&op);
+  }
+  AttentionOp attention = match.attention;
+  if (!attention)
+    return func.emitOpError("holds its attention inside another operation, "
+                            "expected it at the top level");
+  if (attention.getVariants() && !attention.getVariants()->empty())
+    return attention.emitOpError("has variants, expected regions only: run "
+                                 "attn-expand-variants first");
+  if (!attention.getPlan())
+    return attention.emitOpError("has no plan: run attn-plan first");
+  for (auto [number, operand] : llvm::enumerate(attention->getOperands()))
+    if (isa<RankedTensorType>(operand.getType()) &&
+        !isa<BlockArgument>(operand))
+      return attention.emitOpError("operand #")
+             << number << " is not an argument of the function";
+  for (auto [number, value] :
+       llvm::enumerate(func.getBody().front().getTerminator()->getOperands()))
+    if (value.getDefiningOp() != attention)
+      return func.emitOpError("result #")
+             << number << " is not a result of the attention";
+  for (auto [number, type] : llvm::enumerate(func.getArgumentTypes()))
+    if (!isa<RankedTensorType>(type) && !type.isIntOrIndexOrFloat())
+      return func.emitOpError("argument #")
+             << number << " has type " << type
+             << ", expected a ranked tensor or a scalar";
+  for (Region *region : {&attention.getScore(), &attention.getMask()})
+    if (!region->empty() && failed(checkRegion(*region)))
+      return failure();
+  return match;
+}
+
+namespace {
+struct ConvertAttnToTile final
+    : attn::impl::ConvertAttnToTileBase<ConvertAttnToTile> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<ForwardMatch> matches;
+    bool valid = true;
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      bool hasAttention =
+          func.walk([](AttentionOp) { return WalkResult::interrupt(); })
+              .wasInterrupted();
+      if (!hasAttention)
+        continue;
+      FailureOr<ForwardMatch> match = matchForward(func);
+      if (succeeded(match) &&
+          !SymbolTable::symbolKnownUseEmpty(func, getOperation())) {
+        func.emitOpError("is called, but becomes a kernel with another type");
+        match = FailureOr<ForwardMatch>();
+      }
+      if (succeeded(match))
+        matches.push_back(*match);
+      else
+        valid = false;
+    }
+    if (!valid)
+      return signalPassFailure();
+
+    OpBuilder builder(&getContext());
+    for (const ForwardMatch &match : matches) {
+      func::FuncOp kernel = buildForward(builder, match);
+      DominanceInfo dominance(kernel);
+      IRRewriter rewriter(builder);
+      eliminateCommonSubExpressions(rewriter, dominance, kernel);
+      match.func->erase();
+      ++numKernels;
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,369 @@
+//===- Forward.cpp - the sequential forward kernel ------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For one block of M query rows, over blocks of N keys (Milakov and Gimelshein,
+// "Online normalizer calculation for softmax", algorithm 3; Dao,
+// "FlashAttention-2", algorithm 1):
+//
+//   s       = Q K[n]^T                     f32
+//   x       = mask(score(scale * s))       -inf where masked or past the end
+//   p, m, l, correction = online_softmax(x, m, l)
+//   o       = o * correction + round(p) V[n]
+//
+// and at the end o / l, m + log(l).
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Conversion/AttnToTile.h"
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+
+/// A memref that any tensor with contiguous innermost dimension can be passed
+/// as.
+static Type kernelType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return type;
+  SmallVector<int64_t> strides(tensor.getRank(), ShapedType::kDynamic);
+  if (!strides.empty())
+    strides.back() = 1;
+  auto layout =
+      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides);
+  return MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
+}
+
+/// The kernel's function: the arguments, then the results, and a copy of the
+/// scalar code.
+static func::FuncOp buildSignature(OpBuilder &b, ForwardMatch match,
+                                   IRMapping &mapping) {
+  func::FuncOp source = match.func;
+  SmallVector<Type> types =
+      llvm::map_to_vector(source.getArgumentTypes(), kernelType);
+  llvm::append_range(types,
+                     llvm::map_range(source.getResultTypes(), kernelType));
+  SmallVector<DictionaryAttr> argAttrs;
+  source.getAllArgAttrs(argAttrs);
+  SmallVector<DictionaryAttr> resultAttrs;
+  source.getAllResultAttrs(resultAttrs);
+  argAttrs.resize(source.getNumArguments(), b.getDictionaryAttr({}));
+  resultAttrs.resize(source.getNumResults(), b.getDictionaryAttr({}));
+  llvm::append_range(argAttrs, resultAttrs);
+
+  b.setInsertionPoint(source);
+  auto func = func::FuncOp::create(b, source.getLoc(), source.getSymName(),
+                                   b.getFunctionType(types, {}));
+  func.setVisibility(source.getVisibility());
+  func->setDiscardableAttrs(source->getDiscardableAttrDictionary());
+  func->setDiscardableAttr(
+      "attn.plan", match.attention->getAttr(match.attention.getPlanAttrName()));
+  func.setAllArgAttrs(argAttrs);
+  Block *body = func.addEntryBlock();
+  for (auto [from, to] :
+       llvm::zip(source.getArguments(), body->getArguments())) {
+    mapping.map(from, to);
+    to.setLoc(from.getLoc());
+  }
+
+  b.setInsertionPointToStart(body);
+  for (Operation *op : match.scalarOps) {
+    if (auto dim = dyn_cast<tensor::DimOp>(op))
+      mapping.map(dim.getResult(),
+                  memref::DimOp::create(b, dim.getLoc(),
+                                        mapping.lookup(dim.getSource()),
+                                        mapping.lookup(dim.getIndex())));
+    else
+      b.clone(*op, mapping);
+  }
+  return func;
+}
+
+namespace {
+/// Sizes of a kernel and the values all its blocks share.
+struct Kernel {
+  Kernel(OpBuilder &b, AttentionOp attention, IRMapping &mapping);
+
+  AttentionOp attention;
+  Location loc;
+  Type element;
+  int64_t numRows, numColumns; // of a block
+  int64_t paddedDim, paddedValueDim;
+  Value query, key, value;
+  SmallVector<Value> captures;
+  // Before the forall.
+  Value c0, c1, blockRows, blockColumns;
+  Value batches, heads, headsPerKeyHead, queryBlocks, keyBlocks, keyLength32;
+};
+
+/// What the steps of one iteration of the forall share.
+struct QueryBlock {
+  Value batch, head, keyHead, row;
+  Value tile;
+  RegionInputs inputs; // all but score and columns
+};
+} // namespace
+
+static Value ceilDiv(OpBuilder &b, Location loc, Value size, Value block) {
+  return b.createOrFold<arith::CeilDivSIOp>(loc, size, block);
+}
+
+Kernel::Kernel(OpBuilder &b, AttentionOp op, IRMapping &mapping)
+    : attention(op), loc(op.getLoc()) {
+  element = cast<RankedTensorType>(op.getQuery().getType()).getElementType();
+  PlanAttr plan = *op.getPlan();
+  numRows = plan.getBlockQ();
+  numColumns = plan.getBlockK();
+  // The tensor cores' depth; elements past the head dimension are zero.
+  paddedDim = llvm::alignTo(op.getHeadDim(), 16);
+  paddedValueDim = llvm::alignTo(op.getValueHeadDim(), 16);
+  query = mapping.lookup(op.getQuery());
+  key = mapping.lookup(op.getKey());
+  value = mapping.lookup(op.getValue());
+  for (Value capture : op.getCaptures())
+    captures.push_back(mapping.lookup(capture));
+
+  c0 = arith::ConstantIndexOp::create(b, loc, 0);
+  c1 = arith::ConstantIndexOp::create(b, loc, 1);
+  blockRows = arith::ConstantIndexOp::create(b, loc, numRows);
+  blockColumns = arith::ConstantIndexOp::create(b, loc, numColumns);
+  auto sizeOf = [&](Value view, int64_t dim) {
+    return b.createOrFold<memref::DimOp>(loc, view, dim);
+  };
+  batches = sizeOf(query, AttentionOp::kBatch);
+  heads = sizeOf(query, AttentionOp::kHead);
+  headsPerKeyHead = b.createOrFold<arith::DivSIOp>(
+      loc, heads, sizeOf(key, AttentionOp::kHead));
+  queryBlocks = ceilDiv(b, loc, sizeOf(query, AttentionOp::kLength), blockRows);
+  Value keyLength = sizeOf(key, AttentionOp::kLength);
+  keyBlocks = ceilDiv(b, loc, keyLength, blockColumns);
+  keyLength32 =
+      b.createOrFold<arith::IndexCastOp>(loc, b.getI32Type(), keyLength);
+}
+
+static Value splat(OpBuilder &b, Location loc, VectorType type, double value) {
+  return arith::ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(type,
+                             b.getFloatAttr(type.getElementType(), value)));
+}
+
+/// lhs * rhs + accumulator, rhs transposed or not.
+static Value contract(OpBuilder &b, Location loc, Value lhs, Value rhs,
+                      Value accumulator, bool transposed) {
+  AffineExpr m, n, k;
+  bindDims(b.getContext(), m, n, k);
+  auto map = [&](AffineExpr row, AffineExpr column) {
+    return AffineMap::get(3, 0, {row, column}, b.getContext());
+  };
+  AffineMap maps[] = {map(m, k), transposed ? map(n, k) : map(k, n), map(m, n)};
+  auto parallel = vector::IteratorType::parallel;
+  auto iterator = [&](vector::IteratorType type) -> Attribute {
+    return vector::IteratorTypeAttr::get(b.getContext(), type);
+  };
+  return vector::ContractionOp::create(
+      b, loc, lhs, rhs, accumulator, b.getAffineMapArrayAttr(maps),
+      b.getArrayAttr({iterator(parallel), iterator(parallel),
+                      iterator(vector::IteratorType::reduction)}));
+}
+
+/// The visible keys of a block as a mask: what the mask region says, and the
+/// key exists.
+static Value buildMask(OpBuilder &outer, OpBuilder &inner, const Kernel &kernel,
+                       const RegionInputs &inputs) {
+  Location loc = kernel.loc;
+  auto columnsType = cast<VectorType>(inputs.columns.getType());
+  Value length =
+      vector::BroadcastOp::create(outer, loc, columnsType, kernel.keyLength32);
+  Value exists = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt,
+                                       inputs.columns, length);
+  auto maskType =
+      VectorType::get({kernel.numRows, kernel.numColumns}, inner.getI1Type());
+  Value mask = vector::BroadcastOp::create(inner, loc, maskType, exists);
+  AttentionOp attention = kernel.attention;
+  if (!attention.hasMask())
+    return mask;
+  Value visible = inlineRegion(outer, inner, attention.getMask(), inputs);
+  return arith::AndIOp::create(inner, loc, visible, mask);
+}
+
+/// One step over the keys of block `n`: returns the new o, m, l.
+static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
+                                    const Kernel &kernel,
+                                    const QueryBlock &block, Value n,
+                                    ValueRange state) {
+  Location loc = kernel.loc;
+  AttentionOp attention = kernel.attention;
+  int64_t rows = kernel.numRows, columns = kernel.numColumns;
+  auto scoresType = VectorType::get({rows, columns}, b.getF32Type());
+  Value o = state[0], m = state[1], l = state[2];
+
+  Value column = arith::MulIOp::create(b, loc, n, kernel.blockColumns);
+  Value column32 = arith::IndexCastOp::create(b, loc, b.getI32Type(), column);
+  RegionInputs inputs = block.inputs;
+  inputs.columns = tile::CoordsOp::create(
+      b, loc, VectorType::get({1, columns}, b.getI32Type()), column32, 1);
+  auto load = [&](Value view, int64_t dim) -> Value {
+    return tile::LoadOp::create(
+        b, loc, VectorType::get({columns, dim}, kernel.element), view,
+        ValueRange{block.batch, block.keyHead, column, kernel.c0});
+  };
+
+  Value keyTile = load(kernel.key, kernel.paddedDim);
+  Value zero = splat(outer, loc, scoresType, 0.0);
+  Value scores =
+      contract(b, loc, block.tile, keyTile, zero, /*transposed=*/true);
+  Value scale = splat(outer, loc, scoresType, attention.getScaleValue());
+  scores = arith::MulFOp::create(b, loc, scores, scale);
+  if (attention.hasScore()) {
+    inputs.score = scores;
+    scores = inlineRegion(outer, b, attention.getScore(), inputs);
+    inputs.score = nullptr;
+  }
+  Value mask = buildMask(outer, b, kernel, inputs);
+  Value hidden =
+      splat(outer, loc, scoresType, -std::numeric_limits<double>::infinity());
+  scores = arith::SelectOp::create(b, loc, mask, scores, hidden);
+
+  // A block of the loop has an existing key; only the mask or a score of -inf
+  // can leave a row without one.
+  bool guard = attention.hasMask() || attention.hasScore();
+  bool exact = !attention.getNumericsOrDefault().getFastMath();
+  auto softmax =
+      tile::OnlineSoftmaxOp::create(b, loc, scores, m, l, llvm::APFloat(1.0f),
+                                    guard, /*exp2=*/false, exact);
+
+  Value valueTile = load(kernel.value, kernel.paddedValueDim);
+  Value p = softmax.getProbabilities();
+  if (!kernel.element.isF32())
+    p = arith::TruncFOp::create(
+        b, loc, VectorType::get({rows, columns}, kernel.element), p);
+  Value correction =
+      vector::BroadcastOp::create(b, loc, o.getType(), softmax.getCorrection());
+  Value rescaled = arith::MulFOp::create(b, loc, o, correction);
+  Value newO = contract(b, loc, p, valueTile, rescaled, /*transposed=*/false);
+  return {newO, softmax.getNewMax(), softmax.getNewSum()};
+}
+
+static QueryBlock buildQueryBlock(OpBuilder &b, const Kernel &kernel,
+                                  ValueRange numbers) {
+  Location loc = kernel.loc;
+  QueryBlock block;
+  block.batch = numbers[0];
+  block.head = numbers[1];
+  block.keyHead =
+      b.createOrFold<arith::DivSIOp>(loc, block.head, kernel.headsPerKeyHead);
+  block.row = arith::MulIOp::create(b, loc, numbers[2], kernel.blockRows);
+  auto asCoordinate = [&](Value index) -> Value {
+    return arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+  };
+  block.inputs.captures = kernel.captures;
+  block.inputs.batch = asCoordinate(block.batch);
+  block.inputs.head = asCoordinate(block.head);
+  block.inputs.rows = tile::CoordsOp::create(
+      b, loc, VectorType::get({kernel.numRows, 1}, b.getI32Type()),
+      asCoordinate(block.row), 0);
+  block.tile = tile::LoadOp::create(
+      b, loc,
+      VectorType::get({kernel.numRows, kernel.paddedDim}, kernel.element),
+      kernel.query, ValueRange{block.batch, block.head, block.row, kernel.c0});
+  return block;
+}
+
+/// o / l, 0 where l = 0 (N4).
+static Value normalize(OpBuilder &b, Location loc, Value o, Value l) {
+  auto rowType = cast<VectorType>(l.getType());
+  Value zero = splat(b, loc, rowType, 0.0);
+  Value one = splat(b, loc, rowType, 1.0);
+  Value empty =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, l, zero);
+  Value inverse = arith::DivFOp::create(b, loc, one, l);
+  inverse = arith::SelectOp::create(b, loc, empty, zero, inverse);
+  inverse = vector::BroadcastOp::create(b, loc, o.getType(), inverse);
+  return arith::MulFOp::create(b, loc, o, inverse);
+}
+
+/// Writes the results that the function returns to the memrefs for them.
+static void buildEpilogue(OpBuilder &b, const Kernel &kernel,
+                          const QueryBlock &block, ValueRange returned,
+                          ValueRange outputs, ValueRange state) {
+  Location loc = kernel.loc;
+  AttentionOp attention = kernel.attention;
+  Value o = state[0], m = state[1], l = state[2];
+  for (auto [result, output] : llvm::zip(returned, outputs)) {
+    if (result == attention.getOutput()) {
+      Value normalized = normalize(b, loc, o, l);
+      if (!kernel.element.isF32())
+        normalized = arith::TruncFOp::create(
+            b, loc, cast<VectorType>(o.getType()).clone(kernel.element),
+            normalized);
+      tile::StoreOp::create(
+          b, loc, normalized, output,
+          ValueRange{block.batch, block.head, block.row, kernel.c0});
+      continue;
+    }
+    // -inf where l = 0: m is -inf there too (N4).
+    Value log = math::LogOp::create(b, loc, l);
+    Value lse = arith::AddFOp::create(b, loc, m, log);
+    lse = vector::ShapeCastOp::create(
+        b, loc, VectorType::get({kernel.numRows}, b.getF32Type()), lse);
+    tile::StoreOp::create(b, loc, lse, output,
+                          ValueRange{block.batch, block.head, block.row});
+  }
+}
+
+func::FuncOp attn::buildForward(OpBuilder &b, ForwardMatch match) {
+  OpBuilder::InsertionGuard guard(b);
+  IRMapping mapping;
+  func::FuncOp func = buildSignature(b, match, mapping);
+  Kernel kernel(b, match.attention, mapping);
+  Location loc = kernel.loc;
+
+  auto forall = scf::ForallOp::create(
+      b, loc,
+      SmallVector<OpFoldResult>{kernel.batches, kernel.heads,
+                                kernel.queryBlocks},
+      /*outputs=*/ValueRange{}, /*mapping=*/std::nullopt);
+  func::ReturnOp::create(b, loc);
+
+  b.setInsertionPoint(forall.getTerminator());
+  QueryBlock block = buildQueryBlock(b, kernel, forall.getInductionVars());
+  Type f32 = b.getF32Type();
+  auto rowType = VectorType::get({kernel.numRows, 1}, f32);
+  Value initial[] = {
+      splat(b, loc,
+            VectorType::get({kernel.numRows, kernel.paddedValueDim}, f32), 0.0),
+      splat(b, loc, rowType, -std::numeric_limits<double>::infinity()),
+      splat(b, loc, rowType, 0.0)};
+  auto loop = scf::ForOp::create(b, loc, kernel.c0, kernel.keyBlocks, kernel.c1,
+                                 initial);
+  OpBuilder outer(loop);
+  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
+  SmallVector<Value> state =
+      buildStep(outer, inner, kernel, block, loop.getInductionVar(),
+                loop.getRegionIterArgs());
+  scf::YieldOp::create(inner, loc, state);
+
+  buildEpilogue(b, kernel, block,
+                match.func.getBody().front().getTerminator()->getOperands(),
+                func.getArguments().drop_front(match.func.getNumArguments()),
+                loop.getResults());
+  return func;
+}

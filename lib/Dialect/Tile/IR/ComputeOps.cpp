@@ -1,0 +1,50 @@
+//===- ComputeOps.cpp - tile.coords, tile.online_softmax ------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+LogicalResult CoordsOp::verify() {
+  auto type = cast<VectorType>(getResult().getType());
+  int64_t axis = getAxis();
+  // (C1)
+  if (axis < 0 || axis >= type.getRank())
+    return emitOpError("axis ") << axis << " is not a dimension of " << type;
+  // (C2)
+  for (auto [dim, size] : llvm::enumerate(type.getShape()))
+    if (static_cast<int64_t>(dim) != axis && size != 1)
+      return emitOpError("dimension ")
+             << dim << " of " << type << " has size " << size
+             << ", expected 1: only axis " << axis << " is counted along";
+  return success();
+}
+
+LogicalResult OnlineSoftmaxOp::verify() {
+  auto scores = cast<VectorType>(getScores().getType());
+  auto row = cast<VectorType>(getMax().getType());
+  // (C1)
+  if (row.getDimSize(0) != scores.getDimSize(0) || row.getDimSize(1) != 1)
+    return emitOpError("row statistics have type ")
+           << row << ", expected one per row: "
+           << VectorType::get({scores.getDimSize(0), 1},
+                              scores.getElementType());
+  // (C2)
+  APFloat scale = getScale();
+  if (!scale.isFinite() || scale.isNegative() || scale.isZero())
+    return emitOpError("scale is ")
+           << getScaleAttr() << ", expected a positive finite number";
+  // (C3)
+  if (getExact() && getExp2())
+    return emitOpError("is exact, but exp2 rounds its argument once more");
+  return success();
+}

@@ -1,0 +1,85 @@
+//===- MemoryOps.cpp - tile.load, tile.store, tile.gather -----------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// (C1)-(C3) of tile.load and tile.store: the vector is a box of the memref's
+/// innermost dimensions.
+static LogicalResult verifyBox(Operation *op, MemRefType view,
+                               VectorType vector, size_t numIndices) {
+  // (C1)
+  if (numIndices != static_cast<size_t>(view.getRank()))
+    return op->emitOpError("got ")
+           << numIndices << " indices, expected one per dimension of " << view;
+  // (C2)
+  if (vector.getElementType() != view.getElementType())
+    return op->emitOpError("vector element type ")
+           << vector.getElementType() << " differs from the memref's "
+           << view.getElementType();
+  // (C3)
+  if (vector.getRank() > view.getRank())
+    return op->emitOpError("vector rank ")
+           << vector.getRank() << " exceeds the memref's rank "
+           << view.getRank();
+  if (vector.isScalable())
+    return op->emitOpError("got scalable vector type ")
+           << vector << ", expected fixed sizes";
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  return verifyBox(*this, cast<MemRefType>(getView().getType()),
+                   cast<VectorType>(getResult().getType()),
+                   getIndices().size());
+}
+
+LogicalResult StoreOp::verify() {
+  return verifyBox(*this, cast<MemRefType>(getView().getType()),
+                   cast<VectorType>(getValue().getType()), getIndices().size());
+}
+
+LogicalResult GatherOp::verify() {
+  auto view = cast<MemRefType>(getView().getType());
+  auto result = cast<VectorType>(getResult().getType());
+  // (C1)
+  if (getIndices().size() != static_cast<size_t>(view.getRank()))
+    return emitOpError("got ")
+           << getIndices().size() << " indices, expected one per dimension of "
+           << view;
+  // (C2)
+  if (result.getElementType() != view.getElementType())
+    return emitOpError("result element type ")
+           << result.getElementType() << " differs from the memref's "
+           << view.getElementType();
+  // (C3)
+  for (auto [number, type] : llvm::enumerate(getIndices().getTypes())) {
+    if (type.isInteger(32))
+      continue;
+    auto vector = dyn_cast<VectorType>(type);
+    auto stretches = [&] {
+      return vector.getRank() == result.getRank() &&
+             llvm::all_of(llvm::zip(vector.getShape(), result.getShape()),
+                          [](auto sizes) {
+                            auto [from, to] = sizes;
+                            return from == 1 || from == to;
+                          });
+    };
+    if (!vector || !vector.getElementType().isInteger(32) || !stretches())
+      return emitOpError("index ")
+             << number << " has type " << type
+             << ", expected i32 or a vector of i32 that stretches to "
+             << result;
+  }
+  return success();
+}
