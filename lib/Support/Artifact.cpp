@@ -366,6 +366,10 @@ bool ManifestReader::checkExpr(const LaunchExpr &expr,
     if (argument.isTensor != isDim)
       return fail("launch expression takes argument '" + argument.name +
                   "' for a " + (isDim ? "tensor" : "scalar"));
+    bool isInteger = argument.element >= ElementKind::I1;
+    if (!isDim && !isInteger)
+      return fail("launch expression uses '" + argument.name +
+                  "', which is not an integer");
     if (isDim && (expr.value < 0 ||
                   expr.value >= static_cast<int64_t>(argument.shape.size())))
       return fail("launch expression names dimension " +

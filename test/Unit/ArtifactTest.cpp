@@ -200,6 +200,11 @@ TEST(Artifact, LaunchExpressionsNameWhatExists) {
             "artifact manifest: launch expression takes argument 'cap' for a "
             "tensor");
   artifact.grid[1] = constant(1);
+  artifact.arguments[1].element = ElementKind::F32;
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: launch expression uses 'cap', which is not an "
+            "integer");
+  artifact.arguments[1].element = ElementKind::I32;
   for (int i = 0; i < 100; ++i)
     artifact.grid[1] =
         binary(LaunchExpr::Kind::Add, std::move(artifact.grid[1]), constant(1));

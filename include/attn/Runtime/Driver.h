@@ -1,0 +1,109 @@
+//===- Driver.h - the CUDA driver, opened at run time --------- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One list of the driver functions in use, each under the name of the lowest
+// version that suffices. `libcuda.so.1` is opened at first use, so nothing here
+// needs CUDA to build, link or start; without a driver every call that needs
+// one returns an error.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_RUNTIME_DRIVER_H
+#define ATTN_RUNTIME_DRIVER_H
+
+#include "attn/Runtime/Result.h"
+
+#include <cstddef>
+
+namespace attn::runtime {
+
+// The driver's own types, as its ABI has them.
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+using CUcontext = struct CUctx_st *;
+using CUmodule = struct CUmod_st *;
+using CUfunction = struct CUfunc_st *;
+using CUstream = struct CUstream_st *;
+using CUevent = struct CUevent_st *;
+
+// X(member, exported symbol, parameters)
+#define ATTN_DRIVER_FUNCTIONS(X)                                               \
+  X(init, cuInit, (unsigned))                                                  \
+  X(driverGetVersion, cuDriverGetVersion, (int *))                             \
+  X(getErrorName, cuGetErrorName, (CUresult, const char **))                   \
+  X(getErrorString, cuGetErrorString, (CUresult, const char **))               \
+  X(deviceGetCount, cuDeviceGetCount, (int *))                                 \
+  X(deviceGet, cuDeviceGet, (CUdevice *, int))                                 \
+  X(deviceGetName, cuDeviceGetName, (char *, int, CUdevice))                   \
+  X(deviceGetAttribute, cuDeviceGetAttribute, (int *, int, CUdevice))          \
+  X(devicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice)) \
+  X(ctxGetCurrent, cuCtxGetCurrent, (CUcontext *))                             \
+  X(ctxSetCurrent, cuCtxSetCurrent, (CUcontext))                               \
+  X(ctxPushCurrent, cuCtxPushCurrent_v2, (CUcontext))                          \
+  X(ctxPopCurrent, cuCtxPopCurrent_v2, (CUcontext *))                          \
+  X(ctxGetDevice, cuCtxGetDevice, (CUdevice *))                                \
+  X(ctxSynchronize, cuCtxSynchronize, ())                                      \
+  X(moduleLoadDataEx, cuModuleLoadDataEx,                                      \
+    (CUmodule *, const void *, unsigned, int *, void **))                      \
+  X(moduleUnload, cuModuleUnload, (CUmodule))                                  \
+  X(moduleGetFunction, cuModuleGetFunction,                                    \
+    (CUfunction *, CUmodule, const char *))                                    \
+  X(funcGetAttribute, cuFuncGetAttribute, (int *, int, CUfunction))            \
+  X(funcSetAttribute, cuFuncSetAttribute, (CUfunction, int, int))              \
+  X(launchKernel, cuLaunchKernel,                                              \
+    (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,   \
+     unsigned, CUstream, void **, void **))                                    \
+  X(memAlloc, cuMemAlloc_v2, (CUdeviceptr *, size_t))                          \
+  X(memFree, cuMemFree_v2, (CUdeviceptr))                                      \
+  X(memGetInfo, cuMemGetInfo_v2, (size_t *, size_t *))                         \
+  X(memcpyHtoD, cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t))          \
+  X(memcpyDtoH, cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                \
+  X(memsetD8, cuMemsetD8_v2, (CUdeviceptr, unsigned char, size_t))             \
+  X(streamCreate, cuStreamCreate, (CUstream *, unsigned))                      \
+  X(streamDestroy, cuStreamDestroy_v2, (CUstream))                             \
+  X(streamSynchronize, cuStreamSynchronize, (CUstream))                        \
+  X(eventCreate, cuEventCreate, (CUevent *, unsigned))                         \
+  X(eventDestroy, cuEventDestroy_v2, (CUevent))                                \
+  X(eventRecord, cuEventRecord, (CUevent, CUstream))                           \
+  X(eventSynchronize, cuEventSynchronize, (CUevent))                           \
+  X(eventElapsedTime, cuEventElapsedTime, (float *, CUevent, CUevent))
+
+/// The functions of the driver, initialised.
+struct Driver {
+#define ATTN_DRIVER_MEMBER(member, symbol, params) CUresult(*member) params;
+  ATTN_DRIVER_FUNCTIONS(ATTN_DRIVER_MEMBER)
+#undef ATTN_DRIVER_MEMBER
+
+  /// The one driver of this process, or why there is none.
+  static Result<const Driver *> get();
+
+  /// `what` failed unless `code` is CUDA_SUCCESS; the message has the driver's
+  /// name and description of the code.
+  Status check(CUresult code, const char *what) const;
+};
+
+/// Makes `context` the current one of this thread for a scope.
+class ScopedContext {
+public:
+  ScopedContext(const Driver &driver, CUcontext context);
+  ~ScopedContext();
+  ScopedContext(const ScopedContext &) = delete;
+  ScopedContext &operator=(const ScopedContext &) = delete;
+  const Status &status() const { return result; }
+
+private:
+  const Driver &driver;
+  bool pushed = false;
+  Status result;
+};
+
+} // namespace attn::runtime
+
+#endif // ATTN_RUNTIME_DRIVER_H

@@ -1,0 +1,72 @@
+//===- Module.h - an artifact on a device, ready to launch ---- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_RUNTIME_MODULE_H
+#define ATTN_RUNTIME_MODULE_H
+
+#include "attn/Runtime/Arguments.h"
+#include "attn/Runtime/Device.h"
+
+namespace attn::runtime {
+
+/// Which image of an artifact a device can run.
+enum class Image { Cubin, PTX };
+
+/// The image for a device of compute capability `major`.`minor`: the cubin
+/// where its code runs there (same major version, minor not below; "sm_90a":
+/// exactly there), otherwise the PTX where the driver can compile it.
+Result<Image> chooseImage(const Artifact &artifact, int major, int minor);
+
+/// A loaded kernel. Move-only; unloaded at destruction. One module may be
+/// launched from several threads.
+class Module {
+public:
+  /// Loads onto `device`. The driver's messages about PTX that it refuses are
+  /// part of the error; what it says about PTX that it compiles is in `log`.
+  static Result<Module> load(const Device &device, Artifact artifact);
+
+  Module(Module &&other) noexcept { swap(other); }
+  Module &operator=(Module &&other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Module();
+
+  /// Checks the arguments (one per entry of `artifact().arguments`) and puts
+  /// the kernel into `stream`; does not wait. Pointers are device memory.
+  Status launch(const Arguments &arguments, CUstream stream) const;
+
+  const Artifact &artifact() const { return source; }
+  const Device &device() const { return owner; }
+  Image image() const { return kind; }
+  const std::string &log() const { return text; }
+  /// Registers per thread and bytes of local memory (stack and spills) per
+  /// thread, of the code that runs.
+  int registers() const { return registerCount; }
+  int localBytes() const { return localByteCount; }
+
+private:
+  Module() = default;
+  void swap(Module &other);
+  Status loadImage();
+  Status configure();
+
+  Artifact source;
+  Device owner;
+  Image kind = Image::PTX;
+  std::string text;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  int registerCount = 0;
+  int localByteCount = 0;
+};
+
+} // namespace attn::runtime
+
+#endif // ATTN_RUNTIME_MODULE_H

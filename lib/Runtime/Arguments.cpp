@@ -1,0 +1,362 @@
+//===- Arguments.cpp - what a kernel is called with ----------- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Runtime/Arguments.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+using namespace attn;
+using namespace attn::runtime;
+
+Argument Argument::tensor(void *data, int64_t rank, const int64_t *sizes,
+                          const int64_t *strides) {
+  Argument argument;
+  argument.kind = Kind::Tensor;
+  argument.data = data;
+  argument.rank = rank;
+  argument.sizes = sizes;
+  argument.strides = strides;
+  return argument;
+}
+
+Argument Argument::scalar(int64_t value) {
+  Argument argument;
+  argument.kind = Kind::Integer;
+  argument.integer = value;
+  return argument;
+}
+
+Argument Argument::scalar(double value) {
+  Argument argument;
+  argument.kind = Kind::Real;
+  argument.real = value;
+  return argument;
+}
+
+//===----------------------------------------------------------------------===//
+// Launch expressions
+//===----------------------------------------------------------------------===//
+
+static Result<int64_t> evaluateDivision(LaunchExpr::Kind kind, int64_t lhs,
+                                        int64_t rhs) {
+  if (rhs == 0)
+    return Status::error("launch expression divides by zero");
+  if (rhs == -1 && lhs == std::numeric_limits<int64_t>::min())
+    return Status::error("launch expression overflows 64 bits");
+  int64_t quotient = lhs / rhs, remainder = lhs % rhs;
+  bool isInexact = remainder != 0;
+  bool isNegative = (lhs < 0) != (rhs < 0);
+  int64_t floor = quotient - (isInexact && isNegative);
+  if (kind == LaunchExpr::Kind::FloorDiv)
+    return floor;
+  if (kind == LaunchExpr::Kind::CeilDiv)
+    return quotient + (isInexact && !isNegative);
+  return lhs - floor * rhs; // the sign of the divisor, as in affine maps
+}
+
+Result<int64_t> runtime::evaluate(const LaunchExpr &expr,
+                                  const Arguments &arguments) {
+  switch (expr.kind) {
+  case LaunchExpr::Kind::Constant:
+    return expr.value;
+  case LaunchExpr::Kind::Dim:
+    return arguments[expr.argument].sizes[expr.value];
+  case LaunchExpr::Kind::Scalar:
+    return arguments[expr.argument].integer;
+  default:
+    break;
+  }
+  Result<int64_t> lhs = evaluate(expr.operands[0], arguments);
+  if (!lhs.ok())
+    return lhs;
+  Result<int64_t> rhs = evaluate(expr.operands[1], arguments);
+  if (!rhs.ok())
+    return rhs;
+  int64_t value = 0;
+  bool overflows = false;
+  switch (expr.kind) {
+  case LaunchExpr::Kind::Add:
+    overflows = __builtin_add_overflow(*lhs, *rhs, &value);
+    break;
+  case LaunchExpr::Kind::Sub:
+    overflows = __builtin_sub_overflow(*lhs, *rhs, &value);
+    break;
+  case LaunchExpr::Kind::Mul:
+    overflows = __builtin_mul_overflow(*lhs, *rhs, &value);
+    break;
+  case LaunchExpr::Kind::Min:
+    value = std::min(*lhs, *rhs);
+    break;
+  case LaunchExpr::Kind::Max:
+    value = std::max(*lhs, *rhs);
+    break;
+  default:
+    return evaluateDivision(expr.kind, *lhs, *rhs);
+  }
+  if (overflows)
+    return Status::error("launch expression overflows 64 bits");
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+// Bits of `value` in a format with `exponentBits` and `mantissaBits`, rounded
+// to nearest even from double.
+static uint64_t smallFloatBits(double value, int exponentBits,
+                               int mantissaBits) {
+  int maxExponent = (1 << (exponentBits - 1)) - 1;
+  uint64_t sign =
+      std::signbit(value) ? uint64_t(1) << (exponentBits + mantissaBits) : 0;
+  uint64_t infinity = ((uint64_t(1) << exponentBits) - 1) << mantissaBits;
+  if (std::isnan(value))
+    return sign | infinity | (uint64_t(1) << (mantissaBits - 1));
+  double magnitude = std::fabs(value);
+  if (std::isinf(magnitude))
+    return sign | infinity;
+  if (magnitude == 0)
+    return sign;
+  int exponent = std::max(std::ilogb(magnitude), 1 - maxExponent);
+  // In units of the last place; nearbyint rounds to nearest even. A carry into
+  // the next exponent, up to infinity, is what the addition below does.
+  auto units = static_cast<uint64_t>(
+      std::nearbyint(std::scalbn(magnitude, mantissaBits - exponent)));
+  uint64_t hidden = uint64_t(1) << mantissaBits;
+  if (units < hidden)
+    return sign | units; // subnormal
+  uint64_t biased = static_cast<uint64_t>(exponent + maxExponent);
+  return sign | std::min((biased << mantissaBits) + (units - hidden), infinity);
+}
+
+static Result<uint64_t> integerBits(const Argument &value, int bits) {
+  if (value.kind != Argument::Kind::Integer)
+    return Status::error("wanted an integer");
+  // i1 is 0 or 1; the others are signless: what fits as signed or unsigned.
+  int64_t integer = value.integer;
+  bool fits =
+      bits == 64 || (bits == 1 ? integer == 0 || integer == 1
+                               : integer >= -(int64_t(1) << (bits - 1)) &&
+                                     integer < (int64_t(1) << bits));
+  if (!fits)
+    return Status::error("value " + std::to_string(integer) +
+                         " does not fit i" + std::to_string(bits));
+  return static_cast<uint64_t>(integer);
+}
+
+Result<uint64_t> runtime::scalarBits(const Argument &value,
+                                     ElementKind element) {
+  if (value.kind == Argument::Kind::Tensor)
+    return Status::error("wanted a scalar, got a tensor");
+  double real = value.kind == Argument::Kind::Real
+                    ? value.real
+                    : static_cast<double>(value.integer);
+  uint64_t bits = 0;
+  switch (element) {
+  case ElementKind::I1:
+    return integerBits(value, 1);
+  case ElementKind::I8:
+    return integerBits(value, 8);
+  case ElementKind::I16:
+    return integerBits(value, 16);
+  case ElementKind::I32:
+    return integerBits(value, 32);
+  case ElementKind::I64:
+    return integerBits(value, 64);
+  case ElementKind::F16:
+    return smallFloatBits(real, 5, 10);
+  case ElementKind::BF16:
+    return smallFloatBits(real, 8, 7);
+  case ElementKind::F32: {
+    float single = static_cast<float>(real);
+    std::memcpy(&bits, &single, sizeof(single));
+    return bits;
+  }
+  case ElementKind::F64:
+    std::memcpy(&bits, &real, sizeof(real));
+    return bits;
+  }
+  return Status::error("unknown element type");
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+static std::string describe(const Artifact &artifact, size_t index) {
+  const ArgumentInfo &info = artifact.arguments[index];
+  return "argument " + std::to_string(index) + " ('" + info.name + "')";
+}
+
+static bool hasElements(const Argument &tensor) {
+  for (int64_t i = 0; i < tensor.rank; ++i)
+    if (tensor.sizes[i] == 0)
+      return false;
+  return true;
+}
+
+static std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : "x") +
+            (size < 0 ? std::string("?") : std::to_string(size));
+  return text;
+}
+
+// Rank and sizes.
+static Status checkShape(const ArgumentInfo &info, const Argument &tensor) {
+  if (tensor.rank != static_cast<int64_t>(info.shape.size()))
+    return Status::error("wanted rank " + std::to_string(info.shape.size()) +
+                         ", got " + std::to_string(tensor.rank));
+  if (tensor.rank > 0 && (!tensor.sizes || !tensor.strides))
+    return Status::error("sizes or strides are missing");
+  bool fits = true;
+  for (int64_t i = 0; i < tensor.rank; ++i) {
+    if (tensor.sizes[i] < 0)
+      return Status::error("size of dimension " + std::to_string(i) + " is " +
+                           std::to_string(tensor.sizes[i]));
+    fits &= info.shape[i] < 0 || info.shape[i] == tensor.sizes[i];
+  }
+  if (!fits)
+    return Status::error("wanted shape " + shapeText(info.shape) + ", got " +
+                         shapeText({tensor.sizes, tensor.sizes + tensor.rank}));
+  return Status();
+}
+
+// Strides, and that the last element's byte offset fits 63 bits.
+static Status checkStrides(const ArgumentInfo &info, const Argument &tensor) {
+  int64_t bytes = elementBytes(info.element);
+  int64_t alignment = std::max(info.alignment, bytes);
+  int64_t span = 0;
+  for (int64_t i = 0; i < tensor.rank; ++i) {
+    int64_t size = tensor.sizes[i], stride = tensor.strides[i];
+    if (size == 1)
+      continue;
+    std::string where = "stride of dimension " + std::to_string(i) + " is " +
+                        std::to_string(stride);
+    if (i == tensor.rank - 1 && stride != 1)
+      return Status::error(where + ", the innermost one must be 1");
+    if (stride < 0)
+      return Status::error(where + ", negative strides are not supported");
+    if (stride == 0 && info.isOutput)
+      return Status::error(where + ", elements of an output may not overlap");
+    int64_t extent, strideBytes;
+    if (__builtin_mul_overflow(size - 1, stride, &extent) ||
+        __builtin_add_overflow(span, extent, &span) ||
+        __builtin_mul_overflow(stride, bytes, &strideBytes) ||
+        span > std::numeric_limits<int64_t>::max() / bytes - 1)
+      return Status::error(where + ", the tensor leaves the address space");
+    if (i != tensor.rank - 1 && strideBytes % alignment != 0)
+      return Status::error(where + " elements of " + std::to_string(bytes) +
+                           " bytes, wanted a multiple of " +
+                           std::to_string(alignment) + " bytes");
+  }
+  return Status();
+}
+
+static Status checkTensor(const ArgumentInfo &info, const Argument &tensor) {
+  if (tensor.kind != Argument::Kind::Tensor)
+    return Status::error("wanted a tensor, got a scalar");
+  Status status = checkShape(info, tensor);
+  if (!status.ok() || !hasElements(tensor))
+    return status;
+  if (!tensor.data)
+    return Status::error("data pointer is null");
+  int64_t alignment = std::max(info.alignment, elementBytes(info.element));
+  if (reinterpret_cast<uintptr_t>(tensor.data) % alignment != 0)
+    return Status::error("data pointer is not aligned to " +
+                         std::to_string(alignment) + " bytes");
+  return checkStrides(info, tensor);
+}
+
+// The spread-out memref descriptor: pointer, pointer, offset, sizes, strides.
+static void packTensor(const Argument &tensor,
+                       std::vector<uint64_t> &parameters) {
+  uint64_t address = reinterpret_cast<uintptr_t>(tensor.data);
+  parameters.insert(parameters.end(), {address, address, 0});
+  for (int64_t i = 0; i < tensor.rank; ++i)
+    parameters.push_back(static_cast<uint64_t>(tensor.sizes[i]));
+  for (int64_t i = 0; i < tensor.rank; ++i)
+    parameters.push_back(
+        i == tensor.rank - 1 ? 1 : static_cast<uint64_t>(tensor.strides[i]));
+}
+
+//===----------------------------------------------------------------------===//
+// The whole launch
+//===----------------------------------------------------------------------===//
+
+static Status checkAndPack(const Artifact &artifact, const Arguments &arguments,
+                           std::vector<uint64_t> &parameters) {
+  if (arguments.size() != artifact.arguments.size())
+    return Status::error("kernel '" + artifact.name + "' takes " +
+                         std::to_string(artifact.arguments.size()) +
+                         " arguments (results included), got " +
+                         std::to_string(arguments.size()));
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const ArgumentInfo &info = artifact.arguments[i];
+    if (info.isTensor) {
+      Status status = checkTensor(info, arguments[i]);
+      if (!status.ok())
+        return Status::error(describe(artifact, i) + ": " + status.message());
+      packTensor(arguments[i], parameters);
+      continue;
+    }
+    Result<uint64_t> bits = scalarBits(arguments[i], info.element);
+    if (!bits.ok())
+      return Status::error(describe(artifact, i) + ": " + bits.message());
+    parameters.push_back(*bits);
+  }
+  return Status();
+}
+
+static Status runChecks(const Artifact &artifact, const Arguments &arguments) {
+  for (const LaunchCheck &check : artifact.checks) {
+    Result<int64_t> lhs = evaluate(check.lhs, arguments);
+    if (!lhs.ok())
+      return lhs.status();
+    Result<int64_t> rhs = evaluate(check.rhs, arguments);
+    if (!rhs.ok())
+      return rhs.status();
+    if (*lhs != *rhs)
+      return Status::error(check.message + " (" + std::to_string(*lhs) +
+                           " against " + std::to_string(*rhs) + ")");
+  }
+  return Status();
+}
+
+Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
+                                          const Arguments &arguments) {
+  LaunchCall call;
+  Status status = checkAndPack(artifact, arguments, call.parameters);
+  if (status.ok())
+    status = runChecks(artifact, arguments);
+  if (!status.ok())
+    return status;
+  constexpr int64_t kMaxGrid[] = {0x7fffffff, 0xffff, 0xffff};
+  for (size_t i = 0; i < call.grid.size(); ++i) {
+    Result<int64_t> blocks = evaluate(artifact.grid[i], arguments);
+    if (!blocks.ok())
+      return blocks.status();
+    if (*blocks < 0 || *blocks > kMaxGrid[i])
+      return Status::error("kernel '" + artifact.name + "' needs a grid of " +
+                           std::to_string(*blocks) + " blocks in dimension " +
+                           "xyz"[i] + ", the device has at most " +
+                           std::to_string(kMaxGrid[i]));
+    call.grid[i] = static_cast<uint32_t>(*blocks);
+    call.isEmpty |= *blocks == 0;
+  }
+  // A result is defined by blocks only: without one, none may have elements.
+  for (size_t i = 0; call.isEmpty && i < arguments.size(); ++i)
+    if (artifact.arguments[i].isOutput && hasElements(arguments[i]))
+      return Status::error(describe(artifact, i) +
+                           ": has elements, but the grid is empty");
+  return call;
+}

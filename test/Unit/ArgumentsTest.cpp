@@ -1,0 +1,285 @@
+//===- ArgumentsTest.cpp - launch expressions and arguments --- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Runtime/Arguments.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace attn;
+using namespace attn::runtime;
+
+static constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+static constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+
+static LaunchExpr constant(int64_t value) {
+  LaunchExpr expr;
+  expr.value = value;
+  return expr;
+}
+
+static LaunchExpr dim(int64_t argument, int64_t dimension) {
+  LaunchExpr expr;
+  expr.kind = LaunchExpr::Kind::Dim;
+  expr.argument = argument;
+  expr.value = dimension;
+  return expr;
+}
+
+static LaunchExpr binary(LaunchExpr::Kind kind, LaunchExpr lhs,
+                         LaunchExpr rhs) {
+  LaunchExpr expr;
+  expr.kind = kind;
+  expr.operands = {std::move(lhs), std::move(rhs)};
+  return expr;
+}
+
+static int64_t fold(LaunchExpr::Kind kind, int64_t lhs, int64_t rhs) {
+  Result<int64_t> value =
+      evaluate(binary(kind, constant(lhs), constant(rhs)), {});
+  EXPECT_TRUE(value.ok()) << value.message();
+  return value.ok() ? *value : 0;
+}
+
+static std::string foldError(LaunchExpr::Kind kind, int64_t lhs, int64_t rhs) {
+  return evaluate(binary(kind, constant(lhs), constant(rhs)), {}).message();
+}
+
+TEST(Evaluate, Arithmetic) {
+  EXPECT_EQ(fold(LaunchExpr::Kind::Add, 2, 3), 5);
+  EXPECT_EQ(fold(LaunchExpr::Kind::Sub, 2, 3), -1);
+  EXPECT_EQ(fold(LaunchExpr::Kind::Mul, -2, 3), -6);
+  EXPECT_EQ(fold(LaunchExpr::Kind::Min, -2, 3), -2);
+  EXPECT_EQ(fold(LaunchExpr::Kind::Max, -2, 3), 3);
+}
+
+TEST(Evaluate, DivisionRoundsAsNamed) {
+  for (int64_t lhs : {-7, -6, -1, 0, 1, 6, 7})
+    for (int64_t rhs : {-3, -1, 1, 3}) {
+      double quotient = static_cast<double>(lhs) / static_cast<double>(rhs);
+      EXPECT_EQ(fold(LaunchExpr::Kind::FloorDiv, lhs, rhs),
+                static_cast<int64_t>(std::floor(quotient)));
+      EXPECT_EQ(fold(LaunchExpr::Kind::CeilDiv, lhs, rhs),
+                static_cast<int64_t>(std::ceil(quotient)));
+      EXPECT_EQ(fold(LaunchExpr::Kind::Mod, lhs, rhs),
+                lhs - rhs * static_cast<int64_t>(std::floor(quotient)));
+    }
+}
+
+TEST(Evaluate, RefusesWhatHasNoValue) {
+  for (auto kind : {LaunchExpr::Kind::FloorDiv, LaunchExpr::Kind::CeilDiv,
+                    LaunchExpr::Kind::Mod}) {
+    EXPECT_EQ(foldError(kind, 1, 0), "launch expression divides by zero");
+    EXPECT_EQ(foldError(kind, kMin, -1), "launch expression overflows 64 bits");
+  }
+  EXPECT_EQ(foldError(LaunchExpr::Kind::Add, kMax, 1),
+            "launch expression overflows 64 bits");
+  EXPECT_EQ(foldError(LaunchExpr::Kind::Sub, kMin, 1),
+            "launch expression overflows 64 bits");
+  EXPECT_EQ(foldError(LaunchExpr::Kind::Mul, kMax, 2),
+            "launch expression overflows 64 bits");
+}
+
+TEST(Scalars, Floats) {
+  auto bits = [](double value, ElementKind kind) {
+    return *scalarBits(Argument::scalar(value), kind);
+  };
+  EXPECT_EQ(bits(1.0, ElementKind::F16), 0x3c00u);
+  EXPECT_EQ(bits(-2.0, ElementKind::F16), 0xc000u);
+  EXPECT_EQ(bits(65504.0, ElementKind::F16), 0x7bffu);
+  EXPECT_EQ(bits(65520.0, ElementKind::F16), 0x7c00u); // ties to infinity
+  EXPECT_EQ(bits(0x1p-24, ElementKind::F16), 0x0001u);
+  EXPECT_EQ(bits(0x1p-25, ElementKind::F16), 0x0000u); // ties to even
+  EXPECT_EQ(bits(0x1.8p-25, ElementKind::F16), 0x0001u);
+  EXPECT_EQ(bits(0x1.ffcp-15, ElementKind::F16), 0x0400u); // carries
+  EXPECT_EQ(bits(1.0 + 0x1p-11, ElementKind::F16), 0x3c00u);
+  EXPECT_EQ(bits(1.0 + 0x1.8p-10, ElementKind::F16), 0x3c02u);
+  EXPECT_EQ(bits(1.0, ElementKind::BF16), 0x3f80u);
+  EXPECT_EQ(bits(1e40, ElementKind::BF16), 0x7f80u);
+  EXPECT_EQ(bits(-std::numeric_limits<double>::infinity(), ElementKind::BF16),
+            0xff80u);
+  EXPECT_EQ(bits(std::numeric_limits<double>::quiet_NaN(), ElementKind::F16) &
+                0x7e00u,
+            0x7e00u);
+  EXPECT_EQ(bits(1.0, ElementKind::F32), 0x3f800000u);
+  EXPECT_EQ(bits(1.0, ElementKind::F64), 0x3ff0000000000000u);
+  EXPECT_EQ(*scalarBits(Argument::scalar(int64_t(1)), ElementKind::F32),
+            0x3f800000u);
+}
+
+TEST(Scalars, Integers) {
+  auto message = [](int64_t value, ElementKind kind) {
+    return scalarBits(Argument::scalar(value), kind).message();
+  };
+  EXPECT_EQ(*scalarBits(Argument::scalar(int64_t(-1)), ElementKind::I32),
+            uint64_t(-1));
+  EXPECT_EQ(message(int64_t(1) << 32, ElementKind::I32),
+            "value 4294967296 does not fit i32");
+  EXPECT_EQ(message((int64_t(1) << 32) - 1, ElementKind::I32), "");
+  EXPECT_EQ(message(2, ElementKind::I1), "value 2 does not fit i1");
+  EXPECT_EQ(message(-129, ElementKind::I8), "value -129 does not fit i8");
+  EXPECT_EQ(message(kMin, ElementKind::I64), "");
+  EXPECT_EQ(scalarBits(Argument::scalar(1.0), ElementKind::I32).message(),
+            "wanted an integer");
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments of a kernel (q: ?x8x?x64 bf16, n: i32) -> o
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Call : testing::Test {
+  Call() {
+    artifact.name = "attention";
+    ArgumentInfo q;
+    q.name = "q";
+    q.element = ElementKind::BF16;
+    q.shape = {-1, 8, -1, 64};
+    q.alignment = 16;
+    ArgumentInfo n;
+    n.name = "n";
+    n.element = ElementKind::I32;
+    n.isTensor = false;
+    ArgumentInfo o = q;
+    o.name = "o";
+    o.isOutput = true;
+    artifact.arguments = {q, n, o};
+    artifact.grid = {binary(LaunchExpr::Kind::CeilDiv, dim(0, 2), constant(64)),
+                     dim(0, 1), dim(0, 0)};
+    artifact.checks = {{dim(0, 2), dim(2, 2), "lengths of q and o differ"}};
+  }
+
+  Result<LaunchCall> prepare() {
+    Arguments arguments = {Argument::tensor(qData, 4, qSizes, qStrides),
+                           Argument::scalar(n),
+                           Argument::tensor(oData, 4, oSizes, oStrides)};
+    return prepareLaunch(artifact, arguments);
+  }
+  std::string message() { return prepare().message(); }
+
+  Artifact artifact;
+  void *qData = reinterpret_cast<void *>(0x10000);
+  void *oData = reinterpret_cast<void *>(0x20000);
+  int64_t n = 7;
+  // q as (batch, length, heads, dim) in memory, o as (batch, heads, length,
+  // dim).
+  int64_t qSizes[4] = {2, 8, 100, 64};
+  int64_t qStrides[4] = {51200, 64, 512, 1};
+  int64_t oSizes[4] = {2, 8, 100, 64};
+  int64_t oStrides[4] = {51200, 6400, 64, 1};
+};
+} // namespace
+
+TEST_F(Call, PacksDescriptors) {
+  Result<LaunchCall> call = prepare();
+  ASSERT_TRUE(call.ok()) << call.message();
+  EXPECT_FALSE(call->isEmpty);
+  EXPECT_EQ(call->grid, (std::array<uint32_t, 3>{2, 8, 2}));
+  std::vector<uint64_t> expected = {
+      0x10000, 0x10000, 0, 2, 8, 100, 64, 51200, 64,   512, 1, 7,
+      0x20000, 0x20000, 0, 2, 8, 100, 64, 51200, 6400, 64,  1};
+  EXPECT_EQ(call->parameters, expected);
+}
+
+TEST_F(Call, StrideOfASingleElementIsFree) {
+  qSizes[0] = oSizes[0] = 1;
+  qStrides[0] = 3;
+  oStrides[0] = 0;
+  EXPECT_EQ(message(), "");
+}
+
+TEST_F(Call, EmptyGridDoesNothing) {
+  qSizes[2] = oSizes[2] = 0;
+  qData = oData = nullptr;
+  Result<LaunchCall> call = prepare();
+  ASSERT_TRUE(call.ok()) << call.message();
+  EXPECT_TRUE(call->isEmpty);
+}
+
+TEST_F(Call, EmptyGridMustNotLeaveOutputsUndefined) {
+  qSizes[2] = 0;
+  artifact.checks.clear();
+  EXPECT_EQ(message(), "argument 2 ('o'): has elements, but the grid is empty");
+}
+
+TEST_F(Call, RefusesWrongShapes) {
+  qSizes[1] = 4;
+  EXPECT_EQ(message(),
+            "argument 0 ('q'): wanted shape ?x8x?x64, got 2x4x100x64");
+  qSizes[1] = 8;
+  qSizes[2] = -5;
+  EXPECT_EQ(message(), "argument 0 ('q'): size of dimension 2 is -5");
+  qSizes[2] = 99;
+  EXPECT_EQ(message(), "lengths of q and o differ (99 against 100)");
+}
+
+TEST_F(Call, RefusesWrongStrides) {
+  qStrides[3] = 2;
+  EXPECT_EQ(message(), "argument 0 ('q'): stride of dimension 3 is 2, the "
+                       "innermost one must be 1");
+  qStrides[3] = 1;
+  qStrides[2] = 65;
+  EXPECT_EQ(message(), "argument 0 ('q'): stride of dimension 2 is 65 elements "
+                       "of 2 bytes, wanted a multiple of 16 bytes");
+  qStrides[2] = -512;
+  EXPECT_EQ(message(), "argument 0 ('q'): stride of dimension 2 is -512, "
+                       "negative strides are not supported");
+  qStrides[2] = kMax / 64;
+  EXPECT_EQ(message(), "argument 0 ('q'): stride of dimension 2 is " +
+                           std::to_string(kMax / 64) +
+                           ", the tensor leaves the address space");
+  qStrides[2] = 0; // one query for all: fine for an input
+  EXPECT_EQ(message(), "");
+  oStrides[2] = 0;
+  EXPECT_EQ(message(), "argument 2 ('o'): stride of dimension 2 is 0, elements "
+                       "of an output may not overlap");
+}
+
+TEST_F(Call, RefusesWrongPointers) {
+  qData = reinterpret_cast<void *>(0x10008);
+  EXPECT_EQ(message(),
+            "argument 0 ('q'): data pointer is not aligned to 16 bytes");
+  artifact.arguments[0].alignment = 0;
+  EXPECT_EQ(message(), "");
+  qData = reinterpret_cast<void *>(0x10001);
+  EXPECT_EQ(message(),
+            "argument 0 ('q'): data pointer is not aligned to 2 bytes");
+  qData = nullptr;
+  EXPECT_EQ(message(), "argument 0 ('q'): data pointer is null");
+}
+
+TEST_F(Call, RefusesWrongArguments) {
+  EXPECT_EQ(prepareLaunch(artifact, {}).message(),
+            "kernel 'attention' takes 3 arguments (results included), got 0");
+  n = int64_t(1) << 40;
+  EXPECT_EQ(message(),
+            "argument 1 ('n'): value 1099511627776 does not fit i32");
+  Arguments arguments(3, Argument::scalar(int64_t(1)));
+  EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
+            "argument 0 ('q'): wanted a tensor, got a scalar");
+  int64_t sizes[1] = {1};
+  arguments[0] = Argument::tensor(qData, 1, sizes, sizes);
+  EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
+            "argument 0 ('q'): wanted rank 4, got 1");
+  arguments[0] = Argument::tensor(qData, 4, qSizes, qStrides);
+  arguments[1] = arguments[0];
+  EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
+            "argument 1 ('n'): wanted a scalar, got a tensor");
+}
+
+TEST_F(Call, RefusesGridsBeyondTheDevice) {
+  artifact.grid[1] = constant(65536);
+  EXPECT_EQ(message(), "kernel 'attention' needs a grid of 65536 blocks in "
+                       "dimension y, the device has at most 65535");
+  artifact.grid[1] = constant(-1);
+  EXPECT_EQ(message(), "kernel 'attention' needs a grid of -1 blocks in "
+                       "dimension y, the device has at most 65535");
+}
