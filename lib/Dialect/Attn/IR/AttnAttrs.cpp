@@ -14,7 +14,6 @@
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace attn;
@@ -54,7 +53,8 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  int64_t left, int64_t right, Alignment) {
-  constexpr int64_t max = std::numeric_limits<int32_t>::max();
+  // Positions plus a bound stay inside i32, as lengths are at most 2^30 too.
+  constexpr int64_t max = int64_t(1) << 30;
   return success(succeeded(verifyRange(emitError, "left", left, -1, max)) &&
                  succeeded(verifyRange(emitError, "right", right, -1, max)));
 }
@@ -65,7 +65,7 @@ LogicalResult SoftcapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "softcap must be f32 or f64, got " << cap.getType();
   // The expansion computes in f32: what matters is the value there.
   float value = static_cast<float>(cap.getValueAsDouble());
-  if (std::isfinite(value) && value > 0)
+  if (std::isfinite(value) && value > 0 && std::isfinite(1 / value))
     return success();
   return emitError() << "softcap must be positive and finite in f32, got "
                      << cap;

@@ -61,8 +61,8 @@ def Attn_CausalAttr : Attn_Attr<"Causal", "causal"> {
 def Attn_WindowAttr : Attn_Attr<"Window", "window"> {
   let summary = "key j is visible to query i iff -left <= j - (i + offset) <= right";
   let description = [{
-    `left` and `right` count keys beside the diagonal; -1 means unbounded.
-    offset as in `#attn.causal`.
+    `left` and `right` count keys beside the diagonal, 2^30 at most; -1 means
+    unbounded. offset as in `#attn.causal`.
   }];
   let parameters = (ins
     DefaultValuedParameter<"int64_t", "-1">:$left,
@@ -74,6 +74,10 @@ def Attn_WindowAttr : Attn_Attr<"Window", "window"> {
 
 def Attn_SoftcapAttr : Attn_Attr<"Softcap", "softcap"> {
   let summary = "x' = cap * tanh(x / cap)";
+  let description = [{
+    `cap` is an f32 or f64 literal, positive and finite in f32. The division is
+    a multiplication by 1/cap rounded to f32.
+  }];
   let parameters = (ins "::mlir::FloatAttr":$cap);
   let assemblyFormat = "`<` $cap `>`";
   let genVerifyDecl = 1;

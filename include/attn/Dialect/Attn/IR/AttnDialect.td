@@ -23,6 +23,7 @@ def Attn_Dialect : Dialect {
     about tiles, memory or targets; the only trace of them is the optional
     `#attn.plan` that the plan pass attaches for the conversion below.
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{

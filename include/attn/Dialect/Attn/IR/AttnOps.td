@@ -50,6 +50,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
   let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask);
   let results = (outs AnyRankedTensor:$output, AnyRankedTensor:$lse);
   let hasCustomAssemblyFormat = 1;
+  let hasCanonicalizer = 1;
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{

@@ -12,4 +12,44 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnExpandVariantsPass : Pass<"attn-expand-variants"> {
+  let summary = "variants of attn.attention become score and mask regions";
+  let description = [{
+    Needs: nothing.
+
+    Gives: no `attn.attention` has a `variants` attribute; its score region is
+    the listed `#attn.softcap` and `#attn.alibi` in their order, then the score
+    region there was; its mask region is the conjunction of the listed
+    `#attn.causal` and `#attn.window` and of the mask region there was. A length
+    that a region needs and that the types do not tell comes in as an i32
+    capture, computed by `tensor.dim` in front of the operation.
+
+    A mask compares the key index with a value that depends on the query index
+    only, so that later a row of scores is compared with one limit.
+
+    Example: (* example filepath=test/Dialect/Attn/expand-variants.mlir *)
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"];
+  let statistics = [
+    Statistic<"numExpanded", "num-expanded", "Number of variants expanded">];
+}
+
+def AttnSimplifyPass : Pass<"attn-simplify"> {
+  let summary = "simplifies score and mask regions, and drops what they do not use";
+  let description = [{
+    Needs: nothing.
+
+    Gives: region bodies are canonical and without common subexpressions; a
+    score region that returns its score and a mask region that returns true are
+    gone; captures that no region reads are gone, with the code that fed only
+    them; equal captures are one; a captured constant is a constant of the
+    regions. Nothing else of the function changes.
+
+    Example: (* example filepath=test/Dialect/Attn/simplify.mlir *)
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 #endif // ATTN_DIALECT_ATTN_TRANSFORMS_PASSES_TD
