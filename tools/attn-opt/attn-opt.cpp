@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Upstream.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/Version.h"
-#include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
 
   mlir::DialectRegistry registry;
   attn::registerDialects(registry);
-  mlir::registerAllPasses();
+  attn::registerUpstream(registry);
   attn::registerPassesAndPipelines();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, overview, registry));
