@@ -1,0 +1,115 @@
+#!/bin/bash
+#===- check.sh - every test that needs no GPU -----------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===-----------------------------------------------------------------------===#
+
+set -uo pipefail
+source=$(cd "$(dirname "$0")/.." && pwd)
+
+usage() {
+  cat <<EOF
+usage: tools/check.sh [options]
+
+Brings the build up to date and runs every test: format, lint, the lit suite
+(with the C API and the examples), GoogleTest, Python. Tests that need ptxas or
+a GPU are skipped where there is none. The last line is "N passed, N failed".
+
+  --build-dir=DIR    the build (default: build)
+  --jobs=N           run N tests at a time (default: one per core)
+  --no-build         test what is there
+  --help             this text
+EOF
+}
+
+build=$source/build
+jobs=$(nproc)
+make=yes
+for argument in "$@"; do
+  case $argument in
+    --build-dir=*) build=${argument#*=} ;;
+    --jobs=*) jobs=${argument#*=} ;;
+    --no-build) make=no ;;
+    --help) usage; exit 0 ;;
+    *) echo "check.sh: unknown option '$argument'" >&2; usage >&2; exit 2 ;;
+  esac
+done
+
+cd "$source" || exit 1
+if [ $make = yes ]; then
+  tools/setup.sh --build-dir="$build" --build-only || exit 1
+fi
+build=$(cd "$build" && pwd) || exit 1
+results=$build/test-results
+rm -rf "$results"
+mkdir -p "$results"
+python=/usr/bin/python3
+lit=$(llvm-config-22 --bindir)/lit
+broken=0
+
+say() { printf '\n== %s\n' "$*"; }
+
+# suite NAME COMMAND...: runs it; a suite that fails without having written its
+# results counts as one failure.
+suite() {
+  local name=$1
+  shift
+  say "$name"
+  if ! "$@" && [ ! -s "$results/$name.xml" ]; then
+    echo "$name: stopped without results"
+    broken=$((broken + 1))
+  fi
+}
+
+format() {
+  git ls-files -z '*.h' '*.cpp' '*.c' |
+    xargs -0 clang-format-22 --dry-run -Werror &&
+    echo "every source is formatted"
+}
+
+formatted=0
+say format
+format 2>&1 | head -n 60
+[ "${PIPESTATUS[0]}" = 0 ] && formatted=1
+
+suite lint $python .ci/lint.py --junit="$results/lint.xml"
+suite lit "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
+  --xunit-xml-output="$results/lit.xml" "$build/test"
+if compgen -G "$source/test/Unit/*Test.cpp" >/dev/null; then
+  suite unit "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
+    --xunit-xml-output="$results/unit.xml" "$build/test/Unit"
+fi
+if compgen -G "$source/test/python/test_*.py" >/dev/null; then
+  suite python env PYTHONPATH="$source/python" ATTN_BUILD_DIR="$build" \
+    $python -m pytest -q -p no:cacheprovider \
+    --junitxml="$results/python.xml" "$source/test/python"
+fi
+
+say summary
+$python - "$results" $formatted $broken <<'EOF'
+import glob, os, sys
+import xml.etree.ElementTree as tree
+
+results, formatted, broken = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+passed, failed = formatted, 1 - formatted + broken
+print(f"  {'format':8} {formatted:5} passed {1 - formatted:5} failed")
+for path in sorted(glob.glob(os.path.join(results, "*.xml"))):
+    good = bad = skipped = 0
+    for case in tree.parse(path).getroot().iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            bad += 1
+        elif case.find("skipped") is not None:
+            skipped += 1
+        else:
+            good += 1
+    name = os.path.splitext(os.path.basename(path))[0]
+    print(f"  {name:8} {good:5} passed {bad:5} failed {skipped:5} skipped")
+    passed, failed = passed + good, failed + bad
+print()
+print(f"{passed} passed, {failed} failed")
+sys.exit(1 if failed or not passed else 0)
+EOF
