@@ -11,6 +11,7 @@
 #define ATTN_DIALECT_TILE_TRANSFORMS_PASSES_H
 
 #include "attn/Support/LLVM.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace attn::tile {

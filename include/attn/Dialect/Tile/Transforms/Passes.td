@@ -1,4 +1,4 @@
-//===- Passes.td - passes -*- tablegen -*-===//
+//===- Passes.td - passes of the tile dialect --------------*- tablegen -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -11,5 +11,53 @@
 #define ATTN_DIALECT_TILE_TRANSFORMS_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+
+def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
+  let summary = "fold the factor of the scores and log2(e) into one fma and exp2";
+  let description = [{
+    Needs: a tile program. Gives: a tile program.
+
+    Marks every `tile.online_softmax` that is not `exact` with `exp2`. Where its
+    scores are a product with a positive constant, perhaps under a mask, the
+    constant moves into the operation's `scale`:
+
+    ```mlir
+    %x = arith.mulf %s, %c : vector<128x64xf32>
+    %y = arith.select %mask, %x, %minusInf : vector<128x64xi1>, vector<128x64xf32>
+    %p, … = tile.online_softmax %y, %m, %l : …
+    ```
+    becomes
+    ```mlir
+    %y = arith.select %mask, %s, %minusInf : vector<128x64xi1>, vector<128x64xf32>
+    %p, … = tile.online_softmax %y, %m, %l {exp2, scale = 1.250000e-01 : f32} : …
+    ```
+    so that one fused multiply-add per score remains.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [
+    Statistic<"numExp2", "num-exp2", "Number of softmax steps that use exp2">,
+    Statistic<"numScalesFolded", "num-scales-folded",
+              "Number of multiplications of scores removed">
+  ];
+}
+
+def TileExpandSoftmax : Pass<"tile-expand-softmax", "::mlir::func::FuncOp"> {
+  let summary = "tile.online_softmax as vector, arith and math operations";
+  let description = [{
+    Needs: a tile program. Gives: the same without `tile.online_softmax`, which
+    both conversions out of the room ask for.
+
+    Row reductions become `vector.multi_reduction` with a constant accumulator
+    and a `vector.shape_cast` to Mx1; with `exp2` the exponential is one
+    `math.fma` and a `math.exp2`, otherwise `math.exp`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+  let statistics = [
+    Statistic<"numExpanded", "num-expanded", "Number of softmax steps expanded">
+  ];
+}
 
 #endif // ATTN_DIALECT_TILE_TRANSFORMS_PASSES_TD

@@ -1,0 +1,32 @@
+//===- Transforms.h - transformations of the tile dialect ----- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the tile passes do, callable from other C++ code.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILE_TRANSFORMS_TRANSFORMS_H
+#define ATTN_DIALECT_TILE_TRANSFORMS_TRANSFORMS_H
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Support/LLVM.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace attn::tile {
+
+/// Replaces `op` by vector, arith and math operations.
+void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op);
+
+/// Moves a positive constant factor of the scores into the scale of `op`; the
+/// caller decides about exp2. Fails where there is no such factor.
+LogicalResult foldScale(RewriterBase &rewriter, OnlineSoftmaxOp op);
+
+} // namespace attn::tile
+
+#endif // ATTN_DIALECT_TILE_TRANSFORMS_TRANSFORMS_H

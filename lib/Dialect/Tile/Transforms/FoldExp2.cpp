@@ -1,0 +1,93 @@
+//===- FoldExp2.cpp - scores to powers of two -----------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_TILEFOLDEXP2
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// The value of a constant whose elements are all equal.
+static std::optional<APFloat> splatValue(Value value) {
+  DenseElementsAttr constant;
+  if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())
+    return std::nullopt;
+  return constant.getSplatValue<APFloat>();
+}
+
+static bool isMinusInf(Value value) {
+  std::optional<APFloat> number = splatValue(value);
+  return number && number->isInfinity() && number->isNegative();
+}
+
+LogicalResult attn::tile::foldScale(RewriterBase &rewriter,
+                                    OnlineSoftmaxOp op) {
+  // scores = [select mask,] product [, -inf]; -inf scales to -inf.
+  auto mask = op.getScores().getDefiningOp<arith::SelectOp>();
+  if (mask && !isMinusInf(mask.getFalseValue()))
+    return failure();
+  Value scores = mask ? mask.getTrueValue() : Value(op.getScores());
+  auto product = scores.getDefiningOp<arith::MulFOp>();
+  if (!product)
+    return failure();
+  Value unscaled = product.getLhs();
+  std::optional<APFloat> factor = splatValue(product.getRhs());
+  if (!factor) {
+    unscaled = product.getRhs();
+    factor = splatValue(product.getLhs());
+  }
+  if (!factor)
+    return failure();
+  APFloat scale = op.getScale() * *factor;
+  if (!scale.isFiniteNonZero() || scale.isNegative() || scale.isDenormal())
+    return failure();
+
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  if (mask)
+    unscaled =
+        arith::SelectOp::create(rewriter, mask.getLoc(), mask.getCondition(),
+                                unscaled, mask.getFalseValue());
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getScoresMutable().assign(unscaled);
+    op.setScale(scale);
+  });
+  if (mask && mask->use_empty())
+    rewriter.eraseOp(mask);
+  if (product->use_empty())
+    rewriter.eraseOp(product);
+  return success();
+}
+
+namespace {
+struct TileFoldExp2 final : attn::tile::impl::TileFoldExp2Base<TileFoldExp2> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    SmallVector<OnlineSoftmaxOp> steps;
+    getOperation()->walk([&](OnlineSoftmaxOp op) { steps.push_back(op); });
+    for (OnlineSoftmaxOp op : steps) {
+      if (op.getExact())
+        continue;
+      while (succeeded(foldScale(rewriter, op)))
+        ++numScalesFolded;
+      op.setExp2(true);
+      ++numExp2;
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,100 @@
+// RUN: attn-opt %s --tile-fold-exp2 | FileCheck %s
+
+!tile = vector<16x32xf32>
+!mask = vector<16x32xi1>
+!row = vector<16x1xf32>
+
+// CHECK-LABEL: func.func @scale_moves_into_the_softmax
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>
+func.func @scale_moves_into_the_softmax(%s: !tile, %m: !row, %l: !row) -> !tile {
+  %c = arith.constant dense<0.125> : !tile
+  // CHECK-NOT: arith.mulf
+  %x = arith.mulf %s, %c : !tile
+  // CHECK: tile.online_softmax %[[S]], %{{.*}}, %{{.*}} {exp2, scale = 1.250000e-01 : f32}
+  %p, %m1, %l1, %c1 = tile.online_softmax %x, %m, %l : !tile, !row
+  return %p : !tile
+}
+
+// CHECK-LABEL: func.func @scale_passes_the_mask
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[MASK:[a-z0-9]+]]: vector<16x32xi1>
+func.func @scale_passes_the_mask(%s: !tile, %mask: !mask, %m: !row, %l: !row) -> !tile {
+  %c = arith.constant dense<0.125> : !tile
+  %hidden = arith.constant dense<0xFF800000> : !tile
+  // CHECK-NOT: arith.mulf
+  %x = arith.mulf %c, %s : !tile
+  // CHECK: %[[X:.*]] = arith.select %[[MASK]], %[[S]], %{{.*}}
+  %y = arith.select %mask, %x, %hidden : !mask, !tile
+  // CHECK: tile.online_softmax %[[X]], %{{.*}}, %{{.*}} {exp2, guard, scale = 1.250000e-01 : f32}
+  %p, %m1, %l1, %c1 = tile.online_softmax %y, %m, %l {guard} : !tile, !row
+  return %p : !tile
+}
+
+// The cap of a softcap is such a factor; the scale below tanh is not.
+// CHECK-LABEL: func.func @last_factor_of_a_score
+func.func @last_factor_of_a_score(%s: !tile, %m: !row, %l: !row) -> !tile {
+  %inner = arith.constant dense<0.0025> : !tile
+  %cap = arith.constant dense<50.0> : !tile
+  // CHECK: %[[X:.*]] = arith.mulf
+  %x = arith.mulf %s, %inner : !tile
+  // CHECK: %[[T:.*]] = math.tanh %[[X]]
+  %t = math.tanh %x : !tile
+  // CHECK-NOT: arith.mulf
+  %y = arith.mulf %t, %cap : !tile
+  // CHECK: tile.online_softmax %[[T]], %{{.*}}, %{{.*}} {exp2, scale = 5.000000e+01 : f32}
+  %p, %m1, %l1, %c1 = tile.online_softmax %y, %m, %l : !tile, !row
+  return %p : !tile
+}
+
+// CHECK-LABEL: func.func @bias_after_the_scale_only_exp2
+func.func @bias_after_the_scale_only_exp2(%s: !tile, %bias: !tile, %m: !row, %l: !row) -> !tile {
+  %c = arith.constant dense<0.125> : !tile
+  // CHECK: arith.mulf
+  %x = arith.mulf %s, %c : !tile
+  // CHECK: %[[Y:.*]] = arith.addf
+  %y = arith.addf %x, %bias : !tile
+  // CHECK: tile.online_softmax %[[Y]], %{{.*}}, %{{.*}} {exp2} :
+  %p, %m1, %l1, %c1 = tile.online_softmax %y, %m, %l : !tile, !row
+  return %p : !tile
+}
+
+// The maximum of negatively scaled scores is not the scaled maximum.
+// CHECK-LABEL: func.func @negative_factor_stays
+func.func @negative_factor_stays(%s: !tile, %m: !row, %l: !row) -> !tile {
+  %c = arith.constant dense<-0.125> : !tile
+  // CHECK: arith.mulf
+  %x = arith.mulf %s, %c : !tile
+  // CHECK: tile.online_softmax %{{.*}} {exp2} :
+  %p, %m1, %l1, %c1 = tile.online_softmax %x, %m, %l : !tile, !row
+  return %p : !tile
+}
+
+// CHECK-LABEL: func.func @mask_with_a_finite_value_stays
+func.func @mask_with_a_finite_value_stays(%s: !tile, %mask: !mask, %m: !row, %l: !row) -> !tile {
+  %c = arith.constant dense<0.125> : !tile
+  %hidden = arith.constant dense<-1.0e4> : !tile
+  // CHECK: arith.mulf
+  %x = arith.mulf %s, %c : !tile
+  %y = arith.select %mask, %x, %hidden : !mask, !tile
+  // CHECK: tile.online_softmax %{{.*}} {exp2} :
+  %p, %m1, %l1, %c1 = tile.online_softmax %y, %m, %l : !tile, !row
+  return %p : !tile
+}
+
+// CHECK-LABEL: func.func @product_of_two_tiles_stays
+func.func @product_of_two_tiles_stays(%s: !tile, %t: !tile, %m: !row, %l: !row) -> !tile {
+  // CHECK: arith.mulf
+  %x = arith.mulf %s, %t : !tile
+  // CHECK: tile.online_softmax %{{.*}} {exp2} :
+  %p, %m1, %l1, %c1 = tile.online_softmax %x, %m, %l : !tile, !row
+  return %p : !tile
+}
+
+// CHECK-LABEL: func.func @exact_is_not_touched
+func.func @exact_is_not_touched(%s: !tile, %m: !row, %l: !row) -> !tile {
+  %c = arith.constant dense<0.125> : !tile
+  // CHECK: arith.mulf
+  %x = arith.mulf %s, %c : !tile
+  // CHECK: tile.online_softmax %{{.*}} {exact} :
+  %p, %m1, %l1, %c1 = tile.online_softmax %x, %m, %l {exact} : !tile, !row
+  return %p : !tile
+}

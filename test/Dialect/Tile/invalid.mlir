@@ -1,0 +1,130 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+func.func @load_c1(%k: memref<?x80xbf16>, %i: index) {
+  // expected-error @below {{got 1 indices, expected one per dimension of 'memref<?x80xbf16>'}}
+  %t = tile.load %k[%i] : memref<?x80xbf16>, vector<64x80xbf16>
+  return
+}
+
+// -----
+
+func.func @load_c2(%k: memref<?x80xbf16>, %i: index) {
+  // expected-error @below {{vector element type 'f16' differs from the memref's 'bf16'}}
+  %t = tile.load %k[%i, %i] : memref<?x80xbf16>, vector<64x80xf16>
+  return
+}
+
+// -----
+
+func.func @load_c3_rank(%k: memref<?xbf16>, %i: index) {
+  // expected-error @below {{vector rank 2 exceeds the memref's rank 1}}
+  %t = tile.load %k[%i] : memref<?xbf16>, vector<64x80xbf16>
+  return
+}
+
+// -----
+
+func.func @load_c3_scalable(%k: memref<?xbf16>, %i: index) {
+  // expected-error @below {{got scalable vector type 'vector<[4]xbf16>', expected fixed sizes}}
+  %t = tile.load %k[%i] : memref<?xbf16>, vector<[4]xbf16>
+  return
+}
+
+// -----
+
+func.func @store_c1(%t: vector<4xf32>, %o: memref<?x80xf32>, %i: index) {
+  // expected-error @below {{got 3 indices, expected one per dimension of 'memref<?x80xf32>'}}
+  tile.store %t, %o[%i, %i, %i] : vector<4xf32>, memref<?x80xf32>
+  return
+}
+
+// -----
+
+func.func @store_c2(%t: vector<4xf32>, %o: memref<?x80xf16>, %i: index) {
+  // expected-error @below {{vector element type 'f32' differs from the memref's 'f16'}}
+  tile.store %t, %o[%i, %i] : vector<4xf32>, memref<?x80xf16>
+  return
+}
+
+// -----
+
+func.func @store_c3(%t: vector<4x4x4xf32>, %o: memref<?x80xf32>, %i: index) {
+  // expected-error @below {{vector rank 3 exceeds the memref's rank 2}}
+  tile.store %t, %o[%i, %i] : vector<4x4x4xf32>, memref<?x80xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c1(%t: memref<?x?xf32>, %i: i32) {
+  // expected-error @below {{got 1 indices, expected one per dimension of 'memref<?x?xf32>'}}
+  %r = tile.gather %t[%i] : memref<?x?xf32>, (i32) -> vector<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c2(%t: memref<?xf32>, %i: i32) {
+  // expected-error @below {{result element type 'f16' differs from the memref's 'f32'}}
+  %r = tile.gather %t[%i] : memref<?xf32>, (i32) -> vector<4x4xf16>
+  return
+}
+
+// -----
+
+func.func @gather_c3_scalar(%t: memref<?xf32>, %i: i64) {
+  // expected-error @below {{index 0 has type 'i64', expected i32 or a vector of i32 that stretches to 'vector<4x4xf32>'}}
+  %r = tile.gather %t[%i] : memref<?xf32>, (i64) -> vector<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @gather_c3_shape(%t: memref<?xf32>, %i: vector<4x3xi32>) {
+  // expected-error @below {{index 0 has type 'vector<4x3xi32>', expected i32 or a vector of i32 that stretches to 'vector<4x4xf32>'}}
+  %r = tile.gather %t[%i] : memref<?xf32>, (vector<4x3xi32>) -> vector<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @coords_c1(%b: i32) {
+  // expected-error @below {{axis 2 is not a dimension of 'vector<128x1xi32>'}}
+  %r = tile.coords %b, 2 : vector<128x1xi32>
+  return
+}
+
+// -----
+
+func.func @coords_c2(%b: i32) {
+  // expected-error @below {{dimension 0 of 'vector<128x64xi32>' has size 128, expected 1: only axis 1 is counted along}}
+  %r = tile.coords %b, 1 : vector<128x64xi32>
+  return
+}
+
+// -----
+
+func.func @softmax_c1(%s: vector<16x32xf32>, %m: vector<8x1xf32>) {
+  // expected-error @below {{row statistics have type 'vector<8x1xf32>', expected one per row: 'vector<16x1xf32>'}}
+  %p, %m1, %l1, %c1 = tile.online_softmax %s, %m, %m
+    : vector<16x32xf32>, vector<8x1xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_c2(%s: vector<16x32xf32>, %m: vector<16x1xf32>) {
+  // expected-error @below {{scale is -1.000000e+00 : f32, expected a positive finite number}}
+  %p, %m1, %l1, %c1 = tile.online_softmax %s, %m, %m {scale = -1.0 : f32}
+    : vector<16x32xf32>, vector<16x1xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_c3(%s: vector<16x32xf32>, %m: vector<16x1xf32>) {
+  // expected-error @below {{is exact, but exp2 rounds its argument once more}}
+  %p, %m1, %l1, %c1 = tile.online_softmax %s, %m, %m {exact, exp2}
+    : vector<16x32xf32>, vector<16x1xf32>
+  return
+}

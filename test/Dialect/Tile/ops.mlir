@@ -1,0 +1,54 @@
+// RUN: attn-opt %s | FileCheck %s
+// RUN: attn-opt %s --mlir-print-op-generic | attn-opt | FileCheck %s
+
+!view = memref<?x4x?x80xbf16, strided<[?, ?, ?, 1], offset: ?>>
+
+// CHECK-LABEL: func.func @memory
+func.func @memory(%k: !view, %b: index, %h: index, %row: index) {
+  %c0 = arith.constant 0 : index
+  // CHECK: %[[T:.*]] = tile.load %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : memref<?x4x?x80xbf16, strided<[?, ?, ?, 1], offset: ?>>, vector<64x80xbf16>
+  %t = tile.load %k[%b, %h, %row, %c0] : !view, vector<64x80xbf16>
+  // CHECK: tile.store %[[T]], %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] : vector<64x80xbf16>, memref<?x4x?x80xbf16, strided<[?, ?, ?, 1], offset: ?>>
+  tile.store %t, %k[%b, %h, %row, %c0] : vector<64x80xbf16>, !view
+  return
+}
+
+// CHECK-LABEL: func.func @gather
+func.func @gather(%table: memref<?x?x?xf32>, %h: i32, %rows: vector<64x1xi32>,
+                  %cols: vector<1x32xi32>) -> vector<64x32xf32> {
+  // CHECK: tile.gather %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : memref<?x?x?xf32>, (i32, vector<64x1xi32>, vector<1x32xi32>) -> vector<64x32xf32>
+  %bias = tile.gather %table[%h, %rows, %cols]
+    : memref<?x?x?xf32>, (i32, vector<64x1xi32>, vector<1x32xi32>) -> vector<64x32xf32>
+  return %bias : vector<64x32xf32>
+}
+
+// CHECK-LABEL: func.func @gather_rank0
+func.func @gather_rank0(%table: memref<f32>) -> vector<64x1xf32> {
+  // CHECK: tile.gather %{{.*}}[] : memref<f32>, () -> vector<64x1xf32>
+  %r = tile.gather %table[] : memref<f32>, () -> vector<64x1xf32>
+  return %r : vector<64x1xf32>
+}
+
+// CHECK-LABEL: func.func @coords
+func.func @coords(%base: i32) -> (vector<128x1xi32>, vector<1x64xi32>) {
+  // CHECK: tile.coords %{{.*}}, 0 : vector<128x1xi32>
+  %rows = tile.coords %base, 0 : vector<128x1xi32>
+  // CHECK: tile.coords %{{.*}}, 1 : vector<1x64xi32>
+  %cols = tile.coords %base, 1 : vector<1x64xi32>
+  return %rows, %cols : vector<128x1xi32>, vector<1x64xi32>
+}
+
+// CHECK-LABEL: func.func @softmax
+func.func @softmax(%s: vector<16x32xf32>, %m: vector<16x1xf32>,
+                   %l: vector<16x1xf32>) -> vector<16x32xf32> {
+  // CHECK: tile.online_softmax %{{.*}}, %{{.*}}, %{{.*}} : vector<16x32xf32>, vector<16x1xf32>
+  %p, %m1, %l1, %c1 = tile.online_softmax %s, %m, %l
+    : vector<16x32xf32>, vector<16x1xf32>
+  // CHECK: tile.online_softmax %{{.*}}, %{{.*}}, %{{.*}} {exp2, guard, scale = 1.250000e-01 : f32}
+  %p2, %m2, %l2, %c2 = tile.online_softmax %p, %m1, %l1
+    {exp2, guard, scale = 0.125 : f32} : vector<16x32xf32>, vector<16x1xf32>
+  // CHECK: tile.online_softmax %{{.*}}, %{{.*}}, %{{.*}} {exact}
+  %p3, %m3, %l3, %c3 = tile.online_softmax %p2, %m2, %l2 {exact}
+    : vector<16x32xf32>, vector<16x1xf32>
+  return %p3 : vector<16x32xf32>
+}
