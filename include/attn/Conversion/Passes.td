@@ -48,8 +48,30 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
-// TileToLLVM
+// TileToLoops
 //===----------------------------------------------------------------------===//
+
+def ConvertTileToLoops
+    : Pass<"convert-tile-to-loops", "::mlir::func::FuncOp"> {
+  let summary = "tile kernels as loops over buffers, for the CPU";
+  let description = [{
+    Needs: a kernel of the tile dialect whose `tile.online_softmax` operations
+    are expanded (`tile-expand-softmax`).
+
+    Gives: `scf` loops over `memref`s and scalar `arith` and `math`; no vector
+    is left. Each vector value becomes a buffer of its shape, allocated once at
+    the entry of the function and shared by values whose lives do not overlap;
+    a value with one user is computed inside the loop nest of that user. Loops
+    over a tile stay loops, so code size and compile time do not depend on the
+    block sizes. A box or a gather never touches memory outside its memref.
+    Products of `f16` and `bf16` are extended first and accumulated in `f32`.
+
+    Example: `test/Conversion/TileToLoops/tile-to-loops.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
 
 //===----------------------------------------------------------------------===//
 // TileToWarp

@@ -1,0 +1,161 @@
+//===- LowerMemory.cpp - boxes and gathers as loops -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace attn;
+
+static Value cmp(OpBuilder &builder, Location loc, arith::CmpIPredicate pred,
+                 Value lhs, Value rhs) {
+  return arith::CmpIOp::create(builder, loc, pred, lhs, rhs);
+}
+
+/// 0 <= index < size.
+static Value isInside(OpBuilder &builder, Location loc, Value index,
+                      Value size) {
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value low = cmp(builder, loc, arith::CmpIPredicate::sge, index, zero);
+  Value high = cmp(builder, loc, arith::CmpIPredicate::slt, index, size);
+  return arith::AndIOp::create(builder, loc, low, high);
+}
+
+static Value clamp(OpBuilder &builder, Location loc, Value value, Value low,
+                   Value high) {
+  Value raised = arith::MaxSIOp::create(builder, loc, value, low);
+  return arith::MinSIOp::create(builder, loc, raised, high);
+}
+
+namespace {
+/// The part of a box that lies inside its memref: lower[d] <= i < upper[d] for
+/// element i of dimension d; empty where a leading index is outside.
+struct ClippedBox {
+  SmallVector<Value> lower, upper;
+};
+} // namespace
+
+static ClippedBox clipBox(OpBuilder &builder, Location loc, Value view,
+                          ValueRange indices, VectorType box) {
+  int64_t leading = indices.size() - box.getRank();
+  auto dim = [&](int64_t d) -> Value {
+    return memref::DimOp::create(builder, loc, view, d);
+  };
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  ClippedBox result;
+  for (auto [d, size] : llvm::enumerate(box.getShape())) {
+    Value count = arith::ConstantIndexOp::create(builder, loc, size);
+    Value base = indices[leading + d];
+    Value before = arith::SubIOp::create(builder, loc, zero, base);
+    Value after = arith::SubIOp::create(builder, loc, dim(leading + d), base);
+    result.lower.push_back(clamp(builder, loc, before, zero, count));
+    result.upper.push_back(clamp(builder, loc, after, zero, count));
+  }
+  for (int64_t d = 0; d < leading; ++d) {
+    Value inside = isInside(builder, loc, indices[d], dim(d));
+    result.upper[0] =
+        arith::SelectOp::create(builder, loc, inside, result.upper[0], zero);
+  }
+  return result;
+}
+
+/// The memref's indices of element `element` of the box.
+static SmallVector<Value> boxIndices(OpBuilder &builder, Location loc,
+                                     ValueRange base, ValueRange element) {
+  SmallVector<Value> result(base);
+  int64_t leading = base.size() - element.size();
+  for (auto [d, index] : llvm::enumerate(element))
+    result[leading + d] =
+        arith::AddIOp::create(builder, loc, base[leading + d], index);
+  return result;
+}
+
+static Value zeroOf(OpBuilder &builder, Location loc, Type type) {
+  return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+}
+
+void attn::lowerLoad(OpBuilder &builder, TileBuffers &buffers,
+                     tile::LoadOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<VectorType>(op.getType());
+  Value buffer = buffers.acquire(type);
+  Value zero = zeroOf(builder, loc, type.getElementType());
+  emitLoops(builder, loc, type.getShape(), [&](OpBuilder &b, ValueRange at) {
+    memref::StoreOp::create(b, loc, zero, buffer, at);
+  });
+  ClippedBox box = clipBox(builder, loc, op.getView(), op.getIndices(), type);
+  emitLoops(builder, loc, box.lower, box.upper,
+            [&](OpBuilder &b, ValueRange at) {
+              auto from = boxIndices(b, loc, op.getIndices(), at);
+              Value scalar = memref::LoadOp::create(b, loc, op.getView(), from);
+              memref::StoreOp::create(b, loc, scalar, buffer, at);
+            });
+  buffers.bind(op.getResult(), buffer);
+}
+
+void attn::lowerStore(OpBuilder &builder, TileBuffers &buffers,
+                      tile::StoreOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<VectorType>(op.getValue().getType());
+  ClippedBox box = clipBox(builder, loc, op.getView(), op.getIndices(), type);
+  emitLoops(builder, loc, box.lower, box.upper,
+            [&](OpBuilder &b, ValueRange at) {
+              Value scalar = buffers.element(b, loc, op.getValue(), at);
+              auto to = boxIndices(b, loc, op.getIndices(), at);
+              memref::StoreOp::create(b, loc, scalar, op.getView(), to);
+            });
+}
+
+/// The index operand of a gather at one element of the result.
+static Value gatherIndex(OpBuilder &builder, Location loc, TileBuffers &buffers,
+                         Value operand, ValueRange at) {
+  SmallVector<Value> own(at);
+  if (auto type = dyn_cast<VectorType>(operand.getType()))
+    for (auto [size, index] : llvm::zip_equal(type.getShape(), own))
+      if (size == 1)
+        index = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value index = buffers.element(builder, loc, operand, own);
+  if (index.getType().isIndex())
+    return index;
+  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                    index);
+}
+
+void attn::lowerGather(OpBuilder &builder, TileBuffers &buffers,
+                       tile::GatherOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<VectorType>(op.getType());
+  Value buffer = buffers.acquire(type);
+  SmallVector<Value> sizes;
+  for (int64_t d = 0, rank = op.getIndices().size(); d < rank; ++d)
+    sizes.push_back(memref::DimOp::create(builder, loc, op.getView(), d));
+  emitLoops(builder, loc, type.getShape(), [&](OpBuilder &b, ValueRange at) {
+    SmallVector<Value> from;
+    Value inside = arith::ConstantIntOp::create(b, loc, 1, 1);
+    for (auto [operand, size] : llvm::zip_equal(op.getIndices(), sizes)) {
+      from.push_back(gatherIndex(b, loc, buffers, operand, at));
+      Value here = isInside(b, loc, from.back(), size);
+      inside = arith::AndIOp::create(b, loc, inside, here);
+    }
+    auto read = scf::IfOp::create(b, loc, type.getElementType(), inside,
+                                  /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+    OpBuilder then = read.getThenBodyBuilder(),
+              other = read.getElseBodyBuilder();
+    Value scalar = memref::LoadOp::create(then, loc, op.getView(), from);
+    scf::YieldOp::create(then, loc, scalar);
+    Value zero = zeroOf(other, loc, type.getElementType());
+    scf::YieldOp::create(other, loc, zero);
+    memref::StoreOp::create(b, loc, read.getResult(0), buffer, at);
+  });
+  buffers.bind(op.getResult(), buffer);
+}
