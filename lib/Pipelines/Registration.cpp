@@ -11,6 +11,7 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
+#include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Plan/Passes.h"
 
@@ -22,4 +23,5 @@ void attn::registerPassesAndPipelines() {
   warp::registerWarpTransformsPasses();
   plan::registerAttnPlanPasses();
   registerAttnConversionPasses();
+  registerCPUPipelines();
 }

@@ -59,8 +59,8 @@ private:
 
 /// Copies the yielded vectors to `targets` as one parallel assignment: a value
 /// that is read through a target must be read before any target is written.
-void KernelLowering::assignYielded(Operation *yield, ArrayRef<Value> targets) {
-  builder.setInsertionPoint(yield);
+void KernelLowering::lowerYield(scf::YieldOp yield) {
+  ArrayRef<Value> targets = yieldTargets[yield->getParentOp()];
   Location loc = yield->getLoc();
   SmallVector<Value> values =
       llvm::filter_to_vector(yield->getOperands(), isVector);
@@ -223,8 +223,12 @@ static void dropCarriedVectors(OpBuilder &builder, Operation *op) {
   builder.setInsertionPoint(op);
   Operation *slim = nullptr;
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
-    SmallVector<Value> inits = llvm::filter_to_vector(
-        loop.getInitArgs(), [](Value value) { return !isVector(value); });
+    // A vector operand may be gone already: ask the results for the types.
+    SmallVector<Value> inits;
+    for (auto [init, result] :
+         llvm::zip_equal(loop.getInits(), loop.getResults()))
+      if (!isVector(result))
+        inits.push_back(init);
     loop.getBody()->eraseArguments(
         [](BlockArgument arg) { return isVector(arg); });
     auto same = scf::ForOp::create(builder, op->getLoc(), loop.getLowerBound(),

@@ -1,0 +1,31 @@
+//===- CPU.h - pipelines that end on the host processor -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PIPELINES_CPU_H
+#define ATTN_PIPELINES_CPU_H
+
+#include "attn/Support/LLVM.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace attn {
+
+/// `convert-tile-to-llvm`: tile kernels (functions on memrefs) to the llvm
+/// dialect, through loops.
+void buildTileToLLVMPipeline(OpPassManager &manager);
+
+/// Functions on tensors with linalg bodies to the llvm dialect; the results
+/// become memref arguments at the end, contiguous.
+void buildLinalgToLLVMPipeline(OpPassManager &manager);
+
+/// Registers the pipelines of this file by name.
+void registerCPUPipelines();
+
+} // namespace attn
+
+#endif // ATTN_PIPELINES_CPU_H

@@ -1,0 +1,84 @@
+//===- CPU.cpp - pipelines that end on the host processor -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Pipelines/CPU.h"
+
+#include "attn/Conversion/Passes.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// Structured loops over memrefs and scalars to the llvm dialect, with a C
+/// entry (`_mlir_ciface_…`) for each function.
+static void addLoopsToLLVM(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createForallToForLoopPass());
+  manager.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());
+  manager.addPass(createCanonicalizerPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(memref::createExpandStridedMetadataPass());
+  manager.addPass(createLowerAffinePass());
+  manager.addPass(createSCFToControlFlowPass());
+  // Conversions from and to bf16 as integer arithmetic: not every processor
+  // has the instructions, and not every C library the functions.
+  arith::ArithExpandOpsPassOptions expand;
+  expand.includeBf16 = true;
+  manager.addPass(arith::createArithExpandOpsPass(expand));
+  manager.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createConvertMathToLibmPass());
+  manager.addPass(createArithToLLVMConversionPass());
+  manager.addPass(createConvertIndexToLLVMPass());
+  manager.addPass(createFinalizeMemRefToLLVMConversionPass());
+  manager.addNestedPass<func::FuncOp>(LLVM::createLLVMRequestCWrappersPass());
+  manager.addPass(createConvertFuncToLLVMPass());
+  manager.addPass(createConvertControlFlowToLLVMPass());
+  manager.addPass(createUBToLLVMConversionPass());
+  manager.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void attn::buildTileToLLVMPipeline(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createConvertTileToLoops());
+  addLoopsToLLVM(manager);
+}
+
+void attn::buildLinalgToLLVMPipeline(OpPassManager &manager) {
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.bufferizeFunctionBoundaries = true;
+  manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  bufferization::BufferResultsToOutParamsPassOptions results;
+  results.modifyPublicFunctions = true;
+  manager.addPass(bufferization::createBufferResultsToOutParamsPass(results));
+  bufferization::buildBufferDeallocationPipeline(manager);
+  manager.addPass(createConvertBufferizationToMemRefPass());
+  manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  addLoopsToLLVM(manager);
+}
+
+void attn::registerCPUPipelines() {
+  PassPipelineRegistration<>(
+      "convert-tile-to-llvm",
+      "Tile kernels to the llvm dialect for the host processor: loops over "
+      "buffers, no vectors",
+      buildTileToLLVMPipeline);
+  PassPipelineRegistration<>(
+      "attn-linalg-to-llvm",
+      "Functions on tensors with linalg bodies to the llvm dialect for the "
+      "host processor; results become arguments",
+      buildLinalgToLLVMPipeline);
+}
