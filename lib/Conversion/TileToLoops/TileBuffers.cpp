@@ -1,5 +1,5 @@
 //===- TileBuffers.cpp - vector values as memory, read element by element -*-
-//C++ -*-===//
+// C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -128,7 +128,7 @@ LogicalResult KernelLowering::lowerNested(Operation *op) {
   for (Region &region : op->getRegions())
     for (Block &block : region) {
       if (llvm::any_of(block.getArguments(), isVector))
-        return op->emitError("vectors carried by '")
+        return op->emitError("vector arguments of '")
                << op->getName() << "' cannot be lowered to loops";
       if (failed(lowerBlock(block)))
         return failure();
@@ -258,7 +258,7 @@ LogicalResult KernelLowering::run() {
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitError("a tile kernel must have one block, got ")
            << kernel.getBody().getBlocks().size();
-  if (failed(lowerBlock(kernel.getBody().front())))
+  if (failed(lowerNested(kernel)))
     return failure();
   buffers.finish();
   for (Operation *op : carriers)
@@ -277,7 +277,9 @@ struct ConvertTileToLoops
     : public attn::impl::ConvertTileToLoopsBase<ConvertTileToLoops> {
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
-    bool hasVectors = false;
+    bool hasVectors = llvm::any_of(kernel.getArgumentTypes(), [](Type type) {
+      return isa<VectorType>(type);
+    });
     kernel.walk([&](Operation *op) { hasVectors |= touchesVectors(op); });
     if (!hasVectors || kernel.isDeclaration())
       return;
