@@ -27,7 +27,8 @@ std::string Fragment::check() const {
     return "got " + std::to_string(rows) + " rows, expected a multiple of " +
            std::to_string(groupRows) + " rows x " + std::to_string(warps) +
            " warps";
-  bool fixedColumns = kind == FragmentKind::A || columns != 1;
+  bool lanePartial = columns == laneColumns && rows != 1;
+  bool fixedColumns = kind == FragmentKind::A || (columns != 1 && !lanePartial);
   if (fixedColumns && columns % columnsPerStep() != 0)
     return "got " + std::to_string(columns) +
            " columns, expected a multiple of " +
@@ -44,11 +45,11 @@ int64_t Fragment::columnsPerStep() const {
 }
 
 int64_t Fragment::columnSteps() const {
-  return columns == 1 ? 1 : columns / columnsPerStep();
+  return columns <= laneColumns ? 1 : columns / columnsPerStep();
 }
 
 int64_t Fragment::numRegisters() const {
-  int64_t perStep = (rows == 1 ? 1 : 2) * (columns == 1 ? 1 : 2);
+  int64_t perStep = (rows == 1 ? 1 : 2) * (columns <= laneColumns ? 1 : 2);
   return rowSteps() * columnSteps() * perStep;
 }
 
@@ -76,7 +77,7 @@ static Parts split(const Fragment &fragment, int64_t reg) {
   int64_t steps = fragment.columnSteps();
   if (fragment.rows == 1 && fragment.columns == 1)
     return {0, 0, 0, 0};
-  if (fragment.columns == 1)
+  if (fragment.columns <= laneColumns)
     return {reg / 2, 0, reg % 2, 0};
   if (fragment.rows == 1)
     return {0, reg / 2, 0, reg % 2};
@@ -89,7 +90,7 @@ static Parts split(const Fragment &fragment, int64_t reg) {
 static int64_t join(const Fragment &fragment, const Parts &parts) {
   if (fragment.rows == 1 && fragment.columns == 1)
     return 0;
-  if (fragment.columns == 1)
+  if (fragment.columns <= laneColumns)
     return 2 * parts.rowStep + parts.half;
   if (fragment.rows == 1)
     return 2 * parts.columnStep + parts.pair;
@@ -109,6 +110,10 @@ Coord Fragment::coordOf(const Position &position) const {
                 8 * parts.half;
   if (columns == 1)
     return coord;
+  if (columns == laneColumns) {
+    coord.column = inQuad;
+    return coord;
+  }
   coord.column = columnsPerStep() * parts.columnStep + 2 * inQuad;
   if (elementsPerRegister() == 2)
     coord.column += 8 * parts.pair + position.element;
@@ -128,7 +133,9 @@ Position Fragment::ownerOf(const Coord &coord) const {
     parts.rowStep = group / warps;
     parts.half = inGroup / 8;
   }
-  if (columns != 1) {
+  if (columns == laneColumns) {
+    position.lane += coord.column;
+  } else if (columns != 1) {
     int64_t inStep = coord.column % columnsPerStep();
     position.lane += (inStep % 8) / 2;
     parts.columnStep = coord.column / columnsPerStep();

@@ -65,6 +65,7 @@ TEST(Fragments, EveryElementHasItsPlace) {
       for (int64_t columns : {8, 40, 64})
         checkCover(makeA(rows, columns, warps, 32));
       checkCover(makeAcc(rows, 1, warps));
+      checkCover(makeAcc(rows, 4, warps));
       checkCover(makeAcc(1, 64, warps));
       checkCover(makeAcc(1, 1, warps));
     }
@@ -158,6 +159,20 @@ TEST(Fragments, SlicesMeetTheirTile) {
         EXPECT_EQ(columns.coordOf({warp, lane, acc.columnSliceRegister(reg), 0})
                       .column,
                   coord.column);
+      }
+}
+
+// Column q of an Mx4 slice belongs to the lane that holds the tile's columns j
+// with (j mod 8) / 2 = q.
+TEST(Fragments, LaneColumns) {
+  Fragment acc = makeAcc(64, 40, 2), lanes = makeAcc(64, 4, 2);
+  EXPECT_EQ(lanes.numRegisters(), makeAcc(64, 1, 2).numRegisters());
+  for (int64_t warp = 0; warp < 2; ++warp)
+    for (int64_t lane = 0; lane < warpSize; ++lane)
+      for (int64_t reg = 0; reg < acc.numRegisters(); ++reg) {
+        Coord coord = acc.coordOf({warp, lane, reg, 0});
+        EXPECT_EQ(lanes.coordOf({warp, lane, acc.rowSliceRegister(reg), 0}),
+                  (Coord{coord.row, coord.column % 8 / 2}));
       }
 }
 

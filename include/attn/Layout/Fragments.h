@@ -29,6 +29,9 @@
 //                                                   + 8 half
 //   1 x N   register = 2 c + e             column = 8 c + 2 (lane mod 4) + e
 //   1 x 1   register 0
+//   M x 4   as M x 1, but the four lanes of a row differ: column = lane mod 4.
+//           Column q stands for the tile's columns j with (j mod 8) / 2 = q,
+//           those that lane holds (partial sums).
 //
 // So the register of an accumulator element (t, c, i) meets its row statistic
 // in register 2 t + (i >> 1) of an M x 1 slice and its column value in register
@@ -80,6 +83,8 @@ namespace attn::layout {
 inline constexpr int64_t warpSize = 32;
 /// Rows of the mma instructions: the row group of a warp.
 inline constexpr int64_t groupRows = 16;
+/// Lanes that share a row of an accumulator: the columns of an Mx4 slice.
+inline constexpr int64_t laneColumns = 4;
 
 enum class FragmentKind { Acc, A };
 

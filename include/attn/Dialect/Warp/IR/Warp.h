@@ -10,6 +10,8 @@
 #ifndef ATTN_DIALECT_WARP_IR_WARP_H
 #define ATTN_DIALECT_WARP_IR_WARP_H
 
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -27,5 +29,10 @@
 #include "attn/Dialect/Warp/IR/WarpAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "attn/Dialect/Warp/IR/WarpOps.h.inc"
+
+namespace attn::warp {
+/// The rules W2, W3 and W4 of `warp.kernel`; emits what is broken.
+LogicalResult verifyProtocol(KernelOp kernel);
+} // namespace attn::warp
 
 #endif // ATTN_DIALECT_WARP_IR_WARP_H

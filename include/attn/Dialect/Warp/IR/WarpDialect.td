@@ -27,6 +27,10 @@ def Warp_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// Defined beside the types, where their storage is known.
+    void registerTypes();
+  }];
 }
 
 class Warp_Op<string mnemonic, list<Trait> traits = []>

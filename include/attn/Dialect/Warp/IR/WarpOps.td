@@ -31,12 +31,26 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     ```
     `shared` is the size in bytes of the block's shared memory once
     `warp-assign-resources` has placed it.
+
+    The protocol of slots and rings (lib/Dialect/Warp/IR/WarpProtocol.cpp):
+    (W2) An awaited slot is released exactly once, in the block that awaited it,
+         and not read afterwards.
+    (W3) A ring that is awaited is filled, an item is copied before it is
+         awaited, and a copy into the slot of an earlier item stands behind a
+         block-wide barrier (`warp.await` or `warp.copy`) that follows the
+         release of that item.
+    (W4) Placed slots and rings lie inside `shared` bytes and do not overlap.
+    (W5) Every fragment is spread over the kernel's own warps.
   }];
   let arguments = (ins Index:$gridX, Index:$gridY, Index:$gridZ, I64Attr:$warps,
                        OptionalAttr<I64Attr>:$sharedBytes);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block *getBodyBlock() { return &getBody().front(); }
+  }];
 }
 
 def Warp_YieldOp : Warp_Op<"yield", [Pure, Terminator, HasParent<"KernelOp">]> {
@@ -50,16 +64,33 @@ def Warp_YieldOp : Warp_Op<"yield", [Pure, Terminator, HasParent<"KernelOp">]> {
 
 def Warp_AllocOp : Warp_Op<"alloc"> {
   let summary = "one slot of shared memory";
+  let description = [{
+    Stands directly in the kernel: shared memory lives as long as the block.
+    `at` is its byte offset, once `warp-assign-resources` has placed it.
+    ```mlir
+    %q = warp.alloc at 0 : !warp.slot<128x64xbf16>
+    ```
+  }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs Res<Warp_SlotType, "", [MemAlloc]>:$slot);
   let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($slot)";
+  let hasVerifier = 1;
 }
 
 def Warp_RingOp : Warp_Op<"ring"> {
   let summary = "a ring of slots in shared memory";
+  let description = [{
+    Item number i of the ring lies in slot i mod depth, so item i + depth takes
+    the place of item i. Items are filled by `warp.copy_async`, read between
+    `warp.await` and `warp.release`.
+    ```mlir
+    %k = warp.ring : !warp.ring<2, 64x128xbf16>
+    ```
+  }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs Res<Warp_RingType, "", [MemAlloc]>:$ring);
   let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($ring)";
+  let hasVerifier = 1;
 }
 
 def Warp_CopyOp : Warp_Op<"copy"> {
@@ -76,10 +107,19 @@ def Warp_CopyOp : Warp_Op<"copy"> {
 }
 
 def Warp_CopyAsyncOp : Warp_Op<"copy_async", [AttrSizedOperandSegments]> {
-  let summary = "starts copying a box of global memory to slot `index mod depth` of a ring";
+  let summary = "starts copying a box of global memory to slot `item mod depth` of a ring";
   let description = [{
-    Item number `index` of the ring. With `when`, nothing is read or written if
-    the condition is false (the item then must not be awaited for its content).
+    Item number `item` of the ring, out of range reads 0. All warps of the block
+    take part; the condition is the same for all. With `when`, nothing is read or
+    written if the condition is false (the item then must not be awaited for its
+    content).
+
+    Each copy_async is one group of the counting in
+    attn/Dialect/Warp/Analysis/PendingCopies.h, also when its condition is
+    false: a wait counts groups, not bytes.
+    ```mlir
+    warp.copy_async %k[%b, %h, %row, %c0] to %ring[%next] when %more : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, !warp.ring<2, 64x128xbf16>
+    ```
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<Index>:$indices,
                        Arg<Warp_RingType, "", [MemWrite]>:$ring, Index:$item, Optional<I1>:$condition);
@@ -91,7 +131,15 @@ def Warp_CopyAsyncOp : Warp_Op<"copy_async", [AttrSizedOperandSegments]> {
 }
 
 def Warp_AwaitOp : Warp_Op<"await"> {
-  let summary = "waits until item `index` of a ring has arrived for all warps";
+  let summary = "waits until item `item` of a ring has arrived for all warps";
+  let description = [{
+    A block-wide barrier: every warp has come here, so every read before it, by
+    any warp, is over. That is what makes a slot free for the next item: a
+    `copy_async` into the slot of a released item must stand behind an `await`
+    (of any ring) or a `warp.copy` that follows the release.
+    How many younger copies may still be in flight is derived from the program
+    (attn/Dialect/Warp/Analysis/PendingCopies.h).
+  }];
   let arguments = (ins Arg<Warp_RingType, "", [MemRead, MemWrite]>:$ring, Index:$item);
   let results = (outs Warp_SlotType:$slot);
   let assemblyFormat = "$ring `[` $item `]` attr-dict `:` type($ring) `->` type($slot)";
@@ -100,6 +148,10 @@ def Warp_AwaitOp : Warp_Op<"await"> {
 
 def Warp_ReleaseOp : Warp_Op<"release"> {
   let summary = "this warp no longer reads the awaited slot";
+  let description = [{
+    Exactly once for each `await`, in the same block, behind its last reader.
+    Other warps may still be reading; see `warp.await`.
+  }];
   let arguments = (ins Arg<Warp_SlotType, "", [MemFree]>:$slot);
   let assemblyFormat = "$slot attr-dict `:` type($slot)";
   let hasVerifier = 1;
@@ -145,8 +197,11 @@ def Warp_MmaOp : Warp_Op<"mma", [AllTypesMatch<["acc", "result"]>]> {
   let description = [{
     `a` is MxK: an `a` fragment, or a slot. `b` is a slot: KxN, or NxK with
     `transpose_b` (the key tile as it lies in memory). f32 accumulation.
+    ```mlir
+    %s = warp.mma %q, %k, %zero transpose_b : !warp.frag<128x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<128x64xf32, acc, 4>
+    ```
   }];
-  let arguments = (ins AnyType:$a, Arg<Warp_SlotType, "", [MemRead]>:$b, Warp_FragType:$acc,
+  let arguments = (ins Arg<AnyTypeOf<[Warp_FragType, Warp_SlotType]>, "", [MemRead]>:$a, Arg<Warp_SlotType, "", [MemRead]>:$b, Warp_FragType:$acc,
                        UnitAttr:$transpose_b);
   let results = (outs Warp_FragType:$result);
   let assemblyFormat = [{
@@ -187,8 +242,9 @@ def Warp_CastOp : Warp_Op<"cast", [Pure]> {
 def Warp_ConvertOp : Warp_Op<"convert", [Pure]> {
   let summary = "the same tile in another layout, without moving data between lanes";
   let description = [{
-    Only acc -> a of a 16-bit tile: the accumulator of m16n8 holds exactly the
-    elements that the A operand of m16n8k16 wants.
+    Only acc -> a: the accumulator of m16n8 holds exactly the elements that the A
+    operand wants (of m16n8k16 for 16-bit elements; of m16n8k8 for f32, with the
+    order of k that attn/Layout/Fragments.h gives).
   }];
   let arguments = (ins Warp_FragType:$value);
   let results = (outs Warp_FragType:$result);
@@ -206,6 +262,17 @@ def Warp_BroadcastOp : Warp_Op<"broadcast", [Pure]> {
 
 def Warp_ReduceOp : Warp_Op<"reduce", [Pure]> {
   let summary = "reduces each row: MxN -> Mx1, known to every lane of the row";
+  let description = [{
+    `max` propagates NaN, as `arith.maximumf` does.
+
+    MxN -> Mx4 keeps one value for each lane of a row's quad: column q of the
+    result reduces the columns j with (j mod 8) / 2 = q, which one lane holds, so
+    no data moves between lanes. Mx4 -> Mx1 finishes it.
+    ```mlir
+    %part = warp.reduce <add> %p : !warp.frag<128x64xf32, acc, 4> -> !warp.frag<128x4xf32, acc, 4>
+    %sum = warp.reduce <add> %part : !warp.frag<128x4xf32, acc, 4> -> !warp.frag<128x1xf32, acc, 4>
+    ```
+  }];
   let arguments = (ins Warp_ReduceKindAttr:$kind, Warp_FragType:$value);
   let results = (outs Warp_FragType:$result);
   let assemblyFormat = "$kind $value attr-dict `:` type($value) `->` type($result)";
@@ -214,6 +281,12 @@ def Warp_ReduceOp : Warp_Op<"reduce", [Pure]> {
 
 def Warp_CoordsOp : Warp_Op<"coords", [Pure]> {
   let summary = "base, base + 1, … along one axis";
+  let description = [{
+    Axis 0 gives the rows of an Mx1 fragment, axis 1 the columns of a 1xN one.
+    ```mlir
+    %rows = warp.coords %row0, 0 : !warp.frag<128x1xi32, acc, 4>
+    ```
+  }];
   let arguments = (ins I32:$base, I64Attr:$axis);
   let results = (outs Warp_FragType:$result);
   let assemblyFormat = "$base `,` $axis attr-dict `:` type($result)";

@@ -60,7 +60,8 @@ def Warp_FragType : Warp_Type<"Frag", "frag", [
     `acc`: the accumulator of mma.m16n8 (PTX ISA, "Matrix Fragments for
     mma.m16n8k16"): in a group, lane l holds rows l/4 and l/4 + 8, columns
     8 t + 2 (l mod 4) + {0, 1}. A dimension of size 1 is a slice: each lane
-    holds the values of the rows (Mx1) or columns (1xN) it has elements in.
+    holds the values of the rows (Mx1) or columns (1xN) it has elements in. Mx4
+    is one value for each lane of the quad that shares a row.
     `a`: the A operand of the same instruction. Layout formulae, and the number
     of registers, are those of attn/Layout/Fragments.h.
   }];
@@ -68,6 +69,10 @@ def Warp_FragType : Warp_Type<"Frag", "frag", [
                         "::attn::warp::FragKind":$kind, "int64_t":$warps);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Which lane and register holds which element.
+    ::attn::layout::Fragment getLayout() const;
+  }];
 }
 
 def Warp_SlotType : Warp_Type<"Slot", "slot"> {
@@ -79,6 +84,10 @@ def Warp_SlotType : Warp_Type<"Slot", "slot"> {
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Where the elements lie; its bytes.
+    ::attn::layout::SharedTile getLayout() const;
+  }];
 }
 
 def Warp_RingType : Warp_Type<"Ring", "ring"> {
@@ -86,6 +95,10 @@ def Warp_RingType : Warp_Type<"Ring", "ring"> {
   let parameters = (ins "int64_t":$depth, ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The type of one of its slots.
+    SlotType getSlotType() const;
+  }];
 }
 
 #endif // ATTN_DIALECT_WARP_IR_WARPTYPES_TD

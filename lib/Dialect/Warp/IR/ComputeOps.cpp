@@ -1,0 +1,65 @@
+//===- ComputeOps.cpp - matrix products -----------------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+
+using namespace mlir;
+using namespace attn::warp;
+
+LogicalResult LoadFragOp::verify() {
+  FragType frag = getResult().getType();
+  SlotType slot = getSlot().getType();
+  if (frag.getKind() != FragKind::A)
+    return emitOpError("gives ") << frag << ", expected an 'a' fragment";
+  if (frag.getShape() != slot.getShape() ||
+      frag.getElementType() != slot.getElementType())
+    return emitOpError("gives ") << frag << " from " << slot
+                                 << ", expected the same shape and elements";
+  return success();
+}
+
+LogicalResult MmaOp::verify() {
+  FragType acc = getAcc().getType();
+  SlotType b = getB().getType();
+  ArrayRef<int64_t> aShape;
+  Type aElement;
+  if (auto frag = dyn_cast<FragType>(getA().getType())) {
+    if (frag.getKind() != FragKind::A)
+      return emitOpError("operand a is ")
+             << frag << ", expected an 'a' fragment or a slot";
+    if (frag.getWarps() != acc.getWarps())
+      return emitOpError("operand a is over ")
+             << frag.getWarps() << " warps and the accumulator over "
+             << acc.getWarps() << ", expected the same";
+    aShape = frag.getShape();
+    aElement = frag.getElementType();
+  } else {
+    auto slot = cast<SlotType>(getA().getType());
+    aShape = slot.getShape();
+    aElement = slot.getElementType();
+  }
+  if (acc.getKind() != FragKind::Acc || !acc.getElementType().isF32())
+    return emitOpError("accumulator is ")
+           << acc << ", expected an f32 'acc' fragment";
+  if (aElement != b.getElementType())
+    return emitOpError("operands have elements of ")
+           << aElement << " and " << b.getElementType()
+           << ", expected the same";
+  int64_t bK = b.getShape()[getTransposeB() ? 1 : 0];
+  int64_t bN = b.getShape()[getTransposeB() ? 0 : 1];
+  int64_t m = acc.getShape()[0], n = acc.getShape()[1];
+  if (aShape[0] != m || bN != n || aShape[1] != bK)
+    return emitOpError("got a of ")
+           << aShape[0] << "x" << aShape[1] << ", b of " << bK << "x" << bN
+           << " and an accumulator of " << m << "x" << n
+           << ", expected MxK, KxN and MxN";
+  if (m == 1 || n < 8)
+    return emitOpError("accumulator is a slice, expected a full fragment");
+  return success();
+}

@@ -1,0 +1,145 @@
+//===- CopyOps.cpp - shared memory, rings and copies ----------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+
+using namespace mlir;
+using namespace attn::warp;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyPlace(Operation *op, std::optional<int64_t> offset) {
+  if (!isa_and_present<KernelOp>(op->getParentOp()))
+    return op->emitOpError("must stand directly in a warp.kernel");
+  if (offset && (*offset < 0 || *offset % 16 != 0))
+    return op->emitOpError("is placed at byte ")
+           << *offset << ", expected a multiple of 16 that is not negative";
+  return success();
+}
+
+LogicalResult AllocOp::verify() { return verifyPlace(*this, getOffset()); }
+
+LogicalResult RingOp::verify() { return verifyPlace(*this, getOffset()); }
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+/// A box of `view` at `indices` has the type of a 2-D tile. Rows are read in
+/// chunks of 16 bytes, so the innermost dimension is contiguous.
+static LogicalResult verifyBox(Operation *op, MemRefType view, size_t indices,
+                               Type element) {
+  if (int64_t(indices) != view.getRank())
+    return op->emitOpError("got ")
+           << indices << " indices for a memref of rank " << view.getRank();
+  if (view.getRank() < 2)
+    return op->emitOpError("got a memref of rank ")
+           << view.getRank() << ", expected at least 2";
+  if (view.getElementType() != element)
+    return op->emitOpError("got elements of ")
+           << view.getElementType() << " in memory and of " << element
+           << " in the tile, expected the same";
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(view.getStridesAndOffset(strides, offset)) || strides.back() != 1)
+    return op->emitOpError("expects a strided memref with innermost stride 1, "
+                           "got ")
+           << view;
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  auto view = dyn_cast<MemRefType>(getView().getType());
+  if (!view)
+    return emitOpError("expects a ranked memref");
+  return verifyBox(*this, view, getIndices().size(),
+                   getSlot().getType().getElementType());
+}
+
+LogicalResult CopyAsyncOp::verify() {
+  auto view = dyn_cast<MemRefType>(getView().getType());
+  if (!view)
+    return emitOpError("expects a ranked memref");
+  return verifyBox(*this, view, getIndices().size(),
+                   getRing().getType().getElementType());
+}
+
+LogicalResult AwaitOp::verify() {
+  SlotType expected = getRing().getType().getSlotType();
+  if (getSlot().getType() != expected)
+    return emitOpError("gives a ")
+           << getSlot().getType() << ", the ring holds " << expected;
+  return success();
+}
+
+LogicalResult ReleaseOp::verify() {
+  if (!getSlot().getDefiningOp<AwaitOp>())
+    return emitOpError("releases a slot that no warp.await gave");
+  return success();
+}
+
+LogicalResult StoreOp::verify() {
+  auto view = dyn_cast<MemRefType>(getView().getType());
+  if (!view)
+    return emitOpError("expects a ranked memref");
+  FragType frag = getValue().getType();
+  if (frag.getKind() != FragKind::Acc)
+    return emitOpError("expects an 'acc' fragment, got ") << frag;
+  if (int64_t(getIndices().size()) != view.getRank())
+    return emitOpError("got ")
+           << getIndices().size() << " indices for a memref of rank "
+           << view.getRank();
+  if (view.getElementType() != frag.getElementType())
+    return emitOpError("got elements of ")
+           << frag.getElementType() << " for a memref of "
+           << view.getElementType() << ", expected the same";
+  if (getRows() && frag.getShape()[1] != 1)
+    return emitOpError("writes rows of ") << frag << ", expected one column";
+  int64_t rank = getRows() ? 1 : 2;
+  if (view.getRank() < rank)
+    return emitOpError("got a memref of rank ")
+           << view.getRank() << ", expected at least " << rank;
+  return success();
+}
+
+LogicalResult GatherOp::verify() {
+  auto view = dyn_cast<MemRefType>(getView().getType());
+  if (!view)
+    return emitOpError("expects a ranked memref");
+  FragType result = getResult().getType();
+  if (result.getKind() != FragKind::Acc)
+    return emitOpError("expects an 'acc' fragment, got ") << result;
+  if (view.getElementType() != result.getElementType())
+    return emitOpError("got elements of ")
+           << view.getElementType() << " in memory and of "
+           << result.getElementType() << " in the result, expected the same";
+  if (int64_t(getIndices().size()) != view.getRank())
+    return emitOpError("got ")
+           << getIndices().size() << " indices for a memref of rank "
+           << view.getRank();
+  for (auto [number, type] : llvm::enumerate(getIndices().getTypes())) {
+    if (type.isInteger(32))
+      continue;
+    auto index = dyn_cast<FragType>(type);
+    bool fits = index && index.getElementType().isInteger(32) &&
+                index.getKind() == FragKind::Acc &&
+                index.getWarps() == result.getWarps();
+    if (fits)
+      for (auto [have, want] : llvm::zip(index.getShape(), result.getShape()))
+        fits &= have == want || have == 1;
+    if (!fits)
+      return emitOpError("index ")
+             << number << " is " << type
+             << ", expected i32 or an i32 fragment that stretches to "
+             << result;
+  }
+  return success();
+}

@@ -1,0 +1,109 @@
+//===- KernelOps.cpp - warp.kernel ----------------------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace attn::warp;
+
+/// Threads of a block on every CUDA device, in warps.
+static constexpr int64_t maxWarps = 32;
+
+// blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) shared(98304) { … }
+ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
+  SmallVector<OpAsmParser::Argument> ids;
+  SmallVector<OpAsmParser::UnresolvedOperand> grid;
+  Type index = p.getBuilder().getIndexType();
+  int64_t warps = 0, shared = 0;
+  SMLoc idsLoc, loc;
+  if (p.parseKeyword("blocks") || p.getCurrentLocation(&idsLoc) ||
+      p.parseArgumentList(ids, OpAsmParser::Delimiter::Paren) ||
+      p.parseKeyword("in") || p.getCurrentLocation(&loc) ||
+      p.parseOperandList(grid, 3, OpAsmParser::Delimiter::Paren) ||
+      p.resolveOperands(grid, {index, index, index}, loc, result.operands) ||
+      p.parseKeyword("warps") || p.parseLParen() || p.parseInteger(warps) ||
+      p.parseRParen())
+    return failure();
+  if (ids.size() != 3)
+    return p.emitError(idsLoc, "expected three block numbers, got ")
+           << ids.size();
+  Builder &b = p.getBuilder();
+  result.addAttribute(getWarpsAttrName(result.name),
+                      b.getI64IntegerAttr(warps));
+  if (succeeded(p.parseOptionalKeyword("shared"))) {
+    if (p.parseLParen() || p.parseInteger(shared) || p.parseRParen())
+      return failure();
+    result.addAttribute(getSharedBytesAttrName(result.name),
+                        b.getI64IntegerAttr(shared));
+  }
+  for (OpAsmParser::Argument &id : ids)
+    id.type = index;
+  Region *body = result.addRegion();
+  if (p.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      p.parseRegion(*body, ids))
+    return failure();
+  ensureTerminator(*body, b, result.location);
+  return success();
+}
+
+void KernelOp::print(OpAsmPrinter &p) {
+  p << " blocks(";
+  llvm::interleaveComma(getBody().getArguments(), p);
+  p << ") in (" << getGridX() << ", " << getGridY() << ", " << getGridZ()
+    << ") warps(" << getWarps() << ")";
+  if (std::optional<int64_t> bytes = getSharedBytes())
+    p << " shared(" << *bytes << ")";
+  p.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {getWarpsAttrName(), getSharedBytesAttrName()});
+  p << " ";
+  p.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+                /*printBlockTerminators=*/false);
+}
+
+LogicalResult KernelOp::verify() {
+  if (getWarps() < 1 || getWarps() > maxWarps)
+    return emitOpError("has ")
+           << getWarps() << " warps, expected 1 to " << maxWarps;
+  std::optional<int64_t> shared = getSharedBytes();
+  if (shared && *shared < 0)
+    return emitOpError("has ")
+           << *shared << " bytes of shared memory, expected 0 or more";
+  Block &body = getBody().front();
+  if (body.getNumArguments() != 3 ||
+      llvm::any_of(body.getArgumentTypes(),
+                   [](Type t) { return !t.isIndex(); }))
+    return emitOpError("expects a body with three block numbers of type index");
+  return success();
+}
+
+/// Fragments are spread over the warps of their kernel and no others.
+static LogicalResult verifyWarps(KernelOp kernel) {
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes()) {
+      auto frag = dyn_cast<FragType>(type);
+      if (!frag || int64_t(frag.getWarps()) == int64_t(kernel.getWarps()))
+        continue;
+      InFlightDiagnostic diag = op->emitOpError("makes a fragment over ")
+                                << frag.getWarps() << " warps in a kernel of "
+                                << kernel.getWarps();
+      diag.attachNote(kernel.getLoc()) << "the kernel";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+LogicalResult KernelOp::verifyRegions() {
+  if (failed(verifyWarps(*this)))
+    return failure();
+  return verifyProtocol(*this);
+}

@@ -1,0 +1,183 @@
+//===- WarpTypes.cpp - fragments, slots and rings -------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Warp/IR/WarpTypes.cpp.inc"
+
+void WarpDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "attn/Dialect/Warp/IR/WarpTypes.cpp.inc"
+      >();
+}
+
+/// Bits of an element; index never gets here.
+static int64_t bitsOf(Type element) { return element.getIntOrFloatBitWidth(); }
+
+//===----------------------------------------------------------------------===//
+// Fragment
+//===----------------------------------------------------------------------===//
+
+// <128x64xf32, acc, 4>
+Type FragType::parse(AsmParser &p) {
+  SmallVector<int64_t> shape;
+  Type element;
+  StringRef kind;
+  int64_t warps;
+  SMLoc loc = p.getCurrentLocation();
+  SMLoc kindLoc;
+  if (p.parseLess() || p.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      p.parseType(element) || p.parseComma() ||
+      p.getCurrentLocation(&kindLoc) || p.parseKeyword(&kind))
+    return {};
+  std::optional<FragKind> fragKind = symbolizeFragKind(kind);
+  if (!fragKind) {
+    p.emitError(kindLoc, "unknown fragment layout '")
+        << kind << "', expected acc or a";
+    return {};
+  }
+  if (p.parseComma() || p.parseInteger(warps) || p.parseGreater())
+    return {};
+  return p.getChecked<FragType>(loc, p.getContext(), shape, element, *fragKind,
+                                warps);
+}
+
+void FragType::print(AsmPrinter &p) const {
+  p << "<";
+  p.printDimensionList(getShape());
+  p << "x" << getElementType() << ", " << stringifyFragKind(getKind()) << ", "
+    << getWarps() << ">";
+}
+
+ShapedType FragType::cloneWith(std::optional<ArrayRef<int64_t>> shape,
+                               Type elementType) const {
+  return FragType::get(getContext(), shape.value_or(getShape()), elementType,
+                       getKind(), getWarps());
+}
+
+bool FragType::hasRank() const { return true; }
+
+layout::Fragment FragType::getLayout() const {
+  auto kind = getKind() == FragKind::Acc ? layout::FragmentKind::Acc
+                                         : layout::FragmentKind::A;
+  return {kind, getShape()[0], getShape()[1], getWarps(),
+          bitsOf(getElementType())};
+}
+
+LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               ArrayRef<int64_t> shape, Type element,
+                               FragKind kind, int64_t warps) {
+  if (shape.size() != 2)
+    return emitError() << "fragment of rank " << shape.size()
+                       << ", expected rank 2";
+  if (!element.isIntOrFloat())
+    return emitError() << "fragment of " << element
+                       << ", expected an integer or float element type";
+  if (kind == FragKind::A && !isa<FloatType>(element))
+    return emitError() << "operand fragment of " << element
+                       << ", expected a float element type";
+  auto layoutKind = kind == FragKind::Acc ? layout::FragmentKind::Acc
+                                          : layout::FragmentKind::A;
+  layout::Fragment fragment = {layoutKind, shape[0], shape[1], warps,
+                               bitsOf(element)};
+  std::string message = fragment.check();
+  if (!message.empty())
+    return emitError() << "'" << stringifyFragKind(kind)
+                       << "' fragment: " << message;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Slot and ring
+//===----------------------------------------------------------------------===//
+
+/// The rules of a tile in shared memory, for slots and rings.
+static LogicalResult verifyTile(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<int64_t> shape, Type element) {
+  if (shape.size() != 2)
+    return emitError() << "slot of rank " << shape.size()
+                       << ", expected rank 2";
+  if (!element.isF16() && !element.isBF16() && !element.isF32())
+    return emitError() << "slot of " << element
+                       << ", expected f16, bf16 or f32";
+  layout::SharedTile tile = {shape[0], shape[1], bitsOf(element) / 8};
+  std::string message = tile.check();
+  if (!message.empty())
+    return emitError() << "slot: " << message;
+  return success();
+}
+
+// <64x128xbf16>
+Type SlotType::parse(AsmParser &p) {
+  SmallVector<int64_t> shape;
+  Type element;
+  SMLoc loc = p.getCurrentLocation();
+  if (p.parseLess() || p.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      p.parseType(element) || p.parseGreater())
+    return {};
+  return p.getChecked<SlotType>(loc, p.getContext(), shape, element);
+}
+
+void SlotType::print(AsmPrinter &p) const {
+  p << "<";
+  p.printDimensionList(getShape());
+  p << "x" << getElementType() << ">";
+}
+
+LogicalResult SlotType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               ArrayRef<int64_t> shape, Type element) {
+  return verifyTile(emitError, shape, element);
+}
+
+layout::SharedTile SlotType::getLayout() const {
+  return {getShape()[0], getShape()[1], bitsOf(getElementType()) / 8};
+}
+
+// <2, 64x128xbf16>
+Type RingType::parse(AsmParser &p) {
+  int64_t depth;
+  SmallVector<int64_t> shape;
+  Type element;
+  SMLoc loc = p.getCurrentLocation();
+  if (p.parseLess() || p.parseInteger(depth) || p.parseComma() ||
+      p.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      p.parseType(element) || p.parseGreater())
+    return {};
+  return p.getChecked<RingType>(loc, p.getContext(), depth, shape, element);
+}
+
+void RingType::print(AsmPrinter &p) const {
+  p << "<" << getDepth() << ", ";
+  p.printDimensionList(getShape());
+  p << "x" << getElementType() << ">";
+}
+
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t depth, ArrayRef<int64_t> shape,
+                               Type element) {
+  if (depth < 1)
+    return emitError() << "ring of depth " << depth << ", expected at least 1";
+  return verifyTile(emitError, shape, element);
+}
+
+SlotType RingType::getSlotType() const {
+  return SlotType::get(getContext(), getShape(), getElementType());
+}

@@ -1,0 +1,442 @@
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+func.func @kernel_blocks(%n: index) {
+  // expected-error@+1 {{expected three block numbers, got 2}}
+  warp.kernel blocks(%x, %h) in (%n, %n, %n) warps(4) {
+  }
+  return
+}
+
+// -----
+
+func.func @kernel_warps(%n: index) {
+  // expected-error@+1 {{'warp.kernel' op has 33 warps, expected 1 to 32}}
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(33) {
+  }
+  return
+}
+
+// -----
+
+func.func @kernel_shared(%n: index) {
+  // expected-error@+1 {{'warp.kernel' op has -1 bytes of shared memory, expected 0 or more}}
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(-1) {
+  }
+  return
+}
+
+// -----
+
+func.func @kernel_w5(%n: index, %f: f32) {
+  // expected-note@+1 {{the kernel}}
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.splat' op makes a fragment over 2 warps in a kernel of 4}}
+    %0 = warp.splat %f : !warp.frag<64x64xf32, acc, 2>
+  }
+  return
+}
+
+// -----
+
+func.func @alloc_outside() {
+  // expected-error@+1 {{'warp.alloc' op must stand directly in a warp.kernel}}
+  %0 = warp.alloc : !warp.slot<64x64xbf16>
+  return
+}
+
+// -----
+
+func.func @ring_in_branch(%n: index) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %true = arith.constant true
+    scf.if %true {
+      // expected-error@+1 {{'warp.ring' op must stand directly in a warp.kernel}}
+      %0 = warp.ring : !warp.ring<2, 64x64xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @alloc_alignment(%n: index) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.alloc' op is placed at byte 8, expected a multiple of 16 that is not negative}}
+    %0 = warp.alloc at 8 : !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @copy_rank(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %0 = warp.alloc : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.copy' op got 1 indices for a memref of rank 2}}
+    warp.copy %v[%x] to %0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @copy_vector(%n: index, %v: memref<?xbf16>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %0 = warp.alloc : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.copy' op got a memref of rank 1, expected at least 2}}
+    warp.copy %v[%x] to %0 : memref<?xbf16>, !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @copy_elements(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %0 = warp.alloc : !warp.slot<64x64xf16>
+    // expected-error@+1 {{'warp.copy' op got elements of 'bf16' in memory and of 'f16' in the tile, expected the same}}
+    warp.copy %v[%x, %h] to %0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xf16>
+  }
+  return
+}
+
+// -----
+
+func.func @copy_async_stride(%n: index, %v: memref<?x?xbf16, strided<[1, ?]>>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %0 = warp.ring : !warp.ring<2, 64x64xbf16>
+    // expected-error@+1 {{'warp.copy_async' op expects a strided memref with innermost stride 1, got 'memref<?x?xbf16, strided<[1, ?]>>'}}
+    warp.copy_async %v[%x, %h] to %0[%x] : memref<?x?xbf16, strided<[1, ?]>>, !warp.ring<2, 64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @await_type(%n: index) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %0 = warp.ring : !warp.ring<2, 64x64xbf16>
+    // expected-error@+1 {{'warp.await' op gives a '!warp.slot<32x64xbf16>', the ring holds '!warp.slot<64x64xbf16>'}}
+    %1 = warp.await %0[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<32x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @release_alloc(%n: index) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %0 = warp.alloc : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.release' op releases a slot that no warp.await gave}}
+    warp.release %0 : !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @store_operand(%n: index, %f: !warp.frag<64x64xf32, a, 4>, %v: memref<?x?xf32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.store' op expects an 'acc' fragment, got '!warp.frag<64x64xf32, a, 4>'}}
+    warp.store %f, %v[%x, %h] : !warp.frag<64x64xf32, a, 4>, memref<?x?xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @store_indices(%n: index, %f: !warp.frag<64x64xf32, acc, 4>, %v: memref<?x?xf32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.store' op got 1 indices for a memref of rank 2}}
+    warp.store %f, %v[%x] : !warp.frag<64x64xf32, acc, 4>, memref<?x?xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @store_elements(%n: index, %f: !warp.frag<64x64xf32, acc, 4>, %v: memref<?x?xf16>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.store' op got elements of 'f32' for a memref of 'f16', expected the same}}
+    warp.store %f, %v[%x, %h] : !warp.frag<64x64xf32, acc, 4>, memref<?x?xf16>
+  }
+  return
+}
+
+// -----
+
+func.func @store_rows(%n: index, %f: !warp.frag<64x64xf32, acc, 4>, %v: memref<?x?xf32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.store' op writes rows of '!warp.frag<64x64xf32, acc, 4>', expected one column}}
+    warp.store %f, %v[%x, %h] rows : !warp.frag<64x64xf32, acc, 4>, memref<?x?xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @store_rank(%n: index, %f: !warp.frag<64x1xf32, acc, 4>, %v: memref<?xf32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.store' op got a memref of rank 1, expected at least 2}}
+    warp.store %f, %v[%x] : !warp.frag<64x1xf32, acc, 4>, memref<?xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @gather_indices(%n: index, %i: i32, %v: memref<?x?xf32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.gather' op got 1 indices for a memref of rank 2}}
+    %0 = warp.gather %v[%i] : memref<?x?xf32>, (i32) -> !warp.frag<1x1xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @gather_stretch(%n: index, %i: i32, %c: !warp.frag<1x32xi32, acc, 4>, %v: memref<?x?xf32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.gather' op index 1 is '!warp.frag<1x32xi32, acc, 4>', expected i32 or an i32 fragment that stretches to '!warp.frag<64x64xf32, acc, 4>'}}
+    %0 = warp.gather %v[%i, %c] : memref<?x?xf32>, (i32, !warp.frag<1x32xi32, acc, 4>) -> !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @gather_elements(%n: index, %i: i32, %v: memref<?xf32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.gather' op got elements of 'f32' in memory and of 'f16' in the result, expected the same}}
+    %0 = warp.gather %v[%i] : memref<?xf32>, (i32) -> !warp.frag<1x1xf16, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @load_frag_kind(%n: index) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %0 = warp.alloc : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.load_frag' op gives '!warp.frag<64x64xbf16, acc, 4>', expected an 'a' fragment}}
+    %1 = warp.load_frag %0 : !warp.slot<64x64xbf16> -> !warp.frag<64x64xbf16, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @load_frag_shape(%n: index) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %0 = warp.alloc : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.load_frag' op gives '!warp.frag<64x32xbf16, a, 4>' from '!warp.slot<64x64xbf16>', expected the same shape and elements}}
+    %1 = warp.load_frag %0 : !warp.slot<64x64xbf16> -> !warp.frag<64x32xbf16, a, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @mma_operand_layout(%n: index, %a: !warp.frag<64x64xbf16, acc, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.mma' op operand a is '!warp.frag<64x64xbf16, acc, 4>', expected an 'a' fragment or a slot}}
+    %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xbf16, acc, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @mma_warps(%n: index, %a: !warp.frag<64x64xbf16, a, 2>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.mma' op operand a is over 2 warps and the accumulator over 4, expected the same}}
+    %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xbf16, a, 2>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @mma_accumulator(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.frag<64x64xf16, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<64x64xf16>
+    // expected-error@+1 {{'warp.mma' op accumulator is '!warp.frag<64x64xf16, acc, 4>', expected an f32 'acc' fragment}}
+    %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xf16>, !warp.frag<64x64xf16, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @mma_elements(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.mma' op operands have elements of 'f16' and 'bf16', expected the same}}
+    %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @mma_shapes(%n: index, %a: !warp.frag<64x64xbf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<32x64xbf16>
+    // expected-error@+1 {{'warp.mma' op got a of 64x64, b of 32x64 and an accumulator of 64x64, expected MxK, KxN and MxN}}
+    %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xbf16, a, 4>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @mma_transposed_shapes(%n: index, %a: !warp.frag<64x64xbf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<32x64xbf16>
+    // expected-error@+1 {{'warp.mma' op got a of 64x64, b of 64x32 and an accumulator of 64x64, expected MxK, KxN and MxN}}
+    %0 = warp.mma %a, %s, %acc transpose_b : !warp.frag<64x64xbf16, a, 4>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @select_condition(%n: index, %c: !warp.frag<64x64xi32, acc, 4>, %f: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.select' op condition is '!warp.frag<64x64xi32, acc, 4>', expected elements of i1}}
+    %0 = warp.select %c, %f, %f : !warp.frag<64x64xi32, acc, 4>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @select_shape(%n: index, %c: !warp.frag<64x1xi1, acc, 4>, %f: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.select' op condition is '!warp.frag<64x1xi1, acc, 4>' and the values are '!warp.frag<64x64xf32, acc, 4>', expected the same shape and layout}}
+    %0 = warp.select %c, %f, %f : !warp.frag<64x1xi1, acc, 4>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @cast_shape(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.cast' op casts '!warp.frag<64x64xf32, acc, 4>' to '!warp.frag<64x32xf16, acc, 4>', expected 'acc' fragments of one shape}}
+    %0 = warp.cast truncf %f : !warp.frag<64x64xf32, acc, 4> to !warp.frag<64x32xf16, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @cast_kind(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.cast' op 'extf' cannot turn 'f32' into 'f16'}}
+    %0 = warp.cast extf %f : !warp.frag<64x64xf32, acc, 4> to !warp.frag<64x64xf16, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @convert_tile(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.convert' op turns '!warp.frag<64x64xf32, acc, 4>' into '!warp.frag<64x64xf16, a, 4>', expected the same tile}}
+    %0 = warp.convert %f : !warp.frag<64x64xf32, acc, 4> -> !warp.frag<64x64xf16, a, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @convert_kind(%n: index, %f: !warp.frag<64x64xf16, a, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.convert' op turns 'a' into 'acc', only 'acc' to 'a' stays inside the lanes}}
+    %0 = warp.convert %f : !warp.frag<64x64xf16, a, 4> -> !warp.frag<64x64xf16, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @broadcast_elements(%n: index, %f: !warp.frag<64x1xf16, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.broadcast' op stretches '!warp.frag<64x1xf16, acc, 4>' to '!warp.frag<64x64xf32, acc, 4>', expected 'acc' fragments of one element type}}
+    %0 = warp.broadcast %f : !warp.frag<64x1xf16, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @broadcast_size(%n: index, %f: !warp.frag<64x4xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.broadcast' op stretches '!warp.frag<64x4xf32, acc, 4>' to '!warp.frag<64x64xf32, acc, 4>', only a dimension of size 1 stretches}}
+    %0 = warp.broadcast %f : !warp.frag<64x4xf32, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @reduce_shape(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.reduce' op reduces '!warp.frag<64x64xf32, acc, 4>' to '!warp.frag<1x64xf32, acc, 4>', expected MxN to Mx1 or to Mx4}}
+    %0 = warp.reduce <add> %f : !warp.frag<64x64xf32, acc, 4> -> !warp.frag<1x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @reduce_elements(%n: index, %f: !warp.frag<64x64xi32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.reduce' op reduces '!warp.frag<64x64xi32, acc, 4>', expected elements of f32}}
+    %0 = warp.reduce <add> %f : !warp.frag<64x64xi32, acc, 4> -> !warp.frag<64x1xi32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @reduce_layout(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.reduce' op reduces '!warp.frag<64x64xf32, acc, 4>' to '!warp.frag<64x1xf16, acc, 4>', expected 'acc' fragments of one element type}}
+    %0 = warp.reduce <add> %f : !warp.frag<64x64xf32, acc, 4> -> !warp.frag<64x1xf16, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @coords_axis(%n: index, %i: i32) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.coords' op got axis 2, expected 0 or 1}}
+    %0 = warp.coords %i, 2 : !warp.frag<64x1xi32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @coords_element(%n: index, %i: i32) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.coords' op gives '!warp.frag<64x1xi64, acc, 4>', expected an i32 'acc' fragment}}
+    %0 = warp.coords %i, 0 : !warp.frag<64x1xi64, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @coords_shape(%n: index, %i: i32) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.coords' op gives '!warp.frag<64x1xi32, acc, 4>' along axis 1, expected size 1 in the other dimension}}
+    %0 = warp.coords %i, 1 : !warp.frag<64x1xi32, acc, 4>
+  }
+  return
+}

@@ -1,0 +1,84 @@
+// RUN: attn-opt %s --verify-roundtrip | FileCheck %s
+
+!view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!rows = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
+!q = !warp.frag<128x128xbf16, a, 4>
+!s = !warp.frag<128x64xf32, acc, 4>
+!o = !warp.frag<128x128xf32, acc, 4>
+!row = !warp.frag<128x1xf32, acc, 4>
+!lanes = !warp.frag<128x4xf32, acc, 4>
+
+// CHECK-LABEL: @kernel
+func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
+                  %bias: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %true = arith.constant true
+  // CHECK: warp.kernel blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in (%{{.*}}, %{{.*}}, %{{.*}}) warps(4) shared(65536) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(65536) {
+    // CHECK: warp.alloc at 0 : <128x128xbf16>
+    %slot = warp.alloc at 0 : !warp.slot<128x128xbf16>
+    // CHECK: warp.ring at 32768 : <2, 64x128xbf16>
+    %ring = warp.ring at 32768 : !warp.ring<2, 64x128xbf16>
+    // CHECK: warp.copy %{{.*}}[%[[B]], %[[H]], %[[X]], %{{.*}}] to %{{.*}} : memref<{{.*}}>, <128x128xbf16>
+    warp.copy %q[%b, %h, %x, %c0] to %slot : !view, !warp.slot<128x128xbf16>
+    // CHECK: warp.copy_async %{{.*}}[%{{.*}}] to %{{.*}}[%{{.*}}] : memref
+    warp.copy_async %k[%b, %h, %c0, %c0] to %ring[%c0] : !view, !warp.ring<2, 64x128xbf16>
+    // CHECK: warp.copy_async %{{.*}}[%{{.*}}] to %{{.*}}[%{{.*}}] when %{{.*}} : memref
+    warp.copy_async %k[%b, %h, %c1, %c0] to %ring[%c1] when %true : !view, !warp.ring<2, 64x128xbf16>
+    // CHECK: warp.load_frag %{{.*}} : <128x128xbf16> -> <128x128xbf16, a, 4>
+    %qf = warp.load_frag %slot : !warp.slot<128x128xbf16> -> !q
+    // CHECK: warp.await %{{.*}}[%{{.*}}] : <2, 64x128xbf16> -> <64x128xbf16>
+    %kt = warp.await %ring[%c0] : !warp.ring<2, 64x128xbf16> -> !warp.slot<64x128xbf16>
+    %zero = arith.constant 0.0 : f32
+    // CHECK: warp.splat %{{.*}} : <128x64xf32, acc, 4>
+    %s0 = warp.splat %zero : !s
+    // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.frag<128x128xbf16, a, 4>, <64x128xbf16>, <128x64xf32, acc, 4>
+    %s = warp.mma %qf, %kt, %s0 transpose_b : !q, !warp.slot<64x128xbf16>, !s
+    // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.slot<128x128xbf16>, <64x128xbf16>
+    %s2 = warp.mma %slot, %kt, %s transpose_b : !warp.slot<128x128xbf16>, !warp.slot<64x128xbf16>, !s
+    // CHECK: warp.coords %{{.*}}, 0 : <128x1xi32, acc, 4>
+    %i0 = arith.constant 0 : i32
+    %rows = warp.coords %i0, 0 : !warp.frag<128x1xi32, acc, 4>
+    %cols = warp.coords %i0, 1 : !warp.frag<1x64xi32, acc, 4>
+    // CHECK: warp.gather %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?xf32>, (!warp.frag<128x1xi32, acc, 4>, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<128x64xf32, acc, 4>
+    %g = warp.gather %bias[%rows, %cols] : memref<?x?xf32>, (!warp.frag<128x1xi32, acc, 4>, !warp.frag<1x64xi32, acc, 4>) -> !s
+    // CHECK: warp.gather %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?xf32>, (i32, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    %g1 = warp.gather %bias[%i0, %cols] : memref<?x?xf32>, (i32, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    // Upstream arithmetic on fragments.
+    // CHECK: arith.addf %{{.*}}, %{{.*}} : !warp.frag<128x64xf32, acc, 4>
+    %s3 = arith.addf %s2, %g : !s
+    // CHECK: math.exp2 %{{.*}} : !warp.frag<128x64xf32, acc, 4>
+    %p = math.exp2 %s3 : !s
+    // CHECK: warp.broadcast %{{.*}} : <128x1xi32, acc, 4> -> <128x64xi32, acc, 4>
+    %ri = warp.broadcast %rows : !warp.frag<128x1xi32, acc, 4> -> !warp.frag<128x64xi32, acc, 4>
+    %ci = warp.broadcast %cols : !warp.frag<1x64xi32, acc, 4> -> !warp.frag<128x64xi32, acc, 4>
+    // CHECK: arith.cmpi sge, %{{.*}}, %{{.*}} : !warp.frag<128x64xi32, acc, 4>
+    %visible = arith.cmpi sge, %ri, %ci : !warp.frag<128x64xi32, acc, 4>
+    // CHECK: warp.select %{{.*}}, %{{.*}}, %{{.*}} : <128x64xi1, acc, 4>, <128x64xf32, acc, 4>
+    %p2 = warp.select %visible, %p, %s0 : !warp.frag<128x64xi1, acc, 4>, !s
+    // CHECK: warp.reduce <max> %{{.*}} : <128x64xf32, acc, 4> -> <128x1xf32, acc, 4>
+    %m = warp.reduce <max> %p2 : !s -> !row
+    // CHECK: warp.reduce <add> %{{.*}} : <128x64xf32, acc, 4> -> <128x4xf32, acc, 4>
+    %part = warp.reduce <add> %p2 : !s -> !lanes
+    // CHECK: warp.reduce <add> %{{.*}} : <128x4xf32, acc, 4> -> <128x1xf32, acc, 4>
+    %sum = warp.reduce <add> %part : !lanes -> !row
+    // CHECK: warp.broadcast %{{.*}} : <128x1xf32, acc, 4> -> <128x4xf32, acc, 4>
+    %spread = warp.broadcast %m : !row -> !lanes
+    // CHECK: warp.cast truncf %{{.*}} : <128x64xf32, acc, 4> to <128x64xbf16, acc, 4>
+    %pt = warp.cast truncf %p2 : !s to !warp.frag<128x64xbf16, acc, 4>
+    // CHECK: warp.convert %{{.*}} : <128x64xbf16, acc, 4> -> <128x64xbf16, a, 4>
+    %pa = warp.convert %pt : !warp.frag<128x64xbf16, acc, 4> -> !warp.frag<128x64xbf16, a, 4>
+    %o0 = warp.splat %zero : !o
+    // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} : !warp.frag<128x64xbf16, a, 4>, <64x128xbf16>, <128x128xf32, acc, 4>
+    %o = warp.mma %pa, %kt, %o0 : !warp.frag<128x64xbf16, a, 4>, !warp.slot<64x128xbf16>, !o
+    // CHECK: warp.release %{{.*}} : <64x128xbf16>
+    warp.release %kt : !warp.slot<64x128xbf16>
+    %ot = warp.cast truncf %o : !o to !warp.frag<128x128xbf16, acc, 4>
+    // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] : <128x128xbf16, acc, 4>, memref
+    warp.store %ot, %out[%b, %h, %x, %c0] : !warp.frag<128x128xbf16, acc, 4>, !view
+    // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] rows : <128x1xf32, acc, 4>, memref
+    warp.store %sum, %lse[%b, %h, %x] rows : !row, !rows
+  }
+  return
+}

@@ -1,0 +1,283 @@
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+func.func @w2_never_released(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+    // expected-error@+1 {{'warp.await' op gives a slot that is never released}}
+    %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @w2_released_twice(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+    %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+    // expected-note@+1 {{first release is here}}
+    warp.release %s : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.release' op releases a slot that is already released}}
+    warp.release %s : !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @w2_released_elsewhere(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    %true = arith.constant true
+    warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+    // expected-note@+1 {{awaited here}}
+    %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+    scf.if %true {
+      // expected-error@+1 {{'warp.release' op stands in another block than its await}}
+      warp.release %s : !warp.slot<64x64xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @w2_read_after_release(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+    %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+    // expected-note@+1 {{released here}}
+    warp.release %s : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.load_frag' op reads a slot that is already released}}
+    %f = warp.load_frag %s : !warp.slot<64x64xbf16> -> !warp.frag<64x64xbf16, a, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @w2_read_in_a_branch_after_release(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    %true = arith.constant true
+    warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+    %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+    // expected-note@+1 {{released here}}
+    warp.release %s : !warp.slot<64x64xbf16>
+    scf.if %true {
+      // expected-error@+1 {{'warp.load_frag' op reads a slot that is already released}}
+      %f = warp.load_frag %s : !warp.slot<64x64xbf16> -> !warp.frag<64x64xbf16, a, 4>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @w2_leaves_its_block(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    %true = arith.constant true
+    warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+    %t = scf.if %true -> (!warp.slot<64x64xbf16>) {
+      %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+      warp.release %s : !warp.slot<64x64xbf16>
+      // expected-error@+1 {{'scf.yield' op passes on an awaited slot, which may not leave its block}}
+      scf.yield %s : !warp.slot<64x64xbf16>
+    } else {
+      %a = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+      warp.release %a : !warp.slot<64x64xbf16>
+      scf.yield %a : !warp.slot<64x64xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @w3_never_filled(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-note@+1 {{the ring}}
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    // expected-error@+1 {{'warp.await' op waits for a ring that no warp.copy_async fills}}
+    %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+    warp.release %s : !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @w3_awaited_before_copied(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    // expected-error@+1 {{'warp.await' op waits for an item before it is copied}}
+    %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+    warp.release %s : !warp.slot<64x64xbf16>
+    // expected-note@+1 {{copied here}}
+    warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @w3_loop_awaits_before_copied(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    scf.for %i = %c0 to %n step %c1 {
+      // expected-error@+1 {{'warp.await' op waits for an item before it is copied}}
+      %s = warp.await %r[%i] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+      warp.release %s : !warp.slot<64x64xbf16>
+      // expected-note@+1 {{copied here}}
+      warp.copy_async %v[%x, %h] to %r[%i] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @w3_overwritten_before_awaited(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    scf.for %i = %c0 to %n step %c1 {
+      %s = warp.await %r[%i] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+      %next = arith.addi %i, %c3 : index
+      // expected-error@+1 {{'warp.copy_async' op overwrites a slot that is not yet released}}
+      warp.copy_async %v[%x, %h] to %r[%next] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+      // expected-note@+1 {{released here}}
+      warp.release %s : !warp.slot<64x64xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @w3_overwritten_before_released(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    scf.for %i = %c0 to %n step %c1 {
+      %s = warp.await %r[%i] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+      %next = arith.addi %i, %c2 : index
+      // expected-error@+1 {{'warp.copy_async' op overwrites a slot that is not yet released}}
+      warp.copy_async %v[%x, %h] to %r[%next] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+      // expected-note@+1 {{released here}}
+      warp.release %s : !warp.slot<64x64xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @w3_no_barrier_same_iteration(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    scf.for %i = %c0 to %n step %c1 {
+      %s = warp.await %r[%i] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+      %next = arith.addi %i, %c2 : index
+      // expected-note@+1 {{released here}}
+      warp.release %s : !warp.slot<64x64xbf16>
+      // expected-error@+1 {{'warp.copy_async' op overwrites a released slot that other warps may still read: no warp.await or warp.copy in between}}
+      warp.copy_async %v[%x, %h] to %r[%next] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @w3_no_barrier_next_iteration(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    scf.for %i = %c0 to %n step %c1 {
+      %next = arith.addi %i, %c1 : index
+      // expected-error@+1 {{'warp.copy_async' op overwrites a released slot that other warps may still read: no warp.await or warp.copy in between}}
+      warp.copy_async %v[%x, %h] to %r[%next] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+      %s = warp.await %r[%i] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+      // expected-note@+1 {{released here}}
+      warp.release %s : !warp.slot<64x64xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+// Two stages: the next item is copied right behind the await, whose barrier
+// follows the release of the item before.
+func.func @w3_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    %r = warp.ring : !warp.ring<2, 64x64xbf16>
+    scf.for %i = %c0 to %n step %c1 {
+      %s = warp.await %r[%i] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
+      %next = arith.addi %i, %c1 : index
+      warp.copy_async %v[%x, %h] to %r[%next] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
+      warp.release %s : !warp.slot<64x64xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @w4_too_small(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(16384) {
+    %a = warp.alloc at 0 : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.ring' op ends at byte 24576 of a kernel with 16384 bytes of shared memory}}
+    %r = warp.ring at 8192 : !warp.ring<2, 64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @w4_overlap(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(32768) {
+    // expected-note@+1 {{placed here}}
+    %a = warp.alloc at 0 : !warp.slot<64x64xbf16>
+    // expected-error@+1 {{'warp.ring' op overlaps memory up to byte 8192, starts at byte 4096}}
+    %r = warp.ring at 4096 : !warp.ring<2, 64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @w4_not_placed(%n: index) {
+  // expected-note@+1 {{the kernel}}
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(16384) {
+    // expected-error@+1 {{'warp.alloc' op has no place in a kernel whose memory is placed}}
+    %a = warp.alloc : !warp.slot<64x64xbf16>
+  }
+  return
+}

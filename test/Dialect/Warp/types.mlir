@@ -1,0 +1,90 @@
+// RUN: attn-opt %s -split-input-file -verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: func.func private @fragments
+// CHECK-SAME: !warp.frag<128x64xf32, acc, 4>
+// CHECK-SAME: !warp.frag<128x1xf32, acc, 4>, !warp.frag<128x4xf32, acc, 4>
+// CHECK-SAME: !warp.frag<1x64xi32, acc, 4>, !warp.frag<1x1xi1, acc, 4>
+// CHECK-SAME: !warp.frag<128x80xbf16, a, 4>, !warp.frag<64x8xf32, a, 4>
+func.func private @fragments(!warp.frag<128x64xf32, acc, 4>,
+    !warp.frag<128x1xf32, acc, 4>, !warp.frag<128x4xf32, acc, 4>,
+    !warp.frag<1x64xi32, acc, 4>, !warp.frag<1x1xi1, acc, 4>,
+    !warp.frag<128x80xbf16, a, 4>, !warp.frag<64x8xf32, a, 4>)
+
+// CHECK-LABEL: func.func private @memory
+// CHECK-SAME: !warp.slot<64x80xf16>, !warp.ring<2, 64x128xf32>
+func.func private @memory(!warp.slot<64x80xf16>, !warp.ring<2, 64x128xf32>)
+
+// -----
+
+// expected-error@+1 {{fragment of rank 1, expected rank 2}}
+func.func private @rank(!warp.frag<64xf32, acc, 4>)
+
+// -----
+
+// expected-error@+1 {{'acc' fragment: got 64 rows, expected a multiple of 16 rows x 8 warps}}
+func.func private @rows(!warp.frag<64x64xf32, acc, 8>)
+
+// -----
+
+// expected-error@+1 {{'acc' fragment: got 20 columns, expected a multiple of 8}}
+func.func private @columns(!warp.frag<64x20xf32, acc, 4>)
+
+// -----
+
+// expected-error@+1 {{'a' fragment: got 24 columns, expected a multiple of 16}}
+func.func private @operand_columns(!warp.frag<64x24xf16, a, 4>)
+
+// -----
+
+// expected-error@+1 {{'a' fragment: got 1 rows, expected a multiple of 16 rows x 1 warps}}
+func.func private @operand_slice(!warp.frag<1x16xf16, a, 1>)
+
+// -----
+
+// expected-error@+1 {{'a' fragment: got elements of 64 bits, an operand fragment has 16 or 32}}
+func.func private @operand_bits(!warp.frag<64x16xf64, a, 4>)
+
+// -----
+
+// expected-error@+1 {{operand fragment of 'i16', expected a float element type}}
+func.func private @operand_integer(!warp.frag<64x16xi16, a, 4>)
+
+// -----
+
+// expected-error@+1 {{fragment of 'index', expected an integer or float element type}}
+func.func private @element(!warp.frag<64x64xindex, acc, 4>)
+
+// -----
+
+// expected-error@+1 {{'acc' fragment: got 0 warps, expected at least 1}}
+func.func private @warps(!warp.frag<64x64xf32, acc, 0>)
+
+// -----
+
+// expected-error@+1 {{unknown fragment layout 'b', expected acc or a}}
+func.func private @kind(!warp.frag<64x64xf32, b, 4>)
+
+// -----
+
+// expected-error@+1 {{slot of rank 3, expected rank 2}}
+func.func private @slot_rank(!warp.slot<2x64x64xf16>)
+
+// -----
+
+// expected-error@+1 {{slot of 'i8', expected f16, bf16 or f32}}
+func.func private @slot_element(!warp.slot<64x64xi8>)
+
+// -----
+
+// expected-error@+1 {{slot: got 40 columns, expected a multiple of 16}}
+func.func private @slot_columns(!warp.slot<64x40xf16>)
+
+// -----
+
+// expected-error@+1 {{ring of depth 0, expected at least 1}}
+func.func private @ring_depth(!warp.ring<0, 64x64xf16>)
+
+// -----
+
+// expected-error@+1 {{slot: got 4 rows, expected a multiple of 8}}
+func.func private @ring_slot(!warp.ring<2, 4x64xf16>)
