@@ -11,6 +11,7 @@
 #define ATTN_PLAN_PASSES_H
 
 #include "attn/Support/LLVM.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace attn::plan {

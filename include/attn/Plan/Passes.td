@@ -12,4 +12,32 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
+  let summary = "attach a plan to every attention";
+  let description = [{
+    Needs: `attn.attention` on tensors. Gives: the same with `plan` set: the
+    plan of the option, else the one the operation has, else the pick for the
+    target. A plan that does not fit the target is an error that says how many
+    bytes it needs and how many there are.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
+           "What to compile for: cpu or sm_80">,
+    Option<"planText", "plan", "std::string", /*default=*/"\"\"",
+           "The plan to use for every attention, as #attn.plan<…>">
+  ];
+  let statistics = [
+    Statistic<"numGiven", "num-given", "Number of plans that were given">,
+    Statistic<"numPicked", "num-picked", "Number of plans that were picked">
+  ];
+}
+
+def AttnPrintPlans : Pass<"attn-print-plans", "::mlir::ModuleOp"> {
+  let summary = "print the legal plans of every attention with their cost";
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
+           "What to compile for: cpu or sm_80">
+  ];
+}
+
 #endif // ATTN_PLAN_PASSES_TD

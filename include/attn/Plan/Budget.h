@@ -1,0 +1,84 @@
+//===- Budget.h - bytes and registers of a plan --------------- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Pure arithmetic on a plan and the sizes it is for; no IR.
+//
+// Shared memory holds one query tile and two rings, of keys and of values:
+//
+//   query   block_q x pad(d)  elements
+//   keys    stages x block_k x pad(d)
+//   values  stages x block_k x pad(dv)
+//
+// where pad rounds up to the depth of a matrix instruction, 16. These bytes are
+// exact: they are what the warp room allocates.
+//
+// Registers per thread are an estimate: the two f32 accumulators (scores and
+// output), the query fragment if it is kept, three row statistics, and a fixed
+// allowance for operand fragments, addresses and loop counters. What ptxas
+// allocates is reported by the target room.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PLAN_BUDGET_H
+#define ATTN_PLAN_BUDGET_H
+
+#include "attn/Support/TargetInfo.h"
+#include <cstdint>
+#include <string>
+
+namespace attn::plan {
+
+/// What of an attention the choice of a plan depends on.
+struct Workload {
+  int64_t headDim = 0;
+  int64_t valueHeadDim = 0;
+  int64_t elementBytes = 0;
+  bool hasScore = false;
+  bool hasMask = false;
+};
+
+/// The numbers of a plan.
+struct Tiles {
+  int64_t blockQ = 0;
+  int64_t blockK = 0;
+  int64_t warps = 1;
+  int64_t stages = 1;
+  bool qInRegisters = false;
+};
+
+/// A head dimension as tiles hold it.
+int64_t padHeadDim(int64_t dim);
+
+struct Budget {
+  int64_t queryBytes = 0;
+  int64_t keyBytes = 0;   // one slot
+  int64_t valueBytes = 0; // one slot
+  int64_t stages = 0;
+  int64_t registers = 0; // per thread, estimated
+
+  int64_t sharedBytes() const {
+    return queryBytes + stages * (keyBytes + valueBytes);
+  }
+  /// "Q tile 16384 B + K ring 2 x 8192 B + V ring 2 x 8192 B = 49152 B"
+  std::string describeShared() const;
+};
+
+Budget computeBudget(const Workload &workload, const Tiles &tiles);
+
+/// How many such blocks run on one multiprocessor at a time.
+int64_t blocksPerSM(const Budget &budget, const Tiles &tiles,
+                    const TargetInfo &target);
+
+/// Why `tiles` cannot be compiled for `target`, in words; empty if it can.
+std::string findObstacle(const Workload &workload, const Tiles &tiles,
+                         const TargetInfo &target);
+
+} // namespace attn::plan
+
+#endif // ATTN_PLAN_BUDGET_H

@@ -1,0 +1,58 @@
+//===- Plan.h - choosing a plan ------------------------------- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Plans are attributes (#attn.plan); here is what can be asked about them for
+// one attention operation. Nothing here rewrites IR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PLAN_PLAN_H
+#define ATTN_PLAN_PLAN_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Plan/Budget.h"
+#include "attn/Support/LLVM.h"
+
+namespace attn::plan {
+
+Workload getWorkload(AttentionOp op);
+Tiles getTiles(PlanAttr plan);
+const TargetInfo &getTarget(TargetKind target);
+
+/// Emits why `plan` cannot be compiled for `op`, if it cannot.
+LogicalResult verify(AttentionOp op, PlanAttr plan);
+
+/// Reads `#attn.plan<…>`; emits an error at `loc` if the text is not one.
+FailureOr<PlanAttr> parsePlan(StringRef text, Location loc);
+
+/// Every legal plan out of a grid of useful sizes, in a fixed order.
+SmallVector<PlanAttr> enumeratePlans(AttentionOp op, TargetKind target);
+
+/// What a plan costs, per query block: clocks of one multiprocessor for one
+/// step over block_k keys, and the bytes read from memory for it when nothing
+/// is shared between blocks.
+struct Estimate {
+  int64_t blocksPerSM = 0;
+  double stepClocks = 0;
+  double clocksPerScore = 0; // stepClocks / (block_q * block_k)
+  int64_t stepBytes = 0;
+};
+Estimate estimate(AttentionOp op, PlanAttr plan);
+
+/// The measured choice for such an operation if the table has one that is
+/// legal, else the legal plan with the lowest estimate. Null if none is legal.
+PlanAttr pick(AttentionOp op, TargetKind target);
+
+/// The table of measured choices: the row for a workload, not checked.
+std::optional<Tiles> lookupHeuristic(const Workload &workload,
+                                     TargetKind target);
+
+} // namespace attn::plan
+
+#endif // ATTN_PLAN_PLAN_H

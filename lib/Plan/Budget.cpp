@@ -1,0 +1,135 @@
+//===- Budget.cpp - bytes and registers of a plan -------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Plan/Budget.h"
+
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
+
+using namespace attn;
+using namespace attn::plan;
+using llvm::Twine;
+
+static constexpr int64_t matrixRows = 16;
+static constexpr int64_t matrixDepth = 16;
+static constexpr int64_t warpSize = 32;
+// Operand fragments, addresses, loop counters; from the ptxas reports of the
+// kernels in the heuristics' table.
+static constexpr int64_t registerAllowance = 48;
+
+int64_t plan::padHeadDim(int64_t dim) {
+  return llvm::alignTo(dim, matrixDepth);
+}
+
+std::string Budget::describeShared() const {
+  auto ring = [&](const char *name, int64_t bytes) {
+    return (Twine(" + ") + name + " ring " + Twine(stages) + " x " +
+            Twine(bytes) + " B")
+        .str();
+  };
+  return (Twine("Q tile ") + Twine(queryBytes) + " B" + ring("K", keyBytes) +
+          ring("V", valueBytes) + " = " + Twine(sharedBytes()) + " B")
+      .str();
+}
+
+Budget plan::computeBudget(const Workload &workload, const Tiles &tiles) {
+  int64_t dim = padHeadDim(workload.headDim);
+  int64_t valueDim = padHeadDim(workload.valueHeadDim);
+  Budget budget;
+  budget.queryBytes = tiles.blockQ * dim * workload.elementBytes;
+  budget.keyBytes = tiles.blockK * dim * workload.elementBytes;
+  budget.valueBytes = tiles.blockK * valueDim * workload.elementBytes;
+  budget.stages = tiles.stages;
+
+  int64_t threads = tiles.warps * warpSize;
+  auto perThread = [&](int64_t elements, int64_t bytes) {
+    return llvm::divideCeil(elements * bytes, threads * 4);
+  };
+  int64_t rowsPerThread =
+      2 * llvm::divideCeil(tiles.blockQ, tiles.warps * matrixRows);
+  budget.registers = registerAllowance + 3 * rowsPerThread +
+                     perThread(tiles.blockQ * tiles.blockK, 4) +
+                     perThread(tiles.blockQ * valueDim, 4);
+  if (tiles.qInRegisters)
+    budget.registers += perThread(tiles.blockQ * dim, workload.elementBytes);
+  return budget;
+}
+
+int64_t plan::blocksPerSM(const Budget &budget, const Tiles &tiles,
+                          const TargetInfo &target) {
+  if (target.sm == 0)
+    return 1;
+  int64_t threads = tiles.warps * warpSize;
+  int64_t registersPerWarp = llvm::alignTo(
+      std::min(budget.registers, target.registersPerThread) * warpSize,
+      target.registerGranularity);
+  return std::min({target.sharedBytesPerSM /
+                       (budget.sharedBytes() + target.sharedBytesReserved),
+                   target.registersPerSM / (registersPerWarp * tiles.warps),
+                   target.threadsPerSM / threads, target.blocksPerSM});
+}
+
+static std::string notMultiple(const char *field, int64_t value, int64_t factor,
+                               const Twine &why) {
+  return (Twine(field) + " = " + Twine(value) + " is not a multiple of " +
+          Twine(factor) + why)
+      .str();
+}
+
+static std::string outside(const char *field, int64_t value, const char *wanted,
+                           const TargetInfo &target) {
+  return (Twine(field) + " = " + Twine(value) + ", " +
+          llvm::StringRef(target.name) + " takes " + wanted)
+      .str();
+}
+
+static std::string findCPUObstacle(const Tiles &tiles,
+                                   const TargetInfo &target) {
+  if (tiles.warps != 1)
+    return outside("warps", tiles.warps, "1", target);
+  if (tiles.stages != 1)
+    return outside("stages", tiles.stages, "1", target);
+  if (tiles.qInRegisters)
+    return "q_in_registers = true, cpu has no register tiles";
+  if (tiles.blockQ > 1024)
+    return outside("block_q", tiles.blockQ, "at most 1024", target);
+  if (tiles.blockK > 1024)
+    return outside("block_k", tiles.blockK, "at most 1024", target);
+  return "";
+}
+
+std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
+                               const TargetInfo &target) {
+  if (target.sm == 0)
+    return findCPUObstacle(tiles, target);
+  if (tiles.warps != 1 && tiles.warps != 2 && tiles.warps != 4 &&
+      tiles.warps != 8)
+    return outside("warps", tiles.warps, "1, 2, 4 or 8", target);
+  if (tiles.blockQ % (matrixRows * tiles.warps))
+    return notMultiple("block_q", tiles.blockQ, matrixRows * tiles.warps,
+                       ", 16 rows per warp");
+  if (tiles.blockK % matrixDepth)
+    return notMultiple("block_k", tiles.blockK, matrixDepth,
+                       ", the depth of a matrix instruction");
+  if (tiles.stages > 4)
+    return outside("stages", tiles.stages, "1 to 4", target);
+  Budget budget = computeBudget(workload, tiles);
+  if (budget.sharedBytes() > target.sharedBytesPerBlock)
+    return (Twine(budget.describeShared()) + ", " +
+            llvm::StringRef(target.name) + " has " +
+            Twine(target.sharedBytesPerBlock) + " B")
+        .str();
+  if (budget.registers > target.registersPerThread)
+    return ("about " + Twine(budget.registers) + " registers per thread, " +
+            llvm::StringRef(target.name) + " has " +
+            Twine(target.registersPerThread))
+        .str();
+  return "";
+}

@@ -1,0 +1,58 @@
+//===- Enumerate.cpp - the legal plans ------------------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Plan/Plan.h"
+
+using namespace mlir;
+using namespace attn;
+
+static PlanAttr makePlan(MLIRContext *context, TargetKind target,
+                         const plan::Tiles &tiles) {
+  return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
+                       tiles.stages, tiles.qInRegisters);
+}
+
+SmallVector<PlanAttr> plan::enumeratePlans(AttentionOp op, TargetKind target) {
+  const TargetInfo &info = getTarget(target);
+  Workload workload = getWorkload(op);
+  SmallVector<PlanAttr> plans;
+  auto consider = [&](const Tiles &tiles) {
+    if (findObstacle(workload, tiles, info).empty())
+      plans.push_back(makePlan(op.getContext(), target, tiles));
+  };
+  if (target == TargetKind::CPU) {
+    for (int64_t blockQ : {8, 16, 32})
+      for (int64_t blockK : {16, 32, 64})
+        consider({blockQ, blockK});
+    return plans;
+  }
+  for (int64_t blockQ : {64, 128})
+    for (int64_t blockK : {32, 64, 128})
+      for (int64_t warps : {4, 8})
+        for (int64_t stages : {1, 2, 3})
+          for (bool qInRegisters : {false, true})
+            consider({blockQ, blockK, warps, stages, qInRegisters});
+  return plans;
+}
+
+PlanAttr plan::pick(AttentionOp op, TargetKind target) {
+  std::optional<Tiles> row = lookupHeuristic(getWorkload(op), target);
+  if (row && findObstacle(getWorkload(op), *row, getTarget(target)).empty())
+    return makePlan(op.getContext(), target, *row);
+  PlanAttr best;
+  double bestClocks = 0;
+  for (PlanAttr candidate : enumeratePlans(op, target)) {
+    double clocks = estimate(op, candidate).clocksPerScore;
+    if (!best || clocks < bestClocks) {
+      best = candidate;
+      bestClocks = clocks;
+    }
+  }
+  return best;
+}

@@ -1,0 +1,70 @@
+//===- Plan.cpp - plans of an attention operation -------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Plan/Plan.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/ErrorHandling.h"
+
+using namespace mlir;
+using namespace attn;
+
+plan::Workload plan::getWorkload(AttentionOp op) {
+  auto query = cast<RankedTensorType>(op.getQuery().getType());
+  Workload workload;
+  workload.headDim = op.getHeadDim();
+  workload.valueHeadDim = op.getValueHeadDim();
+  workload.elementBytes = query.getElementTypeBitWidth() / 8;
+  workload.hasScore = op.hasScore();
+  workload.hasMask = op.hasMask();
+  return workload;
+}
+
+plan::Tiles plan::getTiles(PlanAttr plan) {
+  return {plan.getBlockQ(), plan.getBlockK(), plan.getWarps(), plan.getStages(),
+          plan.getQInRegisters()};
+}
+
+const TargetInfo &plan::getTarget(TargetKind target) {
+  const TargetInfo *info = findTarget(stringifyTargetKind(target));
+  assert(info && "every TargetKind has a row in TargetInfo.cpp");
+  return *info;
+}
+
+LogicalResult plan::verify(AttentionOp op, PlanAttr plan) {
+  std::string obstacle = findObstacle(getWorkload(op), getTiles(plan),
+                                      getTarget(plan.getTarget()));
+  if (obstacle.empty())
+    return success();
+  return op.emitOpError("plan is not feasible: ") << obstacle;
+}
+
+FailureOr<PlanAttr> plan::parsePlan(StringRef text, Location loc) {
+  // The parser's own complaints go into one diagnostic at `loc`.
+  std::string message;
+  Attribute attribute;
+  {
+    ScopedDiagnosticHandler handler(loc.getContext(),
+                                    [&](Diagnostic &diagnostic) {
+                                      if (message.empty())
+                                        message = diagnostic.str();
+                                      return success();
+                                    });
+    attribute = parseAttribute(text, loc.getContext());
+  }
+  auto plan = dyn_cast_or_null<PlanAttr>(attribute);
+  if (plan)
+    return plan;
+  InFlightDiagnostic diagnostic = emitError(loc) << "got plan '" << text
+                                                 << "', expected #attn.plan<…>";
+  if (!message.empty())
+    diagnostic << ": " << message;
+  return failure();
+}
