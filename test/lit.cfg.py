@@ -42,6 +42,7 @@ tools += [
 llvm_config.add_tool_substitutions(
     tools, [config.attn_tools_dir, config.llvm_tools_dir]
 )
+config.substitutions.append(("%attn_tools_dir", config.attn_tools_dir))
 config.substitutions.append(("%attn_lib_dir", config.attn_lib_dir))
 config.substitutions.append(("%attn_src_root", config.attn_src_root))
 

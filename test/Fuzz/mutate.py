@@ -26,6 +26,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -123,6 +124,8 @@ class Corpus:
             for file in sorted(files):
                 if file.endswith(".mlir"):
                     self.add(os.path.join(root, file))
+        tokens = {t for _, text, _ in self.chunks for t in TOKEN.findall(text)}
+        self.operations = sorted(t for t in tokens if OPERATION.match(t))
 
     def add(self, path):
         with open(path, encoding="utf-8") as f:
@@ -142,25 +145,44 @@ class Corpus:
                 and '"' not in w
             ]
             commands.append(flags)
-        body = "\n".join(
-            line
-            for line in text.split("\n")
-            if not re.match(r"\s*// *(RUN|CHECK|REQUIRES)", line)
-        )
-        for chunk in re.split(r"(?m)^\s*// -----.*$", body):
-            if chunk.strip():
-                self.chunks.append((path, chunk, commands))
-                self.lines += [l for l in chunk.split("\n") if l.strip()]
+        for chunk in re.split(r"(?m)^\s*// -----.*$", text):
+            chunk = re.sub(r"(?m)\s*//.*$", "", chunk)
+            for unit in programs(chunk):
+                self.chunks.append((path, unit, commands))
+                self.lines += [l for l in unit.split("\n") if l.strip()]
 
 
-def mutate_tokens(text, rng):
+def programs(chunk):
+    """Each function or module at the left margin by itself, with the aliases."""
+    aliases, units = [], []
+    for line in chunk.split("\n"):
+        if re.match(r"[#!][\w.-]+ *=", line):
+            aliases.append(line)
+        elif re.match(r"[\w\"%]", line):
+            units.append([line])
+        elif units:
+            units[-1].append(line)
+        elif line.strip():
+            aliases.append(line)
+    for unit in units:
+        yield "\n".join(aliases + unit).strip() + "\n"
+
+
+OPERATION = re.compile(r"(attn|tile|warp|arith|math|vector|scf|memref|tensor)\.\w+$")
+TYPE = re.compile(r"((bf|f|i)\d+|index)$")
+
+
+def mutate_tokens(text, rng, corpus):
     tokens = TOKEN.findall(text)
     places = [i for i, t in enumerate(tokens) if not t.isspace()]
     if not places:
         return text
+    if rng.randrange(5):
+        # Punctuation rarely leaves a program; the rest often does.
+        places = [i for i in places if re.match(r"\w|[%@#]", tokens[i])] or places
     i = rng.choice(places)
     token = tokens[i]
-    kind = rng.randrange(8)
+    kind = rng.randrange(20)
     if kind == 0:
         tokens[i] = ""
     elif kind == 1:
@@ -176,13 +198,15 @@ def mutate_tokens(text, rng):
         tokens[i] = rng.choice(INTEGERS + ["?"])
     elif re.match(r"\d+\.", token):
         tokens[i] = rng.choice(FLOATS)
-    elif re.match(r"%|@|#|!|\^", token):
-        same = [t for t in tokens if t[:1] == token[0]]
-        tokens[i] = rng.choice(same)
-    elif re.match(r"(bf|f|i)\d+$|index$", token):
+    elif re.match(r"[%@#!^]\w", token):
+        tokens[i] = rng.choice([t for t in tokens if t[:1] == token[0]])
+    elif TYPE.match(token):
         tokens[i] = rng.choice(TYPES)
+    elif OPERATION.match(token):
+        tokens[i] = rng.choice(corpus.operations)
     else:
-        tokens[i] = rng.choice(WORDS)
+        same = [t for t in tokens if re.match(r"[a-z_]+$", t)]
+        tokens[i] = rng.choice(same + WORDS)
     return "".join(tokens)
 
 
@@ -194,7 +218,7 @@ def mutate_everywhere(text, rng):
     word = rng.choice(words)
     if word.isdigit():
         new = rng.choice(INTEGERS + ["?"])
-    elif re.match(r"(bf|f|i)\d+$", word):
+    elif TYPE.match(word):
         new = rng.choice(TYPES)
     else:
         new = rng.choice(words + WORDS)
@@ -222,11 +246,11 @@ def mutate_lines(text, rng, corpus):
 
 
 def mutate(text, rng, corpus):
-    for _ in range(rng.choice([1, 1, 1, 2, 2, 3, 5])):
+    for _ in range(rng.choice([1, 1, 1, 1, 2, 2, 3])):
         kind = rng.randrange(10)
         if kind < 5:
-            text = mutate_tokens(text, rng)
-        elif kind < 8:
+            text = mutate_tokens(text, rng, corpus)
+        elif kind < 9:
             text = mutate_everywhere(text, rng)
         else:
             text = mutate_lines(text, rng, corpus)
@@ -241,6 +265,7 @@ def mutate(text, rng, corpus):
 class Runner:
     def __init__(self, tools, limit):
         self.tools = tools
+        self.upstream = shutil.which("mlir-opt-22") or shutil.which("mlir-opt")
         self.limit = limit
         self.passes = self.known_passes()
 
@@ -328,19 +353,46 @@ def reduced(text, still):
     return text
 
 
+def is_upstream(runner, text):
+    """True when MLIR's own driver falls over the program, without our passes."""
+    if not runner.upstream:
+        return False
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir", errors="replace") as f:
+        f.write(text)
+        f.flush()
+        try:
+            result = subprocess.run(
+                [runner.upstream, "--allow-unregistered-dialect", f.name],
+                capture_output=True,
+                timeout=runner.limit,
+            )
+        except subprocess.TimeoutExpired:
+            return True
+    return result.returncode < 0
+
+
 class Findings:
     def __init__(self, out, quiet):
         self.out = out
+        self.upstream = 0
         self.quiet = quiet
         self.seen = {}
+        self.known = set()
 
     def add(self, runner, tool, flags, text, fault):
         key = (tool, fault)
+        if key in self.known and is_upstream(runner, text):
+            return
         self.seen[key] = self.seen.get(key, 0) + 1
-        if self.seen[key] > 1 or (fault.startswith("signal") and not self.out):
+        if self.seen[key] > 1:
             return
         if not fault.startswith("no end"):
             text = reduced(text, lambda t: runner.run(tool, flags, t) == fault)
+        if is_upstream(runner, text):
+            self.upstream += 1
+            del self.seen[key]
+            self.known.add(key)
+            return
         command = " ".join([tool] + flags)
         print(f"FOUND {fault}\n      {command}", flush=True)
         if not self.quiet:
@@ -413,7 +465,8 @@ def main():
             findings.add(runner, options.tool, flags, mutant, fault)
     print(
         f"{options.tool}: {done} mutants of {len(corpus.chunks)} programs, "
-        f"{len(findings.seen)} faults, {spent():.0f} s of CPU",
+        f"{len(findings.seen)} faults, {findings.upstream} of MLIR's own, "
+        f"{spent():.0f} s of CPU",
         flush=True,
     )
     return 1 if findings.seen else 0
