@@ -10,6 +10,7 @@
 #include "attn/Pipelines/CPU.h"
 
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
@@ -67,6 +68,12 @@ void attn::buildLinalgToLLVMPipeline(OpPassManager &manager) {
   addLoopsToLLVM(manager);
 }
 
+void attn::buildCPUPipeline(OpPassManager &manager,
+                            const TileOptions &options) {
+  buildAttnToTilePipeline(manager, options);
+  buildTileToLLVMPipeline(manager);
+}
+
 void attn::registerCPUPipelines() {
   PassPipelineRegistration<>(
       "convert-tile-to-llvm",
@@ -78,4 +85,8 @@ void attn::registerCPUPipelines() {
       "Functions on tensors with linalg bodies to the llvm dialect for the "
       "host processor; results become arguments",
       buildLinalgToLLVMPipeline);
+  PassPipelineRegistration<TileOptions>(
+      "attn-cpu",
+      "Attention on tensors to the llvm dialect for the host processor, tiled",
+      buildCPUPipeline);
 }

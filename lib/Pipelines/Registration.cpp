@@ -13,6 +13,7 @@
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/Pipelines.h"
+#include "attn/Pipelines/Tile.h"
 #include "attn/Plan/Passes.h"
 
 using namespace mlir;
@@ -23,5 +24,6 @@ void attn::registerPassesAndPipelines() {
   warp::registerWarpTransformsPasses();
   plan::registerAttnPlanPasses();
   registerAttnConversionPasses();
+  registerTilePipelines();
   registerCPUPipelines();
 }

@@ -10,6 +10,7 @@
 #ifndef ATTN_PIPELINES_CPU_H
 #define ATTN_PIPELINES_CPU_H
 
+#include "attn/Pipelines/Tile.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -22,6 +23,9 @@ void buildTileToLLVMPipeline(OpPassManager &manager);
 /// Functions on tensors with linalg bodies to the llvm dialect; the results
 /// become memref arguments at the end, contiguous.
 void buildLinalgToLLVMPipeline(OpPassManager &manager);
+
+/// `attn-cpu`: attention on tensors to the llvm dialect, tiled.
+void buildCPUPipeline(OpPassManager &manager, const TileOptions &options);
 
 /// Registers the pipelines of this file by name.
 void registerCPUPipelines();

@@ -1,0 +1,70 @@
+//===- HostProgram.h - an attention function compiled into this process -*- C++
+//-*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_HOST_HOSTPROGRAM_H
+#define ATTN_HOST_HOSTPROGRAM_H
+
+#include "attn/Pipelines/CPU.h"
+#include "attn/Runtime/Arguments.h"
+#include "attn/Support/Artifact.h"
+#include "attn/Support/LLVM.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <memory>
+
+namespace mlir {
+class ExecutionEngine;
+} // namespace mlir
+
+namespace attn {
+
+struct HostOptions {
+  /// Which definition of the function runs: the tiled kernel, or one of the
+  /// two unfused ones of convert-attn-to-linalg.
+  enum class Kind { Tiled, OracleF64, OracleInput };
+  Kind kind = Kind::Tiled;
+  /// For the tiled kernel.
+  TileOptions tile;
+  /// 0 to 3, as in `-O2`.
+  unsigned optimization = 2;
+};
+
+/// A function compiled for the host processor, in memory. Calls are blocking;
+/// one thread runs them.
+class HostProgram {
+public:
+  /// Compiles function `name` (empty: the only one) of `module`, which is left
+  /// as it is. What is wrong is said through the context's diagnostics, which
+  /// must know the dialects (registerDialects).
+  static FailureOr<HostProgram> compile(ModuleOp module, StringRef name,
+                                        const HostOptions &options = {});
+
+  HostProgram(HostProgram &&);
+  HostProgram &operator=(HostProgram &&);
+  ~HostProgram();
+
+  /// Arguments (inputs, then outputs), checks, name and plan; no image. The
+  /// outputs of the f64 oracle are f64.
+  const Artifact &manifest() const { return description; }
+
+  /// Runs the function. Outputs of the oracles must be contiguous.
+  runtime::Status invoke(const runtime::Arguments &arguments) const;
+
+private:
+  HostProgram();
+
+  Artifact description;
+  bool needsContiguousOutputs = false;
+  std::unique_ptr<ExecutionEngine> engine;
+  void (*entry)(void **) = nullptr;
+};
+
+} // namespace attn
+
+#endif // ATTN_HOST_HOSTPROGRAM_H

@@ -1,0 +1,32 @@
+//===- Signature.h - what a caller of an attention function must pass -*- C++
+//-*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PIPELINES_SIGNATURE_H
+#define ATTN_PIPELINES_SIGNATURE_H
+
+#include "attn/Support/Artifact.h"
+#include "attn/Support/LLVM.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace attn {
+
+/// The function called `name` of `module`, or its only one if `name` is empty.
+FailureOr<func::FuncOp> findFunction(ModuleOp module, StringRef name);
+
+/// Fills `arguments` (inputs, then results) and `checks` (the sizes that must
+/// agree at launch) of `artifact` from a function on tensors with one
+/// attn.attention. The operands of the attention are called q, k and v, its
+/// captures c0, c1, …, its results o and lse, whatever else arg<N>.
+LogicalResult describeSignature(func::FuncOp function, Artifact &artifact);
+
+} // namespace attn
+
+#endif // ATTN_PIPELINES_SIGNATURE_H

@@ -1,0 +1,56 @@
+//===- Tile.h - the pipeline from attention to a tile kernel -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PIPELINES_TILE_H
+#define ATTN_PIPELINES_TILE_H
+
+#include "attn/Support/LLVM.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace attn {
+
+struct TileOptions : public PassPipelineOptions<TileOptions> {
+  TileOptions() = default;
+  TileOptions(const TileOptions &other) : PassPipelineOptions() {
+    copyOptionValuesFrom(other);
+  }
+  TileOptions &operator=(const TileOptions &other) {
+    copyOptionValuesFrom(other);
+    return *this;
+  }
+
+  Option<std::string> target{
+      *this, "target",
+      llvm::cl::desc("what the plan is made for: cpu or sm_80"),
+      llvm::cl::init("cpu")};
+  Option<std::string> plan{
+      *this, "plan",
+      llvm::cl::desc("the plan, as in IR (#attn.plan<...>); empty: the plan "
+                     "the operation has, or the heuristic's"),
+      llvm::cl::init("")};
+  Option<bool> peelMasks{*this, "peel-masks",
+                         llvm::cl::desc("run tile-peel-masks"),
+                         llvm::cl::init(true)};
+  Option<bool> foldExp2{*this, "fold-exp2",
+                        llvm::cl::desc("run tile-fold-exp2"),
+                        llvm::cl::init(true)};
+};
+
+/// `attn-to-tile`: attention on tensors to a tile kernel with its softmax
+/// expanded, ready for either way out of the room.
+void buildAttnToTilePipeline(OpPassManager &manager,
+                             const TileOptions &options);
+
+/// Registers the pipelines of this file by name.
+void registerTilePipelines();
+
+} // namespace attn
+
+#endif // ATTN_PIPELINES_TILE_H

@@ -1,0 +1,161 @@
+//===- HostProgram.cpp - an attention function compiled into this process -*-
+//C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Host/HostProgram.h"
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Pipelines/Signature.h"
+#include "attn/Support/Version.h"
+#include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace attn;
+
+HostProgram::HostProgram() = default;
+HostProgram::HostProgram(HostProgram &&) = default;
+HostProgram &HostProgram::operator=(HostProgram &&) = default;
+HostProgram::~HostProgram() = default;
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+static LogicalResult runPasses(ModuleOp module,
+                               function_ref<void(OpPassManager &)> build) {
+  PassManager manager(module.getContext());
+  build(manager);
+  return manager.run(module);
+}
+
+/// A copy of the module with the one function.
+static OwningOpRef<ModuleOp> isolate(ModuleOp module, StringRef name) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  for (auto function : llvm::make_early_inc_range(copy->getOps<func::FuncOp>()))
+    if (function.getName() != name)
+      function.erase();
+  return copy;
+}
+
+static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
+                                 Artifact &description) {
+  if (options.kind != HostOptions::Kind::Tiled) {
+    return module.emitError("the oracles are not built yet");
+  }
+  if (failed(runPasses(module, [&](OpPassManager &manager) {
+        buildAttnToTilePipeline(manager, options.tile);
+      })))
+    return failure();
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto plan = function->getAttrOfType<PlanAttr>("attn.plan")) {
+      llvm::raw_string_ostream stream(description.plan);
+      stream << plan;
+    }
+  return runPasses(module, buildTileToLLVMPipeline);
+}
+
+static llvm::Expected<std::unique_ptr<ExecutionEngine>>
+createEngine(ModuleOp module, unsigned optimization) {
+  static bool initialized = [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    return true;
+  }();
+  (void)initialized;
+  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  auto level = optimization == 0 ? llvm::CodeGenOptLevel::None
+                                 : llvm::CodeGenOptLevel::Default;
+  builder->setCodeGenOptLevel(level);
+  auto machine = builder->createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  auto transformer =
+      makeOptimizingTransformer(optimization, /*sizeLevel=*/0, machine->get());
+  ExecutionEngineOptions options;
+  options.transformer = transformer;
+  options.jitCodeGenOptLevel = level;
+  options.enableGDBNotificationListener = false;
+  options.enablePerfNotificationListener = false;
+  return ExecutionEngine::create(module, options, std::move(*machine));
+}
+
+FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
+                                            const HostOptions &options) {
+  FailureOr<func::FuncOp> function = findFunction(module, name);
+  if (failed(function))
+    return failure();
+  HostProgram program;
+  Artifact &description = program.description;
+  if (failed(describeSignature(*function, description)))
+    return failure();
+  description.target = "cpu";
+  description.compilerVersion = versionString;
+  description.entry = description.name;
+  for (LaunchExpr &blocks : description.grid)
+    blocks.value = 1; // the loop over blocks is inside
+  program.needsContiguousOutputs = options.kind != HostOptions::Kind::Tiled;
+  if (options.kind == HostOptions::Kind::OracleF64)
+    for (ArgumentInfo &info : description.arguments)
+      if (info.isOutput)
+        info.element = ElementKind::F64;
+
+  OwningOpRef<ModuleOp> copy = isolate(module, function->getName());
+  if (failed(lowerToLLVM(*copy, options, description)))
+    return failure();
+  auto engine = createEngine(*copy, options.optimization);
+  if (!engine)
+    return module.emitError("cannot compile for this processor: ")
+           << llvm::toString(engine.takeError());
+  program.engine = std::move(*engine);
+  auto entry = program.engine->lookupPacked(description.entry);
+  if (!entry)
+    return module.emitError("cannot link the compiled function: ")
+           << llvm::toString(entry.takeError());
+  program.entry = *entry;
+  return program;
+}
+
+//===----------------------------------------------------------------------===//
+// Calling
+//===----------------------------------------------------------------------===//
+
+static bool isContiguous(const runtime::Argument &tensor) {
+  int64_t stride = 1;
+  for (int64_t i = tensor.rank; i-- > 0;) {
+    if (tensor.sizes[i] != 1 && tensor.strides[i] != stride)
+      return false;
+    stride *= tensor.sizes[i];
+  }
+  return true;
+}
+
+runtime::Status HostProgram::invoke(const runtime::Arguments &arguments) const {
+  auto call = runtime::prepareLaunch(description, arguments);
+  if (!call.ok())
+    return call.status();
+  if (needsContiguousOutputs)
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (description.arguments[i].isOutput && !isContiguous(arguments[i]))
+        return runtime::Status::error("output '" +
+                                      description.arguments[i].name +
+                                      "' of an oracle must be contiguous");
+  SmallVector<void *> slots;
+  for (uint64_t &parameter : call->parameters)
+    slots.push_back(&parameter);
+  entry(slots.data());
+  return runtime::Status();
+}

@@ -1,0 +1,194 @@
+//===- Signature.cpp - what a caller of an attention function must pass -*- C++
+//-*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Pipelines/Signature.h"
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+
+using namespace mlir;
+using namespace attn;
+
+FailureOr<func::FuncOp> attn::findFunction(ModuleOp module, StringRef name) {
+  SmallVector<func::FuncOp> functions;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isDeclaration() &&
+        (name.empty() ? function.isPublic() : function.getName() == name))
+      functions.push_back(function);
+  if (functions.size() == 1)
+    return functions.front();
+  if (!name.empty())
+    return module.emitError("no function called '") << name << "'";
+  if (functions.empty())
+    return module.emitError("the module has no public function with a body");
+  InFlightDiagnostic error = module.emitError("the module has ")
+                             << functions.size()
+                             << " public functions, say which one by name";
+  for (func::FuncOp function : functions)
+    error.attachNote(function.getLoc()) << "'" << function.getName() << "'";
+  return error;
+}
+
+static std::optional<ElementKind> elementKind(Type type) {
+  if (type.isF16())
+    return ElementKind::F16;
+  if (type.isBF16())
+    return ElementKind::BF16;
+  if (type.isF32())
+    return ElementKind::F32;
+  if (type.isF64())
+    return ElementKind::F64;
+  if (type.isIndex() || type.isSignlessInteger(64))
+    return ElementKind::I64;
+  if (type.isSignlessInteger(32))
+    return ElementKind::I32;
+  if (type.isSignlessInteger(16))
+    return ElementKind::I16;
+  if (type.isSignlessInteger(8))
+    return ElementKind::I8;
+  if (type.isSignlessInteger(1))
+    return ElementKind::I1;
+  return std::nullopt;
+}
+
+static LogicalResult describe(func::FuncOp function, Type type,
+                              std::string name, bool isOutput,
+                              Artifact &artifact) {
+  ArgumentInfo info;
+  info.name = std::move(name);
+  info.isOutput = isOutput;
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  info.isTensor = static_cast<bool>(tensor);
+  auto element = elementKind(tensor ? tensor.getElementType() : type);
+  if (!element || (isOutput && !tensor))
+    return function.emitError(isOutput ? "result '" : "argument '")
+           << info.name << "' is " << type << ", wanted a ranked tensor "
+           << (isOutput ? "" : "or a scalar ")
+           << "of f16, bf16, f32, f64, i1, i8, i16, i32, i64 or index";
+  info.element = *element;
+  if (tensor)
+    for (int64_t size : tensor.getShape())
+      info.shape.push_back(ShapedType::isDynamic(size) ? -1 : size);
+  artifact.arguments.push_back(std::move(info));
+  return success();
+}
+
+static LaunchExpr dim(int64_t argument, int64_t dimension) {
+  LaunchExpr expr;
+  expr.kind = LaunchExpr::Kind::Dim;
+  expr.argument = argument;
+  expr.value = dimension;
+  return expr;
+}
+
+/// Where the attention's operands and results stand in the list of arguments;
+/// -1 for a result that is not returned.
+namespace {
+struct Places {
+  int64_t q, k, v, o = -1, lse = -1;
+};
+} // namespace
+
+static std::string dimText(const Artifact &artifact, int64_t argument,
+                           int64_t dimension) {
+  return "dimension " + std::to_string(dimension) + " of '" +
+         artifact.arguments[argument].name + "'";
+}
+
+static void addEqual(Artifact &artifact, int64_t a, int64_t aDim, int64_t b,
+                     int64_t bDim) {
+  if (a < 0 || b < 0)
+    return;
+  artifact.checks.push_back({dim(a, aDim), dim(b, bDim),
+                             dimText(artifact, a, aDim) + " must equal " +
+                                 dimText(artifact, b, bDim)});
+}
+
+static void addChecks(Artifact &artifact, const Places &places) {
+  constexpr int64_t batch = AttentionOp::kBatch, head = AttentionOp::kHead,
+                    length = AttentionOp::kLength;
+  for (int64_t other : {places.k, places.v, places.o, places.lse})
+    addEqual(artifact, other, batch, places.q, batch);
+  addEqual(artifact, places.v, head, places.k, head);
+  addEqual(artifact, places.v, length, places.k, length);
+  for (int64_t output : {places.o, places.lse}) {
+    addEqual(artifact, output, head, places.q, head);
+    addEqual(artifact, output, length, places.q, length);
+  }
+  // Grouped-query attention: query heads are a multiple of key heads.
+  LaunchExpr rest, zero;
+  rest.kind = LaunchExpr::Kind::Mod;
+  rest.operands = {dim(places.q, head), dim(places.k, head)};
+  artifact.checks.push_back({rest, zero,
+                             dimText(artifact, places.q, head) +
+                                 " must be a multiple of " +
+                                 dimText(artifact, places.k, head)});
+}
+
+static FailureOr<AttentionOp> findAttention(func::FuncOp function) {
+  SmallVector<AttentionOp> found;
+  function.walk([&](AttentionOp op) { found.push_back(op); });
+  if (found.size() != 1)
+    return function.emitError("function '")
+           << function.getName() << "' has " << found.size()
+           << " attn.attention operations, wanted 1";
+  for (Value operand : {found.front().getQuery(), found.front().getKey(),
+                        found.front().getValue()}) {
+    auto arg = dyn_cast<BlockArgument>(operand);
+    if (!arg || arg.getOwner() != &function.getBody().front())
+      return found.front().emitError(
+          "query, key and value must be arguments of the function");
+  }
+  return found.front();
+}
+
+LogicalResult attn::describeSignature(func::FuncOp function,
+                                      Artifact &artifact) {
+  FailureOr<AttentionOp> op = findAttention(function);
+  if (failed(op))
+    return failure();
+  artifact.name = function.getName().str();
+  artifact.arguments.clear();
+  artifact.checks.clear();
+
+  llvm::DenseMap<Value, std::string> names;
+  for (auto [i, capture] : llvm::enumerate(op->getCaptures()))
+    names[capture] = "c" + std::to_string(i);
+  names[op->getQuery()] = "q";
+  names[op->getKey()] = "k";
+  names[op->getValue()] = "v";
+  names[op->getOutput()] = "o";
+  names[op->getLse()] = "lse";
+
+  for (BlockArgument arg : function.getArguments()) {
+    auto it = names.find(arg);
+    std::string name = it != names.end()
+                           ? it->second
+                           : "arg" + std::to_string(arg.getArgNumber());
+    if (failed(describe(function, arg.getType(), name, false, artifact)))
+      return failure();
+  }
+  Places places;
+  places.q = cast<BlockArgument>(op->getQuery()).getArgNumber();
+  places.k = cast<BlockArgument>(op->getKey()).getArgNumber();
+  places.v = cast<BlockArgument>(op->getValue()).getArgNumber();
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (Value value : terminator->getOperands()) {
+    auto it = names.find(value);
+    if (value != op->getOutput() && value != op->getLse())
+      return function.emitError("a result of the function is not a result of "
+                                "its attn.attention");
+    (value == op->getOutput() ? places.o : places.lse) =
+        artifact.arguments.size();
+    if (failed(describe(function, value.getType(), it->second, true, artifact)))
+      return failure();
+  }
+  addChecks(artifact, places);
+  return success();
+}

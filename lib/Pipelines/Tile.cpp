@@ -1,0 +1,40 @@
+//===- Tile.cpp - the pipeline from attention to a tile kernel -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Pipelines/Tile.h"
+
+#include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Plan/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+using namespace attn;
+
+void attn::buildAttnToTilePipeline(OpPassManager &manager,
+                                   const TileOptions &options) {
+  manager.addPass(createAttnExpandVariantsPass());
+  manager.addPass(createAttnSimplifyPass());
+  plan::AttnPlanOptions plan;
+  plan.target = options.target;
+  plan.planText = options.plan;
+  manager.addPass(plan::createAttnPlan(plan));
+  manager.addPass(createConvertAttnToTile());
+  if (options.foldExp2)
+    manager.addNestedPass<func::FuncOp>(tile::createTileFoldExp2());
+  manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax());
+}
+
+void attn::registerTilePipelines() {
+  PassPipelineRegistration<TileOptions>(
+      "attn-to-tile", "Attention on tensors to a tile kernel on memrefs",
+      buildAttnToTilePipeline);
+}
