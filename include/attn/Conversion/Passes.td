@@ -16,6 +16,40 @@ include "mlir/Pass/PassBase.td"
 // AttnToLinalg
 //===----------------------------------------------------------------------===//
 
+def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
+  let summary = "attention to its unfused definition in linalg: the oracle";
+  let description = [{
+    Needs: `attn.attention` without variants (`attn-expand-variants`).
+
+    Gives: no `attn.attention`; scores, probabilities and results are whole
+    tensors, computed one after the other by `linalg.generic`.
+
+    `precision=f64` (r of rule N9) evaluates everything in f64, the f32 code of
+    the regions included. Where a function returns `o` or `lse`, its result
+    becomes f64, in its type and in its calls; every other use sees the value
+    rounded to the type it had.
+
+    `precision=input` (t0 of rule N9) is what an eager framework does: f32
+    accumulation, and the scores after the scale, the scores after the score
+    region, the probabilities after an f32 softmax, and the output each rounded
+    to the input type.
+
+    Example: (* example filepath=test/Conversion/AttnToLinalg/f64.mlir *)
+  }];
+  let options = [
+    Option<"precision", "precision", "::attn::OraclePrecision",
+           "::attn::OraclePrecision::F64", "what the definition is evaluated in",
+           [{::llvm::cl::values(
+               clEnumValN(::attn::OraclePrecision::F64, "f64",
+                          "everything in f64"),
+               clEnumValN(::attn::OraclePrecision::Input, "input",
+                          "every step rounded to the input type"))}]>];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // AttnToTile
 //===----------------------------------------------------------------------===//
