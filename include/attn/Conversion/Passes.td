@@ -111,6 +111,31 @@ def ConvertTileToLoops
 // TileToWarp
 //===----------------------------------------------------------------------===//
 
+def ConvertTileToWarp : Pass<"convert-tile-to-warp", "::mlir::func::FuncOp"> {
+  let summary = "tile kernels spread over the lanes of warps";
+  let description = [{
+    Needs: kernels in the flat tile form (after `tile-expand-softmax`) with a
+    GPU plan.
+
+    Gives: `warp.kernel` in place of the `scf.forall`; the query block is the
+    block number that varies fastest. A vector becomes an `acc` fragment, a tile
+    that is loaded becomes a slot of shared memory, filled by a synchronous
+    `warp.copy` where it was loaded (the query tile goes on to registers if the
+    plan says so), `vector.contract` becomes `warp.mma`. Elementwise operations
+    stay what they are, on fragments. One role does everything in the order of
+    the tile program: correct, and slow until `warp-buffer`.
+
+    Functions without `scf.forall` are left alone.
+
+    Example: `test/Conversion/TileToWarp/tile-to-warp.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::attn::warp::WarpDialect"];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Number of kernels converted">
+  ];
+}
+
 //===----------------------------------------------------------------------===//
 // WarpToGPU
 //===----------------------------------------------------------------------===//
