@@ -1,0 +1,151 @@
+/*===- attn.h - the compiler and its runtime for C programs -------- C -*-===*\
+|*                                                                            *|
+|* Part of attn, an attention compiler.                                       *|
+|* Licensed under the Apache License v2.0 with LLVM Exceptions.               *|
+|* See LICENSE for license information.                                       *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+|*                                                                            *|
+|*===----------------------------------------------------------------------===*|
+|*                                                                            *|
+|* Text in, artifacts and launches out. Handles are opaque and belong to the  *|
+|* caller, who destroys them; strings and bytes that a handle returns live as *|
+|* long as the handle. A function that returns a pointer returns NULL on      *|
+|* failure, one that returns int returns 0 on success; attnErrorMessage()     *|
+|* then says what went wrong. Handles may be used from several threads at     *|
+|* once; destroying one while it is in use is an error of the caller.         *|
+|*                                                                            *|
+|* The interface only grows: what is here stays, attnGetApiVersion() counts   *|
+|* the additions. Structures carry their size, so that members may be added.  *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#ifndef ATTN_C_ATTN_H
+#define ATTN_C_ATTN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define ATTN_EXPORT __attribute__((visibility("default")))
+#else
+#define ATTN_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ATTN_API_VERSION 1
+
+/* ATTN_API_VERSION of the library that is loaded. */
+ATTN_EXPORT int attnGetApiVersion(void);
+/* "0.1.0". */
+ATTN_EXPORT const char *attnGetVersion(void);
+/* Why the last failed call of this thread failed; "" before any has. */
+ATTN_EXPORT const char *attnErrorMessage(void);
+
+/*===----------------------------------------------------------------------===*\
+|* Compiling                                                                  *|
+\*===----------------------------------------------------------------------===*/
+
+typedef struct AttnArtifact AttnArtifact; /* a compiled kernel, anywhere */
+typedef struct AttnKernel AttnKernel;     /* a kernel that can be launched */
+
+/* Zero-initialise, set struct_size, set what is wanted. */
+typedef struct AttnCompileOptions {
+  size_t struct_size; /* sizeof(AttnCompileOptions) */
+  /* "sm_80" for attnCompile; NULL stands for it. */
+  const char *target;
+  /* "#attn.plan<...>"; NULL or "": the compiler picks one. */
+  const char *plan;
+  /* Where artifacts are kept between runs. NULL: nowhere; "": in the user's
+     cache directory, XDG_CACHE_HOME/attn. */
+  const char *cache_directory;
+  /* The ptxas to use; NULL: none, the artifact then holds PTX only and the
+     driver compiles it when it is loaded. */
+  const char *ptxas;
+} AttnCompileOptions;
+
+/* Compiles MLIR text with one function that holds one attn.attention. NULL
+   options: all defaults. */
+ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
+                                      const AttnCompileOptions *options);
+/* The same for the CPU this process runs on; only `plan` of the options is
+   read. */
+ATTN_EXPORT AttnKernel *attnCompileForCPU(const char *text, size_t size,
+                                          const AttnCompileOptions *options);
+
+/*===----------------------------------------------------------------------===*\
+|* Artifacts                                                                  *|
+\*===----------------------------------------------------------------------===*/
+
+/* From the bytes of an artifact file. */
+ATTN_EXPORT AttnArtifact *attnArtifactParse(const void *bytes, size_t size);
+ATTN_EXPORT void attnArtifactDestroy(AttnArtifact *artifact);
+/* The bytes of an artifact file. */
+ATTN_EXPORT const void *attnArtifactGetBytes(const AttnArtifact *artifact,
+                                             size_t *size);
+/* Arguments, launch rule, plan, resources: JSON text. */
+ATTN_EXPORT const char *attnArtifactGetManifest(const AttnArtifact *artifact);
+/* The PTX text; "" if there is none. */
+ATTN_EXPORT const char *attnArtifactGetPTX(const AttnArtifact *artifact);
+/* The cubin; size 0 if there is none. */
+ATTN_EXPORT const void *attnArtifactGetCubin(const AttnArtifact *artifact,
+                                             size_t *size);
+/* Warnings and remarks of the compilation, one per line; "" for an artifact
+   that was parsed or came from the cache. */
+ATTN_EXPORT const char *attnArtifactGetLog(const AttnArtifact *artifact);
+/* 1 if the artifact came from the cache, else 0. */
+ATTN_EXPORT int attnArtifactIsFromCache(const AttnArtifact *artifact);
+
+/*===----------------------------------------------------------------------===*\
+|* Running                                                                    *|
+\*===----------------------------------------------------------------------===*/
+
+/* A view of a tensor; sizes and strides, in elements, are read during the call
+   only. Device memory for a GPU kernel, host memory for a CPU kernel. */
+typedef struct AttnTensor {
+  void *data;
+  int64_t rank;
+  const int64_t *sizes;
+  const int64_t *strides;
+} AttnTensor;
+
+enum { ATTN_TENSOR = 0, ATTN_INTEGER = 1, ATTN_REAL = 2 };
+
+typedef struct AttnArgument {
+  int32_t kind; /* ATTN_TENSOR, ATTN_INTEGER or ATTN_REAL */
+  union {
+    AttnTensor tensor;
+    int64_t integer;
+    double real;
+  } value;
+} AttnArgument;
+
+/* Loads onto a GPU: number `device`, or -1 for the device of the current CUDA
+   context of this thread (device 0's primary context where there is none). */
+ATTN_EXPORT AttnKernel *attnLoad(const AttnArtifact *artifact, int device);
+ATTN_EXPORT void attnKernelDestroy(AttnKernel *kernel);
+/* Puts the kernel into `stream` (a CUstream or cudaStream_t; NULL: the default
+   stream) and returns; a CPU kernel has run when the call returns, and ignores
+   `stream`. Arguments: those of the source function, then one tensor for each
+   of its results. Everything that can be wrong with them is checked. */
+ATTN_EXPORT int attnLaunch(const AttnKernel *kernel,
+                           const AttnArgument *arguments, size_t count,
+                           void *stream);
+/* Waits for all work on the kernel's device. */
+ATTN_EXPORT int attnSynchronize(const AttnKernel *kernel);
+/* As attnArtifactGetManifest. */
+ATTN_EXPORT const char *attnKernelGetManifest(const AttnKernel *kernel);
+/* What the driver said when it compiled the PTX; "" where it did not. */
+ATTN_EXPORT const char *attnKernelGetLog(const AttnKernel *kernel);
+/* Registers, and bytes of local memory, per thread of a GPU kernel; -1 for a
+   CPU kernel. */
+ATTN_EXPORT int attnKernelGetRegisters(const AttnKernel *kernel);
+ATTN_EXPORT int attnKernelGetLocalBytes(const AttnKernel *kernel);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ATTN_C_ATTN_H */

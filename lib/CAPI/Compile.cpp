@@ -1,0 +1,261 @@
+//===- x - Compile.cpp - the compiler for C -----------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Handles.h"
+
+#include "attn/Host/HostProgram.h"
+#include "attn/Pipelines/Pipelines.h"
+#include "attn/Runtime/Cache.h"
+#include "attn/Support/BuildId.h"
+#include "attn/Support/Version.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+
+#include <mutex>
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// What the caller asked for, with every member there.
+struct Options {
+  std::string target = "sm_80", plan, ptxas;
+  std::optional<std::string> cacheDirectory;
+};
+
+/// An MLIR context for one compilation, and what was said during it.
+class Session {
+public:
+  Session();
+  OwningOpRef<ModuleOp> parse(StringRef text);
+  /// Everything said so far, one diagnostic per line.
+  const std::string &log() const { return messages; }
+
+private:
+  LogicalResult record(Diagnostic &diagnostic);
+
+  MLIRContext context;
+  ScopedDiagnosticHandler handler;
+  std::mutex mutex;
+  std::string messages;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Session
+//===----------------------------------------------------------------------===//
+
+static DialectRegistry makeRegistry() {
+  DialectRegistry registry;
+  registerDialects(registry);
+  return registry;
+}
+
+Session::Session()
+    // One function is too little work for a pool of threads.
+    : context(makeRegistry(), MLIRContext::Threading::DISABLED),
+      handler(&context,
+              [this](Diagnostic &diagnostic) { return record(diagnostic); }) {
+  context.printOpOnDiagnostic(false);
+}
+
+static StringRef severityName(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Note:
+    return "note";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  return "error";
+}
+
+static void append(std::string &messages, Diagnostic &diagnostic) {
+  if (!messages.empty())
+    messages += "\n";
+  auto location = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
+  if (location && location.getLine() != 0)
+    messages += std::to_string(location.getLine()) + ":" +
+                std::to_string(location.getColumn()) + ": ";
+  messages += severityName(diagnostic.getSeverity());
+  messages += ": " + diagnostic.str();
+  for (Diagnostic &note : diagnostic.getNotes())
+    append(messages, note);
+}
+
+LogicalResult Session::record(Diagnostic &diagnostic) {
+  std::lock_guard<std::mutex> lock(mutex);
+  append(messages, diagnostic);
+  return success();
+}
+
+OwningOpRef<ModuleOp> Session::parse(StringRef text) {
+  return parseSourceString<ModuleOp>(text, ParserConfig(&context), "text");
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+// The member at `member` if the caller's structure has it and it is set.
+static const char *read(const AttnCompileOptions *options,
+                        const char *AttnCompileOptions::*member) {
+  auto offset = reinterpret_cast<const char *>(&(options->*member)) -
+                reinterpret_cast<const char *>(options);
+  if (options->struct_size < static_cast<size_t>(offset) + sizeof(char *))
+    return nullptr;
+  return options->*member;
+}
+
+static runtime::Result<Options> readOptions(const AttnCompileOptions *given) {
+  Options options;
+  if (!given)
+    return options;
+  if (given->struct_size < sizeof(size_t) ||
+      given->struct_size > sizeof(AttnCompileOptions))
+    return runtime::Status::error(
+        "attnCompile: struct_size of the options is " +
+        std::to_string(given->struct_size) + ", this library knows " +
+        std::to_string(sizeof(AttnCompileOptions)) + " bytes");
+  if (const char *target = read(given, &AttnCompileOptions::target))
+    options.target = target;
+  if (const char *plan = read(given, &AttnCompileOptions::plan))
+    options.plan = plan;
+  if (const char *path = read(given, &AttnCompileOptions::cache_directory))
+    options.cacheDirectory = path;
+  if (const char *ptxas = read(given, &AttnCompileOptions::ptxas))
+    options.ptxas = ptxas;
+  return options;
+}
+
+//===----------------------------------------------------------------------===//
+// The CPU
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A kernel in this process.
+class HostKernel final : public capi::Kernel {
+public:
+  explicit HostKernel(HostProgram program) : program(std::move(program)) {}
+
+  runtime::Status launch(const runtime::Arguments &arguments,
+                         void *) const override {
+    return program.invoke(arguments);
+  }
+  runtime::Status synchronize() const override { return {}; }
+
+private:
+  HostProgram program;
+};
+} // namespace
+
+AttnKernel *attnCompileForCPU(const char *text, size_t size,
+                              const AttnCompileOptions *given) {
+  runtime::Result<Options> options = readOptions(given);
+  if (!options.ok() || !text) {
+    capi::setError(text ? options.message()
+                        : "attnCompileForCPU: text is NULL");
+    return nullptr;
+  }
+  Session session;
+  OwningOpRef<ModuleOp> module = session.parse({text, size});
+  HostOptions hostOptions;
+  hostOptions.tile.plan = options->plan;
+  FailureOr<HostProgram> program = failure();
+  if (module)
+    program = HostProgram::compile(*module, "", hostOptions);
+  if (failed(program)) {
+    capi::setError(session.log());
+    return nullptr;
+  }
+  auto *handle = new AttnKernel;
+  handle->manifest = program->manifest().manifest();
+  handle->kernel = std::make_unique<HostKernel>(std::move(*program));
+  return handle;
+}
+
+//===----------------------------------------------------------------------===//
+// GPUs
+//===----------------------------------------------------------------------===//
+
+// Where `options` says that artifacts are kept; nothing if nowhere.
+static runtime::Result<std::optional<runtime::Cache>>
+openCache(const Options &options) {
+  std::optional<runtime::Cache> cache;
+  if (!options.cacheDirectory)
+    return cache;
+  if (!options.cacheDirectory->empty()) {
+    cache.emplace(*options.cacheDirectory);
+    return cache;
+  }
+  runtime::Result<runtime::Cache> user = runtime::Cache::user();
+  if (!user.ok())
+    return user.status();
+  cache = *user;
+  return cache;
+}
+
+static runtime::CacheKey makeKey(StringRef text, const Options &options) {
+  runtime::CacheKey key;
+  key.op = text.str();
+  key.plan = options.plan;
+  key.target = options.target;
+  key.compiler = std::string(versionString) + " llvm " + llvmVersionString +
+                 " build " + buildId();
+  key.options = options.ptxas;
+  return key;
+}
+
+static FailureOr<Artifact> compileForDevice(ModuleOp module,
+                                            const Options &options) {
+  return module.emitError("target '") << options.target << "' is not built yet";
+}
+
+AttnArtifact *attnCompile(const char *text, size_t size,
+                          const AttnCompileOptions *given) {
+  runtime::Result<Options> options = readOptions(given);
+  if (!options.ok() || !text) {
+    capi::setError(text ? options.message() : "attnCompile: text is NULL");
+    return nullptr;
+  }
+  if (options->target == "cpu") {
+    capi::setError("attnCompile: a program for the CPU is no artifact, use "
+                   "attnCompileForCPU");
+    return nullptr;
+  }
+  runtime::Result<std::optional<runtime::Cache>> cache = openCache(*options);
+  if (!cache.ok()) {
+    capi::setError(cache.message());
+    return nullptr;
+  }
+  runtime::CacheKey key = makeKey({text, size}, *options);
+  if (*cache)
+    if (std::optional<Artifact> found = (*cache)->find(key))
+      return new AttnArtifact(std::move(*found), "", true);
+  Session session;
+  OwningOpRef<ModuleOp> module = session.parse({text, size});
+  FailureOr<Artifact> artifact = failure();
+  if (module)
+    artifact = compileForDevice(*module, *options);
+  if (failed(artifact)) {
+    capi::setError(session.log());
+    return nullptr;
+  }
+  // A cache that cannot be written costs time, not the result.
+  std::string log = session.log();
+  if (*cache) {
+    runtime::Status stored = (*cache)->store(key, *artifact);
+    if (!stored.ok())
+      log += (log.empty() ? "" : "\n") + ("warning: " + stored.message());
+  }
+  return new AttnArtifact(std::move(*artifact), std::move(log), false);
+}

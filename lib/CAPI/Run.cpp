@@ -1,0 +1,115 @@
+//===- x - Run.cpp - kernels for C --------------------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Handles.h"
+
+using namespace attn;
+using namespace attn::runtime;
+
+namespace {
+/// A kernel on a GPU.
+class DeviceKernel final : public capi::Kernel {
+public:
+  explicit DeviceKernel(Module module) : module(std::move(module)) {}
+
+  Status launch(const Arguments &arguments, void *stream) const override {
+    return module.launch(arguments, static_cast<CUstream>(stream));
+  }
+  Status synchronize() const override { return module.device().synchronize(); }
+  int registers() const override { return module.registers(); }
+  int localBytes() const override { return module.localBytes(); }
+
+private:
+  Module module;
+};
+} // namespace
+
+// 0, or 1 with the message kept.
+static int finish(const Status &status) {
+  if (status.ok())
+    return 0;
+  capi::setError(status.message());
+  return 1;
+}
+
+AttnKernel *attnLoad(const AttnArtifact *artifact, int device) {
+  if (!artifact) {
+    capi::setError("attnLoad: artifact is NULL");
+    return nullptr;
+  }
+  Result<Device> found = device < 0 ? Device::current() : Device::open(device);
+  if (!found.ok()) {
+    capi::setError(found.message());
+    return nullptr;
+  }
+  Result<Module> module = Module::load(*found, artifact->artifact);
+  if (!module.ok()) {
+    capi::setError(module.message());
+    return nullptr;
+  }
+  auto *handle = new AttnKernel;
+  handle->manifest = artifact->manifest;
+  handle->log = module->log();
+  handle->kernel = std::make_unique<DeviceKernel>(std::move(*module));
+  return handle;
+}
+
+void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }
+
+int attnLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
+               size_t count, void *stream) {
+  if (!kernel || (count != 0 && !arguments))
+    return finish(Status::error("attnLaunch: kernel or arguments is NULL"));
+  Arguments converted;
+  converted.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    const AttnArgument &argument = arguments[i];
+    switch (argument.kind) {
+    case ATTN_TENSOR: {
+      const AttnTensor &tensor = argument.value.tensor;
+      converted.push_back(Argument::tensor(tensor.data, tensor.rank,
+                                           tensor.sizes, tensor.strides));
+      break;
+    }
+    case ATTN_INTEGER:
+      converted.push_back(Argument::scalar(argument.value.integer));
+      break;
+    case ATTN_REAL:
+      converted.push_back(Argument::scalar(argument.value.real));
+      break;
+    default:
+      return finish(Status::error("attnLaunch: argument " + std::to_string(i) +
+                                  " has unknown kind " +
+                                  std::to_string(argument.kind)));
+    }
+  }
+  return finish(kernel->kernel->launch(converted, stream));
+}
+
+int attnSynchronize(const AttnKernel *kernel) {
+  if (!kernel)
+    return finish(Status::error("attnSynchronize: kernel is NULL"));
+  return finish(kernel->kernel->synchronize());
+}
+
+const char *attnKernelGetManifest(const AttnKernel *kernel) {
+  return kernel->manifest.c_str();
+}
+
+const char *attnKernelGetLog(const AttnKernel *kernel) {
+  return kernel->log.c_str();
+}
+
+int attnKernelGetRegisters(const AttnKernel *kernel) {
+  return kernel->kernel->registers();
+}
+
+int attnKernelGetLocalBytes(const AttnKernel *kernel) {
+  return kernel->kernel->localBytes();
+}

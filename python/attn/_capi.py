@@ -1,0 +1,146 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""attn-c/attn.h in ctypes: the only file that knows C."""
+
+import ctypes
+import pathlib
+from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+
+API_VERSION = 1
+
+
+class AttnError(RuntimeError):
+    """What the compiler or the runtime refused, in its words."""
+
+
+class CompileOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("target", c_char_p),
+        ("plan", c_char_p),
+        ("cache_directory", c_char_p),
+        ("ptxas", c_char_p),
+    ]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("rank", c_int64),
+        ("sizes", ctypes.POINTER(c_int64)),
+        ("strides", ctypes.POINTER(c_int64)),
+    ]
+
+
+class Value(ctypes.Union):
+    _fields_ = [("tensor", Tensor), ("integer", c_int64), ("real", ctypes.c_double)]
+
+
+class Argument(ctypes.Structure):
+    _fields_ = [("kind", c_int32), ("value", Value)]
+
+
+TENSOR, INTEGER, REAL = 0, 1, 2
+
+# name: (result, arguments)
+_FUNCTIONS = {
+    "attnGetApiVersion": (c_int, []),
+    "attnGetVersion": (c_char_p, []),
+    "attnErrorMessage": (c_char_p, []),
+    "attnCompile": (
+        c_void_p,
+        [c_char_p, c_size_t, ctypes.POINTER(CompileOptions)],
+    ),
+    "attnCompileForCPU": (
+        c_void_p,
+        [c_char_p, c_size_t, ctypes.POINTER(CompileOptions)],
+    ),
+    "attnArtifactParse": (c_void_p, [c_char_p, c_size_t]),
+    "attnArtifactDestroy": (None, [c_void_p]),
+    "attnArtifactGetBytes": (c_void_p, [c_void_p, ctypes.POINTER(c_size_t)]),
+    "attnArtifactGetManifest": (c_char_p, [c_void_p]),
+    "attnArtifactGetPTX": (c_char_p, [c_void_p]),
+    "attnArtifactGetCubin": (c_void_p, [c_void_p, ctypes.POINTER(c_size_t)]),
+    "attnArtifactGetLog": (c_char_p, [c_void_p]),
+    "attnArtifactIsFromCache": (c_int, [c_void_p]),
+    "attnLoad": (c_void_p, [c_void_p, c_int]),
+    "attnKernelDestroy": (None, [c_void_p]),
+    "attnLaunch": (
+        c_int,
+        [c_void_p, ctypes.POINTER(Argument), c_size_t, c_void_p],
+    ),
+    "attnSynchronize": (c_int, [c_void_p]),
+    "attnKernelGetManifest": (c_char_p, [c_void_p]),
+    "attnKernelGetLog": (c_char_p, [c_void_p]),
+    "attnKernelGetRegisters": (c_int, [c_void_p]),
+    "attnKernelGetLocalBytes": (c_int, [c_void_p]),
+}
+
+_library = None
+_path = None
+
+
+def use_library(path):
+    """Take libattn.so from `path`; to be called before anything else."""
+    global _path
+    if _library is not None and str(path) != _path:
+        raise AttnError(f"libattn.so was already loaded from {_path}")
+    _path = str(path)
+
+
+def _open():
+    beside = pathlib.Path(__file__).with_name("libattn.so")
+    names = [_path] if _path else [str(beside), "libattn.so.0", "libattn.so"]
+    reasons = []
+    for name in names:
+        try:
+            return name, ctypes.CDLL(name)
+        except OSError as error:
+            reasons.append(str(error))
+    raise AttnError("cannot load libattn.so: " + "; ".join(reasons))
+
+
+def library():
+    """The C library, with the types of its functions declared."""
+    global _library, _path
+    if _library is not None:
+        return _library
+    _path, opened = _open()
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(opened, name, None)
+        if function is None:
+            raise AttnError(f"{_path} has no function {name}")
+        function.restype = result
+        function.argtypes = arguments
+    if opened.attnGetApiVersion() < API_VERSION:
+        raise AttnError(
+            f"{_path} has API version {opened.attnGetApiVersion()}, "
+            f"wanted {API_VERSION}"
+        )
+    _library = opened
+    return opened
+
+
+def version():
+    return library().attnGetVersion().decode()
+
+
+def error():
+    """The last failure of this thread as an exception."""
+    return AttnError(library().attnErrorMessage().decode(errors="replace"))
+
+
+def string(function, handle):
+    return function(handle).decode(errors="replace")
+
+
+def data(function, handle):
+    size = c_size_t()
+    pointer = function(handle, ctypes.byref(size))
+    return ctypes.string_at(pointer, size.value) if size.value else b""

@@ -1,0 +1,127 @@
+/*===- cpu.c - attention on the CPU through the C API ---------------- C
+-*-===*\
+|*                                                                            *|
+|* Part of attn, an attention compiler.                                       *|
+|* Licensed under the Apache License v2.0 with LLVM Exceptions.               *|
+|* See LICENSE for license information.                                       *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+// RUN: ./capi-cpu | FileCheck %s
+
+#include "attn-c/attn.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *program =
+    "func.func @causal(%q: tensor<?x?x?x8xf32>, %k: tensor<?x?x?x8xf32>,\n"
+    "                  %v: tensor<?x?x?x8xf32>)\n"
+    "    -> (tensor<?x?x?x8xf32>, tensor<?x?x?xf32>) {\n"
+    "  %o, %lse = attn.attention %q, %k, %v\n"
+    "      {scale = 0.5 : f64, variants = [#attn.causal]}\n"
+    "    : (tensor<?x?x?x8xf32>, tensor<?x?x?x8xf32>, tensor<?x?x?x8xf32>)\n"
+    "      -> (tensor<?x?x?x8xf32>, tensor<?x?x?xf32>)\n"
+    "  return %o, %lse : tensor<?x?x?x8xf32>, tensor<?x?x?xf32>\n"
+    "}\n";
+
+static AttnArgument tensor(void *data, int64_t rank, const int64_t *sizes,
+                           const int64_t *strides) {
+  AttnArgument argument;
+  memset(&argument, 0, sizeof(argument));
+  argument.kind = ATTN_TENSOR;
+  argument.value.tensor.data = data;
+  argument.value.tensor.rank = rank;
+  argument.value.tensor.sizes = sizes;
+  argument.value.tensor.strides = strides;
+  return argument;
+}
+
+int main(void) {
+  enum { LENGTH = 5, DIM = 8 };
+  float q[LENGTH][DIM], k[LENGTH][DIM], v[LENGTH][DIM], o[LENGTH][DIM];
+  float lse[LENGTH];
+  const int64_t sizes[] = {1, 1, LENGTH, DIM};
+  const int64_t strides[] = {LENGTH * DIM, LENGTH * DIM, DIM, 1};
+  const int64_t lse_strides[] = {LENGTH, LENGTH, 1};
+  const int64_t short_sizes[] = {1, 1, LENGTH - 1, DIM};
+  AttnArgument arguments[5];
+  AttnCompileOptions options;
+  AttnKernel *kernel;
+  int i, j, d;
+
+  memset(&options, 0, sizeof(options));
+  options.struct_size = sizeof(options);
+  options.plan = "#attn.plan<target = cpu, block_q = 16, block_k = 16>";
+  kernel = attnCompileForCPU(program, strlen(program), &options);
+  if (!kernel) {
+    printf("FAILED: %s\n", attnErrorMessage());
+    return 1;
+  }
+  // CHECK: "name": "causal"
+  // CHECK: "target": "cpu"
+  // CHECK: "plan": "#attn.plan<target = cpu, block_q = 16, block_k = 16>"
+  printf("%s", attnKernelGetManifest(kernel));
+
+  // All scores are equal, so row i is the mean of the first i + 1 values.
+  for (i = 0; i < LENGTH; ++i)
+    for (d = 0; d < DIM; ++d) {
+      q[i][d] = 1;
+      k[i][d] = 0;
+      v[i][d] = (float)(i * DIM + d);
+      o[i][d] = NAN;
+    }
+  arguments[0] = tensor(q, 4, sizes, strides);
+  arguments[1] = tensor(k, 4, sizes, strides);
+  arguments[2] = tensor(v, 4, sizes, strides);
+  arguments[3] = tensor(o, 4, sizes, strides);
+  arguments[4] = tensor(lse, 3, sizes, lse_strides);
+  // CHECK: launch: 0
+  printf("launch: %d\n", attnLaunch(kernel, arguments, 5, NULL));
+  for (i = 0; i < LENGTH; ++i) {
+    double error = fabs(lse[i] - log(i + 1.0));
+    for (d = 0; d < DIM; ++d) {
+      double mean = 0;
+      for (j = 0; j <= i; ++j)
+        mean += v[j][d] / (i + 1.0);
+      error = fmax(error, fabs(o[i][d] - mean));
+    }
+    // CHECK-NEXT: row 0 is right
+    // CHECK-NEXT: row 1 is right
+    // CHECK-NEXT: row 2 is right
+    // CHECK-NEXT: row 3 is right
+    // CHECK-NEXT: row 4 is right
+    printf("row %d is %s\n", i, error < 1e-5 ? "right" : "wrong");
+  }
+
+  // CHECK-NEXT: synchronize: 0, registers -1, log ''
+  printf("synchronize: %d, registers %d, log '%s'\n", attnSynchronize(kernel),
+         attnKernelGetRegisters(kernel), attnKernelGetLog(kernel));
+
+  // CHECK-NEXT: launch: 1, kernel 'causal' takes 5 arguments
+  i = attnLaunch(kernel, arguments, 3, NULL);
+  printf("launch: %d, %s\n", i, attnErrorMessage());
+
+  arguments[1] = tensor(k, 4, short_sizes, strides);
+  // CHECK-NEXT: launch: 1, {{.*}}(5 against 4)
+  i = attnLaunch(kernel, arguments, 5, NULL);
+  printf("launch: %d, %s\n", i, attnErrorMessage());
+
+  arguments[1].kind = 7;
+  // CHECK-NEXT: launch: 1, attnLaunch: argument 1 has unknown kind 7
+  i = attnLaunch(kernel, arguments, 5, NULL);
+  printf("launch: %d, %s\n", i, attnErrorMessage());
+  attnKernelDestroy(kernel);
+
+  // CHECK-NEXT: compile: 1:1: error:
+  if (!attnCompileForCPU("nonsense", 8, NULL))
+    printf("compile: %s\n", attnErrorMessage());
+
+  options.struct_size = 4;
+  // CHECK: compile: attnCompile: struct_size of the options is 4,
+  if (!attnCompileForCPU(program, strlen(program), &options))
+    printf("compile: %s\n", attnErrorMessage());
+  return 0;
+}

@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Forward speed beside PyTorch's flash and cuDNN backends, in one process.
+
+    bench.py --lib build/lib/libattn.so --json out.json --commit $(git rev-parse HEAD)
+    bench.py --lib ... --dims 128 --lengths 4096 --plans plans.json
+                  several plans of the same kernel against each other:
+                  {"128": ["#attn.plan<...>", ...], "64": [...]}
+
+The field's protocol: 16384 tokens in all, hidden size 2048, so batch =
+16384/length and heads = 2048/dim; (batch, length, heads, dim) in memory;
+FLOPs 4 b h s s d, half of that when causal. For each shape the contestants take
+turns in random order, L2 is overwritten before each launch, and a figure is the
+median of CUDA-event times. The GPU is kept busy: nothing waits in between.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parents[2] / "python"))
+
+from compiling import Compiler  # noqa: E402
+
+TOKENS, HIDDEN = 16384, 2048
+L2_BYTES = 256 << 20  # more than any L2
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--lib", required=True)
+    parser.add_argument("--element", default="bf16")
+    parser.add_argument("--dims", default="64,128,256")
+    parser.add_argument("--lengths", default="512,1024,2048,4096,8192,16384")
+    parser.add_argument("--causal", default="0,1")
+    parser.add_argument("--plans", help="JSON file: dim to a list of plans")
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--warmup", type=int, default=5)
+    parser.add_argument("--static", action="store_true", help="batch and heads in the types")
+    parser.add_argument("--peers", default="fa2,cudnn")
+    parser.add_argument("--artifacts", help="directory that keeps programs and artifacts")
+    parser.add_argument("--dry-run", action="store_true", help="compile only")
+    parser.add_argument("--json")
+    parser.add_argument("--commit", default="")
+    parser.add_argument("--time-limit", type=float, default=1e9)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+def numbers(text):
+    return [int(number) for number in text.split(",")]
+
+
+def shape_of(dim, length):
+    return max(1, TOKENS // length), HIDDEN // dim
+
+
+def compile_kernels(options, directory):
+    """{(dim, causal, length or 0): [(label, plan, path, error, seconds)]}"""
+    import attn
+
+    plans = json.loads(pathlib.Path(options.plans).read_text()) if options.plans else {}
+    compiler = Compiler(options.lib, directory)
+    pending = []
+    for dim in numbers(options.dims):
+        for causal in numbers(options.causal):
+            for length in numbers(options.lengths) if options.static else [0]:
+                sizes = {}
+                if length:
+                    batch, heads = shape_of(dim, length)
+                    sizes = dict(batch=batch, heads=heads, kv_heads=heads)
+                text = attn.attention(
+                    options.element, dim, variants=["causal"] if causal else [], **sizes
+                )
+                for i, plan in enumerate(plans.get(str(dim), [""])):
+                    name = f"bench-d{dim}-{'causal' if causal else 'full'}-{length}-{i}"
+                    label = "attn" if plan == "" else f"attn{i}"
+                    future = compiler.compile(name, text, plan)
+                    pending.append(((dim, causal, length), label, plan, name, future))
+    kernels = {}
+    for key, label, plan, name, future in pending:
+        seconds, error = future.result()
+        if error:
+            print(f"{name} {plan}: {error}", flush=True)
+        log = directory / f"{name}.attn.log"
+        if log.exists():
+            print(f"{name}: {log.read_text().strip()}", flush=True)
+        path = directory / f"{name}.attn"
+        kernels.setdefault(key, []).append((label, plan, path, error, seconds))
+    compiler.close()
+    return kernels
+
+
+def environment(options, torch):
+    row = {
+        "gpu": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "cudnn": torch.backends.cudnn.version(),
+        "commit": options.commit,
+        "date": time.strftime("%Y-%m-%d"),
+        "element": options.element,
+        "protocol": "16384 tokens, hidden 2048, (batch, length, heads, dim), medians",
+    }
+    command = "nvidia-smi --query-gpu=driver_version,power.limit,clocks.max.sm --format=csv,noheader"
+    try:
+        output = subprocess.run(command.split(), capture_output=True, text=True)
+        row["nvidia_smi"] = output.stdout.strip().splitlines()[0]
+    except (OSError, IndexError):
+        pass
+    return row
+
+
+class Shape:
+    """The tensors of one shape and who competes on them."""
+
+    def __init__(self, options, torch, dim, causal, length):
+        batch, heads = shape_of(dim, length)
+        self.flops = 4 * batch * heads * length * length * dim / (2 if causal else 1)
+        dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[options.element]
+
+        def make():
+            sizes = (batch, length, heads, dim)
+            return torch.randn(sizes, device="cuda", dtype=dtype).transpose(1, 2)
+
+        self.q, self.k, self.v = make(), make(), make()
+        self.o = make()
+        self.lse = torch.empty(batch, heads, length, device="cuda")
+        self.causal = bool(causal)
+        self.contestants, self.facts, self.keep = {}, {}, []
+
+    def add_peer(self, torch, name):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        backend = {
+            "fa2": SDPBackend.FLASH_ATTENTION,
+            "cudnn": SDPBackend.CUDNN_ATTENTION,
+        }[name]
+
+        def run():
+            with sdpa_kernel(backend), torch.no_grad():
+                return torch.nn.functional.scaled_dot_product_attention(
+                    self.q, self.k, self.v, is_causal=self.causal
+                )
+
+        try:
+            self.expected = run()
+            torch.cuda.synchronize()
+        except Exception as error:
+            self.facts[name] = {"error": str(error)[:200]}
+            return
+        self.contestants[name] = run
+
+    def add_kernel(self, torch, label, plan, path, error):
+        import attn
+
+        facts = self.facts[label] = {"plan": plan}
+        if error:
+            facts["error"] = error[:500]
+            return
+        try:
+            kernel = attn.Artifact.load(path.read_bytes()).on_device()
+            facts["plan"] = kernel.manifest["plan"]
+            facts["registers"] = kernel.registers
+            facts["local_bytes"] = kernel.local_bytes
+            self.o.fill_(float("nan"))
+            kernel.launch(self.q, self.k, self.v, self.o, self.lse)
+            torch.cuda.synchronize()
+            if hasattr(self, "expected"):
+                difference = (self.o.float() - self.expected.float()).abs().max()
+                facts["difference"] = float(difference)
+                if not facts["difference"] < 0.05:
+                    facts["error"] = f"differs from the peer by {float(difference):.3g}"
+                    return
+        except attn.AttnError as failure:
+            facts["error"] = str(failure)[:500]
+            return
+        arguments = kernel.prepare(self.q, self.k, self.v, self.o, self.lse)
+        stream = torch.cuda.current_stream().cuda_stream
+        self.keep.append(arguments)
+        self.contestants[label] = lambda: kernel.launch_prepared(arguments, stream)
+
+    def measure(self, options, torch, flush, rng):
+        """{name: median milliseconds}; everything is queued before it is read."""
+        events = {name: [] for name in self.contestants}
+        for turn in range(options.warmup + options.rounds):
+            names = list(self.contestants)
+            rng.shuffle(names)
+            for name in names:
+                start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                flush.zero_()
+                start.record()
+                self.contestants[name]()
+                stop.record()
+                if turn >= options.warmup:
+                    events[name].append((start, stop))
+        torch.cuda.synchronize()
+        return {
+            name: statistics.median(start.elapsed_time(stop) for start, stop in pairs)
+            for name, pairs in events.items()
+        }
+
+
+def run_shape(options, torch, flush, rng, kernels, dim, causal, length):
+    shape = Shape(options, torch, dim, causal, length)
+    for peer in filter(None, options.peers.split(",")):
+        shape.add_peer(torch, peer)
+    for label, plan, path, error, _ in kernels.get((dim, causal, length if options.static else 0), []):
+        shape.add_kernel(torch, label, plan, path, error)
+    row = {"d": dim, "causal": bool(causal), "s": length}
+    times = shape.measure(options, torch, flush, rng)
+    row["contestants"] = shape.facts
+    for name, milliseconds in times.items():
+        entry = row["contestants"].setdefault(name, {})
+        entry["ms"] = round(milliseconds, 5)
+        entry["tflops"] = round(shape.flops / milliseconds / 1e9, 1)
+        if "fa2" in times:
+            entry["of_fa2"] = round(times["fa2"] / milliseconds, 3)
+    cells = []
+    for name, entry in row["contestants"].items():
+        if "ms" not in entry:
+            cells.append(f"{name} ERROR {entry.get('error', '')[:200]}")
+            continue
+        text = f"{name} {entry['tflops']:6.1f}"
+        if name.startswith("attn") and "of_fa2" in entry:
+            text += f" ({entry['of_fa2']:.3f} of fa2, {entry['registers']} regs"
+            text += f", {entry['local_bytes']} B local)" if entry["local_bytes"] else ")"
+        cells.append(text)
+    print(f"d={dim:<3} {'causal' if causal else 'full  '} s={length:<5}  " + "   ".join(cells), flush=True)
+    return row
+
+
+def summary(rows):
+    wanted = [
+        (row, entry["of_fa2"])
+        for row in rows
+        for name, entry in row["contestants"].items()
+        if name == "attn" and "of_fa2" in entry and row["d"] in (64, 128) and row["s"] >= 2048
+    ]
+    if wanted:
+        row, ratio = min(wanted, key=lambda item: item[1])
+        print(
+            f"\nlowest ratio to fa2 for d 64, 128 and s >= 2048: {ratio:.3f} "
+            f"(d={row['d']} {'causal' if row['causal'] else 'full'} s={row['s']})"
+        )
+    print("\n| d | causal | s | " + " | ".join(["fa2", "cudnn", "attn", "attn / fa2"]) + " |")
+    print("|---|---|---|---|---|---|---|")
+    for row in rows:
+        entries = row["contestants"]
+        cells = [str(entries.get(name, {}).get("tflops", "-")) for name in ("fa2", "cudnn", "attn")]
+        cells.append(str(entries.get("attn", {}).get("of_fa2", "-")))
+        print(f"| {row['d']} | {'yes' if row['causal'] else 'no'} | {row['s']} | " + " | ".join(cells) + " |")
+
+
+def main():
+    options = parse_arguments()
+    options.lib = str(pathlib.Path(options.lib).resolve())
+    import attn
+
+    attn.use_library(options.lib)
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = pathlib.Path(options.artifacts or temporary)
+        kernels = compile_kernels(options, directory)
+        if options.dry_run:
+            errors = sum(bool(item[3]) for items in kernels.values() for item in items)
+            print(f"{sum(map(len, kernels.values())) - errors} kernels compiled, {errors} refused")
+            return 1 if errors else 0
+        import torch
+
+        if not torch.cuda.is_available():
+            print("skipped: PyTorch sees no GPU")
+            return 77
+        torch.manual_seed(options.seed)
+        rng = random.Random(options.seed)
+        flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda")
+        found = environment(options, torch)
+        print(json.dumps(found), flush=True)
+        rows, deadline = [], time.time() + options.time_limit
+        for dim in numbers(options.dims):
+            for causal in numbers(options.causal):
+                for length in numbers(options.lengths):
+                    if time.time() > deadline:
+                        print("time limit reached")
+                        break
+                    try:
+                        rows.append(
+                            run_shape(options, torch, flush, rng, kernels, dim, causal, length)
+                        )
+                    except Exception as error:
+                        print(f"d={dim} causal={causal} s={length}: {error}", flush=True)
+                    if options.json:
+                        pathlib.Path(options.json).write_text(
+                            json.dumps({"environment": found, "rows": rows}, indent=1)
+                        )
+        summary(rows)
+    errors = sum("error" in entry for row in rows for name, entry in row["contestants"].items() if name.startswith("attn"))
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

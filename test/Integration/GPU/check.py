@@ -1,0 +1,100 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Runs one case and compares it with the error rule of the numerics contract:
+with r in float64 and t0 the unfused evaluation in the input type,
+
+  max |o - r| <= 2 max |t0 - r| + 1e-5,  RMSE(o) <= RMSE(t0),  |lse - r| <= 1e-4,
+
+a row without a visible key has o = 0 and lse = -inf, the same launch gives the
+same bits, and no byte outside the results changes. PyTorch."""
+
+import math
+
+import torch
+
+from reference import Inputs
+
+# float32 cannot hold a large lse to 1e-4: one unit in its last place more.
+LSE_TOLERANCE, LSE_RELATIVE = 1e-4, 2.0**-22
+
+
+def _bits(inputs):
+    view = inputs.output.view.contiguous()
+    return view.view(torch.int16).clone(), inputs.lse.view(torch.int32).clone()
+
+
+def check(case, launch, device):
+    """A dictionary of numbers, with "failures": what was broken, in words.
+    launch(*arguments) runs the kernel and waits for it."""
+    inputs = Inputs(case, device)
+    inputs.poison_outputs()
+    launch(*inputs.arguments)
+    first = _bits(inputs)
+    failures = []
+    if not inputs.is_outside_untouched():
+        failures.append("wrote outside the results")
+    inputs.poison_outputs()
+    launch(*inputs.arguments)
+    if not all(torch.equal(a, b) for a, b in zip(first, _bits(inputs))):
+        failures.append("two launches differ")
+    row = {"failures": failures}
+    row.update(_errors(case, inputs, failures))
+    return row
+
+
+def _errors(case, inputs, failures):
+    worst = {"e_o": 0.0, "e_t0": 0.0, "e_lse": 0.0}
+    squares = {"o": 0.0, "t0": 0.0}
+    empty_rows = count = 0
+    bad_empty = bad_finite = False
+    excess_lse = 0.0
+    for b in range(case.batch):
+        for h in range(case.heads):
+            exact, exact_lse = inputs.evaluate(b, h, exact=True)
+            plain, _ = inputs.evaluate(b, h, exact=False)
+            o, lse = inputs.output.view[b, h], inputs.lse[b, h]
+            empty = exact_lse == float("-inf")
+            empty_rows += int(empty.sum())
+            if bool((o[empty] != 0).any()) or bool((lse[empty] != float("-inf")).any()):
+                bad_empty = True
+            seen = ~empty
+            if not bool(seen.any()):
+                continue
+            error = (o.double() - exact).abs()[seen]
+            error0 = (plain.double() - exact).abs()[seen]
+            error_lse = (lse.double() - exact_lse).abs()[seen]
+            # A NaN is an infinite error.
+            bad_finite |= not bool(torch.isfinite(error).all())
+            error = torch.nan_to_num(error, nan=math.inf)
+            error_lse = torch.nan_to_num(error_lse, nan=math.inf)
+            worst["e_o"] = max(worst["e_o"], float(error.max()))
+            worst["e_t0"] = max(worst["e_t0"], float(error0.max()))
+            worst["e_lse"] = max(worst["e_lse"], float(error_lse.max()))
+            allowed = LSE_TOLERANCE + LSE_RELATIVE * exact_lse[seen].abs()
+            excess_lse = max(excess_lse, float((error_lse / allowed).max()))
+            squares["o"] += float(error.square().sum())
+            squares["t0"] += float(error0.square().sum())
+            count += error.numel()
+    rmse = {key: math.sqrt(value / max(count, 1)) for key, value in squares.items()}
+    if bad_finite:
+        failures.append("o is not finite")
+    if bad_empty:
+        failures.append("a row without a visible key is not o = 0, lse = -inf")
+    if not worst["e_o"] <= 2 * worst["e_t0"] + 1e-5:
+        failures.append(f"e(o) {worst['e_o']:.3g} > 2 * {worst['e_t0']:.3g} + 1e-5")
+    if not rmse["o"] <= rmse["t0"]:
+        failures.append(f"RMSE(o) {rmse['o']:.6g} > {rmse['t0']:.6g}")
+    if not excess_lse <= 1:
+        failures.append(f"lse error {worst['e_lse']:.3g}")
+    return {
+        **worst,
+        "rmse_o": rmse["o"],
+        "rmse_t0": rmse["t0"],
+        "empty_rows": empty_rows,
+    }

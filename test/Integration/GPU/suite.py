@@ -1,0 +1,369 @@
+#!/usr/bin/env python3
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Random attention programs, compiled by libattn.so and checked on the GPU.
+
+    suite.py --lib build/lib/libattn.so --cases 300 --seed 1
+    suite.py --lib ... --only 17,42          these cases of the same seed
+    suite.py --lib ... --dry-run             compile all, run none (no GPU)
+    suite.py --lib ... --target cpu --longest 100   the CPU target, as a test of
+                                             this program itself
+    suite.py --lib ... --long 262144         one head, one very long sequence:
+                                             memory and sampled rows
+
+Programs are compiled in processes of their own and run in a worker process: a
+crash, a hang or a broken CUDA context costs one case. Exit code 0: all passed;
+1: some did not; 77: there is no GPU.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parents[2] / "python"))
+
+from cases import make_case  # noqa: E402
+from compiling import Compiler  # noqa: E402
+
+SKIP = 77
+WORKER_READY = "ready"
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--lib", required=True, help="path of libattn.so")
+    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", help="numbers of cases, with commas")
+    parser.add_argument("--longest", type=int, default=3000, help="longest sequence")
+    parser.add_argument("--target", default="sm_80", help="sm_80 or cpu")
+    parser.add_argument("--plan", default="", help="one plan for all; default: the pick")
+    parser.add_argument("--artifacts", help="directory that keeps programs and artifacts")
+    parser.add_argument("--reuse", action="store_true", help="take what is there already")
+    parser.add_argument("--dry-run", action="store_true", help="compile only")
+    parser.add_argument("--long", type=int, help="length of one long sequence")
+    parser.add_argument("--jobs", type=int, help="programs compiled at once")
+    parser.add_argument("--json", help="file for the numbers of every case")
+    parser.add_argument("--commit", default="", help="recorded in the JSON")
+    parser.add_argument("--time-limit", type=float, default=1e9, help="seconds in all")
+    parser.add_argument("--case-limit", type=float, default=90, help="seconds per case")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def selected(options):
+    if options.only:
+        numbers = [int(number) for number in options.only.split(",")]
+    else:
+        numbers = range(options.cases)
+    return [make_case(options.seed, number, options.longest) for number in numbers]
+
+
+def case_name(case):
+    return f"case-{case.index:04d}"
+
+
+# ---------------------------------------------------------------------------
+# The worker: one JSON object per line on standard output
+# ---------------------------------------------------------------------------
+
+
+def say(**row):
+    print(json.dumps(row), flush=True)
+
+
+def environment(options):
+    import torch
+
+    row = {"torch": torch.__version__, "commit": options.commit}
+    if options.target != "cpu":
+        row["gpu"] = torch.cuda.get_device_name()
+        try:
+            command = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
+            output = subprocess.run(command.split(), capture_output=True, text=True)
+            row["driver"] = output.stdout.strip().splitlines()[0]
+        except (OSError, IndexError):
+            row["driver"] = "unknown"
+    return row
+
+
+def load_kernel(options, directory, case):
+    """The kernel of a case, once its compilation is done; or an error text."""
+    import attn
+
+    name = case_name(case)
+    if options.target == "cpu":
+        text = (directory / f"{name}.mlir").read_text()
+        return attn.compile(text, target="cpu", plan=options.plan or None)
+    return attn.Artifact.load((directory / f"{name}.attn").read_bytes()).on_device()
+
+
+def worker(options):
+    """Reads numbers of cases from standard input and runs them."""
+    import attn
+    import torch
+
+    attn.use_library(options.lib)
+    directory = pathlib.Path(options.worker)
+    device = "cpu" if options.target == "cpu" else "cuda"
+    if device == "cuda":
+        if not torch.cuda.is_available():
+            say(skip="PyTorch sees no GPU")
+            return SKIP
+        torch.cuda.init()
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.zeros(1, device=device)  # the context that modules go into
+    from check import check
+
+    say(**{WORKER_READY: True, **environment(options)})
+    for line in sys.stdin:
+        case = make_case(options.seed, int(line), options.longest)
+        try:
+            kernel = load_kernel(options, directory, case)
+
+            def launch(*arguments):
+                kernel.launch(*arguments)
+                kernel.synchronize()
+
+            row = check(case, launch, device)
+            row["registers"] = kernel.registers
+            row["local_bytes"] = kernel.local_bytes
+            row["plan"] = kernel.manifest["plan"]
+        except attn.AttnError as error:
+            row = {"failures": [f"attn: {error}"]}
+        except torch.cuda.OutOfMemoryError if hasattr(
+            torch.cuda, "OutOfMemoryError"
+        ) else MemoryError:
+            torch.cuda.empty_cache()
+            row = {"failures": ["the reference ran out of memory"]}
+        except Exception as error:  # the report is the point
+            row = {"failures": [f"{type(error).__name__}: {str(error)[:500]}"]}
+        broken = any("CUDA_ERROR" in text or "CUDA error" in text for text in row["failures"])
+        say(index=case.index, **row)
+        if broken:
+            os._exit(3)  # the context is lost; a new worker goes on
+    return 0
+
+
+class Worker:
+    """A worker process and the lines it says."""
+
+    def __init__(self, options, directory):
+        command = [sys.executable, __file__, "--worker", str(directory)]
+        command += ["--lib", options.lib, "--seed", str(options.seed)]
+        command += ["--longest", str(options.longest), "--target", options.target]
+        command += ["--plan", options.plan, "--commit", options.commit]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            try:
+                self.lines.put(json.loads(line))
+            except ValueError:
+                print(line, end="", file=sys.stderr)
+        self.lines.put(None)
+
+    def ask(self, index, timeout):
+        """The row of a case; {"died": ...} or {"hung": ...} if there is none."""
+        try:
+            if index is not None:
+                self.process.stdin.write(f"{index}\n")
+                self.process.stdin.flush()
+            row = self.lines.get(timeout=timeout)
+        except queue.Empty:
+            self.stop()
+            return {"hung": f"no answer in {timeout:.0f} s"}
+        except BrokenPipeError:
+            row = None
+        if row is None:
+            return {"died": f"the worker left with code {self.process.wait()}"}
+        return row
+
+    def is_alive(self):
+        return self.process.poll() is None
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+# ---------------------------------------------------------------------------
+# The main process
+# ---------------------------------------------------------------------------
+
+
+def compile_all(options, directory, cases):
+    compiler = Compiler(options.lib, directory, options.target, options.jobs)
+    futures = {}
+    for case in cases:
+        done = directory / f"{case_name(case)}.attn"
+        if not (options.reuse and done.exists()):
+            futures[case.index] = compiler.compile(
+                case_name(case), case.program(), options.plan
+            )
+    return compiler, futures
+
+
+def run_case(options, directory, state, case):
+    """The row of a case whose program is compiled."""
+    for _ in range(2):
+        if state.get("worker") is None or not state["worker"].is_alive():
+            state["worker"] = Worker(options, directory)
+            hello = state["worker"].ask(None, 300)
+            if "skip" in hello:
+                return hello
+            if WORKER_READY not in hello:
+                return {"failures": [f"no worker: {hello}"]}
+            state.setdefault("environment", hello)
+        row = state["worker"].ask(case.index, options.case_limit)
+        if "died" in row or "hung" in row:
+            return {"failures": [row.get("died") or row["hung"]]}
+        if row.get("index") == case.index:
+            time.sleep(0.05 if row["failures"] else 0)  # it may be leaving
+            return row
+    return {"failures": ["the worker answers out of order"]}
+
+
+def run_all(options, directory, cases):
+    compiler, futures = compile_all(options, directory, cases)
+    state, rows = {}, []
+    deadline = time.time() + options.time_limit
+    for done, case in enumerate(cases):
+        seconds, error = 0.0, ""
+        if time.time() > deadline:
+            row = {"failures": ["not run: the time limit was reached"], "not_run": True}
+        else:
+            if case.index in futures:
+                seconds, error = futures[case.index].result()
+            if error:
+                row = {"failures": [f"compile: {error}"]}
+            elif options.dry_run:
+                row = {"failures": []}
+            else:
+                row = run_case(options, directory, state, case)
+        if "skip" in row:
+            print(f"skipped: {row['skip']}")
+            compiler.close()
+            return None, None
+        row.update(index=case.index, compile_seconds=round(seconds, 3))
+        row["case"] = dataclasses.asdict(case)
+        rows.append(row)
+        progress(done + 1, len(cases), case, row)
+    compiler.close()
+    if state.get("worker"):
+        state["worker"].stop()
+    return rows, state.get("environment", {})
+
+
+def progress(done, total, case, row):
+    verdict = "FAIL" if row["failures"] else "ok  "
+    numbers = ""
+    if "e_o" in row:
+        numbers = f" e {row['e_o']:.2e}/{row['e_t0']:.2e} lse {row['e_lse']:.1e}"
+        if row["empty_rows"]:
+            numbers += f" empty {row['empty_rows']}"
+        if row.get("local_bytes", 0) > 0:
+            numbers += f" local {row['local_bytes']}"
+    print(f"[{done}/{total}] {verdict} #{case.index} {case.describe()}{numbers}", flush=True)
+    for failure in row["failures"]:
+        print("      " + failure.replace("\n", "\n      "), flush=True)
+
+
+def kind_of(failure):
+    for words in ("compile", "attn", "RMSE", "e(o)", "lse", "o is not finite", "two launches",
+                  "wrote outside", "a row without", "the worker", "no answer", "not run"):
+        if failure.startswith(words):
+            return words
+    return "other"
+
+
+def summary(rows):
+    bad = [row for row in rows if row["failures"]]
+    print(f"\n{len(rows) - len(bad)} of {len(rows)} cases passed")
+    kinds = {}
+    for row in bad:
+        for kind in {kind_of(failure) for failure in row["failures"]}:
+            kinds.setdefault(kind, []).append(row["index"])
+    for kind, numbers in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        print(f"  {kind:16} {len(numbers):4}  {','.join(map(str, numbers[:40]))}")
+    groups = [
+        ("dtype", lambda case: case["element"]),
+        ("head_dim", lambda case: "<=64 <=128 <=192 <=256".split()[(case["head_dim"] - 1) // 64]),
+        ("group", lambda case: case["group"]),
+        ("causal", lambda case: case["causal"] or "-"),
+        ("window", lambda case: "window" if case["window"] else "-"),
+        ("softcap", lambda case: "softcap" if case["softcap"] else "-"),
+        ("alibi", lambda case: case["alibi"] or "-"),
+        ("bias", lambda case: case["bias"] or "-"),
+        ("documents", lambda case: "documents" if case["documents"] else "-"),
+    ]
+    print("\n  passed / cases by property")
+    for name, key in groups:
+        table = {}
+        for row in rows:
+            entry = table.setdefault(str(key(row["case"])), [0, 0])
+            entry[0] += not row["failures"]
+            entry[1] += 1
+        cells = "  ".join(f"{value} {a}/{b}" for value, (a, b) in sorted(table.items()))
+        print(f"  {name:10} {cells}")
+    measured = [row for row in rows if "e_o" in row and row["e_t0"] > 0]
+    if measured:
+        ratio = max(row["e_o"] / row["e_t0"] for row in measured)
+        rmse = max(row["rmse_o"] / row["rmse_t0"] for row in measured if row["rmse_t0"])
+        lse = max(row["e_lse"] for row in measured)
+        print(f"\n  worst e(o)/e(t0) {ratio:.3f}  RMSE ratio {rmse:.4f}  lse error {lse:.2e}")
+        empty = sum(row.get('empty_rows', 0) > 0 for row in rows)
+        print(f"  cases with rows without a visible key: {empty}")
+        print(f"  kernels with local memory: {sum(row['local_bytes'] > 0 for row in measured)}")
+    seconds = sorted(row["compile_seconds"] for row in rows)
+    if seconds and seconds[-1]:
+        print(f"  compile seconds: median {seconds[len(seconds) // 2]:.2f}, worst {seconds[-1]:.2f}")
+    return len(bad)
+
+
+def main():
+    options = parse_arguments()
+    options.lib = str(pathlib.Path(options.lib).resolve())
+    if options.worker:
+        return worker(options)
+    if options.long:
+        from long import run_long
+
+        return run_long(options)
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = pathlib.Path(options.artifacts or temporary)
+        rows, found = run_all(options, directory, selected(options))
+    if rows is None:
+        return SKIP
+    bad = summary(rows)
+    if options.json:
+        pathlib.Path(options.json).write_text(
+            json.dumps({"environment": found, "options": vars(options), "rows": rows}, indent=1)
+        )
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
