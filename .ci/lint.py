@@ -247,7 +247,8 @@ def passes_are_tested():
     """every pass runs in a lit test, by its flag or in a pipeline"""
     tests = [text(f) for f in FILES if f.startswith("test/")]
     for file, number, flag in passes():
-        if not any(re.search(rf"(?<![\w-]){flag}(?![\w-])", t) for t in tests):
+        flags = rf"(?<![\w-])-{{0,2}}{flag}(?![\w-])"
+        if not any(re.search(flags, t) for t in tests):
             yield f"{file}:{number}: no test runs {flag}"
 
 
