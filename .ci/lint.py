@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Each room with the rooms it may include (itself is understood). The order is
 # that of the libraries: Support <- Layout <- IR <- Transforms <- Conversion
-# <- Target <- Pipelines <- CAPI, and Support <- Runtime <- CAPI.
+# <- Target <- Pipelines <- Host <- CAPI, and Support <- Runtime <- Host.
 BASE = ["Support", "Layout"]
 ALL_IR = BASE + ["Dialect/Attn/IR", "Dialect/Tile/IR", "Dialect/Warp/IR"]
 COMPILER = ALL_IR + [

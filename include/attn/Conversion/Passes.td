@@ -16,6 +16,40 @@ include "mlir/Pass/PassBase.td"
 // AttnToLinalg
 //===----------------------------------------------------------------------===//
 
+def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
+  let summary = "attention to its unfused definition in linalg: the oracle";
+  let description = [{
+    Needs: `attn.attention` without variants (`attn-expand-variants`).
+
+    Gives: no `attn.attention`; scores, probabilities and results are whole
+    tensors, computed one after the other by `linalg.generic`.
+
+    `precision=f64` (r of rule N9) evaluates everything in f64, the f32 code of
+    the regions included. Where a function returns `o` or `lse`, its result
+    becomes f64, in its type and in its calls; every other use sees the value
+    rounded to the type it had.
+
+    `precision=input` (t0 of rule N9) is what an eager framework does: f32
+    accumulation, and the scores after the scale, the scores after the score
+    region, the probabilities after an f32 softmax, and the output each rounded
+    to the input type.
+
+    Example: (* example filepath=test/Conversion/AttnToLinalg/f64.mlir *)
+  }];
+  let options = [
+    Option<"precision", "precision", "::attn::OraclePrecision",
+           "::attn::OraclePrecision::F64", "what the definition is evaluated in",
+           [{::llvm::cl::values(
+               clEnumValN(::attn::OraclePrecision::F64, "f64",
+                          "everything in f64"),
+               clEnumValN(::attn::OraclePrecision::Input, "input",
+                          "every step rounded to the input type"))}]>];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // AttnToTile
 //===----------------------------------------------------------------------===//
@@ -76,6 +110,31 @@ def ConvertTileToLoops
 //===----------------------------------------------------------------------===//
 // TileToWarp
 //===----------------------------------------------------------------------===//
+
+def ConvertTileToWarp : Pass<"convert-tile-to-warp", "::mlir::func::FuncOp"> {
+  let summary = "tile kernels spread over the lanes of warps";
+  let description = [{
+    Needs: kernels in the flat tile form (after `tile-expand-softmax`) with a
+    GPU plan.
+
+    Gives: `warp.kernel` in place of the `scf.forall`; the query block is the
+    block number that varies fastest. A vector becomes an `acc` fragment, a tile
+    that is loaded becomes a slot of shared memory, filled by a synchronous
+    `warp.copy` where it was loaded (the query tile goes on to registers if the
+    plan says so), `vector.contract` becomes `warp.mma`. Elementwise operations
+    stay what they are, on fragments. One role does everything in the order of
+    the tile program: correct, and slow until `warp-buffer`.
+
+    Functions without `scf.forall` are left alone.
+
+    Example: `test/Conversion/TileToWarp/tile-to-warp.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::attn::warp::WarpDialect"];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Number of kernels converted">
+  ];
+}
 
 //===----------------------------------------------------------------------===//
 // WarpToGPU

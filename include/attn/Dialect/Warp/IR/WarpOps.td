@@ -263,7 +263,7 @@ def Warp_BroadcastOp : Warp_Op<"broadcast", [Pure]> {
 def Warp_ReduceOp : Warp_Op<"reduce", [Pure]> {
   let summary = "reduces each row: MxN -> Mx1, known to every lane of the row";
   let description = [{
-    `max` propagates NaN, as `arith.maximumf` does.
+    `max` is that of `arith.maxnumf`: it passes over NaN.
 
     MxN -> Mx4 keeps one value for each lane of a row's quad: column q of the
     result reduces the columns j with (j mod 8) / 2 = q, which one lane holds, so

@@ -1,0 +1,45 @@
+//===- AttnToLinalg.h - the definition of attention, in linalg -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_CONVERSION_ATTNTOLINALG_H
+#define ATTN_CONVERSION_ATTNTOLINALG_H
+
+#include "attn/Support/LLVM.h"
+#include "mlir/IR/Value.h"
+
+namespace mlir {
+class OpBuilder;
+} // namespace mlir
+
+namespace attn {
+
+class AttentionOp;
+
+/// What the definition is evaluated in.
+enum class OraclePrecision {
+  /// Everything in f64, nothing rounded: r of rule N9.
+  F64,
+  /// Every unfused step rounded to the input type, softmax in f32: t0 of N9.
+  Input
+};
+
+/// Output and lse of the definition.
+struct AttentionDefinition {
+  mlir::Value output, lse;
+};
+
+/// Builds the definition of `op`, which has no variants, at the insertion point
+/// of `b`. The results have the shapes of those of `op`; their elements are f64
+/// or those of `op`.
+AttentionDefinition buildDefinition(OpBuilder &b, AttentionOp op,
+                                    OraclePrecision precision);
+
+} // namespace attn
+
+#endif // ATTN_CONVERSION_ATTNTOLINALG_H

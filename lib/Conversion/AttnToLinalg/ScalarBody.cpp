@@ -1,0 +1,121 @@
+//===- ScalarBody.cpp - a region as code of one position -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScalarBody.h"
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// f32 -> f64.
+static Value extend(OpBuilder &b, Location loc, Value value) {
+  return value.getType().isF32()
+             ? arith::ExtFOp::create(b, loc, b.getF64Type(), value).getResult()
+             : value;
+}
+
+/// f64 -> f32.
+static Value narrow(OpBuilder &b, Location loc, Value value) {
+  return value.getType().isF64()
+             ? arith::TruncFOp::create(b, loc, b.getF32Type(), value)
+                   .getResult()
+             : value;
+}
+
+/// buffer[indices], or 0 where an index is out of range.
+static Value buildLoad(OpBuilder &b, Location loc, Value buffer,
+                       ValueRange indices) {
+  Type element = cast<RankedTensorType>(buffer.getType()).getElementType();
+  Value zero = arith::ConstantOp::create(b, loc, b.getIndexAttr(0));
+  Value inside = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
+  SmallVector<Value> positions;
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    Value position =
+        arith::IndexCastOp::create(b, loc, b.getIndexType(), index);
+    Value size = tensor::DimOp::create(b, loc, buffer, dim);
+    Value above = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
+                                        position, zero);
+    Value below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                        position, size);
+    inside = arith::AndIOp::create(b, loc, inside, above);
+    inside = arith::AndIOp::create(b, loc, inside, below);
+    positions.push_back(position);
+  }
+  // A branch, not a select: an empty tensor has no element to read instead.
+  auto load = scf::IfOp::create(
+      b, loc, inside,
+      [&](OpBuilder &b, Location loc) {
+        Value value = tensor::ExtractOp::create(b, loc, buffer, positions);
+        scf::YieldOp::create(b, loc, value);
+      },
+      [&](OpBuilder &b, Location loc) {
+        Value value = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+        scf::YieldOp::create(b, loc, value);
+      });
+  return load.getResult(0);
+}
+
+/// One operation with f32 read as f64.
+static void cloneWidened(OpBuilder &b, Operation &op, IRMapping &mapping) {
+  Location loc = op.getLoc();
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto value = dyn_cast<FloatAttr>(constant.getValue());
+    if (value && value.getType().isF32()) {
+      TypedAttr wide = b.getF64FloatAttr(value.getValueAsDouble());
+      mapping.map(constant.getResult(),
+                  arith::ConstantOp::create(b, loc, wide).getResult());
+      return;
+    }
+  }
+  // Bits are those of the f32; a rounding to f16 or bf16 has no runtime
+  // function from f64 everywhere, and from f32 it has.
+  Operation *clone = b.clone(op, mapping);
+  if (isa<arith::BitcastOp, arith::TruncFOp>(op)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(clone);
+    clone->setOperand(0, narrow(b, loc, clone->getOperand(0)));
+  }
+  if (isa<arith::BitcastOp>(op)) {
+    mapping.map(op.getResult(0), extend(b, loc, clone->getResult(0)));
+    return;
+  }
+  for (OpResult result : clone->getResults())
+    if (result.getType().isF32())
+      result.setType(b.getF64Type());
+}
+
+Value attn::buildScalarBody(OpBuilder &b, Region &region, ValueRange arguments,
+                            bool widen) {
+  Block &block = region.front();
+  IRMapping mapping;
+  for (auto [from, to] : llvm::zip_equal(block.getArguments(), arguments))
+    mapping.map(from, widen ? extend(b, to.getLoc(), to) : to);
+  for (Operation &op : block.without_terminator()) {
+    if (auto load = dyn_cast<CaptureLoadOp>(op)) {
+      SmallVector<Value> indices;
+      for (Value index : load.getIndices())
+        indices.push_back(mapping.lookup(index));
+      Value value =
+          buildLoad(b, op.getLoc(), mapping.lookup(load.getBuffer()), indices);
+      mapping.map(load.getResult(),
+                  widen ? extend(b, op.getLoc(), value) : value);
+    } else if (widen) {
+      cloneWidened(b, op, mapping);
+    } else {
+      b.clone(op, mapping);
+    }
+  }
+  return mapping.lookup(cast<YieldOp>(block.getTerminator()).getValue());
+}

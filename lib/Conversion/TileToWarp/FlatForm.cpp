@@ -1,0 +1,239 @@
+//===- FlatForm.cpp - what convert-tile-to-warp accepts -------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FlatForm.h"
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace attn;
+
+static bool isVector(Type type) { return isa<VectorType>(type); }
+
+static bool hasVectors(Operation *op) {
+  return llvm::any_of(op->getOperandTypes(), isVector) ||
+         llvm::any_of(op->getResultTypes(), isVector);
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+/// A tile that is loaded lies in shared memory and is not a fragment.
+static LogicalResult checkLoad(tile::LoadOp load) {
+  auto type = cast<VectorType>(load.getResult().getType());
+  Type element = type.getElementType();
+  if (type.getRank() != 2)
+    return load.emitOpError("loads ") << type << ", expected rank 2";
+  if (!element.isF16() && !element.isBF16() && !element.isF32())
+    return load.emitOpError("loads elements of ")
+           << element << ", expected f16, bf16 or f32";
+  std::string message =
+      layout::SharedTile{type.getDimSize(0), type.getDimSize(1),
+                         element.getIntOrFloatBitWidth() / 8}
+          .check();
+  if (!message.empty())
+    return load.emitOpError("does not fit shared memory: ") << message;
+  for (OpOperand &use : load.getResult().getUses()) {
+    auto contract = dyn_cast<vector::ContractionOp>(use.getOwner());
+    if (contract && use.getOperandNumber() < 2)
+      continue;
+    InFlightDiagnostic diag = load.emitOpError(
+        "is used by something else than vector.contract's lhs or rhs");
+    diag.attachNote(use.getOwner()->getLoc()) << "used here";
+    return failure();
+  }
+  return success();
+}
+
+static LogicalResult checkFragment(Operation *op, VectorType type,
+                                   int64_t warps) {
+  Type element = type.getElementType();
+  if (type.isScalable() || type.getRank() < 1 || type.getRank() > 2 ||
+      !element.isIntOrFloat())
+    return op->emitOpError("has ")
+           << type << ", expected rank 2 (or 1) of integers or floats";
+  int64_t columns = type.getRank() == 2 ? type.getDimSize(1) : 1;
+  layout::Fragment fragment = {layout::FragmentKind::Acc, type.getDimSize(0),
+                               columns, warps,
+                               int64_t(element.getIntOrFloatBitWidth())};
+  std::string message = fragment.check();
+  if (!message.empty() || fragment.columns == layout::laneColumns)
+    return op->emitOpError("has ")
+           << type << ", which does not spread over " << warps << " warps"
+           << (message.empty() ? "" : ": ") << message;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+/// (m,k) x (k,n) or (m,k) x (n,k), to (m,n).
+static LogicalResult checkContract(vector::ContractionOp op, int64_t warps) {
+  AffineExpr m, n, k;
+  bindDims(op.getContext(), m, n, k);
+  using Maps = ArrayRef<ArrayRef<AffineExpr>>;
+  auto normal = AffineMap::inferFromExprList(Maps{{m, k}, {k, n}, {m, n}},
+                                             op.getContext());
+  auto transposed = AffineMap::inferFromExprList(Maps{{m, k}, {n, k}, {m, n}},
+                                                 op.getContext());
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (maps != normal && maps != transposed)
+    return op.emitOpError(
+        "expects maps (m,n,k) -> (m,k), (k,n) or (n,k), (m,n)");
+  auto lhs = op.getLhsType(), rhs = op.getRhsType();
+  if (op.getKind() != vector::CombiningKind::ADD ||
+      lhs.getElementType() != rhs.getElementType() ||
+      !isVector(op.getAccType()) ||
+      !cast<VectorType>(op.getAccType()).getElementType().isF32())
+    return op.emitOpError("expects a sum in f32 of operands of one type");
+  if (!op.getRhs().getDefiningOp<tile::LoadOp>())
+    return op.emitOpError("expects a rhs that is a tile.load");
+  layout::Fragment operand = {layout::FragmentKind::A, lhs.getDimSize(0),
+                              lhs.getDimSize(1), warps,
+                              lhs.getElementType().getIntOrFloatBitWidth()};
+  std::string message = operand.check();
+  if (!message.empty())
+    return op.emitOpError("lhs ")
+           << lhs << " does not spread over " << warps << " warps: " << message;
+  return success();
+}
+
+static LogicalResult checkReduction(vector::MultiDimReductionOp op) {
+  bool kindKnown = op.getKind() == vector::CombiningKind::ADD ||
+                   op.getKind() == vector::CombiningKind::MAXNUMF;
+  if (!kindKnown || op.getSourceVectorType().getRank() != 2 ||
+      !op.getSourceVectorType().getElementType().isF32() ||
+      op.getReductionDims() != ArrayRef<int64_t>{1})
+    return op.emitOpError("expects <add> or <maxnumf> of f32 over dimension 1");
+  return success();
+}
+
+static LogicalResult checkShapeCast(vector::ShapeCastOp op) {
+  VectorType from = op.getSourceVectorType(), to = op.getResultVectorType();
+  auto isColumnOf = [](VectorType column, VectorType flat) {
+    return column.getRank() == 2 && column.getDimSize(1) == 1 &&
+           flat.getRank() == 1;
+  };
+  if (!isColumnOf(from, to) && !isColumnOf(to, from))
+    return op.emitOpError("casts ")
+           << from << " to " << to << ", expected Mx1 to M or M to Mx1";
+  return success();
+}
+
+/// A vector of rank 1 is a column Mx1; what could read it as a row is refused.
+static LogicalResult checkBroadcast(vector::BroadcastOp op) {
+  auto source = dyn_cast<VectorType>(op.getSourceType());
+  if (source && source.getRank() != 2)
+    return op.emitOpError("stretches ") << source << ", expected rank 2";
+  return success();
+}
+
+static LogicalResult checkConstant(arith::ConstantOp op) {
+  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (!elements || !elements.isSplat())
+    return op.emitOpError("has different elements, expected a splat");
+  return success();
+}
+
+static LogicalResult checkElementwise(Operation *op) {
+  if (!isa_and_present<arith::ArithDialect, math::MathDialect>(
+          op->getDialect()) ||
+      !OpTrait::hasElementwiseMappableTraits(op) || op->getNumResults() != 1)
+    return op->emitOpError("is not part of the flat tile form");
+  return success();
+}
+
+/// Vectors are born in the grid; constants in front of it are copied in.
+static LogicalResult checkOperands(Operation *op, scf::ForallOp grid) {
+  for (Value operand : op->getOperands()) {
+    if (!isVector(operand.getType()) ||
+        grid->isAncestor(operand.getParentRegion()->getParentOp()))
+      continue;
+    auto constant = operand.getDefiningOp<arith::ConstantOp>();
+    if (!constant)
+      return op->emitOpError("uses a vector that is computed in front of the "
+                             "grid, expected a constant");
+    if (failed(checkConstant(constant)))
+      return failure();
+  }
+  return success();
+}
+
+static LogicalResult checkOp(Operation *op, scf::ForallOp grid, int64_t warps) {
+  if (failed(checkOperands(op, grid)))
+    return failure();
+  if (isa<tile::OnlineSoftmaxOp>(op))
+    return op->emitOpError("is not part of the flat tile form: run "
+                           "tile-expand-softmax first");
+  if (op->getNumRegions() != 0 &&
+      !isa<scf::ForallOp, scf::ForOp, scf::IfOp, scf::InParallelOp>(op))
+    return op->emitOpError("is not part of the flat tile form");
+  if (auto load = dyn_cast<tile::LoadOp>(op))
+    return checkLoad(load);
+  for (Type type : op->getResultTypes())
+    if (auto vector = dyn_cast<VectorType>(type))
+      if (failed(checkFragment(op, vector, warps)))
+        return failure();
+  if (!hasVectors(op) || isa<scf::ForOp, scf::IfOp, scf::YieldOp, tile::StoreOp,
+                             tile::GatherOp, tile::CoordsOp>(op))
+    return success();
+  if (auto contract = dyn_cast<vector::ContractionOp>(op))
+    return checkContract(contract, warps);
+  if (auto reduction = dyn_cast<vector::MultiDimReductionOp>(op))
+    return checkReduction(reduction);
+  if (auto cast = dyn_cast<vector::ShapeCastOp>(op))
+    return checkShapeCast(cast);
+  if (auto broadcast = dyn_cast<vector::BroadcastOp>(op))
+    return checkBroadcast(broadcast);
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return checkConstant(constant);
+  return checkElementwise(op);
+}
+
+FailureOr<FlatKernel> attn::matchFlatKernel(func::FuncOp func,
+                                            scf::ForallOp grid) {
+  auto plan = func->getAttrOfType<PlanAttr>(AttnDialect::kPlanAttrName);
+  if (!plan) {
+    func.emitError("has no plan: expected a kernel of convert-attn-to-tile");
+    return failure();
+  }
+  if (plan.getTarget() == TargetKind::CPU) {
+    func.emitError("has a plan for cpu, expected one for a GPU");
+    return failure();
+  }
+  if (grid->getParentOp() != func || grid.getRank() != 3 ||
+      !grid.isNormalized() || grid.getNumResults() != 0) {
+    grid.emitOpError("expects (batch, head, query block) from 0 with step 1 "
+                     "directly in a function");
+    return failure();
+  }
+  auto others = func.getOps<scf::ForallOp>();
+  if (!llvm::hasSingleElement(others)) {
+    InFlightDiagnostic diag = (*std::next(others.begin()))
+                                  ->emitOpError("is the second grid of a "
+                                                "kernel, expected one");
+    diag.attachNote((*others.begin())->getLoc()) << "the first is here";
+    return failure();
+  }
+  WalkResult walk = grid.walk([&](Operation *op) {
+    return failed(checkOp(op, grid, plan.getWarps())) ? WalkResult::interrupt()
+                                                      : WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return FlatKernel{func, grid, plan};
+}

@@ -1,0 +1,35 @@
+//===- FlatForm.h - what convert-tile-to-warp accepts ---------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILETOWARP_FLATFORM_H
+#define ATTN_LIB_CONVERSION_TILETOWARP_FLATFORM_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace attn {
+
+/// A kernel in the flat tile form and the plan to build it by.
+struct FlatKernel {
+  func::FuncOp func;
+  scf::ForallOp grid;
+  PlanAttr plan;
+};
+
+/// The flat tile form: one `scf.forall` (batch, head, query block) whose body
+/// has no `tile.online_softmax`, whose vectors have rank 2 (rank 1 only as a
+/// column Mx1 that loses its unit dimension) and fit the warps of the plan, and
+/// whose loaded tiles are operands of `vector.contract` only. Emits what does
+/// not fit.
+FailureOr<FlatKernel> matchFlatKernel(func::FuncOp func, scf::ForallOp grid);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_TILETOWARP_FLATFORM_H

@@ -1,0 +1,50 @@
+//===- Patterns.h - parts of convert-tile-to-warp -------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILETOWARP_PATTERNS_H
+#define ATTN_LIB_CONVERSION_TILETOWARP_PATTERNS_H
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace attn {
+
+/// Vectors become `acc` fragments over `warps` warps; a vector of rank 1 is a
+/// column.
+class FragmentConverter : public TypeConverter {
+public:
+  explicit FragmentConverter(int64_t warps);
+};
+
+/// arith, math, constants, casts, selections and broadcasts.
+void populateElementwisePatterns(const FragmentConverter &converter,
+                                 RewritePatternSet &patterns);
+
+/// Row reductions and the shape casts behind them.
+void populateReductionPatterns(const FragmentConverter &converter,
+                               RewritePatternSet &patterns);
+
+/// vector.contract.
+void populateContractPatterns(const FragmentConverter &converter,
+                              RewritePatternSet &patterns);
+
+/// tile.store, tile.gather and tile.coords.
+void populateMemoryPatterns(const FragmentConverter &converter,
+                            RewritePatternSet &patterns);
+
+/// Gives every tile that is loaded a slot at the start of the kernel and copies
+/// it where it was loaded. `aInRegisters`: left operands that are loaded go on
+/// to an `a` fragment at once. The uses of the loads get an unrealized cast of
+/// the slot or fragment, which the contract pattern looks through.
+void placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
+                bool aInRegisters);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_TILETOWARP_PATTERNS_H

@@ -1,0 +1,143 @@
+//===- TileToWarp.cpp - tile kernels to warp kernels ----------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FlatForm.h"
+#include "Patterns.h"
+#include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CONVERTTILETOWARP
+#include "attn/Conversion/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+FragmentConverter::FragmentConverter(int64_t warps) {
+  addConversion([](Type type) { return type; });
+  addConversion([warps](VectorType type) -> Type {
+    SmallVector<int64_t> shape(type.getShape());
+    if (shape.size() == 1)
+      shape.push_back(1);
+    // The tiles of slots, which the contract pattern looks through, need not be
+    // fragments; `matchFlatKernel` has checked all others.
+    layout::Fragment fragment = {
+        layout::FragmentKind::Acc, shape[0], shape[1], warps,
+        int64_t(type.getElementType().getIntOrFloatBitWidth())};
+    if (!fragment.check().empty())
+      return type;
+    return warp::FragType::get(type.getContext(), shape, type.getElementType(),
+                               warp::FragKind::Acc, warps);
+  });
+}
+
+/// scf.forall (b, h, x) -> warp.kernel blocks(x, h, b): the query block varies
+/// fastest.
+static warp::KernelOp buildKernel(RewriterBase &rewriter,
+                                  const FlatKernel &flat) {
+  scf::ForallOp grid = flat.grid;
+  Location loc = grid.getLoc();
+  rewriter.setInsertionPoint(grid);
+  SmallVector<Value> sizes =
+      getValueOrCreateConstantIndexOp(rewriter, loc, grid.getMixedUpperBound());
+  auto kernel = warp::KernelOp::create(rewriter, loc, sizes[2], sizes[1],
+                                       sizes[0], flat.plan.getWarps(),
+                                       /*sharedBytes=*/nullptr);
+  Type index = rewriter.getIndexType();
+  Block *body = rewriter.createBlock(&kernel.getBody(), {},
+                                     {index, index, index}, {loc, loc, loc});
+  warp::YieldOp::create(rewriter, loc);
+  rewriter.eraseOp(grid.getTerminator());
+  rewriter.inlineBlockBefore(
+      grid.getBody(), body->getTerminator(),
+      {body->getArgument(2), body->getArgument(1), body->getArgument(0)});
+  rewriter.eraseOp(grid);
+  return kernel;
+}
+
+/// Vector constants in front of the grid move into the kernel.
+static void sinkConstants(RewriterBase &rewriter, warp::KernelOp kernel) {
+  llvm::MapVector<Operation *, SmallVector<OpOperand *>> outside;
+  kernel.walk([&](Operation *op) {
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *def = operand.get().getDefiningOp();
+      if (def && isa<VectorType>(operand.get().getType()) &&
+          !kernel->isAncestor(def))
+        outside[def].push_back(&operand);
+    }
+  });
+  rewriter.setInsertionPointToStart(kernel.getBodyBlock());
+  for (auto &[def, uses] : outside) {
+    Value inside = rewriter.clone(*def)->getResult(0);
+    for (OpOperand *use : uses)
+      rewriter.modifyOpInPlace(use->getOwner(), [&] { use->set(inside); });
+  }
+}
+
+/// The conversion leaves no vector; casts of `placeSlots` are dead then.
+static LogicalResult convertVectors(warp::KernelOp kernel) {
+  MLIRContext *context = kernel.getContext();
+  FragmentConverter converter(kernel.getWarps());
+  ConversionTarget target(*context);
+  RewritePatternSet patterns(context);
+  target.markUnknownOpDynamicallyLegal(
+      [&](Operation *op) { return converter.isLegal(op); });
+  target.addLegalOp<UnrealizedConversionCastOp>();
+  populateElementwisePatterns(converter, patterns);
+  populateReductionPatterns(converter, patterns);
+  populateContractPatterns(converter, patterns);
+  populateMemoryPatterns(converter, patterns);
+  scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                       target);
+  ConversionConfig config;
+  config.allowPatternRollback = false;
+  config.foldingMode = DialectConversionFoldingMode::Never;
+  return applyFullConversion(kernel, target, std::move(patterns), config);
+}
+
+/// Casts of `placeSlots`, neutral accumulators and their like.
+static void eraseDeadOps(RewriterBase &rewriter, warp::KernelOp kernel) {
+  SmallVector<Operation *> ops;
+  kernel.getBody().walk([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : llvm::reverse(ops))
+    if (op->getNumRegions() == 0 && isOpTriviallyDead(op))
+      rewriter.eraseOp(op);
+}
+
+namespace {
+struct ConvertTileToWarp final
+    : attn::impl::ConvertTileToWarpBase<ConvertTileToWarp> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    auto grids = getOperation().getOps<scf::ForallOp>();
+    if (grids.empty())
+      return;
+    FailureOr<FlatKernel> flat =
+        matchFlatKernel(getOperation(), *grids.begin());
+    if (failed(flat))
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    warp::KernelOp kernel = buildKernel(rewriter, *flat);
+    sinkConstants(rewriter, kernel);
+    placeSlots(rewriter, kernel, flat->plan.getQInRegisters());
+    if (failed(convertVectors(kernel)))
+      return signalPassFailure();
+    eraseDeadOps(rewriter, kernel);
+    ++numKernels;
+  }
+};
+} // namespace

@@ -1,0 +1,307 @@
+// RUN: attn-opt %s --convert-tile-to-warp -split-input-file -verify-diagnostics
+
+// expected-error@+1 {{has a plan for cpu, expected one for a GPU}}
+func.func @plan_of_another_room(%n: index) attributes {attn.plan = #attn.plan<target = cpu, block_q = 64, block_k = 32>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  }
+  return
+}
+
+// -----
+
+// expected-error@+1 {{has no plan: expected a kernel of convert-attn-to-tile}}
+func.func @no_plan(%n: index) {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  }
+  return
+}
+
+// -----
+
+func.func @two_dimensions(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  // expected-error@+1 {{'scf.forall' op expects (batch, head, query block) from 0 with step 1 directly in a function}}
+  scf.forall (%b, %x) in (%n, %n) {
+  }
+  return
+}
+
+// -----
+
+func.func @two_grids(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  // expected-note@+1 {{the first is here}}
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  }
+  // expected-error@+1 {{'scf.forall' op is the second grid of a kernel, expected one}}
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  }
+  return
+}
+
+// -----
+
+func.func @online_softmax(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %s = arith.constant dense<0.0> : vector<64x32xf32>
+    %m = arith.constant dense<0.0> : vector<64x1xf32>
+    // expected-error@+1 {{'tile.online_softmax' op is not part of the flat tile form: run tile-expand-softmax first}}
+    %p, %m2, %l2, %c = tile.online_softmax %s, %m, %m : vector<64x32xf32>, vector<64x1xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @other_vector_op(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %s = arith.constant dense<0.0> : vector<64x32xf32>
+    // expected-error@+1 {{'vector.transpose' op has 'vector<32x64xf32>', which does not spread over 4 warps: got 32 rows, expected a multiple of 16 rows x 4 warps}}
+    %t = vector.transpose %s, [1, 0] : vector<64x32xf32> to vector<32x64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @other_vector_op_that_fits(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %s = arith.constant dense<0.0> : vector<64x64xf32>
+    // expected-error@+1 {{'vector.transpose' op is not part of the flat tile form}}
+    %t = vector.transpose %s, [1, 0] : vector<64x64xf32> to vector<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @region(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'scf.while' op is not part of the flat tile form}}
+    scf.while : () -> () {
+      %f = arith.constant false
+      scf.condition(%f)
+    } do {
+      scf.yield
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @rank(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'arith.constant' op has 'vector<2x64x32xf32>', expected rank 2 (or 1) of integers or floats}}
+    %c = arith.constant dense<0.0> : vector<2x64x32xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @index_elements(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'arith.constant' op has 'vector<64x32xindex>', expected rank 2 (or 1) of integers or floats}}
+    %c = arith.constant dense<0> : vector<64x32xindex>
+  }
+  return
+}
+
+// -----
+
+func.func @four_columns(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'arith.constant' op has 'vector<64x4xf32>', which does not spread over 4 warps}}
+    %c = arith.constant dense<0.0> : vector<64x4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @constant(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'arith.constant' op has different elements, expected a splat}}
+    %c = arith.constant dense<[[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]]> : vector<1x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @load_as_value(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'tile.load' op is used by something else than vector.contract's lhs or rhs}}
+    %t = tile.load %v[%x, %x] : memref<?x?xbf16, strided<[?, 1]>>, vector<64x64xbf16>
+    // expected-note@+1 {{used here}}
+    %u = arith.extf %t : vector<64x64xbf16> to vector<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @load_rank(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'tile.load' op loads 'vector<64xbf16>', expected rank 2}}
+    %t = tile.load %v[%x, %x] : memref<?x?xbf16, strided<[?, 1]>>, vector<64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @load_elements(%n: index, %v: memref<?x?xi8>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'tile.load' op loads elements of 'i8', expected f16, bf16 or f32}}
+    %t = tile.load %v[%x, %x] : memref<?x?xi8>, vector<64x64xi8>
+  }
+  return
+}
+
+// -----
+
+func.func @load_columns(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'tile.load' op does not fit shared memory: got 40 columns, expected a multiple of 16}}
+    %t = tile.load %v[%x, %x] : memref<?x?xbf16, strided<[?, 1]>>, vector<64x40xbf16>
+  }
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @contract_rhs(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %l = arith.constant dense<0.0> : vector<64x64xbf16>
+    %r = arith.constant dense<0.0> : vector<64x64xbf16>
+    %a = arith.constant dense<0.0> : vector<64x64xf32>
+    // expected-error@+1 {{'vector.contract' op expects a rhs that is a tile.load}}
+    %s = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %l, %r, %a : vector<64x64xbf16>, vector<64x64xbf16> into vector<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#km = affine_map<(m, n, k) -> (k, m)>
+func.func @contract_maps(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %l = arith.constant dense<0.0> : vector<64x64xbf16>
+    %r = arith.constant dense<0.0> : vector<64x64xbf16>
+    %a = arith.constant dense<0.0> : vector<64x64xf32>
+    // expected-error@+1 {{'vector.contract' op expects maps (m,n,k) -> (m,k), (k,n) or (n,k), (m,n)}}
+    %s = vector.contract {indexing_maps = [#km, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %l, %r, %a : vector<64x64xbf16>, vector<64x64xbf16> into vector<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @contract_kind(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %l = arith.constant dense<0.0> : vector<64x64xf32>
+    %r = arith.constant dense<0.0> : vector<64x64xf32>
+    %a = arith.constant dense<0.0> : vector<64x64xf32>
+    // expected-error@+1 {{'vector.contract' op expects a sum in f32 of operands of one type}}
+    %s = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<maxnumf>} %l, %r, %a : vector<64x64xf32>, vector<64x64xf32> into vector<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @contract_lhs(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %l = arith.constant dense<0.0> : vector<64x24xbf16>
+    %a = arith.constant dense<0.0> : vector<64x64xf32>
+    // expected-error@+1 {{'tile.load' op does not fit shared memory: got 24 columns, expected a multiple of 16}}
+    %r = tile.load %v[%x, %x] : memref<?x?xbf16, strided<[?, 1]>>, vector<64x24xbf16>
+    %s = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %l, %r, %a : vector<64x24xbf16>, vector<64x24xbf16> into vector<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+func.func @contract_lhs_columns(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %l = arith.constant dense<0.0> : vector<64x8xbf16>
+    %a = arith.constant dense<0.0> : vector<64x64xf32>
+    %r = tile.load %v[%x, %x] : memref<?x?xbf16, strided<[?, 1]>>, vector<8x64xbf16>
+    // expected-error@+1 {{'vector.contract' op lhs 'vector<64x8xbf16>' does not spread over 4 warps: got 8 columns, expected a multiple of 16}}
+    %s = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %l, %r, %a : vector<64x8xbf16>, vector<8x64xbf16> into vector<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @reduction(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %s = arith.constant dense<0.0> : vector<64x64xf32>
+    %a = arith.constant dense<0.0> : vector<64xf32>
+    // expected-error@+1 {{'vector.multi_reduction' op expects <add> or <maxnumf> of f32 over dimension 1}}
+    %r = vector.multi_reduction <maximumf>, %s, %a [1] : vector<64x64xf32> to vector<64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @reduction_over_rows(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %s = arith.constant dense<0.0> : vector<64x64xf32>
+    %a = arith.constant dense<0.0> : vector<64xf32>
+    // expected-error@+1 {{'vector.multi_reduction' op expects <add> or <maxnumf> of f32 over dimension 1}}
+    %r = vector.multi_reduction <add>, %s, %a [0] : vector<64x64xf32> to vector<64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @shape_cast_of_a_row(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %s = arith.constant dense<0.0> : vector<1x64xf32>
+    // expected-error@+1 {{'vector.shape_cast' op casts 'vector<1x64xf32>' to 'vector<64xf32>', expected Mx1 to M or M to Mx1}}
+    %r = vector.shape_cast %s : vector<1x64xf32> to vector<64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @broadcast_of_rank_1(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    %s = arith.constant dense<0.0> : vector<64xf32>
+    // expected-error@+1 {{'vector.broadcast' op stretches 'vector<64xf32>', expected rank 2}}
+    %r = vector.broadcast %s : vector<64xf32> to vector<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @vector_from_outside(%n: index, %s: vector<64x64xf32>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'arith.negf' op uses a vector that is computed in front of the grid, expected a constant}}
+    %0 = arith.negf %s : vector<64x64xf32>
+  }
+  return
+}
