@@ -118,8 +118,12 @@ def load_kernel(options, directory, case):
 
 def worker(options):
     """Reads numbers of cases from standard input and runs them."""
+    try:
+        import torch
+    except ImportError:
+        say(skip=f"{sys.executable} has no PyTorch")
+        return SKIP
     import attn
-    import torch
 
     attn.use_library(options.lib)
     directory = pathlib.Path(options.worker)
@@ -226,17 +230,20 @@ def compile_all(options, directory, cases):
     return compiler, futures
 
 
+def start_worker(options, directory, state):
+    """What the worker said at its start; starts one if none is alive."""
+    if state.get("worker") is None or not state["worker"].is_alive():
+        state["worker"] = Worker(options, directory)
+        state["hello"] = state["worker"].ask(None, 300)
+    return state["hello"]
+
+
 def run_case(options, directory, state, case):
     """The row of a case whose program is compiled."""
     for _ in range(2):
-        if state.get("worker") is None or not state["worker"].is_alive():
-            state["worker"] = Worker(options, directory)
-            hello = state["worker"].ask(None, 300)
-            if "skip" in hello:
-                return hello
-            if WORKER_READY not in hello:
-                return {"failures": [f"no worker: {hello}"]}
-            state.setdefault("environment", hello)
+        hello = start_worker(options, directory, state)
+        if WORKER_READY not in hello:
+            return {"failures": [f"no worker: {hello}"]}
         row = state["worker"].ask(case.index, options.case_limit)
         if "died" in row or "hung" in row:
             return {"failures": [row.get("died") or row["hung"]]}
@@ -247,8 +254,14 @@ def run_case(options, directory, state, case):
 
 
 def run_all(options, directory, cases):
-    compiler, futures = compile_all(options, directory, cases)
     state, rows = {}, []
+    if not options.dry_run:
+        hello = start_worker(options, directory, state)
+        if "skip" in hello:
+            print(f"skipped: {hello['skip']}")
+            return None, None
+        print(json.dumps(hello), flush=True)
+    compiler, futures = compile_all(options, directory, cases)
     deadline = time.time() + options.time_limit
     for done, case in enumerate(cases):
         seconds, error = 0.0, ""
@@ -263,10 +276,6 @@ def run_all(options, directory, cases):
                 row = {"failures": []}
             else:
                 row = run_case(options, directory, state, case)
-        if "skip" in row:
-            print(f"skipped: {row['skip']}")
-            compiler.close()
-            return None, None
         row.update(index=case.index, compile_seconds=round(seconds, 3))
         row["case"] = dataclasses.asdict(case)
         rows.append(row)
@@ -274,7 +283,7 @@ def run_all(options, directory, cases):
     compiler.close()
     if state.get("worker"):
         state["worker"].stop()
-    return rows, state.get("environment", {})
+    return rows, state.get("hello", {})
 
 
 def progress(done, total, case, row):

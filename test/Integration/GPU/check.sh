@@ -1,0 +1,16 @@
+#!/bin/sh
+# check.sh PYTHON LIBATTN CASES: the GPU suite, one long sequence, and
+# compute-sanitizer. Code 77 of a program says that it was skipped.
+here=$(dirname "$0")
+bad=0
+run() {
+  "$python" "$here/$@"
+  code=$?
+  [ $code -eq 0 ] || [ $code -eq 77 ] || bad=1
+}
+python=$1 lib=$2 cases=$3
+run suite.py --lib "$lib" --cases "$cases"
+[ $code -eq 77 ] && exit 0
+run suite.py --lib "$lib" --long 262144
+run sanitize.py --lib "$lib"
+exit $bad
