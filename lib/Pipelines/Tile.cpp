@@ -28,6 +28,10 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
   plan.planText = options.plan;
   manager.addPass(plan::createAttnPlan(plan));
   manager.addPass(createConvertAttnToTile());
+  if (options.orderBlocks)
+    manager.addNestedPass<func::FuncOp>(tile::createTileOrderBlocks());
+  if (options.peelMasks)
+    manager.addNestedPass<func::FuncOp>(tile::createTilePeelMasks());
   if (options.foldExp2)
     manager.addNestedPass<func::FuncOp>(tile::createTileFoldExp2());
   manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax());

@@ -35,6 +35,9 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
       llvm::cl::desc("the plan, as in IR (#attn.plan<...>); empty: the plan "
                      "the operation has, or the heuristic's"),
       llvm::cl::init("")};
+  Option<bool> orderBlocks{*this, "order-blocks",
+                           llvm::cl::desc("run tile-order-blocks"),
+                           llvm::cl::init(true)};
   Option<bool> peelMasks{*this, "peel-masks",
                          llvm::cl::desc("run tile-peel-masks"),
                          llvm::cl::init(true)};

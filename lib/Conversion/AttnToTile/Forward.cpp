@@ -149,8 +149,10 @@ Kernel::Kernel(OpBuilder &b, AttentionOp op, IRMapping &mapping)
   };
   batches = sizeOf(query, AttentionOp::kBatch);
   heads = sizeOf(query, AttentionOp::kHead);
-  headsPerKeyHead = b.createOrFold<arith::DivSIOp>(
-      loc, heads, sizeOf(key, AttentionOp::kHead));
+  // Tensors without heads are legal; a division by zero is not.
+  Value keyHeads =
+      b.createOrFold<arith::MaxSIOp>(loc, sizeOf(key, AttentionOp::kHead), c1);
+  headsPerKeyHead = b.createOrFold<arith::DivSIOp>(loc, heads, keyHeads);
   queryBlocks = ceilDiv(b, loc, sizeOf(query, AttentionOp::kLength), blockRows);
   Value keyLength = sizeOf(key, AttentionOp::kLength);
   keyBlocks = ceilDiv(b, loc, keyLength, blockColumns);
@@ -246,9 +248,8 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
   // can leave a row without one.
   bool guard = attention.hasMask() || attention.hasScore();
   bool exact = !attention.getNumericsOrDefault().getFastMath();
-  auto softmax =
-      tile::OnlineSoftmaxOp::create(b, loc, scores, m, l, llvm::APFloat(1.0f),
-                                    guard, /*exp2=*/false, exact);
+  auto softmax = tile::OnlineSoftmaxOp::create(
+      b, loc, scores, m, l, llvm::APFloat(1.0f), guard, /*exp2=*/false, exact);
 
   Value valueTile = load(kernel.value, kernel.paddedValueDim);
   Value p = softmax.getProbabilities();

@@ -12,6 +12,55 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileOrderBlocks : Pass<"tile-order-blocks", "::mlir::func::FuncOp"> {
+  let summary = "start the query blocks that see most keys first";
+  let description = [{
+    Needs: a tile program with one loop over key blocks per query block. Gives:
+    the same with query blocks numbered from the end, where the mask shows later
+    rows more keys (a causal mask): block `x` of `n` becomes `n - 1 - x`. The
+    longest blocks then do not run last and alone.
+
+    Must come before `tile-peel-masks`, which divides the loop.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let statistics = [
+    Statistic<"numReversed", "num-reversed", "Number of kernels reversed">
+  ];
+}
+
+def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
+  let summary = "visit no hidden key block, and mask only partly visible ones";
+  let description = [{
+    Needs: a tile program whose loops over key blocks hold one
+    `tile.online_softmax` of masked scores. Gives: a tile program.
+
+    A conjunct of the mask that compares affine functions of the coordinates
+    bounds the key blocks which show anything to the rows of a query block, and
+    those which show everything. The loop becomes a chain of up to three loops
+    over consecutive ranges, where the upper bound of one is the lower bound of
+    the next:
+
+    ```mlir
+    %a:3 = scf.for %n = %lo to %fullLo step %c1 iter_args(…)        // masked
+    %b:3 = scf.for %n = %fullLo to %fullHi step %c1 iter_args(%a…)  // not masked
+    %c:3 = scf.for %n = %fullHi to %hi step %c1 iter_args(%b…)      // masked
+    ```
+    The first exists only if the mask bounds keys from below, the last only if
+    it bounds them from above (the end of the keys does). A conjunct of another
+    kind keeps one masked loop, still from `lo` to `hi`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"
+  ];
+  let statistics = [
+    Statistic<"numPeeled", "num-peeled", "Number of loops divided or narrowed">,
+    Statistic<"numSegments", "num-segments", "Number of loops they became">,
+    Statistic<"numOpaque", "num-opaque",
+              "Number of loops that stay masked because of a conjunct that is "
+              "not affine">
+  ];
+}
+
 def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
   let summary = "fold the factor of the scores and log2(e) into one fma and exp2";
   let description = [{

@@ -16,9 +16,27 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Support/LLVM.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace attn::tile {
+
+/// Numbers the query blocks of a kernel from the end if its mask shows later
+/// rows more keys; fails where it does not.
+LogicalResult reverseQueryBlocks(RewriterBase &rewriter, scf::ForallOp forall);
+
+/// What a loop over key blocks became.
+struct PeeledLoop {
+  /// In order; their results are chained.
+  SmallVector<scf::ForOp, 3> segments;
+  /// The segment without a mask, if there is one.
+  scf::ForOp unmasked;
+};
+
+/// Divides `loop` by what its mask shows; fails, with the reason in `reason`,
+/// and changes nothing where the mask is not understood at all.
+FailureOr<PeeledLoop> peelMasks(RewriterBase &rewriter, scf::ForOp loop,
+                                StringRef &reason);
 
 /// Replaces `op` by vector, arith and math operations.
 void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op);

@@ -1,0 +1,93 @@
+//===- OrderBlocks.cpp - longest query blocks first -----------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Analysis/MaskBounds.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_TILEORDERBLOCKS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// True if later rows see at least as far to the right, and as far to the left.
+static bool growsWithRow(const MaskConditions &conditions) {
+  bool grows = false;
+  for (const AffineForm &form : conditions.halfPlanes) {
+    if (form.row > 0 && form.column < 0)
+      grows = true;
+    else if (form.row != 0 && form.column != 0)
+      return false;
+  }
+  return grows;
+}
+
+/// The dimension of `forall` that numbers the query blocks: the rows' first
+/// coordinate is a multiple of its induction variable.
+static std::optional<unsigned> findQueryDimension(scf::ForallOp forall) {
+  for (auto coords : forall.getBody()->getOps<CoordsOp>()) {
+    auto cast = coords.getBase().getDefiningOp<arith::IndexCastOp>();
+    auto first = cast ? cast.getIn().getDefiningOp<arith::MulIOp>() : nullptr;
+    if (coords.getAxis() != 0 || !first)
+      continue;
+    auto number = dyn_cast<BlockArgument>(first.getLhs());
+    if (number && number.getOwner() == forall.getBody())
+      return number.getArgNumber();
+  }
+  return std::nullopt;
+}
+
+LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
+                                             scf::ForallOp forall) {
+  auto loops = forall.getBody()->getOps<scf::ForOp>();
+  if (!llvm::hasSingleElement(loops))
+    return failure();
+  FailureOr<MaskedStep> step = matchMaskedStep(*loops.begin());
+  if (failed(step) || !growsWithRow(step->conditions))
+    return failure();
+  std::optional<unsigned> dimension = findQueryDimension(forall);
+  if (!dimension || !isZeroInteger(forall.getMixedLowerBound()[*dimension]) ||
+      !isOneInteger(forall.getMixedStep()[*dimension]) ||
+      isOneInteger(forall.getMixedUpperBound()[*dimension]))
+    return failure();
+
+  OpBuilder::InsertionGuard guard(rewriter);
+  Location loc = forall.getLoc();
+  rewriter.setInsertionPoint(forall);
+  Value count = getValueOrCreateConstantIndexOp(
+      rewriter, loc, forall.getMixedUpperBound()[*dimension]);
+  Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
+  Value last = rewriter.createOrFold<arith::SubIOp>(loc, count, one);
+  rewriter.setInsertionPointToStart(forall.getBody());
+  Value number = forall.getInductionVar(*dimension);
+  auto reversed = arith::SubIOp::create(rewriter, loc, last, number);
+  rewriter.replaceAllUsesExcept(number, reversed, reversed);
+  return success();
+}
+
+namespace {
+struct TileOrderBlocks final
+    : attn::tile::impl::TileOrderBlocksBase<TileOrderBlocks> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    getOperation()->walk([&](scf::ForallOp forall) {
+      if (succeeded(reverseQueryBlocks(rewriter, forall)))
+        ++numReversed;
+    });
+  }
+};
+} // namespace

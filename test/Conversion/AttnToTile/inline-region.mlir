@@ -1,0 +1,113 @@
+// RUN: attn-opt %s --convert-attn-to-tile | FileCheck %s
+
+!q = tensor<2x8x?x64xf16>
+!lse = tensor<2x8x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 16, block_k = 32>
+
+// What depends on the row alone is a column vector, computed before the loop;
+// what depends on the key alone is a row vector. They stretch where they meet,
+// and constants become splats.
+// CHECK-LABEL: func.func @shapes
+// CHECK: %[[ROWS:.*]] = tile.coords %{{.*}}, 0 : vector<16x1xi32>
+// CHECK: %[[R:.*]] = arith.addi %[[ROWS]], %{{.*}} : vector<16x1xi32>
+// CHECK: scf.for
+// CHECK: %[[COLS:.*]] = tile.coords %{{.*}}, 1 : vector<1x32xi32>
+// CHECK: %[[X:.*]] = arith.mulf %{{.*}} : vector<16x32xf32>
+// CHECK: %[[J:.*]] = arith.muli %[[COLS]], %{{.*}} : vector<1x32xi32>
+// CHECK: %[[JB:.*]] = vector.broadcast %[[J]] : vector<1x32xi32> to vector<16x32xi32>
+// CHECK: %[[RB:.*]] = vector.broadcast %[[R]] : vector<16x1xi32> to vector<16x32xi32>
+// CHECK: %[[D:.*]] = arith.subi %[[JB]], %[[RB]] : vector<16x32xi32>
+// CHECK: %[[F:.*]] = arith.sitofp %[[D]] : vector<16x32xi32> to vector<16x32xf32>
+// CHECK: %[[Y:.*]] = arith.addf %[[X]], %[[F]] : vector<16x32xf32>
+// CHECK: arith.select %{{.*}}, %[[Y]]
+// CHECK: tile.online_softmax %{{.*}} {guard}
+func.func @shapes(%q: !q, %k: !q, %v: !q) -> (!q, !lse) {
+  %o, %lse = attn.attention %q, %k, %v {plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
+      %c3 = arith.constant 3 : i32
+      %r = arith.addi %i, %c3 : i32
+      %t = arith.muli %j, %c3 : i32
+      %d = arith.subi %t, %r : i32
+      %f = arith.sitofp %d : i32 to f32
+      %y = arith.addf %x, %f : f32
+      attn.yield %y : f32
+    } : (!q, !q, !q) -> (!q, !lse)
+  return %o, %lse : !q, !lse
+}
+
+// The mask is the region's, and the end of the keys.
+// CHECK-LABEL: func.func @mask
+// CHECK-SAME: %{{[a-z0-9]+}}: memref<2x8x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>, %[[K:[a-z0-9]+]]: memref
+// CHECK: %[[SK:.*]] = memref.dim %[[K]]
+// CHECK: %[[SK32:.*]] = arith.index_cast %[[SK]] : index to i32
+// CHECK: %[[LEN:.*]] = vector.broadcast %[[SK32]] : i32 to vector<1x32xi32>
+// CHECK: scf.for
+// CHECK: %[[COLS:.*]] = tile.coords %{{.*}}, 1
+// CHECK: %[[IN:.*]] = arith.cmpi slt, %[[COLS]], %[[LEN]] : vector<1x32xi32>
+// CHECK: %[[INB:.*]] = vector.broadcast %[[IN]] : vector<1x32xi1> to vector<16x32xi1>
+// CHECK: %[[M:.*]] = arith.cmpi sge, %{{.*}} : vector<16x32xi32>
+// CHECK: %[[MASK:.*]] = arith.andi %[[M]], %[[INB]] : vector<16x32xi1>
+// CHECK: arith.select %[[MASK]]
+// CHECK: tile.online_softmax %{{.*}} {guard}
+func.func @mask(%q: !q, %k: !q, %v: !q) -> (!q, !lse) {
+  %o, %lse = attn.attention %q, %k, %v {plan = #plan}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %m = arith.cmpi sge, %i, %j : i32
+      attn.yield %m : i1
+    } : (!q, !q, !q) -> (!q, !lse)
+  return %o, %lse : !q, !lse
+}
+
+// A tensor read at row and key is a gather; per head it is one guarded load
+// before the loop; per row a gather before the loop.
+// CHECK-LABEL: func.func @captures
+// CHECK-SAME: %[[BIAS:[a-z0-9]+]]: memref<8x?x?xf16, strided<[?, ?, 1], offset: ?>>
+// CHECK-SAME: %[[SLOPE:[a-z0-9]+]]: memref<8xf32, strided<[1], offset: ?>>
+// CHECK-SAME: %[[SINK:[a-z0-9]+]]: memref<?xf32, strided<[1], offset: ?>>
+// CHECK: scf.forall (%{{.*}}, %[[HEAD:.*]], %{{.*}}) in
+// CHECK: %[[H:.*]] = arith.index_cast %[[HEAD]] : index to i32
+// CHECK: %[[S:.*]] = scf.if %{{.*}} -> (f32) {
+// CHECK:   %[[E:.*]] = memref.load %[[SLOPE]]
+// CHECK:   scf.yield %[[E]]
+// CHECK: } else {
+// CHECK:   scf.yield
+// CHECK: %[[SR:.*]] = tile.gather %[[SINK]][%{{.*}}] : memref<?xf32, {{.*}}>, (vector<16x1xi32>) -> vector<16x1xf32>
+// CHECK: scf.for
+// CHECK: %[[G:.*]] = tile.gather %[[BIAS]][%[[H]], %{{.*}}, %{{.*}}] : memref<8x?x?xf16, {{.*}}>, (i32, vector<16x1xi32>, vector<1x32xi32>) -> vector<16x32xf16>
+// CHECK: %[[X:.*]] = arith.extf %[[G]] : vector<16x32xf16> to vector<16x32xf32>
+// CHECK: %[[SB:.*]] = vector.broadcast %[[S]] : f32 to vector<16x32xf32>
+// CHECK: arith.mulf %[[X]], %[[SB]]
+// CHECK: vector.broadcast %[[SR]] : vector<16x1xf32> to vector<16x32xf32>
+func.func @captures(%q: !q, %k: !q, %v: !q, %bias: tensor<8x?x?xf16>,
+                    %slope: tensor<8xf32>, %sink: tensor<?xf32>) -> (!q, !lse) {
+  %o, %lse = attn.attention %q, %k, %v captures(%bias, %slope, %sink) {plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<8x?x?xf16>, %s: tensor<8xf32>, %u: tensor<?xf32>) {
+      %a = attn.capture_load %t[%h, %i, %j] : tensor<8x?x?xf16>
+      %e = attn.capture_load %s[%h] : tensor<8xf32>
+      %f = attn.capture_load %u[%i] : tensor<?xf32>
+      %w = arith.extf %a : f16 to f32
+      %z = arith.mulf %w, %e : f32
+      %y = arith.addf %x, %z : f32
+      %y2 = arith.addf %y, %f : f32
+      attn.yield %y2 : f32
+    } : (!q, !q, !q, tensor<8x?x?xf16>, tensor<8xf32>, tensor<?xf32>) -> (!q, !lse)
+  return %o, %lse : !q, !lse
+}
+
+// A condition on the head alone selects for the whole block.
+// CHECK-LABEL: func.func @uniform_condition
+// CHECK: %[[C:.*]] = arith.cmpi slt, %{{.*}} : i32
+// CHECK: scf.for
+// CHECK: %[[CB:.*]] = vector.broadcast %[[C]] : i1 to vector<16x32xi1>
+// CHECK: arith.select %[[CB]], %{{.*}}, %{{.*}} : vector<16x32xi1>, vector<16x32xf32>
+func.func @uniform_condition(%q: !q, %k: !q, %v: !q) -> (!q, !lse) {
+  %o, %lse = attn.attention %q, %k, %v {plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
+      %c2 = arith.constant 2 : i32
+      %c = arith.cmpi slt, %h, %c2 : i32
+      %t = math.tanh %x : f32
+      %y = arith.select %c, %t, %x : f32
+      attn.yield %y : f32
+    } : (!q, !q, !q) -> (!q, !lse)
+  return %o, %lse : !q, !lse
+}

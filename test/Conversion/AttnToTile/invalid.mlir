@@ -1,0 +1,136 @@
+// RUN: attn-opt %s --split-input-file --convert-attn-to-tile --verify-diagnostics
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+func.func @no_plan(%q: !t, %k: !t) -> !t {
+  // expected-error @below {{has no plan: run attn-plan first}}
+  %o, %lse = attn.attention %q, %k, %k : (!t, !t, !t) -> (!t, !lse)
+  return %o : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+func.func @variants(%q: !t, %k: !t) -> !t {
+  // expected-error @below {{has variants, expected regions only: run attn-expand-variants first}}
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan, variants = [#attn.causal]}
+    : (!t, !t, !t) -> (!t, !lse)
+  return %o : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+func.func @two(%q: !t, %k: !t) -> !t {
+  // expected-note @below {{first attention is here}}
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+  // expected-error @below {{is the second attention of its function, expected one}}
+  %o2, %lse2 = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+  return %o : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+func.func @other_code(%q: !t, %k: !t) -> !t {
+  // expected-error @below {{'arith.negf' op cannot be part of a kernel, expected attn.attention, tensor.dim of an argument or scalar code}}
+  %n = arith.negf %q : !t
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+  return %o : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+func.func @dim_of_result(%q: !t, %k: !t) -> !t {
+  %c2 = arith.constant 2 : index
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+  // expected-error @below {{'tensor.dim' op cannot be part of a kernel}}
+  %d = tensor.dim %o, %c2 : !t
+  return %o : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+func.func @nested(%q: !t, %k: !t, %c: i1) -> !t {
+  // expected-error @below {{'scf.if' op cannot be part of a kernel}}
+  %r = scf.if %c -> !t {
+    %o, %lse = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+    scf.yield %o : !t
+  } else {
+    scf.yield %q : !t
+  }
+  return %r : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+// expected-error @below {{result #1 is not a result of the attention}}
+func.func @returns_argument(%q: !t, %k: !t) -> (!t, !t) {
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+  return %o, %q : !t, !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+// expected-error @below {{argument #2 has type 'memref<4xf32>', expected a ranked tensor or a scalar}}
+func.func @argument_type(%q: !t, %k: !t, %x: memref<4xf32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+  return %o : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+// expected-error @below {{is called, but becomes a kernel with another type}}
+func.func @called(%q: !t, %k: !t) -> !t {
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+  return %o : !t
+}
+func.func @caller(%q: !t, %k: !t) -> !t {
+  %o = call @called(%q, %k) : (!t, !t) -> !t
+  return %o : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+// expected-error @below {{has 2 blocks, expected one: a kernel is one attn.attention with scalar code}}
+func.func @blocks(%q: !t, %k: !t) -> !t {
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+  cf.br ^bb1
+^bb1:
+  return %o : !t
+}
