@@ -107,7 +107,7 @@ RUN = [["--target=cpu", "--check", "--shape=B=1,H=2,Hkv=1,Sq=5,Sk=7"]]
 BAD = re.compile(
     r"LLVM ERROR|Assertion `|UNREACHABLE|PLEASE submit|AddressSanitizer|"
     r"runtime error:|roundTrip testing|Stack dump|terminate called|"
-    r"bad_alloc|promised interface|SUMMARY: "
+    r"bad_alloc|promised interface|SUMMARY: |the compiler itself failed"
 )
 
 
@@ -329,8 +329,8 @@ def signature(code, error):
     own = [f for f in frames if f.startswith("attn::")]
     where = (own or frames or [""])[0]
     m = BAD.search(error)
-    what = m.group(0) if m and m.group(0) != "PLEASE submit" else ""
-    return f"signal {-code} {what} {where}".strip()
+    what = m.group(0) if m else f"signal {-code}"
+    return f"fault {what} {where}".strip()
 
 
 def reduced(text, still):
@@ -358,7 +358,7 @@ def is_upstream(runner, text):
     if not runner.upstream:
         return False
     with tempfile.NamedTemporaryFile("w", suffix=".mlir", errors="replace") as f:
-        f.write(text)
+        f.write(re.sub(r"#(attn|tile|warp)\.\w+(<[^<>]*>)?", "unit", text))
         f.flush()
         try:
             result = subprocess.run(

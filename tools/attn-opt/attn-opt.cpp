@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../CrashGuard.h"
 #include "Upstream.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/Version.h"
@@ -42,7 +43,7 @@ static void printVersion(llvm::raw_ostream &os) {
      << ")\n";
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
   llvm::cl::SetVersionPrinter(printVersion);
   hideBackendOptions();
 
@@ -52,4 +53,9 @@ int main(int argc, char **argv) {
   attn::registerPassesAndPipelines();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, overview, registry));
+}
+
+int main(int argc, char **argv) {
+  return attn::runGuarded(argc, argv, "attn-opt",
+                          [&] { return run(argc, argv); });
 }

@@ -1,0 +1,45 @@
+//===- CrashGuard.h - a tool's main that survives its compiler -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TOOLS_CRASHGUARD_H
+#define ATTN_TOOLS_CRASHGUARD_H
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace attn {
+
+/// Runs `body`, the tool's main. A fault in the compiler, or in the MLIR and
+/// LLVM below it, is then a diagnostic and this exit status, never a death by
+/// signal. (EX_SOFTWARE of sysexits.h.)
+inline constexpr int internalErrorStatus = 70;
+
+inline int runGuarded(int argc, char **argv, llvm::StringRef tool,
+                      llvm::function_ref<int()> body) {
+  // Before the guard: it must be the last to install signal handlers.
+  llvm::InitLLVM init(argc, argv);
+  llvm::CrashRecoveryContext::Enable();
+  llvm::CrashRecoveryContext context;
+  context.DumpStackAndCleanupOnFailure = true;
+  int status = internalErrorStatus;
+  if (!context.RunSafely([&] { status = body(); })) {
+    llvm::errs() << tool
+                 << ": error: the compiler itself failed on this input; "
+                    "please report it with the input\n";
+    return internalErrorStatus;
+  }
+  return status;
+}
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_CRASHGUARD_H
