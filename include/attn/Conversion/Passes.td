@@ -140,4 +140,34 @@ def ConvertTileToWarp : Pass<"convert-tile-to-warp", "::mlir::func::FuncOp"> {
 // WarpToGPU
 //===----------------------------------------------------------------------===//
 
+def ConvertWarpToGPU : Pass<"convert-warp-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "warp kernels to gpu.module, one lane's program, for SM80";
+  let description = [{
+    Needs: functions that hold one placed `warp.kernel` each
+    (`warp-assign-resources`), with the sizes it captures computed by pure
+    operations.
+
+    Gives: for function `@f` a `gpu.module @f_kernels` with a kernel `@f` that
+    has the arguments of the function, and `gpu.launch_func` in place of the
+    `warp.kernel`. Fragments become one value per register, slots and rings
+    addresses in dynamic shared memory; mma.sync, ldmatrix and cp.async do the
+    work. Arguments that are read or written in blocks of 16 bytes pass through
+    `memref.assume_alignment`: base and outer strides must be multiples.
+
+    Example: `test/Conversion/WarpToGPU/kernel.mlir`.
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+           "The oldest GPU the kernels must run on">,
+    Option<"features", "features", "std::string", /*default=*/"\"+ptx80\"",
+           "PTX version, as LLVM spells it">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 #endif // ATTN_CONVERSION_PASSES_TD

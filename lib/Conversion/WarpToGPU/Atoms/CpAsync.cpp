@@ -1,0 +1,199 @@
+//===- CpAsync.cpp - cp.async, 16 bytes at a time -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The chunks of a tile are shared out so that neighbouring threads copy
+// neighbouring chunks of a row: L lanes per row, where L is the largest power
+// of two that divides the chunks of a row (at most a warp). Each thread keeps
+// its place in the row and walks down the rows, T / L at a time, and over the
+// blocks of L chunks. As L is a multiple of the swizzle's period, the xor
+// stays inside a block.
+//
+// What lies outside the memref is written as zero: such a copy reads 0 bytes
+// of its source, whose address is then never used.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Lowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+namespace {
+
+/// Copies of one thread.
+class TileCopier {
+public:
+  TileCopier(OpBuilder &builder, Location loc, View view, SlotType slot,
+             Value base, int64_t threads)
+      : builder(builder), loc(loc), ints(builder, loc), addresses(builder, loc),
+        view(std::move(view)), tile(layoutOf(slot)), base(base) {
+    lanesPerRow = std::min<int64_t>(layout::warpSize,
+                                    tile.chunksPerRow() & -tile.chunksPerRow());
+    rowsPerPass = threads / lanesPerRow;
+  }
+
+  void run(ValueRange indices);
+
+private:
+  void copyRow(Value row, int64_t firstRow, Value source);
+  Value size(int64_t block, Value inRows);
+
+  OpBuilder &builder;
+  Location loc;
+  Integers ints;
+  Addresses addresses;
+  View view;
+  layout::SharedTile tile;
+  Value base;
+  int64_t lanesPerRow, rowsPerPass;
+  // Of the running thread, i32.
+  Value laneChunk, laneRow, rowsLeft, columnsLeft;
+  // Columns of the memref that are known to be there from the tile's first
+  // column on.
+  std::optional<int64_t> knownColumns;
+};
+
+} // namespace
+
+/// The same address, of unknown origin. Otherwise LLVM's loop strength
+/// reduction keeps a running 64-bit pointer for every copy of a loop: 32
+/// registers in a kernel that needs all of them (120 bytes of spills instead of
+/// none for bf16, 128x64 blocks, head dimension 128). ptxas drops the move.
+static Value hide(OpBuilder &builder, Location loc, Value address) {
+  return LLVM::InlineAsmOp::create(
+             builder, loc, builder.getI64Type(), address, "mov.b64 $0, $1;",
+             "=l,l", /*has_side_effects=*/false, /*is_align_stack=*/false,
+             LLVM::TailCallKind::None,
+             LLVM::AsmDialectAttr::get(builder.getContext(),
+                                       LLVM::AsmDialect::AD_ATT),
+             ArrayAttr())
+      .getResult(0);
+}
+
+void TileCopier::run(ValueRange indices) {
+  unsigned rank = view.type.getRank();
+  unsigned rowDim = rank - 2, columnDim = rank - 1;
+  Value thread = ints.thread();
+  laneChunk = ints.rem(thread, lanesPerRow);
+  laneRow = ints.div(thread, lanesPerRow);
+
+  SmallVector<Value> at;
+  for (Value index : indices)
+    at.push_back(addresses.fromIndex(index));
+  knownColumns = view.knownLeft(columnDim, indices[columnDim]);
+
+  // The lane's first element, and how much of the memref is left from there on.
+  at[rowDim] = addresses.add(at[rowDim], addresses.fromInt(laneRow));
+  at[columnDim] = addresses.add(
+      at[columnDim],
+      addresses.fromInt(ints.mul(laneChunk, tile.elementsPerChunk())));
+  rowsLeft = view.left(builder, loc, rowDim, at[rowDim]);
+  columnsLeft = view.left(builder, loc, columnDim, at[columnDim]);
+
+  Value source = hide(builder, loc, view.addressOf(builder, loc, at));
+  Value step =
+      addresses.mul(view.strides[rowDim], rowsPerPass * view.elementBytes);
+  for (int64_t row = 0; row < tile.rows; row += rowsPerPass) {
+    if (row != 0)
+      source = addresses.add(source, step);
+    OpBuilder::InsertionGuard guard(builder);
+    if (row + rowsPerPass > tile.rows) {
+      // The last pass has threads to spare.
+      auto branch = scf::IfOp::create(builder, loc,
+                                      ints.lessThan(laneRow, tile.rows - row),
+                                      /*withElseRegion=*/false);
+      builder.setInsertionPointToStart(branch.thenBlock());
+    }
+    copyRow(ints.add(laneRow, row), row, source);
+  }
+}
+
+/// Bytes to read for the lane's chunk of a block: 16 or 0.
+Value TileCopier::size(int64_t block, Value inRows) {
+  int64_t perChunk = tile.elementsPerChunk();
+  int64_t begin = block * lanesPerRow * perChunk;
+  int64_t end = begin + lanesPerRow * perChunk;
+  if (knownColumns && begin >= *knownColumns)
+    return ints.constant(0);
+  Value inside = inRows;
+  if (!knownColumns || end > *knownColumns) {
+    Value inColumns =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                              columnsLeft, ints.constant(begin + perChunk));
+    inside = arith::AndIOp::create(builder, loc, inRows, inColumns);
+  }
+  return arith::SelectOp::create(builder, loc, inside,
+                                 ints.constant(layout::chunkBytes),
+                                 ints.constant(0));
+}
+
+/// All blocks of one row; `firstRow` is the row of lane 0.
+void TileCopier::copyRow(Value row, int64_t firstRow, Value source) {
+  auto shared = LLVM::LLVMPointerType::get(
+      builder.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
+  // Rows a multiple of 8 apart have the same xor: then the lane's part is the
+  // same in every pass and only a constant differs.
+  bool sameXor = rowsPerPass % 8 == 0;
+  Value swizzled = sameXor ? laneRow : row;
+  Value chunk =
+      ints.bitXor(laneChunk, ints.rem(ints.div(swizzled, tile.rowsPerXor()),
+                                      tile.period()));
+  int64_t rowBytes = tile.chunksPerRow() * layout::chunkBytes;
+  Value offset = ints.add(ints.mul(swizzled, rowBytes),
+                          ints.mul(chunk, layout::chunkBytes));
+  Value inRows = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
+                                       rowsLeft, ints.constant(firstRow));
+  Value destination =
+      LLVM::IntToPtrOp::create(builder, loc, shared, ints.add(base, offset));
+  Value pointer = addresses.toPointer(source);
+  int64_t firstByte = sameXor ? firstRow * rowBytes : 0;
+  for (int64_t block = 0, e = tile.chunksPerRow() / lanesPerRow; block < e;
+       ++block) {
+    int32_t blockByte = block * lanesPerRow * layout::chunkBytes;
+    Value to = LLVM::GEPOp::create(
+        builder, loc, shared, builder.getI8Type(), destination,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(firstByte + blockByte)});
+    Value from = LLVM::GEPOp::create(builder, loc, pointer.getType(),
+                                     builder.getI8Type(), pointer,
+                                     ArrayRef<LLVM::GEPArg>{blockByte});
+    NVVM::CpAsyncOp::create(builder, loc, to, from, layout::chunkBytes,
+                            NVVM::LoadCacheModifierKind::CG,
+                            size(block, inRows));
+  }
+}
+
+LogicalResult attn::warp::emitTileCopy(OpBuilder &builder, Location loc,
+                                       Value memref, ValueRange indices,
+                                       SlotType slot, Value base,
+                                       int64_t threads) {
+  FailureOr<View> view = View::get(builder, loc, memref);
+  if (failed(view))
+    return failure();
+  if (view->type.getRank() < 2 || !view->isContiguous())
+    return emitError(loc) << "expected a memref of rank 2 or more whose "
+                             "innermost stride is 1, got "
+                          << view->type;
+  TileCopier(builder, loc, std::move(*view), slot, base, threads).run(indices);
+  return success();
+}
+
+void attn::warp::emitCommit(OpBuilder &builder, Location loc) {
+  NVVM::CpAsyncCommitGroupOp::create(builder, loc);
+}
+
+void attn::warp::emitWait(OpBuilder &builder, Location loc, int64_t pending) {
+  NVVM::CpAsyncWaitGroupOp::create(builder, loc, pending);
+}

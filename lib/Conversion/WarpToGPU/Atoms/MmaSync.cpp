@@ -1,0 +1,187 @@
+//===- MmaSync.cpp - mma.sync m16n8k16 -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Order: k-steps outside, then pairs of column tiles, then the row groups of
+// the warp, so that a B operand is read once and used by every row group, and
+// neighbouring instructions write different accumulators.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Lowering.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+/// One instruction; `acc` is updated in place.
+static void emitMma(OpBuilder &builder, Location loc, Type element,
+                    ValueRange a, ValueRange b, MutableArrayRef<Value> acc) {
+  NVVM::MMATypes kind =
+      element.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
+  Type f32 = builder.getF32Type();
+  Type type = LLVM::LLVMStructType::getLiteral(builder.getContext(),
+                                               {f32, f32, f32, f32});
+  Value result = NVVM::MmaOp::create(
+      builder, loc, type, a, b, ValueRange(ArrayRef<Value>(acc)),
+      ArrayRef<int64_t>{16, 8, 16}, /*b1Op=*/std::nullopt,
+      /*intOverflow=*/std::nullopt, std::array{kind, kind},
+      std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+  for (auto [i, value] : llvm::enumerate(acc))
+    value = LLVM::ExtractValueOp::create(builder, loc, f32, result, i);
+}
+
+/// Operands as the instruction's op takes them: i32 for bf16, pairs for f16.
+static Value asOperand(OpBuilder &builder, Location loc, Type element,
+                       Value value) {
+  Type type = element.isBF16() ? Type(builder.getI32Type())
+                               : Type(VectorType::get(2, element));
+  if (value.getType() == type)
+    return value;
+  return LLVM::BitcastOp::create(builder, loc, type, value);
+}
+
+namespace {
+
+/// The A operand, in registers or in a slot.
+class LeftOperand {
+public:
+  LeftOperand(OpBuilder &builder, Location loc, Type type, ValueRange values,
+              Type element, int64_t warps)
+      : builder(builder), loc(loc), element(element), warps(warps) {
+    if (isa<FragType>(type)) {
+      registers = llvm::to_vector(values);
+      return;
+    }
+    Integers ints(builder, loc);
+    reader.emplace(builder, loc, cast<SlotType>(type), values.front(),
+                   MatrixReader::Order::RowsFirst,
+                   ints.mul(ints.warp(), layout::groupRows));
+  }
+
+  /// The four registers of row step `t` and k-step `s` of `steps`.
+  SmallVector<Value> get(int64_t t, int64_t s, int64_t steps) {
+    SmallVector<Value> result;
+    if (reader)
+      result = reader->read(t * warps * layout::groupRows, 16 * s);
+    else
+      result = llvm::to_vector(
+          ArrayRef<Value>(registers).slice((t * steps + s) * 4, 4));
+    for (Value &value : result)
+      value = asOperand(builder, loc, element, value);
+    return result;
+  }
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  Type element;
+  int64_t warps;
+  SmallVector<Value> registers;
+  std::optional<MatrixReader> reader;
+};
+
+/// result = acc + a b by tensor core instructions.
+struct LowerMma final : OpConversionPattern<MmaOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MmaOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SlotType right = op.getB().getType();
+    Type element = right.getElementType();
+    FragType accType = op.getAcc().getType();
+    if (!element.isF16() && !element.isBF16())
+      return op.emitOpError("expected operands of f16 or bf16, got ")
+             << element;
+    if (!accType.getElementType().isF32())
+      return op.emitOpError("expected an f32 accumulator, got ")
+             << accType.getElementType();
+
+    Location loc = op.getLoc();
+    bool transposed = op.getTransposeB();
+    int64_t depth = right.getShape()[transposed ? 1 : 0];
+    int64_t columns = accType.getShape()[1], tiles = columns / 8;
+    layout::Fragment layout = layoutOf(accType);
+    LeftOperand a(rewriter, loc, op.getA().getType(), adaptor.getA(), element,
+                  accType.getWarps());
+    MatrixReader b(rewriter, loc, right, adaptor.getB().front(),
+                   transposed ? MatrixReader::Order::ColumnsFirst
+                              : MatrixReader::Order::Transposed);
+    SmallVector<Value> acc = llvm::to_vector(adaptor.getAcc());
+    auto tile = [&](int64_t t, int64_t c) {
+      return MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4);
+    };
+
+    for (int64_t s = 0, steps = depth / 16; s < steps; ++s) {
+      SmallVector<SmallVector<Value>> left;
+      for (int64_t t = 0; t < layout.rowSteps(); ++t)
+        left.push_back(a.get(t, s, steps));
+      for (int64_t c = 0; c < tiles; c += 2) {
+        int64_t row = transposed ? 8 * c : 16 * s;
+        int64_t column = transposed ? 16 * s : 8 * c;
+        bool isPair = c + 1 < tiles;
+        SmallVector<Value> matrices =
+            isPair ? b.read(row, column) : b.readHalf(row, column);
+        for (Value &matrix : matrices)
+          matrix = asOperand(rewriter, loc, element, matrix);
+        ValueRange right = matrices;
+        for (int64_t t = 0; t < layout.rowSteps(); ++t) {
+          emitMma(rewriter, loc, element, left[t], right.take_front(2),
+                  tile(t, c));
+          if (isPair)
+            emitMma(rewriter, loc, element, left[t], right.drop_front(2),
+                    tile(t, c + 1));
+        }
+      }
+    }
+    rewriter.replaceOpWithMultiple(op, {acc});
+    return success();
+  }
+};
+
+/// The A operand read once into registers.
+struct LowerLoadFrag final : OpConversionPattern<LoadFragOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadFragOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    FragType type = op.getResult().getType();
+    Type element = type.getElementType();
+    if (!element.isF16() && !element.isBF16())
+      return op.emitOpError("expected elements of f16 or bf16, got ")
+             << element;
+    Location loc = op.getLoc();
+    Integers ints(rewriter, loc);
+    MatrixReader reader(rewriter, loc, op.getSlot().getType(),
+                        adaptor.getSlot(), MatrixReader::Order::RowsFirst,
+                        ints.mul(ints.warp(), layout::groupRows));
+    layout::Fragment layout = layoutOf(type);
+    Type pair = VectorType::get(2, element);
+    SmallVector<Value> result;
+    for (int64_t t = 0; t < layout.rowSteps(); ++t)
+      for (int64_t s = 0; s < layout.columnSteps(); ++s)
+        for (Value matrix :
+             reader.read(t * type.getWarps() * layout::groupRows, 16 * s))
+          result.push_back(
+              LLVM::BitcastOp::create(rewriter, loc, pair, matrix));
+    rewriter.replaceOpWithMultiple(op, {result});
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::warp::populateMmaPatterns(const TypeConverter &converter,
+                                     RewritePatternSet &patterns) {
+  patterns.add<LowerMma, LowerLoadFrag>(converter, patterns.getContext());
+}

@@ -1,0 +1,70 @@
+//===- Elementwise.cpp - upstream arithmetic, register by register -*- C++
+//-*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+namespace {
+
+/// Any op that upstream defines element by element: one copy per element.
+struct LowerElementwise final : ConversionPattern {
+  LowerElementwise(const TypeConverter &converter, MLIRContext *context)
+      : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/1,
+                          context) {}
+
+  LogicalResult
+  matchAndRewrite(Operation *op, ArrayRef<ValueRange> operands,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!OpTrait::hasElementwiseMappableTraits(op) ||
+        op->getNumResults() != 1 || op->getNumRegions() != 0)
+      return rewriter.notifyMatchFailure(op, "not an elementwise op");
+    auto type = dyn_cast<FragType>(op->getResult(0).getType());
+    if (!type)
+      return rewriter.notifyMatchFailure(op, "not on fragments");
+
+    Location loc = op->getLoc();
+    SmallVector<SmallVector<Value>> elements;
+    for (auto [operand, values] : llvm::zip_equal(op->getOperands(), operands))
+      if (auto fragment = dyn_cast<FragType>(operand.getType()))
+        elements.push_back(unpack(rewriter, loc, fragment, values));
+      else
+        elements.push_back(llvm::to_vector(values));
+
+    SmallVector<Type> registers;
+    if (failed(getTypeConverter()->convertType(type, registers)))
+      return failure();
+    int64_t count = registers.size() * (isPacked(type) ? 2 : 1);
+    SmallVector<Value> result;
+    for (int64_t i = 0; i < count; ++i) {
+      IRMapping map;
+      for (auto [operand, values] :
+           llvm::zip_equal(op->getOperands(), elements))
+        // A scalar operand (the condition of a select) serves them all.
+        map.map(operand, values[isa<FragType>(operand.getType()) ? i : 0]);
+      Operation *copy = op->cloneWithoutRegions(map);
+      copy->getResult(0).setType(type.getElementType());
+      result.push_back(rewriter.insert(copy)->getResult(0));
+    }
+    rewriter.replaceOpWithMultiple(op, {pack(rewriter, loc, type, result)});
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::warp::populateElementwisePatterns(const TypeConverter &converter,
+                                             RewritePatternSet &patterns) {
+  patterns.add<LowerElementwise>(converter, patterns.getContext());
+}

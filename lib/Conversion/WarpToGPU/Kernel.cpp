@@ -1,0 +1,168 @@
+//===- Kernel.cpp - the kernel function and its launch -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace attn::warp;
+
+namespace attn::warp {
+
+FailureOr<KernelOp> findKernel(func::FuncOp host) {
+  KernelOp found;
+  WalkResult walk = host.walk([&](KernelOp kernel) {
+    if (found) {
+      InFlightDiagnostic diag =
+          kernel.emitError("expected one kernel per function, got another");
+      diag.attachNote(found.getLoc()) << "the first one is here";
+      return WalkResult::interrupt();
+    }
+    if (kernel->getBlock() != &host.getBody().front()) {
+      kernel.emitError("expected the kernel in the entry block of a function");
+      return WalkResult::interrupt();
+    }
+    found = kernel;
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return found;
+}
+
+/// The operations outside the kernel that its body needs, in order. They are
+/// computed again in the kernel, so they must be free of effects.
+static FailureOr<SetVector<Operation *>> capturedSlice(KernelOp kernel) {
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(kernel.getBody(), captured);
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.omitUsesFromAbove = false;
+  SetVector<Operation *> slice;
+  for (Value value : captured)
+    if (value.getDefiningOp())
+      if (failed(getBackwardSlice(value, &slice, options)))
+        return kernel.emitError("cannot compute what the kernel captures");
+  for (Operation *op : slice)
+    if (!isPure(op) && !isa<memref::DimOp>(op))
+      return op->emitError("a kernel cannot capture the result of an operation "
+                           "with effects");
+  return slice;
+}
+
+/// Which arguments of the host the kernel copies from or stores to in blocks of
+/// 16 bytes, so that their base and strides must be multiples of that.
+static llvm::SmallDenseSet<unsigned> blockArguments(KernelOp kernel) {
+  llvm::SmallDenseSet<unsigned> arguments;
+  auto add = [&](Value view) {
+    if (auto argument = dyn_cast<BlockArgument>(view))
+      if (argument.getOwner()->isEntryBlock())
+        arguments.insert(argument.getArgNumber());
+  };
+  kernel.walk([&](Operation *op) {
+    if (auto copy = dyn_cast<CopyOp>(op))
+      add(copy.getView());
+    else if (auto copy = dyn_cast<CopyAsyncOp>(op))
+      add(copy.getView());
+    else if (auto store = dyn_cast<StoreOp>(op))
+      if (!store.getRows())
+        add(store.getView());
+  });
+  return arguments;
+}
+
+static gpu::GPUModuleOp createModule(RewriterBase &rewriter, func::FuncOp host,
+                                     const KernelTarget &target) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(host);
+  MLIRContext *context = host.getContext();
+  auto targetAttr =
+      NVVM::NVVMTargetAttr::get(context, /*optLevel=*/3, "nvptx64-nvidia-cuda",
+                                target.chip, target.features);
+  return gpu::GPUModuleOp::create(rewriter, host.getLoc(),
+                                  (host.getName() + "_kernels").str(),
+                                  ArrayRef<Attribute>{targetAttr});
+}
+
+/// Replaces the kernel by the launch of `function`.
+static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
+                   gpu::GPUFuncOp function,
+                   const llvm::SmallDenseSet<unsigned> &blocks) {
+  rewriter.setInsertionPoint(kernel);
+  Location loc = kernel.getLoc();
+  SmallVector<Value> operands;
+  for (BlockArgument argument : host.getArguments()) {
+    if (!blocks.contains(argument.getArgNumber())) {
+      operands.push_back(argument);
+      continue;
+    }
+    operands.push_back(memref::AssumeAlignmentOp::create(
+        rewriter, loc, argument, layout::chunkBytes));
+  }
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(rewriter, loc, value);
+  };
+  Value one = index(1);
+  Value shared = arith::ConstantIntOp::create(
+      rewriter, loc, kernel.getSharedBytes().value_or(0), 32);
+  gpu::LaunchFuncOp::create(
+      rewriter, loc, function,
+      gpu::KernelDim3{kernel.getGridX(), kernel.getGridY(), kernel.getGridZ()},
+      gpu::KernelDim3{index(kernel.getWarps() * layout::warpSize), one, one},
+      shared, operands);
+  rewriter.eraseOp(kernel);
+}
+
+FailureOr<gpu::GPUFuncOp> outlineKernel(RewriterBase &rewriter,
+                                        func::FuncOp host, KernelOp kernel,
+                                        const KernelTarget &target) {
+  FailureOr<SetVector<Operation *>> slice = capturedSlice(kernel);
+  if (failed(slice))
+    return failure();
+  llvm::SmallDenseSet<unsigned> blocks = blockArguments(kernel);
+
+  OpBuilder::InsertionGuard guard(rewriter);
+  gpu::GPUModuleOp module = createModule(rewriter, host, target);
+  rewriter.setInsertionPointToStart(module.getBody());
+  auto type = rewriter.getFunctionType(host.getArgumentTypes(), {});
+  auto function =
+      gpu::GPUFuncOp::create(rewriter, kernel.getLoc(), host.getName(), type);
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                    rewriter.getUnitAttr());
+  function.setKnownBlockSize(std::array<int32_t, 3>{
+      static_cast<int32_t>(kernel.getWarps() * layout::warpSize), 1, 1});
+
+  Block *entry = &function.getBody().front();
+  rewriter.setInsertionPointToStart(entry);
+  IRMapping map;
+  map.map(host.getArguments(), entry->getArguments());
+  for (Operation *op : *slice)
+    rewriter.clone(*op, map);
+  const std::array dims = {gpu::Dimension::x, gpu::Dimension::y,
+                           gpu::Dimension::z};
+  for (auto [argument, dim] :
+       llvm::zip_equal(kernel.getBody().getArguments(), dims))
+    map.map(argument,
+            gpu::BlockIdOp::create(rewriter, kernel.getLoc(), dim).getResult());
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    rewriter.clone(op, map);
+  gpu::ReturnOp::create(rewriter, kernel.getLoc());
+
+  launch(rewriter, host, kernel, function, blocks);
+  return function;
+}
+
+} // namespace attn::warp

@@ -1,0 +1,220 @@
+//===- Lowering.h - what the files of this conversion share -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The conversion has two steps. `outlineKernel` (Kernel.cpp) moves the body of
+// a `warp.kernel` into a `gpu.func`. Then one dialect conversion replaces every
+// value of a warp type: a fragment by the registers that one lane holds, a slot
+// or a ring by its byte address in shared memory.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_WARPTOGPU_LOWERING_H
+#define ATTN_LIB_CONVERSION_WARPTOGPU_LOWERING_H
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace attn::warp {
+
+/// Every slot starts at a multiple of this many bytes of shared memory, so that
+/// the xor of a swizzle may be applied to the whole address.
+inline constexpr int64_t slotAlignment = 128;
+
+//===----------------------------------------------------------------------===//
+// Kernel.cpp
+//===----------------------------------------------------------------------===//
+
+/// What the kernels are compiled for.
+struct KernelTarget {
+  StringRef chip, features;
+};
+
+/// The `warp.kernel` of a host function, or null if it has none. More than one,
+/// or one that is not in the entry block, is an error.
+FailureOr<KernelOp> findKernel(func::FuncOp host);
+
+/// Moves `kernel` into a new `gpu.func` with the arguments of `host`, and
+/// launches it from `host`.
+FailureOr<gpu::GPUFuncOp> outlineKernel(RewriterBase &rewriter,
+                                        func::FuncOp host, KernelOp kernel,
+                                        const KernelTarget &target);
+
+//===----------------------------------------------------------------------===//
+// Integers.cpp
+//===----------------------------------------------------------------------===//
+
+/// Arithmetic on i32 with the trivial cases folded away, and the numbers of the
+/// running thread.
+class Integers {
+public:
+  Integers(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+
+  Value constant(int64_t value);
+  Value add(Value lhs, Value rhs);
+  Value add(Value lhs, int64_t rhs);
+  Value mul(Value lhs, int64_t rhs);
+  /// Unsigned; `rhs` positive.
+  Value div(Value lhs, int64_t rhs);
+  Value rem(Value lhs, int64_t rhs);
+  Value bitXor(Value lhs, Value rhs);
+  Value bitXor(Value lhs, int64_t rhs);
+  Value lessThan(Value lhs, int64_t rhs); // signed
+  Value fromIndex(Value index);
+  Value toIndex(Value value);
+
+  Value thread();
+  Value lane();
+  Value warp();
+
+private:
+  OpBuilder &builder;
+  Location loc;
+};
+
+/// Arithmetic on i64, for addresses in global memory.
+class Addresses {
+public:
+  Addresses(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}
+
+  Value constant(int64_t value);
+  Value add(Value lhs, Value rhs);
+  Value mul(Value lhs, Value rhs);
+  Value mul(Value lhs, int64_t rhs);
+  Value fromIndex(Value index);
+  Value fromInt(Value i32);
+  /// The number as a pointer to global memory.
+  Value toPointer(Value address);
+
+private:
+  OpBuilder &builder;
+  Location loc;
+};
+
+/// A strided memref taken apart. Strides and sizes are i64 values, constants
+/// where the type says so.
+struct View {
+  MemRefType type;
+  Value address; // i64, of the element at index 0
+  SmallVector<Value> sizes, strides;
+  int64_t elementBytes = 0;
+
+  static FailureOr<View> get(OpBuilder &builder, Location loc, Value memref);
+  /// The address of an element; `indices` are i64.
+  Value addressOf(OpBuilder &builder, Location loc,
+                  ArrayRef<Value> indices) const;
+  /// Whether the innermost stride is known to be 1.
+  bool isContiguous() const;
+  /// Elements of a dimension from i64 index `at` on, as i32: a dimension has
+  /// fewer than 2^31 elements, as the coordinates of the warp dialect are i32.
+  Value left(OpBuilder &builder, Location loc, unsigned dim, Value at) const;
+  /// The same from index `at` on, if it is a constant.
+  std::optional<int64_t> knownLeft(unsigned dim, Value at) const;
+};
+
+//===----------------------------------------------------------------------===//
+// Fragments.cpp
+//===----------------------------------------------------------------------===//
+
+/// The layout of a fragment, as the IR-free algebra knows it.
+layout::Fragment layoutOf(FragType type);
+layout::SharedTile layoutOf(SlotType type);
+
+/// Whether the lane's registers hold two neighbouring columns each: 16-bit
+/// floats, as the instructions want them.
+bool isPacked(FragType type);
+
+/// A vector<2xT> of two values.
+Value makePair(OpBuilder &builder, Location loc, Value low, Value high);
+
+/// One value per element, in the order of attn/Layout/Fragments.h, from the
+/// values a fragment was converted to; and back.
+SmallVector<Value> unpack(OpBuilder &builder, Location loc, FragType type,
+                          ValueRange values);
+SmallVector<Value> pack(OpBuilder &builder, Location loc, FragType type,
+                        ArrayRef<Value> elements);
+
+/// Row of the tile that register 0 of a fragment over `warps` warps holds in
+/// this lane (16 warp + lane / 4), and its column (2 (lane mod 4)).
+Value laneRow(Integers &ints);
+Value laneColumn(Integers &ints);
+
+/// Fragments become registers, slots and rings become addresses.
+void populateFragmentTypeConversions(TypeConverter &converter);
+
+void populateFragmentPatterns(const TypeConverter &converter,
+                              RewritePatternSet &patterns);
+
+//===----------------------------------------------------------------------===//
+// Elementwise.cpp, Math.cpp, Copies.cpp, Stores.cpp, Atoms/MmaSync.cpp
+//===----------------------------------------------------------------------===//
+
+void populateElementwisePatterns(const TypeConverter &converter,
+                                 RewritePatternSet &patterns);
+void populateMathPatterns(const TypeConverter &converter,
+                          RewritePatternSet &patterns);
+void populateCopyPatterns(const TypeConverter &converter,
+                          RewritePatternSet &patterns);
+void populateStorePatterns(const TypeConverter &converter,
+                           RewritePatternSet &patterns);
+void populateMmaPatterns(const TypeConverter &converter,
+                         RewritePatternSet &patterns);
+
+//===----------------------------------------------------------------------===//
+// Atoms/Ldmatrix.cpp, Atoms/CpAsync.cpp
+//===----------------------------------------------------------------------===//
+
+/// Reads 16-bit matrices of a slot with ldmatrix. One object serves one
+/// operand of one mma, so that the lane's part of the address is computed once
+/// per distinct xor of the swizzle; all the rest are constants.
+class MatrixReader {
+public:
+  /// How the four 8x8 matrices m0 … m3 of one x4 lie in the tile, and whether
+  /// they are transposed on the way.
+  enum class Order {
+    RowsFirst,    // m1 is below m0, m2 right of m0; as the A operand
+    ColumnsFirst, // m1 is right of m0, m2 below m0; B from the key tile
+    Transposed    // rows first, transposed; B from the value tile
+  };
+
+  MatrixReader(OpBuilder &builder, Location loc, SlotType slot, Value base,
+               Order order, Value firstRow = {});
+
+  /// The four matrices of the 16x16 box at a row (multiple of 8) and a column
+  /// (multiple of 16), each as one i32 per lane.
+  SmallVector<Value> read(int64_t row, int64_t column);
+  /// The first two of the four, m0 and m1.
+  SmallVector<Value> readHalf(int64_t row, int64_t column);
+
+private:
+  SmallVector<Value> read(int64_t row, int64_t column, int64_t num);
+
+  OpBuilder &builder;
+  Location loc;
+  layout::SharedTile tile;
+  Order order;
+  Value laneAddress; // i32
+  SmallVector<Value> pointers;
+};
+
+/// Starts the 16-byte copies of one tile; `base` is the address of the slot.
+LogicalResult emitTileCopy(OpBuilder &builder, Location loc, Value memref,
+                           ValueRange indices, SlotType slot, Value base,
+                           int64_t threads);
+void emitCommit(OpBuilder &builder, Location loc);
+/// Waits until at most `pending` of the thread's youngest groups are
+/// unfinished.
+void emitWait(OpBuilder &builder, Location loc, int64_t pending);
+
+} // namespace attn::warp
+
+#endif // ATTN_LIB_CONVERSION_WARPTOGPU_LOWERING_H

@@ -1,0 +1,201 @@
+//===- Math.cpp - scalar math by the instructions of the GPU -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// f32 only; 16-bit operands go through f32. The approximations have relative
+// errors of a few 2^-22 (PTX ISA), which the error rule of the numerics
+// contract leaves room for. tanh.approx (2^-11) is not good enough.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+static constexpr float log2OfE = 1.44269504088896340736f;
+static constexpr float logOf2 = 0.69314718055994530942f;
+
+namespace {
+
+/// f32 expressions.
+struct Floats {
+  OpBuilder &builder;
+  Location loc;
+
+  Value constant(float value) {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getF32FloatAttr(value));
+  }
+  Value call(StringRef intrinsic, ValueRange operands) {
+    return LLVM::CallIntrinsicOp::create(builder, loc, builder.getF32Type(),
+                                         builder.getStringAttr(intrinsic),
+                                         operands)
+        .getResult(0);
+  }
+  Value add(Value lhs, Value rhs) {
+    return arith::AddFOp::create(builder, loc, lhs, rhs);
+  }
+  Value sub(Value lhs, Value rhs) {
+    return arith::SubFOp::create(builder, loc, lhs, rhs);
+  }
+  Value mul(Value lhs, Value rhs) {
+    return arith::MulFOp::create(builder, loc, lhs, rhs);
+  }
+  Value exp2(Value x) { return call("llvm.nvvm.ex2.approx.ftz", x); }
+  Value exp(Value x) { return exp2(mul(x, constant(log2OfE))); }
+  Value log2(Value x) { return call("llvm.nvvm.lg2.approx.f", x); }
+  Value log(Value x) { return mul(log2(x), constant(logOf2)); }
+  Value reciprocal(Value x) { return call("llvm.nvvm.rcp.approx.ftz.f", x); }
+  Value abs(Value x) { return LLVM::FAbsOp::create(builder, loc, x); }
+  Value floor(Value x) { return LLVM::FFloorOp::create(builder, loc, x); }
+  Value divide(Value x, Value y) { return call("llvm.nvvm.div.full", {x, y}); }
+};
+
+} // namespace
+
+static Value lowerExp2(Floats &f, ValueRange x) { return f.exp2(x[0]); }
+static Value lowerExp(Floats &f, ValueRange x) { return f.exp(x[0]); }
+static Value lowerLog2(Floats &f, ValueRange x) { return f.log2(x[0]); }
+static Value lowerLog(Floats &f, ValueRange x) { return f.log(x[0]); }
+static Value lowerDiv(Floats &f, ValueRange x) { return f.divide(x[0], x[1]); }
+static Value lowerSqrt(Floats &f, ValueRange x) {
+  return f.call("llvm.nvvm.sqrt.rn.f", x);
+}
+static Value lowerRsqrt(Floats &f, ValueRange x) {
+  return f.call("llvm.nvvm.rsqrt.approx.f", x);
+}
+
+/// |x|^y = 2^(y log2 |x|); a negative x wants an integer y, and an odd y keeps
+/// its sign.
+static Value lowerPow(Floats &f, ValueRange operands) {
+  OpBuilder &b = f.builder;
+  Value x = operands[0], y = operands[1];
+  Value magnitude = f.exp2(f.mul(y, f.log2(f.abs(x))));
+  auto equal = [&](Value lhs, Value rhs) -> Value {
+    return arith::CmpFOp::create(b, f.loc, arith::CmpFPredicate::OEQ, lhs, rhs);
+  };
+  auto select = [&](Value condition, Value lhs, Value rhs) -> Value {
+    return arith::SelectOp::create(b, f.loc, condition, lhs, rhs);
+  };
+  Value half = f.mul(y, f.constant(0.5f));
+  Value isInteger = equal(f.floor(y), y), isEven = equal(f.floor(half), half);
+  Value isNegative = arith::CmpFOp::create(b, f.loc, arith::CmpFPredicate::OLT,
+                                           x, f.constant(0));
+  Value negative =
+      select(isEven, magnitude, arith::NegFOp::create(b, f.loc, magnitude));
+  negative = select(isInteger, negative,
+                    f.constant(std::numeric_limits<float>::quiet_NaN()));
+  Value result = select(isNegative, negative, magnitude);
+  return select(equal(y, f.constant(0)), f.constant(1), result);
+}
+
+/// exp(x) - 1 and log(1 + x) lose nothing that a score would notice.
+static Value lowerExpM1(Floats &f, ValueRange x) {
+  return f.sub(f.exp(x[0]), f.constant(1));
+}
+static Value lowerLog1P(Floats &f, ValueRange x) {
+  return f.log(f.add(x[0], f.constant(1)));
+}
+
+/// tanh x = sign(x) (1 - 2 / (exp(2 |x|) + 1)); near 0 the odd Taylor
+/// polynomial, as the difference cancels there.
+static Value lowerTanh(Floats &f, ValueRange operands) {
+  OpBuilder &b = f.builder;
+  Value x = operands[0];
+  Value magnitude = f.abs(x);
+  Value exponential = f.exp2(f.mul(magnitude, f.constant(2 * log2OfE)));
+  Value far = f.sub(
+      f.constant(1),
+      f.mul(f.constant(2), f.reciprocal(f.add(exponential, f.constant(1)))));
+  far = LLVM::CopySignOp::create(b, f.loc, far, x);
+  // |x| < 1/4: error below 2^-23.
+  Value square = f.mul(x, x);
+  Value series = f.constant(62.0f / 2835);
+  for (float c : {-17.0f / 315, 2.0f / 15, -1.0f / 3})
+    series = LLVM::FMAOp::create(b, f.loc, series, square, f.constant(c));
+  Value near = LLVM::FMAOp::create(b, f.loc, f.mul(series, square), x, x);
+  Value isNear = arith::CmpFOp::create(b, f.loc, arith::CmpFPredicate::OLT,
+                                       magnitude, f.constant(0.25f));
+  return arith::SelectOp::create(b, f.loc, isNear, near, far);
+}
+
+namespace {
+
+/// A scalar float op by a formula in f32.
+template <typename Op, Value (*formula)(Floats &, ValueRange)>
+struct LowerMath final : OpConversionPattern<Op> {
+  using OpConversionPattern<Op>::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type type = op.getType();
+    auto floatType = dyn_cast<FloatType>(type);
+    if (!floatType || floatType.getWidth() > 32)
+      return rewriter.notifyMatchFailure(op, "not an f16, bf16 or f32 scalar");
+    Location loc = op.getLoc();
+    SmallVector<Value> operands = llvm::to_vector(adaptor.getOperands());
+    if (!type.isF32())
+      for (Value &operand : operands)
+        operand = arith::ExtFOp::create(rewriter, loc, rewriter.getF32Type(),
+                                        operand);
+    Floats floats{rewriter, loc};
+    Value result = formula(floats, operands);
+    if (!type.isF32())
+      result = arith::TruncFOp::create(rewriter, loc, type, result);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// A scalar op that is one LLVM intrinsic with a native instruction.
+template <typename Op, typename Target>
+struct LowerToIntrinsic final : OpConversionPattern<Op> {
+  using OpConversionPattern<Op>::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<Target>(op, op.getType(),
+                                        adaptor.getOperands());
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::warp::populateMathPatterns(const TypeConverter &converter,
+                                      RewritePatternSet &patterns) {
+  patterns.add<
+      LowerMath<math::Exp2Op, lowerExp2>, LowerMath<math::ExpOp, lowerExp>,
+      LowerMath<math::ExpM1Op, lowerExpM1>, LowerMath<math::Log2Op, lowerLog2>,
+      LowerMath<math::LogOp, lowerLog>, LowerMath<math::Log1pOp, lowerLog1P>,
+      LowerMath<math::SqrtOp, lowerSqrt>, LowerMath<math::RsqrtOp, lowerRsqrt>,
+      LowerMath<math::PowFOp, lowerPow>, LowerMath<math::TanhOp, lowerTanh>,
+      LowerMath<arith::DivFOp, lowerDiv>>(converter, patterns.getContext());
+  patterns.add<LowerToIntrinsic<math::AbsFOp, LLVM::FAbsOp>,
+               LowerToIntrinsic<math::CopySignOp, LLVM::CopySignOp>,
+               LowerToIntrinsic<math::FmaOp, LLVM::FMAOp>,
+               LowerToIntrinsic<math::FloorOp, LLVM::FFloorOp>,
+               LowerToIntrinsic<math::CeilOp, LLVM::FCeilOp>,
+               LowerToIntrinsic<math::TruncOp, LLVM::FTruncOp>,
+               LowerToIntrinsic<math::RoundEvenOp, LLVM::RoundEvenOp>,
+               LowerToIntrinsic<math::CtPopOp, LLVM::CtPopOp>>(
+      converter, patterns.getContext());
+  // Upstream's polynomials, written with the ops above.
+  populatePolynomialApproximateErfPattern(patterns);
+}

@@ -1,0 +1,96 @@
+//===- WarpToGPU.cpp - the kernel as gpu dialect -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "attn/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Pass/Pass.h"
+
+namespace attn {
+#define GEN_PASS_DEF_CONVERTWARPTOGPU
+#include "attn/Conversion/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+/// Replaces what belongs to warps by what one lane does.
+static LogicalResult lowerKernel(gpu::GPUFuncOp function) {
+  MLIRContext *context = function.getContext();
+  TypeConverter converter;
+  populateFragmentTypeConversions(converter);
+
+  RewritePatternSet patterns(context);
+  populateFragmentPatterns(converter, patterns);
+  populateElementwisePatterns(converter, patterns);
+  populateMathPatterns(converter, patterns);
+  populateCopyPatterns(converter, patterns);
+  populateStorePatterns(converter, patterns);
+  populateMmaPatterns(converter, patterns);
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+
+  ConversionTarget target(*context);
+  scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                       target);
+  target.addIllegalDialect<WarpDialect, math::MathDialect>();
+  target.addIllegalOp<arith::CeilDivSIOp, arith::CeilDivUIOp,
+                      arith::FloorDivSIOp>();
+  target.addDynamicallyLegalOp<arith::DivFOp>([](arith::DivFOp op) {
+    auto type = dyn_cast<FloatType>(op.getType());
+    return type && type.getWidth() > 32;
+  });
+  target.markUnknownOpDynamicallyLegal(
+      [&](Operation *op) { return converter.isLegal(op); });
+
+  ConversionConfig config;
+  config.allowPatternRollback = false;
+  return applyPartialConversion(function, target, std::move(patterns), config);
+}
+
+namespace {
+
+struct ConvertWarpToGPU final
+    : attn::impl::ConvertWarpToGPUBase<ConvertWarpToGPU> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    IRRewriter rewriter(module.getContext());
+    bool any = false;
+    for (func::FuncOp host :
+         llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      if (host.isExternal())
+        continue;
+      FailureOr<KernelOp> kernel = findKernel(host);
+      if (failed(kernel))
+        return signalPassFailure();
+      if (!*kernel)
+        continue;
+      FailureOr<gpu::GPUFuncOp> function =
+          outlineKernel(rewriter, host, *kernel, {chip, features});
+      if (failed(function) || failed(lowerKernel(*function)))
+        return signalPassFailure();
+      any = true;
+    }
+    if (any)
+      module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                      rewriter.getUnitAttr());
+  }
+};
+
+} // namespace

@@ -1,0 +1,122 @@
+// RUN: attn-opt %s --convert-warp-to-gpu | FileCheck %s
+
+!acc = !warp.frag<64x8xf32, acc, 4>
+!acci = !warp.frag<64x8xi32, acc, 4>
+!rows = !warp.frag<64x1xf32, acc, 4>
+!rowsi = !warp.frag<64x1xi32, acc, 4>
+!columns = !warp.frag<1x8xi32, acc, 4>
+!half = !warp.frag<64x16xbf16, acc, 4>
+!wide = !warp.frag<64x16xf32, acc, 4>
+!a = !warp.frag<64x16xbf16, a, 4>
+!out = memref<?x?xf32, strided<[?, 1]>>
+!lse = memref<?xf32>
+
+// Two rows per lane, four lanes per row: the lane's own two columns, then the
+// neighbours'.
+// CHECK-LABEL: gpu.func @reduce
+// CHECK: %[[R0:.*]] = arith.maximumf %[[X:.*]], %[[X]] : f32
+// CHECK: %[[R1:.*]] = arith.maximumf
+// CHECK: %[[N0:.*]] = nvvm.shfl.sync bfly %{{.*}}, %[[R0]], %c1_i32
+// CHECK: %[[S0:.*]] = arith.maximumf %[[R0]], %[[N0]]
+// CHECK: nvvm.shfl.sync bfly %{{.*}}, %[[R1]], %c1_i32
+// CHECK: nvvm.shfl.sync bfly %{{.*}}, %[[S0]], %c2_i32
+// CHECK: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl.sync
+func.func @reduce(%x: f32, %o: !lse) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !acc
+    %r = warp.reduce <max> %f : !acc -> !rows
+    warp.store %r, %o[%i] rows : !rows, !lse
+  }
+  return
+}
+
+// Row: base + 16 warp + lane / 4 (+ 8). Column: base + 2 (lane mod 4) (+ 1).
+// CHECK-LABEL: gpu.func @coords
+// CHECK-SAME: %[[B:.*]]: i32
+// CHECK: %[[WARP:.*]] = arith.divui %{{.*}}, %c32_i32
+// CHECK: %[[GROUP:.*]] = arith.muli %[[WARP]], %c16_i32
+// CHECK: %[[LANE:.*]] = arith.remui %{{.*}}, %c32_i32
+// CHECK: %[[Q:.*]] = arith.divui %[[LANE]], %c4_i32
+// CHECK: %[[R:.*]] = arith.addi %[[GROUP]], %[[Q]]
+// CHECK: %[[ROW0:.*]] = arith.addi %[[B]], %[[R]]
+// CHECK: %[[ROW1:.*]] = arith.addi %[[ROW0]], %c8_i32
+// CHECK: %[[COL0:.*]] = arith.addi %[[B]], %{{.*}}
+// CHECK: %[[COL1:.*]] = arith.addi %[[COL0]], %c1_i32
+// Broadcast: registers (row 0, col 0), (row 0, col 1), (row 8, col 0), …
+// CHECK: arith.addi %[[ROW0]], %[[COL0]]
+// CHECK: arith.addi %[[ROW0]], %[[COL1]]
+// CHECK: arith.addi %[[ROW1]], %[[COL0]]
+// CHECK: arith.addi %[[ROW1]], %[[COL1]]
+func.func @coords(%base: i32, %o: memref<?x?xi32, strided<[?, 1]>>) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %r = warp.coords %base, 0 : !rowsi
+    %c = warp.coords %base, 1 : !columns
+    %rb = warp.broadcast %r : !rowsi -> !acci
+    %cb = warp.broadcast %c : !columns -> !acci
+    %s = arith.addi %rb, %cb : !acci
+    warp.store %s, %o[%i, %i] : !acci, memref<?x?xi32, strided<[?, 1]>>
+  }
+  return
+}
+
+// One conversion per pair of columns; the A operand is the same pairs.
+// CHECK-LABEL: gpu.func @truncate
+// CHECK: %[[P:.*]] = nvvm.convert.f32x2.to.bf16x2 %[[X:.*]], %[[X]] {rnd = #nvvm.fp_rnd_mode<rn>} : vector<2xbf16>
+// CHECK-COUNT-3: nvvm.convert.f32x2.to.bf16x2
+// CHECK-NOT: nvvm.convert
+// CHECK: %[[A:.*]] = llvm.bitcast %[[P]] : vector<2xbf16> to i32
+// CHECK: nvvm.mma.sync A[%[[A]]
+func.func @truncate(%x: f32, %o: !out) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(512) {
+    %v = warp.alloc at 0 : !warp.slot<16x16xbf16>
+    %f = warp.splat %x : !wide
+    %h = warp.cast truncf %f : !wide to !half
+    %a = warp.convert %h : !half -> !a
+    %r = warp.mma %a, %v, %f : !a, !warp.slot<16x16xbf16>, !wide
+    warp.store %r, %o[%i, %i] : !wide, !out
+  }
+  return
+}
+
+// Fragments go round loops and through branches as their registers.
+// CHECK-LABEL: gpu.func @carried
+// CHECK: %[[R:.*]]:4 = scf.for {{.*}} -> (f32, f32, f32, f32)
+// CHECK: scf.if {{.*}} -> (f32, f32, f32, f32)
+func.func @carried(%x: f32, %n: index, %o: !out) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !acc
+    %r = scf.for %it = %c0 to %n step %c1 iter_args(%g = %f) -> !acc {
+      %odd = arith.cmpi eq, %it, %c1 : index
+      %h = scf.if %odd -> !acc {
+        %t = arith.addf %g, %f : !acc
+        scf.yield %t : !acc
+      } else {
+        scf.yield %g : !acc
+      }
+      scf.yield %h : !acc
+    }
+    warp.store %r, %o[%i, %i] : !acc, !out
+  }
+  return
+}
+
+// CHECK-LABEL: gpu.func @select
+// CHECK: %[[C:.*]] = arith.cmpf olt
+// CHECK: arith.select %[[C]], %{{.*}}, %{{.*}} : f32
+func.func @select(%x: f32, %o: !out) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !acc
+    %g = arith.addf %f, %f : !acc
+    %c = arith.cmpf olt, %f, %g : !acc
+    %r = warp.select %c, %f, %g : !warp.frag<64x8xi1, acc, 4>, !acc
+    warp.store %r, %o[%i, %i] : !acc, !out
+  }
+  return
+}

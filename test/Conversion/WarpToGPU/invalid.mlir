@@ -1,0 +1,61 @@
+// RUN: attn-opt %s --convert-warp-to-gpu --split-input-file --verify-diagnostics
+
+func.func @unplaced() {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) {
+    // expected-error @below {{has no place in shared memory; run warp-assign-resources first}}
+    // expected-error @below {{failed to legalize}}
+    %slot = warp.alloc : !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @misplaced() {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(9000) {
+    // expected-error @below {{expected an offset that is a multiple of 128, got 16}}
+    // expected-error @below {{failed to legalize}}
+    %slot = warp.alloc at 16 : !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @two() {
+  %c1 = arith.constant 1 : index
+  // expected-note @below {{the first one is here}}
+  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(0) {
+  }
+  // expected-error @below {{expected one kernel per function, got another}}
+  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(0) {
+  }
+  return
+}
+
+// -----
+
+func.func @nested(%n: index) {
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c1 to %n step %c1 {
+    // expected-error @below {{expected the kernel in the entry block of a function}}
+    warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(0) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @captured_effect(%m: memref<4xf32>, %o: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{a kernel cannot capture the result of an operation with effects}}
+  %x = memref.load %m[%c1] : memref<4xf32>
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !warp.frag<64x1xf32, acc, 4>
+    warp.store %f, %o[%i] rows : !warp.frag<64x1xf32, acc, 4>, memref<?xf32>
+  }
+  return
+}

@@ -1,0 +1,60 @@
+// RUN: attn-opt %s --convert-warp-to-gpu | FileCheck %s
+
+!rows = !warp.frag<64x1xf32, acc, 4>
+
+// CHECK-LABEL: gpu.func @math
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%{{.*}}) : (f32) -> f32
+// CHECK: %[[X:.*]] = arith.mulf %{{.*}}, %cst{{.*}} : f32
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[X]])
+// CHECK: %[[L:.*]] = llvm.call_intrinsic "llvm.nvvm.lg2.approx.f"
+// CHECK: arith.mulf %[[L]], %cst
+// CHECK: llvm.call_intrinsic "llvm.nvvm.div.full"
+// CHECK: llvm.intr.fabs
+// CHECK: llvm.intr.fma
+// CHECK-NOT: math.
+// CHECK-NOT: arith.divf
+// CHECK: gpu.return
+func.func @math(%x: f32, %o: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !rows
+    %a = math.exp2 %f : !rows
+    %b = math.exp %a : !rows
+    %c = math.log %b : !rows
+    %d = arith.divf %c, %f : !rows
+    %e = math.absf %d : !rows
+    %g = math.fma %e, %e, %e : !rows
+    warp.store %g, %o[%i] rows : !rows, memref<?xf32>
+  }
+  return
+}
+
+// Softcap: accurate, not tanh.approx.
+// CHECK-LABEL: gpu.func @tanh
+// CHECK: llvm.nvvm.ex2.approx.ftz
+// CHECK: llvm.nvvm.rcp.approx.ftz.f
+// CHECK-NOT: math.tanh
+func.func @tanh(%x: f32, %o: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !rows
+    %a = math.tanh %f : !rows
+    warp.store %a, %o[%i] rows : !rows, memref<?xf32>
+  }
+  return
+}
+
+// f16 scalars (what a kernel computes per head) go through f32.
+// CHECK-LABEL: gpu.func @half
+// CHECK: arith.extf %{{.*}} : f16 to f32
+// CHECK: llvm.nvvm.ex2.approx.ftz
+// CHECK: arith.truncf %{{.*}} : f32 to f16
+func.func @half(%x: f16, %o: memref<?xf16>) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %y = math.exp2 %x : f16
+    %f = warp.splat %y : !warp.frag<64x1xf16, acc, 4>
+    warp.store %f, %o[%i] rows : !warp.frag<64x1xf16, acc, 4>, memref<?xf16>
+  }
+  return
+}

@@ -1,0 +1,99 @@
+// RUN: attn-opt %s --convert-warp-to-gpu --canonicalize --cse | FileCheck %s
+
+!o = !warp.frag<64x16xbf16, acc, 4>
+!rows = !warp.frag<64x1xf32, acc, 4>
+!bias = !warp.frag<64x8xf32, acc, 4>
+
+// Rows 0 and 8 of the lane, each if it exists; a pair of columns at a time.
+// CHECK-LABEL: gpu.func @tile
+// CHECK: %[[LEFT:.*]] = arith.subi
+// CHECK: %[[IN0:.*]] = arith.cmpi sgt, %[[LEFT]], %c0_i32
+// CHECK: scf.if %[[IN0]]
+// CHECK: llvm.store %{{.*}}, %[[P:.*]] {alignment = 4 : i64} : vector<2xbf16>, !llvm.ptr<1>
+// CHECK: llvm.getelementptr %[[P]][16]
+// CHECK: llvm.store {{.*}} : vector<2xbf16>
+// CHECK: %[[IN8:.*]] = arith.cmpi sgt, %[[LEFT]], %c8_i32
+// CHECK: scf.if %[[IN8]]
+// CHECK-COUNT-2: llvm.store
+// CHECK-NOT: llvm.store
+func.func @tile(%x: bf16, %m: memref<?x16xbf16, strided<[?, 1], offset: ?>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !o
+    warp.store %f, %m[%i, %c0] : !o, memref<?x16xbf16, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
+// The last 8 columns of the tile are padding.
+// CHECK-LABEL: gpu.func @padding
+// CHECK-COUNT-2: llvm.store {{.*}} : vector<2xbf16>
+// CHECK-NOT: llvm.store
+func.func @padding(%x: bf16, %m: memref<?x8xbf16, strided<[?, 1], offset: ?>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !o
+    warp.store %f, %m[%i, %c0] : !o, memref<?x8xbf16, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
+// Unknown width: element by element.
+// CHECK-LABEL: gpu.func @unknown_width
+// CHECK: arith.cmpi sgt
+// CHECK: scf.if
+// CHECK: arith.cmpi sgt
+// CHECK: scf.if
+// CHECK: llvm.store {{.*}} {alignment = 2 : i64} : bf16
+func.func @unknown_width(%x: bf16, %m: memref<?x?xbf16, strided<[?, 1], offset: ?>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !o
+    warp.store %f, %m[%i, %c0] : !o, memref<?x?xbf16, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
+// One lane of the four that know a row writes it.
+// CHECK-LABEL: gpu.func @rows
+// CHECK: %[[FIRST:.*]] = arith.cmpi slt, %{{.*}}, %c1_i32
+// CHECK: scf.if %[[FIRST]]
+// CHECK: scf.if
+// CHECK: llvm.store {{.*}} : f32, !llvm.ptr<1>
+// CHECK: scf.if
+// CHECK: llvm.store {{.*}} : f32, !llvm.ptr<1>
+func.func @rows(%x: f32, %m: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !rows
+    warp.store %f, %m[%i] rows : !rows, memref<?xf32>
+  }
+  return
+}
+
+// Outside: the address of element 0 is read, the value is 0. Nothing is read
+// of an empty memref.
+// CHECK-LABEL: gpu.func @gather
+// CHECK: %[[SOME:.*]] = arith.andi
+// CHECK: scf.if %[[SOME]] -> (f32, f32, f32, f32)
+// CHECK: %[[IN:.*]] = arith.andi
+// CHECK: %[[AT:.*]] = arith.select %[[IN]], %{{.*}}, %c0_i64
+// CHECK: %[[X:.*]] = llvm.load
+// CHECK: arith.select %[[IN]], %[[X]], %cst
+// CHECK: else
+// CHECK: scf.yield %cst, %cst, %cst, %cst
+func.func @gather(%bias: memref<?x?xf32, strided<[?, ?], offset: ?>>, %m: memref<?x8xf32, strided<[?, 1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 3 : i32
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %r = warp.coords %base, 0 : !warp.frag<64x1xi32, acc, 4>
+    %c = warp.coords %base, 1 : !warp.frag<1x8xi32, acc, 4>
+    %b = warp.gather %bias[%r, %c] : memref<?x?xf32, strided<[?, ?], offset: ?>>, (!warp.frag<64x1xi32, acc, 4>, !warp.frag<1x8xi32, acc, 4>) -> !bias
+    warp.store %b, %m[%i, %c0] : !bias, memref<?x8xf32, strided<[?, 1]>>
+  }
+  return
+}
