@@ -84,8 +84,8 @@ if compgen -G "$source/test/Unit/*Test.cpp" >/dev/null; then
     --xunit-xml-output="$results/unit.xml" "$build/test/Unit"
 fi
 if compgen -G "$source/test/python/test_*.py" >/dev/null; then
-  suite python env PYTHONPATH="$source/python" ATTN_BUILD_DIR="$build" \
-    $python -m pytest -q -p no:cacheprovider \
+  suite python env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
+    $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
     --junitxml="$results/python.xml" "$source/test/python"
 fi
 
