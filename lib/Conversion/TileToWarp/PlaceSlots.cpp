@@ -10,40 +10,111 @@
 #include "Patterns.h"
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace attn;
 
-static void placeSlot(RewriterBase &rewriter, warp::KernelOp kernel,
-                      tile::LoadOp load, bool aInRegisters) {
-  auto type = cast<VectorType>(load.getResult().getType());
-  Location loc = load.getLoc();
-  rewriter.setInsertionPointToStart(kernel.getBodyBlock());
-  Value slot = warp::AllocOp::create(rewriter, loc,
-                                     warp::SlotType::get(kernel.getContext(),
-                                                         type.getShape(),
-                                                         type.getElementType()),
-                                     /*offset=*/nullptr);
-  rewriter.setInsertionPoint(load);
-  warp::CopyOp::create(rewriter, loc, load.getView(), load.getIndices(), slot);
+namespace {
+/// A load and which of the slots of its kind it uses: the number of loads of
+/// the same view and type before it in its loop body. So the tiles of loops
+/// behind each other share a slot. -1: it shares with none, because a reader
+/// stands outside the body.
+struct PlacedLoad {
+  tile::LoadOp load;
+  int64_t ordinal;
+};
+} // namespace
 
-  Value inRegisters;
+static int64_t getOrdinal(tile::LoadOp load) {
+  bool isLocal =
+      isa<scf::ForOp>(load->getParentOp()) &&
+      llvm::all_of(load.getResult().getUsers(), [&](Operation *user) {
+        return user->getBlock() == load->getBlock();
+      });
+  if (!isLocal)
+    return -1;
+  auto before =
+      llvm::make_range(load->getBlock()->begin(), load->getIterator());
+  return llvm::count_if(before, [&](Operation &op) {
+    auto other = dyn_cast<tile::LoadOp>(op);
+    return other && other.getView() == load.getView() &&
+           other.getResult().getType() == load.getResult().getType();
+  });
+}
+
+namespace {
+/// Builds slots at the start of a kernel and the copies that fill them.
+class SlotPlacement {
+public:
+  SlotPlacement(RewriterBase &rewriter, warp::KernelOp kernel,
+                bool aInRegisters)
+      : rewriter(rewriter), kernel(kernel), aInRegisters(aInRegisters) {}
+
+  void place(const PlacedLoad &placed);
+
+private:
+  Value getSlot(const PlacedLoad &placed);
+  Value createFragment(tile::LoadOp load, Value slot);
+
+  RewriterBase &rewriter;
+  warp::KernelOp kernel;
+  bool aInRegisters;
+  Operation *lastAlloc = nullptr;
+  llvm::DenseMap<std::tuple<Value, Type, int64_t>, Value> slots;
+};
+} // namespace
+
+Value SlotPlacement::getSlot(const PlacedLoad &placed) {
+  tile::LoadOp load = placed.load;
+  auto type = cast<VectorType>(load.getResult().getType());
+  std::tuple<Value, Type, int64_t> key = {load.getView(), type, placed.ordinal};
+  if (placed.ordinal >= 0)
+    if (Value slot = slots.lookup(key))
+      return slot;
+  if (lastAlloc)
+    rewriter.setInsertionPointAfter(lastAlloc);
+  else
+    rewriter.setInsertionPointToStart(kernel.getBodyBlock());
+  auto slotType = warp::SlotType::get(kernel.getContext(), type.getShape(),
+                                      type.getElementType());
+  auto alloc = warp::AllocOp::create(rewriter, load.getLoc(), slotType,
+                                     /*offset=*/nullptr);
+  lastAlloc = alloc;
+  if (placed.ordinal >= 0)
+    slots[key] = alloc.getSlot();
+  return alloc.getSlot();
+}
+
+Value SlotPlacement::createFragment(tile::LoadOp load, Value slot) {
+  auto type = cast<VectorType>(load.getResult().getType());
+  return warp::LoadFragOp::create(
+      rewriter, load.getLoc(),
+      warp::FragType::get(kernel.getContext(), type.getShape(),
+                          type.getElementType(), warp::FragKind::A,
+                          kernel.getWarps()),
+      slot);
+}
+
+void SlotPlacement::place(const PlacedLoad &placed) {
+  tile::LoadOp load = placed.load;
+  Value slot = getSlot(placed);
+  rewriter.setInsertionPoint(load);
+  warp::CopyOp::create(rewriter, load.getLoc(), load.getView(),
+                       load.getIndices(), slot);
+  Value fragment;
   for (OpOperand &use :
        llvm::make_early_inc_range(load.getResult().getUses())) {
-    bool isLhs = use.getOperandNumber() == 0;
     Value tile = slot;
+    bool isLhs = use.getOperandNumber() == 0;
     if (isLhs && aInRegisters) {
-      if (!inRegisters)
-        inRegisters = warp::LoadFragOp::create(
-            rewriter, loc,
-            warp::FragType::get(kernel.getContext(), type.getShape(),
-                                type.getElementType(), warp::FragKind::A,
-                                kernel.getWarps()),
-            slot);
-      tile = inRegisters;
+      if (!fragment)
+        fragment = createFragment(load, slot);
+      tile = fragment;
     }
-    auto cast = UnrealizedConversionCastOp::create(rewriter, loc, type, tile);
+    auto cast = UnrealizedConversionCastOp::create(
+        rewriter, load.getLoc(), load.getResult().getType(), tile);
     rewriter.modifyOpInPlace(use.getOwner(),
                              [&] { use.set(cast.getResult(0)); });
   }
@@ -52,9 +123,10 @@ static void placeSlot(RewriterBase &rewriter, warp::KernelOp kernel,
 
 void attn::placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
                       bool aInRegisters) {
-  SmallVector<tile::LoadOp> loads;
-  kernel.walk([&](tile::LoadOp load) { loads.push_back(load); });
-  // Each slot goes to the start of the kernel; keep them in program order.
-  for (tile::LoadOp load : llvm::reverse(loads))
-    placeSlot(rewriter, kernel, load, aInRegisters);
+  SmallVector<PlacedLoad> loads;
+  kernel.walk(
+      [&](tile::LoadOp load) { loads.push_back({load, getOrdinal(load)}); });
+  SlotPlacement placement(rewriter, kernel, aInRegisters);
+  for (const PlacedLoad &load : loads)
+    placement.place(load);
 }

@@ -53,9 +53,11 @@ static warp::KernelOp buildKernel(RewriterBase &rewriter,
   rewriter.setInsertionPoint(grid);
   SmallVector<Value> sizes =
       getValueOrCreateConstantIndexOp(rewriter, loc, grid.getMixedUpperBound());
-  auto kernel = warp::KernelOp::create(rewriter, loc, sizes[2], sizes[1],
-                                       sizes[0], flat.plan.getWarps(),
-                                       /*sharedBytes=*/nullptr);
+  auto kernel =
+      warp::KernelOp::create(rewriter, loc, sizes[2], sizes[1], sizes[0],
+                             rewriter.getI64IntegerAttr(flat.plan.getWarps()),
+                             rewriter.getI64IntegerAttr(flat.plan.getStages()),
+                             /*sharedBytes=*/nullptr);
   Type index = rewriter.getIndexType();
   Block *body = rewriter.createBlock(&kernel.getBody(), {},
                                      {index, index, index}, {loc, loc, loc});

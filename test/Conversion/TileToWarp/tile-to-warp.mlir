@@ -17,7 +17,7 @@ func.func @kernel(%q: !view, %k: !view, %v: !view, %out: !view, %lse: !rows,
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // The query block is x, the fastest block number.
-  // CHECK: warp.kernel blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in (%[[NX]], %[[NH]], %[[NB]]) warps(4) {
+  // CHECK: warp.kernel blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in (%[[NX]], %[[NH]], %[[NB]]) warps(4) stages(1) {
   scf.forall (%b, %h, %x) in (%nb, %nh, %nx) {
     // CHECK-NEXT: %[[QS:.*]] = warp.alloc : <64x64xbf16>
     // CHECK-NEXT: %[[KS:.*]] = warp.alloc : <32x64xbf16>

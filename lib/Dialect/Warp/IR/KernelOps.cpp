@@ -17,12 +17,25 @@ using namespace attn::warp;
 /// Threads of a block on every CUDA device, in warps.
 static constexpr int64_t maxWarps = 32;
 
-// blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) shared(98304) { … }
+/// `keyword(number)`, or nothing.
+static ParseResult parseOptionalNumber(OpAsmParser &p, StringRef keyword,
+                                       StringAttr name,
+                                       OperationState &result) {
+  int64_t number;
+  if (failed(p.parseOptionalKeyword(keyword)))
+    return success();
+  if (p.parseLParen() || p.parseInteger(number) || p.parseRParen())
+    return failure();
+  result.addAttribute(name, p.getBuilder().getI64IntegerAttr(number));
+  return success();
+}
+
+// blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304) { … }
 ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
   SmallVector<OpAsmParser::Argument> ids;
   SmallVector<OpAsmParser::UnresolvedOperand> grid;
   Type index = p.getBuilder().getIndexType();
-  int64_t warps = 0, shared = 0;
+  int64_t warps = 0;
   SMLoc idsLoc, loc;
   if (p.parseKeyword("blocks") || p.getCurrentLocation(&idsLoc) ||
       p.parseArgumentList(ids, OpAsmParser::Delimiter::Paren) ||
@@ -38,12 +51,11 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
   Builder &b = p.getBuilder();
   result.addAttribute(getWarpsAttrName(result.name),
                       b.getI64IntegerAttr(warps));
-  if (succeeded(p.parseOptionalKeyword("shared"))) {
-    if (p.parseLParen() || p.parseInteger(shared) || p.parseRParen())
-      return failure();
-    result.addAttribute(getSharedBytesAttrName(result.name),
-                        b.getI64IntegerAttr(shared));
-  }
+  if (parseOptionalNumber(p, "stages", getStagesAttrName(result.name),
+                          result) ||
+      parseOptionalNumber(p, "shared", getSharedBytesAttrName(result.name),
+                          result))
+    return failure();
   for (OpAsmParser::Argument &id : ids)
     id.type = index;
   Region *body = result.addRegion();
@@ -59,10 +71,13 @@ void KernelOp::print(OpAsmPrinter &p) {
   llvm::interleaveComma(getBody().getArguments(), p);
   p << ") in (" << getGridX() << ", " << getGridY() << ", " << getGridZ()
     << ") warps(" << getWarps() << ")";
+  if (std::optional<int64_t> stages = getStages())
+    p << " stages(" << *stages << ")";
   if (std::optional<int64_t> bytes = getSharedBytes())
     p << " shared(" << *bytes << ")";
   p.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {getWarpsAttrName(), getSharedBytesAttrName()});
+      (*this)->getAttrs(),
+      {getWarpsAttrName(), getStagesAttrName(), getSharedBytesAttrName()});
   p << " ";
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                 /*printBlockTerminators=*/false);
@@ -72,6 +87,8 @@ LogicalResult KernelOp::verify() {
   if (getWarps() < 1 || getWarps() > maxWarps)
     return emitOpError("has ")
            << getWarps() << " warps, expected 1 to " << maxWarps;
+  if (std::optional<int64_t> stages = getStages(); stages && *stages < 1)
+    return emitOpError("has ") << *stages << " stages, expected at least 1";
   std::optional<int64_t> shared = getSharedBytes();
   if (shared && *shared < 0)
     return emitOpError("has ")

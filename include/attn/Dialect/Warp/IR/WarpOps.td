@@ -25,10 +25,12 @@ def Warp_KernelOp : Warp_Op<"kernel", [
   let summary = "the program of one thread block, run for every block of a grid";
   let description = [{
     ```mlir
-    warp.kernel blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) shared(98304) {
+    warp.kernel blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304) {
       …
     }
     ```
+    `stages` is the number of tiles that the plan wants in flight, what
+    `warp-buffer` builds by default.
     `shared` is the size in bytes of the block's shared memory once
     `warp-assign-resources` has placed it.
 
@@ -43,7 +45,7 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     (W5) Every fragment is spread over the kernel's own warps.
   }];
   let arguments = (ins Index:$gridX, Index:$gridY, Index:$gridZ, I64Attr:$warps,
-                       OptionalAttr<I64Attr>:$sharedBytes);
+                       OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

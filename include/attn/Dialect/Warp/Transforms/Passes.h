@@ -10,7 +10,9 @@
 #ifndef ATTN_DIALECT_WARP_TRANSFORMS_PASSES_H
 #define ATTN_DIALECT_WARP_TRANSFORMS_PASSES_H
 
+#include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/LLVM.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace attn::warp {

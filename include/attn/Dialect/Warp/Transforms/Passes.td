@@ -12,4 +12,71 @@
 
 include "mlir/Pass/PassBase.td"
 
+def WarpBuffer : Pass<"warp-buffer", "::mlir::func::FuncOp"> {
+  let summary = "copies of key and value tiles go through rings, ahead of use";
+  let description = [{
+    Needs: warp kernels of `convert-tile-to-warp`: a chain of loops with step 1,
+    each starting where the one before ends, whose bodies copy the same tiles.
+
+    Gives: the same with `warp.ring`, `warp.copy_async`, `warp.await` and
+    `warp.release`. Item n of a ring is the tile of block n. Copies in front of
+    the loops become asynchronous too, so that all first tiles are in flight
+    together. Optional: without it every copy is synchronous. Where the form is
+    not met the kernel stays as it is and a *missed* remark says why.
+
+    With `depth` d >= 2 and the schedule `own`:
+    ```mlir
+    warp.copy_async %k[…] to %K[%lo] when %lo < %hi          // prologue
+    warp.copy_async %v[…] to %V[%lo] when %lo < %hi
+    scf.for %n = %lo to %hi step %c1 {
+      %kt = warp.await %K[%n]
+      warp.copy_async %k[…] to %K[%n + d - 1] when %n + d - 1 < %hi
+      %s = warp.mma %q, %kt, … ; warp.release %kt ; …
+      %vt = warp.await %V[%n]
+      warp.copy_async %v[…] to %V[%n + d - 1] when %n + d - 1 < %hi
+      %o = warp.mma %p, %vt, … ; warp.release %vt
+    }
+    ```
+    Example: `test/Dialect/Warp/buffer.mlir`.
+  }];
+  let options = [
+    Option<"depth", "depth", "int64_t", "0",
+           "Slots per ring; 0 is the `stages` of the kernel">,
+    Option<"schedule", "schedule", "::attn::warp::BufferSchedule",
+           "::attn::warp::BufferSchedule::Auto",
+           "Where the copies ahead stand",
+           [{::llvm::cl::values(
+             clEnumValN(::attn::warp::BufferSchedule::Auto, "auto",
+                        "early for depth 1, own otherwise"),
+             clEnumValN(::attn::warp::BufferSchedule::Own, "own",
+                        "behind the await of the same ring"),
+             clEnumValN(::attn::warp::BufferSchedule::Early, "early",
+                        "behind the first await after the slot is released"),
+             clEnumValN(::attn::warp::BufferSchedule::Together, "together",
+                        "behind the awaits of all rings"))}]>
+  ];
+  let statistics = [
+    Statistic<"numRings", "num-rings", "Number of rings built">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::attn::warp::WarpDialect"];
+}
+
+def WarpAssignResources
+    : Pass<"warp-assign-resources", "::mlir::func::FuncOp"> {
+  let summary = "places slots and rings in shared memory";
+  let description = [{
+    Needs: warp kernels. Gives: the same, each `warp.alloc` and `warp.ring` with
+    its byte offset and the kernel with `shared(bytes)`. Everything lives for the
+    whole kernel, so nothing overlaps. A kernel that needs more than the target
+    has is refused with the sum in words.
+
+    Example: `test/Dialect/Warp/assign-resources.mlir`.
+  }];
+  let options = [
+    Option<"sharedLimit", "shared-limit", "int64_t", "166912",
+           "Bytes of shared memory a block may use (163 KiB on sm_80)">
+  ];
+}
+
 #endif // ATTN_DIALECT_WARP_TRANSFORMS_PASSES_TD

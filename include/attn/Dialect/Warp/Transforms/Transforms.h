@@ -1,0 +1,35 @@
+//===- Transforms.h - transformations of warp kernels ---------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_WARP_TRANSFORMS_TRANSFORMS_H
+#define ATTN_DIALECT_WARP_TRANSFORMS_TRANSFORMS_H
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace attn::warp {
+
+/// Where the copies ahead stand; see Buffer.cpp.
+enum class BufferSchedule { Auto, Own, Early, Together };
+
+/// Puts the copies of the key loops of a kernel into rings of `depth` slots and
+/// starts them ahead of their use; the copies in front of the loops become
+/// asynchronous too. Gives the number of rings. Fails, with `reason` set and
+/// the kernel untouched, if the loops do not have the expected form.
+FailureOr<int64_t> bufferLoops(RewriterBase &rewriter, KernelOp kernel,
+                               int64_t depth, BufferSchedule schedule,
+                               std::string &reason);
+
+/// Gives each slot and ring its place and the kernel its bytes. Emits an error
+/// if more than `limit` bytes are needed.
+LogicalResult placeSharedMemory(KernelOp kernel, int64_t limit);
+
+} // namespace attn::warp
+
+#endif // ATTN_DIALECT_WARP_TRANSFORMS_TRANSFORMS_H

@@ -1,0 +1,519 @@
+//===- Buffer.cpp - copies ahead of their use -----------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A chain of loops covers the blocks [lo, hi) of the keys, each loop [a, b)
+// with step 1 where the one before ends. Every body copies the same tiles, ring
+// 0, ring 1, … in the order of use. Item n of a ring is the tile of block n.
+//
+// A copy into ring r may start when all warps have passed the release of what
+// its slot held before, that is behind an await that follows the release. The
+// schedules, D the depth, n the block of the iteration:
+//
+//   own       behind the await of ring r: item n + D - 1. One tile of every
+//   ring
+//             is in flight while another is used; needs D >= 2.
+//   early     behind the first await that follows the release, that of the next
+//             ring: item n + D (for the last ring the next iteration's first
+//             await: item n + D - 1 seen from there). An await stands as early
+//             as it can, right behind the release of the ring before. This
+//             works with D = 1, where each copy runs beside the use of the
+//             other tile.
+//   together  the awaits of all rings first, one behind the other, then all
+//             copies of item n + D - 1: one meeting of the warps per iteration;
+//             needs D >= 2.
+//
+// The prologue issues what the iterations lo - D … lo - 1 would have issued, as
+// far as it exists, in the same order: so the count of copies between a copy
+// and its await is the same in every iteration (PendingCopies.h).
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/Transforms/Passes.h"
+#include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace attn::warp {
+#define GEN_PASS_DEF_WARPBUFFER
+#include "attn/Dialect/Warp/Transforms/Passes.h.inc"
+} // namespace attn::warp
+
+using namespace mlir;
+using namespace attn::warp;
+
+//===----------------------------------------------------------------------===//
+// Match
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One tile of the chain: its slot, and in each loop its copy, the operations
+/// that compute the copied box from the induction variable, and the last
+/// reader.
+struct BufferedTile {
+  AllocOp alloc;
+  SmallVector<CopyOp> copies;
+  SmallVector<SmallVector<Operation *>> slices;
+  SmallVector<Operation *> lastReaders;
+};
+
+/// A tile that is copied once, in front of the loops.
+struct EntryTile {
+  AllocOp alloc;
+  CopyOp copy;
+  SmallVector<LoadFragOp> loads;
+};
+
+struct Chain {
+  SmallVector<scf::ForOp> loops;
+  SmallVector<BufferedTile> tiles;
+  SmallVector<EntryTile> entries;
+
+  Value lowerBound() { return loops.front().getLowerBound(); }
+  Value upperBound() { return loops.back().getUpperBound(); }
+};
+
+/// Finds the chain of a kernel; says why there is none.
+class ChainMatcher {
+public:
+  ChainMatcher(KernelOp kernel, std::string &reason)
+      : kernel(kernel), reason(reason) {}
+
+  FailureOr<Chain> match();
+
+private:
+  LogicalResult give(const Twine &text) {
+    reason = text.str();
+    return failure();
+  }
+  LogicalResult matchLoops(Chain &chain);
+  LogicalResult matchTile(Chain &chain, BufferedTile &tile);
+  LogicalResult matchSlice(scf::ForOp loop, CopyOp copy,
+                           SmallVector<Operation *> &slice);
+  LogicalResult matchReaders(Chain &chain, BufferedTile &tile);
+  void matchEntry(Chain &chain, CopyOp copy);
+
+  KernelOp kernel;
+  std::string &reason;
+};
+} // namespace
+
+/// Whether two values, of two loops, are the same function of their induction
+/// variables.
+static bool isSameFunction(Value a, Value inductionA, Value b,
+                           Value inductionB) {
+  if (a == b || (a == inductionA && b == inductionB))
+    return true;
+  Operation *opA = a.getDefiningOp(), *opB = b.getDefiningOp();
+  if (!opA || !opB || opA->getName() != opB->getName() ||
+      opA->getAttrDictionary() != opB->getAttrDictionary() ||
+      opA->getNumOperands() != opB->getNumOperands() ||
+      opA->getNumRegions() != 0 || a.getType() != b.getType() ||
+      cast<OpResult>(a).getResultNumber() !=
+          cast<OpResult>(b).getResultNumber() ||
+      !isPure(opA))
+    return false;
+  return llvm::all_of(llvm::zip(opA->getOperands(), opB->getOperands()),
+                      [&](auto pair) {
+                        return isSameFunction(std::get<0>(pair), inductionA,
+                                              std::get<1>(pair), inductionB);
+                      });
+}
+
+LogicalResult ChainMatcher::matchLoops(Chain &chain) {
+  for (auto loop : kernel.getBodyBlock()->getOps<scf::ForOp>()) {
+    auto copies = llvm::to_vector(loop.getBody()->getOps<CopyOp>());
+    if (copies.empty())
+      continue;
+    if (!matchPattern(loop.getStep(), m_One()))
+      return give("a loop has a step other than 1");
+    if (!chain.loops.empty() && loop.getLowerBound() != chain.upperBound())
+      return give("a loop does not start where the one before ends");
+    if (chain.loops.empty())
+      chain.tiles.resize(copies.size());
+    if (copies.size() != chain.tiles.size())
+      return give("the loops do not copy the same tiles");
+    for (auto [tile, copy] : llvm::zip_equal(chain.tiles, copies))
+      tile.copies.push_back(copy);
+    chain.loops.push_back(loop);
+  }
+  if (chain.loops.empty())
+    return give("no loop copies a tile");
+  DominanceInfo dominance(kernel);
+  if (!dominance.properlyDominates(chain.upperBound(), chain.loops.front()))
+    return give("the last upper bound is computed behind the first loop");
+  return success();
+}
+
+/// The pure operations of the body that compute the indices of the box.
+LogicalResult ChainMatcher::matchSlice(scf::ForOp loop, CopyOp copy,
+                                       SmallVector<Operation *> &slice) {
+  SetVector<Operation *> found;
+  SmallVector<Value> worklist(copy.getIndices());
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    if (value.getParentBlock() != loop.getBody() ||
+        value == loop.getInductionVar())
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (!op || !isPure(op) || op->getNumRegions() != 0)
+      return give("a copied box is not a function of the block number");
+    if (found.insert(op))
+      llvm::append_range(worklist, op->getOperands());
+  }
+  slice = found.takeVector();
+  llvm::sort(slice,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return success();
+}
+
+/// Readers stand behind the copy, in its body.
+LogicalResult ChainMatcher::matchReaders(Chain &chain, BufferedTile &tile) {
+  tile.lastReaders.assign(chain.loops.size(), nullptr);
+  for (Operation *user : tile.alloc.getSlot().getUsers()) {
+    if (isa<CopyOp>(user) && llvm::is_contained(tile.copies, user))
+      continue;
+    bool isRead = false;
+    for (auto [loop, copy, last] :
+         llvm::zip_equal(chain.loops, tile.copies, tile.lastReaders)) {
+      Operation *reader = loop.getBody()->findAncestorOpInBlock(*user);
+      if (!reader || !copy->isBeforeInBlock(reader))
+        continue;
+      isRead = true;
+      if (!last || last->isBeforeInBlock(reader))
+        last = reader;
+    }
+    if (!isRead || isa<CopyOp>(user))
+      return give("a slot is used outside the bodies that copy it");
+  }
+  if (llvm::is_contained(tile.lastReaders, nullptr))
+    return give("a copied tile is not read");
+  return success();
+}
+
+LogicalResult ChainMatcher::matchTile(Chain &chain, BufferedTile &tile) {
+  CopyOp first = tile.copies.front();
+  tile.alloc = first.getSlot().getDefiningOp<AllocOp>();
+  if (!tile.alloc)
+    return give("a slot is no warp.alloc");
+  for (auto [loop, copy] : llvm::zip_equal(chain.loops, tile.copies)) {
+    bool same =
+        copy.getSlot() == first.getSlot() && copy.getView() == first.getView();
+    for (auto [index, other] : llvm::zip(first.getIndices(), copy.getIndices()))
+      same =
+          same && isSameFunction(index, chain.loops.front().getInductionVar(),
+                                 other, loop.getInductionVar());
+    if (!same)
+      return give("the loops do not copy the same tiles");
+    SmallVector<Operation *> slice;
+    if (failed(matchSlice(loop, copy, slice)))
+      return failure();
+    tile.slices.push_back(slice);
+  }
+  return matchReaders(chain, tile);
+}
+
+/// A copy in front of the loops whose readers are loads that can wait until the
+/// prologue has been issued, or stand behind it anyway.
+void ChainMatcher::matchEntry(Chain &chain, CopyOp copy) {
+  EntryTile entry = {copy.getSlot().getDefiningOp<AllocOp>(), copy, {}};
+  Block *body = kernel.getBodyBlock();
+  auto isBehind = [&](Operation *op) {
+    Operation *ancestor = body->findAncestorOpInBlock(*op);
+    return ancestor && !ancestor->isBeforeInBlock(chain.loops.front());
+  };
+  if (!entry.alloc || !copy->isBeforeInBlock(chain.loops.front()))
+    return;
+  for (Operation *user : entry.alloc.getSlot().getUsers()) {
+    if (user == copy || isBehind(user))
+      continue;
+    auto load = dyn_cast<LoadFragOp>(user);
+    if (!load || !copy->isBeforeInBlock(load) ||
+        !llvm::all_of(load->getUsers(), isBehind))
+      return;
+    entry.loads.push_back(load);
+  }
+  chain.entries.push_back(entry);
+}
+
+FailureOr<Chain> ChainMatcher::match() {
+  Chain chain;
+  if (failed(matchLoops(chain)))
+    return failure();
+  for (BufferedTile &tile : chain.tiles)
+    if (failed(matchTile(chain, tile)))
+      return failure();
+  for (auto copy : kernel.getBodyBlock()->getOps<CopyOp>())
+    matchEntry(chain, copy);
+  return chain;
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A copy of item n + distance, seen from iteration n.
+struct CopyAhead {
+  size_t ring;
+  int64_t distance;
+};
+/// The copies behind the await of each ring.
+using CopiesAhead = SmallVector<SmallVector<CopyAhead>>;
+} // namespace
+
+static CopiesAhead scheduleCopies(BufferSchedule schedule, size_t numRings,
+                                  int64_t depth) {
+  CopiesAhead copies(numRings);
+  for (size_t ring = 0; ring < numRings; ++ring) {
+    if (schedule == BufferSchedule::Own)
+      copies[ring].push_back({ring, depth - 1});
+    else if (schedule == BufferSchedule::Together)
+      copies.back().push_back({ring, depth - 1});
+    else if (ring == 0)
+      copies[ring].push_back({numRings - 1, depth - 1});
+    else
+      copies[ring].push_back({ring - 1, depth});
+  }
+  return copies;
+}
+
+//===----------------------------------------------------------------------===//
+// Build
+//===----------------------------------------------------------------------===//
+
+namespace {
+class ChainBuffering {
+public:
+  ChainBuffering(RewriterBase &rewriter, Chain &chain, int64_t depth,
+                 BufferSchedule schedule)
+      : rewriter(rewriter), chain(chain), depth(depth), schedule(schedule),
+        copies(scheduleCopies(schedule, chain.tiles.size(), depth)) {}
+
+  void run();
+
+private:
+  Value createRing(AllocOp alloc, int64_t ringDepth);
+  Value createItem(Location loc, Value base, int64_t distance);
+  void createCopy(size_t tile, size_t loop, Value base, int64_t distance);
+  void createPrologue();
+  void bufferEntry(EntryTile &entry);
+  void bufferBody(size_t loop);
+  void awaitTile(size_t tile, size_t loop);
+
+  RewriterBase &rewriter;
+  Chain &chain;
+  int64_t depth;
+  BufferSchedule schedule;
+  CopiesAhead copies;
+  SmallVector<Value> rings;
+};
+} // namespace
+
+Value ChainBuffering::createRing(AllocOp alloc, int64_t ringDepth) {
+  SlotType slot = alloc.getSlot().getType();
+  rewriter.setInsertionPoint(alloc);
+  return RingOp::create(rewriter, alloc.getLoc(),
+                        RingType::get(slot.getContext(), ringDepth,
+                                      slot.getShape(), slot.getElementType()),
+                        /*offset=*/nullptr);
+}
+
+Value ChainBuffering::createItem(Location loc, Value base, int64_t distance) {
+  if (distance == 0)
+    return base;
+  Value constant = arith::ConstantIndexOp::create(rewriter, loc, distance);
+  return arith::AddIOp::create(rewriter, loc, base, constant);
+}
+
+/// Starts the copy of item base + distance, if there is such a block. `loop` is
+/// where the computation of the box is taken from.
+void ChainBuffering::createCopy(size_t tile, size_t loop, Value base,
+                                int64_t distance) {
+  CopyOp copy = chain.tiles[tile].copies[loop];
+  Location loc = copy.getLoc();
+  Value item = createItem(loc, base, distance);
+  // The block of the iteration itself exists.
+  bool isOwnBlock =
+      distance == 0 && base == chain.loops[loop].getInductionVar();
+  Value exists;
+  if (!isOwnBlock)
+    exists = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt,
+                                   item, chain.upperBound());
+  IRMapping mapping;
+  mapping.map(chain.loops[loop].getInductionVar(), item);
+  for (Operation *op : chain.tiles[tile].slices[loop])
+    rewriter.clone(*op, mapping);
+  auto indices = llvm::map_to_vector(copy.getIndices(), [&](Value index) {
+    return mapping.lookupOrDefault(index);
+  });
+  CopyAsyncOp::create(rewriter, loc, copy.getView(), indices, rings[tile], item,
+                      exists);
+}
+
+void ChainBuffering::createPrologue() {
+  rewriter.setInsertionPoint(chain.loops.front());
+  for (int64_t iteration = -depth; iteration < 0; ++iteration)
+    for (ArrayRef<CopyAhead> behindAwait : copies)
+      for (CopyAhead copy : behindAwait)
+        if (iteration + copy.distance >= 0)
+          createCopy(copy.ring, 0, chain.lowerBound(),
+                     iteration + copy.distance);
+}
+
+/// Awaits the tile at the insertion point, starts the copies that belong there
+/// and releases it behind its last reader.
+void ChainBuffering::awaitTile(size_t tile, size_t loop) {
+  BufferedTile &buffered = chain.tiles[tile];
+  Location loc = buffered.copies[loop].getLoc();
+  Value induction = chain.loops[loop].getInductionVar();
+  Value slot =
+      AwaitOp::create(rewriter, loc, buffered.alloc.getSlot().getType(),
+                      rings[tile], induction);
+  for (CopyAhead copy : copies[tile])
+    createCopy(copy.ring, loop, induction, copy.distance);
+  rewriter.replaceUsesWithIf(
+      buffered.alloc.getSlot(), slot, [&](OpOperand &use) {
+        return chain.loops[loop]->isProperAncestor(use.getOwner()) &&
+               !isa<CopyOp>(use.getOwner());
+      });
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointAfter(buffered.lastReaders[loop]);
+  ReleaseOp::create(rewriter, loc, slot);
+}
+
+void ChainBuffering::bufferBody(size_t loop) {
+  for (size_t tile = 0; tile < chain.tiles.size(); ++tile) {
+    if (tile == 0 || schedule == BufferSchedule::Own)
+      rewriter.setInsertionPoint(chain.tiles[tile].copies[loop]);
+    else if (schedule == BufferSchedule::Early)
+      // Behind the release of the tile before, which stands there.
+      rewriter.setInsertionPointAfter(
+          chain.tiles[tile - 1].lastReaders[loop]->getNextNode());
+    awaitTile(tile, loop);
+  }
+}
+
+/// The copy starts where it stood; its reader waits behind the prologue.
+void ChainBuffering::bufferEntry(EntryTile &entry) {
+  Value ring = createRing(entry.alloc, 1);
+  Location loc = entry.copy.getLoc();
+  rewriter.setInsertionPoint(entry.copy);
+  Value first = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  CopyAsyncOp::create(rewriter, loc, entry.copy.getView(),
+                      entry.copy.getIndices(), ring, first,
+                      /*condition=*/Value());
+  rewriter.eraseOp(entry.copy);
+
+  scf::ForOp firstLoop = chain.loops.front();
+  rewriter.setInsertionPoint(firstLoop);
+  auto await = AwaitOp::create(rewriter, loc, entry.alloc.getSlot().getType(),
+                               ring, first);
+  Operation *last = await;
+  for (LoadFragOp load : entry.loads) {
+    rewriter.moveOpAfter(load, last);
+    last = load;
+  }
+  for (Operation *user : entry.alloc.getSlot().getUsers()) {
+    Operation *reader = firstLoop->getBlock()->findAncestorOpInBlock(*user);
+    if (last->isBeforeInBlock(reader))
+      last = reader;
+  }
+  rewriter.replaceAllUsesWith(entry.alloc.getSlot(), await.getSlot());
+  rewriter.setInsertionPointAfter(last);
+  ReleaseOp::create(rewriter, loc, await.getSlot());
+  rewriter.eraseOp(entry.alloc);
+}
+
+void ChainBuffering::run() {
+  for (BufferedTile &tile : chain.tiles)
+    rings.push_back(createRing(tile.alloc, depth));
+  createPrologue();
+  for (EntryTile &entry : chain.entries)
+    bufferEntry(entry);
+  for (size_t loop = 0; loop < chain.loops.size(); ++loop)
+    bufferBody(loop);
+  for (BufferedTile &tile : chain.tiles) {
+    for (CopyOp copy : tile.copies)
+      rewriter.eraseOp(copy);
+    rewriter.eraseOp(tile.alloc);
+  }
+}
+
+/// `early` moves awaits up to the release before: the readers must keep the
+/// order of the rings.
+static bool canAwaitEarly(Chain &chain) {
+  for (size_t tile = 1; tile < chain.tiles.size(); ++tile)
+    for (size_t loop = 0; loop < chain.loops.size(); ++loop) {
+      Operation *before = chain.tiles[tile - 1].lastReaders[loop];
+      Operation *copy = chain.tiles[tile].copies[loop];
+      if (!before->isBeforeInBlock(copy))
+        return false;
+    }
+  return true;
+}
+
+FailureOr<int64_t> attn::warp::bufferLoops(RewriterBase &rewriter,
+                                           KernelOp kernel, int64_t depth,
+                                           BufferSchedule schedule,
+                                           std::string &reason) {
+  FailureOr<Chain> chain = ChainMatcher(kernel, reason).match();
+  if (failed(chain))
+    return failure();
+  if (schedule == BufferSchedule::Auto)
+    schedule = depth == 1 ? BufferSchedule::Early : BufferSchedule::Own;
+  bool needsTwo = schedule != BufferSchedule::Early || chain->tiles.size() == 1;
+  if (depth == 1 && needsTwo) {
+    reason = "the schedule needs a depth of at least 2";
+    return failure();
+  }
+  if (schedule == BufferSchedule::Early && !canAwaitEarly(*chain)) {
+    reason = "a tile is copied before the one before is used up";
+    return failure();
+  }
+  ChainBuffering(rewriter, *chain, depth, schedule).run();
+  return chain->tiles.size();
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct WarpBuffer final : attn::warp::impl::WarpBufferBase<WarpBuffer> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (depth < 0) {
+      getOperation().emitError("warp-buffer: got depth ")
+          << depth << ", expected at least 1, or 0 for the kernel's stages";
+      return signalPassFailure();
+    }
+    IRRewriter rewriter(&getContext());
+    getOperation().walk([&](KernelOp kernel) {
+      int64_t stages =
+          depth != 0 ? int64_t(depth) : kernel.getStages().value_or(1);
+      std::string reason;
+      FailureOr<int64_t> rings =
+          bufferLoops(rewriter, kernel, stages, schedule, reason);
+      if (succeeded(rings))
+        numRings += *rings;
+      else
+        remark::missed(
+            kernel.getLoc(),
+            remark::RemarkOpts::name("Buffer").category("warp-buffer"))
+            << reason;
+    });
+  }
+};
+} // namespace
