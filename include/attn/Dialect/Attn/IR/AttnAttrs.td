@@ -26,9 +26,16 @@ class Attn_Attr<string name, string attrMnemonic, list<Trait> traits = []>
 def Attn_NumericsAttr : Attn_Attr<"Numerics", "numerics"> {
   let summary = "the parts of the numerics contract that a program may choose";
   let description = [{
-    `fast_math`: exp may be computed as exp2 with the factor folded into one
-    fused multiply-add (N6). `deterministic`: one plan on one target is bitwise
-    reproducible also where atomics would be faster (N8; backward only).
+    Everything else that could be chosen is fixed by the constraints of
+    `attn.attention`; a program without this attribute has both fields true.
+
+    `fast_math`: a kernel may compute exp(x - m) as exp2(c x - c m) with
+    c = log2(e) times the scale folded into one fused multiply-add, and may use
+    approximate exp2 and division of the target (N6). Where it is false, exp
+    sees the scaled score. Either way the error rule holds.
+
+    `deterministic`: one plan on one target gives the same bits every time also
+    where atomics would be faster (N8). Forward kernels are always so.
   }];
   let parameters = (ins
     DefaultValuedParameter<"bool", "true">:$fast_math,

@@ -21,6 +21,136 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "softmax(score(scale * Q K^T) masked) V, with the log-sum-exp of each row";
   let description = [{
+    #### Semantics
+
+    For every batch `b`, query head `h` and query `i`, with `K` the key head of
+    `h` (C5), over all keys `j`:
+
+    ```
+    x[j]   = scale * sum_d query[b, h, i, d] * key[b, K, j, d]
+    x'[j]  = score(x[j], b, h, i, j)          (x[j] where there is no score)
+    y[j]   = x'[j] where mask(b, h, i, j), else -inf
+    lse    = log(sum_j exp(y[j]))
+    output[b, h, i, d] = sum_j exp(y[j] - lse) * value[b, K, j, d]
+    ```
+
+    `score` and `mask` are regions of scalar code; either may be absent. They
+    see positions as i32, counted from 0, and read what the operation captures:
+    scalars as they are, tensors through `attn.capture_load`. `variants` names
+    common score and mask functions; `attn-expand-variants` writes them out as
+    regions, and the operation means the same before and after (C22).
+    `numerics` and `plan` say how to compute, and change nothing of the above
+    beyond the error rule (C20).
+
+    The computation is that of Vaswani et al., "Attention Is All You Need",
+    section 3.2.1; groups of query heads that share a key head are those of
+    Ainslie et al., "GQA", section 2.2; kernels use the online softmax of
+    Milakov and Gimelshein, "Online normalizer calculation for softmax",
+    section 3, by blocks as in Dao, "FlashAttention-2", section 3.1.
+
+    #### Operands and results
+
+    | name | shape | element |
+    |---|---|---|
+    | query | batch, heads, queries, head_dim | T: f16, bf16 or f32 |
+    | key | batch, key_heads, keys, head_dim | T |
+    | value | batch, key_heads, keys, value_dim | T |
+    | captures | any | i1, i8, i16, i32, i64, f16, bf16, f32 |
+    | output | batch, heads, queries, value_dim | T |
+    | lse | batch, heads, queries | f32, natural logarithm |
+
+    #### Constraints
+
+    Checked on every operation:
+
+    (C1) Query, key, value and output have rank 4, lse has rank 3, in the order
+    of the table; none has an encoding.
+
+    (C2) Query, key, value and output have one element type: f16, bf16 or f32.
+    lse is f32.
+
+    (C3) head_dim and value_dim are known, multiples of 8, and at most 256. They
+    may differ.
+
+    (C4) Sizes with one name in the table are equal. Where a size is `?`, this
+    is a promise of the caller; a launch checks it.
+
+    (C5) heads is a multiple of key_heads, which is at least 1; query head `h`
+    reads key head `h / (heads / key_heads)`. Where unknown: as in (C4).
+
+    (C6) queries and keys are at most 2^30, so that positions and their sums and
+    differences are i32. Any size but head_dim, value_dim and key_heads may be
+    0.
+
+    (C7) scale is finite in f32. Without it, scale is 1 / sqrt(head_dim).
+
+    (C8) A capture is a scalar, or a ranked tensor without encoding, of the
+    types in the table.
+
+    (C9) A score region takes (x: f32, b: i32, h: i32, i: i32, j: i32) and one
+    argument per capture, of its type, and yields f32.
+
+    (C10) A mask region takes (b: i32, h: i32, i: i32, j: i32) and the captures,
+    and yields i1.
+
+    (C11) Regions are one block of `arith` and `math` operations without side
+    effects on scalars of the types in the table, `attn.capture_load`, and
+    `attn.yield`. Integers are divided by constants only, and not by 0 or -1:
+    a kernel may evaluate a region at positions outside of the lengths, and
+    drops what it returns there.
+
+    (C12) Every variant is `#attn.causal`, `#attn.window`, `#attn.softcap` or
+    `#attn.alibi`.
+
+    (C13) There are no other attributes, but for those of other dialects.
+
+    True of every evaluation, on every target:
+
+    (C14) `score` sees the natural scaled score: the products are summed in f32
+    and multiplied by scale once, not by log2(e) too.
+
+    (C15) `mask` applies to what `score` returned, never before it.
+
+    (C16) lse is the natural logarithm of the sum over visible keys of
+    exp(x'[j]).
+
+    (C17) A row without a visible key, or with x'[j] = -inf for all of them, has
+    output 0 and lse -inf; never NaN.
+
+    (C18) Memory outside of the tensors contributes nothing, whatever it holds,
+    NaN included. (A key that is inside, but masked, has weight 0: an infinity
+    or NaN of its value does reach the output.)
+
+    (C19) Weights are rounded to T before they meet value; their sum uses the
+    unrounded f32. A kernel may subtract another reference than the row's
+    maximum, and may compute exp as exp2, where `#attn.numerics` allows it.
+
+    (C20) With r the same expression in f64, e(t) = max |t - r|, and t0 the
+    unfused evaluation that rounds every step to T: e(output) <= 2 e(t0) + 1e-5,
+    the root mean square error is not above that of t0, and lse is off by 1e-4
+    at most. `convert-attn-to-linalg` builds both r and t0.
+
+    (C21) `bottom_right`, the default alignment of variants, joins the last
+    query with the last key: key i + keys - queries is on the diagonal of
+    query i. `top_left` joins the first with the first.
+
+    (C22) Variants that change scores apply in the order listed, before `score`;
+    a key is visible where `mask` and every listed variant show it.
+
+    (C23) +inf or NaN among visible scores propagates as in IEEE 754, to NaN in
+    the row.
+
+    (C24) Scores live in f32: those of f16 operands may exceed 65504.
+
+    (C25) Two plans agree within (C20); one plan on one target gives the same
+    bits every time.
+
+    Other systems differ: FlashInfer returns lse in base 2; FlashAttention-2
+    returns +inf for an empty row; IREE's `iree_linalg_ext.attention` masks
+    before the score and leaves empty rows open. Convert at the edges.
+
+    #### Example
+
     ```mlir
     %o, %lse = attn.attention %q, %k, %v captures(%slopes) {scale = 0.125 : f64, variants = [#attn.causal]}
       score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %s: tensor<16xf32>) {
@@ -38,7 +168,6 @@ def Attn_AttentionOp : Attn_Op<"attention", [
       : (tensor<2x16x?x64xbf16>, tensor<2x4x?x64xbf16>, tensor<2x4x?x64xbf16>, tensor<16xf32>)
         -> (tensor<2x16x?x64xbf16>, tensor<2x16x?xf32>)
     ```
-    Either region may be absent: score is then the identity, mask is true.
   }];
   let arguments = (ins
     AnyRankedTensor:$query, AnyRankedTensor:$key, AnyRankedTensor:$value,
@@ -84,6 +213,21 @@ def Attn_CaptureLoadOp : Attn_Op<"capture_load", [
     TypesMatchWith<"result is an element of the buffer", "buffer", "result",
                    "::llvm::cast<::mlir::ShapedType>($_self).getElementType()">]> {
   let summary = "reads a captured tensor at i32 indices; out of range reads 0";
+  let description = [{
+    `buffer[indices]`, or 0 (false) where any index is negative or not below the
+    size of its dimension.
+
+    (C1) There are as many indices as the tensor has dimensions; none for a
+    tensor of rank 0.
+
+    (C2) An index out of range is not an error: it reads 0, so that a region may
+    be evaluated outside of the lengths.
+
+    Example:
+    ```mlir
+    %s = attn.capture_load %bias[%i, %j] : tensor<?x?xf32>
+    ```
+  }];
   let arguments = (ins AnyRankedTensor:$buffer, Variadic<I32>:$indices);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$buffer `[` $indices `]` attr-dict `:` type($buffer)";
@@ -92,6 +236,14 @@ def Attn_CaptureLoadOp : Attn_Op<"capture_load", [
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, HasParent<"AttentionOp">]> {
   let summary = "the value of a score (f32) or mask (i1) region";
+  let description = [{
+    Ends a region of `attn.attention`.
+
+    Example:
+    ```mlir
+    attn.yield %y : f32
+    ```
+  }];
   let arguments = (ins AnyType:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
