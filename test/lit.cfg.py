@@ -44,6 +44,10 @@ llvm_config.add_tool_substitutions(
 )
 config.substitutions.append(("%attn_tools_dir", config.attn_tools_dir))
 config.substitutions.append(("%attn_lib_dir", config.attn_lib_dir))
+# Where libmlir_runner_utils.so and its siblings are, for mlir-runner.
+config.substitutions.append(
+    ("%mlir_lib_dir", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib"))
+)
 config.substitutions.append(("%attn_src_root", config.attn_src_root))
 
 
