@@ -59,14 +59,11 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
       return op.emitOpError("plan is for ")
              << stringifyTargetKind(given.getTarget()) << ", the target is "
              << stringifyTargetKind(kind);
-    if (given) {
-      ++numGiven;
-    } else {
+    if (!given) {
       given = plan::pick(op, kind);
       if (!given)
         return op.emitOpError("has no feasible plan for ")
                << stringifyTargetKind(kind);
-      ++numPicked;
     }
     if (failed(plan::verify(op, given)))
       return failure();

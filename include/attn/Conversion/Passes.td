@@ -76,9 +76,6 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
     "::attn::tile::TileDialect"
   ];
-  let statistics = [
-    Statistic<"numKernels", "num-kernels", "Number of kernels built">
-  ];
 }
 
 //===----------------------------------------------------------------------===//
@@ -131,9 +128,6 @@ def ConvertTileToWarp : Pass<"convert-tile-to-warp", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::attn::warp::WarpDialect"];
-  let statistics = [
-    Statistic<"numKernels", "num-kernels", "Number of kernels converted">
-  ];
 }
 
 //===----------------------------------------------------------------------===//

@@ -26,10 +26,6 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
     Option<"planText", "plan", "std::string", /*default=*/"\"\"",
            "The plan to use for every attention, as #attn.plan<…>">
   ];
-  let statistics = [
-    Statistic<"numGiven", "num-given", "Number of plans that were given">,
-    Statistic<"numPicked", "num-picked", "Number of plans that were picked">
-  ];
 }
 
 def AttnPrintPlans : Pass<"attn-print-plans", "::mlir::ModuleOp"> {

@@ -129,7 +129,6 @@ struct ConvertAttnToTile final
       IRRewriter rewriter(builder);
       eliminateCommonSubExpressions(rewriter, dominance, kernel);
       match.func->erase();
-      ++numKernels;
     }
   }
 };

@@ -251,6 +251,8 @@ static void dropCarriedVectors(OpBuilder &builder, Operation *op) {
   for (Value result : op->getResults())
     if (!isVector(result))
       result.replaceAllUsesWith(slim->getResult(next++));
+  // The next loop of a chain still names the vectors of this one.
+  op->dropAllUses();
   op->erase();
 }
 

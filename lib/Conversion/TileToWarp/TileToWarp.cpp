@@ -139,7 +139,6 @@ struct ConvertTileToWarp final
     if (failed(convertVectors(kernel)))
       return signalPassFailure();
     eraseDeadOps(rewriter, kernel);
-    ++numKernels;
   }
 };
 } // namespace

@@ -288,10 +288,8 @@ struct ExpandVariants : attn::impl::AttnExpandVariantsPassBase<ExpandVariants> {
   void runOnOperation() override {
     SmallVector<AttentionOp> ops;
     getOperation()->walk([&](AttentionOp op) {
-      if (ArrayAttr variants = op.getVariantsAttr()) {
+      if (op.getVariantsAttr())
         ops.push_back(op);
-        numExpanded += variants.size();
-      }
     });
     IRRewriter rewriter(&getContext());
     for (AttentionOp op : ops)

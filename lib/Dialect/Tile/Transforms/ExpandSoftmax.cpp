@@ -119,10 +119,8 @@ struct TileExpandSoftmax final
 
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
-    getOperation()->walk([&](OnlineSoftmaxOp op) {
-      expandSoftmax(rewriter, op);
-      ++numExpanded;
-    });
+    getOperation()->walk(
+        [&](OnlineSoftmaxOp op) { expandSoftmax(rewriter, op); });
   }
 };
 } // namespace

@@ -84,9 +84,8 @@ struct TileFoldExp2 final : attn::tile::impl::TileFoldExp2Base<TileFoldExp2> {
       if (op.getExact())
         continue;
       while (succeeded(foldScale(rewriter, op)))
-        ++numScalesFolded;
+        ;
       op.setExp2(true);
-      ++numExp2;
     }
   }
 };

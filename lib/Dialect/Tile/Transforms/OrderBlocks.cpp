@@ -85,8 +85,8 @@ struct TileOrderBlocks final
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](scf::ForallOp forall) {
-      if (succeeded(reverseQueryBlocks(rewriter, forall)))
-        ++numReversed;
+      // Nothing is wrong with a kernel whose blocks are alike.
+      (void)reverseQueryBlocks(rewriter, forall);
     });
   }
 };

@@ -149,10 +149,10 @@ struct TilePeelMasks final
         continue;
       }
       changed = true;
-      ++numPeeled;
-      numSegments += peeled->segments.size();
-      if (!peeled->unmasked)
-        ++numOpaque;
+      remark::passed(
+          loc, remark::RemarkOpts::name("peel-masks").category(getArgument()))
+          << remark::metric("segments", peeled->segments.size())
+          << remark::metric("unmasked", peeled->unmasked ? 1 : 0);
     }
     if (changed) {
       DominanceInfo dominance(getOperation());

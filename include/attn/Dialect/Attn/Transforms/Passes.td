@@ -32,8 +32,6 @@ def AttnExpandVariantsPass : Pass<"attn-expand-variants"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::tensor::TensorDialect"];
-  let statistics = [
-    Statistic<"numExpanded", "num-expanded", "Number of variants expanded">];
 }
 
 def AttnSimplifyPass : Pass<"attn-simplify"> {

@@ -23,9 +23,6 @@ def TileOrderBlocks : Pass<"tile-order-blocks", "::mlir::func::FuncOp"> {
     Must come before `tile-peel-masks`, which divides the loop.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let statistics = [
-    Statistic<"numReversed", "num-reversed", "Number of kernels reversed">
-  ];
 }
 
 def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
@@ -52,13 +49,6 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"
   ];
-  let statistics = [
-    Statistic<"numPeeled", "num-peeled", "Number of loops divided or narrowed">,
-    Statistic<"numSegments", "num-segments", "Number of loops they became">,
-    Statistic<"numOpaque", "num-opaque",
-              "Number of loops that stay masked because of a conjunct that is "
-              "not affine">
-  ];
 }
 
 def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
@@ -83,11 +73,6 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     so that one fused multiply-add per score remains.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
-  let statistics = [
-    Statistic<"numExp2", "num-exp2", "Number of softmax steps that use exp2">,
-    Statistic<"numScalesFolded", "num-scales-folded",
-              "Number of multiplications of scores removed">
-  ];
 }
 
 def TileExpandSoftmax : Pass<"tile-expand-softmax", "::mlir::func::FuncOp"> {
@@ -103,9 +88,6 @@ def TileExpandSoftmax : Pass<"tile-expand-softmax", "::mlir::func::FuncOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::vector::VectorDialect"
-  ];
-  let statistics = [
-    Statistic<"numExpanded", "num-expanded", "Number of softmax steps expanded">
   ];
 }
 
