@@ -463,10 +463,9 @@ static bool canAwaitEarly(Chain &chain) {
   return true;
 }
 
-FailureOr<int64_t> attn::warp::bufferLoops(RewriterBase &rewriter,
-                                           KernelOp kernel, int64_t depth,
-                                           BufferSchedule schedule,
-                                           std::string &reason) {
+LogicalResult attn::warp::bufferLoops(RewriterBase &rewriter, KernelOp kernel,
+                                      int64_t depth, BufferSchedule schedule,
+                                      std::string &reason) {
   FailureOr<Chain> chain = ChainMatcher(kernel, reason).match();
   if (failed(chain))
     return failure();
@@ -482,7 +481,7 @@ FailureOr<int64_t> attn::warp::bufferLoops(RewriterBase &rewriter,
     return failure();
   }
   ChainBuffering(rewriter, *chain, depth, schedule).run();
-  return chain->tiles.size();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -504,11 +503,7 @@ struct WarpBuffer final : attn::warp::impl::WarpBufferBase<WarpBuffer> {
       int64_t stages =
           depth != 0 ? int64_t(depth) : kernel.getStages().value_or(1);
       std::string reason;
-      FailureOr<int64_t> rings =
-          bufferLoops(rewriter, kernel, stages, schedule, reason);
-      if (succeeded(rings))
-        numRings += *rings;
-      else
+      if (failed(bufferLoops(rewriter, kernel, stages, schedule, reason)))
         remark::missed(
             kernel.getLoc(),
             remark::RemarkOpts::name("Buffer").category("warp-buffer"))

@@ -55,9 +55,6 @@ def WarpBuffer : Pass<"warp-buffer", "::mlir::func::FuncOp"> {
              clEnumValN(::attn::warp::BufferSchedule::Together, "together",
                         "behind the awaits of all rings"))}]>
   ];
-  let statistics = [
-    Statistic<"numRings", "num-rings", "Number of rings built">
-  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::attn::warp::WarpDialect"];
 }

@@ -20,11 +20,11 @@ enum class BufferSchedule { Auto, Own, Early, Together };
 
 /// Puts the copies of the key loops of a kernel into rings of `depth` slots and
 /// starts them ahead of their use; the copies in front of the loops become
-/// asynchronous too. Gives the number of rings. Fails, with `reason` set and
+/// asynchronous too. Fails, with `reason` set and
 /// the kernel untouched, if the loops do not have the expected form.
-FailureOr<int64_t> bufferLoops(RewriterBase &rewriter, KernelOp kernel,
-                               int64_t depth, BufferSchedule schedule,
-                               std::string &reason);
+LogicalResult bufferLoops(RewriterBase &rewriter, KernelOp kernel,
+                          int64_t depth, BufferSchedule schedule,
+                          std::string &reason);
 
 /// Gives each slot and ring its place and the kernel its bytes. Emits an error
 /// if more than `limit` bytes are needed.
