@@ -9,15 +9,10 @@
 
 #include "Handles.h"
 
-#include "attn/Host/HostProgram.h"
-#include "attn/Pipelines/Pipelines.h"
+#include "attn/Host/Session.h"
 #include "attn/Runtime/Cache.h"
 #include "attn/Support/BuildId.h"
 #include "attn/Support/Version.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
-
-#include <mutex>
 
 using namespace mlir;
 using namespace attn;
@@ -28,79 +23,7 @@ struct Options {
   std::string target = "sm_80", plan, ptxas;
   std::optional<std::string> cacheDirectory;
 };
-
-/// An MLIR context for one compilation, and what was said during it.
-class Session {
-public:
-  Session();
-  OwningOpRef<ModuleOp> parse(StringRef text);
-  /// Everything said so far, one diagnostic per line.
-  const std::string &log() const { return messages; }
-
-private:
-  LogicalResult record(Diagnostic &diagnostic);
-
-  MLIRContext context;
-  ScopedDiagnosticHandler handler;
-  std::mutex mutex;
-  std::string messages;
-};
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Session
-//===----------------------------------------------------------------------===//
-
-static DialectRegistry makeRegistry() {
-  DialectRegistry registry;
-  registerDialects(registry);
-  return registry;
-}
-
-Session::Session()
-    // One function is too little work for a pool of threads.
-    : context(makeRegistry(), MLIRContext::Threading::DISABLED),
-      handler(&context,
-              [this](Diagnostic &diagnostic) { return record(diagnostic); }) {
-  context.printOpOnDiagnostic(false);
-}
-
-static StringRef severityName(DiagnosticSeverity severity) {
-  switch (severity) {
-  case DiagnosticSeverity::Note:
-    return "note";
-  case DiagnosticSeverity::Warning:
-    return "warning";
-  case DiagnosticSeverity::Error:
-    return "error";
-  case DiagnosticSeverity::Remark:
-    return "remark";
-  }
-  return "error";
-}
-
-static void append(std::string &messages, Diagnostic &diagnostic) {
-  if (!messages.empty())
-    messages += "\n";
-  auto location = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
-  if (location && location.getLine() != 0)
-    messages += std::to_string(location.getLine()) + ":" +
-                std::to_string(location.getColumn()) + ": ";
-  messages += severityName(diagnostic.getSeverity());
-  messages += ": " + diagnostic.str();
-  for (Diagnostic &note : diagnostic.getNotes())
-    append(messages, note);
-}
-
-LogicalResult Session::record(Diagnostic &diagnostic) {
-  std::lock_guard<std::mutex> lock(mutex);
-  append(messages, diagnostic);
-  return success();
-}
-
-OwningOpRef<ModuleOp> Session::parse(StringRef text) {
-  return parseSourceString<ModuleOp>(text, ParserConfig(&context), "text");
-}
 
 //===----------------------------------------------------------------------===//
 // Options
@@ -166,15 +89,13 @@ AttnKernel *attnCompileForCPU(const char *text, size_t size,
                         : "attnCompileForCPU: text is NULL");
     return nullptr;
   }
-  Session session;
-  OwningOpRef<ModuleOp> module = session.parse({text, size});
   HostOptions hostOptions;
   hostOptions.tile.plan = options->plan;
-  FailureOr<HostProgram> program = failure();
-  if (module)
-    program = HostProgram::compile(*module, "", hostOptions);
-  if (failed(program)) {
-    capi::setError(session.log());
+  Session session;
+  runtime::Result<HostProgram> program =
+      session.compileForHost({text, size}, hostOptions);
+  if (!program.ok()) {
+    capi::setError(program.message());
     return nullptr;
   }
   auto *handle = new AttnKernel;
@@ -242,10 +163,12 @@ AttnArtifact *attnCompile(const char *text, size_t size,
     if (std::optional<Artifact> found = (*cache)->find(key))
       return new AttnArtifact(std::move(*found), "", true);
   Session session;
-  OwningOpRef<ModuleOp> module = session.parse({text, size});
-  FailureOr<Artifact> artifact = failure();
-  if (module)
-    artifact = compileForDevice(*module, *options);
+  runtime::Result<OwningOpRef<ModuleOp>> module = session.parse({text, size});
+  if (!module.ok()) {
+    capi::setError(module.message());
+    return nullptr;
+  }
+  FailureOr<Artifact> artifact = compileForDevice(**module, *options);
   if (failed(artifact)) {
     capi::setError(session.log());
     return nullptr;

@@ -18,7 +18,7 @@ import math
 
 import torch
 
-from reference import Inputs
+from reference import BITS, Inputs
 
 # float32 cannot hold a large lse to 1e-4: one unit in its last place more.
 LSE_TOLERANCE, LSE_RELATIVE = 1e-4, 2.0**-22
@@ -26,7 +26,7 @@ LSE_TOLERANCE, LSE_RELATIVE = 1e-4, 2.0**-22
 
 def _bits(inputs):
     view = inputs.output.view.contiguous()
-    return view.view(torch.int16).clone(), inputs.lse.view(torch.int32).clone()
+    return view.view(BITS[view.dtype]).clone(), inputs.lse.view(torch.int32).clone()
 
 
 def check(case, launch, device):

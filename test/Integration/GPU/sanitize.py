@@ -20,6 +20,7 @@ an error of memcheck. The results are compared with float64 as well. Exit code
 
 import argparse
 import ctypes
+import os
 import pathlib
 import re
 import shutil
@@ -245,11 +246,10 @@ def child(options):
 
 def find_sanitizer(path):
     places = [path] if path else ["compute-sanitizer"]
-    places += ["/usr/local/cuda/bin/compute-sanitizer"]
-    for place in places:
-        if place and shutil.which(place):
-            return shutil.which(place)
-    return None
+    for variable in ("CUDAToolkit_ROOT", "CUDA_HOME"):
+        if not path and variable in os.environ:
+            places.append(os.path.join(os.environ[variable], "bin", places[0]))
+    return next(filter(None, map(shutil.which, places)), None)
 
 
 def main():
@@ -267,7 +267,7 @@ def main():
         return child(options)
     tool = find_sanitizer(options.sanitizer)
     if not tool:
-        print("skipped: no compute-sanitizer (--sanitizer, PATH, /usr/local/cuda)")
+        print("skipped: no compute-sanitizer (--sanitizer, PATH, CUDAToolkit_ROOT, CUDA_HOME)")
         return SKIP
     command = [sys.executable, __file__, "--child", "--lib", options.lib]
     if options.only is not None:

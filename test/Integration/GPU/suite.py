@@ -61,6 +61,8 @@ def parse_arguments():
     parser.add_argument("--dry-run", action="store_true", help="compile only")
     parser.add_argument("--long", type=int, help="length of one long sequence")
     parser.add_argument("--jobs", type=int, help="programs compiled at once")
+    parser.add_argument("--workers", type=int, default=3, help="processes that run cases")
+    parser.add_argument("--element", help="f16, bf16 or f32 for all cases")
     parser.add_argument("--json", help="file for the numbers of every case")
     parser.add_argument("--commit", default="", help="recorded in the JSON")
     parser.add_argument("--time-limit", type=float, default=1e9, help="seconds in all")
@@ -74,7 +76,16 @@ def selected(options):
         numbers = [int(number) for number in options.only.split(",")]
     else:
         numbers = range(options.cases)
-    return [make_case(options.seed, number, options.longest) for number in numbers]
+    return [the_case(options, number) for number in numbers]
+
+
+def the_case(options, number):
+    case = make_case(options.seed, number, options.longest)
+    if options.element:
+        case.element = options.element
+        if case.bias_element != "f32":
+            case.bias_element = options.element
+    return case
 
 
 def case_name(case):
@@ -139,7 +150,7 @@ def worker(options):
 
     say(**{WORKER_READY: True, **environment(options)})
     for line in sys.stdin:
-        case = make_case(options.seed, int(line), options.longest)
+        case = the_case(options, int(line))
         try:
             kernel = load_kernel(options, directory, case)
 
@@ -175,6 +186,7 @@ class Worker:
         command += ["--lib", options.lib, "--seed", str(options.seed)]
         command += ["--longest", str(options.longest), "--target", options.target]
         command += ["--plan", options.plan, "--commit", options.commit]
+        command += ["--element", options.element] if options.element else []
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -230,60 +242,93 @@ def compile_all(options, directory, cases):
     return compiler, futures
 
 
-def start_worker(options, directory, state):
-    """What the worker said at its start; starts one if none is alive."""
-    if state.get("worker") is None or not state["worker"].is_alive():
-        state["worker"] = Worker(options, directory)
-        state["hello"] = state["worker"].ask(None, 300)
-    return state["hello"]
+class Runner:
+    """Runs cases one after the other in a worker of its own, and starts a new
+    worker where one was lost."""
+
+    def __init__(self, options, directory):
+        self.options, self.directory = options, directory
+        self.worker, self.hello = None, {}
+
+    def start(self):
+        """What the worker said at its start; starts one if none is alive."""
+        if self.worker is None or not self.worker.is_alive():
+            self.worker = Worker(self.options, self.directory)
+            self.hello = self.worker.ask(None, 300)
+        return self.hello
+
+    def run(self, case):
+        for _ in range(2):
+            if WORKER_READY not in self.start():
+                return {"failures": [f"no worker: {self.hello}"]}
+            row = self.worker.ask(case.index, self.options.case_limit)
+            if "died" in row or "hung" in row:
+                return {"failures": [row.get("died") or row["hung"]]}
+            if row.get("index") == case.index:
+                time.sleep(0.2 if row["failures"] else 0)  # it may be leaving
+                return row
+        return {"failures": ["the worker answers out of order"]}
+
+    def close(self):
+        if self.worker:
+            self.worker.stop()
 
 
-def run_case(options, directory, state, case):
-    """The row of a case whose program is compiled."""
-    for _ in range(2):
-        hello = start_worker(options, directory, state)
-        if WORKER_READY not in hello:
-            return {"failures": [f"no worker: {hello}"]}
-        row = state["worker"].ask(case.index, options.case_limit)
-        if "died" in row or "hung" in row:
-            return {"failures": [row.get("died") or row["hung"]]}
-        if row.get("index") == case.index:
-            time.sleep(0.05 if row["failures"] else 0)  # it may be leaving
-            return row
-    return {"failures": ["the worker answers out of order"]}
+def finish_case(options, future, runner, case, deadline):
+    """The row of one case, whatever happens."""
+    seconds, error = 0.0, ""
+    if time.time() > deadline:
+        row = {"failures": ["not run: the time limit was reached"]}
+    else:
+        if future:
+            seconds, error = future.result()
+        if error:
+            row = {"failures": [f"compile: {error}"]}
+        elif options.dry_run:
+            row = {"failures": []}
+        else:
+            row = runner.run(case)
+    row.update(index=case.index, compile_seconds=round(seconds, 3))
+    row["case"] = dataclasses.asdict(case)
+    return row
 
 
 def run_all(options, directory, cases):
-    state, rows = {}, []
+    """The rows of all cases and the environment; None if there is no GPU."""
+    first = Runner(options, directory)
     if not options.dry_run:
-        hello = start_worker(options, directory, state)
+        hello = first.start()
         if "skip" in hello:
             print(f"skipped: {hello['skip']}")
             return None, None
         print(json.dumps(hello), flush=True)
     compiler, futures = compile_all(options, directory, cases)
     deadline = time.time() + options.time_limit
-    for done, case in enumerate(cases):
-        seconds, error = 0.0, ""
-        if time.time() > deadline:
-            row = {"failures": ["not run: the time limit was reached"], "not_run": True}
-        else:
-            if case.index in futures:
-                seconds, error = futures[case.index].result()
-            if error:
-                row = {"failures": [f"compile: {error}"]}
-            elif options.dry_run:
-                row = {"failures": []}
-            else:
-                row = run_case(options, directory, state, case)
-        row.update(index=case.index, compile_seconds=round(seconds, 3))
-        row["case"] = dataclasses.asdict(case)
+    waiting, done = queue.SimpleQueue(), queue.SimpleQueue()
+    for case in cases:
+        waiting.put(case)
+
+    def work(runner):
+        while True:
+            try:
+                case = waiting.get_nowait()
+            except queue.Empty:
+                break
+            future = futures.get(case.index)
+            done.put((case, finish_case(options, future, runner, case, deadline)))
+        runner.close()
+
+    count = 1 if options.dry_run else max(1, min(options.workers, len(cases)))
+    runners = [first] + [Runner(options, directory) for _ in range(count - 1)]
+    for runner in runners:
+        threading.Thread(target=work, args=(runner,), daemon=True).start()
+    rows = []
+    while len(rows) < len(cases):
+        case, row = done.get()
         rows.append(row)
-        progress(done + 1, len(cases), case, row)
+        progress(len(rows), len(cases), case, row)
     compiler.close()
-    if state.get("worker"):
-        state["worker"].stop()
-    return rows, state.get("hello", {})
+    return sorted(rows, key=lambda row: row["index"]), first.hello
 
 
 def progress(done, total, case, row):

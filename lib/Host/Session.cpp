@@ -1,0 +1,91 @@
+//===- x - Session.cpp - the compiler for programs, errors as values ----===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Host/Session.h"
+
+#include "attn/Pipelines/Pipelines.h"
+#include "mlir/Parser/Parser.h"
+
+using namespace mlir;
+using namespace attn;
+
+static DialectRegistry makeRegistry() {
+  DialectRegistry registry;
+  registerDialects(registry);
+  return registry;
+}
+
+Session::Session()
+    // One function is too little work for a pool of threads.
+    : context(makeRegistry(), MLIRContext::Threading::DISABLED),
+      handler(&context,
+              [this](Diagnostic &diagnostic) { return record(diagnostic); }) {
+  context.printOpOnDiagnostic(false);
+}
+
+static StringRef severityName(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Note:
+    return "note";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  return "error";
+}
+
+static void append(std::string &messages, Diagnostic &diagnostic) {
+  if (!messages.empty())
+    messages += "\n";
+  auto location = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
+  if (location && location.getLine() != 0)
+    messages += std::to_string(location.getLine()) + ":" +
+                std::to_string(location.getColumn()) + ": ";
+  messages += severityName(diagnostic.getSeverity());
+  messages += ": " + diagnostic.str();
+  for (Diagnostic &note : diagnostic.getNotes())
+    append(messages, note);
+}
+
+LogicalResult Session::record(Diagnostic &diagnostic) {
+  std::lock_guard<std::mutex> lock(mutex);
+  append(messages, diagnostic);
+  return success();
+}
+
+// What was said until now, as the reason of a failure.
+runtime::Status Session::takeError() {
+  std::string text = std::move(messages);
+  messages.clear();
+  if (text.empty())
+    text = "error: the compiler failed without a diagnostic";
+  return runtime::Status::error(std::move(text));
+}
+
+runtime::Result<OwningOpRef<ModuleOp>> Session::parse(StringRef text) {
+  auto module =
+      parseSourceString<ModuleOp>(text, ParserConfig(&context), "text");
+  if (!module)
+    return takeError();
+  return std::move(module);
+}
+
+runtime::Result<HostProgram>
+Session::compileForHost(StringRef text, const HostOptions &options) {
+  runtime::Result<OwningOpRef<ModuleOp>> module = parse(text);
+  if (!module.ok())
+    return module.status();
+  FailureOr<HostProgram> program = HostProgram::compile(**module, "", options);
+  if (failed(program))
+    return takeError();
+  return std::move(*program);
+}

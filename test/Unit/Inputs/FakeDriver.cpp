@@ -1,0 +1,202 @@
+//===- x - FakeDriver.cpp - a CUDA driver that only keeps records -------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Built as libcuda.so.1 for LaunchTest: one GPU of compute capability 9.0 whose
+// memory is the host's. PTX with the word `nonsense` does not compile; a kernel
+// is found if its name is in the image; a launch is written down, not run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeDriver.h"
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace attn::runtime;
+
+static constexpr CUresult kInvalidValue = 1, kInvalidPTX = 218, kNotFound = 500;
+
+FakeRecord *fakeRecord() {
+  static FakeRecord record;
+  return &record;
+}
+
+static CUcontext primaryContext() {
+  return reinterpret_cast<CUcontext>(fakeRecord());
+}
+
+extern "C" {
+CUresult cuInit(unsigned) { return 0; }
+CUresult cuDriverGetVersion(int *version) {
+  *version = 12040;
+  return 0;
+}
+CUresult cuGetErrorName(CUresult code, const char **name) {
+  *name = code == kInvalidPTX ? "CUDA_ERROR_INVALID_PTX" : "CUDA_ERROR_OTHER";
+  return 0;
+}
+CUresult cuGetErrorString(CUresult, const char **text) {
+  *text = "fake";
+  return 0;
+}
+CUresult cuDeviceGetCount(int *count) {
+  *count = 1;
+  return 0;
+}
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+CUresult cuDeviceGetName(char *name, int size, CUdevice) {
+  std::strncpy(name, "Fake GPU", size);
+  return 0;
+}
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 232448;
+  return 0;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice) {
+  *context = primaryContext();
+  return 0;
+}
+CUresult cuCtxGetCurrent(CUcontext *context) {
+  *context = fakeRecord()->current;
+  return 0;
+}
+CUresult cuCtxSetCurrent(CUcontext context) {
+  fakeRecord()->current = context;
+  return 0;
+}
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  ++fakeRecord()->pushes;
+  fakeRecord()->pushedOver = fakeRecord()->current;
+  fakeRecord()->current = context;
+  return 0;
+}
+CUresult cuCtxPopCurrent_v2(CUcontext *context) {
+  --fakeRecord()->pushes;
+  *context = fakeRecord()->current;
+  fakeRecord()->current = fakeRecord()->pushedOver;
+  return 0;
+}
+CUresult cuCtxGetDevice(CUdevice *device) {
+  *device = 0;
+  return 0;
+}
+CUresult cuCtxSynchronize() { return 0; }
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
+                            int *options, void **values) {
+  // A cubin may hold zeros; only its first bytes are looked at.
+  const char *text = static_cast<const char *>(image);
+  bool isBad = std::strstr(text, "nonsense");
+  for (unsigned i = 0; i < count; ++i) {
+    if (options[i] == 3)
+      std::strcpy(static_cast<char *>(values[i]), "info: 12 registers\n");
+    if (options[i] == 5 && isBad)
+      std::strcpy(static_cast<char *>(values[i]), "line 3: nonsense\n\n");
+  }
+  if (isBad)
+    return kInvalidPTX;
+  ++fakeRecord()->modules;
+  *module = reinterpret_cast<CUmodule>(const_cast<void *>(image));
+  return 0;
+}
+CUresult cuModuleUnload(CUmodule) {
+  --fakeRecord()->modules;
+  return 0;
+}
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
+                             const char *name) {
+  if (!std::strstr(reinterpret_cast<const char *>(module), name))
+    return kNotFound;
+  *function = reinterpret_cast<CUfunction>(module);
+  return 0;
+}
+CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction) {
+  *value = attribute == 0 ? 1024 : attribute == 4 ? 77 : 0;
+  return 0;
+}
+CUresult cuFuncSetAttribute(CUfunction, int attribute, int value) {
+  if (attribute != 8)
+    return kInvalidValue;
+  fakeRecord()->sharedLimit = value;
+  return 0;
+}
+CUresult cuLaunchKernel(CUfunction, unsigned x, unsigned y, unsigned z,
+                        unsigned threads, unsigned threadsY, unsigned threadsZ,
+                        unsigned shared, CUstream stream, void **parameters,
+                        void **) {
+  FakeRecord &record = *fakeRecord();
+  if (threadsY != 1 || threadsZ != 1 || record.current != primaryContext())
+    return kInvalidValue;
+  ++record.launches;
+  record.grid = {x, y, z};
+  record.threads = threads;
+  record.shared = shared;
+  record.stream = stream;
+  for (uint64_t &parameter : record.parameters)
+    parameter = *static_cast<uint64_t *>(*parameters++);
+  return 0;
+}
+CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
+  if (bytes > (size_t(1) << 40))
+    return 2;
+  ++fakeRecord()->buffers;
+  *pointer = reinterpret_cast<CUdeviceptr>(std::malloc(bytes));
+  return 0;
+}
+CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  --fakeRecord()->buffers;
+  std::free(reinterpret_cast<void *>(pointer));
+  return 0;
+}
+CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
+  *available = 1000;
+  *total = 2000;
+  return 0;
+}
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) {
+  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  return 0;
+}
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
+  std::memcpy(to, reinterpret_cast<const void *>(from), bytes);
+  return 0;
+}
+CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes) {
+  std::memset(reinterpret_cast<void *>(to), value, bytes);
+  return 0;
+}
+CUresult cuStreamCreate(CUstream *stream, unsigned) {
+  *stream = reinterpret_cast<CUstream>(uintptr_t(0x51));
+  ++fakeRecord()->streams;
+  return 0;
+}
+CUresult cuStreamDestroy_v2(CUstream) {
+  --fakeRecord()->streams;
+  return 0;
+}
+CUresult cuStreamSynchronize(CUstream) { return 0; }
+CUresult cuEventCreate(CUevent *event, unsigned) {
+  *event = reinterpret_cast<CUevent>(uintptr_t(0xe1));
+  ++fakeRecord()->events;
+  return 0;
+}
+CUresult cuEventDestroy_v2(CUevent) {
+  --fakeRecord()->events;
+  return 0;
+}
+CUresult cuEventRecord(CUevent, CUstream) { return 0; }
+CUresult cuEventSynchronize(CUevent) { return 0; }
+CUresult cuEventElapsedTime(float *milliseconds, CUevent, CUevent) {
+  *milliseconds = 1.5f;
+  return 0;
+}
+} // extern "C"

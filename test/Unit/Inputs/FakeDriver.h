@@ -1,0 +1,35 @@
+//===- x - FakeDriver.h - what the fake driver wrote down ---------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TEST_UNIT_INPUTS_FAKEDRIVER_H
+#define ATTN_TEST_UNIT_INPUTS_FAKEDRIVER_H
+
+#include "attn/Runtime/Driver.h"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+struct FakeRecord {
+  attn::runtime::CUcontext current = nullptr, pushedOver = nullptr;
+  int pushes = 0;
+  /// Alive now.
+  int modules = 0, buffers = 0, streams = 0, events = 0;
+  int launches = 0, sharedLimit = -1;
+  /// The last launch.
+  std::array<unsigned, 3> grid = {0, 0, 0};
+  unsigned threads = 0, shared = 0;
+  attn::runtime::CUstream stream = nullptr;
+  /// As many 8-byte parameters are read as there is room for.
+  std::vector<uint64_t> parameters;
+};
+
+FakeRecord *fakeRecord();
+
+#endif // ATTN_TEST_UNIT_INPUTS_FAKEDRIVER_H

@@ -1,0 +1,185 @@
+//===- x - LaunchTest.cpp - what the runtime tells the driver -----------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Runs with the fake driver in place of libcuda.so.1, GPU or not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Inputs/FakeDriver.h"
+#include "attn/Runtime/Buffer.h"
+#include "attn/Runtime/Module.h"
+#include "attn/Runtime/Stream.h"
+
+#include "gtest/gtest.h"
+
+using namespace attn;
+using namespace attn::runtime;
+
+namespace {
+struct LaunchTest : testing::Test {
+  LaunchTest() {
+    *fakeRecord() = FakeRecord();
+    artifact.name = "scale";
+    artifact.target = "sm_80";
+    artifact.ptx = ".entry scale_kernel";
+    artifact.entry = "scale_kernel";
+    artifact.threads = 128;
+    artifact.sharedBytes = 100000;
+    ArgumentInfo in;
+    in.name = "in";
+    in.shape = {-1, 8};
+    ArgumentInfo factor;
+    factor.name = "factor";
+    factor.isTensor = false;
+    ArgumentInfo out = in;
+    out.name = "out";
+    out.isOutput = true;
+    artifact.arguments = {in, factor, out};
+    LaunchExpr rows, block;
+    rows.kind = LaunchExpr::Kind::Dim;
+    block.value = 4;
+    artifact.grid[0].kind = LaunchExpr::Kind::CeilDiv;
+    artifact.grid[0].operands = {rows, block};
+    artifact.grid[1].value = artifact.grid[2].value = 1;
+  }
+
+  Arguments arguments() {
+    return {Argument::tensor(data, 2, sizes, strides), Argument::scalar(2.0),
+            Argument::tensor(data, 2, sizes, strides)};
+  }
+
+  Artifact artifact;
+  float data[128] = {0};
+  int64_t sizes[2] = {10, 8};
+  int64_t strides[2] = {12, 1};
+};
+} // namespace
+
+TEST_F(LaunchTest, DeviceIsThePrimaryContext) {
+  Result<Device> device = Device::current();
+  ASSERT_TRUE(device.ok()) << device.message();
+  EXPECT_EQ(device->name, "Fake GPU");
+  EXPECT_EQ(device->computeMajor, 9);
+  EXPECT_EQ(device->sharedBytesPerBlock, 232448);
+  EXPECT_EQ(device->driverVersion, 12040);
+  EXPECT_EQ(fakeRecord()->current, device->context);
+  EXPECT_EQ(device->memory()->second, 2000u);
+  EXPECT_EQ(Device::open(1).message(), "no GPU number 1: this process sees 1");
+}
+
+TEST_F(LaunchTest, PassesEverythingOn) {
+  Result<Device> device = Device::current();
+  Result<Module> module = Module::load(*device, artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  EXPECT_EQ(module->image(), Image::PTX);
+  EXPECT_EQ(module->log(), "info: 12 registers");
+  EXPECT_EQ(module->registers(), 77);
+  EXPECT_EQ(module->localBytes(), 0);
+  EXPECT_EQ(fakeRecord()->sharedLimit, 100000);
+  fakeRecord()->parameters.resize(15);
+  Status status =
+      module->launch(arguments(), reinterpret_cast<CUstream>(uintptr_t(7)));
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(fakeRecord()->grid, (std::array<unsigned, 3>{3, 1, 1}));
+  EXPECT_EQ(fakeRecord()->threads, 128u);
+  EXPECT_EQ(fakeRecord()->shared, 100000u);
+  EXPECT_EQ(fakeRecord()->stream, reinterpret_cast<CUstream>(uintptr_t(7)));
+  uint64_t address = reinterpret_cast<uintptr_t>(data);
+  std::vector<uint64_t> expected = {
+      address, address, 0, 10, 8, 12, 1, 0x40000000,
+      address, address, 0, 10, 8, 12, 1};
+  EXPECT_EQ(fakeRecord()->parameters, expected);
+}
+
+TEST_F(LaunchTest, AnEmptyGridIsNotLaunched) {
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  sizes[0] = 0;
+  EXPECT_TRUE(module->launch(arguments(), nullptr).ok());
+  EXPECT_EQ(fakeRecord()->launches, 0);
+}
+
+TEST_F(LaunchTest, WrongArgumentsAreNotLaunched) {
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  sizes[1] = 9;
+  EXPECT_FALSE(module->launch(arguments(), nullptr).ok());
+  EXPECT_EQ(fakeRecord()->launches, 0);
+}
+
+TEST_F(LaunchTest, AThreadWithoutAContextGetsTheModules) {
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  fakeRecord()->current = nullptr;
+  Status status = module->launch(arguments(), nullptr);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(fakeRecord()->current, nullptr);
+  EXPECT_EQ(fakeRecord()->pushes, 0);
+}
+
+TEST_F(LaunchTest, ErrorsOfLoading) {
+  Device device = *Device::current();
+  Artifact broken = artifact;
+  broken.ptx = "scale_kernel nonsense";
+  EXPECT_EQ(Module::load(device, broken).message(),
+            "compiling the PTX in the driver failed: CUDA_ERROR_INVALID_PTX "
+            "(fake): line 3: nonsense");
+  broken = artifact;
+  broken.entry = "other";
+  EXPECT_EQ(Module::load(device, broken).message(),
+            "finding the kernel 'other' failed: CUDA_ERROR_OTHER (fake)");
+  broken = artifact;
+  broken.sharedBytes = 232449;
+  EXPECT_EQ(Module::load(device, broken).message(),
+            "kernel 'scale' wants 232449 bytes of shared memory per block, "
+            "Fake GPU has 232448");
+  broken = artifact;
+  broken.threads = 2048;
+  EXPECT_EQ(Module::load(device, broken).message(),
+            "kernel 'scale' wants 2048 threads per block, the device can give "
+            "it 1 to 1024");
+  EXPECT_EQ(fakeRecord()->modules, 0);
+}
+
+TEST_F(LaunchTest, EverythingIsReleased) {
+  Device device = *Device::current();
+  {
+    Result<Module> module = Module::load(device, artifact);
+    Module moved = std::move(*module);
+    Result<Buffer> buffer = Buffer::allocate(device, 64);
+    Result<Buffer> other = Buffer::allocate(device, 32);
+    *other = std::move(*buffer);
+    Result<Stream> stream = Stream::create(device);
+    Result<Event> start = Event::create(device), stop = Event::create(device);
+    EXPECT_EQ(*stop->millisecondsSince(*start), 1.5f);
+    EXPECT_EQ(fakeRecord()->modules, 1);
+    EXPECT_EQ(fakeRecord()->buffers, 2);
+    EXPECT_EQ(fakeRecord()->streams, 1);
+    EXPECT_EQ(fakeRecord()->events, 2);
+  }
+  EXPECT_EQ(fakeRecord()->modules, 0);
+  EXPECT_EQ(fakeRecord()->buffers, 0);
+  EXPECT_EQ(fakeRecord()->streams, 0);
+  EXPECT_EQ(fakeRecord()->events, 0);
+}
+
+TEST_F(LaunchTest, BuffersCopy) {
+  Device device = *Device::current();
+  Result<Buffer> buffer = Buffer::allocate(device, 4);
+  ASSERT_TRUE(buffer.ok());
+  int value = 42, back = 0;
+  EXPECT_TRUE(buffer->copyFrom(&value).ok());
+  EXPECT_TRUE(buffer->copyTo(&back).ok());
+  EXPECT_EQ(back, 42);
+  EXPECT_TRUE(buffer->fill(0xff).ok());
+  EXPECT_TRUE(buffer->copyTo(&back).ok());
+  EXPECT_EQ(back, -1);
+  EXPECT_EQ(Buffer::allocate(device, 0)->data(), nullptr);
+  EXPECT_EQ(Buffer::allocate(device, size_t(1) << 41).message(),
+            "cuMemAlloc failed: CUDA_ERROR_OTHER (fake) for 2199023255552 "
+            "bytes");
+}
