@@ -59,6 +59,31 @@ def WarpBuffer : Pass<"warp-buffer", "::mlir::func::FuncOp"> {
                            "::attn::warp::WarpDialect"];
 }
 
+def WarpDeferSum : Pass<"warp-defer-sum", "::mlir::func::FuncOp"> {
+  let summary = "row sums are added up across lanes once, behind the loops";
+  let description = [{
+    Needs: warp kernels; best before `warp-buffer`. Gives: the same, where a
+    running row sum that starts at zero and steps by
+    `math.fma %l, %correction, %rowsum` is kept as one partial sum per lane (an
+    Mx4 fragment), so that the step moves nothing between lanes. Optional; other
+    forms of the step are left alone. The order of the additions changes, within
+    the error rule.
+    ```mlir
+    %sum = warp.reduce <add> %p : !warp.frag<128x64xf32, acc, 4> -> !warp.frag<128x1xf32, acc, 4>
+    %l2 = math.fma %l, %c, %sum : !warp.frag<128x1xf32, acc, 4>
+    ```
+    becomes
+    ```mlir
+    %part = warp.reduce <add> %p : !warp.frag<128x64xf32, acc, 4> -> !warp.frag<128x4xf32, acc, 4>
+    %c4 = warp.broadcast %c : !warp.frag<128x1xf32, acc, 4> -> !warp.frag<128x4xf32, acc, 4>
+    %l2 = math.fma %l, %c4, %part : !warp.frag<128x4xf32, acc, 4>
+    ```
+    Example: `test/Dialect/Warp/defer-sum.mlir`.
+  }];
+  let dependentDialects = ["::mlir::math::MathDialect",
+                           "::attn::warp::WarpDialect"];
+}
+
 def WarpAssignResources
     : Pass<"warp-assign-resources", "::mlir::func::FuncOp"> {
   let summary = "places slots and rings in shared memory";

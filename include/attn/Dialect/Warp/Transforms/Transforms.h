@@ -30,6 +30,10 @@ LogicalResult bufferLoops(RewriterBase &rewriter, KernelOp kernel,
 /// if more than `limit` bytes are needed.
 LogicalResult placeSharedMemory(KernelOp kernel, int64_t limit);
 
+/// Keeps running row sums as one partial sum per lane and adds the lanes up
+/// once, behind the loops. Gives the number of sums deferred.
+int64_t deferRowSums(RewriterBase &rewriter, KernelOp kernel);
+
 } // namespace attn::warp
 
 #endif // ATTN_DIALECT_WARP_TRANSFORMS_TRANSFORMS_H
