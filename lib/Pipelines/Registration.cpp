@@ -12,6 +12,7 @@
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Pipelines/CPU.h"
+#include "attn/Pipelines/GPU.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Pipelines/Tile.h"
 #include "attn/Plan/Passes.h"
@@ -26,4 +27,5 @@ void attn::registerPassesAndPipelines() {
   registerAttnConversionPasses();
   registerTilePipelines();
   registerCPUPipelines();
+  registerGPUPipelines();
 }

@@ -141,18 +141,25 @@ struct LowerCopyAsync final : OpConversionPattern<CopyAsyncOp> {
 
 /// Own copies first, then everybody's.
 struct LowerAwait final : OpConversionPattern<AwaitOp> {
-  using OpConversionPattern::OpConversionPattern;
+  LowerAwait(const TypeConverter &converter, MLIRContext *context,
+             const AwaitPlans &plans)
+      : OpConversionPattern(converter, context), plans(plans) {}
 
   LogicalResult
   matchAndRewrite(AwaitOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    emitWait(rewriter, loc, 0);
-    gpu::BarrierOp::create(rewriter, loc);
+    if (std::optional<int64_t> pending = plans.lookup(op).pending) {
+      emitWait(rewriter, loc, *pending);
+      gpu::BarrierOp::create(rewriter, loc);
+    }
     rewriter.replaceOp(op, slotAddress(rewriter, loc, op.getRing().getType(),
                                        adaptor.getRing(), adaptor.getItem()));
     return success();
   }
+
+private:
+  const AwaitPlans &plans;
 };
 
 /// Nothing to do: the next item's await is a barrier, and nobody overwrites the
@@ -171,8 +178,10 @@ struct LowerRelease final : OpConversionPattern<ReleaseOp> {
 } // namespace
 
 void attn::warp::populateCopyPatterns(const TypeConverter &converter,
-                                      RewritePatternSet &patterns) {
+                                      RewritePatternSet &patterns,
+                                      const AwaitPlans &awaits) {
+  MLIRContext *context = patterns.getContext();
   patterns.add<LowerAllocation<AllocOp>, LowerAllocation<RingOp>, LowerCopy,
-               LowerCopyAsync, LowerAwait, LowerRelease>(converter,
-                                                         patterns.getContext());
+               LowerCopyAsync, LowerRelease>(converter, context);
+  patterns.add<LowerAwait>(converter, context, awaits);
 }

@@ -47,7 +47,7 @@ layout::SharedTile attn::warp::layoutOf(SlotType type) {
 bool attn::warp::isPacked(FragType type) {
   Type element = type.getElementType();
   return isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 16 &&
-         type.getShape()[1] > 1;
+         type.getShape()[1] > layout::laneColumns;
 }
 
 /// Elements that one lane holds.
@@ -290,7 +290,8 @@ struct LowerSelect final : OpConversionPattern<SelectOp> {
   }
 };
 
-/// First the lane's own columns, then the four lanes of a row exchange.
+/// First the lane's own columns; then, unless each lane is to keep its own part
+/// (Mx4), the four lanes of a row exchange.
 struct LowerReduce final : OpConversionPattern<ReduceOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -308,10 +309,11 @@ struct LowerReduce final : OpConversionPattern<ReduceOp> {
       Value &row = rows[source.rowSliceRegister(reg)];
       row = row ? combine(rewriter, loc, op.getKind(), row, value) : value;
     }
-    for (int64_t distance : {1, 2})
-      for (Value &row : rows)
-        row = combine(rewriter, loc, op.getKind(), row,
-                      exchange(rewriter, loc, row, distance));
+    if (to.getShape()[1] == 1)
+      for (int64_t distance : {1, 2})
+        for (Value &row : rows)
+          row = combine(rewriter, loc, op.getKind(), row,
+                        exchange(rewriter, loc, row, distance));
     rewriter.replaceOpWithMultiple(op, {rows});
     return success();
   }
@@ -323,7 +325,7 @@ private:
     if (kind == ReduceKind::Add)
       return isFloat ? arith::AddFOp::create(b, loc, lhs, rhs).getResult()
                      : arith::AddIOp::create(b, loc, lhs, rhs).getResult();
-    return isFloat ? arith::MaximumFOp::create(b, loc, lhs, rhs).getResult()
+    return isFloat ? arith::MaxNumFOp::create(b, loc, lhs, rhs).getResult()
                    : arith::MaxSIOp::create(b, loc, lhs, rhs).getResult();
   }
 

@@ -9,6 +9,7 @@
 
 #include "Lowering.h"
 
+#include "attn/Dialect/Warp/Analysis/PendingCopies.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -57,7 +58,7 @@ static FailureOr<SetVector<Operation *>> capturedSlice(KernelOp kernel) {
       if (failed(getBackwardSlice(value, &slice, options)))
         return kernel.emitError("cannot compute what the kernel captures");
   for (Operation *op : slice)
-    if (!isPure(op) && !isa<memref::DimOp>(op))
+    if (!isMemoryEffectFree(op))
       return op->emitError("a kernel cannot capture the result of an operation "
                            "with effects");
   return slice;
@@ -126,11 +127,45 @@ static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
   rewriter.eraseOp(kernel);
 }
 
-FailureOr<gpu::GPUFuncOp> outlineKernel(RewriterBase &rewriter,
+/// The await behind `await` with nothing but arithmetic in between.
+static AwaitOp nextAwait(AwaitOp await) {
+  Operation *next = await->getNextNode();
+  while (next && isPure(next) && next->getNumRegions() == 0)
+    next = next->getNextNode();
+  return dyn_cast_or_null<AwaitOp>(next);
+}
+
+/// The plans of a kernel's awaits in the order of a walk.
+static FailureOr<SmallVector<AwaitPlan>> planAwaits(KernelOp kernel) {
+  SmallVector<AwaitPlan> plans;
+  std::optional<int64_t> carried;
+  WalkResult walk = kernel.walk([&](AwaitOp await) {
+    FailureOr<int64_t> count = countYoungerCopies(await);
+    if (failed(count)) {
+      await.emitOpError("waits for a ring that nothing fills");
+      return WalkResult::interrupt();
+    }
+    int64_t pending = std::min(*count, carried.value_or(*count));
+    if (nextAwait(await)) {
+      carried = pending;
+      plans.push_back({});
+    } else {
+      carried.reset();
+      plans.push_back({pending});
+    }
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return plans;
+}
+
+FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
                                         func::FuncOp host, KernelOp kernel,
                                         const KernelTarget &target) {
   FailureOr<SetVector<Operation *>> slice = capturedSlice(kernel);
-  if (failed(slice))
+  FailureOr<SmallVector<AwaitPlan>> plans = planAwaits(kernel);
+  if (failed(slice) || failed(plans))
     return failure();
   llvm::SmallDenseSet<unsigned> blocks = blockArguments(kernel);
 
@@ -162,7 +197,11 @@ FailureOr<gpu::GPUFuncOp> outlineKernel(RewriterBase &rewriter,
   gpu::ReturnOp::create(rewriter, kernel.getLoc());
 
   launch(rewriter, host, kernel, function, blocks);
-  return function;
+  OutlinedKernel outlined;
+  outlined.function = function;
+  auto plan = plans->begin();
+  function.walk([&](AwaitOp await) { outlined.awaits[await] = *plan++; });
+  return outlined;
 }
 
 } // namespace attn::warp

@@ -43,9 +43,22 @@ struct KernelTarget {
 /// or one that is not in the entry block, is an error.
 FailureOr<KernelOp> findKernel(func::FuncOp host);
 
+/// How `warp.await`s wait: for all but so many copy groups, or not at all,
+/// where the next operation is an await that waits for both.
+struct AwaitPlan {
+  std::optional<int64_t> pending;
+};
+using AwaitPlans = llvm::DenseMap<Operation *, AwaitPlan>;
+
+/// A kernel moved out of its host function.
+struct OutlinedKernel {
+  gpu::GPUFuncOp function;
+  AwaitPlans awaits;
+};
+
 /// Moves `kernel` into a new `gpu.func` with the arguments of `host`, and
 /// launches it from `host`.
-FailureOr<gpu::GPUFuncOp> outlineKernel(RewriterBase &rewriter,
+FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
                                         func::FuncOp host, KernelOp kernel,
                                         const KernelTarget &target);
 
@@ -163,7 +176,8 @@ void populateElementwisePatterns(const TypeConverter &converter,
 void populateMathPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns);
 void populateCopyPatterns(const TypeConverter &converter,
-                          RewritePatternSet &patterns);
+                          RewritePatternSet &patterns,
+                          const AwaitPlans &awaits);
 void populateStorePatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns);
 void populateMmaPatterns(const TypeConverter &converter,

@@ -194,7 +194,9 @@ void attn::warp::populateMathPatterns(const TypeConverter &converter,
                LowerToIntrinsic<math::CeilOp, LLVM::FCeilOp>,
                LowerToIntrinsic<math::TruncOp, LLVM::FTruncOp>,
                LowerToIntrinsic<math::RoundEvenOp, LLVM::RoundEvenOp>,
-               LowerToIntrinsic<math::CtPopOp, LLVM::CtPopOp>>(
+               LowerToIntrinsic<math::CtPopOp, LLVM::CtPopOp>,
+               LowerToIntrinsic<arith::MaxNumFOp, LLVM::MaxNumOp>,
+               LowerToIntrinsic<arith::MinNumFOp, LLVM::MinNumOp>>(
       converter, patterns.getContext());
   // Upstream's polynomials, written with the ops above.
   populatePolynomialApproximateErfPattern(patterns);

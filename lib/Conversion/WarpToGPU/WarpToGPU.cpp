@@ -30,8 +30,8 @@ using namespace attn;
 using namespace attn::warp;
 
 /// Replaces what belongs to warps by what one lane does.
-static LogicalResult lowerKernel(gpu::GPUFuncOp function) {
-  MLIRContext *context = function.getContext();
+static LogicalResult lowerKernel(const OutlinedKernel &kernel) {
+  MLIRContext *context = kernel.function->getContext();
   TypeConverter converter;
   populateFragmentTypeConversions(converter);
 
@@ -39,7 +39,7 @@ static LogicalResult lowerKernel(gpu::GPUFuncOp function) {
   populateFragmentPatterns(converter, patterns);
   populateElementwisePatterns(converter, patterns);
   populateMathPatterns(converter, patterns);
-  populateCopyPatterns(converter, patterns);
+  populateCopyPatterns(converter, patterns, kernel.awaits);
   populateStorePatterns(converter, patterns);
   populateMmaPatterns(converter, patterns);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
@@ -50,6 +50,8 @@ static LogicalResult lowerKernel(gpu::GPUFuncOp function) {
   target.addIllegalDialect<WarpDialect, math::MathDialect>();
   target.addIllegalOp<arith::CeilDivSIOp, arith::CeilDivUIOp,
                       arith::FloorDivSIOp>();
+  // Upstream calls libdevice for these.
+  target.addIllegalOp<arith::MaxNumFOp, arith::MinNumFOp>();
   target.addDynamicallyLegalOp<arith::DivFOp>([](arith::DivFOp op) {
     auto type = dyn_cast<FloatType>(op.getType());
     return type && type.getWidth() > 32;
@@ -59,7 +61,8 @@ static LogicalResult lowerKernel(gpu::GPUFuncOp function) {
 
   ConversionConfig config;
   config.allowPatternRollback = false;
-  return applyPartialConversion(function, target, std::move(patterns), config);
+  return applyPartialConversion(kernel.function, target, std::move(patterns),
+                                config);
 }
 
 namespace {
@@ -81,9 +84,9 @@ struct ConvertWarpToGPU final
         return signalPassFailure();
       if (!*kernel)
         continue;
-      FailureOr<gpu::GPUFuncOp> function =
+      FailureOr<OutlinedKernel> outlined =
           outlineKernel(rewriter, host, *kernel, {chip, features});
-      if (failed(function) || failed(lowerKernel(*function)))
+      if (failed(outlined) || failed(lowerKernel(*outlined)))
         return signalPassFailure();
       any = true;
     }

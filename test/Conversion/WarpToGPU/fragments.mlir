@@ -4,6 +4,7 @@
 !acci = !warp.frag<64x8xi32, acc, 4>
 !rows = !warp.frag<64x1xf32, acc, 4>
 !rowsi = !warp.frag<64x1xi32, acc, 4>
+!part = !warp.frag<64x4xf32, acc, 4>
 !columns = !warp.frag<1x8xi32, acc, 4>
 !half = !warp.frag<64x16xbf16, acc, 4>
 !wide = !warp.frag<64x16xf32, acc, 4>
@@ -14,10 +15,10 @@
 // Two rows per lane, four lanes per row: the lane's own two columns, then the
 // neighbours'.
 // CHECK-LABEL: gpu.func @reduce
-// CHECK: %[[R0:.*]] = arith.maximumf %[[X:.*]], %[[X]] : f32
-// CHECK: %[[R1:.*]] = arith.maximumf
+// CHECK: %[[R0:.*]] = arith.addf %[[X:.*]], %[[X]] : f32
+// CHECK: %[[R1:.*]] = arith.addf
 // CHECK: %[[N0:.*]] = nvvm.shfl.sync bfly %{{.*}}, %[[R0]], %c1_i32
-// CHECK: %[[S0:.*]] = arith.maximumf %[[R0]], %[[N0]]
+// CHECK: %[[S0:.*]] = arith.addf %[[R0]], %[[N0]]
 // CHECK: nvvm.shfl.sync bfly %{{.*}}, %[[R1]], %c1_i32
 // CHECK: nvvm.shfl.sync bfly %{{.*}}, %[[S0]], %c2_i32
 // CHECK: nvvm.shfl.sync bfly
@@ -26,7 +27,28 @@ func.func @reduce(%x: f32, %o: !lse) {
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !acc
-    %r = warp.reduce <max> %f : !acc -> !rows
+    %r = warp.reduce <add> %f : !acc -> !rows
+    warp.store %r, %o[%i] rows : !rows, !lse
+  }
+  return
+}
+
+// Each lane keeps its part: no exchange until the last step.
+// CHECK-LABEL: gpu.func @partial
+// CHECK-COUNT-2: arith.addf
+// CHECK-COUNT-2: arith.mulf
+// CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.*}}, %c1_i32
+// CHECK-COUNT-2: nvvm.shfl.sync bfly %{{.*}}, %c2_i32
+// CHECK-NOT: nvvm.shfl.sync
+func.func @partial(%x: f32, %o: !lse) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !acc
+    %one = warp.splat %x : !rows
+    %ones = warp.broadcast %one : !rows -> !part
+    %p = warp.reduce <add> %f : !acc -> !part
+    %q = arith.mulf %p, %ones : !part
+    %r = warp.reduce <add> %q : !part -> !rows
     warp.store %r, %o[%i] rows : !rows, !lse
   }
   return

@@ -1,0 +1,64 @@
+//===- Compile.h - the compiler as a function -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PIPELINES_COMPILE_H
+#define ATTN_PIPELINES_COMPILE_H
+
+#include "attn/Support/Artifact.h"
+#include "attn/Support/LLVM.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+
+#include <functional>
+#include <string>
+
+namespace attn {
+
+/// The rooms a program walks through; each leaves a text.
+enum class Room { Attn, Tile, Warp, GPU, NVVM, LLVM, PTX };
+
+/// "attn", "tile", …
+StringRef roomName(Room room);
+std::optional<Room> findRoom(StringRef name);
+
+struct CompileOptions {
+  /// The oldest GPU to run on.
+  std::string target = "sm_80";
+  /// As in IR, `#attn.plan<…>`; empty: the operation's own, else the best one
+  /// known.
+  std::string plan;
+  /// Which function; empty: the only public one.
+  std::string function;
+  /// The assembler, or the root of a CUDA Toolkit; empty: ptxas on the PATH.
+  std::string ptxas;
+  /// Machine code: never, if there is an assembler, or fail without.
+  enum class Cubin { No, IfPossible, Required };
+  Cubin cubin = Cubin::IfPossible;
+  /// Spills and warnings of ptxas are errors.
+  bool strict = false;
+
+  /// Called with the program as each room leaves it.
+  std::function<LogicalResult(Room, StringRef)> onRoom;
+  /// The last room that is wanted; nothing after it is done.
+  Room last = Room::PTX;
+  /// Called on every pass manager before it runs (instrumentation).
+  std::function<LogicalResult(PassManager &)> configure;
+  /// Where the times of the steps go.
+  TimingScope *timing = nullptr;
+};
+
+/// Compiles one function on tensors with one `attn.attention` for a GPU. What
+/// went wrong is a diagnostic. `module` is not changed. Without the last room
+/// the artifact has no image.
+FailureOr<Artifact> compile(ModuleOp module, const CompileOptions &options);
+
+} // namespace attn
+
+#endif // ATTN_PIPELINES_COMPILE_H

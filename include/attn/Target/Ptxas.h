@@ -1,0 +1,55 @@
+//===- Ptxas.h - machine code by NVIDIA's assembler -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TARGET_PTXAS_H
+#define ATTN_TARGET_PTXAS_H
+
+#include "attn/Support/LLVM.h"
+#include "mlir/IR/Location.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace attn {
+
+/// What ptxas said about one kernel. -1: not said.
+struct PtxasReport {
+  int64_t registers = -1, stackBytes = -1;
+  int64_t spillStoreBytes = -1, spillLoadBytes = -1;
+  int64_t milliseconds = -1;
+  /// Every line that is a warning, or carries an advice number (C7504 …): such
+  /// a kernel is right but not what was meant.
+  std::vector<std::string> warnings;
+};
+
+/// Reads the output of `ptxas -v`.
+PtxasReport parsePtxasLog(StringRef log);
+
+struct Cubin {
+  std::vector<uint8_t> bytes;
+  PtxasReport report;
+};
+
+/// The assembler to use: `given` if it is not empty (a file, or the root of a
+/// CUDA Toolkit), else the one on the PATH. Empty if there is none.
+std::string findPtxas(StringRef given);
+
+/// Runs `ptxas`. The error holds what it printed.
+FailureOr<Cubin> assemble(Location loc, StringRef ptxas, StringRef ptx,
+                          StringRef chip);
+
+/// Emits spills and warnings of a report as warnings at `loc`; or as errors,
+/// and fails, if `strict`.
+LogicalResult reportPtxas(Location loc, StringRef kernel,
+                          const PtxasReport &report, bool strict);
+
+} // namespace attn
+
+#endif // ATTN_TARGET_PTXAS_H

@@ -1,0 +1,224 @@
+//===- Compile.cpp - the compiler as a function -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Pipelines/Compile.h"
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Pipelines/GPU.h"
+#include "attn/Pipelines/Signature.h"
+#include "attn/Support/TargetInfo.h"
+#include "attn/Support/Version.h"
+#include "attn/Target/LaunchRule.h"
+#include "attn/Target/PTX.h"
+#include "attn/Target/Ptxas.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+using namespace attn;
+
+static constexpr std::pair<Room, StringLiteral> roomNames[] = {
+    {Room::Attn, "attn"}, {Room::Tile, "tile"}, {Room::Warp, "warp"},
+    {Room::GPU, "gpu"},   {Room::NVVM, "nvvm"}, {Room::LLVM, "llvm"},
+    {Room::PTX, "ptx"}};
+
+StringRef attn::roomName(Room room) {
+  for (auto [candidate, name] : roomNames)
+    if (candidate == room)
+      return name;
+  llvm_unreachable("unknown room");
+}
+
+std::optional<Room> attn::findRoom(StringRef name) {
+  for (auto [room, candidate] : roomNames)
+    if (candidate == name)
+      return room;
+  return std::nullopt;
+}
+
+template <typename T> static std::string print(T &&thing) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << thing;
+  return text;
+}
+
+namespace {
+
+/// One compilation: the rooms in order.
+class Compilation {
+public:
+  Compilation(ModuleOp module, const CompileOptions &options)
+      : options(options), module(module.clone()) {}
+
+  FailureOr<Artifact> run();
+
+private:
+  using Build = llvm::function_ref<void(OpPassManager &)>;
+
+  LogicalResult begin();
+  LogicalResult runPasses(Room room, Build build);
+  LogicalResult leave(Room room, llvm::function_ref<std::string()> text);
+  LogicalResult emitImage();
+  LogicalResult emitCubin();
+  gpu::GPUModuleOp kernels();
+  func::FuncOp host() { return this->module->lookupSymbol<func::FuncOp>(name); }
+  TimingScope time(StringRef step) {
+    return options.timing ? options.timing->nest(step) : TimingScope();
+  }
+
+  const CompileOptions &options;
+  OwningOpRef<ModuleOp> module;
+  Artifact artifact;
+  std::string name;
+};
+
+} // namespace
+
+/// Checks what was asked for and describes the function.
+LogicalResult Compilation::begin() {
+  const TargetInfo *target = findTarget(options.target);
+  if (!target || target->sm == 0)
+    return module->emitError("unknown GPU '")
+           << options.target << "', expected sm_80";
+  FailureOr<func::FuncOp> function = findFunction(*module, options.function);
+  if (failed(function) || failed(describeSignature(*function, artifact)))
+    return failure();
+  name = function->getName().str();
+  artifact.target = options.target;
+  artifact.compilerVersion =
+      std::string(versionString) + " (LLVM " + llvmVersionString + ")";
+  return success();
+}
+
+LogicalResult Compilation::runPasses(Room room, Build build) {
+  PassManager manager(module->getContext(), ModuleOp::getOperationName());
+  build(manager);
+  TimingScope scope = time(roomName(room));
+  if (options.timing)
+    manager.enableTiming(scope);
+  if (options.configure && failed(options.configure(manager)))
+    return failure();
+  if (failed(manager.run(*module)))
+    return failure();
+  return leave(room, [&] { return print(**module); });
+}
+
+LogicalResult Compilation::leave(Room room,
+                                 llvm::function_ref<std::string()> text) {
+  return options.onRoom ? options.onRoom(room, text()) : success();
+}
+
+gpu::GPUModuleOp Compilation::kernels() {
+  for (auto candidate : module->getOps<gpu::GPUModuleOp>())
+    if (candidate.lookupSymbol(artifact.entry))
+      return candidate;
+  return {};
+}
+
+FailureOr<Artifact> Compilation::run() {
+  if (failed(begin()) ||
+      failed(leave(Room::Attn, [&] { return print(**module); })))
+    return failure();
+  if (options.last == Room::Attn)
+    return artifact;
+
+  if (failed(runPasses(Room::Tile, [&](OpPassManager &manager) {
+        TileOptions tile;
+        tile.target = options.target;
+        tile.plan = options.plan;
+        buildAttnToTilePipeline(manager, tile);
+      })))
+    return failure();
+  if (auto plan = host()->getAttrOfType<PlanAttr>(AttnDialect::kPlanAttrName))
+    artifact.plan = print(Attribute(plan));
+  if (options.last == Room::Tile)
+    return artifact;
+
+  if (failed(runPasses(Room::Warp, [&](OpPassManager &manager) {
+        buildTileToWarpPipeline(manager, options.target);
+      })))
+    return failure();
+  if (options.last == Room::Warp)
+    return artifact;
+
+  if (failed(runPasses(Room::GPU,
+                       [&](OpPassManager &manager) {
+                         buildWarpToGPUPipeline(manager, options.target);
+                       })) ||
+      failed(describeLaunch(host(), artifact)))
+    return failure();
+  if (options.last == Room::GPU)
+    return artifact;
+
+  if (failed(runPasses(Room::NVVM, buildGPUToNVVMPipeline)))
+    return failure();
+  if (options.last != Room::NVVM && failed(emitImage()))
+    return failure();
+  return artifact;
+}
+
+LogicalResult Compilation::emitImage() {
+  gpu::GPUModuleOp source = kernels();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> ir;
+  {
+    TimingScope scope = time("llvm");
+    FailureOr<std::unique_ptr<llvm::Module>> result =
+        translateKernels(source, context);
+    if (failed(result))
+      return failure();
+    ir = std::move(*result);
+  }
+  if (failed(leave(Room::LLVM, [&] { return print(*ir); })))
+    return failure();
+  if (options.last == Room::LLVM)
+    return success();
+  {
+    TimingScope scope = time("ptx");
+    FailureOr<std::string> ptx = emitPTX(source, *ir);
+    if (failed(ptx))
+      return failure();
+    artifact.ptx = std::move(*ptx);
+  }
+  if (failed(leave(Room::PTX, [&] { return artifact.ptx; })))
+    return failure();
+  return options.cubin == CompileOptions::Cubin::No ? success() : emitCubin();
+}
+
+LogicalResult Compilation::emitCubin() {
+  Location loc = host().getLoc();
+  std::string ptxas = findPtxas(options.ptxas);
+  if (ptxas.empty()) {
+    if (options.cubin == CompileOptions::Cubin::Required ||
+        !options.ptxas.empty())
+      return emitError(loc)
+             << (options.ptxas.empty()
+                     ? "no ptxas on the PATH"
+                     : "'" + options.ptxas +
+                           "' is neither a ptxas nor a CUDA Toolkit with one")
+             << ": a cubin needs the CUDA Toolkit, PTX does not";
+    return success();
+  }
+  TimingScope scope = time("ptxas");
+  FailureOr<Cubin> cubin = assemble(loc, ptxas, artifact.ptx, options.target);
+  if (failed(cubin) ||
+      failed(reportPtxas(loc, artifact.entry, cubin->report, options.strict)))
+    return failure();
+  artifact.cubin = std::move(cubin->bytes);
+  artifact.registers = cubin->report.registers;
+  artifact.spillStoreBytes = cubin->report.spillStoreBytes;
+  artifact.spillLoadBytes = cubin->report.spillLoadBytes;
+  return success();
+}
+
+FailureOr<Artifact> attn::compile(ModuleOp module,
+                                  const CompileOptions &options) {
+  return Compilation(module, options).run();
+}

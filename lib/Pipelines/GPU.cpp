@@ -1,0 +1,73 @@
+//===- GPU.cpp - the pipelines from attention to kernels for a GPU -*- C++
+//-*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Pipelines/GPU.h"
+
+#include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Warp/Transforms/Passes.h"
+#include "attn/Support/TargetInfo.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace attn;
+
+void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target) {
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  // The door of the Tile room: unit steps of the passes before are gone.
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
+  functions.addPass(createConvertTileToWarp());
+  functions.addPass(warp::createWarpBuffer());
+  warp::WarpAssignResourcesOptions resources;
+  if (const TargetInfo *info = findTarget(target.str()))
+    resources.sharedLimit = info->sharedBytesPerBlock;
+  functions.addPass(warp::createWarpAssignResources(resources));
+}
+
+void attn::buildWarpToGPUPipeline(OpPassManager &manager, StringRef target) {
+  ConvertWarpToGPUOptions options;
+  options.chip = target.str();
+  manager.addPass(createConvertWarpToGPU(options));
+  // Each op computed the lane and the addresses it needs.
+  manager.addNestedPass<gpu::GPUModuleOp>(createCSEPass());
+}
+
+void attn::buildGPUToNVVMPipeline(OpPassManager &manager) {
+  OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createSCFToControlFlowPass());
+  ConvertGpuOpsToNVVMOpsOptions options;
+  options.allowPatternRollback = false;
+  kernels.addPass(createConvertGpuOpsToNVVMOps(options));
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+}
+
+void attn::buildSM80Pipeline(OpPassManager &manager,
+                             const TileOptions &options) {
+  constexpr StringLiteral target = "sm_80";
+  TileOptions tile(options);
+  tile.target = target.str();
+  buildAttnToTilePipeline(manager, tile);
+  buildTileToWarpPipeline(manager, target);
+  buildWarpToGPUPipeline(manager, target);
+  buildGPUToNVVMPipeline(manager);
+}
+
+void attn::registerGPUPipelines() {
+  PassPipelineRegistration<TileOptions>(
+      "attn-sm80", "Attention on tensors to kernels for sm_80 (nvvm dialect)",
+      buildSM80Pipeline);
+  PassPipelineRegistration<>("attn-gpu-to-nvvm",
+                             "Kernels in gpu modules to the nvvm dialect",
+                             buildGPUToNVVMPipeline);
+}

@@ -1,0 +1,159 @@
+//===- Ptxas.cpp - machine code by NVIDIA's assembler -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Target/Ptxas.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/Regex.h"
+
+using namespace mlir;
+using namespace attn;
+
+//===----------------------------------------------------------------------===//
+// The log
+//===----------------------------------------------------------------------===//
+
+/// The number that stands before `text` in a line.
+static int64_t numberBefore(StringRef line, StringRef text) {
+  size_t at = line.find(text);
+  if (at == StringRef::npos)
+    return -1;
+  StringRef head = line.take_front(at).rtrim();
+  size_t begin = head.find_last_not_of("0123456789");
+  int64_t value;
+  if (head.drop_front(begin == StringRef::npos ? 0 : begin + 1)
+          .getAsInteger(10, value))
+    return -1;
+  return value;
+}
+
+PtxasReport attn::parsePtxasLog(StringRef log) {
+  PtxasReport report;
+  auto set = [](int64_t &field, int64_t value) {
+    if (value >= 0)
+      field = std::max(field, value);
+  };
+  static const llvm::Regex advice("\\(C7[0-9]+\\)");
+  SmallVector<StringRef> lines;
+  log.split(lines, '\n', -1, /*KeepEmpty=*/false);
+  for (StringRef line : lines) {
+    set(report.stackBytes, numberBefore(line, " bytes stack frame"));
+    set(report.spillStoreBytes, numberBefore(line, " bytes spill stores"));
+    set(report.spillLoadBytes, numberBefore(line, " bytes spill loads"));
+    if (size_t at = line.find("Used "); at != StringRef::npos)
+      set(report.registers, numberBefore(line.drop_front(at), " registers"));
+    if (size_t at = line.find("Compile time = "); at != StringRef::npos)
+      set(report.milliseconds, numberBefore(line.drop_front(at), "."));
+    if (line.contains("warning") || advice.match(line))
+      report.warnings.push_back(line.trim().str());
+  }
+  return report;
+}
+
+LogicalResult attn::reportPtxas(Location loc, StringRef kernel,
+                                const PtxasReport &report, bool strict) {
+  auto emit = [&] { return strict ? emitError(loc) : emitWarning(loc); };
+  bool clean = true;
+  if (report.spillStoreBytes > 0 || report.spillLoadBytes > 0) {
+    emit() << "kernel '" << kernel << "' spills: " << report.spillStoreBytes
+           << " bytes of stores, " << report.spillLoadBytes
+           << " bytes of loads, with " << report.registers << " registers";
+    clean = false;
+  }
+  for (const std::string &warning : report.warnings) {
+    emit() << "kernel '" << kernel << "': " << warning;
+    clean = false;
+  }
+  return success(clean || !strict);
+}
+
+//===----------------------------------------------------------------------===//
+// The program
+//===----------------------------------------------------------------------===//
+
+std::string attn::findPtxas(StringRef given) {
+  if (!given.empty()) {
+    SmallString<128> path(given);
+    if (llvm::sys::fs::is_directory(path))
+      llvm::sys::path::append(path, "bin", "ptxas");
+    return llvm::sys::fs::can_execute(path) ? std::string(path) : "";
+  }
+  llvm::ErrorOr<std::string> found = llvm::sys::findProgramByName("ptxas");
+  return found ? *found : "";
+}
+
+namespace {
+/// A file that goes away with its object.
+struct TemporaryFile {
+  SmallString<128> path;
+  std::optional<llvm::FileRemover> remover;
+
+  std::error_code create(StringRef suffix) {
+    if (std::error_code error =
+            llvm::sys::fs::createTemporaryFile("attn", suffix, path))
+      return error;
+    remover.emplace(path);
+    return {};
+  }
+  std::string read() const {
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    return buffer ? (*buffer)->getBuffer().str() : std::string();
+  }
+};
+} // namespace
+
+FailureOr<Cubin> attn::assemble(Location loc, StringRef ptxas, StringRef ptx,
+                                StringRef chip) {
+  TemporaryFile input, output, log;
+  for (auto [file, suffix] :
+       {std::pair(&input, "ptx"), std::pair(&output, "cubin"),
+        std::pair(&log, "log")})
+    if (std::error_code error = file->create(suffix))
+      return emitError(loc)
+             << "cannot create a temporary file: " << error.message();
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream stream(input.path, error);
+    stream << ptx;
+    stream.close();
+    if (error || stream.has_error())
+      return emitError(loc) << "cannot write " << input.path << ": "
+                            << (error ? error : stream.error()).message();
+  }
+  std::string arch = ("-arch=" + chip).str();
+  StringRef arguments[] = {ptxas, "-v",        arch,      "-O3",
+                           "-o",  output.path, input.path};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log.path),
+                                          StringRef(log.path)};
+  std::string message;
+  int status = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt,
+                                         redirects, /*SecondsToWait=*/600,
+                                         /*MemoryLimit=*/0, &message);
+  std::string text = log.read();
+  if (status != 0) {
+    InFlightDiagnostic error = emitError(loc) << ptxas << " failed";
+    if (!message.empty())
+      error << ": " << message;
+    if (!text.empty())
+      error << "\n" << text;
+    return error;
+  }
+  Cubin cubin;
+  std::string bytes = output.read();
+  if (bytes.empty())
+    return emitError(loc) << ptxas << " wrote nothing";
+  cubin.bytes.assign(bytes.begin(), bytes.end());
+  cubin.report = parsePtxasLog(text);
+  return cubin;
+}

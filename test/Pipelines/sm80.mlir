@@ -1,0 +1,26 @@
+// The passes of the named pipeline, in order.
+// RUN: attn-opt %s --attn-sm80 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
+
+// CHECK: builtin.module(
+// CHECK: attn-expand-variants
+// CHECK: attn-simplify
+// CHECK: attn-plan{
+// CHECK: target=sm_80
+// CHECK: convert-attn-to-tile
+// CHECK: tile-peel-masks
+// CHECK: tile-fold-exp2
+// CHECK: tile-expand-softmax
+// CHECK: canonicalize
+// CHECK: cse
+// CHECK: convert-tile-to-warp
+// CHECK: warp-buffer{
+// CHECK: warp-assign-resources{shared-limit=166912}
+// CHECK: convert-warp-to-gpu{
+// CHECK: chip=sm_80
+// CHECK: gpu.module(
+// CHECK-NEXT: cse
+// CHECK: gpu.module(
+// CHECK-NEXT: convert-scf-to-cf
+// CHECK: convert-gpu-to-nvvm{
+// CHECK: reconcile-unrealized-casts
+// CHECK-NOT: canonicalize

@@ -1,0 +1,345 @@
+//===- attn-compile.cpp - attention in, kernels out -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../CrashGuard.h"
+#include "attn/Pipelines/CPU.h"
+#include "attn/Pipelines/Compile.h"
+#include "attn/Pipelines/Pipelines.h"
+#include "attn/Pipelines/Signature.h"
+#include "attn/Support/Version.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <cstdlib>
+
+using namespace mlir;
+using namespace attn;
+namespace cl = llvm::cl;
+
+static constexpr char overview[] =
+    R"(attn-compile: compiles a function with an attn.attention
+
+Examples:
+  attn-compile causal.mlir -o causal.attn          artifact for sm_80
+  attn-compile causal.mlir --emit=ptx              PTX on standard output
+  attn-compile causal.mlir --emit=cubin -o f.cubin needs the CUDA Toolkit
+  attn-compile causal.mlir --emit=tile --target=cpu
+  attn-compile causal.mlir --dump-to=rooms -o f.attn
+                                                   what every room leaves
+  attn-compile causal.mlir --mlir-timing -o f.attn where the time goes
+  attn-compile causal.mlir --plan='#attn.plan<target = sm_80, block_q = 64, ...>'
+
+Exit status: 0 done, 1 the program or the command line is wrong, 70 the
+compiler itself failed. On failure no output file is written.
+)";
+
+namespace {
+struct Options {
+  cl::OptionCategory category{"attn-compile options"};
+  cl::opt<std::string> input{cl::Positional, cl::desc("<input file>"),
+                             cl::init("-"), cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::desc("Output file; - is stdout"),
+                              cl::value_desc("file"), cl::init("-"),
+                              cl::cat(category)};
+  cl::opt<std::string> target{"target",
+                              cl::desc("What to compile for: sm_80 or cpu"),
+                              cl::init("sm_80"), cl::cat(category)};
+  cl::opt<std::string> emit{
+      "emit",
+      cl::desc("What to write: attn, tile, warp, gpu, nvvm, llvm, ptx, cubin "
+               "or artifact (the default; llvm for cpu)"),
+      cl::value_desc("room"), cl::cat(category)};
+  cl::opt<std::string> plan{"plan", cl::desc("The plan, as in IR"),
+                            cl::value_desc("#attn.plan<...>"),
+                            cl::cat(category)};
+  cl::opt<std::string> function{
+      "function", cl::desc("Which function; default: the only public one"),
+      cl::value_desc("name"), cl::cat(category)};
+  cl::opt<std::string> dump{
+      "dump-to", cl::desc("Write what every room leaves into a directory"),
+      cl::value_desc("directory"), cl::cat(category)};
+  cl::opt<std::string> ptxas{
+      "ptxas",
+      cl::desc("The assembler or the root of a CUDA Toolkit; default: "
+               "CUDAToolkit_ROOT, CUDA_HOME, CUDA_PATH, then PATH"),
+      cl::value_desc("path"), cl::cat(category)};
+  cl::opt<bool> strict{"strict",
+                       cl::desc("Spills and warnings of ptxas are errors"),
+                       cl::cat(category)};
+};
+
+/// What goes to the output file.
+struct Product {
+  std::string bytes;
+  bool isText = true;
+};
+} // namespace
+
+static LogicalResult fail(const llvm::Twine &message) {
+  llvm::errs() << "attn-compile: error: " << message << "\n";
+  return failure();
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+/// A file that is there completely or not at all.
+static LogicalResult writeFile(StringRef path, StringRef bytes) {
+  auto file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
+  if (!file)
+    return fail("cannot write '" + path +
+                "': " + llvm::toString(file.takeError()));
+  llvm::raw_fd_ostream stream(file->FD, /*shouldClose=*/false);
+  stream << bytes;
+  stream.flush();
+  if (stream.has_error()) {
+    std::string message = stream.error().message();
+    stream.clear_error();
+    llvm::consumeError(file->discard());
+    return fail("cannot write '" + path + "': " + message);
+  }
+  if (llvm::Error error = file->keep(path))
+    return fail("cannot write '" + path +
+                "': " + llvm::toString(std::move(error)));
+  return success();
+}
+
+static LogicalResult writeProduct(StringRef path, const Product &product) {
+  if (path != "-")
+    return writeFile(path, product.bytes);
+  if (!product.isText && llvm::outs().is_displayed())
+    return fail("not writing bytes to a terminal; use -o");
+  llvm::outs() << product.bytes;
+  return success();
+}
+
+static StringRef dumpName(Room room) {
+  switch (room) {
+  case Room::Attn:
+    return "1-attn.mlir";
+  case Room::Tile:
+    return "2-tile.mlir";
+  case Room::Warp:
+    return "3-warp.mlir";
+  case Room::GPU:
+    return "4-gpu.mlir";
+  case Room::NVVM:
+    return "5-nvvm.mlir";
+  case Room::LLVM:
+    return "6-llvm.ll";
+  case Room::PTX:
+    return "7-kernel.ptx";
+  }
+  llvm_unreachable("unknown room");
+}
+
+static LogicalResult dump(const Options &options, StringRef name,
+                          StringRef text) {
+  if (options.dump.empty())
+    return success();
+  if (std::error_code error =
+          llvm::sys::fs::create_directories(options.dump.getValue()))
+    return fail("cannot create '" + options.dump + "': " + error.message());
+  SmallString<128> path(options.dump.getValue());
+  llvm::sys::path::append(path, name);
+  return writeFile(path, text);
+}
+
+/// What the command line says, else what the environment says.
+static std::string choosePtxas(const Options &options) {
+  if (!options.ptxas.empty())
+    return options.ptxas;
+  for (const char *variable : {"CUDAToolkit_ROOT", "CUDA_HOME", "CUDA_PATH"})
+    if (const char *root = std::getenv(variable)) {
+      SmallString<128> path(root);
+      llvm::sys::path::append(path, "bin", "ptxas");
+      if (llvm::sys::fs::can_execute(path))
+        return std::string(path);
+    }
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Targets
+//===----------------------------------------------------------------------===//
+
+static LogicalResult configure(PassManager &manager) {
+  return applyPassManagerCLOptions(manager);
+}
+
+static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
+                                        TimingScope &timing) {
+  StringRef emit = options.emit.empty() ? "artifact" : StringRef(options.emit);
+  std::optional<Room> room = findRoom(emit);
+  if (!room && emit != "cubin" && emit != "artifact")
+    return fail("unknown --emit=" + emit +
+                ", expected attn, tile, warp, gpu, nvvm, llvm, ptx, cubin or "
+                "artifact");
+  Product product;
+  CompileOptions compileOptions;
+  compileOptions.target = options.target;
+  compileOptions.plan = options.plan;
+  compileOptions.function = options.function;
+  compileOptions.strict = options.strict;
+  compileOptions.configure = configure;
+  compileOptions.timing = &timing;
+  if (room) {
+    compileOptions.last = *room;
+    compileOptions.cubin = CompileOptions::Cubin::No;
+  } else {
+    compileOptions.ptxas = choosePtxas(options);
+    compileOptions.cubin = emit == "cubin" ? CompileOptions::Cubin::Required
+                                           : CompileOptions::Cubin::IfPossible;
+  }
+  if (room || !options.dump.empty())
+    compileOptions.onRoom = [&](Room left, StringRef text) {
+      if (room == left)
+        product.bytes = text.str();
+      return dump(options, dumpName(left), text);
+    };
+  FailureOr<Artifact> artifact = compile(module, compileOptions);
+  if (failed(artifact))
+    return failure();
+  if (room)
+    return product;
+  std::string cubin(artifact->cubin.begin(), artifact->cubin.end());
+  if (failed(dump(options, "9-manifest.json", artifact->manifest())) ||
+      (!cubin.empty() && failed(dump(options, "8-kernel.cubin", cubin))))
+    return failure();
+  product.bytes = emit == "cubin" ? cubin : artifact->serialize();
+  product.isText = false;
+  return product;
+}
+
+static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
+                                        TimingScope &timing) {
+  StringRef emit = options.emit.empty() ? "llvm" : StringRef(options.emit);
+  if (emit != "attn" && emit != "tile" && emit != "llvm")
+    return fail("cannot --emit=" + emit +
+                " for cpu, expected attn, tile or llvm");
+  TileOptions tile;
+  tile.target = std::string("cpu");
+  tile.plan = options.plan.getValue();
+  auto run = [&](StringRef name,
+                 llvm::function_ref<void(OpPassManager &)> build) {
+    PassManager manager(module.getContext(), ModuleOp::getOperationName());
+    build(manager);
+    TimingScope scope = timing.nest(name);
+    manager.enableTiming(scope);
+    return success(succeeded(configure(manager)) &&
+                   succeeded(manager.run(module)));
+  };
+  auto text = [&](auto &&thing) {
+    Product product;
+    llvm::raw_string_ostream stream(product.bytes);
+    stream << thing;
+    return product;
+  };
+  if (failed(findFunction(module, options.function)))
+    return failure();
+  Product product = text(*module);
+  if (failed(dump(options, dumpName(Room::Attn), product.bytes)) ||
+      emit == "attn")
+    return product;
+  if (failed(run("tile", [&](OpPassManager &manager) {
+        buildAttnToTilePipeline(manager, tile);
+      })))
+    return failure();
+  product = text(*module);
+  if (failed(dump(options, dumpName(Room::Tile), product.bytes)) ||
+      emit == "tile")
+    return product;
+  if (failed(run("llvm", buildTileToLLVMPipeline)))
+    return failure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(module, context);
+  if (!ir)
+    return failure();
+  product = text(*ir);
+  if (failed(dump(options, dumpName(Room::LLVM), product.bytes)))
+    return failure();
+  return product;
+}
+
+//===----------------------------------------------------------------------===//
+// The tool
+//===----------------------------------------------------------------------===//
+
+static OwningOpRef<ModuleOp> parse(const Options &options, MLIRContext &context,
+                                   llvm::SourceMgr &sources) {
+  std::string message;
+  auto file = openInputFile(options.input, &message);
+  if (!file) {
+    (void)fail(message);
+    return {};
+  }
+  sources.AddNewSourceBuffer(std::move(file), SMLoc());
+  return parseSourceFile<ModuleOp>(sources, &context);
+}
+
+static void printVersion(llvm::raw_ostream &os) {
+  os << "attn " << versionString << " (MLIR " << llvmVersionString << ")\n";
+}
+
+/// The options of LLVM's backends would bury the ones of this tool.
+static void hideBackendOptions(const Options &options) {
+  for (auto [name, option] : cl::getRegisteredOptions())
+    if (!llvm::is_contained(option->Categories, &options.category) &&
+        option->getOptionHiddenFlag() == cl::NotHidden &&
+        !name.starts_with("help") && name != "version" &&
+        !name.starts_with("mlir-"))
+      option->setHiddenFlag(cl::Hidden);
+}
+
+static int run(int argc, char **argv) {
+  registerAsmPrinterCLOptions();
+  registerMLIRContextCLOptions();
+  registerPassManagerCLOptions();
+  registerDefaultTimingManagerCLOptions();
+  Options options;
+  hideBackendOptions(options);
+  cl::SetVersionPrinter(printVersion);
+  cl::ParseCommandLineOptions(argc, argv, overview);
+
+  DefaultTimingManager timingManager;
+  applyDefaultTimingManagerCLOptions(timingManager);
+  TimingScope timing = timingManager.getRootScope();
+
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  TimingScope parsing = timing.nest("parse");
+  OwningOpRef<ModuleOp> module = parse(options, context, sources);
+  parsing.stop();
+  if (!module)
+    return 1;
+  FailureOr<Product> product = options.target == "cpu"
+                                   ? compileForCPU(*module, options, timing)
+                                   : compileForGPU(*module, options, timing);
+  if (failed(product) || failed(writeProduct(options.output, *product)))
+    return 1;
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  return runGuarded(argc, argv, "attn-compile",
+                    [&] { return run(argc, argv); });
+}
