@@ -772,6 +772,16 @@ func.func private @unknown_attribute() attributes {attn.speed = 3}
 
 // -----
 
+// expected-error @+1 {{unknown attribute 'attn.name' of the attn dialect on argument 1}}
+func.func private @unknown_argument_attribute(i32, i32 {attn.name = "n"})
+
+// -----
+
+// expected-error @+1 {{unknown attribute 'attn.name' of the attn dialect on result 0}}
+func.func private @unknown_result_attribute() -> (i32 {attn.name = "n"})
+
+// -----
+
 // expected-error @+1 {{'left' must be in [-1, 1073741824], got -2}}
 func.func private @window_left() attributes {test.value = #attn.window<left = -2>}
 

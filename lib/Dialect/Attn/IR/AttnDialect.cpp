@@ -37,3 +37,18 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
            << attribute.getValue();
   return success();
 }
+
+LogicalResult AttnDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                    unsigned number,
+                                                    NamedAttribute attribute) {
+  return op->emitError("unknown attribute '")
+         << attribute.getName().getValue()
+         << "' of the attn dialect on argument " << number;
+}
+
+LogicalResult AttnDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned number, NamedAttribute attribute) {
+  return op->emitError("unknown attribute '")
+         << attribute.getName().getValue() << "' of the attn dialect on result "
+         << number;
+}

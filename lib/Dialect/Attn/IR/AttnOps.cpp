@@ -19,6 +19,50 @@ using namespace attn;
 #define GET_OP_CLASSES
 #include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
 
+/// The size of a dimension of either of two tensors.
+static int64_t knownSize(RankedTensorType a, RankedTensorType b, int64_t dim) {
+  return a.isDynamicDim(dim) ? b.getDimSize(dim) : a.getDimSize(dim);
+}
+
+/// A region over `fixed` and the captures that yields what `body` returns.
+static void buildBody(OpBuilder &b, Location loc, Region &region,
+                      ArrayRef<Type> fixed, ValueRange captures,
+                      attn::BodyBuilder body) {
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Type> types(fixed);
+  llvm::append_range(types, captures.getTypes());
+  SmallVector<Location> locs(types.size(), loc);
+  Block *block = b.createBlock(&region, region.end(), types, locs);
+  YieldOp::create(b, loc, body(b, loc, block->getArguments()));
+}
+
+void AttentionOp::build(OpBuilder &b, OperationState &state, Value query,
+                        Value key, Value value, ValueRange captures,
+                        BodyBuilder score, BodyBuilder mask) {
+  auto q = cast<RankedTensorType>(query.getType());
+  auto k = cast<RankedTensorType>(key.getType());
+  auto v = cast<RankedTensorType>(value.getType());
+  int64_t batch =
+      q.isDynamicDim(kBatch) ? knownSize(k, v, kBatch) : q.getDimSize(kBatch);
+  SmallVector<int64_t> rows = {batch, q.getDimSize(kHead),
+                               q.getDimSize(kLength)};
+  Type f32 = b.getF32Type(), i32 = b.getI32Type();
+  auto lse = RankedTensorType::get(rows, f32);
+  rows.push_back(v.getDimSize(kDim));
+  auto output = RankedTensorType::get(rows, q.getElementType());
+
+  state.addOperands({query, key, value});
+  state.addOperands(captures);
+  state.addTypes({output, lse});
+  Region *scoreRegion = state.addRegion(), *maskRegion = state.addRegion();
+  if (score)
+    buildBody(b, state.location, *scoreRegion, {f32, i32, i32, i32, i32},
+              captures, score);
+  if (mask)
+    buildBody(b, state.location, *maskRegion, {i32, i32, i32, i32}, captures,
+              mask);
+}
+
 bool AttentionOp::isScalar(Type type) {
   return type.isSignlessInteger(1) || type.isSignlessInteger(8) ||
          type.isSignlessInteger(16) || type.isSignlessInteger(32) ||

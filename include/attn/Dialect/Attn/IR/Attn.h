@@ -21,6 +21,12 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace attn {
+/// Builds the body of a region from its block arguments; returns what it
+/// yields.
+using BodyBuilder = function_ref<Value(OpBuilder &, Location, ValueRange)>;
+} // namespace attn
+
 #include "attn/Dialect/Attn/IR/AttnDialect.h.inc"
 #include "attn/Dialect/Attn/IR/AttnEnums.h.inc"
 #define GET_ATTRDEF_CLASSES

@@ -182,6 +182,13 @@ def Attn_AttentionOp : Attn_Op<"attention", [
   let hasCanonicalizer = 1;
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
+  let builders = [
+    // Result types follow from the operands; a builder of a region gets its
+    // block arguments and returns what to yield.
+    OpBuilder<(ins "::mlir::Value":$query, "::mlir::Value":$key,
+      "::mlir::Value":$value, CArg<"::mlir::ValueRange", "{}">:$captures,
+      CArg<"::attn::BodyBuilder", "nullptr">:$score,
+      CArg<"::attn::BodyBuilder", "nullptr">:$mask)>];
   let extraClassDeclaration = [{
     // Dimension numbers of q, k, v, o: [batch, heads, length, head_dim].
     static constexpr int64_t kBatch = 0, kHead = 1, kLength = 2, kDim = 3;
