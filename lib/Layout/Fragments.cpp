@@ -14,11 +14,15 @@
 using namespace attn::layout;
 
 std::string Fragment::check() const {
-  if (warps < 1)
-    return "got " + std::to_string(warps) + " warps, expected at least 1";
+  if (warps < 1 || warps > maxWarps)
+    return "got " + std::to_string(warps) + " warps, expected 1 to " +
+           std::to_string(maxWarps);
   if (rows < 1 || columns < 1)
     return "got shape " + std::to_string(rows) + "x" + std::to_string(columns) +
            ", expected positive sizes";
+  if (rows > maxTileSize || columns > maxTileSize)
+    return "got shape " + std::to_string(rows) + "x" + std::to_string(columns) +
+           ", expected sizes of at most " + std::to_string(maxTileSize);
   if (kind == FragmentKind::A && elementBits != 16 && elementBits != 32)
     return "got elements of " + std::to_string(elementBits) +
            " bits, an operand fragment has 16 or 32";
@@ -33,6 +37,10 @@ std::string Fragment::check() const {
     return "got " + std::to_string(columns) +
            " columns, expected a multiple of " +
            std::to_string(columnsPerStep());
+  if (numRegisters() > maxRegisters)
+    return "got " + std::to_string(numRegisters()) +
+           " registers per lane, expected at most " +
+           std::to_string(maxRegisters);
   return "";
 }
 

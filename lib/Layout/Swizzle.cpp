@@ -9,6 +9,8 @@
 
 #include "attn/Layout/Swizzle.h"
 
+#include "attn/Layout/Fragments.h"
+
 #include <numeric>
 
 using namespace attn::layout;
@@ -17,6 +19,9 @@ std::string SharedTile::check() const {
   if (rows < 1 || columns < 1)
     return "got shape " + std::to_string(rows) + "x" + std::to_string(columns) +
            ", expected positive sizes";
+  if (rows > maxTileSize || columns > maxTileSize)
+    return "got shape " + std::to_string(rows) + "x" + std::to_string(columns) +
+           ", expected sizes of at most " + std::to_string(maxTileSize);
   if (elementBytes != 2 && elementBytes != 4)
     return "got elements of " + std::to_string(elementBytes) +
            " bytes, expected 2 or 4";

@@ -188,7 +188,11 @@ TEST(Fragments, RefusesInWords) {
   EXPECT_EQ(makeA(64, 16, 4, 8).check(),
             "got elements of 8 bits, an operand fragment has 16 or 32");
   EXPECT_EQ(makeAcc(0, 8, 1).check(), "got shape 0x8, expected positive sizes");
-  EXPECT_EQ(makeAcc(16, 8, 0).check(), "got 0 warps, expected at least 1");
+  EXPECT_EQ(makeAcc(16, 8, 0).check(), "got 0 warps, expected 1 to 32");
+  EXPECT_EQ(makeAcc(int64_t(1) << 32, 8, 4).check(),
+            "got shape 4294967296x8, expected sizes of at most 65536");
+  EXPECT_EQ(makeAcc(1024, 1024, 1).check(),
+            "got 32768 registers per lane, expected at most 4096");
 }
 
 //===----------------------------------------------------------------------===//
@@ -266,4 +270,6 @@ TEST(Swizzle, RefusesInWords) {
             "got elements of 1 bytes, expected 2 or 4");
   EXPECT_EQ((SharedTile{0, 64, 2}).check(),
             "got shape 0x64, expected positive sizes");
+  EXPECT_EQ((SharedTile{int64_t(1) << 40, 64, 2}).check(),
+            "got shape 1099511627776x64, expected sizes of at most 65536");
 }

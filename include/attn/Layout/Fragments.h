@@ -83,6 +83,12 @@ namespace attn::layout {
 inline constexpr int64_t warpSize = 32;
 /// Rows of the mma instructions: the row group of a warp.
 inline constexpr int64_t groupRows = 16;
+/// Warps of a block on every CUDA device.
+inline constexpr int64_t maxWarps = 32;
+/// Bounds that keep the arithmetic of layouts small: far beyond any kernel (a
+/// lane has 255 registers), but a program may ask for anything.
+inline constexpr int64_t maxTileSize = 65536;
+inline constexpr int64_t maxRegisters = 4096;
 /// Lanes that share a row of an accumulator: the columns of an Mx4 slice.
 inline constexpr int64_t laneColumns = 4;
 

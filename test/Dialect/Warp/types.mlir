@@ -56,7 +56,7 @@ func.func private @element(!warp.frag<64x64xindex, acc, 4>)
 
 // -----
 
-// expected-error@+1 {{'acc' fragment: got 0 warps, expected at least 1}}
+// expected-error@+1 {{'acc' fragment: got 0 warps, expected 1 to 32}}
 func.func private @warps(!warp.frag<64x64xf32, acc, 0>)
 
 // -----
@@ -81,10 +81,35 @@ func.func private @slot_columns(!warp.slot<64x40xf16>)
 
 // -----
 
-// expected-error@+1 {{ring of depth 0, expected at least 1}}
+// expected-error@+1 {{ring of depth 0, expected 1 to 64}}
 func.func private @ring_depth(!warp.ring<0, 64x64xf16>)
 
 // -----
 
 // expected-error@+1 {{slot: got 4 rows, expected a multiple of 8}}
 func.func private @ring_slot(!warp.ring<2, 4x64xf16>)
+
+// -----
+
+// expected-error@+1 {{'acc' fragment: got shape 4294967296x8, expected sizes of at most 65536}}
+func.func private @huge_fragment(!warp.frag<4294967296x8xf16, acc, 4>)
+
+// -----
+
+// expected-error@+1 {{'acc' fragment: got 8192 registers per lane, expected at most 4096}}
+func.func private @many_registers(!warp.frag<512x512xf32, acc, 1>)
+
+// -----
+
+// expected-error@+1 {{'acc' fragment: got 9223372036854775807 warps, expected 1 to 32}}
+func.func private @many_warps(!warp.frag<64x64xf32, acc, 9223372036854775807>)
+
+// -----
+
+// expected-error@+1 {{slot: got shape 1099511627776x16, expected sizes of at most 65536}}
+func.func private @huge_slot(!warp.slot<1099511627776x16xf16>)
+
+// -----
+
+// expected-error@+1 {{ring of depth 65, expected 1 to 64}}
+func.func private @deep_ring(!warp.ring<65, 64x64xf16>)

@@ -14,9 +14,6 @@
 using namespace mlir;
 using namespace attn::warp;
 
-/// Threads of a block on every CUDA device, in warps.
-static constexpr int64_t maxWarps = 32;
-
 /// `keyword(number)`, or nothing.
 static ParseResult parseOptionalNumber(OpAsmParser &p, StringRef keyword,
                                        StringAttr name,
@@ -84,9 +81,9 @@ void KernelOp::print(OpAsmPrinter &p) {
 }
 
 LogicalResult KernelOp::verify() {
-  if (getWarps() < 1 || getWarps() > maxWarps)
+  if (getWarps() < 1 || getWarps() > attn::layout::maxWarps)
     return emitOpError("has ")
-           << getWarps() << " warps, expected 1 to " << maxWarps;
+           << getWarps() << " warps, expected 1 to " << attn::layout::maxWarps;
   if (std::optional<int64_t> stages = getStages(); stages && *stages < 1)
     return emitOpError("has ") << *stages << " stages, expected at least 1";
   std::optional<int64_t> shared = getSharedBytes();

@@ -29,6 +29,9 @@ void WarpDialect::registerTypes() {
       >();
 }
 
+/// No kernel has more tiles in flight; offsets stay small.
+static constexpr int64_t maxDepth = 64;
+
 /// Bits of an element; index never gets here.
 static int64_t bitsOf(Type element) { return element.getIntOrFloatBitWidth(); }
 
@@ -173,8 +176,9 @@ void RingType::print(AsmPrinter &p) const {
 LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t depth, ArrayRef<int64_t> shape,
                                Type element) {
-  if (depth < 1)
-    return emitError() << "ring of depth " << depth << ", expected at least 1";
+  if (depth < 1 || depth > maxDepth)
+    return emitError() << "ring of depth " << depth << ", expected 1 to "
+                       << maxDepth;
   return verifyTile(emitError, shape, element);
 }
 
