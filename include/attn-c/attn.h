@@ -61,7 +61,8 @@ typedef struct AttnCompileOptions {
   /* Where artifacts are kept between runs. NULL: nowhere; "": in the user's
      cache directory, XDG_CACHE_HOME/attn. */
   const char *cache_directory;
-  /* The ptxas to use; NULL: none, the artifact then holds PTX only and the
+  /* The ptxas to use, or the root of a CUDA Toolkit that has one; "": the one
+     on the PATH, if any. NULL: none, the artifact then holds PTX only and the
      driver compiles it when it is loaded. */
   const char *ptxas;
 } AttnCompileOptions;

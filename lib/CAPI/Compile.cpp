@@ -11,8 +11,6 @@
 
 #include "attn/Host/Session.h"
 #include "attn/Runtime/Cache.h"
-#include "attn/Support/BuildId.h"
-#include "attn/Support/Version.h"
 
 using namespace mlir;
 using namespace attn;
@@ -20,8 +18,8 @@ using namespace attn;
 namespace {
 /// What the caller asked for, with every member there.
 struct Options {
-  std::string target = "sm_80", plan, ptxas;
-  std::optional<std::string> cacheDirectory;
+  std::string target = "sm_80", plan;
+  std::optional<std::string> cacheDirectory, ptxas;
 };
 } // namespace
 
@@ -125,22 +123,6 @@ openCache(const Options &options) {
   return cache;
 }
 
-static runtime::CacheKey makeKey(StringRef text, const Options &options) {
-  runtime::CacheKey key;
-  key.op = text.str();
-  key.plan = options.plan;
-  key.target = options.target;
-  key.compiler = std::string(versionString) + " llvm " + llvmVersionString +
-                 " build " + buildId();
-  key.options = options.ptxas;
-  return key;
-}
-
-static FailureOr<Artifact> compileForDevice(ModuleOp module,
-                                            const Options &options) {
-  return module.emitError("target '") << options.target << "' is not built yet";
-}
-
 AttnArtifact *attnCompile(const char *text, size_t size,
                           const AttnCompileOptions *given) {
   runtime::Result<Options> options = readOptions(given);
@@ -158,27 +140,23 @@ AttnArtifact *attnCompile(const char *text, size_t size,
     capi::setError(cache.message());
     return nullptr;
   }
-  runtime::CacheKey key = makeKey({text, size}, *options);
-  if (*cache)
-    if (std::optional<Artifact> found = (*cache)->find(key))
-      return new AttnArtifact(std::move(*found), "", true);
+  CompileOptions compileOptions;
+  compileOptions.target = options->target;
+  compileOptions.plan = options->plan;
+  compileOptions.cubin = CompileOptions::Cubin::No;
+  if (options->ptxas) {
+    compileOptions.ptxas = *options->ptxas;
+    compileOptions.cubin = options->ptxas->empty()
+                               ? CompileOptions::Cubin::IfPossible
+                               : CompileOptions::Cubin::Required;
+  }
   Session session;
-  runtime::Result<OwningOpRef<ModuleOp>> module = session.parse({text, size});
-  if (!module.ok()) {
-    capi::setError(module.message());
+  runtime::Result<Artifact> artifact = session.compile(
+      {text, size}, compileOptions, *cache ? &**cache : nullptr);
+  if (!artifact.ok()) {
+    capi::setError(artifact.message());
     return nullptr;
   }
-  FailureOr<Artifact> artifact = compileForDevice(**module, *options);
-  if (failed(artifact)) {
-    capi::setError(session.log());
-    return nullptr;
-  }
-  // A cache that cannot be written costs time, not the result.
-  std::string log = session.log();
-  if (*cache) {
-    runtime::Status stored = (*cache)->store(key, *artifact);
-    if (!stored.ok())
-      log += (log.empty() ? "" : "\n") + ("warning: " + stored.message());
-  }
-  return new AttnArtifact(std::move(*artifact), std::move(log), false);
+  return new AttnArtifact(std::move(*artifact), session.log(),
+                          session.isFromCache());
 }

@@ -10,6 +10,8 @@
 #include "attn/Host/Session.h"
 
 #include "attn/Pipelines/Pipelines.h"
+#include "attn/Support/BuildId.h"
+#include "attn/Support/Version.h"
 #include "mlir/Parser/Parser.h"
 
 using namespace mlir;
@@ -88,4 +90,46 @@ Session::compileForHost(StringRef text, const HostOptions &options) {
   if (failed(program))
     return takeError();
   return std::move(*program);
+}
+
+// Everything that the artifact depends on besides the text.
+static runtime::CacheKey makeKey(StringRef text,
+                                 const CompileOptions &options) {
+  runtime::CacheKey key;
+  key.op = text.str();
+  key.plan = options.plan;
+  key.target = options.target;
+  key.compiler = std::string(versionString) + " llvm " + llvmVersionString +
+                 " build " + buildId();
+  key.options = "function " + options.function + "\nptxas " + options.ptxas +
+                "\ncubin " + std::to_string(static_cast<int>(options.cubin)) +
+                "\nstrict " + std::to_string(options.strict);
+  return key;
+}
+
+runtime::Result<Artifact> Session::compile(StringRef text,
+                                           const CompileOptions &options,
+                                           const runtime::Cache *cache) {
+  fromCache = false;
+  if (options.onRoom || options.last != Room::PTX)
+    cache = nullptr;
+  runtime::CacheKey key = makeKey(text, options);
+  if (cache)
+    if (std::optional<Artifact> found = cache->find(key)) {
+      fromCache = true;
+      return std::move(*found);
+    }
+  runtime::Result<OwningOpRef<ModuleOp>> module = parse(text);
+  if (!module.ok())
+    return module.status();
+  FailureOr<Artifact> artifact = attn::compile(**module, options);
+  if (failed(artifact))
+    return takeError();
+  if (cache) {
+    runtime::Status stored = cache->store(key, *artifact);
+    if (!stored.ok())
+      messages += (messages.empty() ? "" : "\n") +
+                  ("warning: not cached: " + stored.message());
+  }
+  return std::move(*artifact);
 }

@@ -26,7 +26,8 @@ def compile(text, target="sm_80", plan=None, cache=None, ptxas=None):
     plan    "#attn.plan<...>"; None: the compiler picks one.
     cache   a directory that keeps artifacts between runs, "" for the user's
             cache directory; None: no cache.
-    ptxas   the ptxas to use; None: the driver compiles the PTX at load.
+    ptxas   the ptxas to use, or the root of a CUDA Toolkit; "": the one on the
+            PATH, if any; None: the driver compiles the PTX at load.
     """
     library = _capi.library()
     source = text.encode() if isinstance(text, str) else bytes(text)

@@ -52,6 +52,22 @@ def test_causal(element, tolerance):
     assert numpy.abs(lse - expected_lse).max() < 1e-4
 
 
+def test_bf16_travels_as_bits():
+    q, k, v, o, lse = tensors(1, 2, 1, 13, 18, 48)
+
+    def to_bits(array):
+        return (array.view(numpy.uint32) >> 16).astype(numpy.uint16)
+
+    def to_floats(bits):
+        return (bits.astype(numpy.uint32) << 16).view(numpy.float32)
+
+    bits = [to_bits(array) for array in (q, k, v)]
+    o_bits = to_bits(o)
+    attn.compile(attn.attention("bf16", 48), target="cpu").launch(*bits, o_bits, lse)
+    expected, _ = reference(*map(to_floats, bits), 48**-0.5)
+    assert numpy.abs(to_floats(o_bits) - expected).max() < 1e-2
+
+
 def test_rows_without_a_key():
     q, k, v, o, lse = tensors(1, 1, 1, 9, 4, 40)
     kernel = attn.compile(attn.attention("f32", 40, variants=["causal"]), target="cpu")

@@ -65,6 +65,19 @@ def test_innermost_stride(kernel):
     refused(kernel, arguments(k=wrong), "('k')", "innermost one must be 1")
 
 
+def test_device(kernel):
+    class OnDevice:
+        __cuda_array_interface__ = {
+            "shape": (1, 2, 7, 16),
+            "typestr": "<f4",
+            "data": (4096, False),
+            "strides": None,
+            "version": 3,
+        }
+
+    refused(kernel, arguments(k=OnDevice()), "argument 'k'", "on cpu, got one on cuda")
+
+
 def test_not_a_tensor(kernel):
     refused(kernel, arguments(q=3), "argument 'q'", "wanted a torch tensor", "got int")
 

@@ -11,6 +11,8 @@
 #define ATTN_HOST_SESSION_H
 
 #include "attn/Host/HostProgram.h"
+#include "attn/Pipelines/Compile.h"
+#include "attn/Runtime/Cache.h"
 #include "attn/Runtime/Result.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -36,6 +38,15 @@ public:
   runtime::Result<HostProgram> compileForHost(StringRef text,
                                               const HostOptions &options = {});
 
+  /// attn::compile of the function in `text`, for a GPU; kept in `cache` and
+  /// taken from there, if one is given. A cache that cannot be written is a
+  /// warning in the log. With `onRoom` or `last` set nothing is cached.
+  runtime::Result<Artifact> compile(StringRef text,
+                                    const CompileOptions &options = {},
+                                    const runtime::Cache *cache = nullptr);
+  /// The last artifact came from the cache.
+  bool isFromCache() const { return fromCache; }
+
   /// Everything said since the last call that failed: warnings and remarks.
   const std::string &log() const { return messages; }
 
@@ -47,6 +58,7 @@ private:
   ScopedDiagnosticHandler handler;
   std::mutex mutex;
   std::string messages;
+  bool fromCache = false;
 };
 
 } // namespace attn
