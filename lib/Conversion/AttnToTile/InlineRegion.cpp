@@ -52,8 +52,11 @@ public:
   Value run(Region &region) {
     Block &block = region.front();
     unsigned next = 0;
-    if (inputs.score)
+    variant.insert(inputs.columns);
+    if (inputs.score) {
+      variant.insert(inputs.score);
       mapping.map(block.getArgument(next++), inputs.score);
+    }
     for (Value value : {inputs.batch, inputs.head, inputs.rows, inputs.columns})
       mapping.map(block.getArgument(next++), value);
     for (Value capture : inputs.captures)
@@ -103,12 +106,10 @@ private:
   void clone(Operation &op) {
     Shape shape = joinShapes(op.getOperands());
     // Before the loop only what does not depend on it, and cannot trap there.
-    bool isUniform = shape.empty() || shape[1] == 1;
-    bool isInvariant = llvm::all_of(op.getOperands(), [&](Value operand) {
-      return !variant.contains(mapping.lookup(operand));
+    bool isInvariant = llvm::none_of(op.getOperands(), [&](Value operand) {
+      return variant.contains(mapping.lookup(operand));
     });
-    bool hoist = isUniform && isInvariant &&
-                 (isSpeculatable(&op) || isa<CaptureLoadOp>(op));
+    bool hoist = isInvariant && (isSpeculatable(&op) || isa<CaptureLoadOp>(op));
     OpBuilder &builder = hoist ? outer : inner;
     Value result;
     if (auto load = dyn_cast<CaptureLoadOp>(op))
@@ -192,7 +193,8 @@ private:
   const RegionInputs &inputs;
   int64_t numRows, numColumns;
   IRMapping mapping;
-  /// Scalars and Mx1 values that were built inside the loop all the same.
+  /// What exists only inside the loop. (Shapes do not tell: a block may have
+  /// one row or one column.)
   DenseSet<Value> variant;
 };
 } // namespace

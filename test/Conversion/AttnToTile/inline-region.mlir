@@ -111,3 +111,21 @@ func.func @uniform_condition(%q: !q, %k: !q, %v: !q) -> (!q, !lse) {
     } : (!q, !q, !q) -> (!q, !lse)
   return %o, %lse : !q, !lse
 }
+
+// A block of one key: what depends on it has the shape of a row statistic, and
+// stays in the loop all the same.
+// CHECK-LABEL: func.func @one_key
+// CHECK: scf.for
+// CHECK: %[[COLS:.*]] = tile.coords %{{.*}}, 1 : vector<1x1xi32>
+// CHECK: arith.cmpi slt, %[[COLS]], %{{.*}} : vector<1x1xi32>
+// CHECK: arith.muli %[[COLS]]
+func.func @one_key(%q: !q, %k: !q, %v: !q) -> (!q, !lse) {
+  %o, %lse = attn.attention %q, %k, %v {plan = #attn.plan<target = cpu, block_q = 1, block_k = 1>}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %c3 = arith.constant 3 : i32
+      %t = arith.muli %j, %c3 : i32
+      %m = arith.cmpi sge, %i, %t : i32
+      attn.yield %m : i1
+    } : (!q, !q, !q) -> (!q, !lse)
+  return %o, %lse : !q, !lse
+}
