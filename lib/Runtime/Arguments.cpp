@@ -47,6 +47,10 @@ Argument Argument::scalar(double value) {
 
 static Result<int64_t> evaluateDivision(LaunchExpr::Kind kind, int64_t lhs,
                                         int64_t rhs) {
+  // x mod 0 = x: "the heads are a multiple of the key heads" holds for 0 and
+  // 0, and for nothing else and 0.
+  if (rhs == 0 && kind == LaunchExpr::Kind::Mod)
+    return lhs;
   if (rhs == 0)
     return Status::error("launch expression divides by zero");
   if (rhs == -1 && lhs == std::numeric_limits<int64_t>::min())

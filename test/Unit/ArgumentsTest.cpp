@@ -74,9 +74,13 @@ TEST(Evaluate, DivisionRoundsAsNamed) {
     }
 }
 
+TEST(Evaluate, ModuloZero) {
+  EXPECT_EQ(fold(LaunchExpr::Kind::Mod, 0, 0), 0);
+  EXPECT_EQ(fold(LaunchExpr::Kind::Mod, 8, 0), 8);
+}
+
 TEST(Evaluate, RefusesWhatHasNoValue) {
-  for (auto kind : {LaunchExpr::Kind::FloorDiv, LaunchExpr::Kind::CeilDiv,
-                    LaunchExpr::Kind::Mod}) {
+  for (auto kind : {LaunchExpr::Kind::FloorDiv, LaunchExpr::Kind::CeilDiv}) {
     EXPECT_EQ(foldError(kind, 1, 0), "launch expression divides by zero");
     EXPECT_EQ(foldError(kind, kMin, -1), "launch expression overflows 64 bits");
   }

@@ -42,7 +42,8 @@ struct Argument {
 using Arguments = std::vector<Argument>;
 
 /// The value of `expr` for `arguments`, which must be valid for the artifact
-/// that the expression belongs to. Division by zero and overflow are errors.
+/// that the expression belongs to. Division by zero and overflow are errors;
+/// x mod 0 is x.
 Result<int64_t> evaluate(const LaunchExpr &expr, const Arguments &arguments);
 
 /// The 64 bits that hold `value` as a parameter of type `element`; an error if

@@ -197,6 +197,8 @@ def make_case(seed, index, longest=3000):
         case.scale = rng.choice([0.05, 0.125, 0.3])
     if rng.random() < 0.15:
         case.magnitude = rng.choice([4.0, 10.0])
+    if index % 75 == 61:
+        case.keys = 0  # nothing to see: o = 0, lse = -inf
     if index % 25 == 18 and case.element == "f16":
         # Scores beyond the range of f16.
         case.magnitude, case.scale, case.softcap = 3000.0, 1.0, 0.0
