@@ -98,3 +98,37 @@ func.func @exact_is_not_touched(%s: !tile, %m: !row, %l: !row) -> !tile {
   %p, %m1, %l1, %c1 = tile.online_softmax %x, %m, %l {exact} : !tile, !row
   return %p : !tile
 }
+
+// A softcap: two factors below tanh become one, the one above moves.
+// CHECK-LABEL: func.func @factors_merge
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>
+func.func @factors_merge(%s: !tile, %m: !row, %l: !row) -> !tile {
+  // CHECK: %[[F:.*]] = arith.constant dense<6.250000e-02> : vector<16x32xf32>
+  %scale = arith.constant dense<0.125> : !tile
+  %inverse = arith.constant dense<0.5> : !tile
+  %cap = arith.constant dense<2.0> : !tile
+  // CHECK: %[[X:.*]] = arith.mulf %[[S]], %[[F]]
+  %x = arith.mulf %s, %scale : !tile
+  // CHECK-NOT: arith.mulf
+  %y = arith.mulf %x, %inverse : !tile
+  // CHECK: %[[T:.*]] = math.tanh %[[X]]
+  %t = math.tanh %y : !tile
+  %z = arith.mulf %t, %cap : !tile
+  // CHECK: tile.online_softmax %[[T]], %{{.*}}, %{{.*}} {exp2, scale = 2.000000e+00 : f32}
+  %p, %m1, %l1, %c1 = tile.online_softmax %z, %m, %l : !tile, !row
+  return %p : !tile
+}
+
+// CHECK-LABEL: func.func @factors_with_another_use_stay
+func.func @factors_with_another_use_stay(%s: !tile, %m: !row, %l: !row) -> !tile {
+  %a = arith.constant dense<0.125> : !tile
+  %b = arith.constant dense<0.5> : !tile
+  // CHECK: arith.mulf
+  %x = arith.mulf %s, %a : !tile
+  // CHECK: arith.mulf
+  %y = arith.mulf %x, %b : !tile
+  %t = math.tanh %y : !tile
+  %z = arith.addf %t, %x : !tile
+  %p, %m1, %l1, %c1 = tile.online_softmax %z, %m, %l : !tile, !row
+  return %p : !tile
+}

@@ -411,3 +411,20 @@ func.func @no_mask(%x: !tile, %m0: !row, %l0: !row, %nk: index) -> !row {
   }
   return %r#0 : !row
 }
+
+// Key blocks are counted in index.
+// CHECK-LABEL: func.func @other_counter
+// CHECK: scf.for
+// CHECK-NOT: scf.for
+// CHECK: return
+func.func @other_counter(%x: !tile, %mask: !mask, %m0: !row, %l0: !row, %nk: i32) -> !row {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %hidden = arith.constant dense<0xFF800000> : !tile
+  %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) : i32 {
+    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
+    scf.yield %m1, %l1 : !row, !row
+  }
+  return %r#0 : !row
+}

@@ -52,11 +52,11 @@ AffineForm &AffineForm::operator*=(int64_t factor) {
 static std::optional<int64_t> integerConstant(Value value) {
   APInt scalar;
   if (matchPattern(value, m_ConstantInt(&scalar)))
-    return scalar.getSExtValue();
+    return scalar.trySExtValue();
   DenseElementsAttr elements;
   if (matchPattern(value, m_Constant(&elements)) && elements.isSplat() &&
       isa<IntegerType, IndexType>(elements.getElementType()))
-    return elements.getSplatValue<APInt>().getSExtValue();
+    return elements.getSplatValue<APInt>().trySExtValue();
   return std::nullopt;
 }
 
@@ -225,7 +225,8 @@ FailureOr<MaskedStep> attn::tile::matchMaskedStep(scf::ForOp loop) {
       return failure();
     step.softmax = softmax;
   }
-  if (!step.softmax || integerConstant(loop.getStep()) != 1)
+  if (!step.softmax || !loop.getInductionVar().getType().isIndex() ||
+      integerConstant(loop.getStep()) != 1)
     return failure();
   auto select = step.softmax.getScores().getDefiningOp<arith::SelectOp>();
   if (!select || select->getBlock() != loop.getBody() ||

@@ -72,6 +72,28 @@ LogicalResult attn::tile::foldScale(RewriterBase &rewriter,
   return success();
 }
 
+/// x * a * b becomes x * (a * b), with one rounding instead of two: a softcap
+/// divides the scaled scores once more.
+static void mergeFactors(RewriterBase &rewriter, arith::MulFOp outer) {
+  auto inner = outer.getLhs().getDefiningOp<arith::MulFOp>();
+  if (!inner || !inner->hasOneUse() || inner->getBlock() != outer->getBlock())
+    return;
+  std::optional<APFloat> a = splatValue(inner.getRhs());
+  std::optional<APFloat> b = splatValue(outer.getRhs());
+  if (!a || !b)
+    return;
+  APFloat factor = *a * *b;
+  if (!factor.isNormal())
+    return;
+  auto type = cast<ShapedType>(outer.getType());
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(outer);
+  Value constant = arith::ConstantOp::create(
+      rewriter, outer.getLoc(), DenseElementsAttr::get(type, factor));
+  rewriter.replaceOpWithNewOp<arith::MulFOp>(outer, inner.getLhs(), constant);
+  rewriter.eraseOp(inner);
+}
+
 namespace {
 struct TileFoldExp2 final : attn::tile::impl::TileFoldExp2Base<TileFoldExp2> {
   using Base::Base;
@@ -86,6 +108,11 @@ struct TileFoldExp2 final : attn::tile::impl::TileFoldExp2Base<TileFoldExp2> {
       while (succeeded(foldScale(rewriter, op)))
         ;
       op.setExp2(true);
+      SmallVector<arith::MulFOp> products(
+          op->getBlock()->getOps<arith::MulFOp>());
+      for (arith::MulFOp product : products)
+        if (product.getType() == op.getScores().getType())
+          mergeFactors(rewriter, product);
     }
   }
 };

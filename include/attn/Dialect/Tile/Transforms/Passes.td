@@ -70,7 +70,8 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     %y = arith.select %mask, %s, %minusInf : vector<128x64xi1>, vector<128x64xf32>
     %p, … = tile.online_softmax %y, %m, %l {exp2, scale = 1.250000e-01 : f32} : …
     ```
-    so that one fused multiply-add per score remains.
+    so that one fused multiply-add per score remains. Two constant factors of a
+    score in a row become one.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
