@@ -792,6 +792,11 @@ func.func private @window_right() attributes {test.value = #attn.window<right = 
 
 // -----
 
+// expected-error @+1 {{softcap wants a float literal like 30.0, got 30 : i64}}
+func.func private @softcap_integer() attributes {test.value = #attn.softcap<30>}
+
+// -----
+
 // expected-error @+1 {{softcap must be f32 or f64, got 'f16'}}
 func.func private @softcap_type() attributes {test.value = #attn.softcap<30.0 : f16>}
 

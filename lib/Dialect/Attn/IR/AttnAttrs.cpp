@@ -19,6 +19,24 @@ using namespace mlir;
 using namespace attn;
 
 #include "attn/Dialect/Attn/IR/AttnEnums.cpp.inc"
+
+/// A float literal; an integer one is a mistake that deserves its own words.
+static ParseResult parseCap(AsmParser &parser, FloatAttr &cap) {
+  SMLoc loc = parser.getCurrentLocation();
+  Attribute value;
+  if (parser.parseAttribute(value))
+    return failure();
+  cap = dyn_cast<FloatAttr>(value);
+  if (cap)
+    return success();
+  return parser.emitError(loc)
+         << "softcap wants a float literal like 30.0, got " << value;
+}
+
+static void printCap(AsmPrinter &printer, FloatAttr cap) {
+  printer.printAttribute(cap);
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
 

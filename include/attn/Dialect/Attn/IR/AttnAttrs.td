@@ -86,7 +86,7 @@ def Attn_SoftcapAttr : Attn_Attr<"Softcap", "softcap"> {
     a multiplication by 1/cap rounded to f32.
   }];
   let parameters = (ins "::mlir::FloatAttr":$cap);
-  let assemblyFormat = "`<` $cap `>`";
+  let assemblyFormat = "`<` custom<Cap>($cap) `>`";
   let genVerifyDecl = 1;
 }
 
