@@ -24,15 +24,19 @@ using namespace attn;
 
 void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
-  // The door of the Tile room: unit steps of the passes before are gone.
-  functions.addPass(createCanonicalizerPass());
+  // No canonicalisation before this conversion: it would fold unit dimensions
+  // of the grid and loops of one step, which the next passes look for.
   functions.addPass(createCSEPass());
   functions.addPass(createConvertTileToWarp());
+  functions.addPass(warp::createWarpDeferSum());
   functions.addPass(warp::createWarpBuffer());
   warp::WarpAssignResourcesOptions resources;
   if (const TargetInfo *info = findTarget(target.str()))
     resources.sharedLimit = info->sharedBytesPerBlock;
   functions.addPass(warp::createWarpAssignResources(resources));
+  // The door of the Warp room: constants and unit steps.
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
 }
 
 void attn::buildWarpToGPUPipeline(OpPassManager &manager, StringRef target) {

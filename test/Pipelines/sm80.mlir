@@ -10,11 +10,13 @@
 // CHECK: tile-peel-masks
 // CHECK: tile-fold-exp2
 // CHECK: tile-expand-softmax
-// CHECK: canonicalize
 // CHECK: cse
-// CHECK: convert-tile-to-warp
-// CHECK: warp-buffer{
-// CHECK: warp-assign-resources{shared-limit=166912}
+// CHECK-NEXT: convert-tile-to-warp
+// CHECK-NEXT: warp-defer-sum
+// CHECK-NEXT: warp-buffer{
+// CHECK-NEXT: warp-assign-resources{shared-limit=166912}
+// CHECK-NEXT: canonicalize
+// CHECK: cse
 // CHECK: convert-warp-to-gpu{
 // CHECK: chip=sm_80
 // CHECK: gpu.module(
