@@ -6,8 +6,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""One head over one very long sequence: the kernel's extra device memory, and
-sampled rows against float64. PyTorch."""
+"""What only large tensors show; sampled rows against float64. PyTorch.
+
+run_long: one head over one very long sequence, and the kernel's extra device
+memory. run_huge: tensors of more than 2^31 elements, by keys, by queries and by
+the stride of the batch."""
 
 import json
 import pathlib
@@ -18,14 +21,28 @@ EXTRA_LIMIT = 64 << 20
 
 
 def run_long(options):
-    import attn
-    import torch
+    return run(options, lambda *modules: [measure(options, *modules, dim) for dim in (64, 128)])
 
+
+def run_huge(options):
+    huge = (1 << 24) + 3  # times 128 elements: just above 2^31
+    shapes = [(1, 16, huge, 0), (1, huge, 16, 0), (2, 33, 65, 1 << 31)]
+    return run(options, lambda *modules: [address(options, *modules, *shape) for shape in shapes])
+
+
+def run(options, measure_all):
+    try:
+        import torch
+    except ImportError:
+        print("skipped: no PyTorch")
+        return 77
     if not torch.cuda.is_available():
         print("skipped: PyTorch sees no GPU")
         return 77
+    import attn
+
     attn.use_library(options.lib)
-    rows = [measure(options, torch, attn, dim) for dim in (64, 128)]
+    rows = measure_all(torch, attn)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(rows, indent=1))
     return 1 if any(row["failures"] for row in rows) else 0
@@ -81,5 +98,48 @@ def measure(options, torch, attn, dim):
         "tflops": 2 * length * length * dim / milliseconds / 1e9,
         "failures": failures,
     }
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def address(options, torch, attn, batch, queries, keys, gap):
+    """Attention of `queries` x `keys`, batch entries `gap` elements apart."""
+    dim = 128
+    torch.manual_seed(options.seed)
+
+    def make(length):
+        stride = max(gap, length * dim)
+        storage = torch.empty((batch - 1) * stride + length * dim, device="cuda", dtype=torch.bfloat16)
+        tensor = storage.as_strided((batch, 1, length, dim), (stride, length * dim, dim, 1))
+        for start in range(0, length, 1 << 20):
+            tensor[:, :, start : start + (1 << 20)].normal_()
+        return tensor
+
+    q, k, v, o = make(queries), make(keys), make(keys), make(queries)
+    lse = torch.full((batch, 1, queries), float("nan"), device="cuda")
+    kernel = attn.compile(attn.attention("bf16", dim), plan=options.plan or None).on_device()
+    kernel.launch(q, k, v, o, lse)
+    kernel.synchronize()
+    sample = torch.cat([torch.arange(8), torch.arange(queries - 8, queries)]).cuda()
+    error = error_lse = 0.0
+    step = 1 << 20
+    for b in range(batch):
+        rows = q[b, 0, sample].double()
+        parts = range(0, keys, step)
+        x = torch.cat([rows @ k[b, 0, at : at + step].double().T for at in parts], dim=1)
+        x *= dim**-0.5
+        p = torch.softmax(x, dim=1)
+        exact = sum(p[:, at : at + step] @ v[b, 0, at : at + step].double() for at in parts)
+        difference = (o[b, 0, sample].double() - exact).abs().max()
+        error = max(error, float(torch.nan_to_num(difference, nan=float("inf"))))
+        difference = (lse[b, 0, sample].double() - torch.logsumexp(x, dim=1)).abs().max()
+        error_lse = max(error_lse, float(torch.nan_to_num(difference, nan=float("inf"))))
+    failures = []
+    if not error <= 2.0**-6:
+        failures.append(f"e(o) {error:.3g}")
+    if not error_lse <= 1e-4:
+        failures.append(f"lse error {error_lse:.3g}")
+    row = {"batch": batch, "queries": queries, "keys": keys, "gap": gap}
+    row.update(e_o=error, e_lse=error_lse, failures=failures)
     print(json.dumps(row), flush=True)
     return row

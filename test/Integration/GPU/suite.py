@@ -16,6 +16,7 @@
                                              this program itself
     suite.py --lib ... --long 262144         one head, one very long sequence:
                                              memory and sampled rows
+    suite.py --lib ... --huge                tensors of more than 2^31 elements
 
 Programs are compiled in processes of their own and run in a worker process: a
 crash, a hang or a broken CUDA context costs one case. Exit code 0: all passed;
@@ -60,6 +61,7 @@ def parse_arguments():
     parser.add_argument("--reuse", action="store_true", help="take what is there already")
     parser.add_argument("--dry-run", action="store_true", help="compile only")
     parser.add_argument("--long", type=int, help="length of one long sequence")
+    parser.add_argument("--huge", action="store_true", help="tensors of more than 2^31 elements")
     parser.add_argument("--jobs", type=int, help="programs compiled at once")
     parser.add_argument("--workers", type=int, default=3, help="processes that run cases")
     parser.add_argument("--element", help="f16, bf16 or f32 for all cases")
@@ -402,10 +404,10 @@ def main():
     options.lib = str(pathlib.Path(options.lib).resolve())
     if options.worker:
         return worker(options)
-    if options.long:
-        from long import run_long
+    if options.long or options.huge:
+        from long import run_huge, run_long
 
-        return run_long(options)
+        return run_long(options) if options.long else run_huge(options)
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(options.artifacts or temporary)
         rows, found = run_all(options, directory, selected(options))
