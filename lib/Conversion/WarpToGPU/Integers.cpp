@@ -119,6 +119,23 @@ Value Addresses::toPointer(Value address) {
 }
 
 //===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+Value attn::warp::hideOrigin(OpBuilder &builder, Location loc, Value address) {
+  bool wide = address.getType().isInteger(64);
+  return LLVM::InlineAsmOp::create(
+             builder, loc, address.getType(), address,
+             wide ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;",
+             wide ? "=l,l" : "=r,r", /*has_side_effects=*/true,
+             /*is_align_stack=*/false, LLVM::TailCallKind::None,
+             LLVM::AsmDialectAttr::get(builder.getContext(),
+                                       LLVM::AsmDialect::AD_ATT),
+             ArrayAttr())
+      .getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
 // Views
 //===----------------------------------------------------------------------===//
 

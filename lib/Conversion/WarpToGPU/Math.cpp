@@ -16,9 +16,11 @@
 #include "Lowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 #include <limits>
 
@@ -103,6 +105,10 @@ static Value lowerPow(Floats &f, ValueRange operands) {
   return select(equal(y, f.constant(0)), f.constant(1), result);
 }
 
+static Value lowerLog10(Floats &f, ValueRange x) {
+  return f.mul(f.log2(x[0]), f.constant(0.30102999566398119521f));
+}
+
 /// exp(x) - 1 and log(1 + x) lose nothing that a score would notice.
 static Value lowerExpM1(Floats &f, ValueRange x) {
   return f.sub(f.exp(x[0]), f.constant(1));
@@ -133,22 +139,26 @@ static Value lowerTanh(Floats &f, ValueRange operands) {
   return arith::SelectOp::create(b, f.loc, isNear, near, far);
 }
 
+//===----------------------------------------------------------------------===//
+// Patterns
+//===----------------------------------------------------------------------===//
+
 namespace {
 
 /// A scalar float op by a formula in f32.
 template <typename Op, Value (*formula)(Floats &, ValueRange)>
-struct LowerMath final : OpConversionPattern<Op> {
-  using OpConversionPattern<Op>::OpConversionPattern;
+struct LowerMath final : OpRewritePattern<Op> {
+  LowerMath(MLIRContext *context)
+      : OpRewritePattern<Op>(context, /*benefit=*/2) {}
 
-  LogicalResult
-  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
     Type type = op.getType();
     auto floatType = dyn_cast<FloatType>(type);
     if (!floatType || floatType.getWidth() > 32)
       return rewriter.notifyMatchFailure(op, "not an f16, bf16 or f32 scalar");
     Location loc = op.getLoc();
-    SmallVector<Value> operands = llvm::to_vector(adaptor.getOperands());
+    SmallVector<Value> operands = llvm::to_vector(op->getOperands());
     if (!type.isF32())
       for (Value &operand : operands)
         operand = arith::ExtFOp::create(rewriter, loc, rewriter.getF32Type(),
@@ -164,29 +174,43 @@ struct LowerMath final : OpConversionPattern<Op> {
 
 /// A scalar op that is one LLVM intrinsic with a native instruction.
 template <typename Op, typename Target>
-struct LowerToIntrinsic final : OpConversionPattern<Op> {
-  using OpConversionPattern<Op>::OpConversionPattern;
+struct LowerToIntrinsic final : OpRewritePattern<Op> {
+  LowerToIntrinsic(MLIRContext *context)
+      : OpRewritePattern<Op>(context, /*benefit=*/2) {}
 
-  LogicalResult
-  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<Target>(op, op.getType(),
-                                        adaptor.getOperands());
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<Target>(op, op.getType(), op->getOperands());
+    return success();
+  }
+};
+
+/// |x| of an integer.
+struct LowerAbsI final : OpRewritePattern<math::AbsIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::AbsIOp op,
+                                PatternRewriter &rewriter) const override {
+    Value x = op.getOperand();
+    Value zero = arith::ConstantOp::create(rewriter, op.getLoc(),
+                                           rewriter.getZeroAttr(x.getType()));
+    Value negated = arith::SubIOp::create(rewriter, op.getLoc(), zero, x);
+    rewriter.replaceOpWithNewOp<arith::MaxSIOp>(op, x, negated);
     return success();
   }
 };
 
 } // namespace
 
-void attn::warp::populateMathPatterns(const TypeConverter &converter,
-                                      RewritePatternSet &patterns) {
+static void populateMathPatterns(RewritePatternSet &patterns) {
   patterns.add<
       LowerMath<math::Exp2Op, lowerExp2>, LowerMath<math::ExpOp, lowerExp>,
       LowerMath<math::ExpM1Op, lowerExpM1>, LowerMath<math::Log2Op, lowerLog2>,
-      LowerMath<math::LogOp, lowerLog>, LowerMath<math::Log1pOp, lowerLog1P>,
-      LowerMath<math::SqrtOp, lowerSqrt>, LowerMath<math::RsqrtOp, lowerRsqrt>,
-      LowerMath<math::PowFOp, lowerPow>, LowerMath<math::TanhOp, lowerTanh>,
-      LowerMath<arith::DivFOp, lowerDiv>>(converter, patterns.getContext());
+      LowerMath<math::LogOp, lowerLog>, LowerMath<math::Log10Op, lowerLog10>,
+      LowerMath<math::Log1pOp, lowerLog1P>, LowerMath<math::SqrtOp, lowerSqrt>,
+      LowerMath<math::RsqrtOp, lowerRsqrt>, LowerMath<math::PowFOp, lowerPow>,
+      LowerMath<math::TanhOp, lowerTanh>, LowerMath<arith::DivFOp, lowerDiv>>(
+      patterns.getContext());
   patterns.add<LowerToIntrinsic<math::AbsFOp, LLVM::FAbsOp>,
                LowerToIntrinsic<math::CopySignOp, LLVM::CopySignOp>,
                LowerToIntrinsic<math::FmaOp, LLVM::FMAOp>,
@@ -196,8 +220,52 @@ void attn::warp::populateMathPatterns(const TypeConverter &converter,
                LowerToIntrinsic<math::RoundEvenOp, LLVM::RoundEvenOp>,
                LowerToIntrinsic<math::CtPopOp, LLVM::CtPopOp>,
                LowerToIntrinsic<arith::MaxNumFOp, LLVM::MaxNumOp>,
-               LowerToIntrinsic<arith::MinNumFOp, LLVM::MinNumOp>>(
-      converter, patterns.getContext());
-  // Upstream's polynomials, written with the ops above.
-  populatePolynomialApproximateErfPattern(patterns);
+               LowerToIntrinsic<arith::MinNumFOp, LLVM::MinNumOp>, LowerAbsI>(
+      patterns.getContext());
+  // Upstream's, where there is no instruction: polynomials, and formulae with
+  // the ops above. In f32, too.
+  auto anyOther = [](StringRef name) {
+    return llvm::is_contained({"math.atan", "math.atan2", "math.sin",
+                               "math.cos", "math.erf", "math.erfc", "math.asin",
+                               "math.acos", "math.cbrt"},
+                              name);
+  };
+  populateMathF32ExpansionPatterns(patterns, anyOther);
+  populateMathPolynomialApproximationPatterns(patterns, anyOther);
+  math::populateExpansionPatterns(patterns, {"sinh", "cosh", "tan", "asinh",
+                                             "acosh", "atanh", "ctlz", "fpowi",
+                                             "ipowi", "round", "clampf"});
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+}
+
+/// What upstream's conversion would not lower, or by calls of libdevice.
+static bool needsLowering(Operation *op) {
+  if (isa<math::IsNaNOp, math::IsInfOp, math::IsFiniteOp, math::IsNormalOp>(op))
+    return false;
+  return isa<math::MathDialect>(op->getDialect()) ||
+         isa<arith::DivFOp, arith::MaxNumFOp, arith::MinNumFOp,
+             arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
+}
+
+LogicalResult attn::warp::lowerMath(gpu::GPUFuncOp function) {
+  SmallVector<Operation *> ops;
+  function.walk([&](Operation *op) {
+    if (op->getDialect() && needsLowering(op))
+      ops.push_back(op);
+  });
+  RewritePatternSet patterns(function.getContext());
+  populateMathPatterns(patterns);
+  GreedyRewriteConfig config;
+  config.setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
+  (void)applyOpPatternsGreedily(ops, std::move(patterns), config);
+  WalkResult left = function.walk([](Operation *op) {
+    if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
+        !needsLowering(op))
+      return WalkResult::advance();
+    op->emitError() << "'" << op->getName() << "' on "
+                    << op->getResultTypes().front()
+                    << " cannot be computed on the GPU";
+    return WalkResult::interrupt();
+  });
+  return failure(left.wasInterrupted());
 }

@@ -11,7 +11,6 @@
 
 #include "attn/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -38,24 +37,14 @@ static LogicalResult lowerKernel(const OutlinedKernel &kernel) {
   RewritePatternSet patterns(context);
   populateFragmentPatterns(converter, patterns);
   populateElementwisePatterns(converter, patterns);
-  populateMathPatterns(converter, patterns);
   populateCopyPatterns(converter, patterns, kernel.awaits);
   populateStorePatterns(converter, patterns);
   populateMmaPatterns(converter, patterns);
-  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
 
   ConversionTarget target(*context);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
-  target.addIllegalDialect<WarpDialect, math::MathDialect>();
-  target.addIllegalOp<arith::CeilDivSIOp, arith::CeilDivUIOp,
-                      arith::FloorDivSIOp>();
-  // Upstream calls libdevice for these.
-  target.addIllegalOp<arith::MaxNumFOp, arith::MinNumFOp>();
-  target.addDynamicallyLegalOp<arith::DivFOp>([](arith::DivFOp op) {
-    auto type = dyn_cast<FloatType>(op.getType());
-    return type && type.getWidth() > 32;
-  });
+  target.addIllegalDialect<WarpDialect>();
   target.markUnknownOpDynamicallyLegal(
       [&](Operation *op) { return converter.isLegal(op); });
 
@@ -86,7 +75,8 @@ struct ConvertWarpToGPU final
         continue;
       FailureOr<OutlinedKernel> outlined =
           outlineKernel(rewriter, host, *kernel, {chip, features});
-      if (failed(outlined) || failed(lowerKernel(*outlined)))
+      if (failed(outlined) || failed(lowerKernel(*outlined)) ||
+          failed(lowerMath(outlined->function)))
         return signalPassFailure();
       any = true;
     }

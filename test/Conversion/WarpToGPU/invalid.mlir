@@ -59,3 +59,19 @@ func.func @captured_effect(%m: memref<4xf32>, %o: memref<?xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @math(%x: f32, %o: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !warp.frag<64x1xf32, acc, 4>
+    %b = arith.fptosi %x : f32 to i32
+    // expected-error @below {{'math.cttz' on 'i32' cannot be computed on the GPU}}
+    %c = math.cttz %b : i32
+    %d = arith.sitofp %c : i32 to f32
+    %g = warp.splat %d : !warp.frag<64x1xf32, acc, 4>
+    warp.store %g, %o[%i] rows : !warp.frag<64x1xf32, acc, 4>, memref<?xf32>
+  }
+  return
+}

@@ -58,3 +58,26 @@ func.func @half(%x: f16, %o: memref<?xf16>) {
   }
   return
 }
+
+// Upstream's formulae, where there is no instruction.
+// CHECK-LABEL: gpu.func @others
+// CHECK-NOT: math.
+// CHECK: gpu.return
+func.func @others(%x: f32, %n: i32, %o: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %m = math.absi %n : i32
+    %y = arith.sitofp %m : i32 to f32
+    %f = warp.splat %x : !rows
+    %g = warp.splat %y : !rows
+    %a = math.sin %f : !rows
+    %b = math.erf %a : !rows
+    %c = math.powf %b, %g : !rows
+    %d = math.atan %c : !rows
+    %e = math.cosh %d : !rows
+    %h = math.round %e : !rows
+    %l = math.log10 %h : !rows
+    warp.store %l, %o[%i] rows : !rows, memref<?xf32>
+  }
+  return
+}

@@ -67,21 +67,6 @@ private:
 
 } // namespace
 
-/// The same address, of unknown origin. Otherwise LLVM's loop strength
-/// reduction keeps a running 64-bit pointer for every copy of a loop: 32
-/// registers in a kernel that needs all of them (120 bytes of spills instead of
-/// none for bf16, 128x64 blocks, head dimension 128). ptxas drops the move.
-static Value hide(OpBuilder &builder, Location loc, Value address) {
-  return LLVM::InlineAsmOp::create(
-             builder, loc, builder.getI64Type(), address, "mov.b64 $0, $1;",
-             "=l,l", /*has_side_effects=*/false, /*is_align_stack=*/false,
-             LLVM::TailCallKind::None,
-             LLVM::AsmDialectAttr::get(builder.getContext(),
-                                       LLVM::AsmDialect::AD_ATT),
-             ArrayAttr())
-      .getResult(0);
-}
-
 void TileCopier::run(ValueRange indices) {
   unsigned rank = view.type.getRank();
   unsigned rowDim = rank - 2, columnDim = rank - 1;
@@ -102,7 +87,9 @@ void TileCopier::run(ValueRange indices) {
   rowsLeft = view.left(builder, loc, rowDim, at[rowDim]);
   columnsLeft = view.left(builder, loc, columnDim, at[columnDim]);
 
-  Value source = hide(builder, loc, view.addressOf(builder, loc, at));
+  // LLVM's loop strength reduction would keep a running 64-bit pointer for
+  // every copy of a loop.
+  Value source = hideOrigin(builder, loc, view.addressOf(builder, loc, at));
   Value step =
       addresses.mul(view.strides[rowDim], rowsPerPass * view.elementBytes);
   for (int64_t row = 0; row < tile.rows; row += rowsPerPass) {

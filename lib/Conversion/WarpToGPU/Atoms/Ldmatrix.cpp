@@ -58,7 +58,9 @@ MatrixReader::MatrixReader(OpBuilder &builder, Location loc, SlotType slot,
   Value offset =
       ints.add(ints.mul(laneRow, tile.chunksPerRow() * layout::chunkBytes),
                ints.mul(chunk, layout::chunkBytes));
-  laneAddress = ints.add(base, offset);
+  // For a slot that stays (the query tile) LLVM would keep every address of the
+  // tile over the loop instead of one and constants.
+  laneAddress = hideOrigin(builder, loc, ints.add(base, offset));
   pointers.resize(tile.period());
 }
 
