@@ -120,7 +120,7 @@ line "causal.mlir -> sm_80 PTX" "$(wc -c <"$out/causal.ptx") bytes, $out/causal.
 
 ptxas=
 for candidate in "${CUDAToolkit_ROOT:-}/bin/ptxas" "${CUDA_HOME:-}/bin/ptxas" \
-                 "$(command -v ptxas || true)"; do
+                 "${CUDA_PATH:-}/bin/ptxas" "$(command -v ptxas || true)"; do
   [ -x "$candidate" ] && { ptxas=$candidate; break; }
 done
 if [ -n "$ptxas" ]; then
@@ -131,4 +131,5 @@ else
 fi
 
 echo
-"$bin/attn-run" "$example" --target=cpu --check
+echo "  causal.mlir on the CPU, against float64:"
+"$bin/attn-run" "$example" --target=cpu --shape=b=1,h=4,hkv=2,sq=200,sk=300 --check

@@ -93,7 +93,7 @@ COMPILE = [
     ["--target=sm_80", "--emit=ptx"],
     ["--target=cpu", "--emit=llvm"],
 ]
-RUN = [["--target=cpu", "--check", "--shape=B=1,H=2,Hkv=1,Sq=5,Sk=7"]]
+RUN = [["--target=cpu", "--check", "--shape=b=1,h=2,hkv=1,sq=5,sk=7"]]
 
 BAD = re.compile(
     r"LLVM ERROR|Assertion `|UNREACHABLE|PLEASE submit|AddressSanitizer|"
