@@ -1,0 +1,211 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""A random case of the GPU suite (test/Integration/GPU/cases.py) on the emulated
+GPU: its inputs, what attention of them is, and the error rule, in NumPy."""
+
+import numpy as np
+
+from emulate import Tensor, grid_of, launch
+from floats import DECODE, ENCODE, f32_to_f16
+
+BITS = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32, "i32": np.uint32}
+POISON = {"f16": 0x7FAD, "bf16": 0x7FAD, "f32": 0x7FC0DEAD, "i32": 0x7FC0DEAD}
+
+
+def encode(element, values):
+    if element == "f32":
+        return np.asarray(values, np.float32).view(np.uint32)
+    if element == "i32":
+        return np.asarray(values, np.int32).view(np.uint32)
+    return ENCODE[element](np.asarray(values, np.float32))
+
+
+def decode(element, bits):
+    if element == "f32":
+        return np.ascontiguousarray(bits).view(np.float32)
+    return DECODE[element](bits)
+
+
+class Array:
+    """A tensor in poisoned storage, as a view of its bits."""
+
+    def __init__(self, element, shape, layout="bhsd", padding=(0, 0)):
+        self.element, self.shape = element, tuple(shape)
+        order = list(range(len(shape)))
+        if layout == "bshd" and len(shape) == 4:
+            order = [0, 2, 1, 3]
+        sizes = list(shape)
+        if len(shape) == 4:
+            sizes[2] += padding[0]
+            sizes[3] += padding[1]
+        self.storage = np.full([sizes[i] for i in order], POISON[element], BITS[element])
+        view = self.storage.transpose(np.argsort(order))
+        self.view = view[tuple(slice(0, n) for n in shape)]
+        self.untouched = np.ones(self.storage.shape, bool)
+        self.untouched.transpose(np.argsort(order))[tuple(slice(0, n) for n in shape)] = False
+        item = self.storage.itemsize
+        strides = [s // item for s in self.view.strides]
+        self.tensor = Tensor(element, list(shape), strides, self.storage.reshape(-1))
+
+    def set(self, values):
+        self.view[...] = encode(self.element, values).reshape(self.shape)
+        return self
+
+    def values(self):
+        return decode(self.element, self.view).reshape(self.shape).astype(np.float64)
+
+    def is_outside_untouched(self):
+        return bool((self.storage[self.untouched] == POISON[self.element]).all())
+
+
+class Inputs:
+    def __init__(self, case):
+        self.case = case
+        rng = np.random.default_rng(1000003 * case.seed + case.index)
+        kv = (case.batch, case.kv_heads, case.keys)
+        shapes = [(case.batch, case.heads, case.queries, case.head_dim),
+                  (*kv, case.head_dim), (*kv, case.value_dim)]
+        arrays = []
+        for i, shape in enumerate(shapes):
+            array = Array(case.element, shape, case.layouts[i], case.padding[i])
+            factor = case.magnitude if i == 0 else 1.0
+            arrays.append(array.set(rng.standard_normal(shape) * factor))
+        self.query, self.key, self.value = arrays
+        self.captures, self.bias = [], None
+        if case.bias:
+            shape = case.bias_shape()
+            self.bias = Array(case.bias_element, shape).set(rng.standard_normal(shape))
+            self.captures.append(self.bias)
+        if case.documents:
+            documents = max(1, max(case.queries, case.keys) // 40)
+            for length in (case.queries, case.keys):
+                ids = np.arange(length) * documents // max(length, 1)
+                array = Array("i32", (case.batch, length))
+                self.captures.append(array.set(np.tile(ids, (case.batch, 1))))
+        shape = (case.batch, case.heads, case.queries, case.value_dim)
+        self.output = Array(case.element, shape, case.layouts[3], case.padding[3])
+        self.lse = Array("f32", shape[:3])
+
+    def tensors(self):
+        arrays = [self.query, self.key, self.value, *self.captures, self.output, self.lse]
+        return [array.tensor for array in arrays]
+
+    def offset(self, alignment):
+        return self.case.keys - self.case.queries if alignment == "bottom_right" else 0
+
+    def visible(self, b):
+        case = self.case
+        i, j = np.arange(case.queries)[:, None], np.arange(case.keys)[None, :]
+        mask = np.ones((case.queries, case.keys), bool)
+        if case.causal:
+            mask &= j <= i + self.offset(case.causal)
+        if case.window:
+            left, right, alignment = case.window
+            distance = j - (i + self.offset(alignment))
+            mask &= (distance >= -left) if left >= 0 else True
+            mask &= (distance <= right) if right >= 0 else True
+        if case.documents:
+            queries, keys = (array.view.view(np.int32) for array in self.captures[-2:])
+            mask &= queries[b][:, None] == keys[b][None, :]
+        return mask
+
+    def score(self, x, b, h):
+        case = self.case
+        i, j = np.arange(case.queries)[:, None], np.arange(case.keys)[None, :]
+        if case.softcap:
+            x = case.softcap * np.tanh(x / case.softcap)
+        if case.alibi:
+            slope = 2.0 ** (-8.0 * (h + 1) / case.heads)
+            x = x - slope * np.abs(i + self.offset(case.alibi) - j)
+        if self.bias is not None:
+            at = dict(b=b, h=h, i=slice(None), j=slice(None))
+            bias = self.bias.values()[tuple(at[index] for index in case.bias)]
+            if "j" in case.bias and "i" not in case.bias:
+                bias = bias[None, :]
+            x = x + bias
+        return x
+
+    def evaluate(self, b, h, exact):
+        """o and lse of one head: in float64, or with every unfused step rounded
+        to the input type and a softmax in f32 (t0 of the error rule)."""
+        case = self.case
+
+        def rounded(x):
+            return x if exact else decode(case.element, encode(case.element, x)).astype(np.float64)
+
+        kv = h // case.group
+        q, k, v = (self.query.values()[b, h], self.key.values()[b, kv], self.value.values()[b, kv])
+        x = rounded(q @ k.T * case.scale_value)
+        if case.softcap or case.alibi or case.bias:
+            x = rounded(self.score(x, b, h))
+        x = np.where(self.visible(b), x, -np.inf)
+        top = x.max(axis=1, initial=-np.inf, keepdims=True)
+        p = np.exp(x - np.where(np.isinf(top), 0, top))
+        total = p.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            lse = (top + np.log(total))[:, 0]
+        p = rounded(p / np.where(total == 0, 1, total))
+        return rounded(p @ v), lse
+
+
+def run(case, artifact, blocks=None, seed=None):
+    """Runs at most `blocks` blocks of the grid, chosen at random, and returns
+    what was wrong, in words."""
+    inputs = Inputs(case)
+    tensors = inputs.tensors()
+    grid = grid_of(artifact, tensors)
+    everything = [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
+    chosen = everything
+    if blocks is not None and blocks < len(everything):
+        rng = np.random.default_rng(case.index)
+        chosen = [everything[i] for i in rng.permutation(len(everything))[:blocks]]
+    launch(artifact, tensors, chosen, seed)
+    return judge(case, inputs, complete=len(chosen) == len(everything))
+
+
+def judge(case, inputs, complete):
+    wrong = []
+    if not (inputs.output.is_outside_untouched() and inputs.lse.is_outside_untouched()):
+        wrong.append("wrote outside the results")
+    written = inputs.lse.view != POISON["f32"]
+    if complete and not written.all():
+        wrong.append("left results unwritten")
+    if not written.any():
+        wrong.append("wrote nothing")
+    worst, worst0, square, square0 = 0.0, 0.0, 0.0, 0.0
+    for b in range(case.batch):
+        for h in range(case.heads):
+            rows = written[b, h]
+            if not rows.any():
+                continue
+            exact, exact_lse = inputs.evaluate(b, h, exact=True)
+            plain, _ = inputs.evaluate(b, h, exact=False)
+            o, lse = inputs.output.values()[b, h][rows], inputs.lse.values()[b, h][rows]
+            exact, exact_lse, plain = exact[rows], exact_lse[rows], plain[rows]
+            empty = np.isneginf(exact_lse)
+            if (o[empty] != 0).any() or not np.isneginf(lse[empty]).all():
+                wrong.append("a row without a visible key is not o = 0, lse = -inf")
+            seen = ~empty
+            if not seen.any():
+                continue
+            if not np.isfinite(o[seen]).all():
+                wrong.append("o is not finite")
+            error, error0 = np.abs(o - exact)[seen], np.abs(plain - exact)[seen]
+            worst, worst0 = max(worst, error.max()), max(worst0, error0.max())
+            square, square0 = square + (error**2).sum(), square0 + (error0**2).sum()
+            allowed = 1e-4 + 2.0**-22 * np.abs(exact_lse[seen])
+            if not (np.abs(lse - exact_lse)[seen] <= allowed).all():
+                wrong.append(f"lse error {np.abs(lse - exact_lse)[seen].max():.3g}")
+    if not worst <= 2 * worst0 + 1e-5:
+        wrong.append(f"e(o) {worst:.3g} > 2 * {worst0:.3g} + 1e-5")
+    # The rule compares root mean squares of whole results; a few rows of a
+    # short one scatter, so they get a tenth on top.
+    if not np.sqrt(square) <= 1.1 * np.sqrt(square0) + 1e-6:
+        wrong.append(f"RMSE {np.sqrt(square):.3g} > 1.1 * {np.sqrt(square0):.3g}")
+    return wrong

@@ -1,0 +1,108 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""The PTX that the compiler emits, executed without a GPU.
+
+Random programs and shapes against float64; every block size of the tail cases;
+and bugs planted in good PTX, each of which has to be noticed.
+"""
+
+import dataclasses
+import re
+
+import attn
+import pytest
+from cases import Case, make_case
+from emulate import Artifact
+from emulated_case import run
+from memory import Fault
+
+PLAIN = Case(index=1, seed=1, element="bf16", head_dim=64, value_dim=64, batch=1,
+             kv_heads=1, group=2, queries=70, keys=200, layouts=("bshd",) * 4,
+             padding=((0, 0),) * 4)
+PLAN = "#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2>"
+
+
+def compiled(case, plan=None):
+    return Artifact(attn.compile(case.program(), target="sm_80", plan=plan).bytes)
+
+
+def small(index):
+    """A case of the GPU suite with lengths and heads a Python program can do."""
+    case = make_case(7, index, longest=170)
+    return dataclasses.replace(case, batch=min(case.batch, 2), kv_heads=min(case.kv_heads, 2),
+                               group=min(case.group, 4))
+
+
+def test_random_program(index):
+    case = small(index)
+    assert run(case, compiled(case), blocks=2) == [], case.describe()
+
+
+@pytest.mark.parametrize("queries, keys", [(1, 1), (63, 31), (64, 32), (65, 33), (128, 96), (3, 257)])
+@pytest.mark.parametrize("causal", ["", "bottom_right", "top_left"])
+def test_tile_boundaries(queries, keys, causal):
+    case = dataclasses.replace(PLAIN, queries=queries, keys=keys, causal=causal, group=1)
+    assert run(case, compiled(case, PLAN)) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_warps_out_of_step(stages, seed):
+    """No result may depend on how far one warp is ahead of another."""
+    plan = PLAN.replace("stages = 2", f"stages = {stages}")
+    assert run(PLAIN, compiled(PLAIN, plan), blocks=1, seed=seed) == []
+
+
+def planted(change):
+    """Whether some order of the warps shows the bug that `change` plants."""
+    artifact = attn.compile(PLAIN.program(), target="sm_80", plan=PLAN).bytes
+    good = Artifact(artifact)
+    count = change(good.kernel.instructions)
+    assert count, "nothing to change in this kernel"
+    for seed in range(6):
+        try:
+            if run(PLAIN, good, blocks=1, seed=seed):
+                return True
+        except Fault:
+            return True
+    return False
+
+
+def drop(instructions, pattern):
+    """Turns the instructions whose text matches into moves to nowhere."""
+    count = 0
+    for instruction in instructions:
+        if re.match(pattern, instruction.text):
+            instruction.opcode, instruction.operands = ["mov", "b32"], ["_", "0"]
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("pattern", [r"bar\.sync", r"cp\.async\.wait_group", r"cp\.async\.commit_group",
+                                     r"shfl\.sync", r"mma\.sync", r"cp\.async\.cg"])
+def test_missing_instruction_is_noticed(pattern):
+    assert planted(lambda instructions: drop(instructions, pattern))
+
+
+def test_late_wait_is_noticed():
+    def one_more_in_flight(instructions):
+        waits = [i for i in instructions if i.opcode[:3] == ["cp", "async", "wait_group"]]
+        for wait in waits:
+            wait.operands = [str(int(wait.operands[0]) + 1)]
+        return len(waits)
+    assert planted(one_more_in_flight)
+
+
+def test_wrong_matrix_is_noticed():
+    def not_transposed(instructions):
+        loads = [i for i in instructions if i.opcode[0] == "ldmatrix" and "trans" in i.opcode]
+        for load in loads:
+            load.opcode = [word for word in load.opcode if word != "trans"]
+        return len(loads)
+    assert planted(not_transposed)
