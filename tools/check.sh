@@ -88,6 +88,9 @@ if compgen -G "$source/test/python/test_*.py" >/dev/null; then
     $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
     --junitxml="$results/python.xml" "$source/test/python"
 fi
+suite emulator env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
+  $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
+  --junitxml="$results/emulator.xml" "$source/test/Emulator"
 
 say summary
 $python - "$results" $formatted $broken <<'EOF'
