@@ -9,7 +9,7 @@
 // CHECK: %[[L:.*]] = llvm.call_intrinsic "llvm.nvvm.lg2.approx.f"
 // CHECK: arith.mulf %[[L]], %cst
 // CHECK: llvm.call_intrinsic "llvm.nvvm.div.full"
-// CHECK: llvm.intr.fabs
+// CHECK: llvm.call_intrinsic "llvm.fabs"
 // CHECK: llvm.intr.fma
 // CHECK-NOT: math.
 // CHECK-NOT: arith.divf
