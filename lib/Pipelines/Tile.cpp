@@ -34,6 +34,8 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
     manager.addNestedPass<func::FuncOp>(tile::createTilePeelMasks());
   if (options.foldExp2)
     manager.addNestedPass<func::FuncOp>(tile::createTileFoldExp2());
+  if (options.rotate)
+    manager.addNestedPass<func::FuncOp>(tile::createTileRotate());
   manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax());
 }
 

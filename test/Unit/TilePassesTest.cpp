@@ -7,10 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every tile pass is optional. tile-order-blocks and tile-peel-masks leave the
-// very bits of a kernel's results; tile-fold-exp2 stays within the rounding of
-// f32. (That the kernels are right is checked elsewhere, against the
-// definition.)
+// Every tile pass is optional. tile-order-blocks, tile-peel-masks and
+// tile-rotate leave the very bits of a kernel's results; tile-fold-exp2 stays
+// within the rounding of f32. (That the kernels are right is checked elsewhere,
+// against the definition.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -157,7 +157,7 @@ protected:
   }
 
   mlir::FailureOr<HostProgram> compile(const std::string &source, bool peel,
-                                       bool fold) {
+                                       bool fold, bool rotate = false) {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
     if (!module)
       return mlir::failure();
@@ -166,6 +166,7 @@ protected:
     options.tile.orderBlocks = peel;
     options.tile.peelMasks = peel;
     options.tile.foldExp2 = fold;
+    options.tile.rotate = rotate;
     return HostProgram::compile(*module, "", options);
   }
 
@@ -227,8 +228,9 @@ TEST_P(TilePassesTest, LeaveTheResult) {
   auto base = compile(source, false, false);
   auto peeled = compile(source, true, false);
   auto folded = compile(source, true, true);
+  auto rotated = compile(source, true, false, true);
   ASSERT_TRUE(mlir::succeeded(base) && mlir::succeeded(peeled) &&
-              mlir::succeeded(folded));
+              mlir::succeeded(folded) && mlir::succeeded(rotated));
   int64_t lengths[][2] = {{1, 1},   {7, 5},   {33, 47}, {47, 33}, {14, 10},
                           {35, 35}, {20, 15}, {3, 0},   {0, 5},   {5, 70}};
   for (auto [queries, keys] : lengths) {
@@ -236,12 +238,15 @@ TEST_P(TilePassesTest, LeaveTheResult) {
                  " keys");
     Inputs in(ElementKind::F32, queries, keys);
     Outputs first(ElementKind::F32, queries), second(ElementKind::F32, queries),
-        third(ElementKind::F32, queries);
+        third(ElementKind::F32, queries), fourth(ElementKind::F32, queries);
     run(*base, in, first);
     run(*peeled, in, second);
     run(*folded, in, third);
+    run(*rotated, in, fourth);
     EXPECT_EQ(first.o.bits(), second.o.bits());
     EXPECT_EQ(first.lse.bits(), second.lse.bits());
+    EXPECT_EQ(first.o.bits(), fourth.o.bits());
+    EXPECT_EQ(first.lse.bits(), fourth.lse.bits());
     expectNear(third.o, first.o, 1e-5, "o");
     expectNear(third.lse, first.lse, 1e-5, "lse");
   }
@@ -254,11 +259,19 @@ TEST_P(TilePassesTest, LeaveTheResultOfStaticLengths) {
       program(GetParam(), "bf16", "block_q = 16, block_k = 16", queries, keys);
   auto base = compile(source, false, true);
   auto peeled = compile(source, true, true);
-  ASSERT_TRUE(mlir::succeeded(base) && mlir::succeeded(peeled));
+  auto rotated = compile(source, true, true, true);
+  auto unpeeled = compile(source, false, true, true);
+  ASSERT_TRUE(mlir::succeeded(base) && mlir::succeeded(peeled) &&
+              mlir::succeeded(rotated) && mlir::succeeded(unpeeled));
   Inputs in(ElementKind::BF16, queries, keys);
-  Outputs first(ElementKind::BF16, queries), second(ElementKind::BF16, queries);
+  Outputs first(ElementKind::BF16, queries), second(ElementKind::BF16, queries),
+      third(ElementKind::BF16, queries), fourth(ElementKind::BF16, queries);
   run(*base, in, first);
   run(*peeled, in, second);
+  run(*rotated, in, third);
+  run(*unpeeled, in, fourth);
+  EXPECT_EQ(first.o.bits(), third.o.bits());
+  EXPECT_EQ(first.o.bits(), fourth.o.bits());
   EXPECT_EQ(first.o.bits(), second.o.bits());
   EXPECT_EQ(first.lse.bits(), second.lse.bits());
 }

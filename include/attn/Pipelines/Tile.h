@@ -41,6 +41,8 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
   Option<bool> peelMasks{*this, "peel-masks",
                          llvm::cl::desc("run tile-peel-masks"),
                          llvm::cl::init(true)};
+  Option<bool> rotate{*this, "rotate", llvm::cl::desc("run tile-rotate"),
+                      llvm::cl::init(false)};
   Option<bool> foldExp2{*this, "fold-exp2",
                         llvm::cl::desc("run tile-fold-exp2"),
                         llvm::cl::init(true)};

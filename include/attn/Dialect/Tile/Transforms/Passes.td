@@ -76,6 +76,35 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileRotate : Pass<"tile-rotate", "::mlir::func::FuncOp"> {
+  let summary = "P V of one key block beside Q K^T of the next";
+  let description = [{
+    Needs: a tile program whose loops over key blocks carry (o, m, l) and hold
+    one `tile.online_softmax`. Gives: a tile program that computes the scores
+    and weights of its first block before the loops, and the product of the
+    last weights with their values behind them:
+
+    ```mlir
+    %p0, … = tile.online_softmax …                           // block lo
+    %r:4 = scf.for %n = %second to %hi step %c1 iter_args(%o, %m, %l, %p = %p0) {
+      %s = vector.contract … %q, %k, %zero                   // block n
+      %o1 = vector.contract … %p, %v, %o                     // block n - 1
+      %p1, %m1, %l1, %c = tile.online_softmax …
+      %o2 = arith.mulf %o1, %cb
+      scf.yield %o2, %m1, %l1, %p1
+    }
+    %o3 = vector.contract … %r#3, %v, %r#0                   // block hi - 1
+    ```
+    The two products of a step do not depend on each other. No number changes:
+    the same operations happen to it in the same order. A chain of loops (from
+    `tile-peel-masks`) stays a chain.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 def TileExpandSoftmax : Pass<"tile-expand-softmax", "::mlir::func::FuncOp"> {
   let summary = "tile.online_softmax as vector, arith and math operations";
   let description = [{

@@ -38,6 +38,12 @@ struct PeeledLoop {
 FailureOr<PeeledLoop> peelMasks(RewriterBase &rewriter, scf::ForOp loop,
                                 StringRef &reason);
 
+/// Moves the product with the values of block n - 1 beside the scores of block
+/// n, in all loops over key blocks of a kernel; fails, with the reason in
+/// `reason`, and changes nothing where they have another form.
+LogicalResult rotateLoops(RewriterBase &rewriter, scf::ForallOp forall,
+                          StringRef &reason);
+
 /// Replaces `op` by vector, arith and math operations.
 void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op);
 

@@ -1,0 +1,318 @@
+//===- Rotate.cpp - the products of two blocks side by side ---------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One step of the loop over key blocks is a chain: scores, softmax, product
+// with the values. Rotated by one, the product with the values of block n - 1
+// stands beside the scores of block n, which do not depend on it:
+//
+//   S = Q K[lo]^T;  P, m, l = softmax(S)                    the first block
+//   for n = lo + 1 to hi:
+//     S = Q K[n]^T
+//     o = o + P V[n - 1]
+//     P', m, l, correction = softmax(S, m, l)
+//     o = o * correction;  P = P'
+//   o = o + P V[hi - 1]                                      the last block
+//
+// The operations on every number, and their order, stay what they were.
+//
+// Where there is no block at all the first one is computed nevertheless: all of
+// it is masked, P is 0, and the values come from behind the end (so they are
+// 0, whatever memory holds).
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Analysis/MaskBounds.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Transforms/CSE.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_TILEROTATE
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+/// The parts of one step of a loop that carries (o, m, l).
+struct Step {
+  scf::ForOp loop;
+  vector::ContractionOp scores; // Q K^T
+  OnlineSoftmaxOp softmax;
+  Operation *rounding = nullptr;  // P in the type of the values, or null
+  LoadOp values;                  // V[n]
+  arith::MulIOp firstKey;         // n * N, the row of V[n]
+  vector::BroadcastOp correction; // stretched
+  arith::MulFOp rescaled;         // o * correction
+  vector::ContractionOp product;  // P V + rescaled
+
+  /// True for what moves or is built anew: the rest stays before the softmax.
+  bool isAfterSoftmax(Operation *op) const {
+    return op == rounding || op == correction || op == rescaled ||
+           op == product;
+  }
+};
+
+/// A chain of loops: each starts where and from what the one before ended.
+struct Chain {
+  SmallVector<Step, 3> steps;
+  /// Which step's mask is right for every block.
+  size_t general = 0;
+};
+} // namespace
+
+/// Matches one loop; says in `reason` what is missing.
+static FailureOr<Step> matchStep(scf::ForOp loop, StringRef &reason) {
+  Step step;
+  step.loop = loop;
+  APInt stride;
+  if (!loop.getInductionVar().getType().isIndex() ||
+      !matchPattern(loop.getStep(), m_ConstantInt(&stride)) || stride != 1 ||
+      loop.getNumRegionIterArgs() != 3) {
+    reason = "not a loop over key blocks that carries o, m and l";
+    return failure();
+  }
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  step.product = yield.getOperand(0).getDefiningOp<vector::ContractionOp>();
+  if (step.product)
+    step.rescaled = step.product.getAcc().getDefiningOp<arith::MulFOp>();
+  if (step.rescaled)
+    step.correction =
+        step.rescaled.getRhs().getDefiningOp<vector::BroadcastOp>();
+  if (step.correction)
+    step.softmax = step.correction.getSource().getDefiningOp<OnlineSoftmaxOp>();
+  if (!step.softmax || step.rescaled.getLhs() != loop.getRegionIterArg(0) ||
+      step.correction.getSource() != step.softmax.getCorrection() ||
+      step.softmax.getMax() != loop.getRegionIterArg(1) ||
+      step.softmax.getSum() != loop.getRegionIterArg(2) ||
+      yield.getOperand(1) != step.softmax.getNewMax() ||
+      yield.getOperand(2) != step.softmax.getNewSum()) {
+    reason = "the output is not rescaled by an online softmax";
+    return failure();
+  }
+  Value weights = step.product.getLhs();
+  if (auto rounding = weights.getDefiningOp<arith::TruncFOp>()) {
+    step.rounding = rounding;
+    weights = rounding.getIn();
+  }
+  step.values = step.product.getRhs().getDefiningOp<LoadOp>();
+  if (weights != step.softmax.getProbabilities() || !step.values ||
+      step.values->getBlock() != loop.getBody()) {
+    reason = "the output is not a product of the weights with loaded values";
+    return failure();
+  }
+  for (Value index : step.values.getIndices()) {
+    auto product = index.getDefiningOp<arith::MulIOp>();
+    if (product && product.getLhs() == loop.getInductionVar())
+      step.firstKey = product;
+    else if (!loop.isDefinedOutsideOfLoop(index))
+      step.firstKey = nullptr;
+  }
+  if (!step.firstKey) {
+    reason = "the values are not those of the loop's key block";
+    return failure();
+  }
+  for (auto contraction : loop.getBody()->getOps<vector::ContractionOp>())
+    if (contraction != step.product)
+      step.scores = contraction;
+  if (!step.scores || !step.scores->isBeforeInBlock(step.softmax)) {
+    reason = "no product of queries and keys";
+    return failure();
+  }
+  // What moves must not feed anything else.
+  for (Operation *op : {step.correction.getOperation(),
+                        step.rescaled.getOperation(), step.rounding})
+    if (op && !op->hasOneUse()) {
+      reason = "the rescaled output has another use";
+      return failure();
+    }
+  return step;
+}
+
+/// Matches the loops of a kernel's block, all of them.
+static FailureOr<Chain> matchChain(scf::ForallOp forall, StringRef &reason) {
+  Chain chain;
+  for (auto loop : forall.getBody()->getOps<scf::ForOp>()) {
+    FailureOr<Step> step = matchStep(loop, reason);
+    if (failed(step))
+      return failure();
+    if (!chain.steps.empty()) {
+      scf::ForOp previous = chain.steps.back().loop;
+      if (loop.getLowerBound() != previous.getUpperBound() ||
+          !llvm::equal(loop.getInitArgs(), previous.getResults())) {
+        reason = "the loops are no chain";
+        return failure();
+      }
+    }
+    chain.steps.push_back(*step);
+  }
+  if (chain.steps.empty()) {
+    reason = "no loop over key blocks";
+    return failure();
+  }
+  for (auto [number, step] : llvm::enumerate(chain.steps))
+    if (succeeded(matchMaskedStep(step.loop)))
+      chain.general = number;
+  return chain;
+}
+
+/// The values of key block `block`, whose first row is `block` times the size.
+static Value loadValues(OpBuilder &b, Step step, Value firstKey) {
+  IRMapping mapping;
+  mapping.map(step.firstKey.getResult(), firstKey);
+  return b.clone(*step.values.getOperation(), mapping)->getResult(0);
+}
+
+static Value multiply(OpBuilder &b, Step step, Value weights, Value values,
+                      Value accumulator) {
+  IRMapping mapping;
+  mapping.map(step.product.getLhs(), weights);
+  mapping.map(step.product.getRhs(), values);
+  mapping.map(step.product.getAcc(), accumulator);
+  return b.clone(*step.product.getOperation(), mapping)->getResult(0);
+}
+
+/// Clones everything up to the softmax, and the rounding of its weights, for
+/// the block and the statistics that `mapping` gives. `afterScores` is called
+/// behind the product of queries and keys.
+static Value cloneSoftmax(OpBuilder &b, Step step, IRMapping &mapping,
+                          function_ref<void()> afterScores) {
+  // The load of the values is built where it is needed, unless it is that of
+  // the keys, too.
+  bool isShared = !step.values->hasOneUse();
+  for (Operation &op : step.loop.getBody()->without_terminator()) {
+    if (step.isAfterSoftmax(&op) || (&op == step.values && !isShared))
+      continue;
+    b.clone(op, mapping);
+    if (&op == step.scores)
+      afterScores();
+  }
+  if (!step.rounding)
+    return mapping.lookup(step.softmax.getProbabilities());
+  return b.clone(*step.rounding, mapping)->getResult(0);
+}
+
+LogicalResult attn::tile::rotateLoops(RewriterBase &b, scf::ForallOp forall,
+                                      StringRef &reason) {
+  FailureOr<Chain> matched = matchChain(forall, reason);
+  if (failed(matched))
+    return failure();
+  Chain &chain = *matched;
+  Step front = chain.steps.front(), general = chain.steps[chain.general];
+  Value lo = front.loop.getLowerBound();
+  Value hi = chain.steps.back().loop.getUpperBound();
+  Location loc = front.loop.getLoc();
+
+  // The first block, always under the mask and guarded: it may not exist.
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(front.loop);
+  IRMapping mapping;
+  mapping.map(general.loop.getInductionVar(), lo);
+  mapping.map(general.loop.getRegionIterArgs(), front.loop.getInitArgs());
+  Value weights = cloneSoftmax(b, general, mapping, [] {});
+  mapping.lookup(general.softmax.getNewMax())
+      .getDefiningOp<OnlineSoftmaxOp>()
+      .setGuard(true);
+  SmallVector<Value> state = {
+      front.loop.getInitArgs()[0], mapping.lookup(general.softmax.getNewMax()),
+      mapping.lookup(general.softmax.getNewSum()), weights};
+
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value second = b.createOrFold<arith::AddIOp>(loc, lo, one);
+  Value lowerBound = second;
+  for (Step step : chain.steps) {
+    b.setInsertionPoint(front.loop);
+    Value upperBound =
+        b.createOrFold<arith::MaxSIOp>(loc, step.loop.getUpperBound(), second);
+    auto loop = scf::ForOp::create(b, step.loop.getLoc(), lowerBound,
+                                   upperBound, step.loop.getStep(), state);
+    b.setInsertionPointToEnd(loop.getBody());
+    IRMapping inLoop;
+    inLoop.map(step.loop.getInductionVar(), loop.getInductionVar());
+    inLoop.map(step.loop.getRegionIterArgs(),
+               loop.getRegionIterArgs().drop_back());
+    Value o;
+    Value newWeights = cloneSoftmax(b, step, inLoop, [&] {
+      Value previous =
+          arith::SubIOp::create(b, loc, loop.getInductionVar(), one);
+      Value firstKey =
+          arith::MulIOp::create(b, loc, previous, step.firstKey.getRhs());
+      Value values = loadValues(b, step, firstKey);
+      o = multiply(b, step, loop.getRegionIterArg(3), values,
+                   loop.getRegionIterArg(0));
+    });
+    // The output is rescaled with this block's correction.
+    inLoop.map(step.loop.getRegionIterArg(0), o);
+    b.clone(*step.correction.getOperation(), inLoop);
+    Value rescaled =
+        b.clone(*step.rescaled.getOperation(), inLoop)->getResult(0);
+    scf::YieldOp::create(
+        b, loc,
+        ValueRange{rescaled, inLoop.lookup(step.softmax.getNewMax()),
+                   inLoop.lookup(step.softmax.getNewSum()), newWeights});
+    state = llvm::to_vector_of<Value>(loop.getResults());
+    lowerBound = upperBound;
+  }
+
+  // The last block; behind the end of the values if there is none.
+  b.setInsertionPoint(front.loop);
+  Value last = b.createOrFold<arith::SubIOp>(loc, hi, one);
+  Value firstKey =
+      b.createOrFold<arith::MulIOp>(loc, last, general.firstKey.getRhs());
+  auto view = general.values.getView();
+  unsigned rowIndex = 0;
+  for (auto [number, index] : llvm::enumerate(general.values.getIndices()))
+    if (index == general.firstKey.getResult())
+      rowIndex = number;
+  Value end = b.createOrFold<memref::DimOp>(loc, view, rowIndex);
+  Value exists =
+      b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, lo, hi);
+  firstKey = b.createOrFold<arith::SelectOp>(loc, exists, firstKey, end);
+  Value values = loadValues(b, general, firstKey);
+  Value o = multiply(b, general, state[3], values, state[0]);
+
+  b.replaceAllUsesWith(chain.steps.back().loop.getResults(),
+                       {o, state[1], state[2]});
+  for (Step step : llvm::reverse(chain.steps))
+    b.eraseOp(step.loop);
+  return success();
+}
+
+namespace {
+struct TileRotate final : attn::tile::impl::TileRotateBase<TileRotate> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    bool changed = false;
+    getOperation()->walk([&](scf::ForallOp forall) {
+      StringRef reason;
+      if (succeeded(rotateLoops(rewriter, forall, reason))) {
+        changed = true;
+        return;
+      }
+      remark::missed(forall.getLoc(),
+                     remark::RemarkOpts::name("rotate").category(getArgument()))
+          << reason;
+    });
+    if (changed) {
+      DominanceInfo dominance(getOperation());
+      eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+    }
+  }
+};
+} // namespace

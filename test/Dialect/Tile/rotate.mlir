@@ -1,0 +1,264 @@
+// RUN: attn-opt %s --tile-rotate | FileCheck %s
+// RUN: attn-opt %s --tile-peel-masks --tile-rotate | FileCheck %s --check-prefix=PEELED
+// RUN: attn-opt %s --tile-rotate --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+#qk_q = affine_map<(m, n, k) -> (m, k)>
+#qk_k = affine_map<(m, n, k) -> (n, k)>
+#pv_v = affine_map<(m, n, k) -> (k, n)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+!view = memref<?x16xf16, strided<[?, 1], offset: ?>>
+!s = vector<16x32xf32>
+!p = vector<16x32xf16>
+!o = vector<16x16xf32>
+!row = vector<16x1xf32>
+!kv = vector<32x16xf16>
+!q = vector<16x16xf16>
+
+// The first block before the loop, its weights carried; block n - 1 of the values
+// beside block n of the keys; the last product behind the loop, from behind the
+// end of the values if there is no block.
+// CHECK-LABEL: func.func @rotate(
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: vector<16x16xf16>, %[[K:[a-z0-9]+]]: memref<?x16xf16, strided<[?, 1], offset: ?>>, %[[V:[a-z0-9]+]]: memref<?x16xf16, strided<[?, 1], offset: ?>>
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C32:.*]] = arith.constant 32 : index
+// CHECK: scf.forall
+// CHECK: %[[K0:.*]] = tile.load %[[K]]
+// CHECK-NEXT: vector.contract {{.*}} %[[Q]], %[[K0]]
+// CHECK: arith.select
+// CHECK: %[[P0:.*]], %[[M0:.*]], %[[L0:.*]], %{{.*}} = tile.online_softmax %{{.*}} {guard}
+// CHECK-NEXT: %[[PT0:.*]] = arith.truncf %[[P0]]
+// CHECK-NOT: tile.load %[[V]]
+// CHECK: %[[HI:.*]] = arith.maxsi %[[NK:.*]], %[[C1]] : index
+// CHECK: %[[R:.*]]:4 = scf.for %[[N:.*]] = %[[C1]] to %[[HI]] step %[[C1]] iter_args(%[[O:.*]] = %{{.*}}, %[[M:.*]] = %[[M0]], %[[L:.*]] = %[[L0]], %[[P:.*]] = %[[PT0]])
+// CHECK: %[[KN:.*]] = tile.load %[[K]]
+// CHECK-NEXT: %[[S:.*]] = vector.contract {{.*}} %[[Q]], %[[KN]]
+// CHECK-NEXT: %[[PREV:.*]] = arith.subi %[[N]], %[[C1]]
+// CHECK-NEXT: %[[ROW:.*]] = arith.muli %[[PREV]], %[[C32]]
+// CHECK-NEXT: %[[VP:.*]] = tile.load %[[V]][%[[ROW]], %[[C0]]]
+// CHECK-NEXT: %[[O1:.*]] = vector.contract {{.*}} %[[P]], %[[VP]], %[[O]]
+// CHECK: %[[P1:.*]], %[[M1:.*]], %[[L1:.*]], %[[C:.*]] = tile.online_softmax %{{.*}}, %[[M]], %[[L]]
+// CHECK: %[[PT1:.*]] = arith.truncf %[[P1]]
+// CHECK: %[[CB:.*]] = vector.broadcast %[[C]]
+// CHECK: %[[O2:.*]] = arith.mulf %[[O1]], %[[CB]]
+// CHECK: scf.yield %[[O2]], %[[M1]], %[[L1]], %[[PT1]]
+// CHECK: %[[LAST:.*]] = arith.subi %[[NK]], %[[C1]]
+// CHECK: %[[LASTROW:.*]] = arith.muli %[[LAST]], %[[C32]]
+// CHECK: %[[END:.*]] = memref.dim %[[V]], %[[C0]]
+// CHECK: %[[EXISTS:.*]] = arith.cmpi
+// CHECK: %[[FROM:.*]] = arith.select %[[EXISTS]], %[[LASTROW]], %[[END]] : index
+// CHECK: %[[VL:.*]] = tile.load %[[V]][%[[FROM]], %[[C0]]]
+// CHECK: %[[RESULT:.*]] = vector.contract {{.*}} %[[R]]#3, %[[VL]], %[[R]]#0
+// CHECK: tile.store %[[RESULT]]
+
+// A chain stays a chain; the first block is masked, whichever loop it is of.
+// PEELED-LABEL: func.func @rotate(
+// PEELED: arith.select {{.*}} : vector<16x32xi1>
+// PEELED: tile.online_softmax %{{.*}} {guard}
+// PEELED: %[[A:.*]]:4 = scf.for %{{.*}} = %[[C1:.*]] to %[[FULL:.*]] step %[[C1]]
+// PEELED-NOT: arith.select
+// PEELED: scf.yield
+// PEELED: %[[B:.*]]:4 = scf.for %{{.*}} = %[[FULL]] to %{{.*}} step %[[C1]] iter_args(%{{.*}} = %[[A]]#0, %{{.*}} = %[[A]]#1, %{{.*}} = %[[A]]#2, %{{.*}} = %[[A]]#3)
+// PEELED: arith.select {{.*}} : vector<16x32xi1>
+// PEELED: vector.contract {{.*}} %[[B]]#3, %{{.*}}, %[[B]]#0
+func.func @rotate(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
+                  %nq: index, %nk: index, %out: memref<?x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : !s
+  %hidden = arith.constant dense<0xFF800000> : !s
+  %nq32 = arith.index_cast %nq : index to i32
+  %rows = tile.coords %nq32, 0 : vector<16x1xi32>
+  scf.forall (%x) in (%nq) {
+    %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+      %col = arith.muli %n, %c32 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x32xi32>
+      %kt = tile.load %k[%col, %c0] : !view, !kv
+      %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
+      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
+      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
+      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
+      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
+      %vt = tile.load %v[%col, %c0] : !view, !kv
+      %pt = arith.truncf %p : !s to !p
+      %cb = vector.broadcast %c : !row to !o
+      %os = arith.mulf %o, %cb : !o
+      %o1 = vector.contract {indexing_maps = [#qk_q, #pv_v, #out], iterator_types = ["parallel", "parallel", "reduction"]} %pt, %vt, %os : !p, !kv into !o
+      scf.yield %o1, %m1, %l1 : !o, !row, !row
+    }
+    tile.store %r#0, %out[%x, %c0] : !o, memref<?x16xf32>
+  }
+  return
+}
+
+// REMARK: rotate{{.*}}the output is not rescaled by an online softmax
+// CHECK-LABEL: func.func @not_rescaled(
+// CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
+// CHECK: tile.store
+func.func @not_rescaled(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
+                  %nq: index, %nk: index, %out: memref<?x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : !s
+  %hidden = arith.constant dense<0xFF800000> : !s
+  %nq32 = arith.index_cast %nq : index to i32
+  %rows = tile.coords %nq32, 0 : vector<16x1xi32>
+  scf.forall (%x) in (%nq) {
+    %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+      %col = arith.muli %n, %c32 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x32xi32>
+      %kt = tile.load %k[%col, %c0] : !view, !kv
+      %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
+      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
+      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
+      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
+      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
+      %vt = tile.load %v[%col, %c0] : !view, !kv
+      %pt = arith.truncf %p : !s to !p
+      %o1 = vector.contract {indexing_maps = [#qk_q, #pv_v, #out], iterator_types = ["parallel", "parallel", "reduction"]} %pt, %vt, %o : !p, !kv into !o
+      scf.yield %o1, %m1, %l1 : !o, !row, !row
+    }
+    tile.store %r#0, %out[%x, %c0] : !o, memref<?x16xf32>
+  }
+  return
+}
+
+// REMARK: rotate{{.*}}the values are not those of the loop's key block
+// CHECK-LABEL: func.func @values_of_another_block(
+// CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
+// CHECK: tile.store
+func.func @values_of_another_block(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
+                  %nq: index, %nk: index, %out: memref<?x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : !s
+  %hidden = arith.constant dense<0xFF800000> : !s
+  %nq32 = arith.index_cast %nq : index to i32
+  %rows = tile.coords %nq32, 0 : vector<16x1xi32>
+  scf.forall (%x) in (%nq) {
+    %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+      %col = arith.muli %n, %c32 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x32xi32>
+      %kt = tile.load %k[%col, %c0] : !view, !kv
+      %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
+      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
+      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
+      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
+      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
+      %vt = tile.load %v[%n, %c0] : !view, !kv
+      %pt = arith.truncf %p : !s to !p
+      %cb = vector.broadcast %c : !row to !o
+      %os = arith.mulf %o, %cb : !o
+      %o1 = vector.contract {indexing_maps = [#qk_q, #pv_v, #out], iterator_types = ["parallel", "parallel", "reduction"]} %pt, %vt, %os : !p, !kv into !o
+      scf.yield %o1, %m1, %l1 : !o, !row, !row
+    }
+    tile.store %r#0, %out[%x, %c0] : !o, memref<?x16xf32>
+  }
+  return
+}
+
+// REMARK: rotate{{.*}}not a loop over key blocks that carries o, m and l
+// CHECK-LABEL: func.func @other_step(
+// CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
+// CHECK: tile.store
+func.func @other_step(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
+                  %nq: index, %nk: index, %out: memref<?x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : !s
+  %hidden = arith.constant dense<0xFF800000> : !s
+  %nq32 = arith.index_cast %nq : index to i32
+  %rows = tile.coords %nq32, 0 : vector<16x1xi32>
+  scf.forall (%x) in (%nq) {
+    %r:3 = scf.for %n = %c0 to %nk step %c2 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+      %col = arith.muli %n, %c32 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x32xi32>
+      %kt = tile.load %k[%col, %c0] : !view, !kv
+      %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
+      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
+      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
+      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
+      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
+      %vt = tile.load %v[%col, %c0] : !view, !kv
+      %pt = arith.truncf %p : !s to !p
+      %cb = vector.broadcast %c : !row to !o
+      %os = arith.mulf %o, %cb : !o
+      %o1 = vector.contract {indexing_maps = [#qk_q, #pv_v, #out], iterator_types = ["parallel", "parallel", "reduction"]} %pt, %vt, %os : !p, !kv into !o
+      scf.yield %o1, %m1, %l1 : !o, !row, !row
+    }
+    tile.store %r#0, %out[%x, %c0] : !o, memref<?x16xf32>
+  }
+  return
+}
+
+// REMARK: rotate{{.*}}the rescaled output has another use
+// CHECK-LABEL: func.func @rescaled_output_is_used(
+// CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
+// CHECK: tile.store
+func.func @rescaled_output_is_used(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
+                  %nq: index, %nk: index, %out: memref<?x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : !s
+  %hidden = arith.constant dense<0xFF800000> : !s
+  %nq32 = arith.index_cast %nq : index to i32
+  %rows = tile.coords %nq32, 0 : vector<16x1xi32>
+  scf.forall (%x) in (%nq) {
+    %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+      %col = arith.muli %n, %c32 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x32xi32>
+      %kt = tile.load %k[%col, %c0] : !view, !kv
+      %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
+      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
+      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
+      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
+      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
+      %vt = tile.load %v[%col, %c0] : !view, !kv
+      %pt = arith.truncf %p : !s to !p
+      %cb = vector.broadcast %c : !row to !o
+      %os = arith.mulf %o, %cb : !o
+      tile.store %os, %out[%n, %c0] : !o, memref<?x16xf32>
+      %o1 = vector.contract {indexing_maps = [#qk_q, #pv_v, #out], iterator_types = ["parallel", "parallel", "reduction"]} %pt, %vt, %os : !p, !kv into !o
+      scf.yield %o1, %m1, %l1 : !o, !row, !row
+    }
+    tile.store %r#0, %out[%x, %c0] : !o, memref<?x16xf32>
+  }
+  return
+}
+
+// REMARK: rotate{{.*}}no loop over key blocks
+// CHECK-LABEL: func.func @no_loop
+// CHECK: scf.forall
+func.func @no_loop(%nq: index, %o: !o, %out: memref<?x16xf32>) {
+  %c0 = arith.constant 0 : index
+  scf.forall (%x) in (%nq) {
+    tile.store %o, %out[%x, %c0] : !o, memref<?x16xf32>
+  }
+  return
+}
