@@ -309,6 +309,10 @@ class Runner:
         return signature(result.returncode, error)
 
 
+# The parser or a verifier of MLIR itself, before any pass of ours.
+OF_MLIR = "fault of MLIR while parsing"
+
+
 def signature(code, error):
     for pattern in (r"Assertion `.*", r"LLVM ERROR: .*", r"UNREACHABLE.*"):
         m = re.search(pattern, error)
@@ -317,7 +321,9 @@ def signature(code, error):
     if "roundTrip testing" in error:
         return "round trip"
     frames = re.findall(r"(?:attn|mlir)::[\w:]+", error)
-    own = [f for f in frames if f.startswith("attn::")]
+    own = [f for f in frames if f.startswith("attn::") and "runGuarded" not in f]
+    if not own and "mlir::parseAsmSourceFile" in error:
+        return OF_MLIR
     where = (own or frames or [""])[0]
     m = BAD.search(error)
     what = m.group(0) if m else f"signal {-code}"
@@ -372,6 +378,9 @@ class Findings:
 
     def add(self, runner, tool, flags, text, fault):
         key = (tool, fault)
+        if fault == OF_MLIR:
+            self.upstream += 1
+            return
         if key in self.known and is_upstream(runner, text):
             return
         self.seen[key] = self.seen.get(key, 0) + 1
