@@ -84,8 +84,10 @@ LogicalResult KernelOp::verify() {
   if (getWarps() < 1 || getWarps() > attn::layout::maxWarps)
     return emitOpError("has ")
            << getWarps() << " warps, expected 1 to " << attn::layout::maxWarps;
-  if (std::optional<int64_t> stages = getStages(); stages && *stages < 1)
-    return emitOpError("has ") << *stages << " stages, expected at least 1";
+  // The bound is that of the rings that warp-buffer builds.
+  if (std::optional<int64_t> stages = getStages();
+      stages && (*stages < 1 || *stages > 64))
+    return emitOpError("has ") << *stages << " stages, expected 1 to 64";
   std::optional<int64_t> shared = getSharedBytes();
   if (shared && *shared < 0)
     return emitOpError("has ")
