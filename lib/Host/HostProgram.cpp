@@ -52,7 +52,13 @@ static OwningOpRef<ModuleOp> isolate(ModuleOp module, StringRef name) {
 static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
                                  Artifact &description) {
   if (options.kind != HostOptions::Kind::Tiled) {
-    return module.emitError("the oracles are not built yet");
+    OracleOptions oracle;
+    oracle.precision = options.kind == HostOptions::Kind::OracleF64
+                           ? OraclePrecision::F64
+                           : OraclePrecision::Input;
+    return runPasses(module, [&](OpPassManager &manager) {
+      buildOraclePipeline(manager, oracle);
+    });
   }
   if (failed(runPasses(module, [&](OpPassManager &manager) {
         buildAttnToTilePipeline(manager, options.tile);

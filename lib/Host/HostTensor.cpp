@@ -177,6 +177,10 @@ void HostTensor::assign(const std::function<double()> &next) {
   forEach([&](int64_t offset) { store(offset, encodeElement(kind, next())); });
 }
 
+void HostTensor::assignBits(const std::function<uint64_t()> &next) {
+  forEach([&](int64_t offset) { store(offset, next()); });
+}
+
 void HostTensor::assign(const std::vector<double> &values) {
   size_t i = 0;
   assign([&] { return values[i++]; });

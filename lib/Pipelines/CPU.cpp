@@ -68,6 +68,15 @@ void attn::buildLinalgToLLVMPipeline(OpPassManager &manager) {
   addLoopsToLLVM(manager);
 }
 
+void attn::buildOraclePipeline(OpPassManager &manager,
+                               const OracleOptions &options) {
+  manager.addPass(createAttnExpandVariantsPass());
+  ConvertAttnToLinalgOptions convert;
+  convert.precision = options.precision;
+  manager.addPass(createConvertAttnToLinalg(convert));
+  buildLinalgToLLVMPipeline(manager);
+}
+
 void attn::buildCPUPipeline(OpPassManager &manager,
                             const TileOptions &options) {
   buildAttnToTilePipeline(manager, options);
@@ -89,4 +98,9 @@ void attn::registerCPUPipelines() {
       "attn-cpu",
       "Attention on tensors to the llvm dialect for the host processor, tiled",
       buildCPUPipeline);
+  PassPipelineRegistration<OracleOptions>(
+      "attn-oracle",
+      "Attention on tensors to the llvm dialect for the host processor, as its "
+      "unfused definition",
+      buildOraclePipeline);
 }

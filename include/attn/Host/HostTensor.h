@@ -57,6 +57,12 @@ public:
   void assign(const std::function<double()> &next);
   void assign(const std::vector<double> &values);
 
+  void assignBits(const std::function<uint64_t()> &next);
+
+  /// All memory, padding included, and where the first element is in it.
+  std::vector<unsigned char> &storage() { return bytes; }
+  int64_t storageOffset() const { return first * elementBytes(kind); }
+
   /// The bits of the elements, in row-major order of the sizes.
   std::vector<uint64_t> bits() const;
 

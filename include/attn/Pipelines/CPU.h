@@ -10,6 +10,7 @@
 #ifndef ATTN_PIPELINES_CPU_H
 #define ATTN_PIPELINES_CPU_H
 
+#include "attn/Conversion/AttnToLinalg.h"
 #include "attn/Pipelines/Tile.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Pass/PassManager.h"
@@ -23,6 +24,21 @@ void buildTileToLLVMPipeline(OpPassManager &manager);
 /// Functions on tensors with linalg bodies to the llvm dialect; the results
 /// become memref arguments at the end, contiguous.
 void buildLinalgToLLVMPipeline(OpPassManager &manager);
+
+struct OracleOptions : public PassPipelineOptions<OracleOptions> {
+  Option<OraclePrecision> precision{
+      *this, "precision", llvm::cl::desc("what the definition is evaluated in"),
+      llvm::cl::values(clEnumValN(OraclePrecision::F64, "f64",
+                                  "everything in f64 (r of N9)"),
+                       clEnumValN(OraclePrecision::Input, "input",
+                                  "every step rounded to the input type (t0 "
+                                  "of N9)")),
+      llvm::cl::init(OraclePrecision::F64)};
+};
+
+/// `attn-oracle`: attention on tensors to the llvm dialect, as its definition
+/// says, unfused.
+void buildOraclePipeline(OpPassManager &manager, const OracleOptions &options);
 
 /// `attn-cpu`: attention on tensors to the llvm dialect, tiled.
 void buildCPUPipeline(OpPassManager &manager, const TileOptions &options);
