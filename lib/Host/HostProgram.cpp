@@ -1,5 +1,5 @@
 //===- HostProgram.cpp - an attention function compiled into this process -*-
-//C++ -*-===//
+// C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -65,7 +65,7 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
       })))
     return failure();
   for (auto function : module.getOps<func::FuncOp>())
-    if (auto plan = function->getAttrOfType<PlanAttr>("attn.plan")) {
+    if (auto plan = function->getAttrOfType<PlanAttr>(AttnDialect::kPlanAttrName)) {
       llvm::raw_string_ostream stream(description.plan);
       stream << plan;
     }

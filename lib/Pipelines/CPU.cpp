@@ -65,6 +65,7 @@ void attn::buildLinalgToLLVMPipeline(OpPassManager &manager) {
   bufferization::buildBufferDeallocationPipeline(manager);
   manager.addPass(createConvertBufferizationToMemRefPass());
   manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  manager.addNestedPass<func::FuncOp>(createConvertCopyToLoops());
   addLoopsToLLVM(manager);
 }
 

@@ -79,6 +79,23 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// CopyToLoops
+//===----------------------------------------------------------------------===//
+
+def ConvertCopyToLoops : Pass<"convert-copy-to-loops"> {
+  let summary = "copies between strided memrefs as loops";
+  let description = [{
+    Needs: anything. Gives: no `memref.copy` of known rank. Upstream calls a
+    function of a runtime library for copies that are not contiguous; a
+    compiled function of this project calls the C library only.
+
+    Example: `test/Conversion/CopyToLoops/copy-to-loops.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // TileToLoops
 //===----------------------------------------------------------------------===//
 
