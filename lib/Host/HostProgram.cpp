@@ -65,7 +65,8 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
       })))
     return failure();
   for (auto function : module.getOps<func::FuncOp>())
-    if (auto plan = function->getAttrOfType<PlanAttr>(AttnDialect::kPlanAttrName)) {
+    if (auto plan =
+            function->getAttrOfType<PlanAttr>(AttnDialect::kPlanAttrName)) {
       llvm::raw_string_ostream stream(description.plan);
       stream << plan;
     }

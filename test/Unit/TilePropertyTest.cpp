@@ -386,6 +386,7 @@ TEST_F(TilePropertyTest, EqualsTheOracle) {
     options.kind = HostOptions::Kind::Tiled;
     for (int i = 0; i < plansPerProgram; ++i) {
       std::string source = program.source(randomPlan(choice));
+      options.tile.orderBlocks = choice.chance(50);
       options.tile.peelMasks = choice.chance(60);
       options.tile.foldExp2 = choice.chance(60);
       HostProgram tiled = compile(source, options);
@@ -394,6 +395,7 @@ TEST_F(TilePropertyTest, EqualsTheOracle) {
         SCOPED_TRACE(source + "program " + std::to_string(p) + ", --shape=" +
                      request.shape + " --seed=" + std::to_string(request.seed) +
                      (request.lengthBeforeHeads ? " --layout=bshd" : "") +
+                     (options.tile.orderBlocks ? ", order-blocks" : "") +
                      (options.tile.peelMasks ? ", peel-masks" : "") +
                      (options.tile.foldExp2 ? ", fold-exp2" : ""));
         check(tiled, float64, unfused, request);
