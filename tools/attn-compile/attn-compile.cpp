@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../CrashGuard.h"
+#include "../FindPtxas.h"
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/Compile.h"
 #include "attn/Pipelines/Pipelines.h"
@@ -23,8 +24,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
-
-#include <cstdlib>
 
 using namespace mlir;
 using namespace attn;
@@ -160,20 +159,6 @@ static LogicalResult dump(const Options &options, StringRef name,
   return writeFile(path, text);
 }
 
-/// What the command line says, else what the environment says.
-static std::string choosePtxas(const Options &options) {
-  if (!options.ptxas.empty())
-    return options.ptxas;
-  for (const char *variable : {"CUDAToolkit_ROOT", "CUDA_HOME", "CUDA_PATH"})
-    if (const char *root = std::getenv(variable)) {
-      SmallString<128> path(root);
-      llvm::sys::path::append(path, "bin", "ptxas");
-      if (llvm::sys::fs::can_execute(path))
-        return std::string(path);
-    }
-  return "";
-}
-
 //===----------------------------------------------------------------------===//
 // Targets
 //===----------------------------------------------------------------------===//
@@ -202,7 +187,7 @@ static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
     compileOptions.last = *room;
     compileOptions.cubin = CompileOptions::Cubin::No;
   } else {
-    compileOptions.ptxas = choosePtxas(options);
+    compileOptions.ptxas = findPtxas(options.ptxas);
     compileOptions.cubin = emit == "cubin" ? CompileOptions::Cubin::Required
                                            : CompileOptions::Cubin::IfPossible;
   }

@@ -1,0 +1,64 @@
+//===- Trial.h - compile a function, call it, check and time it -*- C++
+//-*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_HOST_TRIAL_H
+#define ATTN_HOST_TRIAL_H
+
+#include "attn/Host/ErrorRule.h"
+#include "attn/Host/Operands.h"
+#include "attn/Host/Timing.h"
+#include "attn/Host/Work.h"
+#include "attn/Support/LLVM.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace attn {
+
+struct TrialRequest {
+  std::string target = "cpu"; // or sm_80
+  std::string function;       // empty: the only one
+  std::string plan;           // empty: the operation's own, or the best known
+  std::string ptxas;          // the assembler, or the root of a CUDA Toolkit
+  OperandRequest operands;
+  /// .npy files to write, by the name of an output.
+  std::map<std::string, std::string> outputs;
+  bool check = false;
+  bool bench = false;
+  int repeats = 20;
+  /// Refuse a check whose float64 scores need more bytes than this.
+  int64_t maxCheckBytes = int64_t(4) << 30;
+};
+
+/// What attn-run exits with.
+enum class TrialStatus {
+  Ok = 0,
+  BadInput = 1,    // program, plan, shapes, files
+  CheckFailed = 2, // the result breaks the error rule
+  NoDevice = 3,    // the target's device is not there, or refused
+};
+
+struct TrialReport {
+  TrialStatus status = TrialStatus::Ok;
+  /// Why it is BadInput or NoDevice; programs are diagnosed where they stand.
+  std::string message;
+
+  Artifact manifest;
+  std::string device;
+  double compileSeconds = 0;
+  std::vector<std::string> shapes; // "q 1x8x512x64 bf16"
+  std::optional<ErrorReport> check;
+  std::optional<Timing> timing;
+  Work work;
+};
+
+TrialReport runTrial(ModuleOp module, const TrialRequest &request);
+
+} // namespace attn
+
+#endif // ATTN_HOST_TRIAL_H

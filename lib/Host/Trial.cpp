@@ -1,0 +1,218 @@
+//===- Trial.cpp - compile a function, call it, check and time it -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Host/Trial.h"
+
+#include "attn/Host/DeviceProgram.h"
+#include "attn/Host/HostProgram.h"
+#include "attn/Host/Npy.h"
+#include "attn/Pipelines/Compile.h"
+#include "attn/Pipelines/Signature.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace attn;
+using attn::runtime::Result;
+using attn::runtime::Status;
+
+static double now() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+namespace {
+/// One trial; each step fails with a message and a status.
+class TrialRun {
+public:
+  TrialRun(ModuleOp module, const TrialRequest &request)
+      : module(module), request(request) {}
+
+  TrialReport run();
+
+private:
+  bool fail(TrialStatus status, const std::string &message);
+  bool prepare(const Artifact &manifest);
+  bool runOnCPU();
+  bool runOnGPU();
+  bool check();
+  bool writeOutputs();
+
+  ModuleOp module;
+  const TrialRequest &request;
+  TrialReport report;
+  Operands operands;
+};
+} // namespace
+
+bool TrialRun::fail(TrialStatus status, const std::string &message) {
+  report.status = status;
+  report.message = message;
+  return false;
+}
+
+static std::string describe(const ArgumentInfo &info,
+                            const HostTensor &tensor) {
+  std::string text = info.name + " ";
+  for (auto [i, size] : llvm::enumerate(tensor.sizes()))
+    text += (i ? "x" : "") + std::to_string(size);
+  return text + " " + std::string(elementName(info.element));
+}
+
+bool TrialRun::prepare(const Artifact &manifest) {
+  report.manifest = manifest;
+  auto made = makeOperands(manifest, request.operands);
+  if (!made.ok())
+    return fail(TrialStatus::BadInput, made.message());
+  operands = std::move(*made);
+  for (auto [info, tensor] :
+       llvm::zip_equal(manifest.arguments, operands.tensors))
+    if (tensor)
+      report.shapes.push_back(describe(info, *tensor));
+  FailureOr<func::FuncOp> function = findFunction(module, request.function);
+  if (succeeded(function))
+    function->walk([&](AttentionOp op) {
+      report.work = countWork(op, manifest, operands);
+    });
+  return true;
+}
+
+bool TrialRun::runOnCPU() {
+  double start = now();
+  HostOptions options;
+  options.tile.plan = request.plan;
+  auto program = HostProgram::compile(module, request.function, options);
+  if (failed(program))
+    return fail(TrialStatus::BadInput, "");
+  report.compileSeconds = now() - start;
+  if (!prepare(program->manifest()))
+    return false;
+  runtime::Arguments arguments = operands.arguments();
+  Status status = program->invoke(arguments);
+  if (!status.ok())
+    return fail(TrialStatus::BadInput, status.message());
+  if (request.bench) {
+    std::vector<double> seconds;
+    double begin = now();
+    // A slow program is not repeated for long.
+    for (int i = 0; i < request.repeats && now() - begin < 10; ++i) {
+      double before = now();
+      status = program->invoke(arguments);
+      seconds.push_back(now() - before);
+    }
+    report.timing = summarize(std::move(seconds), 1);
+  }
+  return true;
+}
+
+bool TrialRun::runOnGPU() {
+  double start = now();
+  CompileOptions options;
+  options.target = request.target;
+  options.plan = request.plan;
+  options.function = request.function;
+  options.ptxas = request.ptxas;
+  FailureOr<Artifact> artifact = attn::compile(module, options);
+  if (failed(artifact))
+    return fail(TrialStatus::BadInput, "");
+  report.compileSeconds = now() - start;
+  if (!prepare(*artifact))
+    return false;
+  // Whether the call is valid does not depend on the device.
+  auto call = runtime::prepareLaunch(*artifact, operands.arguments());
+  if (!call.ok())
+    return fail(TrialStatus::BadInput, call.message());
+  auto device = runtime::Device::current();
+  if (!device.ok())
+    return fail(TrialStatus::NoDevice, device.message());
+  report.device = device->name;
+  auto program = DeviceProgram::load(*device, *artifact, operands);
+  if (!program.ok())
+    return fail(TrialStatus::NoDevice, program.message());
+  Status status = program->run();
+  if (status.ok())
+    status = program->readOutputs(operands);
+  if (!status.ok())
+    return fail(TrialStatus::NoDevice, status.message());
+  if (request.bench) {
+    auto timing = program->measure(request.repeats);
+    if (!timing.ok())
+      return fail(TrialStatus::NoDevice, timing.message());
+    report.timing = *timing;
+  }
+  return true;
+}
+
+/// Compares with the two definitions, which run on the CPU.
+bool TrialRun::check() {
+  double scores = static_cast<double>(report.work.pairs) * sizeof(double);
+  for (const auto &[info, tensor] :
+       llvm::zip_equal(report.manifest.arguments, operands.tensors))
+    if (info.name == "q")
+      scores *= static_cast<double>(tensor->sizes()[0] * tensor->sizes()[1]);
+  if (scores > static_cast<double>(request.maxCheckBytes))
+    return fail(TrialStatus::BadInput,
+                "the float64 scores of a check need " +
+                    std::to_string(static_cast<int64_t>(scores) >> 20) +
+                    " MiB, the limit is " +
+                    std::to_string(request.maxCheckBytes >> 20) +
+                    " MiB: check smaller lengths, fewer heads, or raise "
+                    "--check-limit");
+  RunResult results[2];
+  HostOptions::Kind kinds[] = {HostOptions::Kind::OracleF64,
+                               HostOptions::Kind::OracleInput};
+  for (int i = 0; i < 2; ++i) {
+    HostOptions options;
+    options.kind = kinds[i];
+    auto oracle = HostProgram::compile(module, request.function, options);
+    if (failed(oracle))
+      return fail(TrialStatus::BadInput, "");
+    auto result = runOnHost(*oracle, operands);
+    if (!result.ok())
+      return fail(TrialStatus::BadInput, result.message());
+    results[i] = std::move(*result);
+  }
+  report.check = checkErrorRule(readResult(report.manifest, operands),
+                                results[0], results[1]);
+  for (const auto &[info, tensor] :
+       llvm::zip_equal(report.manifest.arguments, operands.tensors))
+    if (tensor && !tensor->isPaddingIntact() && report.check->passes())
+      report.check->failure =
+          "memory beside the elements of '" + info.name + "' was written";
+  if (!report.check->passes())
+    report.status = TrialStatus::CheckFailed;
+  return true;
+}
+
+bool TrialRun::writeOutputs() {
+  for (const auto &[name, path] : request.outputs) {
+    bool isWritten = false;
+    for (const auto &[info, tensor] :
+         llvm::zip_equal(report.manifest.arguments, operands.tensors)) {
+      if (!info.isOutput || info.name != name)
+        continue;
+      if (Status status = writeNpy(path, *tensor); !status.ok())
+        return fail(TrialStatus::BadInput, status.message());
+      isWritten = true;
+    }
+    if (!isWritten)
+      return fail(TrialStatus::BadInput, "no output is called '" + name + "'");
+  }
+  return true;
+}
+
+TrialReport TrialRun::run() {
+  bool isRun = request.target == "cpu" ? runOnCPU() : runOnGPU();
+  if (isRun && writeOutputs() && request.check)
+    check();
+  return std::move(report);
+}
+
+TrialReport attn::runTrial(ModuleOp module, const TrialRequest &request) {
+  return TrialRun(module, request).run();
+}

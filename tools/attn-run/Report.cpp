@@ -1,0 +1,125 @@
+//===- Report.cpp - what a trial gave, as text or JSON -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include <cmath>
+
+using namespace attn;
+
+static double teraflops(const TrialReport &report) {
+  return report.work.flops / report.timing->median * 1e-12;
+}
+
+static double terabytes(const TrialReport &report) {
+  return report.work.bytes / report.timing->median * 1e-12;
+}
+
+static std::string number(double value, const char *format = "%.3g") {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format(format, value);
+  return text;
+}
+
+static std::string duration(double seconds) {
+  return seconds < 1e-3 ? number(seconds * 1e6, "%.4g") + " us"
+         : seconds < 1  ? number(seconds * 1e3, "%.4g") + " ms"
+                        : number(seconds, "%.4g") + " s";
+}
+
+void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
+  auto line = [&](const char *key) -> llvm::raw_ostream & {
+    return os << llvm::left_justify(key, 10);
+  };
+  const Artifact &manifest = report.manifest;
+  line("function") << manifest.name << "\n";
+  line("target") << manifest.target;
+  if (!report.device.empty())
+    os << " (" << report.device << ")";
+  os << "\n";
+  line("plan") << manifest.plan << "\n";
+  line("shapes") << llvm::join(report.shapes, ", ") << "\n";
+  line("compiled") << "in " << duration(report.compileSeconds);
+  if (manifest.registers >= 0)
+    os << ", " << manifest.registers << " registers, "
+       << manifest.spillStoreBytes << " bytes of spills";
+  os << "\n";
+  if (const auto &timing = report.timing) {
+    line("time") << duration(timing->median) << " (median of "
+                 << timing->samples << ", best " << duration(timing->best)
+                 << ")\n";
+    line("speed") << number(teraflops(report)) << " TFLOP/s, "
+                  << number(terabytes(report)) << " TB/s ("
+                  << report.work.countedPairs << " of " << report.work.pairs
+                  << " pairs per head counted)\n";
+  }
+  if (const auto &check = report.check) {
+    line("error") << "o " << number(check->error) << ", bound "
+                  << number(check->bound) << " (unfused in the input type: "
+                  << number(check->referenceError) << "); rmse "
+                  << number(check->rmse) << " (" << number(check->referenceRmse)
+                  << "); lse " << number(check->lseError) << "\n";
+    line("check") << (check->passes() ? "PASS" : "FAIL: " + check->failure)
+                  << "\n";
+  }
+}
+
+/// JSON has no infinity.
+static llvm::json::Value finiteOrNull(double value) {
+  if (std::isfinite(value))
+    return value;
+  return nullptr;
+}
+
+void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
+  const Artifact &manifest = report.manifest;
+  llvm::json::Object object{
+      {"function", manifest.name},
+      {"target", manifest.target},
+      {"plan", manifest.plan},
+      {"compiler", manifest.compilerVersion},
+      {"shapes", llvm::json::Array(report.shapes)},
+      {"compile_s", report.compileSeconds},
+  };
+  if (!report.device.empty())
+    object["device"] = report.device;
+  if (manifest.registers >= 0) {
+    object["registers"] = manifest.registers;
+    object["spill_store_bytes"] = manifest.spillStoreBytes;
+    object["spill_load_bytes"] = manifest.spillLoadBytes;
+  }
+  if (const auto &timing = report.timing) {
+    object["median_s"] = timing->median;
+    object["best_s"] = timing->best;
+    object["samples"] = timing->samples;
+    object["calls_per_sample"] = timing->callsPerSample;
+    object["flops"] = report.work.flops;
+    object["bytes"] = report.work.bytes;
+    object["pairs"] = report.work.pairs;
+    object["counted_pairs"] = report.work.countedPairs;
+    object["tflops"] = teraflops(report);
+    object["tbps"] = terabytes(report);
+  }
+  if (const auto &check = report.check)
+    object["check"] = llvm::json::Object{
+        {"passes", check->passes()},
+        {"failure", check->failure},
+        {"error", finiteOrNull(check->error)},
+        {"bound", finiteOrNull(check->bound)},
+        {"unfused_error", finiteOrNull(check->referenceError)},
+        {"rmse", finiteOrNull(check->rmse)},
+        {"unfused_rmse", finiteOrNull(check->referenceRmse)},
+        {"lse_error", finiteOrNull(check->lseError)},
+        {"empty_rows", static_cast<int64_t>(check->emptyRows)}};
+  os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
+}

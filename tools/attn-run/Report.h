@@ -1,0 +1,23 @@
+//===- Report.h - what a trial gave, as text or JSON -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TOOLS_ATTNRUN_REPORT_H
+#define ATTN_TOOLS_ATTNRUN_REPORT_H
+
+#include "attn/Host/Trial.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace attn {
+
+void printText(const TrialReport &report, llvm::raw_ostream &os);
+void printJSON(const TrialReport &report, llvm::raw_ostream &os);
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_ATTNRUN_REPORT_H

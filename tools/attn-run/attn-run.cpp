@@ -1,0 +1,215 @@
+//===- attn-run.cpp - compile, run, check and time -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../CrashGuard.h"
+#include "../FindPtxas.h"
+#include "Report.h"
+#include "attn/Host/Trial.h"
+#include "attn/Pipelines/Pipelines.h"
+#include "attn/Support/Version.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace attn;
+namespace cl = llvm::cl;
+
+static constexpr char overview[] =
+    R"(attn-run: compiles a function with an attn.attention and calls it
+
+Inputs are random (normal, variance 1) unless given; outputs are poisoned first.
+--check compares with the definition in float64 on the CPU: the error of o may
+be at most twice that of the unfused evaluation in the input type, plus 1e-5.
+--bench counts 2 (d_qk + d_v) operations for each pair of a query and a key that
+the causal and window variants leave visible, and each tensor's bytes once.
+
+Examples:
+  attn-run causal.mlir --shape=b=2,h=8,sq=100,sk=300 --check
+  attn-run gqa.mlir --shape=q=1x8x64x128,k=1x2x99x128,v=1x2x99x128 --check
+  attn-run bias.mlir --shape=b=1,h=4,sq=64,c0=4x64x64 --scalar=c1=0.5
+  attn-run f.mlir --input=q=q.npy --input=k=k.npy --input=v=v.npy \
+                  --output=o=o.npy
+  attn-run causal.mlir --target=sm_80 --shape=b=4,h=16,sq=4096 --bench --json
+  attn-run f.mlir --plan='#attn.plan<target = cpu, block_q = 8, block_k = 5>'
+
+Arguments are called q, k, v; what the regions capture c0, c1, ...; results o
+and lse. Where sk and hkv are not given they are those of the queries.
+
+Exit status: 0 done, 1 the program, the plan, a shape or a file is wrong, 2 the
+check failed, 3 no device to run on, or it failed, 70 the compiler itself failed.
+)";
+
+namespace {
+struct Options {
+  cl::OptionCategory category{"attn-run options"};
+  cl::opt<std::string> input{cl::Positional, cl::desc("<input file>"),
+                             cl::init("-"), cl::cat(category)};
+  cl::opt<std::string> target{"target", cl::desc("Where to run: cpu or sm_80"),
+                              cl::init("cpu"), cl::cat(category)};
+  cl::opt<std::string> function{
+      "function", cl::desc("Which function; default: the only public one"),
+      cl::value_desc("name"), cl::cat(category)};
+  cl::opt<std::string> plan{"plan", cl::desc("The plan, as in IR"),
+                            cl::value_desc("#attn.plan<...>"),
+                            cl::cat(category)};
+  cl::opt<std::string> shape{
+      "shape",
+      cl::desc("Sizes that the types leave open: b, h, hkv, sq, sk, or whole "
+               "shapes by name"),
+      cl::value_desc("b=2,sq=128,c0=8x128,..."), cl::cat(category)};
+  cl::opt<std::string> layout{
+      "layout", cl::desc("q, k, v and o in memory: bhsd (default) or bshd"),
+      cl::init("bhsd"), cl::cat(category)};
+  cl::list<std::string> inputs{
+      "input", cl::desc("Read an argument from a file"),
+      cl::value_desc("name=file.npy"), cl::cat(category)};
+  cl::list<std::string> outputs{"output", cl::desc("Write a result to a file"),
+                                cl::value_desc("name=file.npy"),
+                                cl::cat(category)};
+  cl::list<std::string> scalars{"scalar", cl::desc("The value of a scalar"),
+                                cl::value_desc("name=value"),
+                                cl::cat(category)};
+  cl::opt<unsigned> seed{"seed", cl::desc("Of the random inputs"), cl::init(0),
+                         cl::cat(category)};
+  cl::opt<bool> check{"check", cl::desc("Compare with float64"),
+                      cl::cat(category)};
+  cl::opt<unsigned> checkLimit{
+      "check-limit",
+      cl::desc("Most MiB that the float64 scores of a check may need"),
+      cl::init(4096), cl::cat(category)};
+  cl::opt<bool> bench{"bench", cl::desc("Measure the time of a call"),
+                      cl::cat(category)};
+  cl::opt<unsigned> repeats{"repeats", cl::desc("Samples of a measurement"),
+                            cl::init(20), cl::cat(category)};
+  cl::opt<bool> json{"json", cl::desc("Print the report as JSON"),
+                     cl::cat(category)};
+  cl::opt<std::string> ptxas{
+      "ptxas",
+      cl::desc("The assembler or the root of a CUDA Toolkit; default: "
+               "CUDAToolkit_ROOT, CUDA_HOME, CUDA_PATH, then PATH; without, "
+               "the driver compiles PTX"),
+      cl::value_desc("path"), cl::cat(category)};
+};
+} // namespace
+
+static LogicalResult fail(const llvm::Twine &message) {
+  llvm::errs() << "attn-run: error: " << message << "\n";
+  return failure();
+}
+
+/// NAME=VALUE.
+static LogicalResult split(StringRef item, StringRef flag,
+                           std::map<std::string, std::string> &into) {
+  auto [name, value] = item.split('=');
+  if (name.empty() || value.empty())
+    return fail("--" + flag + "=" + item + ": wanted NAME=VALUE");
+  into[name.str()] = value.str();
+  return success();
+}
+
+static FailureOr<TrialRequest> makeRequest(const Options &options) {
+  TrialRequest request;
+  if (options.target != "cpu" && options.target != "sm_80")
+    return fail("unknown --target=" + options.target +
+                ", expected cpu or sm_80");
+  if (options.layout != "bhsd" && options.layout != "bshd")
+    return fail("unknown --layout=" + options.layout +
+                ", expected bhsd or bshd");
+  request.target = options.target;
+  request.function = options.function;
+  request.plan = options.plan;
+  request.ptxas = findPtxas(options.ptxas);
+  request.check = options.check;
+  request.bench = options.bench;
+  request.repeats = std::max(1u, options.repeats.getValue());
+  request.maxCheckBytes = static_cast<int64_t>(options.checkLimit) << 20;
+  request.operands.shape = options.shape;
+  request.operands.lengthBeforeHeads = options.layout == "bshd";
+  request.operands.seed = options.seed;
+  for (StringRef item : options.inputs)
+    if (failed(split(item, "input", request.operands.files)))
+      return failure();
+  for (StringRef item : options.outputs)
+    if (failed(split(item, "output", request.outputs)))
+      return failure();
+  std::map<std::string, std::string> scalars;
+  for (StringRef item : options.scalars)
+    if (failed(split(item, "scalar", scalars)))
+      return failure();
+  for (auto &[name, text] : scalars)
+    if (StringRef(text).getAsDouble(request.operands.scalars[name]))
+      return fail("--scalar=" + name + "=" + text + ": wanted a number");
+  return request;
+}
+
+static OwningOpRef<ModuleOp> parse(const Options &options, MLIRContext &context,
+                                   llvm::SourceMgr &sources) {
+  std::string message;
+  auto file = openInputFile(options.input, &message);
+  if (!file) {
+    (void)fail(message);
+    return {};
+  }
+  sources.AddNewSourceBuffer(std::move(file), SMLoc());
+  return parseSourceFile<ModuleOp>(sources, &context);
+}
+
+static void printVersion(llvm::raw_ostream &os) {
+  os << "attn " << versionString << " (MLIR " << llvmVersionString << ")\n";
+}
+
+/// The options of LLVM's backends would bury the ones of this tool.
+static void hideBackendOptions(const Options &options) {
+  for (auto [name, option] : cl::getRegisteredOptions())
+    if (!llvm::is_contained(option->Categories, &options.category) &&
+        option->getOptionHiddenFlag() == cl::NotHidden &&
+        !name.starts_with("help") && name != "version")
+      option->setHiddenFlag(cl::Hidden);
+}
+
+static int run(int argc, char **argv) {
+  registerMLIRContextCLOptions();
+  Options options;
+  hideBackendOptions(options);
+  cl::SetVersionPrinter(printVersion);
+  cl::ParseCommandLineOptions(argc, argv, overview);
+  constexpr int badInput = static_cast<int>(TrialStatus::BadInput);
+  FailureOr<TrialRequest> request = makeRequest(options);
+  if (failed(request))
+    return badInput;
+
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  OwningOpRef<ModuleOp> module = parse(options, context, sources);
+  if (!module)
+    return badInput;
+  TrialReport report = runTrial(*module, *request);
+  if (report.status == TrialStatus::Ok ||
+      report.status == TrialStatus::CheckFailed) {
+    if (options.json)
+      printJSON(report, llvm::outs());
+    else
+      printText(report, llvm::outs());
+  } else if (!report.message.empty()) {
+    (void)fail(report.message);
+  }
+  return static_cast<int>(report.status);
+}
+
+int main(int argc, char **argv) {
+  return attn::runGuarded(argc, argv, "attn-run",
+                          [&] { return run(argc, argv); });
+}
