@@ -94,6 +94,17 @@ static Status narrow(int64_t &size, int64_t known, const std::string &where) {
   return Status();
 }
 
+/// As many keys as queries, as many key heads as heads, if nothing says other.
+static void useDefaults(Shape &shape, llvm::StringRef name,
+                        const ShapeSpec &spec) {
+  auto names = letters(name);
+  for (size_t d = 0; d < shape.size() && d < names.size(); ++d)
+    for (auto [own, other] : {std::pair("hkv", "h"), std::pair("sk", "sq")})
+      if (shape[d] < 0 && llvm::StringRef(names[d]) == own &&
+          spec.letters.count(other))
+        shape[d] = spec.letters.at(other);
+}
+
 static Result<std::vector<Shape>> bindShapes(const Artifact &manifest,
                                              llvm::StringRef text) {
   auto spec = parseShape(text, manifest);
@@ -119,15 +130,12 @@ static Result<std::vector<Shape>> bindShapes(const Artifact &manifest,
             !s.ok())
           return s;
     }
+    useDefaults(shape, info.name, *spec);
     // What is known of this argument is known of those that share its letters.
     auto names = letters(info.name);
     for (size_t d = 0; d < shape.size() && d < names.size(); ++d)
       if (shape[d] >= 0 && names[d][0])
         spec->letters.emplace(names[d], shape[d]);
-    if (info.name == "q" && shape[1] >= 0 && !spec->letters.count("hkv"))
-      spec->letters.emplace("hkv", shape[1]);
-    if (info.name == "q" && shape[2] >= 0 && !spec->letters.count("sk"))
-      spec->letters.emplace("sk", shape[2]);
     shapes.push_back(shape);
   }
   return shapes;

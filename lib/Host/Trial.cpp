@@ -1,4 +1,5 @@
-//===- Trial.cpp - compile a function, call it, check and time it -*- C++ -*-===//
+//===- Trial.cpp - compile a function, call it, check and time it -*- C++
+//-*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -40,6 +41,7 @@ private:
   bool prepare(const Artifact &manifest);
   bool runOnCPU();
   bool runOnGPU();
+  bool checkFits();
   bool check();
   bool writeOutputs();
 
@@ -79,7 +81,7 @@ bool TrialRun::prepare(const Artifact &manifest) {
     function->walk([&](AttentionOp op) {
       report.work = countWork(op, manifest, operands);
     });
-  return true;
+  return !request.check || checkFits();
 }
 
 bool TrialRun::runOnCPU() {
@@ -148,8 +150,8 @@ bool TrialRun::runOnGPU() {
   return true;
 }
 
-/// Compares with the two definitions, which run on the CPU.
-bool TrialRun::check() {
+/// The scores of the definitions fit the memory that a check may take.
+bool TrialRun::checkFits() {
   double scores = static_cast<double>(report.work.pairs) * sizeof(double);
   for (const auto &[info, tensor] :
        llvm::zip_equal(report.manifest.arguments, operands.tensors))
@@ -163,6 +165,11 @@ bool TrialRun::check() {
                     std::to_string(request.maxCheckBytes >> 20) +
                     " MiB: check smaller lengths, fewer heads, or raise "
                     "--check-limit");
+  return true;
+}
+
+/// Compares with the two definitions, which run on the CPU.
+bool TrialRun::check() {
   RunResult results[2];
   HostOptions::Kind kinds[] = {HostOptions::Kind::OracleF64,
                                HostOptions::Kind::OracleInput};
