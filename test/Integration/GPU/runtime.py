@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""What the runtime promises, on a GPU: streams, threads, empty tensors, and
+refusals that leave the context usable.
+
+    runtime.py --lib build/lib/libattn.so
+
+Exit code 0: all as promised; 1: not; 77: no GPU.
+"""
+
+import argparse
+import pathlib
+import sys
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
+
+
+class Checks:
+    def __init__(self, attn, torch):
+        self.attn, self.torch = attn, torch
+        text = attn.attention("bf16", 64, variants=["causal"])
+        self.artifact = attn.compile(text)
+        self.kernel = self.artifact.on_device()
+
+    def tensors(self, queries=100, keys=120, batch=2):
+        torch = self.torch
+        q = torch.randn(batch, 4, queries, 64, device="cuda").bfloat16()
+        k, v = (torch.randn(batch, 2, keys, 64, device="cuda").bfloat16() for _ in range(2))
+        o = torch.full_like(q, float("nan"))
+        lse = torch.full((batch, 4, queries), float("nan"), device="cuda")
+        return q, k, v, o, lse
+
+    def expect_right(self, q, k, v, o, lse):
+        torch = self.torch
+        k, v = (x.repeat_interleave(2, dim=1).float() for x in (k, v))
+        x = q.float() @ k.transpose(2, 3) / 8
+        shape = x.shape[-2:]
+        seen = torch.ones(shape, device="cuda").tril(shape[1] - shape[0]).bool()
+        x = x.masked_fill(~seen, float("-inf"))
+        assert (o.float() - torch.softmax(x, dim=-1) @ v).abs().max() < 0.05
+        assert (lse - torch.logsumexp(x, dim=-1)).abs().max() < 1e-3
+
+    def expect_refused(self, values, *words):
+        try:
+            self.kernel.launch(*values)
+        except self.attn.AttnError as error:
+            missing = [word for word in words if word not in str(error)]
+            assert not missing, f"'{error}' does not say {missing}"
+        else:
+            raise AssertionError(f"not refused: {words}")
+
+    def check_default_stream(self):
+        values = self.tensors()
+        self.kernel.launch(*values)
+        self.expect_right(*values)
+
+    def check_other_stream(self):
+        values = self.tensors()
+        stream = self.torch.cuda.Stream()
+        stream.wait_stream(self.torch.cuda.current_stream())
+        self.kernel.launch(*values, stream=stream)
+        stream.synchronize()
+        self.expect_right(*values)
+
+    def check_current_stream_of_torch(self):
+        stream = self.torch.cuda.Stream()
+        with self.torch.cuda.stream(stream):
+            values = self.tensors()
+            self.kernel.launch(*values)
+            stream.synchronize()
+        self.expect_right(*values)
+
+    def check_graph(self):
+        values = self.tensors()
+        graph = self.torch.cuda.CUDAGraph()
+        self.torch.cuda.synchronize()
+        with self.torch.cuda.graph(graph):
+            self.kernel.launch(*values)
+        values[3].fill_(float("nan"))
+        graph.replay()
+        self.torch.cuda.synchronize()
+        self.expect_right(*values)
+
+    def check_threads(self):
+        """Threads without a CUDA context of their own share the kernel."""
+        batches = [self.tensors() for _ in range(4)]
+        self.torch.cuda.synchronize()
+        prepared = [self.kernel.prepare(*values) for values in batches]
+        errors = []
+
+        def work(arguments):
+            try:
+                self.kernel.launch_prepared(arguments)
+                self.kernel.synchronize()
+            except self.attn.AttnError as error:
+                errors.append(str(error))
+
+        threads = [threading.Thread(target=work, args=(item,)) for item in prepared]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors, errors
+        for values in batches:
+            self.expect_right(*values)
+
+    def check_artifact_from_bytes(self):
+        values = self.tensors()
+        self.attn.Artifact.load(self.artifact.bytes).launch(*values)
+        self.expect_right(*values)
+
+    def check_empty(self):
+        self.kernel.launch(*self.tensors(queries=0))
+        self.kernel.launch(*self.tensors(batch=0))
+        values = self.tensors(keys=0)
+        self.kernel.launch(*values)
+        assert (values[3] == 0).all()
+        assert (values[4] == float("-inf")).all()
+
+    def check_host_memory(self):
+        values = list(self.tensors())
+        values[1] = values[1].cpu()
+        self.expect_refused(values, "argument 'k'", "wanted a tensor on cuda, got one on cpu")
+
+    def check_alignment(self):
+        values = list(self.tensors())
+        flat = self.torch.empty(values[0].numel() + 1, device="cuda").bfloat16()
+        values[0] = flat[1:].view(values[0].shape)
+        self.expect_refused(values, "'q'", "not aligned to 16 bytes")
+
+    def check_strides(self):
+        values = list(self.tensors())
+        values[1] = self.torch.empty(2, 2, 120, 65, device="cuda").bfloat16()[..., :64]
+        self.expect_refused(values, "'k'", "wanted a multiple of 16 bytes")
+        values[1] = self.torch.empty(2, 2, 64, 120, device="cuda").bfloat16().transpose(2, 3)
+        self.expect_refused(values, "'k'", "innermost one must be 1")
+
+    def check_shapes(self):
+        values = list(self.tensors())
+        values[2] = values[2][:, :, :-1]
+        self.expect_refused(values, "'v'", "119", "120")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--lib", required=True)
+    options = parser.parse_args()
+    try:
+        import torch
+    except ImportError:
+        print("skipped: no PyTorch")
+        return 77
+    if not torch.cuda.is_available():
+        print("skipped: PyTorch sees no GPU")
+        return 77
+    import attn
+
+    attn.use_library(options.lib)
+    torch.manual_seed(1)
+    torch.zeros(1, device="cuda")
+    checks, bad = Checks(attn, torch), 0
+    for name in [name for name in dir(checks) if name.startswith("check_")]:
+        try:
+            getattr(checks, name)()
+            checks.check_default_stream()  # the context is still fine
+            print(f"ok   {name}", flush=True)
+        except Exception as error:
+            bad += 1
+            print(f"FAIL {name}: {type(error).__name__}: {error}", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
