@@ -32,6 +32,13 @@ SmallVector<PlanAttr> plan::enumeratePlans(AttentionOp op, TargetKind target) {
         consider({blockQ, blockK});
     return plans;
   }
+  if (info.sm >= 90) {
+    for (int64_t groups : {1, 2, 3, 4})
+      for (int64_t blockK : {32, 48, 64, 80, 96, 112, 128, 160, 192})
+        for (int64_t stages : {1, 2, 3})
+          consider({64 * groups, blockK, 4 * groups, stages});
+    return plans;
+  }
   for (int64_t blockQ : {64, 128})
     for (int64_t blockK : {32, 64, 128})
       for (int64_t warps : {4, 8})
@@ -42,7 +49,8 @@ SmallVector<PlanAttr> plan::enumeratePlans(AttentionOp op, TargetKind target) {
 }
 
 PlanAttr plan::pick(AttentionOp op, TargetKind target) {
-  std::optional<Tiles> row = lookupHeuristic(getWorkload(op), target);
+  std::optional<Tiles> row =
+      lookupHeuristic(getWorkload(op), getTarget(target));
   if (row && findObstacle(getWorkload(op), *row, getTarget(target)).empty())
     return makePlan(op.getContext(), target, *row);
   PlanAttr best;

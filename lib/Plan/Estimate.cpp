@@ -27,7 +27,7 @@ plan::Estimate plan::estimate(AttentionOp op, PlanAttr plan) {
   Workload workload = getWorkload(op);
   Tiles tiles = getTiles(plan);
   const TargetInfo &target = getTarget(plan.getTarget());
-  Budget budget = computeBudget(workload, tiles);
+  Budget budget = computeBudget(workload, tiles, target);
   Estimate result;
   result.blocksPerSM = blocksPerSM(budget, tiles, target);
   result.stepBytes = budget.keyBytes + budget.valueBytes;
@@ -50,16 +50,19 @@ plan::Estimate plan::estimate(AttentionOp op, PlanAttr plan) {
                                                       : target.tensorFlops32);
   double softmax =
       std::max(scores / target.exp2Lanes, operations / target.fp32Lanes);
+  // A warp reads the tiles by itself; on sm_90a four do so together.
+  int64_t readers = budget.barrierBytes != 0 ? tiles.warps / 4 : tiles.warps;
   double sharedBytes =
-      static_cast<double>(tiles.warps * result.stepBytes) +
+      static_cast<double>(readers * result.stepBytes) +
       (tiles.qInRegisters ? 0.0 : static_cast<double>(budget.queryBytes)) +
       static_cast<double>(result.stepBytes); // written once
   double shared = sharedBytes / target.sharedBytesPerClock;
   double products = std::max(tensor, shared);
   double alone = products + softmax + 100; // barriers
   double overlapped = std::max({tensor, softmax, shared});
-  // With b blocks one waits while b - 1 work.
-  double b = static_cast<double>(std::max<int64_t>(result.blocksPerSM, 1));
+  // With b blocks, or groups of consumers, one waits while b - 1 work.
+  double b = static_cast<double>(std::max<int64_t>(
+      result.blocksPerSM, budget.barrierBytes != 0 ? tiles.warps / 4 : 1));
   result.stepClocks = std::max(overlapped, alone / b);
   if (tiles.stages == 1)
     result.stepClocks += shared / b;

@@ -24,7 +24,8 @@ using namespace attn;
 static FailureOr<TargetKind> parseTarget(StringRef name, Location loc) {
   if (std::optional<TargetKind> target = symbolizeTargetKind(name))
     return *target;
-  return emitError(loc) << "got target '" << name << "', expected cpu or sm_80";
+  return emitError(loc) << "got target '" << name
+                        << "', expected cpu, sm_80 or sm_90a";
 }
 
 namespace {
@@ -95,8 +96,8 @@ struct PrintPlans final : attn::plan::impl::AttnPrintPlansBase<PrintPlans> {
       plan::Estimate cost = plan::estimate(op, candidate);
       os << "// " << candidate;
       if (kind != TargetKind::CPU) {
-        plan::Budget budget =
-            plan::computeBudget(workload, plan::getTiles(candidate));
+        plan::Budget budget = plan::computeBudget(
+            workload, plan::getTiles(candidate), plan::getTarget(kind));
         os << " shared " << budget.sharedBytes() << " B, about "
            << budget.registers << " registers, " << cost.blocksPerSM
            << " blocks per SM,";

@@ -340,7 +340,7 @@ func.func @f(%q: !t, %k: !t, %v: !t) -> (!t, tensor<1x2x?xf32>) {
 // 32. a plan for a machine nobody has
 !t = tensor<1x2x?x64xf16>
 func.func @f(%q: !t, %k: !t, %v: !t) -> (!t, tensor<1x2x?xf32>) {
-  // expected-error@+2 {{expected one of [cpu, sm_80] for what a kernel is compiled for, got: sm_10}}
+  // expected-error@+2 {{expected one of [cpu, sm_80, sm_90a] for what a kernel is compiled for, got: sm_10}}
   // expected-error@+1 {{failed to parse Attn_PlanAttr parameter 'target' which is to be a `::attn::TargetKind`}}
   %o, %l = attn.attention %q, %k, %v {plan = #attn.plan<target = sm_10, block_q = 64, block_k = 64>}
     : (!t, !t, !t) -> (!t, tensor<1x2x?xf32>)

@@ -5,7 +5,7 @@
 // RUN: not attn-opt %s --attn-plan='plan="#attn.causal"' 2>&1 | FileCheck %s --check-prefix=KIND
 
 // CPU: 'attn.attention' op plan is for sm_80, the target is cpu
-// TARGET: got target 'tpu', expected cpu or sm_80
+// TARGET: got target 'tpu', expected cpu, sm_80 or sm_90a
 // TEXT: got plan '#attn.plan<target = sm_80, block_q = 64>', expected #attn.plan<…>: struct is missing required parameter: block_k
 // KIND: got plan '#attn.causal', expected #attn.plan<…>
 

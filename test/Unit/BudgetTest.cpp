@@ -24,7 +24,7 @@ TEST(Budget, headDimsArePadded) {
 
 TEST(Budget, sharedBytesAreExact) {
   Workload workload{/*headDim=*/40, /*valueHeadDim=*/128, /*elementBytes=*/2};
-  Budget budget = computeBudget(workload, {128, 64, 4, 3});
+  Budget budget = computeBudget(workload, {128, 64, 4, 3}, sm80());
   EXPECT_EQ(budget.queryBytes, 128 * 48 * 2);
   EXPECT_EQ(budget.keyBytes, 64 * 48 * 2);
   EXPECT_EQ(budget.valueBytes, 64 * 128 * 2);
@@ -37,26 +37,29 @@ TEST(Budget, sharedBytesAreExact) {
 TEST(Budget, accumulatorsAndQueryCountAsRegisters) {
   Workload workload{64, 64, 2};
   // 48 + 3 statistics of 4 rows + 64 scores + 64 outputs.
-  EXPECT_EQ(computeBudget(workload, {128, 64, 4, 2}).registers, 188);
-  EXPECT_EQ(computeBudget(workload, {128, 64, 4, 2, true}).registers, 220);
+  EXPECT_EQ(computeBudget(workload, {128, 64, 4, 2}, sm80()).registers, 188);
+  EXPECT_EQ(computeBudget(workload, {128, 64, 4, 2, true}, sm80()).registers,
+            220);
 }
 
 TEST(Budget, occupancyIsLimitedByTheScarcest) {
   Workload workload{64, 64, 2};
   Tiles byRegisters{128, 64, 4, 2};
-  EXPECT_EQ(
-      blocksPerSM(computeBudget(workload, byRegisters), byRegisters, sm80()),
-      2);
+  EXPECT_EQ(blocksPerSM(computeBudget(workload, byRegisters, sm80()),
+                        byRegisters, sm80()),
+            2);
   Tiles byShared{64, 128, 4, 3};
-  EXPECT_EQ(blocksPerSM(computeBudget(workload, byShared), byShared, sm80()),
-            1);
+  EXPECT_EQ(
+      blocksPerSM(computeBudget(workload, byShared, sm80()), byShared, sm80()),
+      1);
 }
 
 TEST(Budget, theLimitItselfFits) {
   // 163 KB = 2 x 64 KB + 35 KB does not come out of a tile; just below it does.
   Workload workload{256, 256, 2};
   EXPECT_EQ(findObstacle(workload, {64, 64, 4, 2}, sm80()), "");
-  EXPECT_EQ(computeBudget(workload, {64, 64, 4, 2}).sharedBytes(), 163840);
+  EXPECT_EQ(computeBudget(workload, {64, 64, 4, 2}, sm80()).sharedBytes(),
+            163840);
   EXPECT_EQ(findObstacle(workload, {64, 80, 4, 2}, sm80()),
             "Q tile 32768 B + K ring 2 x 40960 B + V ring 2 x 40960 B = 196608 "
             "B, sm_80 has 166912 B");
@@ -66,6 +69,36 @@ TEST(Budget, anyCPUBlockIsLegal) {
   const TargetInfo &cpu = *findTarget("cpu");
   for (int64_t size : {1, 7, 63, 1024})
     EXPECT_EQ(findObstacle({64, 64, 4}, {size, size}, cpu), "");
+}
+
+TEST(Budget, panelsAndBarriersOfSm90) {
+  const TargetInfo &sm90 = *findTarget("sm_90a");
+  Workload workload{128, 128, 2};
+  Budget budget = computeBudget(workload, {128, 128, 8, 2}, sm90);
+  EXPECT_EQ(budget.describeShared(),
+            "Q tile 32768 B + K ring 2 x 32768 B + V ring 2 x 32768 B + "
+            "barriers 80 B = 163920 B");
+  // Output 64, scores 64, weights 32, and the rest.
+  EXPECT_EQ(budget.registers, 188);
+  EXPECT_EQ(budget.registerLimit, 240);
+  // 48 columns of 2 bytes are two panels of 64.
+  EXPECT_EQ(computeBudget({40, 40, 2}, {64, 64, 4, 1}, sm90).queryBytes,
+            64 * 128);
+}
+
+TEST(Budget, groupsShareTheRegistersOfSm90) {
+  const TargetInfo &sm90 = *findTarget("sm_90a");
+  Workload workload{64, 64, 2};
+  EXPECT_EQ(findObstacle(workload, {192, 128, 12, 2}, sm90), "");
+  EXPECT_EQ(findObstacle(workload, {256, 64, 16, 2}, sm90), "");
+  EXPECT_EQ(findObstacle(workload, {256, 128, 16, 2}, sm90),
+            "about 156 registers per thread, sm_90a has 112 with 16 warps");
+  EXPECT_EQ(findObstacle(workload, {128, 128, 12, 2}, sm90),
+            "block_q = 128 is not a multiple of 192, 64 rows per group of 4 "
+            "warps");
+  EXPECT_EQ(findObstacle(workload, {64, 64, 4, 2, true}, sm90),
+            "q_in_registers = true, the matrix instructions of sm_90a read the "
+            "queries in shared memory");
 }
 
 TEST(TargetInfo, unknownNamesHaveNoRow) {

@@ -15,13 +15,17 @@
 //   keys    stages x block_k x pad(d)
 //   values  stages x block_k x pad(dv)
 //
-// where pad rounds up to the depth of a matrix instruction, 16. These bytes are
-// exact: they are what the warp room allocates.
+// where pad rounds up to the depth of a matrix instruction, 16. On sm_90a tiles
+// of 16-bit elements lie in panels of 128, 64 or 32 bytes per row (whole ones)
+// at multiples of 1024 bytes, and every slot has two barriers of 8 bytes. These
+// bytes are exact: they are what the warp room allocates.
 //
 // Registers per thread are an estimate: the two f32 accumulators (scores and
 // output), the query fragment if it is kept, three row statistics, and a fixed
-// allowance for operand fragments, addresses and loop counters. What ptxas
-// allocates is reported by the target room.
+// allowance for operand fragments, addresses and loop counters. On sm_90a there
+// are also the weights in flight, and a limit per group of four warps: the
+// registers of a multiprocessor are shared out when the kernel starts. What
+// ptxas allocates is reported by the target room.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,16 +64,19 @@ struct Budget {
   int64_t keyBytes = 0;   // one slot
   int64_t valueBytes = 0; // one slot
   int64_t stages = 0;
-  int64_t registers = 0; // per thread, estimated
+  int64_t barrierBytes = 0;
+  int64_t registers = 0;     // per thread, estimated
+  int64_t registerLimit = 0; // per thread
 
   int64_t sharedBytes() const {
-    return queryBytes + stages * (keyBytes + valueBytes);
+    return queryBytes + stages * (keyBytes + valueBytes) + barrierBytes;
   }
   /// "Q tile 16384 B + K ring 2 x 8192 B + V ring 2 x 8192 B = 49152 B"
   std::string describeShared() const;
 };
 
-Budget computeBudget(const Workload &workload, const Tiles &tiles);
+Budget computeBudget(const Workload &workload, const Tiles &tiles,
+                     const TargetInfo &target);
 
 /// How many such blocks run on one multiprocessor at a time.
 int64_t blocksPerSM(const Budget &budget, const Tiles &tiles,

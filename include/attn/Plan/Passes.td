@@ -22,7 +22,7 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
-           "What to compile for: cpu or sm_80">,
+           "What to compile for: cpu, sm_80 or sm_90a">,
     Option<"planText", "plan", "std::string", /*default=*/"\"\"",
            "The plan to use for every attention, as #attn.plan<…>">
   ];
@@ -32,7 +32,7 @@ def AttnPrintPlans : Pass<"attn-print-plans", "::mlir::ModuleOp"> {
   let summary = "print the legal plans of every attention with their cost";
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
-           "What to compile for: cpu or sm_80">
+           "What to compile for: cpu, sm_80 or sm_90a">
   ];
 }
 

@@ -51,7 +51,7 @@ PlanAttr pick(AttentionOp op, TargetKind target);
 
 /// The table of measured choices: the row for a workload, not checked.
 std::optional<Tiles> lookupHeuristic(const Workload &workload,
-                                     TargetKind target);
+                                     const TargetInfo &target);
 
 } // namespace attn::plan
 

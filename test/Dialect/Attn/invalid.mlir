@@ -743,7 +743,7 @@ func.func private @plan_stages() attributes {attn.plan = #attn.plan<target = sm_
 
 // -----
 
-// expected-error @+2 {{expected one of [cpu, sm_80] for what a kernel is compiled for, got: sm_90}}
+// expected-error @+2 {{expected one of [cpu, sm_80, sm_90a] for what a kernel is compiled for, got: sm_90}}
 // expected-error @+1 {{failed to parse Attn_PlanAttr parameter 'target'}}
 func.func private @plan_target() attributes {attn.plan = #attn.plan<target = sm_90, block_q = 64, block_k = 64>}
 

@@ -108,7 +108,8 @@ def Attn_AlibiAttr : Attn_Attr<"Alibi", "alibi"> {
 
 def Attn_Target : I32EnumAttr<"TargetKind", "what a kernel is compiled for", [
     I32EnumAttrCase<"CPU", 0, "cpu">,
-    I32EnumAttrCase<"SM80", 80, "sm_80">]> {
+    I32EnumAttrCase<"SM80", 80, "sm_80">,
+    I32EnumAttrCase<"SM90A", 90, "sm_90a">]> {
   let cppNamespace = "::attn";
   let genSpecializedAttr = 0;
 }
@@ -116,7 +117,7 @@ def Attn_Target : I32EnumAttr<"TargetKind", "what a kernel is compiled for", [
 def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
   let summary = "the variant of the kernel: every choice that changes speed and never the result";
   let description = [{
-    `target`: `cpu` or `sm_80`. `block_q`: query rows per thread block.
+    `target`: `cpu`, `sm_80` or `sm_90a`. `block_q`: query rows per thread block.
     `block_k`: keys per step. `warps`: warps per thread block (1 on cpu).
     `stages`: key/value tiles in flight (1 = no pipelining).
     `q_in_registers`: keep the query fragment in registers for the whole loop.

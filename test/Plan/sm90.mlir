@@ -1,0 +1,44 @@
+// RUN: attn-opt %s --attn-plan=target=sm_90a | FileCheck %s
+// RUN: attn-opt %s --attn-print-plans=target=sm_90a | FileCheck %s --check-prefix=PLANS
+// RUN: not attn-opt %s --attn-plan='target=sm_90a plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 3>"' 2>&1 | FileCheck %s --check-prefix=SHARED
+// RUN: not attn-opt %s --attn-plan='target=sm_90a plan="#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 2>"' 2>&1 | FileCheck %s --check-prefix=WARPS
+
+!q64 = tensor<2x8x?x64xbf16>
+!q128 = tensor<2x8x?x128xf16>
+!q192 = tensor<2x8x?x192xf16>
+!q256 = tensor<2x8x?x256xf16>
+!lse = tensor<2x8x?xf32>
+
+// Three groups of four warps share the registers for d = 64, two beyond.
+// CHECK-LABEL: func.func @d64
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12, stages = 2>
+// PLANS-LABEL: // plans for tensor<2x8x?x64xbf16>
+// PLANS: // #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2> shared 41040 B, about 108 registers
+// PLANS: // #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12, stages = 2> shared 90192 B, about 156 registers, 1 blocks per SM, {{[0-9.]+}} clocks per score (pick)
+// WARPS: plan is not feasible: warps = 2, sm_90a takes 4, 8, 12 or 16
+func.func @d64(%q: !q64, %k: !q64) -> !q64 {
+  %o, %lse = attn.attention %q, %k, %k : (!q64, !q64, !q64) -> (!q64, !lse)
+  return %o : !q64
+}
+
+// CHECK-LABEL: func.func @d128
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>
+func.func @d128(%q: !q128, %k: !q128) -> !q128 {
+  %o, %lse = attn.attention %q, %k, %k : (!q128, !q128, !q128) -> (!q128, !lse)
+  return %o : !q128
+}
+
+// CHECK-LABEL: func.func @d192_and_128
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>
+// SHARED: plan is not feasible: Q tile 49152 B + K ring 3 x 49152 B + V ring 3 x 32768 B + barriers 112 B = 295024 B, sm_90a has 232448 B
+func.func @d192_and_128(%q: !q192, %k: !q192, %v: !q128) -> !q128 {
+  %o, %lse = attn.attention %q, %k, %v : (!q192, !q192, !q128) -> (!q128, !lse)
+  return %o : !q128
+}
+
+// CHECK-LABEL: func.func @d256
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>
+func.func @d256(%q: !q256, %k: !q256) -> !q256 {
+  %o, %lse = attn.attention %q, %k, %k : (!q256, !q256, !q256) -> (!q256, !lse)
+  return %o : !q256
+}
