@@ -142,9 +142,13 @@ class Inputs:
 
         kv = h // case.group
         q, k, v = (self.query.values()[b, h], self.key.values()[b, kv], self.value.values()[b, kv])
-        x = rounded(q @ k.T * case.scale_value)
+        x = q @ k.T * case.scale_value
+        # Scores that f16 cannot hold stay as they are: t0 has to be finite.
+        holds = case.element != "f16" or np.abs(x).max(initial=0) < 65504
+        x = rounded(x) if holds else x
         if case.softcap or case.alibi or case.bias:
-            x = rounded(self.score(x, b, h))
+            x = self.score(x, b, h)
+            x = rounded(x) if holds else x
         x = np.where(self.visible(b), x, -np.inf)
         top = x.max(axis=1, initial=-np.inf, keepdims=True)
         p = np.exp(x - np.where(np.isinf(top), 0, top))
