@@ -68,6 +68,7 @@ class Array:
 class Inputs:
     def __init__(self, case):
         self.case = case
+        self.overflows = False  # scores exceed f16: see N14 and judge()
         rng = np.random.default_rng(1000003 * case.seed + case.index)
         kv = (case.batch, case.kv_heads, case.keys)
         shapes = [(case.batch, case.heads, case.queries, case.head_dim),
@@ -145,6 +146,7 @@ class Inputs:
         x = q @ k.T * case.scale_value
         # Scores that f16 cannot hold stay as they are: t0 has to be finite.
         holds = case.element != "f16" or np.abs(x).max(initial=0) < 65504
+        self.overflows |= not holds
         x = rounded(x) if holds else x
         if case.softcap or case.alibi or case.bias:
             x = self.score(x, b, h)
@@ -208,10 +210,13 @@ def judge(case, inputs, complete):
             error_lse = np.abs(lse[seen] - exact_lse[seen])
             if not (error_lse <= allowed).all():
                 wrong.append(f"lse error {error_lse.max():.3g}")
-    if not worst <= 2 * worst0 + 1e-5:
-        wrong.append(f"e(o) {worst:.3g} > 2 * {worst0:.3g} + 1e-5")
+    # Where f16 cannot hold the scores an unfused evaluation in f16 does not
+    # exist; what is left is the rounding of P (N6).
+    slack = 2.0**-11 * np.abs(inputs.value.values()).max() if inputs.overflows else 0.0
+    if not worst <= 2 * worst0 + 1e-5 + slack:
+        wrong.append(f"e(o) {worst:.3g} > 2 * {worst0:.3g} + 1e-5 + {slack:.3g}")
     # The rule compares root mean squares of whole results; a few rows of a
     # short one scatter, so they get a tenth on top.
-    if not np.sqrt(square) <= 1.1 * np.sqrt(square0) + 1e-6:
+    if not inputs.overflows and not np.sqrt(square) <= 1.1 * np.sqrt(square0) + 1e-6:
         wrong.append(f"RMSE {np.sqrt(square):.3g} > 1.1 * {np.sqrt(square0):.3g}")
     return wrong

@@ -86,9 +86,14 @@ def _errors(case, inputs, failures):
         failures.append("o is not finite")
     if bad_empty:
         failures.append("a row without a visible key is not o = 0, lse = -inf")
-    if not worst["e_o"] <= 2 * worst["e_t0"] + 1e-5:
-        failures.append(f"e(o) {worst['e_o']:.3g} > 2 * {worst['e_t0']:.3g} + 1e-5")
-    if not rmse["o"] <= rmse["t0"]:
+    # Where the type cannot hold the scores an unfused evaluation in it does not
+    # exist; what is left is the rounding of P (N6).
+    slack = 2.0**-11 * float(inputs.value.abs().max()) if inputs.overflows else 0.0
+    if not worst["e_o"] <= 2 * worst["e_t0"] + 1e-5 + slack:
+        failures.append(
+            f"e(o) {worst['e_o']:.3g} > 2 * {worst['e_t0']:.3g} + 1e-5 + {slack:.3g}"
+        )
+    if not inputs.overflows and not rmse["o"] <= rmse["t0"]:
         failures.append(f"RMSE(o) {rmse['o']:.6g} > {rmse['t0']:.6g}")
     if not excess_lse <= 1:
         failures.append(f"lse error {worst['e_lse']:.3g}")

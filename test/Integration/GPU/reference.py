@@ -57,6 +57,7 @@ class Inputs:
 
     def __init__(self, case, device):
         self.case, self.device = case, device
+        self.overflows = False  # scores exceed the type: see N14 and check.py
         generator = torch.Generator(device=device)
         generator.manual_seed(1000003 * case.seed + case.index)
 
@@ -189,6 +190,7 @@ class Inputs:
         x = q @ k.T * case.scale_value
         # Scores that the type cannot hold stay in f32: t0 has to be finite.
         holds = exact or bool(x.abs().max() < torch.finfo(dtype).max)
+        self.overflows |= not holds
         x = rounded(x) if holds else x
         if case.softcap or case.alibi or case.bias:
             x = self.score(x, b, h)
