@@ -21,7 +21,7 @@ namespace attn {
 
 /// What the command line says, else what the environment says; empty: ptxas on
 /// the PATH.
-inline std::string findPtxas(llvm::StringRef commandLine) {
+inline std::string choosePtxas(llvm::StringRef commandLine) {
   if (!commandLine.empty())
     return commandLine.str();
   for (const char *variable : {"CUDAToolkit_ROOT", "CUDA_HOME", "CUDA_PATH"})

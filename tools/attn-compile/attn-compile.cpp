@@ -187,7 +187,7 @@ static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
     compileOptions.last = *room;
     compileOptions.cubin = CompileOptions::Cubin::No;
   } else {
-    compileOptions.ptxas = findPtxas(options.ptxas);
+    compileOptions.ptxas = choosePtxas(options.ptxas);
     compileOptions.cubin = emit == "cubin" ? CompileOptions::Cubin::Required
                                            : CompileOptions::Cubin::IfPossible;
   }

@@ -127,7 +127,7 @@ static FailureOr<TrialRequest> makeRequest(const Options &options) {
   request.target = options.target;
   request.function = options.function;
   request.plan = options.plan;
-  request.ptxas = findPtxas(options.ptxas);
+  request.ptxas = choosePtxas(options.ptxas);
   request.check = options.check;
   request.bench = options.bench;
   request.repeats = std::max(1u, options.repeats.getValue());
