@@ -73,6 +73,34 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
   return runPasses(module, buildTileToLLVMPipeline);
 }
 
+#ifdef __FLT16_MAX__
+// What code for processors without half precision calls. They stand in the
+// compiler's own library, which a static program may not export.
+static _Float16 halfFromSingle(float value) {
+  return static_cast<_Float16>(value);
+}
+static _Float16 halfFromDouble(double value) {
+  return static_cast<_Float16>(value);
+}
+static float singleFromHalf(_Float16 value) { return value; }
+#endif
+
+static llvm::orc::SymbolMap
+helperFunctions(llvm::orc::MangleAndInterner interner) {
+  llvm::orc::SymbolMap symbols;
+  [[maybe_unused]] auto add = [&](StringRef name, auto *function) {
+    symbols[interner(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
+                               llvm::JITSymbolFlags::Exported |
+                                   llvm::JITSymbolFlags::Callable};
+  };
+#ifdef __FLT16_MAX__
+  add("__truncsfhf2", halfFromSingle);
+  add("__truncdfhf2", halfFromDouble);
+  add("__extendhfsf2", singleFromHalf);
+#endif
+  return symbols;
+}
+
 static llvm::Expected<std::unique_ptr<ExecutionEngine>>
 createEngine(ModuleOp module, unsigned optimization) {
   static bool initialized = [] {
@@ -128,6 +156,7 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
     return module.emitError("cannot compile for this processor: ")
            << llvm::toString(engine.takeError());
   program.engine = std::move(*engine);
+  program.engine->registerSymbols(helperFunctions);
   auto entry = program.engine->lookupPacked(description.entry);
   if (!entry)
     return module.emitError("cannot link the compiled function: ")

@@ -13,6 +13,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include <cmath>
+#include <unistd.h>
 
 using namespace attn;
 using attn::runtime::Result;
@@ -183,6 +184,24 @@ static void fillRandom(HostTensor &tensor, uint64_t seed) {
   tensor.assignBits([&] { return table[random.bits() % table.size()]; });
 }
 
+/// A tensor that this machine can hold.
+static Status checkMemory(const ArgumentInfo &info, const Shape &shape,
+                          int64_t padding) {
+  int64_t bytes = elementBytes(info.element);
+  int64_t limit = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
+                  static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+  bool fits = true;
+  for (auto [d, size] : llvm::enumerate(shape)) {
+    int64_t extent = d + 1 == shape.size() ? size + padding : size;
+    fits &= extent == 0 || !__builtin_mul_overflow(bytes, extent, &bytes);
+  }
+  if (fits && bytes <= limit)
+    return Status();
+  return Status::error("'" + info.name + "' of shape " + shapeText(shape) +
+                       " does not fit the memory of this machine, " +
+                       std::to_string(limit >> 20) + " MiB");
+}
+
 static Result<HostTensor> makeTensor(const ArgumentInfo &info, Shape shape,
                                      size_t index,
                                      const OperandRequest &request) {
@@ -207,6 +226,8 @@ static Result<HostTensor> makeTensor(const ArgumentInfo &info, Shape shape,
                            info.name +
                            "' is not known: give --shape (b=, h=, hkv=, sq=, "
                            "sk=, or NAME=SIZExSIZE…)");
+  if (Status fits = checkMemory(info, shape, request.padding); !fits.ok())
+    return fits;
   bool isMain = info.name == "q" || info.name == "k" || info.name == "v" ||
                 info.name == "o";
   Shape order;

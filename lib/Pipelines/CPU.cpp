@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -31,6 +32,11 @@ static void addLoopsToLLVM(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
+  // What neither LLVM nor the C library has.
+  math::MathExpandOpsPassOptions expandMath;
+  expandMath.opMnemonics = {"clampf"};
+  manager.addPass(math::createMathExpandOpsPass(expandMath));
+  manager.addPass(createConvertMathToFuncs());
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   manager.addPass(createSCFToControlFlowPass());
@@ -39,7 +45,10 @@ static void addLoopsToLLVM(OpPassManager &manager) {
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   manager.addPass(arith::createArithExpandOpsPass(expand));
-  manager.addPass(createConvertMathToLLVMPass());
+  // log1p from the C library: log(1 + x) is wrong near 0.
+  ConvertMathToLLVMPassOptions math;
+  math.approximateLog1p = false;
+  manager.addPass(createConvertMathToLLVMPass(math));
   manager.addPass(createConvertMathToLibmPass());
   manager.addPass(createArithToLLVMConversionPass());
   manager.addPass(createConvertIndexToLLVMPass());

@@ -32,7 +32,6 @@ constexpr unsigned seed = 20260;
 constexpr int numPrograms = 60;
 constexpr int plansPerProgram = 3;
 constexpr int runsPerPlan = 4;
-constexpr int64_t smallestBlock = 2;
 
 class Choice {
 public:
@@ -190,7 +189,18 @@ private:
   }
 
   void chooseScore() {
-    switch (choice.between(0, 9)) {
+    switch (choice.between(0, 10)) {
+    case 4: // what the C library does not have
+      score = "    %lo = arith.constant -0.5 : f32\n"
+              "    %hi = arith.constant 0.75 : f32\n"
+              "    %a = math.clampf %x to [%lo, %hi] : f32\n"
+              "    %two = arith.constant 2 : i32\n"
+              "    %b2 = math.ipowi %h, %two : i32\n"
+              "    %f = arith.sitofp %b2 : i32 to f32\n"
+              "    %t = math.tanh %f : f32\n"
+              "    %y = arith.addf %a, %t : f32\n"
+              "    attn.yield %y : f32\n";
+      return;
     case 0: { // a bias per head, query and key
       std::string c = capture("tensor<?x?x?xf32>", "hxixj");
       score = "    %t = attn.capture_load " + c +
@@ -364,9 +374,8 @@ protected:
 
 std::string randomPlan(Choice &choice) {
   auto size = [&] {
-    return std::to_string(choice.chance(30)
-                              ? choice.of<int64_t>({16, 32, 64})
-                              : choice.between(smallestBlock, 64));
+    return std::to_string(choice.chance(30) ? choice.of<int64_t>({16, 32, 64})
+                                            : choice.between(1, 64));
   };
   return "#attn.plan<target = cpu, block_q = " + size() +
          ", block_k = " + size() + ">";
