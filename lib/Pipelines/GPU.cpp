@@ -43,8 +43,12 @@ void attn::buildWarpToGPUPipeline(OpPassManager &manager, StringRef target) {
   ConvertWarpToGPUOptions options;
   options.chip = target.str();
   manager.addPass(createConvertWarpToGPU(options));
-  // Each op computed the lane and the addresses it needs.
-  manager.addNestedPass<gpu::GPUModuleOp>(createCSEPass());
+  // Each op computed the lane and the addresses it needs. What does not change
+  // in a loop is computed once for all loops: LLVM alone would compute it in
+  // front of each, and keep what that needs in registers.
+  OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
+  kernels.addNestedPass<gpu::GPUFuncOp>(createLoopInvariantCodeMotionPass());
+  kernels.addPass(createCSEPass());
 }
 
 void attn::buildGPUToNVVMPipeline(OpPassManager &manager) {

@@ -20,7 +20,9 @@
 // CHECK: convert-warp-to-gpu{
 // CHECK: chip=sm_80
 // CHECK: gpu.module(
-// CHECK-NEXT: cse
+// CHECK-NEXT: gpu.func(
+// CHECK-NEXT: loop-invariant-code-motion
+// CHECK: cse
 // CHECK: gpu.module(
 // CHECK-NEXT: convert-scf-to-cf
 // CHECK: convert-gpu-to-nvvm{

@@ -160,6 +160,36 @@ static FailureOr<SmallVector<AwaitPlan>> planAwaits(KernelOp kernel) {
   return plans;
 }
 
+/// A whole tile: moving its user down would keep it alive.
+static bool isTile(Value value) {
+  auto type = dyn_cast<FragType>(value.getType());
+  return type && llvm::all_of(type.getShape(), [](int64_t size) {
+           return size > layout::laneColumns;
+         });
+}
+
+/// Moves pure operations that read no tile down to their first user. What is
+/// computed early (the columns of a masked block, the row limits of the last
+/// loop) would be alive where the accumulators take all registers, and neither
+/// LLVM nor ptxas moves it down past the barriers.
+static void sinkToUsers(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    for (Region &region : op.getRegions())
+      for (Block &inner : region)
+        sinkToUsers(inner);
+    if (!isPure(&op) || op.getNumRegions() != 0 || op.use_empty() ||
+        llvm::any_of(op.getOperands(), isTile))
+      continue;
+    Operation *first = nullptr;
+    for (Operation *user : op.getUsers()) {
+      Operation *here = block.findAncestorOpInBlock(*user);
+      if (!first || here->isBeforeInBlock(first))
+        first = here;
+    }
+    op.moveBefore(first);
+  }
+}
+
 FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
                                         func::FuncOp host, KernelOp kernel,
                                         const KernelTarget &target) {
@@ -195,6 +225,7 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
   for (Operation &op : kernel.getBody().front().without_terminator())
     rewriter.clone(op, map);
   gpu::ReturnOp::create(rewriter, kernel.getLoc());
+  sinkToUsers(*entry);
 
   launch(rewriter, host, kernel, function, blocks);
   OutlinedKernel outlined;

@@ -54,6 +54,24 @@ static LogicalResult lowerKernel(const OutlinedKernel &kernel) {
                                 config);
 }
 
+/// Hides that the number of an iteration is a sequence. LLVM's loop strength
+/// reduction would keep a running value for each address and each row count
+/// that depends on it; recomputing them costs less than the registers.
+static void hideInductionVariables(gpu::GPUFuncOp function) {
+  function.walk([](scf::ForOp loop) {
+    Value number = loop.getInductionVar();
+    if (!number.getType().isIndex() || number.use_empty())
+      return;
+    auto builder = OpBuilder::atBlockBegin(loop.getBody());
+    Addresses addresses(builder, loop.getLoc());
+    Value wide = addresses.fromIndex(number);
+    Value hidden =
+        arith::IndexCastOp::create(builder, loop.getLoc(), number.getType(),
+                                   hideOrigin(builder, loop.getLoc(), wide));
+    number.replaceAllUsesExcept(hidden, wide.getDefiningOp());
+  });
+}
+
 namespace {
 
 struct ConvertWarpToGPU final
@@ -78,6 +96,7 @@ struct ConvertWarpToGPU final
       if (failed(outlined) || failed(lowerKernel(*outlined)) ||
           failed(lowerMath(outlined->function)))
         return signalPassFailure();
+      hideInductionVariables(outlined->function);
       any = true;
     }
     if (any)

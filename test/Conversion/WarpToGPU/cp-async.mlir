@@ -8,7 +8,6 @@
 // CHECK: %[[CHUNK:.*]] = arith.remui %{{.*}}, %c8_i32
 // CHECK: %[[ROW:.*]] = arith.divui %{{.*}}, %c8_i32
 // CHECK: %[[LEFT:.*]] = arith.subi
-// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "mov.b64 $0, $1;", "=l,l"
 // CHECK: %[[XOR:.*]] = arith.remui %[[ROW]], %c8_i32
 // CHECK: arith.xori %[[CHUNK]], %[[XOR]]
 // CHECK: %[[IN:.*]] = arith.cmpi sgt, %[[LEFT]], %c0_i32

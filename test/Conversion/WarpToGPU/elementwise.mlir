@@ -34,3 +34,24 @@ func.func @pairs(%x: f16, %o: memref<?x?xf16, strided<[?, 1]>>) {
   }
   return
 }
+
+// The columns of a lane are compared as constants, whatever the limit.
+// CHECK-LABEL: gpu.func @columns
+// CHECK-SAME: %[[LIMIT:.*]]: i32,
+// CHECK: %[[DIFFERENCE:.*]] = llvm.intr.ssub.sat(%[[LIMIT]], %{{.*}}) : (i32, i32) -> i32
+// CHECK: arith.cmpi sle, %c0_i32{{.*}}, %[[DIFFERENCE]]
+// CHECK: arith.cmpi sle, %c1_i32{{.*}}, %[[DIFFERENCE]]
+// CHECK: arith.cmpi sle, %c8_i32{{.*}}, %[[DIFFERENCE]]
+func.func @columns(%limit: i32, %o: memref<?x?xi32, strided<[?, 1]>>) {
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 64 : i32
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %c = warp.coords %base, 1 : !warp.frag<1x16xi32, acc, 4>
+    %l = warp.splat %limit : !warp.frag<1x16xi32, acc, 4>
+    %m = arith.cmpi sle, %c, %l : !warp.frag<1x16xi32, acc, 4>
+    %b = warp.broadcast %m : !warp.frag<1x16xi1, acc, 4> -> !warp.frag<64x16xi1, acc, 4>
+    %n = warp.cast extui %b : !warp.frag<64x16xi1, acc, 4> to !warp.frag<64x16xi32, acc, 4>
+    warp.store %n, %o[%i, %i] : !warp.frag<64x16xi32, acc, 4>, memref<?x?xi32, strided<[?, 1]>>
+  }
+  return
+}

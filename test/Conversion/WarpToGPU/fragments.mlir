@@ -57,15 +57,13 @@ func.func @partial(%x: f32, %o: !lse) {
 // Row: base + 16 warp + lane / 4 (+ 8). Column: base + 2 (lane mod 4) (+ 1).
 // CHECK-LABEL: gpu.func @coords
 // CHECK-SAME: %[[B:.*]]: i32
-// CHECK: %[[WARP:.*]] = arith.divui %{{.*}}, %c32_i32
-// CHECK: %[[GROUP:.*]] = arith.muli %[[WARP]], %c16_i32
-// CHECK: %[[LANE:.*]] = arith.remui %{{.*}}, %c32_i32
-// CHECK: %[[Q:.*]] = arith.divui %[[LANE]], %c4_i32
-// CHECK: %[[R:.*]] = arith.addi %[[GROUP]], %[[Q]]
-// CHECK: %[[ROW0:.*]] = arith.addi %[[B]], %[[R]]
-// CHECK: %[[ROW1:.*]] = arith.addi %[[ROW0]], %c8_i32
-// CHECK: %[[COL0:.*]] = arith.addi %[[B]], %{{.*}}
+// CHECK: %[[COL0:.*]] = arith.addi %[[B]], %{{.*}} : i32
 // CHECK: %[[COL1:.*]] = arith.addi %[[COL0]], %c1_i32
+// CHECK: arith.divui %{{.*}}, %c32_i32
+// CHECK: arith.muli %{{.*}}, %c16_i32
+// CHECK: arith.divui %{{.*}}, %c4_i32
+// CHECK: %[[ROW0:.*]] = arith.addi %[[B]], %{{.*}} : i32
+// CHECK: %[[ROW1:.*]] = arith.addi %[[ROW0]], %c8_i32
 // Broadcast: registers (row 0, col 0), (row 0, col 1), (row 8, col 0), …
 // CHECK: arith.addi %[[ROW0]], %[[COL0]]
 // CHECK: arith.addi %[[ROW0]], %[[COL1]]

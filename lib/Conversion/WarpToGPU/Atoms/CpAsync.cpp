@@ -87,9 +87,7 @@ void TileCopier::run(ValueRange indices) {
   rowsLeft = view.left(builder, loc, rowDim, at[rowDim]);
   columnsLeft = view.left(builder, loc, columnDim, at[columnDim]);
 
-  // LLVM's loop strength reduction would keep a running 64-bit pointer for
-  // every copy of a loop.
-  Value source = hideOrigin(builder, loc, view.addressOf(builder, loc, at));
+  Value source = view.addressOf(builder, loc, at);
   Value step =
       addresses.mul(view.strides[rowDim], rowsPerPass * view.elementBytes);
   for (int64_t row = 0; row < tile.rows; row += rowsPerPass) {
