@@ -68,7 +68,6 @@ class Array:
 class Inputs:
     def __init__(self, case):
         self.case = case
-        self.overflows = False  # scores exceed f16: see N14 and judge()
         rng = np.random.default_rng(1000003 * case.seed + case.index)
         kv = (case.batch, case.kv_heads, case.keys)
         shapes = [(case.batch, case.heads, case.queries, case.head_dim),
@@ -93,6 +92,7 @@ class Inputs:
         shape = (case.batch, case.heads, case.queries, case.value_dim)
         self.output = Array(case.element, shape, case.layouts[3], case.padding[3])
         self.lse = Array("f32", shape[:3])
+        self.largest_score = 0  # of those evaluated, before the score function
 
     def tensors(self):
         arrays = [self.query, self.key, self.value, *self.captures, self.output, self.lse]
@@ -144,9 +144,9 @@ class Inputs:
         kv = h // case.group
         q, k, v = (self.query.values()[b, h], self.key.values()[b, kv], self.value.values()[b, kv])
         x = q @ k.T * case.scale_value
-        # Scores that f16 cannot hold stay as they are: t0 has to be finite.
+        self.largest_score = max(self.largest_score, np.abs(x).max(initial=0))
+        # Scores that the type cannot hold stay as they are: t0 has to be finite.
         holds = case.element != "f16" or np.abs(x).max(initial=0) < 65504
-        self.overflows |= not holds
         x = rounded(x) if holds else x
         if case.softcap or case.alibi or case.bias:
             x = self.score(x, b, h)
@@ -207,16 +207,21 @@ def judge(case, inputs, complete):
             worst, worst0 = max(worst, error.max()), max(worst0, error0.max())
             square, square0 = square + (error**2).sum(), square0 + (error0**2).sum()
             allowed = 1e-4 + 2.0**-22 * np.abs(exact_lse[seen])
+            if case.element == "f16" and inputs.largest_score >= 65504:
+                allowed = allowed + 2.0**-20 * inputs.largest_score
             error_lse = np.abs(lse[seen] - exact_lse[seen])
             if not (error_lse <= allowed).all():
                 wrong.append(f"lse error {error_lse.max():.3g}")
-    # Where f16 cannot hold the scores an unfused evaluation in f16 does not
-    # exist; what is left is the rounding of P (N6).
-    slack = 2.0**-11 * np.abs(inputs.value.values()).max() if inputs.overflows else 0.0
-    if not worst <= 2 * worst0 + 1e-5 + slack:
-        wrong.append(f"e(o) {worst:.3g} > 2 * {worst0:.3g} + 1e-5 + {slack:.3g}")
+    if case.element == "f16" and inputs.largest_score >= 65504:
+        # t0 is not defined (N14): what rounding the f32 scores may cost.
+        slack = 2 * inputs.largest_score * 2.0**-23 * np.abs(inputs.value.values()).max()
+        if not worst <= 2 * worst0 + slack:
+            wrong.append(f"e(o) {worst:.3g} > 2 * {worst0:.3g} + {slack:.3g}")
+        return wrong
+    if not worst <= 2 * worst0 + 1e-5:
+        wrong.append(f"e(o) {worst:.3g} > 2 * {worst0:.3g} + 1e-5")
     # The rule compares root mean squares of whole results; a few rows of a
     # short one scatter, so they get a tenth on top.
-    if not inputs.overflows and not np.sqrt(square) <= 1.1 * np.sqrt(square0) + 1e-6:
+    if not np.sqrt(square) <= 1.1 * np.sqrt(square0) + 1e-6:
         wrong.append(f"RMSE {np.sqrt(square):.3g} > 1.1 * {np.sqrt(square0):.3g}")
     return wrong

@@ -12,7 +12,9 @@ with r in float64 and t0 the unfused evaluation in the input type,
   max |o - r| <= 2 max |t0 - r| + 1e-5,  RMSE(o) <= RMSE(t0),  |lse - r| <= 1e-4,
 
 a row without a visible key has o = 0 and lse = -inf, the same launch gives the
-same bits, and no byte outside the results changes. PyTorch."""
+same bits, and no byte outside the results changes. Where the input type cannot
+hold the scores (N14), t0 is not defined and the rounding of f32 scores is what
+is allowed. PyTorch."""
 
 import math
 
@@ -22,6 +24,9 @@ from reference import BITS, Inputs
 
 # float32 cannot hold a large lse to 1e-4: one unit in its last place more.
 LSE_TOLERANCE, LSE_RELATIVE = 1e-4, 2.0**-22
+# What a dot product of hundreds of terms in f32 may be off, of scores that only
+# f32 can hold.
+SCORE_RELATIVE = 2.0**-20
 
 
 def _bits(inputs):
@@ -53,7 +58,7 @@ def _errors(case, inputs, failures):
     squares = {"o": 0.0, "t0": 0.0}
     empty_rows = count = 0
     bad_empty = bad_finite = False
-    excess_lse = 0.0
+    worst_lse = 0.0  # in units of what is allowed
     for b in range(case.batch):
         for h in range(case.heads):
             exact, exact_lse = inputs.evaluate(b, h, exact=True)
@@ -77,7 +82,9 @@ def _errors(case, inputs, failures):
             worst["e_t0"] = max(worst["e_t0"], float(error0.max()))
             worst["e_lse"] = max(worst["e_lse"], float(error_lse.max()))
             allowed = LSE_TOLERANCE + LSE_RELATIVE * exact_lse[seen].abs()
-            excess_lse = max(excess_lse, float((error_lse / allowed).max()))
+            if inputs.score_slack():
+                allowed = allowed + SCORE_RELATIVE * inputs.largest_score
+            worst_lse = max(worst_lse, float((error_lse / allowed).max()))
             squares["o"] += float(error.square().sum())
             squares["t0"] += float(error0.square().sum())
             count += error.numel()
@@ -86,16 +93,14 @@ def _errors(case, inputs, failures):
         failures.append("o is not finite")
     if bad_empty:
         failures.append("a row without a visible key is not o = 0, lse = -inf")
-    # Where the type cannot hold the scores an unfused evaluation in it does not
-    # exist; what is left is the rounding of P (N6).
-    slack = 2.0**-11 * float(inputs.value.abs().max()) if inputs.overflows else 0.0
+    slack = inputs.score_slack()
     if not worst["e_o"] <= 2 * worst["e_t0"] + 1e-5 + slack:
         failures.append(
             f"e(o) {worst['e_o']:.3g} > 2 * {worst['e_t0']:.3g} + 1e-5 + {slack:.3g}"
         )
-    if not inputs.overflows and not rmse["o"] <= rmse["t0"]:
+    if not rmse["o"] <= rmse["t0"] and not slack:
         failures.append(f"RMSE(o) {rmse['o']:.6g} > {rmse['t0']:.6g}")
-    if not excess_lse <= 1:
+    if not worst_lse <= 1:
         failures.append(f"lse error {worst['e_lse']:.3g}")
     return {
         **worst,

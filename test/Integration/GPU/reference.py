@@ -57,7 +57,6 @@ class Inputs:
 
     def __init__(self, case, device):
         self.case, self.device = case, device
-        self.overflows = False  # scores exceed the type: see N14 and check.py
         generator = torch.Generator(device=device)
         generator.manual_seed(1000003 * case.seed + case.index)
 
@@ -106,6 +105,7 @@ class Inputs:
             device=device,
         )
         self.lse = self.lse_storage[edge:-edge].view(shape[:3])
+        self.largest_score = 0.0  # of those evaluated, before the score function
 
     @property
     def arguments(self):
@@ -169,6 +169,14 @@ class Inputs:
             x = x + bias
         return x
 
+    def score_slack(self):
+        """What f32 scores beyond the range of the input type (N14) may cost in
+        o: t0 is not defined there, and rounding a score x by x 2^-23 changes
+        its weight by that factor. 0 where the type holds all scores."""
+        if self.largest_score < torch.finfo(DTYPES[self.case.element]).max:
+            return 0.0
+        return 2 * self.largest_score * 2.0**-23 * float(self.value.float().abs().max())
+
     def evaluate(self, b, h, exact):
         """o (queries, value_dim), lse (queries,) of one head: in float64, or as
         t0: each unfused step rounded to the input type."""
@@ -189,8 +197,8 @@ class Inputs:
 
         x = q @ k.T * case.scale_value
         # Scores that the type cannot hold stay in f32: t0 has to be finite.
+        self.largest_score = max(self.largest_score, float(x.abs().max()))
         holds = exact or bool(x.abs().max() < torch.finfo(dtype).max)
-        self.overflows |= not holds
         x = rounded(x) if holds else x
         if case.softcap or case.alibi or case.bias:
             x = self.score(x, b, h)
