@@ -16,8 +16,9 @@ usage() {
 usage: tools/check.sh [options]
 
 Brings the build up to date and runs every test: format, lint, the lit suite
-(with the C API and the examples), GoogleTest, Python. Tests that need ptxas or
-a GPU are skipped where there is none. The last line is "N passed, N failed".
+(with the C API and the examples), GoogleTest, Python, and kernels' PTX in an
+emulator. Tests that need ptxas or a GPU are skipped where there is none. The
+last line is "N passed, N failed".
 
   --build-dir=DIR    the build (default: build)
   --jobs=N           run N tests at a time (default: one per core)
