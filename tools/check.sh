@@ -9,6 +9,7 @@
 #===-----------------------------------------------------------------------===#
 
 set -uo pipefail
+{ # Read completely before it runs: the file may change meanwhile.
 source=$(cd "$(dirname "$0")/.." && pwd)
 
 usage() {
@@ -117,3 +118,5 @@ print()
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed or not passed else 0)
 EOF
+exit $?
+}
