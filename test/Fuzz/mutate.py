@@ -314,16 +314,16 @@ OF_MLIR = "fault of MLIR while parsing"
 
 
 def signature(code, error):
+    frames = re.findall(r"(?:attn|mlir)::[\w:]+", error)
+    own = [f for f in frames if f.startswith("attn::") and "runGuarded" not in f]
+    if not own and "mlir::parseAsmSourceFile" in error:
+        return OF_MLIR
     for pattern in (r"Assertion `.*", r"LLVM ERROR: .*", r"UNREACHABLE.*"):
         m = re.search(pattern, error)
         if m:
             return re.sub(r"'[^']*'|0x[0-9a-f]+|\d+", "_", m.group(0))[:160]
     if "roundTrip testing" in error:
         return "round trip"
-    frames = re.findall(r"(?:attn|mlir)::[\w:]+", error)
-    own = [f for f in frames if f.startswith("attn::") and "runGuarded" not in f]
-    if not own and "mlir::parseAsmSourceFile" in error:
-        return OF_MLIR
     where = (own or frames or [""])[0]
     m = BAD.search(error)
     what = m.group(0) if m else f"signal {-code}"
