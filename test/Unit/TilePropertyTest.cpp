@@ -21,6 +21,7 @@
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -418,6 +419,88 @@ TEST_F(TilePropertyTest, EqualsTheOracle) {
   RecordProperty("cases", numCases);
   std::printf("%d cases, %d programs, %ld rows without a key\n", numCases,
               numPrograms * plansPerProgram, numEmptyRows);
+}
+
+const char *plainProgram = R"mlir(
+!t = tensor<?x?x?x16xf16>
+func.func @f(%q: !t, %k: !t, %v: !t) -> (!t, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v {
+    variants = [#attn.causal], scale = 1.0 : f64,
+    plan = #attn.plan<target = cpu, block_q = 6, block_k = 10>
+  } : (!t, !t, !t) -> (!t, tensor<?x?x?xf32>)
+  return %o, %lse : !t, tensor<?x?x?xf32>
+}
+)mlir";
+
+/// +inf and NaN of visible scores propagate as IEEE arithmetic says (N13).
+TEST_F(TilePropertyTest, SpecialValuesPropagate) {
+  Choice choice(seed + 1);
+  HostOptions options;
+  options.kind = HostOptions::Kind::OracleF64;
+  HostProgram float64 = compile(plainProgram, options);
+  options.kind = HostOptions::Kind::Tiled;
+  for (bool foldExp2 : {false, true}) {
+    options.tile.foldExp2 = foldExp2;
+    HostProgram tiled = compile(plainProgram, options);
+    for (int r = 0; r < 20; ++r) {
+      OperandRequest request;
+      request.shape = "b=1,h=2,sq=33,sk=47";
+      request.seed = r;
+      auto operands = makeOperands(tiled.manifest(), request);
+      ASSERT_TRUE(operands.ok()) << operands.message();
+      for (int argument : {0, 1})
+        operands->tensors[argument]->assign([&] {
+          return choice.chance(1) ? choice.of<double>({INFINITY, NAN})
+                                  : choice.between(1, 8) / 8.0;
+        });
+      ASSERT_TRUE(tiled.invoke(operands->arguments()).ok());
+      auto expected = runOnHost(float64, *operands);
+      ASSERT_TRUE(expected.ok()) << expected.message();
+      // The bound is absolute: only where the special values are matters.
+      RunResult result = readResult(tiled.manifest(), *operands);
+      for (size_t i = 0; i < expected->o.size(); ++i) {
+        EXPECT_EQ(std::isnan(result.o[i]), std::isnan(expected->o[i])) << i;
+        if (!std::isnan(expected->o[i]))
+          EXPECT_NEAR(result.o[i], expected->o[i], 1e-2) << i;
+      }
+      for (size_t i = 0; i < expected->lse.size(); ++i)
+        if (!(std::isnan(result.lse[i]) && std::isnan(expected->lse[i])) &&
+            result.lse[i] != expected->lse[i])
+          EXPECT_NEAR(result.lse[i], expected->lse[i], 1e-4) << i;
+      if (HasFailure())
+        return;
+    }
+  }
+}
+
+/// Scores live in f32: those of f16 operands may exceed 65504 (N14).
+TEST_F(TilePropertyTest, ScoresMayExceedF16) {
+  Choice choice(seed + 2);
+  HostOptions options;
+  options.kind = HostOptions::Kind::OracleF64;
+  HostProgram float64 = compile(plainProgram, options);
+  options.kind = HostOptions::Kind::Tiled;
+  HostProgram tiled = compile(plainProgram, options);
+  OperandRequest request;
+  request.shape = "b=1,h=2,sq=33,sk=47";
+  auto operands = makeOperands(tiled.manifest(), request);
+  ASSERT_TRUE(operands.ok()) << operands.message();
+  for (int argument : {0, 1})
+    operands->tensors[argument]->assign(
+        [&] { return choice.between(-400, 400); });
+  ASSERT_TRUE(tiled.invoke(operands->arguments()).ok());
+  auto expected = runOnHost(float64, *operands);
+  ASSERT_TRUE(expected.ok()) << expected.message();
+  RunResult result = readResult(tiled.manifest(), *operands);
+  double largest = 0;
+  for (size_t i = 0; i < expected->lse.size(); ++i) {
+    largest = std::max(largest, expected->lse[i]);
+    // Two units in the last place of f32.
+    EXPECT_NEAR(result.lse[i], expected->lse[i], 0.125) << i;
+  }
+  EXPECT_GT(largest, 65504);
+  for (size_t i = 0; i < expected->o.size(); ++i)
+    EXPECT_NEAR(result.o[i], expected->o[i], 1e-2) << i;
 }
 
 } // namespace
