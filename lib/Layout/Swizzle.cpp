@@ -15,6 +15,12 @@
 
 using namespace attn::layout;
 
+int64_t attn::layout::choosePanelBytes(int64_t rowBytes) {
+  if (rowBytes % 128 == 0)
+    return 128;
+  return rowBytes <= 32 ? 32 : 64;
+}
+
 std::string SharedTile::check() const {
   if (rows < 1 || columns < 1)
     return "got shape " + std::to_string(rows) + "x" + std::to_string(columns) +
@@ -30,11 +36,15 @@ std::string SharedTile::check() const {
   if (columns % 16 != 0)
     return "got " + std::to_string(columns) +
            " columns, expected a multiple of 16";
+  if (panelBytes != 0 && panelBytes != 32 && panelBytes != 64 &&
+      panelBytes != 128)
+    return "got panels of " + std::to_string(panelBytes) +
+           " bytes, expected 128, 64 or 32";
   return "";
 }
 
 int64_t SharedTile::chunksPerRow() const {
-  return columns * elementBytes / chunkBytes;
+  return (panelBytes != 0 ? panelBytes : columns * elementBytes) / chunkBytes;
 }
 
 int64_t SharedTile::elementsPerChunk() const {
@@ -52,7 +62,10 @@ int64_t SharedTile::xorOf(int64_t row) const {
 }
 
 int64_t SharedTile::chunkOffset(int64_t row, int64_t chunk) const {
-  return (row * chunksPerRow() + (chunk ^ xorOf(row))) * chunkBytes;
+  int64_t perRow = chunksPerRow();
+  int64_t panel = panelBytes != 0 ? chunk / perRow : 0;
+  int64_t inPanel = (chunk - panel * perRow) ^ xorOf(row);
+  return ((panel * rows + row) * perRow + inPanel) * chunkBytes;
 }
 
 int64_t SharedTile::byteOffset(int64_t row, int64_t column) const {
@@ -60,4 +73,14 @@ int64_t SharedTile::byteOffset(int64_t row, int64_t column) const {
          column % elementsPerChunk() * elementBytes;
 }
 
-int64_t SharedTile::bytes() const { return rows * columns * elementBytes; }
+int64_t SharedTile::bytes() const {
+  if (panelBytes != 0)
+    return numPanels() * rows * panelBytes;
+  return rows * columns * elementBytes;
+}
+
+int64_t SharedTile::numPanels() const {
+  return (columns * elementBytes + panelBytes - 1) / panelBytes;
+}
+
+int64_t SharedTile::panelColumns() const { return panelBytes / elementBytes; }

@@ -32,6 +32,18 @@
 // usual 128-byte swizzle. 64x80 bf16: p = 10, g = 2: chunk' = chunk xor ((row /
 // 4) mod 2). An odd p needs nothing: g = 1.
 //
+// Panels. What TMA writes and wgmma reads is the same inside a *panel*: a tile
+// cut into columns of b = 128, 64 or 32 bytes, one behind the other, each rows
+// x b bytes and swizzled as a tile of p = b / 16 chunks per row:
+//
+//   panel  = chunk / p, k = chunk mod p
+//   byte   = panel rows b + (row p + (k xor ((row / (8 / p)) mod p))) 16 + …
+//
+// which is (row b + c) xor ((((row b) >> 7) & (b / 16 - 1)) << 4), the pattern
+// of the modes SWIZZLE_128B, _64B and _32B. The last panel may be wider than
+// what is left of the tile; those bytes belong to the tile's memory but not to
+// the tile. A panel starts at a multiple of 1024 bytes of shared memory.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LAYOUT_SWIZZLE_H
@@ -45,14 +57,21 @@ namespace attn::layout {
 /// Bytes of one chunk: what ldmatrix reads per row and cp.async copies.
 inline constexpr int64_t chunkBytes = 16;
 
+/// The panels of a tile whose rows have this many bytes: 128 if the rows are
+/// whole panels then, else 64 (or 32 for a row that is no longer), which fill
+/// up less.
+int64_t choosePanelBytes(int64_t rowBytes);
+
 /// A tile of rows x columns elements in shared memory.
 struct SharedTile {
   int64_t rows = 1, columns = 1, elementBytes = 2;
+  /// Bytes of a row of a panel: 128, 64 or 32; 0: the tile has no panels.
+  int64_t panelBytes = 0;
 
   /// What is wrong with the tile, in words; empty if nothing is.
   std::string check() const;
 
-  /// Chunks of one row: p.
+  /// Chunks of one row, of the tile or of a panel: p.
   int64_t chunksPerRow() const;
   /// Elements of one chunk.
   int64_t elementsPerChunk() const;
@@ -66,8 +85,12 @@ struct SharedTile {
   int64_t chunkOffset(int64_t row, int64_t chunk) const;
   /// The byte where an element lies.
   int64_t byteOffset(int64_t row, int64_t column) const;
-  /// Bytes of the tile; nothing is padded.
+  /// Bytes of the tile; without panels nothing is padded.
   int64_t bytes() const;
+
+  /// With panels: their number, and the columns of one.
+  int64_t numPanels() const;
+  int64_t panelColumns() const;
 };
 
 } // namespace attn::layout

@@ -215,6 +215,11 @@ FailureOr<FlatKernel> attn::matchFlatKernel(func::FuncOp func,
     func.emitError("has a plan for cpu, expected one for a GPU");
     return failure();
   }
+  if (plan.getTarget() == TargetKind::SM90A && plan.getWarps() % 4 != 0) {
+    func.emitError("has a plan of ")
+        << plan.getWarps() << " warps for sm_90a, expected groups of 4";
+    return failure();
+  }
   if (grid->getParentOp() != func || grid.getRank() != 3 ||
       !grid.isNormalized() || grid.getNumResults() != 0) {
     grid.emitOpError("expects (batch, head, query block) from 0 with step 1 "

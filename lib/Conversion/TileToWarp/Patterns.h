@@ -40,10 +40,11 @@ void populateMemoryPatterns(const FragmentConverter &converter,
 
 /// Gives every tile that is loaded a slot at the start of the kernel and copies
 /// it where it was loaded. `aInRegisters`: left operands that are loaded go on
-/// to an `a` fragment at once. The uses of the loads get an unrealized cast of
+/// to an `a` fragment at once. `panels`: tiles of 16-bit elements lie as TMA
+/// writes and wgmma reads them. The uses of the loads get an unrealized cast of
 /// the slot or fragment, which the contract pattern looks through.
 void placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
-                bool aInRegisters);
+                bool aInRegisters, bool panels);
 
 } // namespace attn
 

@@ -49,8 +49,9 @@ namespace {
 class SlotPlacement {
 public:
   SlotPlacement(RewriterBase &rewriter, warp::KernelOp kernel,
-                bool aInRegisters)
-      : rewriter(rewriter), kernel(kernel), aInRegisters(aInRegisters) {}
+                bool aInRegisters, bool panels)
+      : rewriter(rewriter), kernel(kernel), aInRegisters(aInRegisters),
+        panels(panels) {}
 
   void place(const PlacedLoad &placed);
 
@@ -60,7 +61,7 @@ private:
 
   RewriterBase &rewriter;
   warp::KernelOp kernel;
-  bool aInRegisters;
+  bool aInRegisters, panels;
   Operation *lastAlloc = nullptr;
   llvm::DenseMap<std::tuple<Value, Type, int64_t>, Value> slots;
 };
@@ -77,8 +78,12 @@ Value SlotPlacement::getSlot(const PlacedLoad &placed) {
     rewriter.setInsertionPointAfter(lastAlloc);
   else
     rewriter.setInsertionPointToStart(kernel.getBodyBlock());
+  Type element = type.getElementType();
+  int64_t panelBytes = panels && element.getIntOrFloatBitWidth() == 16
+                           ? layout::choosePanelBytes(type.getDimSize(1) * 2)
+                           : 0;
   auto slotType = warp::SlotType::get(kernel.getContext(), type.getShape(),
-                                      type.getElementType());
+                                      element, panelBytes);
   auto alloc = warp::AllocOp::create(rewriter, load.getLoc(), slotType,
                                      /*offset=*/nullptr);
   lastAlloc = alloc;
@@ -122,11 +127,11 @@ void SlotPlacement::place(const PlacedLoad &placed) {
 }
 
 void attn::placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
-                      bool aInRegisters) {
+                      bool aInRegisters, bool panels) {
   SmallVector<PlacedLoad> loads;
   kernel.walk(
       [&](tile::LoadOp load) { loads.push_back({load, getOrdinal(load)}); });
-  SlotPlacement placement(rewriter, kernel, aInRegisters);
+  SlotPlacement placement(rewriter, kernel, aInRegisters, panels);
   for (const PlacedLoad &load : loads)
     placement.place(load);
 }

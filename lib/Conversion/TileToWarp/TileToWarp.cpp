@@ -135,7 +135,8 @@ struct ConvertTileToWarp final
     IRRewriter rewriter(&getContext());
     warp::KernelOp kernel = buildKernel(rewriter, *flat);
     sinkConstants(rewriter, kernel);
-    placeSlots(rewriter, kernel, flat->plan.getQInRegisters());
+    placeSlots(rewriter, kernel, flat->plan.getQInRegisters(),
+               /*panels=*/flat->plan.getTarget() == TargetKind::SM90A);
     if (failed(convertVectors(kernel)))
       return signalPassFailure();
     eraseDeadOps(rewriter, kernel);

@@ -14,6 +14,14 @@ func.func private @fragments(!warp.frag<128x64xf32, acc, 4>,
 // CHECK-SAME: !warp.slot<64x80xf16>, !warp.ring<2, 64x128xf32>
 func.func private @memory(!warp.slot<64x80xf16>, !warp.ring<2, 64x128xf32>)
 
+// CHECK-LABEL: func.func private @panels
+// CHECK-SAME: !warp.slot<64x80xf16, panels<64>>, !warp.ring<2, 64x128xbf16, panels<128>>
+func.func private @panels(!warp.slot<64x80xf16, panels<64>>, !warp.ring<2, 64x128xbf16, panels<128>>)
+
+// CHECK-LABEL: func.func private @pending
+// CHECK-SAME: !warp.pending<128x64xf32, acc, 8>
+func.func private @pending(!warp.pending<128x64xf32, acc, 8>)
+
 // -----
 
 // expected-error@+1 {{fragment of rank 1, expected rank 2}}
@@ -113,3 +121,13 @@ func.func private @huge_slot(!warp.slot<1099511627776x16xf16>)
 
 // expected-error@+1 {{ring of depth 65, expected 1 to 64}}
 func.func private @deep_ring(!warp.ring<65, 64x64xf16>)
+
+// -----
+
+// expected-error@+1 {{slot: got panels of 48 bytes, expected 128, 64 or 32}}
+func.func private @panel_bytes(!warp.slot<64x64xf16, panels<48>>)
+
+// -----
+
+// expected-error@+1 {{got panels of 0 bytes, expected 128, 64 or 32}}
+func.func private @no_panel_bytes(!warp.slot<64x64xf16, panels<0>>)

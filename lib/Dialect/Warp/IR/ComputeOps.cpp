@@ -24,42 +24,60 @@ LogicalResult LoadFragOp::verify() {
   return success();
 }
 
-LogicalResult MmaOp::verify() {
-  FragType acc = getAcc().getType();
-  SlotType b = getB().getType();
+/// What `warp.mma` and `warp.mma_async` want of their operands.
+template <typename OpTy> static LogicalResult verifyProduct(OpTy op) {
+  FragType acc = op.getAcc().getType();
+  SlotType b = op.getB().getType();
   ArrayRef<int64_t> aShape;
   Type aElement;
-  if (auto frag = dyn_cast<FragType>(getA().getType())) {
+  if (auto frag = dyn_cast<FragType>(op.getA().getType())) {
     if (frag.getKind() != FragKind::A)
-      return emitOpError("operand a is ")
+      return op.emitOpError("operand a is ")
              << frag << ", expected an 'a' fragment or a slot";
     if (frag.getWarps() != acc.getWarps())
-      return emitOpError("operand a is over ")
+      return op.emitOpError("operand a is over ")
              << frag.getWarps() << " warps and the accumulator over "
              << acc.getWarps() << ", expected the same";
     aShape = frag.getShape();
     aElement = frag.getElementType();
   } else {
-    auto slot = cast<SlotType>(getA().getType());
+    auto slot = cast<SlotType>(op.getA().getType());
     aShape = slot.getShape();
     aElement = slot.getElementType();
+    if (slot.hasPanels() != b.hasPanels())
+      return op.emitOpError("reads ")
+             << slot << " and " << b
+             << ", expected both with or without panels";
   }
+  if (b.hasPanels() && acc.getWarps() % 4 != 0)
+    return op.emitOpError("reads panels with ")
+           << acc.getWarps() << " warps, expected groups of 4";
+  if (b.hasPanels() && b.getElementType().isF32())
+    return op.emitOpError("reads panels of f32, expected f16 or bf16");
   if (acc.getKind() != FragKind::Acc || !acc.getElementType().isF32())
-    return emitOpError("accumulator is ")
+    return op.emitOpError("accumulator is ")
            << acc << ", expected an f32 'acc' fragment";
   if (aElement != b.getElementType())
-    return emitOpError("operands have elements of ")
+    return op.emitOpError("operands have elements of ")
            << aElement << " and " << b.getElementType()
            << ", expected the same";
-  int64_t bK = b.getShape()[getTransposeB() ? 1 : 0];
-  int64_t bN = b.getShape()[getTransposeB() ? 0 : 1];
+  int64_t bK = b.getShape()[op.getTransposeB() ? 1 : 0];
+  int64_t bN = b.getShape()[op.getTransposeB() ? 0 : 1];
   int64_t m = acc.getShape()[0], n = acc.getShape()[1];
   if (aShape[0] != m || bN != n || aShape[1] != bK)
-    return emitOpError("got a of ")
+    return op.emitOpError("got a of ")
            << aShape[0] << "x" << aShape[1] << ", b of " << bK << "x" << bN
            << " and an accumulator of " << m << "x" << n
            << ", expected MxK, KxN and MxN";
   if (m == 1 || n < 8)
-    return emitOpError("accumulator is a slice, expected a full fragment");
+    return op.emitOpError("accumulator is a slice, expected a full fragment");
   return success();
+}
+
+LogicalResult MmaOp::verify() { return verifyProduct(*this); }
+
+LogicalResult MmaAsyncOp::verify() {
+  if (!getB().getType().hasPanels())
+    return emitOpError("reads ") << getB().getType() << ", expected panels";
+  return verifyProduct(*this);
 }

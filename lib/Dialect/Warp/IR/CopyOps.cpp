@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 
 using namespace mlir;
@@ -28,6 +29,17 @@ static LogicalResult verifyPlace(Operation *op, std::optional<int64_t> offset) {
 LogicalResult AllocOp::verify() { return verifyPlace(*this, getOffset()); }
 
 LogicalResult RingOp::verify() { return verifyPlace(*this, getOffset()); }
+
+int64_t RingOp::getBarrierOffset() {
+  auto kernel = cast<KernelOp>((*this)->getParentOp());
+  int64_t offset = *kernel.getSharedBytes() - kernel.getBarrierBytes();
+  for (auto ring : kernel.getBodyBlock()->getOps<RingOp>()) {
+    if (ring == *this)
+      break;
+    offset += ring.getRing().getType().getDepth() * barrierBytesPerSlot;
+  }
+  return offset;
+}
 
 //===----------------------------------------------------------------------===//
 // Copies
@@ -81,7 +93,7 @@ LogicalResult AwaitOp::verify() {
 }
 
 LogicalResult ReleaseOp::verify() {
-  if (!getSlot().getDefiningOp<AwaitOp>())
+  if (!getSourceThroughTurns(getSlot()).getDefiningOp<AwaitOp>())
     return emitOpError("releases a slot that no warp.await gave");
   return success();
 }

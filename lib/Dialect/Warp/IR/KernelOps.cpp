@@ -100,26 +100,22 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-/// Fragments are spread over the warps of their kernel and no others.
-static LogicalResult verifyWarps(KernelOp kernel) {
-  WalkResult walk = kernel.walk([&](Operation *op) {
-    for (Type type : op->getResultTypes()) {
-      auto frag = dyn_cast<FragType>(type);
-      if (!frag || int64_t(frag.getWarps()) == int64_t(kernel.getWarps()))
-        continue;
-      InFlightDiagnostic diag = op->emitOpError("makes a fragment over ")
-                                << frag.getWarps() << " warps in a kernel of "
-                                << kernel.getWarps();
-      diag.attachNote(kernel.getLoc()) << "the kernel";
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return failure(walk.wasInterrupted());
+LogicalResult KernelOp::verifyRegions() { return verifyProtocol(*this); }
+
+RoleOp KernelOp::getRole(RoleKind kind) {
+  for (auto role : getBodyBlock()->getOps<RoleOp>())
+    if (role.getKind() == kind)
+      return role;
+  return {};
 }
 
-LogicalResult KernelOp::verifyRegions() {
-  if (failed(verifyWarps(*this)))
-    return failure();
-  return verifyProtocol(*this);
+bool KernelOp::hasRoles() { return bool(getRole(RoleKind::Consumer)); }
+
+int64_t KernelOp::getBarrierBytes() {
+  if (!hasRoles())
+    return 0;
+  int64_t slots = 0;
+  for (auto ring : getBodyBlock()->getOps<RingOp>())
+    slots += ring.getRing().getType().getDepth();
+  return slots * RingOp::barrierBytesPerSlot;
 }

@@ -7,14 +7,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// W2, W3 and W4 of warp.kernel, for the form where all warps do everything
-// (one role). What cannot be read off the program (an item number that is not
-// base + constant) is not refused.
+// W2, W3 and W4 of warp.kernel; W3 for the form where all warps do everything
+// (RoleProtocol.cpp has it for roles, PendingProtocol.cpp has W1). What cannot
+// be read off the program (an item number that is not base + constant) is not
+// refused.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Protocol.h"
 #include "attn/Dialect/Warp/IR/RingItem.h"
-#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Dialect/Warp/IR/Turns.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -26,12 +28,10 @@ using namespace attn::warp;
 // W2: released once, in the block that awaited, and not read afterwards
 //===----------------------------------------------------------------------===//
 
-/// The release of an awaited slot; null (with a diagnostic) unless there is
-/// exactly one and it stands in the await's block.
-static ReleaseOp getOnlyRelease(AwaitOp await) {
+ReleaseOp attn::warp::getOnlyRelease(AwaitOp await) {
   ReleaseOp release;
-  for (Operation *user : await.getSlot().getUsers()) {
-    auto other = dyn_cast<ReleaseOp>(user);
+  for (OpOperand *use : getUsesThroughTurns(await.getSlot())) {
+    auto other = dyn_cast<ReleaseOp>(use->getOwner());
     if (!other)
       continue;
     if (release) {
@@ -47,7 +47,7 @@ static ReleaseOp getOnlyRelease(AwaitOp await) {
     await.emitOpError("gives a slot that is never released");
     return {};
   }
-  if (release->getBlock() != await->getBlock()) {
+  if (getHomeBlock(release) != getHomeBlock(await)) {
     InFlightDiagnostic diag =
         release.emitOpError("stands in another block than its await");
     diag.attachNote(await.getLoc()) << "awaited here";
@@ -56,21 +56,63 @@ static ReleaseOp getOnlyRelease(AwaitOp await) {
   return release;
 }
 
+/// A pending value is waited for before the slot that it reads is released.
+static LogicalResult verifyReadersDone(Block *home, ReleaseOp release,
+                                       MmaAsyncOp reader) {
+  WaitOp wait = getOnlyWait(reader);
+  if (!wait)
+    return failure();
+  if (runsBefore(home, wait, release))
+    return success();
+  InFlightDiagnostic diag = release.emitOpError(
+      "releases a slot that a product in flight still reads");
+  diag.attachNote(reader.getLoc()) << "issued here";
+  diag.attachNote(wait.getLoc()) << "waited for here";
+  return failure();
+}
+
 static LogicalResult verifyRelease(AwaitOp await) {
   ReleaseOp release = getOnlyRelease(await);
   if (!release)
     return failure();
-  for (Operation *user : await.getSlot().getUsers()) {
+  Block *home = getHomeBlock(await);
+  for (OpOperand *use : getUsesThroughTurns(await.getSlot())) {
+    Operation *user = use->getOwner();
     if (user == release)
       continue;
     if (user->hasTrait<OpTrait::IsTerminator>())
       return user->emitOpError("passes on an awaited slot, which may not leave "
                                "its block");
-    Operation *reader = await->getBlock()->findAncestorOpInBlock(*user);
-    if (reader && release->isBeforeInBlock(reader)) {
+    if (runsBefore(home, release, user)) {
       InFlightDiagnostic diag =
           user->emitOpError("reads a slot that is already released");
       diag.attachNote(release.getLoc()) << "released here";
+      return failure();
+    }
+    auto reader = dyn_cast<MmaAsyncOp>(user);
+    if (reader && failed(verifyReadersDone(home, release, reader)))
+      return failure();
+  }
+  return success();
+}
+
+/// What a pending value reads is not copied to.
+static LogicalResult verifyNotCopiedTo(AllocOp alloc) {
+  for (Operation *user : alloc.getSlot().getUsers()) {
+    auto reader = dyn_cast<MmaAsyncOp>(user);
+    if (!reader)
+      continue;
+    WaitOp wait = getOnlyWait(reader);
+    if (!wait)
+      return failure();
+    Block *home = getHomeBlock(reader);
+    for (Operation *other : alloc.getSlot().getUsers()) {
+      if (!isa<CopyOp>(other) || !runsBefore(home, reader, other) ||
+          !runsBefore(home, other, wait))
+        continue;
+      InFlightDiagnostic diag = other->emitOpError(
+          "writes a slot that a product in flight still reads");
+      diag.attachNote(reader.getLoc()) << "issued here";
       return failure();
     }
   }
@@ -240,6 +282,7 @@ static LogicalResult verifyPlaced(KernelOp kernel) {
   std::optional<int64_t> shared = kernel.getSharedBytes();
   if (!shared)
     return success();
+  int64_t barriers = kernel.getBarrierBytes();
   SmallVector<Placement> placements;
   if (failed(collectPlacements(kernel, placements)))
     return failure();
@@ -247,10 +290,13 @@ static LogicalResult verifyPlaced(KernelOp kernel) {
     return a.begin < b.begin;
   });
   for (auto [number, place] : llvm::enumerate(placements)) {
-    if (place.end > *shared)
+    if (place.end > *shared - barriers)
       return place.op->emitOpError("ends at byte ")
              << place.end << " of a kernel with " << *shared
-             << " bytes of shared memory";
+             << " bytes of shared memory"
+             << (barriers ? ", of which the last " + std::to_string(barriers) +
+                                " are for barriers"
+                          : "");
     if (number == 0 || placements[number - 1].end <= place.begin)
       continue;
     InFlightDiagnostic diag = place.op->emitOpError("overlaps memory up to "
@@ -266,14 +312,24 @@ static LogicalResult verifyPlaced(KernelOp kernel) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult attn::warp::verifyProtocol(KernelOp kernel) {
+  if (failed(verifyRoles(kernel)) || failed(verifyPending(kernel)))
+    return failure();
   WalkResult walk = kernel.walk([](AwaitOp await) {
     return failed(verifyRelease(await)) ? WalkResult::interrupt()
                                         : WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();
-  for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>())
-    if (failed(verifyRing(ring)))
+  for (AllocOp alloc : kernel.getBodyBlock()->getOps<AllocOp>())
+    if (failed(verifyNotCopiedTo(alloc)))
       return failure();
+  if (kernel.hasRoles()) {
+    if (failed(verifyRoleRings(kernel)))
+      return failure();
+  } else {
+    for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>())
+      if (failed(verifyRing(ring)))
+        return failure();
+  }
   return verifyPlaced(kernel);
 }

@@ -114,74 +114,118 @@ LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError,
 
 /// The rules of a tile in shared memory, for slots and rings.
 static LogicalResult verifyTile(function_ref<InFlightDiagnostic()> emitError,
-                                ArrayRef<int64_t> shape, Type element) {
+                                ArrayRef<int64_t> shape, Type element,
+                                int64_t panelBytes) {
   if (shape.size() != 2)
     return emitError() << "slot of rank " << shape.size()
                        << ", expected rank 2";
   if (!element.isF16() && !element.isBF16() && !element.isF32())
     return emitError() << "slot of " << element
                        << ", expected f16, bf16 or f32";
-  layout::SharedTile tile = {shape[0], shape[1], bitsOf(element) / 8};
+  layout::SharedTile tile = {shape[0], shape[1], bitsOf(element) / 8,
+                             panelBytes};
   std::string message = tile.check();
   if (!message.empty())
     return emitError() << "slot: " << message;
   return success();
 }
 
-// <64x128xbf16>
+/// `, panels<128>`, or nothing.
+static ParseResult parsePanels(AsmParser &p, int64_t &panelBytes) {
+  panelBytes = 0;
+  if (failed(p.parseOptionalComma()))
+    return success();
+  SMLoc loc;
+  if (p.parseKeyword("panels") || p.parseLess() || p.getCurrentLocation(&loc) ||
+      p.parseInteger(panelBytes) || p.parseGreater())
+    return failure();
+  if (panelBytes == 0)
+    return p.emitError(loc, "got panels of 0 bytes, expected 128, 64 or 32");
+  return success();
+}
+
+static void printTile(AsmPrinter &p, ArrayRef<int64_t> shape, Type element,
+                      int64_t panelBytes) {
+  p.printDimensionList(shape);
+  p << "x" << element;
+  if (panelBytes != 0)
+    p << ", panels<" << panelBytes << ">";
+}
+
+// <64x128xbf16>  <64x128xbf16, panels<128>>
 Type SlotType::parse(AsmParser &p) {
   SmallVector<int64_t> shape;
   Type element;
+  int64_t panelBytes;
   SMLoc loc = p.getCurrentLocation();
   if (p.parseLess() || p.parseDimensionList(shape, /*allowDynamic=*/false) ||
-      p.parseType(element) || p.parseGreater())
+      p.parseType(element) || parsePanels(p, panelBytes) || p.parseGreater())
     return {};
-  return p.getChecked<SlotType>(loc, p.getContext(), shape, element);
+  return p.getChecked<SlotType>(loc, p.getContext(), ArrayRef<int64_t>(shape),
+                                element, panelBytes);
 }
 
 void SlotType::print(AsmPrinter &p) const {
   p << "<";
-  p.printDimensionList(getShape());
-  p << "x" << getElementType() << ">";
+  printTile(p, getShape(), getElementType(), getPanelBytes());
+  p << ">";
 }
 
 LogicalResult SlotType::verify(function_ref<InFlightDiagnostic()> emitError,
-                               ArrayRef<int64_t> shape, Type element) {
-  return verifyTile(emitError, shape, element);
+                               ArrayRef<int64_t> shape, Type element,
+                               int64_t panelBytes) {
+  return verifyTile(emitError, shape, element, panelBytes);
 }
 
 layout::SharedTile SlotType::getLayout() const {
-  return {getShape()[0], getShape()[1], bitsOf(getElementType()) / 8};
+  return {getShape()[0], getShape()[1], bitsOf(getElementType()) / 8,
+          getPanelBytes()};
 }
 
-// <2, 64x128xbf16>
+// <2, 64x128xbf16>  <2, 64x128xbf16, panels<128>>
 Type RingType::parse(AsmParser &p) {
-  int64_t depth;
+  int64_t depth, panelBytes;
   SmallVector<int64_t> shape;
   Type element;
   SMLoc loc = p.getCurrentLocation();
   if (p.parseLess() || p.parseInteger(depth) || p.parseComma() ||
       p.parseDimensionList(shape, /*allowDynamic=*/false) ||
-      p.parseType(element) || p.parseGreater())
+      p.parseType(element) || parsePanels(p, panelBytes) || p.parseGreater())
     return {};
-  return p.getChecked<RingType>(loc, p.getContext(), depth, shape, element);
+  return p.getChecked<RingType>(loc, p.getContext(), depth,
+                                ArrayRef<int64_t>(shape), element, panelBytes);
 }
 
 void RingType::print(AsmPrinter &p) const {
   p << "<" << getDepth() << ", ";
-  p.printDimensionList(getShape());
-  p << "x" << getElementType() << ">";
+  printTile(p, getShape(), getElementType(), getPanelBytes());
+  p << ">";
 }
 
 LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t depth, ArrayRef<int64_t> shape,
-                               Type element) {
+                               Type element, int64_t panelBytes) {
   if (depth < 1 || depth > maxDepth)
     return emitError() << "ring of depth " << depth << ", expected 1 to "
                        << maxDepth;
-  return verifyTile(emitError, shape, element);
+  return verifyTile(emitError, shape, element, panelBytes);
 }
 
 SlotType RingType::getSlotType() const {
-  return SlotType::get(getContext(), getShape(), getElementType());
+  return SlotType::get(getContext(), getShape(), getElementType(),
+                       getPanelBytes());
 }
+
+//===----------------------------------------------------------------------===//
+// Pending
+//===----------------------------------------------------------------------===//
+
+// <128x64xf32, acc, 8>
+Type PendingType::parse(AsmParser &p) {
+  Type fragment = FragType::parse(p);
+  if (!fragment)
+    return {};
+  return PendingType::get(p.getContext(), cast<FragType>(fragment));
+}
+
+void PendingType::print(AsmPrinter &p) const { getFragment().print(p); }

@@ -325,7 +325,8 @@ Value ChainBuffering::createRing(AllocOp alloc, int64_t ringDepth) {
   rewriter.setInsertionPoint(alloc);
   return RingOp::create(rewriter, alloc.getLoc(),
                         RingType::get(slot.getContext(), ringDepth,
-                                      slot.getShape(), slot.getElementType()),
+                                      slot.getShape(), slot.getElementType(),
+                                      slot.getPanelBytes()),
                         /*offset=*/nullptr);
 }
 

@@ -31,7 +31,7 @@
 #include "attn/Dialect/Warp/IR/WarpOps.h.inc"
 
 namespace attn::warp {
-/// The rules W2, W3 and W4 of `warp.kernel`; emits what is broken.
+/// The rules W1 to W5 of `warp.kernel`; emits what is broken.
 LogicalResult verifyProtocol(KernelOp kernel);
 } // namespace attn::warp
 

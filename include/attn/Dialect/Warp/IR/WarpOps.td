@@ -35,14 +35,27 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     `warp-assign-resources` has placed it.
 
     The protocol of slots and rings (lib/Dialect/Warp/IR/WarpProtocol.cpp):
+    (W1) A pending value is waited for exactly once, in the block that issued it
+         (a turn may yield it). So nothing is in flight on a back edge.
     (W2) An awaited slot is released exactly once, in the block that awaited it,
-         and not read afterwards.
+         and not read afterwards; behind the wait of every pending value that
+         reads it. A slot that a pending value reads is not copied to.
     (W3) A ring that is awaited is filled, an item is copied before it is
          awaited, and a copy into the slot of an earlier item stands behind a
          block-wide barrier (`warp.await` or `warp.copy`) that follows the
-         release of that item.
-    (W4) Placed slots and rings lie inside `shared` bytes and do not overlap.
-    (W5) Every fragment is spread over the kernel's own warps.
+         release of that item. With roles: the producer copies what the consumer
+         awaits, item for item, in the same loops and the same order; the items
+         of a ring are numbered 0, 1, 2, … as they are used; no more items are
+         held than the ring has slots; a turn is taken by every group alike.
+    (W4) Placed slots and rings lie inside `shared` bytes, below the barriers of
+         the rings, and do not overlap. The registers of all warps exist.
+    (W5) Every fragment is spread over the warps of its role, or of the kernel if
+         it has none. Roles read scalars and rings of the kernel and what they
+         compute themselves.
+
+    With roles the kernel holds rings, scalar operations and one `warp.role` of
+    each kind, and `warps` is their sum. Every slot of a ring then has two
+    barriers of 8 bytes (full, empty); they lie at the end of `shared`.
   }];
   let arguments = (ins Index:$gridX, Index:$gridY, Index:$gridZ, I64Attr:$warps,
                        OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes);
@@ -52,12 +65,54 @@ def Warp_KernelOp : Warp_Op<"kernel", [
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::Block *getBodyBlock() { return &getBody().front(); }
+    /// The role of a kind, or null.
+    RoleOp getRole(RoleKind kind);
+    bool hasRoles();
+    /// Bytes of the rings' barriers at the end of shared memory; 0 without
+    /// roles.
+    int64_t getBarrierBytes();
   }];
 }
 
-def Warp_YieldOp : Warp_Op<"yield", [Pure, Terminator, HasParent<"KernelOp">]> {
-  let summary = "end of a kernel";
-  let assemblyFormat = "attr-dict";
+def Warp_RoleOp : Warp_Op<"role", [
+    SingleBlock, RecursiveMemoryEffects, HasParent<"KernelOp">,
+    SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "the program of some warps of a block, beside that of the others";
+  let description = [{
+    The producer copies, the consumer computes. Warps are counted inside the
+    role and come in groups of 4. `registers` is what each thread of the role
+    may use.
+    ```mlir
+    warp.role <producer> warps(4) registers(24) {
+      scf.for … { warp.copy_async %k[…] to %ring[%i] : … }
+    }
+    warp.role <consumer> warps(8) registers(240) { … }
+    ```
+    In a producer `warp.copy_async` waits until every consumer warp has released
+    the slot's previous item. In a consumer `warp.await` waits, for this warp
+    alone, until the item has arrived.
+  }];
+  let arguments = (ins Warp_RoleKindAttr:$kind, I64Attr:$warps, OptionalAttr<I64Attr>:$registers);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $kind `warps` `(` $warps `)` (`registers` `(` $registers^ `)`)?
+    attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block *getBodyBlock() { return &getBody().front(); }
+    /// Warpgroups: 4 warps each.
+    int64_t getNumGroups() { return getWarps() / 4; }
+  }];
+}
+
+def Warp_YieldOp : Warp_Op<"yield", [
+    Pure, Terminator, ParentOneOf<["KernelOp", "RoleOp", "TurnOp"]>]> {
+  let summary = "end of a kernel, a role or a turn";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let builders = [OpBuilder<(ins), [{}]>];
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -93,6 +148,14 @@ def Warp_RingOp : Warp_Op<"ring"> {
   let results = (outs Res<Warp_RingType, "", [MemAlloc]>:$ring);
   let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($ring)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Bytes of the two barriers of a slot, in a kernel with roles: first full,
+    /// then empty.
+    static constexpr int64_t barrierBytesPerSlot = 16;
+    /// The byte of shared memory where the barriers of slot 0 lie; those of slot
+    /// s follow at `+ s * barrierBytesPerSlot`. Needs a placed kernel with roles.
+    int64_t getBarrierOffset();
+  }];
 }
 
 def Warp_CopyOp : Warp_Op<"copy"> {
@@ -210,6 +273,67 @@ def Warp_MmaOp : Warp_Op<"mma", [AllTypesMatch<["acc", "result"]>]> {
     $a `,` $b `,` $acc (`transpose_b` $transpose_b^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
   }];
   let hasVerifier = 1;
+}
+
+def Warp_MmaAsyncOp : Warp_Op<"mma_async", [
+    MemoryEffects<[MemRead, MemWrite]>,
+    TypesMatchWith<"the result is the accumulator, in flight", "acc", "result",
+                   "::attn::warp::PendingType::get($_self.getContext(), ::llvm::cast<FragType>($_self))">]> {
+  let summary = "starts result = acc + a b on the tensor cores";
+  let description = [{
+    As `warp.mma`, with slots that have panels. Products are executed in the
+    order in which they are issued. The slots and the `a` fragment are read until
+    `warp.wait` gives the result.
+    ```mlir
+    %s = warp.mma_async %q, %k, %zero transpose_b : !warp.slot<128x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<128x64xf32, acc, 8>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[Warp_FragType, Warp_SlotType]>:$a, Warp_SlotType:$b, Warp_FragType:$acc,
+                       UnitAttr:$transpose_b);
+  let results = (outs Warp_PendingType:$result);
+  let assemblyFormat = [{
+    $a `,` $b `,` $acc (`transpose_b` $transpose_b^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
+  }];
+  let hasVerifier = 1;
+}
+
+def Warp_WaitOp : Warp_Op<"wait", [
+    MemoryEffects<[MemRead, MemWrite]>,
+    TypesMatchWith<"the result is the fragment of the pending value", "pending", "result",
+                   "::llvm::cast<PendingType>($_self).getFragment()">]> {
+  let summary = "the fragment of a pending value, once the tensor cores are done with it";
+  let description = [{
+    How many younger products may still be in flight is derived
+    (attn/Dialect/Warp/Analysis/PendingMmas.h).
+  }];
+  let arguments = (ins Warp_PendingType:$pending);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$pending attr-dict `:` type($pending)";
+}
+
+def Warp_TurnOp : Warp_Op<"turn", [SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "the warpgroups of a role do this one after the other";
+  let description = [{
+    Group 0 first, then group 1, …; a group comes in again when the last one has
+    been through. While one group issues its products the others do something
+    else (ping-pong). Yields pending values and awaited slots, which then belong
+    to the block around the turn.
+    ```mlir
+    %sp, %op = warp.turn {
+      %s = warp.mma_async %q, %k, %zero transpose_b : …
+      %o = warp.mma_async %p, %v, %acc : …
+      warp.yield %s, %o : …
+    } : !warp.pending<128x64xf32, acc, 8>, !warp.pending<128x128xf32, acc, 8>
+    ```
+  }];
+  let results = (outs Variadic<AnyTypeOf<[Warp_PendingType, Warp_SlotType]>>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict (`:` type($results)^)?";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block *getBodyBlock() { return &getBody().front(); }
+    YieldOp getYield();
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -46,6 +46,16 @@ def Warp_CastKindAttr : EnumAttr<Warp_Dialect, Warp_CastKind, "cast_kind"> {
   let assemblyFormat = "$value";
 }
 
+def Warp_RoleKind : I32EnumAttr<"RoleKind", "what the warps of a role do", [
+    I32EnumAttrCase<"Producer", 0, "producer">,
+    I32EnumAttrCase<"Consumer", 1, "consumer">]> {
+  let cppNamespace = "::attn::warp";
+  let genSpecializedAttr = 0;
+}
+def Warp_RoleKindAttr : EnumAttr<Warp_Dialect, Warp_RoleKind, "role_kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 class Warp_Type<string name, string typeMnemonic, list<Trait> traits = []>
     : TypeDef<Warp_Dialect, name, traits> {
   let mnemonic = typeMnemonic;
@@ -80,25 +90,54 @@ def Warp_SlotType : Warp_Type<"Slot", "slot"> {
   let description = [{
     Row-major with the swizzle of attn/Layout/Swizzle.h: free of bank conflicts
     for ldmatrix and for 16-byte copies, for every width.
+
+    `!warp.slot<64x128xbf16, panels<128>>` lies in column panels of 128 bytes (or
+    64, 32) per row, each swizzled as TMA writes it and wgmma reads it; the last
+    panel is filled up with columns that are not part of the tile. `panelBytes`
+    is 0 without panels.
   }];
-  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+                        "int64_t":$panelBytes);
+  let builders = [
+    TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$elementType), [{
+      return $_get($_ctxt, shape, elementType, /*panelBytes=*/0);
+    }]>
+  ];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Where the elements lie; its bytes.
     ::attn::layout::SharedTile getLayout() const;
+    /// Whether TMA can write it and wgmma can read it.
+    bool hasPanels() const { return getPanelBytes() != 0; }
   }];
 }
 
 def Warp_RingType : Warp_Type<"Ring", "ring"> {
   let summary = "`depth` slots used in turn: `!warp.ring<2, 64x128xbf16>`";
-  let parameters = (ins "int64_t":$depth, ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
+  let parameters = (ins "int64_t":$depth, ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+                        "int64_t":$panelBytes);
+  let builders = [
+    TypeBuilder<(ins "int64_t":$depth, "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$elementType), [{
+      return $_get($_ctxt, depth, shape, elementType, /*panelBytes=*/0);
+    }]>
+  ];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The type of one of its slots.
     SlotType getSlotType() const;
   }];
+}
+
+def Warp_PendingType : Warp_Type<"Pending", "pending"> {
+  let summary = "a fragment that the tensor cores are still writing: `!warp.pending<128x64xf32, acc, 8>`";
+  let description = [{
+    What `warp.mma_async` gives. It cannot be used by arithmetic; `warp.wait`
+    turns it into the fragment.
+  }];
+  let parameters = (ins "::attn::warp::FragType":$fragment);
+  let hasCustomAssemblyFormat = 1;
 }
 
 #endif // ATTN_DIALECT_WARP_IR_WARPTYPES_TD

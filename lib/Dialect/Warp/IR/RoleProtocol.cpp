@@ -1,0 +1,437 @@
+//===- RoleProtocol.cpp - the rules of roles ------------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// W3, W4 and W5 of warp.kernel, for kernels with roles.
+//
+// W3. Why what is checked excludes deadlock and lost items. Write down, in
+// order of execution, the items that the producer copies and those that the
+// consumer awaits, of all rings together; loops keep their place. (a) Both
+// lists are equal: same rings, in loops with the same bounds. (b) In each role
+// the items of a ring are numbered 0, 1, 2, … in that order, so entry e of one
+// list is entry e of the other. (c) Where the consumer awaits an item of a ring
+// of depth D it holds, not released, at most D - 1 others of that ring.
+//
+// Let the consumer stand at entry c. The producer cannot be stuck at an entry
+// p <= c: it waits for the release of the item D before it in its ring, which
+// the consumer awaited before c, so that is released already or held at c; by
+// (c), and because items are awaited in order, it is released before the
+// consumer awaits its D-th successor, which is p <= c. Hence the producer
+// arrives at c, and the consumer goes on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Protocol.h"
+#include "attn/Dialect/Warp/IR/RingItem.h"
+#include "attn/Dialect/Warp/IR/Turns.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+/// Registers of one multiprocessor, the same on every target with roles.
+static constexpr int64_t registersPerSM = 64 * 1024;
+/// A block starts with registers in multiples of 8 per thread.
+static constexpr int64_t registerStep = 8;
+
+//===----------------------------------------------------------------------===//
+// W5: roles are separate register worlds
+//===----------------------------------------------------------------------===//
+
+static bool isWarpValue(Type type) {
+  return isa<FragType, SlotType, PendingType>(type);
+}
+
+/// Fragments are spread over the warps of their role, or of a kernel without.
+static LogicalResult verifyWarps(Operation *scope, int64_t warps,
+                                 StringRef name) {
+  WalkResult walk = scope->walk([&](Operation *op) {
+    for (Type type : op->getResultTypes()) {
+      auto frag = dyn_cast<FragType>(type);
+      if (!frag || frag.getWarps() == warps)
+        continue;
+      InFlightDiagnostic diag = op->emitOpError("makes a fragment over ")
+                                << frag.getWarps() << " warps in a " << name
+                                << " of " << warps;
+      diag.attachNote(scope->getLoc()) << "the " << name;
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// Nothing of the warp room but rings comes into a role.
+static LogicalResult verifyReads(RoleOp role) {
+  WalkResult walk = role.getBody().walk([&](Operation *op) {
+    for (Value operand : op->getOperands()) {
+      if (!isWarpValue(operand.getType()) ||
+          role->isAncestor(operand.getParentRegion()->getParentOp()))
+        continue;
+      InFlightDiagnostic diag = op->emitOpError("reads ")
+                                << operand.getType()
+                                << " from outside its role";
+      diag.attachNote(role.getLoc()) << "the role";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// Producers copy and compute scalars; consumers do everything else.
+static LogicalResult verifyContents(RoleOp role) {
+  bool isProducer = role.getKind() == RoleKind::Producer;
+  WalkResult walk = role.getBody().walk([&](Operation *op) {
+    bool isCopy = isa<CopyAsyncOp>(op);
+    bool isWarpOp = isa<WarpDialect>(op->getDialect()) && !isa<YieldOp>(op);
+    bool allowed = isProducer ? isCopy || !isWarpOp : !isCopy;
+    allowed &= !isa<CopyOp>(op);
+    if (isProducer)
+      allowed &= llvm::none_of(op->getResultTypes(), isWarpValue);
+    if (auto copy = dyn_cast<CopyAsyncOp>(op); copy && copy.getCondition()) {
+      op->emitOpError("has a condition, in a role every item is copied");
+      return WalkResult::interrupt();
+    }
+    if (allowed)
+      return WalkResult::advance();
+    InFlightDiagnostic diag = op->emitOpError("may not stand in a ")
+                              << stringifyRoleKind(role.getKind());
+    diag.attachNote(role.getLoc()) << "the role";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// Turns belong to consumers of several groups, all of which must pass.
+static LogicalResult verifyTurn(TurnOp turn) {
+  Operation *parent = turn->getParentOp();
+  while (isa<scf::ForOp>(parent))
+    parent = parent->getParentOp();
+  auto role = dyn_cast<RoleOp>(parent);
+  if (!role)
+    return turn.emitOpError("stands under '")
+           << parent->getName() << "', expected loops of a role only";
+  if (role.getNumGroups() < 2)
+    return turn.emitOpError("stands in a role of ")
+           << role.getWarps() << " warps, expected at least two groups of 4";
+  return success();
+}
+
+/// A kernel with roles holds nothing else that runs on the warps.
+static LogicalResult verifyBeside(KernelOp kernel) {
+  for (Operation &op : *kernel.getBodyBlock()) {
+    if (isa<RoleOp, RingOp, YieldOp>(op))
+      continue;
+    WalkResult walk = op.walk([&](Operation *inner) {
+      return isa<WarpDialect>(inner->getDialect()) ||
+                     llvm::any_of(inner->getResultTypes(), isWarpValue)
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return op.emitOpError("stands beside roles, expected it in one of them");
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// W4: the registers of all warps exist
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyRegisters(KernelOp kernel, RoleOp producer,
+                                     RoleOp consumer) {
+  if (producer.getRegisters().has_value() !=
+      consumer.getRegisters().has_value())
+    return kernel.emitOpError("has one role with registers and one without");
+  if (!producer.getRegisters())
+    return success();
+  int64_t warps = kernel.getWarps();
+  int64_t atStart = registersPerSM / (warps * layout::warpSize);
+  atStart -= atStart % registerStep;
+  int64_t wanted = producer.getWarps() * *producer.getRegisters() +
+                   consumer.getWarps() * *consumer.getRegisters();
+  if (wanted <= atStart * warps)
+    return success();
+  return kernel.emitOpError("wants ")
+         << producer.getWarps() << " x " << *producer.getRegisters() << " + "
+         << consumer.getWarps() << " x " << *consumer.getRegisters() << " = "
+         << wanted << " registers per lane of its warps, they start with "
+         << warps << " x " << atStart << " = " << warps * atStart;
+}
+
+LogicalResult attn::warp::verifyRoles(KernelOp kernel) {
+  SmallVector<RoleOp> roles =
+      llvm::to_vector(kernel.getBodyBlock()->getOps<RoleOp>());
+  WalkResult turns = kernel.walk([](TurnOp turn) {
+    return failed(verifyTurn(turn)) ? WalkResult::interrupt()
+                                    : WalkResult::advance();
+  });
+  if (turns.wasInterrupted())
+    return failure();
+  if (roles.empty())
+    return verifyWarps(kernel, kernel.getWarps(), "kernel");
+  RoleOp producer = kernel.getRole(RoleKind::Producer);
+  RoleOp consumer = kernel.getRole(RoleKind::Consumer);
+  if (roles.size() != 2 || !producer || !consumer)
+    return roles.back().emitOpError("is one of ")
+           << roles.size() << ", expected one producer and one consumer";
+  if (producer.getWarps() + consumer.getWarps() != kernel.getWarps())
+    return kernel.emitOpError("has ")
+           << kernel.getWarps() << " warps and roles of " << producer.getWarps()
+           << " and " << consumer.getWarps();
+  for (RoleOp role : roles)
+    if (failed(verifyContents(role)) || failed(verifyReads(role)) ||
+        failed(verifyWarps(role, role.getWarps(), "role")))
+      return failure();
+  if (failed(verifyBeside(kernel)))
+    return failure();
+  return verifyRegisters(kernel, producer, consumer);
+}
+
+//===----------------------------------------------------------------------===//
+// W3 (a): the lists of both roles are equal
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A use of an item, or a loop with uses in it.
+struct Step {
+  Operation *op;
+  Value ring;
+  std::vector<Step> body;
+};
+} // namespace
+
+static Value getRing(Operation *op) {
+  if (auto await = dyn_cast<AwaitOp>(op))
+    return await.getRing();
+  if (auto copy = dyn_cast<CopyAsyncOp>(op))
+    return copy.getRing();
+  return {};
+}
+
+static LogicalResult listSteps(Block *block, std::vector<Step> &steps) {
+  for (Operation &op : *block) {
+    if (Value ring = getRing(&op)) {
+      steps.push_back({&op, ring, {}});
+      continue;
+    }
+    if (auto turn = dyn_cast<TurnOp>(op)) {
+      if (failed(listSteps(turn.getBodyBlock(), steps)))
+        return failure();
+      continue;
+    }
+    std::vector<Step> inner;
+    for (Region &region : op.getRegions())
+      for (Block &nested : region)
+        if (failed(listSteps(&nested, inner)))
+          return failure();
+    if (inner.empty())
+      continue;
+    if (!isa<scf::ForOp>(op))
+      return inner.front().op->emitOpError("stands under '")
+             << op.getName() << "', items of roles are used in loops only";
+    steps.push_back({&op, {}, std::move(inner)});
+  }
+  return success();
+}
+
+namespace {
+/// Values of the producer that are the same as values of the consumer, besides
+/// those that are the same value.
+class SameValues {
+public:
+  void add(Value producer, Value consumer) { pairs[producer] = consumer; }
+
+  bool areSame(Value a, Value b) const {
+    if (a == b || pairs.lookup(a) == b)
+      return true;
+    Operation *opA = a.getDefiningOp(), *opB = b.getDefiningOp();
+    if (!opA || !opB || opA->getName() != opB->getName() ||
+        opA->getAttrDictionary() != opB->getAttrDictionary() ||
+        opA->getNumOperands() != opB->getNumOperands() ||
+        opA->getNumRegions() != 0 ||
+        cast<OpResult>(a).getResultNumber() !=
+            cast<OpResult>(b).getResultNumber() ||
+        !isPure(opA))
+      return false;
+    return llvm::all_of(llvm::zip(opA->getOperands(), opB->getOperands()),
+                        [&](auto pair) {
+                          return areSame(std::get<0>(pair), std::get<1>(pair));
+                        });
+  }
+
+private:
+  DenseMap<Value, Value> pairs;
+};
+} // namespace
+
+static LogicalResult differ(Operation *copy, Operation *await) {
+  Operation *at = await ? await : copy;
+  InFlightDiagnostic diag =
+      at->emitOpError("does not meet its counterpart: the producer must copy "
+                      "what the consumer awaits, in the same loops and order");
+  if (copy && await)
+    diag.attachNote(copy->getLoc()) << "the producer is here";
+  return failure();
+}
+
+static LogicalResult compareSteps(ArrayRef<Step> producer,
+                                  ArrayRef<Step> consumer, SameValues &same) {
+  size_t common = std::min(producer.size(), consumer.size());
+  for (size_t number = 0; number < common; ++number) {
+    const Step &copy = producer[number], &await = consumer[number];
+    if (copy.ring != await.ring)
+      return differ(copy.op, await.op);
+    if (copy.ring)
+      continue;
+    auto loopA = cast<scf::ForOp>(copy.op), loopB = cast<scf::ForOp>(await.op);
+    if (!same.areSame(loopA.getLowerBound(), loopB.getLowerBound()) ||
+        !same.areSame(loopA.getUpperBound(), loopB.getUpperBound()) ||
+        !same.areSame(loopA.getStep(), loopB.getStep()))
+      return differ(loopA, loopB);
+    same.add(loopA.getInductionVar(), loopB.getInductionVar());
+    if (failed(compareSteps(copy.body, await.body, same)))
+      return failure();
+  }
+  if (producer.size() > common)
+    return differ(producer[common].op, nullptr);
+  if (consumer.size() > common)
+    return differ(nullptr, consumer[common].op);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// W3 (b): items are numbered in order
+//===----------------------------------------------------------------------===//
+
+static RingItem getItem(Operation *op) {
+  if (auto await = dyn_cast<AwaitOp>(op))
+    return RingItem::of(await.getItem());
+  return RingItem::of(cast<CopyAsyncOp>(op).getItem());
+}
+
+/// The rings that a list uses, each with its first use.
+static void collectFirstUses(ArrayRef<Step> steps,
+                             llvm::MapVector<Value, Operation *> &uses) {
+  for (const Step &step : steps) {
+    if (step.ring)
+      uses.insert({step.ring, step.op});
+    collectFirstUses(step.body, uses);
+  }
+}
+
+/// The value that `loop` carries and `use`, in its body, counts from.
+static BlockArgument getCounter(scf::ForOp loop, Operation *use) {
+  Value base = getItem(use).base;
+  while (auto argument = dyn_cast_or_null<BlockArgument>(base)) {
+    auto owner = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    if (!owner || argument == owner.getInductionVar())
+      return {};
+    if (owner == loop)
+      return argument;
+    base = RingItem::of(owner.getTiedLoopInit(argument)->get()).base;
+  }
+  return {};
+}
+
+static LogicalResult refuseNumber(Operation *use) {
+  return use->emitOpError("is out of order: the items of a ring are numbered "
+                          "0, 1, 2, … as they are used, carried through loops");
+}
+
+static LogicalResult verifyNumbers(ArrayRef<Step> steps,
+                                   DenseMap<Value, RingItem> &next) {
+  for (const Step &step : steps) {
+    if (step.ring) {
+      if (!(getItem(step.op) == next[step.ring]))
+        return refuseNumber(step.op);
+      ++next[step.ring].offset;
+      continue;
+    }
+    auto loop = cast<scf::ForOp>(step.op);
+    llvm::MapVector<Value, Operation *> uses;
+    collectFirstUses(step.body, uses);
+    DenseMap<Value, BlockArgument> counters;
+    for (auto [ring, use] : uses) {
+      BlockArgument counter = getCounter(loop, use);
+      if (!counter ||
+          !(RingItem::of(loop.getTiedLoopInit(counter)->get()) == next[ring]))
+        return refuseNumber(use);
+      counters[ring] = counter;
+      next[ring] = {counter, 0};
+    }
+    if (failed(verifyNumbers(step.body, next)))
+      return failure();
+    for (auto [ring, use] : uses) {
+      BlockArgument counter = counters[ring];
+      if (!(RingItem::of(loop.getTiedLoopYieldedValue(counter)->get()) ==
+            next[ring]))
+        return refuseNumber(use);
+      next[ring] = {loop.getTiedLoopResult(counter), 0};
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// W3 (c): no more items are held than there are slots
+//===----------------------------------------------------------------------===//
+
+/// Whether the item of `other` is held where `await` stands.
+static bool isHeldAt(AwaitOp other, AwaitOp await) {
+  Block *home = getHomeBlock(other);
+  return other != await && runsBefore(home, other, await) &&
+         !runsBefore(home, getOnlyRelease(other), await);
+}
+
+static LogicalResult verifyHeld(RingOp ring) {
+  int64_t depth = ring.getRing().getType().getDepth();
+  SmallVector<AwaitOp> awaits;
+  for (Operation *user : ring.getRing().getUsers())
+    if (auto await = dyn_cast<AwaitOp>(user))
+      awaits.push_back(await);
+  for (AwaitOp await : awaits) {
+    int64_t held = llvm::count_if(
+        awaits, [&](AwaitOp other) { return isHeldAt(other, await); });
+    if (held < depth)
+      continue;
+    InFlightDiagnostic diag = await.emitOpError("waits for an item while ")
+                              << held << " others are held, the ring has "
+                              << depth << " slots";
+    diag.attachNote(ring.getLoc()) << "the ring";
+    return failure();
+  }
+  return success();
+}
+
+LogicalResult attn::warp::verifyRoleRings(KernelOp kernel) {
+  std::vector<Step> copies, awaits;
+  if (failed(listSteps(kernel.getRole(RoleKind::Producer).getBodyBlock(),
+                       copies)) ||
+      failed(
+          listSteps(kernel.getRole(RoleKind::Consumer).getBodyBlock(), awaits)))
+    return failure();
+  SameValues same;
+  if (failed(compareSteps(copies, awaits, same)))
+    return failure();
+  for (ArrayRef<Step> steps :
+       {ArrayRef<Step>(copies), ArrayRef<Step>(awaits)}) {
+    DenseMap<Value, RingItem> next;
+    if (failed(verifyNumbers(steps, next)))
+      return failure();
+  }
+  for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>())
+    if (failed(verifyHeld(ring)))
+      return failure();
+  return success();
+}
