@@ -26,3 +26,20 @@ func.func @nothing(%n: index) {
   }
   return
 }
+
+// Panels start at multiples of 1024; the barriers of three slots are at the end.
+// CHECK-LABEL: @roles
+// CHECK: warp.kernel {{.*}} shared(34864)
+// CHECK-NEXT: warp.ring at 0 : <1, 64x16xbf16>
+// CHECK-NEXT: warp.ring at 2048 : <2, 64x128xbf16, panels<128>>
+func.func @roles(%n: index) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %t = warp.ring : !warp.ring<1, 64x16xbf16>
+    %k = warp.ring : !warp.ring<2, 64x128xbf16, panels<128>>
+    warp.role <producer> warps(4) {
+    }
+    warp.role <consumer> warps(4) {
+    }
+  }
+  return
+}

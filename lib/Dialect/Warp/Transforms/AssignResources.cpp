@@ -21,12 +21,20 @@ using namespace attn::warp;
 
 /// The swizzle counts banks from the start of a slot.
 static constexpr int64_t slotAlignment = 128;
+/// TMA and wgmma count rows from a multiple of 1024 bytes.
+static constexpr int64_t panelAlignment = 1024;
 
 namespace {
-/// A slot or ring: how many slots of which bytes.
+/// A slot or ring: how many slots of which type.
 struct Memory {
   Operation *op;
-  int64_t depth, slotBytes;
+  int64_t depth;
+  SlotType slot;
+
+  int64_t slotBytes() const { return slot.getLayout().bytes(); }
+  int64_t alignment() const {
+    return slot.hasPanels() ? panelAlignment : slotAlignment;
+  }
 };
 } // namespace
 
@@ -34,17 +42,12 @@ static SmallVector<Memory> collectMemory(KernelOp kernel) {
   SmallVector<Memory> memory;
   for (Operation &op : *kernel.getBodyBlock()) {
     if (auto alloc = dyn_cast<AllocOp>(op))
-      memory.push_back({&op, 1, alloc.getSlot().getType().getLayout().bytes()});
+      memory.push_back({&op, 1, alloc.getSlot().getType()});
     else if (auto ring = dyn_cast<RingOp>(op))
-      memory.push_back(
-          {&op, ring.getRing().getType().getDepth(),
-           ring.getRing().getType().getSlotType().getLayout().bytes()});
+      memory.push_back({&op, ring.getRing().getType().getDepth(),
+                        ring.getRing().getType().getSlotType()});
   }
   return memory;
-}
-
-static int64_t alignedBytes(const Memory &memory) {
-  return llvm::alignTo(memory.depth * memory.slotBytes, slotAlignment);
 }
 
 /// "1 x 32768 + 2 x 16384 + 2 x 16384"
@@ -52,26 +55,30 @@ static std::string inWords(ArrayRef<Memory> memory) {
   std::string text;
   for (const Memory &part : memory)
     text += (text.empty() ? "" : " + ") + std::to_string(part.depth) + " x " +
-            std::to_string(part.slotBytes);
+            std::to_string(part.slotBytes());
   return text;
 }
 
 LogicalResult attn::warp::placeSharedMemory(KernelOp kernel, int64_t limit) {
   SmallVector<Memory> memory = collectMemory(kernel);
-  int64_t bytes = 0;
-  for (const Memory &part : memory)
-    bytes += alignedBytes(part);
+  int64_t bytes = 0, barriers = kernel.getBarrierBytes();
+  SmallVector<int64_t> offsets;
+  for (const Memory &part : memory) {
+    offsets.push_back(llvm::alignTo(bytes, part.alignment()));
+    bytes = llvm::alignTo(offsets.back() + part.depth * part.slotBytes(),
+                          slotAlignment);
+  }
+  bytes += barriers;
   if (bytes > limit)
     return kernel.emitOpError("needs ")
            << bytes << " bytes of shared memory (" << inWords(memory)
-           << "), the target has " << limit;
-  int64_t offset = 0;
-  for (const Memory &part : memory) {
+           << (barriers != 0 ? " + barriers" : "") << "), the target has "
+           << limit;
+  for (auto [part, offset] : llvm::zip_equal(memory, offsets)) {
     if (auto alloc = dyn_cast<AllocOp>(part.op))
       alloc.setOffset(offset);
     else
       cast<RingOp>(part.op).setOffset(offset);
-    offset += alignedBytes(part);
   }
   kernel.setSharedBytes(bytes);
   return success();

@@ -84,14 +84,88 @@ def WarpDeferSum : Pass<"warp-defer-sum", "::mlir::func::FuncOp"> {
                            "::attn::warp::WarpDialect"];
 }
 
+def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
+  let summary = "copies move to a producer role";
+  let description = [{
+    Needs: warp kernels of `convert-tile-to-warp` whose slots have panels, with
+    copies directly in the kernel or in loops.
+
+    Gives: the same with a ring for each operand and two roles. The producer is
+    what the copied boxes depend on: the loops and their scalars. The consumer is
+    the rest, with an await where a tile is first read and a release where it was
+    read last. The items of a ring are counted through the loops. Optional: where
+    the form is not met the kernel stays as it is and a *missed* remark says why;
+    `warp-buffer` then does what it can.
+    ```mlir
+    warp.role <producer> warps(4) registers(24) {
+      warp.copy_async %q[…] to %Q[%c0]
+      scf.for %n = %lo to %hi step %c1 iter_args(%i = %c0, %j = %c0) {
+        warp.copy_async %k[…] to %K[%i]
+        warp.copy_async %v[…] to %V[%j]
+        scf.yield %i + 1, %j + 1
+      }
+    }
+    warp.role <consumer> warps(8) registers(240) {
+      %qt = warp.await %Q[%c0]
+      scf.for %n = %lo to %hi step %c1 iter_args(…, %i = %c0, %j = %c0) {
+        %kt = warp.await %K[%i] ; %s = warp.mma %qt, %kt, … ; warp.release %kt
+        …
+      }
+    }
+    ```
+    Example: `test/Dialect/Warp/specialize.mlir`.
+  }];
+  let options = [
+    Option<"depth", "depth", "int64_t", "0",
+           "Slots of the rings that loops fill; 0 is the `stages` of the kernel">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::attn::warp::WarpDialect"];
+}
+
+def WarpMakeAsync : Pass<"warp-make-async", "::mlir::func::FuncOp"> {
+  let summary = "products run beside what does not need their result";
+  let description = [{
+    Needs: warp kernels. Gives: the same, each `warp.mma` of slots with panels as
+    `warp.mma_async` in its place and `warp.wait` in front of the first use. The
+    order of issue does not change: what runs side by side was put side by side
+    by `tile-rotate`. Optional.
+    ```mlir
+    %sp = warp.mma_async %q, %k, %zero transpose_b
+    %op = warp.mma_async %p, %v, %o
+    %s = warp.wait %sp ; warp.release %k
+    %e = … %s …
+    %o1 = warp.wait %op ; warp.release %v
+    %p1 = warp.cast truncf %e
+    ```
+    Example: `test/Dialect/Warp/make-async.mlir`.
+  }];
+  let dependentDialects = ["::attn::warp::WarpDialect"];
+}
+
+def WarpInsertTurns : Pass<"warp-insert-turns", "::mlir::func::FuncOp"> {
+  let summary = "warpgroups issue their products one group after the other";
+  let description = [{
+    Needs: warp kernels with roles and products in flight. Gives: the same; the
+    issues that are in flight together in the body of a loop stand in a
+    `warp.turn`. Optional: without a consumer of two groups, or without such
+    products, the kernel stays as it is and a *missed* remark says why.
+
+    Example: `test/Dialect/Warp/insert-turns.mlir`.
+  }];
+  let dependentDialects = ["::attn::warp::WarpDialect"];
+}
+
 def WarpAssignResources
     : Pass<"warp-assign-resources", "::mlir::func::FuncOp"> {
   let summary = "places slots and rings in shared memory";
   let description = [{
     Needs: warp kernels. Gives: the same, each `warp.alloc` and `warp.ring` with
     its byte offset and the kernel with `shared(bytes)`. Everything lives for the
-    whole kernel, so nothing overlaps. A kernel that needs more than the target
-    has is refused with the sum in words.
+    whole kernel, so nothing overlaps. Slots with panels start at multiples of
+    1024 bytes. In a kernel with roles the barriers of the rings follow at the
+    end. A kernel that needs more than the target has is refused with the sum in
+    words.
 
     Example: `test/Dialect/Warp/assign-resources.mlir`.
   }];

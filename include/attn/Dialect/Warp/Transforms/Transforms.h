@@ -26,6 +26,26 @@ LogicalResult bufferLoops(RewriterBase &rewriter, KernelOp kernel,
                           int64_t depth, BufferSchedule schedule,
                           std::string &reason);
 
+/// Moves the copies of a kernel into a producer role; the rings that loops fill
+/// get `depth` slots. Fails, with `reason` set and the kernel untouched, if the
+/// copies do not have the expected form.
+LogicalResult specializeCopies(RewriterBase &rewriter, KernelOp kernel,
+                               int64_t depth, std::string &reason);
+
+/// What is left of a multiprocessor's registers for each thread of a consumer
+/// role of that many warps, beside a producer of 4.
+int64_t getConsumerRegisters(int64_t consumerWarps);
+
+/// Splits the products of slots with panels into issue and wait, and moves each
+/// wait to the first use. Gives the number of products.
+int64_t makeProductsAsync(RewriterBase &rewriter, KernelOp kernel);
+
+/// Puts the products that are in flight together in a loop of the consumer into
+/// turns. Gives the number of turns. Fails, with `reason` set and the kernel
+/// untouched, if there are none or nobody to take turns with.
+FailureOr<int64_t> insertTurns(RewriterBase &rewriter, KernelOp kernel,
+                               std::string &reason);
+
 /// Gives each slot and ring its place and the kernel its bytes. Emits an error
 /// if more than `limit` bytes are needed.
 LogicalResult placeSharedMemory(KernelOp kernel, int64_t limit);

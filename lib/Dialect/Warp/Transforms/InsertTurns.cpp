@@ -1,0 +1,155 @@
+//===- InsertTurns.cpp - groups issue products one after the other *- C++ -*-=//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Products that are in flight together in the body of a loop (Q K^T of one
+// block and P V of the one before) are issued in one `warp.turn`. While the
+// products of one warpgroup run, the others compute their softmax: without
+// turns all groups tend to do the same at the same time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/IR/Turns.h"
+#include "attn/Dialect/Warp/Transforms/Passes.h"
+#include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace attn::warp {
+#define GEN_PASS_DEF_WARPINSERTTURNS
+#include "attn/Dialect/Warp/Transforms/Passes.h.inc"
+} // namespace attn::warp
+
+using namespace mlir;
+using namespace attn::warp;
+
+namespace {
+/// Operations of a block, from the first issue to the last: those of the turn,
+/// and those that move in front of it.
+struct TurnRange {
+  SmallVector<Operation *> inside, before;
+};
+} // namespace
+
+static WaitOp getWait(MmaAsyncOp issue) {
+  for (Operation *user : issue->getUsers())
+    if (auto wait = dyn_cast<WaitOp>(user))
+      return wait;
+  return {};
+}
+
+/// The last issue that is in flight together with `first`.
+static MmaAsyncOp getLastTogether(MmaAsyncOp first) {
+  WaitOp wait = getWait(first);
+  MmaAsyncOp last;
+  for (Operation *op = first; op && op != wait; op = op->getNextNode())
+    if (auto issue = dyn_cast<MmaAsyncOp>(op))
+      last = issue;
+  return last;
+}
+
+/// What stands between two issues: other issues and awaits belong to the turn,
+/// what does not depend on them can stand in front.
+static FailureOr<TurnRange> matchRange(MmaAsyncOp first, MmaAsyncOp last) {
+  TurnRange range;
+  for (Operation *op = first; op != last->getNextNode();
+       op = op->getNextNode()) {
+    if (isa<MmaAsyncOp, AwaitOp>(op)) {
+      range.inside.push_back(op);
+      continue;
+    }
+    bool depends = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return llvm::is_contained(range.inside, operand.getDefiningOp());
+    });
+    if (!isPure(op) || op->getNumRegions() != 0 || depends)
+      return failure();
+    range.before.push_back(op);
+  }
+  return range;
+}
+
+static void buildTurn(RewriterBase &rewriter, const TurnRange &range) {
+  Operation *first = range.inside.front();
+  for (Operation *op : range.before)
+    rewriter.moveOpBefore(op, first);
+  SmallVector<Value> yielded;
+  for (Operation *op : range.inside)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !llvm::is_contained(range.inside, user);
+          }))
+        yielded.push_back(result);
+  rewriter.setInsertionPoint(first);
+  Location loc = first->getLoc();
+  auto turn = TurnOp::create(rewriter, loc, TypeRange(ValueRange(yielded)));
+  Block *body = rewriter.createBlock(&turn.getBody());
+  for (Operation *op : range.inside)
+    rewriter.moveOpBefore(op, body, body->end());
+  rewriter.setInsertionPointToEnd(body);
+  YieldOp::create(rewriter, loc, yielded);
+  for (auto [value, result] : llvm::zip_equal(yielded, turn.getResults()))
+    rewriter.replaceUsesWithIf(value, result, [&](OpOperand &use) {
+      return !turn->isAncestor(use.getOwner());
+    });
+}
+
+/// The first products of a body that are in flight together.
+static FailureOr<TurnRange> matchBody(scf::ForOp loop) {
+  for (auto first : loop.getBody()->getOps<MmaAsyncOp>()) {
+    MmaAsyncOp last = getLastTogether(first);
+    if (last != first)
+      return matchRange(first, last);
+  }
+  return failure();
+}
+
+FailureOr<int64_t> attn::warp::insertTurns(RewriterBase &rewriter,
+                                           KernelOp kernel,
+                                           std::string &reason) {
+  RoleOp consumer = kernel.getRole(RoleKind::Consumer);
+  if (!consumer || consumer.getNumGroups() < 2) {
+    reason = "there is no consumer of two or more groups";
+    return failure();
+  }
+  SmallVector<TurnRange> ranges;
+  for (auto loop : consumer.getBodyBlock()->getOps<scf::ForOp>()) {
+    FailureOr<TurnRange> range = matchBody(loop);
+    if (succeeded(range))
+      ranges.push_back(*range);
+  }
+  if (ranges.empty()) {
+    reason = "no two products are in flight together in a loop";
+    return failure();
+  }
+  for (const TurnRange &range : ranges)
+    buildTurn(rewriter, range);
+  return int64_t(ranges.size());
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct WarpInsertTurns final
+    : attn::warp::impl::WarpInsertTurnsBase<WarpInsertTurns> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    getOperation().walk([&](KernelOp kernel) {
+      std::string reason;
+      if (failed(insertTurns(rewriter, kernel, reason)))
+        remark::missed(kernel.getLoc(), remark::RemarkOpts::name("InsertTurns")
+                                            .category("warp-insert-turns"))
+            << reason;
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,186 @@
+//===- MakeAsync.cpp - products run beside what does not need them -*- C++ -*-//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A product of slots with panels is split into its issue, which stays where it
+// is, and its wait, which sinks to the first operation of the block that
+//
+// - uses the result, itself or in its regions, or ends the block (W1);
+// - copies to a slot that the product reads, or, in a kernel without roles,
+//   releases one or is a meeting of all warps behind such a release (W2). In a
+//   role nobody but the producer depends on a release, so there the releases
+//   sink with the wait;
+// - makes operand registers while a product reads operand registers: the next
+//   ones may be the same registers, and the assembler then serializes all
+//   products (ptxas C7513). Such an operation is a `warp.load_frag`, or a
+//   `warp.cast` to 16-bit floats; `warp.convert` then only renames registers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/Transforms/Passes.h"
+#include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "mlir/IR/Remarks.h"
+
+namespace attn::warp {
+#define GEN_PASS_DEF_WARPMAKEASYNC
+#include "attn/Dialect/Warp/Transforms/Passes.h.inc"
+} // namespace attn::warp
+
+using namespace mlir;
+using namespace attn::warp;
+
+namespace {
+/// A product in flight while its block is walked.
+struct Flight {
+  WaitOp wait;
+  SmallVector<Value> slots;
+  bool readsRegisters = false;
+  /// Releases of its slots, which wait with it.
+  SmallVector<ReleaseOp> releases;
+};
+
+class AsyncProducts {
+public:
+  AsyncProducts(RewriterBase &rewriter, bool inRole)
+      : rewriter(rewriter), inRole(inRole) {}
+
+  int64_t run(Block *block);
+
+private:
+  void issue(MmaOp mma);
+  static bool mustWait(Flight &flight, Operation *op);
+  void land(Flight &flight, Operation *before);
+  bool delayRelease(ReleaseOp release);
+
+  RewriterBase &rewriter;
+  bool inRole;
+  SmallVector<Flight> inFlight;
+  int64_t numIssued = 0;
+};
+} // namespace
+
+static bool usesInside(Operation *op, Value value) {
+  return llvm::any_of(value.getUsers(),
+                      [&](Operation *user) { return op->isAncestor(user); });
+}
+
+/// Whether an operation, or one inside it, makes what the next product with
+/// operands in registers reads.
+static bool makesOperandRegisters(Operation *op) {
+  WalkResult walk = op->walk([](Operation *inner) {
+    if (isa<LoadFragOp>(inner))
+      return WalkResult::interrupt();
+    auto cast = dyn_cast<CastOp>(inner);
+    Type element = cast ? cast.getResult().getType().getElementType() : Type();
+    return cast && (element.isF16() || element.isBF16())
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  return walk.wasInterrupted();
+}
+
+bool AsyncProducts::mustWait(Flight &flight, Operation *op) {
+  if (op->hasTrait<OpTrait::IsTerminator>() ||
+      usesInside(op, flight.wait.getResult()))
+    return true;
+  if (flight.readsRegisters && makesOperandRegisters(op))
+    return true;
+  return llvm::any_of(flight.slots, [&](Value slot) {
+    return llvm::any_of(slot.getUsers(), [&](Operation *user) {
+      return isa<CopyOp, ReleaseOp>(user) && op->isAncestor(user);
+    });
+  });
+}
+
+/// The wait goes in front of `before`, the releases follow it.
+void AsyncProducts::land(Flight &flight, Operation *before) {
+  rewriter.moveOpBefore(flight.wait, before);
+  for (ReleaseOp release : flight.releases)
+    rewriter.moveOpBefore(release, before);
+}
+
+/// In a role a release waits with the last product in flight that reads the
+/// slot.
+bool AsyncProducts::delayRelease(ReleaseOp release) {
+  if (!inRole)
+    return false;
+  for (Flight &flight : llvm::reverse(inFlight))
+    if (llvm::is_contained(flight.slots, release.getSlot())) {
+      flight.releases.push_back(release);
+      return true;
+    }
+  return false;
+}
+
+void AsyncProducts::issue(MmaOp mma) {
+  rewriter.setInsertionPoint(mma);
+  auto async =
+      MmaAsyncOp::create(rewriter, mma.getLoc(), mma.getA(), mma.getB(),
+                         mma.getAcc(), mma.getTransposeB());
+  auto wait = WaitOp::create(rewriter, mma.getLoc(), async.getResult());
+  Flight flight;
+  flight.wait = wait;
+  flight.readsRegisters = isa<FragType>(mma.getA().getType());
+  for (Value operand : {mma.getA(), Value(mma.getB())})
+    if (isa<SlotType>(operand.getType()))
+      flight.slots.push_back(operand);
+  rewriter.replaceOp(mma, wait.getResult());
+  inFlight.push_back(flight);
+  ++numIssued;
+}
+
+int64_t AsyncProducts::run(Block *block) {
+  for (Operation &op : llvm::make_early_inc_range(*block)) {
+    if (auto release = dyn_cast<ReleaseOp>(op))
+      if (delayRelease(release))
+        continue;
+    // Products end in the order of issue, so who waits for one waits for those
+    // before it.
+    size_t landed = inFlight.size();
+    while (landed > 0 && !mustWait(inFlight[landed - 1], &op))
+      --landed;
+    for (size_t number = 0; number < landed; ++number)
+      land(inFlight[number], &op);
+    inFlight.erase(inFlight.begin(), inFlight.begin() + landed);
+    auto mma = dyn_cast<MmaOp>(op);
+    if (mma && mma.getB().getType().hasPanels())
+      issue(mma);
+  }
+  return numIssued;
+}
+
+int64_t attn::warp::makeProductsAsync(RewriterBase &rewriter, KernelOp kernel) {
+  SetVector<Block *> blocks;
+  kernel.walk([&](MmaOp mma) { blocks.insert(mma->getBlock()); });
+  int64_t numIssued = 0;
+  for (Block *block : blocks)
+    numIssued += AsyncProducts(rewriter, kernel.hasRoles()).run(block);
+  return numIssued;
+}
+
+//===----------------------------------------------------------------------===//
+// Pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct WarpMakeAsync final
+    : attn::warp::impl::WarpMakeAsyncBase<WarpMakeAsync> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    getOperation().walk([&](KernelOp kernel) {
+      if (makeProductsAsync(rewriter, kernel) == 0)
+        remark::missed(
+            kernel.getLoc(),
+            remark::RemarkOpts::name("MakeAsync").category("warp-make-async"))
+            << "no product reads slots with panels";
+    });
+  }
+};
+} // namespace

@@ -1,0 +1,118 @@
+// RUN: attn-opt %s --warp-insert-turns | FileCheck %s
+// RUN: attn-opt %s --warp-insert-turns --remarks-filter=warp-insert-turns -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+!view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!ring = !warp.ring<2, 64x128xbf16, panels<128>>
+!t = !warp.slot<64x128xbf16, panels<128>>
+!s = !warp.frag<128x64xf32, acc, 8>
+!o = !warp.frag<128x128xf32, acc, 8>
+!a = !warp.frag<128x64xbf16, a, 8>
+!qa = !warp.frag<128x128xbf16, a, 8>
+
+// What does not depend on the products stands in front of the turn; the await
+// between them is part of it and its slot is yielded.
+// CHECK-LABEL: @pair
+func.func @pair(%n: index, %k: !view, %v: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %K = warp.ring : !ring
+    %V = warp.ring : !ring
+    warp.role <producer> warps(4) {
+      %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0, %vn = %c0) -> (index, index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] : !view, !ring
+        %kn1 = arith.addi %kn, %c1 : index
+        warp.copy_async %v[%b, %h, %i, %c0] to %V[%vn] : !view, !ring
+        %vn1 = arith.addi %vn, %c1 : index
+        scf.yield %kn1, %vn1 : index, index
+      }
+    }
+    warp.role <consumer> warps(8) {
+      %zero = arith.constant 0.0 : f32
+      %zs = warp.splat %zero : !s
+      %zo = warp.splat %zero : !o
+      %zb = warp.cast truncf %zs : !s to !warp.frag<128x64xbf16, acc, 8>
+      %qb = warp.cast truncf %zo : !o to !warp.frag<128x128xbf16, acc, 8>
+      %qa = warp.convert %qb : !warp.frag<128x128xbf16, acc, 8> -> !qa
+      // CHECK: scf.for
+      %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %zo, %kn = %c0, %vn = %c0) -> (!o, index, index) {
+        // CHECK: %[[K:.*]] = warp.await
+        %kt = warp.await %K[%kn] : !ring -> !t
+        %kn1 = arith.addi %kn, %c1 : index
+        // CHECK: %[[VN:.*]] = arith.addi
+        // CHECK: %[[A:.*]] = warp.convert
+        // CHECK-NEXT: %[[T:.*]]:3 = warp.turn {
+        // CHECK-NEXT: %[[SP:.*]] = warp.mma_async %{{.*}}, %[[K]]
+        // CHECK-NEXT: %[[V:.*]] = warp.await
+        // CHECK-NEXT: %[[OP:.*]] = warp.mma_async %[[A]], %[[V]]
+        // CHECK-NEXT: warp.yield %[[SP]], %[[V]], %[[OP]] : !warp.pending<128x64xf32, acc, 8>, !warp.slot<64x128xbf16, panels<128>>, !warp.pending<128x128xf32, acc, 8>
+        // CHECK-NEXT: }
+        %sp = warp.mma_async %qa, %kt, %zs transpose_b : !qa, !t, !s
+        %vt = warp.await %V[%vn] : !ring -> !t
+        %vn1 = arith.addi %vn, %c1 : index
+        %a = warp.convert %zb : !warp.frag<128x64xbf16, acc, 8> -> !a
+        %op = warp.mma_async %a, %vt, %o : !a, !t, !o
+        // CHECK: warp.wait %[[T]]#0
+        %s = warp.wait %sp : !warp.pending<128x64xf32, acc, 8>
+        warp.release %kt : !t
+        // CHECK: warp.wait %[[T]]#2
+        %o1 = warp.wait %op : !warp.pending<128x128xf32, acc, 8>
+        // CHECK: warp.release %[[T]]#1
+        warp.release %vt : !t
+        scf.yield %o1, %kn1, %vn1 : !o, index, index
+      }
+    }
+  }
+  return
+}
+
+// Each product is done before the next is issued.
+// CHECK-LABEL: @one_after_the_other
+// CHECK-NOT: warp.turn
+func.func @one_after_the_other(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="no two products are in flight together in a loop"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %K = warp.ring : !ring
+    warp.role <producer> warps(4) {
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0) -> (index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] : !view, !ring
+        %kn1 = arith.addi %kn, %c1 : index
+        scf.yield %kn1 : index
+      }
+    }
+    warp.role <consumer> warps(8) {
+      %zero = arith.constant 0.0 : f32
+      %zs = warp.splat %zero : !s
+      %zo = warp.splat %zero : !o
+      %qb = warp.cast truncf %zo : !o to !warp.frag<128x128xbf16, acc, 8>
+      %qa = warp.convert %qb : !warp.frag<128x128xbf16, acc, 8> -> !qa
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0) -> (index) {
+        %kt = warp.await %K[%kn] : !ring -> !t
+        %kn1 = arith.addi %kn, %c1 : index
+        %sp = warp.mma_async %qa, %kt, %zs transpose_b : !qa, !t, !s
+        %s = warp.wait %sp : !warp.pending<128x64xf32, acc, 8>
+        %tp = warp.mma_async %qa, %kt, %s transpose_b : !qa, !t, !s
+        %t = warp.wait %tp : !warp.pending<128x64xf32, acc, 8>
+        warp.release %kt : !t
+        scf.yield %kn1 : index
+      }
+    }
+  }
+  return
+}
+
+// A single group has nobody to take turns with.
+// CHECK-LABEL: @one_group
+// CHECK-NOT: warp.turn
+func.func @one_group(%n: index) {
+  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="there is no consumer of two or more groups"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    warp.role <producer> warps(4) {
+    }
+    warp.role <consumer> warps(4) {
+    }
+  }
+  return
+}

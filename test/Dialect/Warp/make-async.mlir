@@ -1,0 +1,159 @@
+// RUN: attn-opt %s --warp-make-async | FileCheck %s
+// RUN: attn-opt %s --warp-make-async --remarks-filter=warp-make-async -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+!view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!ring = !warp.ring<2, 64x128xbf16, panels<128>>
+!q = !warp.slot<128x128xbf16, panels<128>>
+!t = !warp.slot<64x128xbf16, panels<128>>
+!s = !warp.frag<128x64xf32, acc, 8>
+!o = !warp.frag<128x128xf32, acc, 8>
+!p = !warp.frag<128x64xbf16, acc, 8>
+!a = !warp.frag<128x64xbf16, a, 8>
+
+// Q K^T and P V run side by side; the next P is made when P V is done.
+// CHECK-LABEL: @rotated
+func.func @rotated(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %Q = warp.ring : !warp.ring<1, 128x128xbf16, panels<128>>
+    %K = warp.ring : !ring
+    %V = warp.ring : !ring
+    warp.role <producer> warps(4) registers(24) {
+      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<1, 128x128xbf16, panels<128>>
+      %r:2 = scf.for %i = %c1 to %n step %c1 iter_args(%kn = %c0, %vn = %c0) -> (index, index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] : !view, !ring
+        %kn1 = arith.addi %kn, %c1 : index
+        warp.copy_async %v[%b, %h, %i, %c0] to %V[%vn] : !view, !ring
+        %vn1 = arith.addi %vn, %c1 : index
+        scf.yield %kn1, %vn1 : index, index
+      }
+    }
+    warp.role <consumer> warps(8) registers(240) {
+      %zero = arith.constant 0.0 : f32
+      %one = arith.constant 1.0 : f32
+      %zs = warp.splat %zero : !s
+      %zo = warp.splat %zero : !o
+      %scale = warp.splat %one : !o
+      %p0 = warp.cast truncf %zs : !s to !p
+      %qt = warp.await %Q[%c0] : !warp.ring<1, 128x128xbf16, panels<128>> -> !q
+      // CHECK: scf.for {{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[P:.*]] = %{{.*}}, %{{.*}}, %{{.*}}) ->
+      %r:4 = scf.for %i = %c1 to %n step %c1 iter_args(%o = %zo, %p = %p0, %kn = %c0, %vn = %c0) -> (!o, !p, index, index) {
+        // CHECK-NEXT: %[[K:.*]] = warp.await
+        %kt = warp.await %K[%kn] : !ring -> !t
+        %kn1 = arith.addi %kn, %c1 : index
+        // CHECK: %[[SP:.*]] = warp.mma_async %{{.*}}, %[[K]], %{{.*}} transpose_b
+        // CHECK-NOT: warp.wait
+        %s = warp.mma %qt, %kt, %zs transpose_b : !q, !t, !s
+        warp.release %kt : !t
+        // CHECK: %[[V:.*]] = warp.await
+        %vt = warp.await %V[%vn] : !ring -> !t
+        %vn1 = arith.addi %vn, %c1 : index
+        // CHECK: %[[A:.*]] = warp.convert %[[P]]
+        %a = warp.convert %p : !p -> !a
+        // CHECK-NEXT: %[[OP:.*]] = warp.mma_async %[[A]], %[[V]], %[[O]]
+        %o1 = warp.mma %a, %vt, %o : !a, !t, !o
+        warp.release %vt : !t
+        // CHECK-NEXT: %[[S:.*]] = warp.wait %[[SP]]
+        // CHECK-NEXT: warp.release %[[K]]
+        // CHECK-NEXT: %[[E:.*]] = math.exp2 %[[S]]
+        %e = math.exp2 %s : !s
+        // CHECK-NEXT: %[[O1:.*]] = warp.wait %[[OP]]
+        // CHECK-NEXT: warp.release %[[V]]
+        // CHECK-NEXT: %[[P1:.*]] = warp.cast truncf %[[E]]
+        %p1 = warp.cast truncf %e : !s to !p
+        // CHECK-NEXT: arith.mulf %[[O1]]
+        %o2 = arith.mulf %o1, %scale : !o
+        scf.yield %o2, %p1, %kn1, %vn1 : !o, !p, index, index
+      }
+      warp.release %qt : !q
+    }
+  }
+  return
+}
+
+// One role: what another warp may copy once this one has released the slot is
+// not read any more.
+// CHECK-LABEL: @one_role
+func.func @one_role(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %K = warp.ring : !ring
+    %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+    warp.copy_async %k[%b, %h, %x, %c0] to %K[%c0] : !view, !ring
+    // CHECK: %[[K:.*]] = warp.await
+    %kt = warp.await %K[%c0] : !ring -> !t
+    // CHECK-NEXT: %[[SP:.*]] = warp.mma_async
+    %s = warp.mma %kt, %kt, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+    // CHECK-NEXT: math.exp2
+    %e0 = math.exp2 %zs : !warp.frag<64x64xf32, acc, 4>
+    // CHECK-NEXT: warp.wait %[[SP]]
+    // CHECK-NEXT: warp.release %[[K]]
+    warp.release %kt : !t
+    %e = math.exp2 %s : !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// Without rings: the copy into the slot of a product waits for it, that into
+// another does not.
+// CHECK-LABEL: @copies
+func.func @copies(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    %vs = warp.alloc : !t
+    %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    // CHECK: %[[SP:.*]] = warp.mma_async
+    %s = warp.mma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+    // CHECK-NEXT: warp.copy
+    warp.copy %k[%b, %h, %x, %c0] to %vs : !view, !t
+    // CHECK-NEXT: warp.wait %[[SP]]
+    // CHECK-NEXT: warp.copy
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %e = math.exp2 %s : !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// A use in a branch is a use of the branch.
+// CHECK-LABEL: @branch
+func.func @branch(%n: index, %k: !view, %c: i1) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    // CHECK: %[[SP:.*]] = warp.mma_async
+    %s = warp.mma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+    // CHECK-NEXT: scf.if
+    scf.if %c {
+      %e = math.exp2 %zs : !warp.frag<64x64xf32, acc, 4>
+    }
+    // CHECK: warp.wait %[[SP]]
+    // CHECK-NEXT: scf.if
+    scf.if %c {
+      %e = math.exp2 %s : !warp.frag<64x64xf32, acc, 4>
+    }
+  }
+  return
+}
+
+// Slots without panels are read by other instructions.
+// CHECK-LABEL: @pitched
+// CHECK-NOT: mma_async
+func.func @pitched(%n: index) {
+  %zero = arith.constant 0.0 : f32
+  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="no product reads slots with panels"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !warp.slot<64x128xbf16>
+    %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+    // CHECK: warp.mma %
+    %s = warp.mma %ks, %ks, %zs transpose_b : !warp.slot<64x128xbf16>, !warp.slot<64x128xbf16>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}

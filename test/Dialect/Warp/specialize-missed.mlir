@@ -1,0 +1,135 @@
+// RUN: attn-opt %s --warp-specialize --remarks-filter=warp-specialize -o /dev/null 2>&1 | FileCheck %s
+// RUN: attn-opt %s -o %t.in
+// RUN: attn-opt %s --warp-specialize -o %t.out
+// RUN: cmp %t.in %t.out
+// RUN: not attn-opt %s --warp-specialize=depth=-1 2>&1 | FileCheck %s --check-prefix=DEPTH
+
+// DEPTH: error: warp-specialize: got depth -1, expected at least 1, or 0 for the kernel's stages
+
+!view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!flat = memref<?x?x?x?x?x128xbf16, strided<[?, ?, ?, ?, ?, 1], offset: ?>>
+!t = !warp.slot<64x128xbf16, panels<128>>
+!f = !warp.frag<64x128xbf16, a, 4>
+!pitched = !warp.slot<64x128xbf16>
+!s = !warp.frag<64x64xf32, acc, 4>
+
+func.func @no_copy(%n: index) {
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="no tile is copied"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  }
+  return
+}
+
+func.func @pitched(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a slot has no panels"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !pitched
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !pitched
+    %f = warp.load_frag %ks : !pitched -> !f
+  }
+  return
+}
+
+func.func @rank(%n: index, %k: !flat) {
+  %c0 = arith.constant 0 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a view has more dimensions than a tensor map"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    warp.copy %k[%b, %b, %b, %h, %x, %c0] to %ks : !flat, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}
+
+func.func @branch(%n: index, %k: !view, %c: i1) {
+  %c0 = arith.constant 0 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a copy stands under something else than loops"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    scf.if %c {
+      warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+      %f = warp.load_frag %ks : !t -> !f
+    }
+  }
+  return
+}
+
+func.func @not_read(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a copied tile is not read in the block that copies it"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+  }
+  return
+}
+
+func.func @read_before(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a slot is read where it was not copied"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    scf.for %i = %c0 to %n step %c1 {
+      %e = warp.load_frag %ks : !t -> !f
+      warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
+      %f = warp.load_frag %ks : !t -> !f
+    }
+  }
+  return
+}
+
+func.func @read_inside(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a tile that is copied in a loop is read in an inner region"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    scf.for %i = %c0 to %n step %c1 {
+      warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
+      scf.for %j = %c0 to %n step %c1 {
+        %f = warp.load_frag %ks : !t -> !f
+      }
+    }
+  }
+  return
+}
+
+func.func @rings(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the kernel has rings already"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    %ring = warp.ring : !warp.ring<2, 64x128xbf16, panels<128>>
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}
+
+func.func @warps(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the warps do not form groups of 4, or leave no room for another"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(2) {
+    %ks = warp.alloc : !t
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !warp.frag<64x128xbf16, a, 2>
+  }
+  return
+}
+
+// Which box is copied is a scalar of the loop, but one with an effect.
+func.func @box_with_effect(%n: index, %k: !view, %m: memref<?xi32>) {
+  %c0 = arith.constant 0 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a copied box depends on more than scalars"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    %one = arith.constant 1 : i32
+    %ticket = memref.atomic_rmw addi %one, %m[%c0] : (i32, memref<?xi32>) -> i32
+    %i = arith.index_cast %ticket : i32 to index
+    warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}

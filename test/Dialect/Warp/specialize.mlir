@@ -1,0 +1,203 @@
+// RUN: attn-opt %s --warp-specialize | FileCheck %s
+// RUN: attn-opt %s --warp-specialize=depth=3 | FileCheck %s --check-prefix=THREE
+
+!view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!q = !warp.slot<128x128xbf16, panels<128>>
+!t = !warp.slot<64x128xbf16, panels<128>>
+!s = !warp.frag<128x64xf32, acc, 8>
+!o = !warp.frag<128x128xf32, acc, 8>
+!p = !warp.frag<128x64xbf16, acc, 8>
+!a = !warp.frag<128x64xbf16, a, 8>
+
+// One ring per operand; items are counted through the loops.
+// CHECK-LABEL: @plain(
+// CHECK-SAME: %[[N:.*]]: index, %[[LO:.*]]: index, %[[HI:.*]]: index, %[[QV:.*]]: memref<{{.*}}>, %[[KV:.*]]: memref<{{.*}}>, %[[VV:.*]]: memref<{{.*}}>, %[[OUT:.*]]: memref<{{.*}}>)
+// THREE-LABEL: @plain(
+func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !view, %out: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %zero = arith.constant 0.0 : f32
+  // CHECK: warp.kernel blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in ({{.*}}) warps(12) stages(2) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
+    // CHECK-NEXT: %[[Q:.*]] = warp.ring : <1, 128x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[V:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
+    // THREE: warp.ring : <1, 128x128xbf16, panels<128>>
+    // THREE-NEXT: warp.ring : <3, 64x128xbf16, panels<128>>
+    // THREE-NEXT: warp.ring : <3, 64x128xbf16, panels<128>>
+    %qs = warp.alloc : !q
+    %ks = warp.alloc : !t
+    %vs = warp.alloc : !t
+    // Scalars are computed once, for both roles.
+    // CHECK-NEXT: %[[ROW:.*]] = arith.muli %[[X]], %{{.*}} : index
+    %row = arith.muli %x, %c128 : index
+    // CHECK-NEXT: warp.role <producer> warps(4) registers(24) {
+    // CHECK-NEXT:   %[[C0:.*]] = arith.constant 0 : index
+    // CHECK-NEXT:   warp.copy_async %[[QV]][%[[B]], %[[H]], %[[ROW]], %{{.*}}] to %[[Q]][%[[C0]]]
+    // CHECK-NEXT:   scf.for %[[I:.*]] = %[[LO]] to %[[HI]] step %{{.*}} iter_args(%[[KN:.*]] = %[[C0]], %[[VN:.*]] = %[[C0]]) -> (index, index) {
+    // CHECK-NEXT:     %[[KR:.*]] = arith.muli %[[I]], %{{.*}} : index
+    // CHECK-NEXT:     warp.copy_async %[[KV]][%[[B]], %[[H]], %[[KR]], %{{.*}}] to %[[K]][%[[KN]]]
+    // CHECK-NEXT:     %[[C1:.*]] = arith.constant 1 : index
+    // CHECK-NEXT:     %[[KN1:.*]] = arith.addi %[[KN]], %[[C1]] : index
+    // CHECK-NEXT:     warp.copy_async %[[VV]][%[[B]], %[[H]], %[[KR]], %{{.*}}] to %[[V]][%[[VN]]]
+    // CHECK:          %[[VN1:.*]] = arith.addi %[[VN]], %{{.*}} : index
+    // CHECK-NEXT:     scf.yield %[[KN1]], %[[VN1]] : index, index
+    // CHECK-NEXT:   }
+    // CHECK-NEXT: }
+    // CHECK-NEXT: warp.role <consumer> warps(8) registers(240) {
+    warp.copy %q[%b, %h, %row, %c0] to %qs : !view, !q
+    %zs = warp.splat %zero : !s
+    %zo = warp.splat %zero : !o
+    // CHECK:   %[[QT:.*]] = warp.await %[[Q]][%{{.*}}]
+    // CHECK:   %[[R:.*]]:3 = scf.for %[[J:.*]] = %[[LO]] to %[[HI]] step %{{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[KM:.*]] = %{{.*}}, %[[VM:.*]] = %{{.*}}) -> (!warp.frag<128x128xf32, acc, 8>, index, index)
+    %r = scf.for %i = %lo to %hi step %c1 iter_args(%o = %zo) -> (!o) {
+      %kr = arith.muli %i, %c64 : index
+      warp.copy %k[%b, %h, %kr, %c0] to %ks : !view, !t
+      // CHECK:   %[[KT:.*]] = warp.await %[[K]][%[[KM]]]
+      // CHECK:   %[[S:.*]] = warp.mma %[[QT]], %[[KT]], %{{.*}} transpose_b
+      // CHECK-NEXT:   warp.release %[[KT]]
+      %s = warp.mma %qs, %ks, %zs transpose_b : !q, !t, !s
+      %p = warp.cast truncf %s : !s to !p
+      warp.copy %v[%b, %h, %kr, %c0] to %vs : !view, !t
+      %pa = warp.convert %p : !p -> !a
+      // CHECK:   %[[VT:.*]] = warp.await %[[V]][%[[VM]]]
+      // CHECK:   warp.mma %{{.*}}, %[[VT]], %[[O]]
+      // CHECK-NEXT:   warp.release %[[VT]]
+      // CHECK-NEXT:   scf.yield
+      %o2 = warp.mma %pa, %vs, %o : !a, !t, !o
+      scf.yield %o2 : !o
+    }
+    // CHECK:   warp.release %[[QT]]
+    // CHECK:   warp.store
+    %ob = warp.cast truncf %r : !o to !warp.frag<128x128xbf16, acc, 8>
+    warp.store %ob, %out[%b, %h, %row, %c0] : !warp.frag<128x128xbf16, acc, 8>, !view
+  }
+  return
+}
+
+// A prologue, two loops and an epilogue share the rings of keys and values. The
+// block number of the values is carried, in the producer too.
+// CHECK-LABEL: @rotated(
+func.func @rotated(%n: index, %lo: index, %mid: index, %hi: index, %q: !view, %k: !view, %v: !view, %out: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  // CHECK: warp.kernel
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
+    // CHECK-NEXT: %[[Q:.*]] = warp.ring : <1, 128x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[V:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
+    // CHECK-NOT: warp.ring
+    // CHECK-NOT: warp.alloc
+    %qs = warp.alloc : !q
+    %k0s = warp.alloc : !t
+    %ks = warp.alloc : !t
+    %vs = warp.alloc : !t
+    %vls = warp.alloc : !t
+    // CHECK: warp.role <producer>
+    // CHECK:   warp.copy_async {{.*}} to %[[Q]]
+    // CHECK:   warp.copy_async {{.*}} to %[[K]]
+    // CHECK:   %[[KN:.*]] = arith.addi
+    // CHECK:   %[[R1:.*]]:3 = scf.for {{.*}} iter_args(%[[VB:.*]] = %{{.*}}, %{{.*}} = %[[KN]], %{{.*}} = %{{.*}}) -> (index, index, index) {
+    // CHECK:     warp.copy_async {{.*}} to %[[K]]
+    // CHECK:     %[[VR:.*]] = arith.muli %[[VB]]
+    // CHECK:     warp.copy_async %{{.*}}[%{{.*}}, %{{.*}}, %[[VR]], %{{.*}}] to %[[V]]
+    // CHECK:   %[[R2:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %[[R1]]#0, %{{.*}} = %[[R1]]#1, %{{.*}} = %[[R1]]#2) -> (index, index, index) {
+    // CHECK:   warp.copy_async {{.*}} to %[[V]][%[[R2]]#2]
+    // CHECK-NOT: warp.copy_async
+    // CHECK: warp.role <consumer>
+    warp.copy %q[%b, %h, %x, %c0] to %qs : !view, !q
+    %zs = warp.splat %zero : !s
+    %zo = warp.splat %zero : !o
+    warp.copy %k[%b, %h, %lo, %c0] to %k0s : !view, !t
+    // CHECK: warp.await %[[Q]]
+    // CHECK: warp.await %[[K]]
+    %s0 = warp.mma %qs, %k0s, %zs transpose_b : !q, !t, !s
+    %p0 = warp.cast truncf %s0 : !s to !p
+    // CHECK: scf.for
+    %r:3 = scf.for %i = %lo to %mid step %c1 iter_args(%o = %zo, %p = %p0, %vb = %lo) -> (!o, !p, index) {
+      %kr = arith.muli %i, %c64 : index
+      warp.copy %k[%b, %h, %kr, %c0] to %ks : !view, !t
+      %s = warp.mma %qs, %ks, %zs transpose_b : !q, !t, !s
+      %vr = arith.muli %vb, %c64 : index
+      warp.copy %v[%b, %h, %vr, %c0] to %vs : !view, !t
+      %pa = warp.convert %p : !p -> !a
+      %o2 = warp.mma %pa, %vs, %o : !a, !t, !o
+      %p2 = warp.cast truncf %s : !s to !p
+      scf.yield %o2, %p2, %i : !o, !p, index
+    }
+    %r2:3 = scf.for %i = %mid to %hi step %c1 iter_args(%o = %r#0, %p = %r#1, %vb = %r#2) -> (!o, !p, index) {
+      %kr = arith.muli %i, %c64 : index
+      warp.copy %k[%b, %h, %kr, %c0] to %ks : !view, !t
+      %s = warp.mma %qs, %ks, %zs transpose_b : !q, !t, !s
+      %vr = arith.muli %vb, %c64 : index
+      warp.copy %v[%b, %h, %vr, %c0] to %vs : !view, !t
+      %pa = warp.convert %p : !p -> !a
+      %o2 = warp.mma %pa, %vs, %o : !a, !t, !o
+      %e = math.exp2 %s : !s
+      %p2 = warp.cast truncf %e : !s to !p
+      scf.yield %o2, %p2, %i : !o, !p, index
+    }
+    %vr = arith.muli %r2#2, %c64 : index
+    warp.copy %v[%b, %h, %vr, %c0] to %vls : !view, !t
+    %pa = warp.convert %r2#1 : !p -> !a
+    // CHECK: warp.await %[[V]]
+    %o2 = warp.mma %pa, %vls, %r2#0 : !a, !t, !o
+    %ob = warp.cast truncf %o2 : !o to !warp.frag<128x128xbf16, acc, 8>
+    warp.store %ob, %out[%b, %h, %x, %c0] : !warp.frag<128x128xbf16, acc, 8>, !view
+  }
+  return
+}
+
+// The query goes to registers: its slot is free again at once.
+// CHECK-LABEL: @query_in_registers(
+func.func @query_in_registers(%n: index, %q: !view, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) stages(2) {
+    // CHECK: %[[Q:.*]] = warp.ring : <1, 192x128xbf16, panels<128>>
+    %qs = warp.alloc : !warp.slot<192x128xbf16, panels<128>>
+    %ks = warp.alloc : !t
+    warp.copy %q[%b, %h, %x, %c0] to %qs : !view, !warp.slot<192x128xbf16, panels<128>>
+    // CHECK: warp.role <consumer> warps(12) registers(160) {
+    // CHECK: %[[QT:.*]] = warp.await %[[Q]]
+    // CHECK-NEXT: warp.load_frag %[[QT]]
+    // CHECK-NEXT: warp.release %[[QT]]
+    %qf = warp.load_frag %qs : !warp.slot<192x128xbf16, panels<128>> -> !warp.frag<192x128xbf16, a, 12>
+    %zs = warp.splat %zero : !warp.frag<192x64xf32, acc, 12>
+    scf.for %i = %c0 to %n step %c1 {
+      warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
+      %s = warp.mma %qf, %ks, %zs transpose_b : !warp.frag<192x128xbf16, a, 12>, !t, !warp.frag<192x64xf32, acc, 12>
+    }
+  }
+  return
+}
+
+// Bounds that are read from memory (a length per batch) are read once.
+// CHECK-LABEL: @bound_from_memory(
+func.func @bound_from_memory(%n: index, %k: !view, %lengths: memref<?xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) {
+    // CHECK: %[[L:.*]] = memref.load
+    // CHECK: %[[HI:.*]] = arith.index_cast %[[L]]
+    %l = memref.load %lengths[%b] : memref<?xi32>
+    %hi = arith.index_cast %l : i32 to index
+    %ks = warp.alloc : !t
+    %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+    // CHECK: warp.role <producer>
+    // CHECK: scf.for %{{.*}} = %{{.*}} to %[[HI]]
+    // CHECK: warp.role <consumer> warps(4) registers(240)
+    // CHECK: scf.for %{{.*}} = %{{.*}} to %[[HI]]
+    scf.for %i = %c0 to %hi step %c1 {
+      warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
+      %s = warp.mma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+    }
+  }
+  return
+}
