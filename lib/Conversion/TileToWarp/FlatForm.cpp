@@ -112,13 +112,22 @@ static LogicalResult checkContract(vector::ContractionOp op, int64_t warps) {
   return success();
 }
 
+/// Whether any element of a mask is set: all dimensions of i1, to a scalar.
+static bool isVote(vector::MultiDimReductionOp op) {
+  return op.getKind() == vector::CombiningKind::OR &&
+         op.getDestType().isInteger(1);
+}
+
 static LogicalResult checkReduction(vector::MultiDimReductionOp op) {
+  if (isVote(op))
+    return success();
   bool kindKnown = op.getKind() == vector::CombiningKind::ADD ||
                    op.getKind() == vector::CombiningKind::MAXNUMF;
   if (!kindKnown || op.getSourceVectorType().getRank() != 2 ||
       !op.getSourceVectorType().getElementType().isF32() ||
       op.getReductionDims() != ArrayRef<int64_t>{1})
-    return op.emitOpError("expects <add> or <maxnumf> of f32 over dimension 1");
+    return op.emitOpError("expects <add> or <maxnumf> of f32 over dimension 1, "
+                          "or <or> of i1 over all");
   return success();
 }
 

@@ -28,6 +28,26 @@ static bool isNeutral(Value acc, warp::ReduceKind kind) {
 }
 
 namespace {
+/// vector.multi_reduction <or> to a scalar -> warp.any. The tile asks for all
+/// rows; what it does with the answer it may do row by row, so each warp
+/// answers for its rows.
+struct ConvertVote final : OpConversionPattern<vector::MultiDimReductionOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(vector::MultiDimReductionOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (op.getKind() != vector::CombiningKind::OR)
+      return rewriter.notifyMatchFailure(op, "no vote");
+    Value any = warp::AnyOp::create(rewriter, op.getLoc(), adaptor.getSource());
+    if (matchPattern(adaptor.getAcc(), m_Zero()))
+      rewriter.replaceOp(op, any);
+    else
+      rewriter.replaceOpWithNewOp<arith::OrIOp>(op, any, adaptor.getAcc());
+    return success();
+  }
+};
+
 /// vector.multi_reduction -> warp.reduce, and the accumulator joins if it is
 /// not neutral.
 struct ConvertReduction final
@@ -37,6 +57,8 @@ struct ConvertReduction final
   LogicalResult
   matchAndRewrite(vector::MultiDimReductionOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (op.getKind() == vector::CombiningKind::OR)
+      return rewriter.notifyMatchFailure(op, "a vote");
     warp::ReduceKind kind = op.getKind() == vector::CombiningKind::ADD
                                 ? warp::ReduceKind::Add
                                 : warp::ReduceKind::Max;
@@ -68,6 +90,6 @@ struct DropShapeCast final : OpConversionPattern<vector::ShapeCastOp> {
 
 void attn::populateReductionPatterns(const FragmentConverter &converter,
                                      RewritePatternSet &patterns) {
-  patterns.add<ConvertReduction, DropShapeCast>(
+  patterns.add<ConvertReduction, ConvertVote, DropShapeCast>(
       converter, patterns.getContext(), PatternBenefit(2));
 }

@@ -37,6 +37,34 @@ func.func @chain(%p: !s, %c: !row, %n: index, %m: index,
   return
 }
 
+// A first step in front of the loop is deferred with it.
+// CHECK-LABEL: @first_step(
+// CHECK-SAME: %[[P:.*]]: !warp.frag<64x32xf32, acc, 4>, %[[C:.*]]: !warp.frag<64x1xf32, acc, 4>,
+func.func @first_step(%p: !s, %c: !row, %n: index, %lse: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %l0 = warp.splat %zero : !row
+    // CHECK-NOT: 64x32xf32, acc, 4> -> <64x1xf32
+    // CHECK: %[[Z:.*]] = warp.splat %{{.*}} : <64x4xf32, acc, 4>
+    // CHECK: %[[SUM:.*]] = warp.reduce <add> %[[P]] : <64x32xf32, acc, 4> -> <64x4xf32, acc, 4>
+    // CHECK: %[[C4:.*]] = warp.broadcast %[[C]]
+    // CHECK: %[[L1:.*]] = math.fma %[[Z]], %[[C4]], %[[SUM]]
+    %sum0 = warp.reduce <add> %p : !s -> !row
+    %l1 = math.fma %l0, %c, %sum0 : !row
+    // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[L1]]) -> (!warp.frag<64x4xf32, acc, 4>)
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(%l = %l1) -> (!row) {
+      %sum = warp.reduce <add> %p : !s -> !row
+      %l2 = math.fma %l, %c, %sum : !row
+      scf.yield %l2 : !row
+    }
+    // CHECK: warp.reduce <add> %{{.*}} : <64x4xf32, acc, 4> -> <64x1xf32, acc, 4>
+    warp.store %r, %lse[%x] rows : !row, memref<?xf32>
+  }
+  return
+}
+
 // A sum that does not start at zero stays.
 // CHECK-LABEL: @starts_elsewhere(
 // CHECK-NOT: 64x4

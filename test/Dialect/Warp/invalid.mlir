@@ -440,3 +440,14 @@ func.func @coords_shape(%n: index, %i: i32) {
   }
   return
 }
+
+// -----
+
+func.func @any_of_floats(%n: index, %f: f32) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %m = warp.splat %f : !warp.frag<64x1xf32, acc, 4>
+    // expected-error@+1 {{'warp.any' op asks '!warp.frag<64x1xf32, acc, 4>', expected an i1 'acc' fragment}}
+    %any = warp.any %m : !warp.frag<64x1xf32, acc, 4>
+  }
+  return
+}

@@ -37,6 +37,9 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
     %s = warp.mma %qf, %kt, %s0 transpose_b : !q, !warp.slot<64x128xbf16>, !s
     // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.slot<128x128xbf16>, <64x128xbf16>
     %s2 = warp.mma %slot, %kt, %s transpose_b : !warp.slot<128x128xbf16>, !warp.slot<64x128xbf16>, !s
+    // CHECK: warp.any %{{.*}} : <128x1xi1, acc, 4>
+    %flags = warp.splat %true : !warp.frag<128x1xi1, acc, 4>
+    %any = warp.any %flags : !warp.frag<128x1xi1, acc, 4>
     // CHECK: warp.coords %{{.*}}, 0 : <128x1xi32, acc, 4>
     %i0 = arith.constant 0 : i32
     %rows = warp.coords %i0, 0 : !warp.frag<128x1xi32, acc, 4>

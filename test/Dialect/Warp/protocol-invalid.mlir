@@ -281,3 +281,35 @@ func.func @w4_not_placed(%n: index) {
   }
   return
 }
+
+// -----
+
+func.func @w3_barrier_under_a_vote(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %zero: f32, %c: i1) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<64x64xbf16>
+    %m = warp.splat %c : !warp.frag<64x1xi1, acc, 4>
+    // expected-note@+1 {{the vote}}
+    %any = warp.any %m : !warp.frag<64x1xi1, acc, 4>
+    %both = arith.ori %any, %c : i1
+    scf.if %both {
+      // expected-error@+1 {{'warp.copy' op stands where some warps may not come, as they vote for themselves}}
+      warp.copy %v[%x, %h] to %s : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @w3_loop_under_a_vote(%n: index, %c: i1) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %m = warp.splat %c : !warp.frag<64x1xi1, acc, 4>
+    %any = warp.any %m : !warp.frag<64x1xi1, acc, 4>
+    %to = arith.index_castui %any : i1 to index
+    // expected-error@+1 {{'scf.for' op depends on a vote of the warps, only scf.if may}}
+    scf.for %i = %x to %to step %c1 {
+    }
+  }
+  return
+}

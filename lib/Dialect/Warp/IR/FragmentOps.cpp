@@ -127,6 +127,13 @@ LogicalResult ReduceOp::verify() {
   return success();
 }
 
+LogicalResult AnyOp::verify() {
+  FragType from = getValue().getType();
+  if (!from.getElementType().isInteger(1) || from.getKind() != FragKind::Acc)
+    return emitOpError("asks ") << from << ", expected an i1 'acc' fragment";
+  return success();
+}
+
 LogicalResult CoordsOp::verify() {
   FragType frag = getResult().getType();
   if (getAxis() != 0 && getAxis() != 1)

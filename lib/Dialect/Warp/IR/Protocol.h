@@ -28,6 +28,9 @@ LogicalResult verifyPending(KernelOp kernel);
 /// Which roles there are, what stands in them (W5) and their registers (W4).
 LogicalResult verifyRoles(KernelOp kernel);
 
+/// W3: what warps do together does not stand where they may part.
+LogicalResult verifyVotes(KernelOp kernel);
+
 /// W3 for a kernel with roles.
 LogicalResult verifyRoleRings(KernelOp kernel);
 

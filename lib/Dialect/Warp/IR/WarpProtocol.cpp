@@ -312,7 +312,8 @@ static LogicalResult verifyPlaced(KernelOp kernel) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult attn::warp::verifyProtocol(KernelOp kernel) {
-  if (failed(verifyRoles(kernel)) || failed(verifyPending(kernel)))
+  if (failed(verifyRoles(kernel)) || failed(verifyPending(kernel)) ||
+      failed(verifyVotes(kernel)))
     return failure();
   WalkResult walk = kernel.walk([](AwaitOp await) {
     return failed(verifyRelease(await)) ? WalkResult::interrupt()

@@ -68,12 +68,26 @@ static bool isZeroSplat(Value value) {
   return splat && matchPattern(splat.getScalar(), m_AnyZeroFloat());
 }
 
-/// The steps of a chain of loops that hand on one sum, which begins as zero
-/// with iteration argument `number` of `loop`. Empty if some loop has another
-/// form.
+/// The row sum of a step in front of the loops, from a sum that is zero:
+/// 0 * c + rowsum. Null if `init` has another form or other users.
+static ReduceOp matchFirstRowSum(Value init) {
+  auto step = init.getDefiningOp<math::FmaOp>();
+  if (!step || !step->hasOneUse() || !isZeroSplat(step.getA()))
+    return {};
+  auto rowSum = step.getC().getDefiningOp<ReduceOp>();
+  if (!rowSum || rowSum.getKind() != ReduceKind::Add || !rowSum->hasOneUse() ||
+      rowSum.getValue().getType().getShape()[1] == layout::laneColumns)
+    return {};
+  return rowSum;
+}
+
+/// The steps of a chain of loops that hand on one sum, which begins as zero, or
+/// as a first step from zero, with iteration argument `number` of `loop`. Empty
+/// if some loop has another form.
 static SmallVector<SumStep> matchChain(scf::ForOp loop, unsigned number) {
   SmallVector<SumStep> chain;
-  if (!isZeroSplat(loop.getInitArgs()[number]))
+  Value init = loop.getInitArgs()[number];
+  if (!isZeroSplat(init) && !matchFirstRowSum(init))
     return chain;
   while (true) {
     std::optional<SumStep> step = matchStep(loop, number);
@@ -128,6 +142,24 @@ static Value deferStep(RewriterBase &rewriter, SumStep &match, Value init) {
   return loop.getResult(match.number);
 }
 
+/// What the chain starts from, per lane.
+static Value createFirstLanes(RewriterBase &rewriter, Value init) {
+  Location loc = init.getLoc();
+  FragType lanes = getLaneType(init.getType());
+  ReduceOp rowSum = matchFirstRowSum(init);
+  Value zero = rowSum ? init.getDefiningOp<math::FmaOp>().getA() : init;
+  Value zeroLanes = SplatOp::create(rewriter, loc, lanes,
+                                    zero.getDefiningOp<SplatOp>().getScalar());
+  if (!rowSum)
+    return zeroLanes;
+  auto step = init.getDefiningOp<math::FmaOp>();
+  Value first = ReduceOp::create(rewriter, loc, lanes, ReduceKind::Add,
+                                 rowSum.getValue());
+  Value correction = BroadcastOp::create(rewriter, loc, lanes, step.getB());
+  return math::FmaOp::create(rewriter, loc, zeroLanes, correction, first,
+                             step.getFastmath());
+}
+
 static bool deferChain(RewriterBase &rewriter, scf::ForOp loop,
                        unsigned number) {
   SmallVector<SumStep> chain = matchChain(loop, number);
@@ -135,11 +167,15 @@ static bool deferChain(RewriterBase &rewriter, scf::ForOp loop,
     return false;
   rewriter.setInsertionPoint(loop);
   Value init = loop.getInitArgs()[number];
-  Value lanes =
-      SplatOp::create(rewriter, init.getLoc(), getLaneType(init.getType()),
-                      init.getDefiningOp<SplatOp>().getScalar());
+  Operation *firstStep = init.getDefiningOp<math::FmaOp>();
+  Operation *firstRowSum = matchFirstRowSum(init);
+  Value lanes = createFirstLanes(rewriter, init);
   for (SumStep &step : chain)
     lanes = deferStep(rewriter, step, lanes);
+  if (firstStep) {
+    rewriter.eraseOp(firstStep);
+    rewriter.eraseOp(firstRowSum);
+  }
   // The totals between the loops have lost their user.
   for (SumStep &step : chain)
     for (Operation *user : llvm::make_early_inc_range(

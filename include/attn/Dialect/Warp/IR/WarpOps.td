@@ -47,6 +47,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          awaits, item for item, in the same loops and the same order; the items
          of a ring are numbered 0, 1, 2, … as they are used; no more items are
          held than the ring has slots; a turn is taken by every group alike.
+         Under the answer of `warp.any`, which warps get differently, stands
+         nothing that warps do together.
     (W4) Placed slots and rings lie inside `shared` bytes, below the barriers of
          the rings, and do not overlap. The registers of all warps exist.
     (W5) Every fragment is spread over the warps of its role, or of the kernel if
@@ -402,6 +404,22 @@ def Warp_ReduceOp : Warp_Op<"reduce", [Pure]> {
   let arguments = (ins Warp_ReduceKindAttr:$kind, Warp_FragType:$value);
   let results = (outs Warp_FragType:$result);
   let assemblyFormat = "$kind $value attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Warp_AnyOp : Warp_Op<"any", [Pure]> {
+  let summary = "whether any element that this warp holds is true";
+  let description = [{
+    Each warp answers for itself: what runs under the answer runs in some warps
+    and not in others, so nothing that warps do together may stand there.
+    ```mlir
+    %redo = warp.any %overflow : !warp.frag<128x1xi1, acc, 4>
+    scf.if %redo { … }
+    ```
+  }];
+  let arguments = (ins Warp_FragType:$value);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 
