@@ -36,6 +36,8 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
     manager.addNestedPass<func::FuncOp>(tile::createTileFoldExp2());
   if (options.rotate)
     manager.addNestedPass<func::FuncOp>(tile::createTileRotate());
+  if (options.lazyMax)
+    manager.addNestedPass<func::FuncOp>(tile::createTileLazyMax());
   manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax());
 }
 

@@ -43,6 +43,8 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
                          llvm::cl::init(true)};
   Option<bool> rotate{*this, "rotate", llvm::cl::desc("run tile-rotate"),
                       llvm::cl::init(false)};
+  Option<bool> lazyMax{*this, "lazy-max", llvm::cl::desc("run tile-lazy-max"),
+                       llvm::cl::init(false)};
   Option<bool> foldExp2{*this, "fold-exp2",
                         llvm::cl::desc("run tile-fold-exp2"),
                         llvm::cl::init(true)};

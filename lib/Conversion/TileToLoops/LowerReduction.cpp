@@ -16,25 +16,37 @@ using namespace attn;
 
 LogicalResult attn::lowerReduction(OpBuilder &builder, TileBuffers &buffers,
                                    vector::MultiDimReductionOp op) {
-  auto type = dyn_cast<VectorType>(op.getDestType());
-  if (!type)
-    return op.emitError("only a reduction to a vector can be lowered to "
-                        "loops, this one gives ")
-           << op.getDestType();
   Location loc = op.getLoc();
+  // A scalar goes through a buffer of one element.
+  auto type = dyn_cast<VectorType>(op.getDestType());
+  bool isScalar = !type;
+  if (isScalar)
+    type = VectorType::get({1}, op.getDestType());
   Value result = buffers.acquire(type);
-  buffers.fill(builder, loc, op.getAcc(), result);
+  Value first = arith::ConstantIndexOp::create(builder, loc, 0);
+  if (isScalar)
+    memref::StoreOp::create(builder, loc, op.getAcc(), result, first);
+  else
+    buffers.fill(builder, loc, op.getAcc(), result);
   auto source = cast<VectorType>(op.getSource().getType());
   emitLoops(builder, loc, source.getShape(), [&](OpBuilder &b, ValueRange at) {
     SmallVector<Value> where;
     for (auto [d, index] : llvm::enumerate(at))
       if (!op.isReducedDim(d))
         where.push_back(index);
+    if (isScalar)
+      where.push_back(first);
     Value scalar = buffers.element(b, loc, op.getSource(), at);
     Value sum = memref::LoadOp::create(b, loc, result, where);
     sum = vector::makeArithReduction(b, loc, op.getKind(), sum, scalar);
     memref::StoreOp::create(b, loc, sum, result, where);
   });
+  if (isScalar) {
+    Value scalar = memref::LoadOp::create(builder, loc, result, first);
+    op.getResult().replaceAllUsesWith(scalar);
+    buffers.release(result);
+    return success();
+  }
   buffers.bind(op.getResult(), result);
   return success();
 }

@@ -105,6 +105,35 @@ def TileRotate : Pass<"tile-rotate", "::mlir::func::FuncOp"> {
   ];
 }
 
+def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
+  let summary = "no row maximum where the one of the blocks before will do";
+  let description = [{
+    Needs: a tile program after `tile-fold-exp2`. Gives: a tile program whose
+    loops compute the weights of a block with the maximum of the blocks before,
+    and once more, with the true maximum, if a row sum of any row is not below
+    2^64 (2^15 where the weights become f16):
+
+    ```mlir
+    %p0 = math.exp2 …                                  // scores - old maximum
+    %sums = vector.shape_cast …                        // row sums of %p0
+    %large = arith.cmpf uge, %sums, %limit : vector<128x1xf32>
+    %redo = vector.multi_reduction <or>, %large, %false [0, 1] : vector<128x1xi1> to i1
+    %p, %m1, %l1, %o1 = scf.if %redo -> (…) {
+      %p1, %m1, %l1, %c = tile.online_softmax %s, %m, %l {exp2, guard, …}
+      …                                                // %o times %c
+    } else {
+      scf.yield %p0, %m, %sum, %o
+    }
+    ```
+    The reference cancels in the output; the result differs by rounding only. A
+    row that has seen no key yet asks for the true maximum by itself.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 def TileExpandSoftmax : Pass<"tile-expand-softmax", "::mlir::func::FuncOp"> {
   let summary = "tile.online_softmax as vector, arith and math operations";
   let description = [{

@@ -1,0 +1,181 @@
+//===- LazyMax.cpp - a maximum that is updated only when it must be -------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The reference subtracted before the exponential cancels in o / l and in
+// m + log(l): any value will do that is not above the true maximum and lets
+// nothing overflow. A step therefore keeps the maximum of the steps before,
+//
+//   P = exp(scale * S - m);  l = l + rowsum(P)
+//
+// saves the maximum of the block and the rescaling of l and o, and is done once
+// more with the true maximum if the row sum of a row is not below a limit:
+// 2^64, or 2^15 where the weights are rounded to f16. The test fails also for a
+// row that has seen no key yet (its m is -inf and P not a number), so the
+// first block is always done properly.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_TILELAZYMAX
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+/// A softmax and the one place where its correction goes.
+struct LazyStep {
+  OnlineSoftmaxOp softmax;
+  vector::BroadcastOp stretched; // of the correction
+  arith::MulFOp rescaled;        // output * stretched
+  Value output;
+  float limit = 0; // of a row sum
+};
+} // namespace
+
+static FailureOr<LazyStep> matchLazyStep(OnlineSoftmaxOp softmax,
+                                         StringRef &reason) {
+  LazyStep step;
+  step.softmax = softmax;
+  if (!softmax.getExp2()) {
+    reason = "the exponential is not an exp2";
+    return failure();
+  }
+  if (softmax.getCorrection().hasOneUse())
+    step.stretched =
+        dyn_cast<vector::BroadcastOp>(*softmax.getCorrection().user_begin());
+  if (step.stretched && step.stretched->hasOneUse())
+    step.rescaled = dyn_cast<arith::MulFOp>(*step.stretched->user_begin());
+  if (!step.rescaled || step.rescaled.getRhs() != step.stretched ||
+      step.rescaled->getBlock() != softmax->getBlock()) {
+    reason = "the correction does not only rescale the output";
+    return failure();
+  }
+  step.output = step.rescaled.getLhs();
+  Operation *producer = step.output.getDefiningOp();
+  if (producer && producer->getBlock() == softmax->getBlock() &&
+      !producer->isBeforeInBlock(softmax)) {
+    reason = "the output is computed behind the softmax";
+    return failure();
+  }
+  bool isF16 =
+      llvm::any_of(softmax.getProbabilities().getUsers(), [](Operation *user) {
+        return isa<arith::TruncFOp>(user) &&
+               getElementTypeOrSelf(user->getResult(0)).isF16();
+      });
+  step.limit = isF16 ? 0x1p15f : 0x1p64f;
+  return step;
+}
+
+static Value splat(OpBuilder &b, Location loc, Type type, float value) {
+  auto vector = cast<VectorType>(type);
+  return arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(vector, APFloat(value)));
+}
+
+LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
+                                          OnlineSoftmaxOp softmax,
+                                          StringRef &reason) {
+  FailureOr<LazyStep> matched = matchLazyStep(softmax, reason);
+  if (failed(matched))
+    return failure();
+  LazyStep step = *matched;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(softmax);
+  Location loc = softmax.getLoc();
+  Value scores = softmax.getScores(), m = softmax.getMax(),
+        l = softmax.getSum();
+  auto tileType = cast<VectorType>(scores.getType());
+  auto rowType = cast<VectorType>(m.getType());
+  int64_t rows = rowType.getDimSize(0);
+
+  // With the old maximum.
+  Value offset = arith::MulFOp::create(
+      b, loc, m, splat(b, loc, rowType, -llvm::numbers::log2e));
+  offset = vector::BroadcastOp::create(b, loc, tileType, offset);
+  Value factor =
+      splat(b, loc, tileType,
+            softmax.getScale().convertToDouble() * llvm::numbers::log2e);
+  Value weights = math::Exp2Op::create(
+      b, loc, math::FmaOp::create(b, loc, scores, factor, offset));
+  Value sums = vector::MultiDimReductionOp::create(
+      b, loc, weights,
+      splat(b, loc, VectorType::get({rows}, b.getF32Type()), 0.0f),
+      ArrayRef<bool>{false, true}, vector::CombiningKind::ADD);
+  sums = vector::ShapeCastOp::create(b, loc, rowType, sums);
+  Value tooLarge =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGE, sums,
+                            splat(b, loc, rowType, step.limit));
+  Value no = arith::ConstantIntOp::create(b, loc, 0, 1);
+  Value redo = vector::MultiDimReductionOp::create(b, loc, tooLarge, no,
+                                                   ArrayRef<bool>{true, true},
+                                                   vector::CombiningKind::OR);
+  Value newSum = arith::AddFOp::create(b, loc, l, sums);
+
+  auto branch = scf::IfOp::create(
+      b, loc, redo,
+      [&](OpBuilder &inner, Location loc) {
+        // With the true one; the row may have no key even now.
+        auto proper = OnlineSoftmaxOp::create(
+            inner, loc, scores, m, l, softmax.getScale(), /*guard=*/true,
+            /*exp2=*/true);
+        Value correction = vector::BroadcastOp::create(
+            inner, loc, step.output.getType(), proper.getCorrection());
+        Value rescaled =
+            arith::MulFOp::create(inner, loc, step.output, correction);
+        scf::YieldOp::create(inner, loc,
+                             ValueRange{proper.getProbabilities(),
+                                        proper.getNewMax(), proper.getNewSum(),
+                                        rescaled});
+      },
+      [&](OpBuilder &inner, Location loc) {
+        scf::YieldOp::create(inner, loc,
+                             ValueRange{weights, m, newSum, step.output});
+      });
+  b.replaceOp(step.rescaled, branch.getResult(3));
+  b.eraseOp(step.stretched);
+  b.replaceAllUsesWith(softmax.getProbabilities(), branch.getResult(0));
+  b.replaceAllUsesWith(softmax.getNewMax(), branch.getResult(1));
+  b.replaceAllUsesWith(softmax.getNewSum(), branch.getResult(2));
+  b.eraseOp(softmax);
+  return success();
+}
+
+namespace {
+struct TileLazyMax final : attn::tile::impl::TileLazyMaxBase<TileLazyMax> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<OnlineSoftmaxOp> steps;
+    getOperation()->walk([&](OnlineSoftmaxOp op) {
+      // A step outside a loop is the first one.
+      if (isa<scf::ForOp>(op->getParentOp()))
+        steps.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (OnlineSoftmaxOp op : steps) {
+      Location loc = op.getLoc();
+      StringRef reason;
+      if (failed(makeMaximumLazy(rewriter, op, reason)))
+        remark::missed(
+            loc, remark::RemarkOpts::name("lazy-max").category(getArgument()))
+            << reason;
+    }
+  }
+};
+} // namespace

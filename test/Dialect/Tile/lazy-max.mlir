@@ -1,0 +1,122 @@
+// RUN: attn-opt %s --tile-lazy-max | FileCheck %s
+// RUN: attn-opt %s --tile-lazy-max --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+!s = vector<16x32xf32>
+!o = vector<16x8xf32>
+!row = vector<16x1xf32>
+
+// The weights with the old maximum; with the true one if a row sum is too
+// large, or not a number.
+// CHECK-LABEL: func.func @lazy
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>
+// CHECK: scf.for {{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}) ->
+// CHECK: %[[LOG2E:.*]] = arith.constant dense<-1.44269502> : vector<16x1xf32>
+// CHECK: %[[REF:.*]] = arith.mulf %[[M]], %[[LOG2E]]
+// CHECK: %[[OFFSET:.*]] = vector.broadcast %[[REF]]
+// CHECK: %[[F:.*]] = arith.constant dense<0.72134751> : vector<16x32xf32>
+// CHECK: %[[X:.*]] = math.fma %[[S]], %[[F]], %[[OFFSET]]
+// CHECK: %[[P:.*]] = math.exp2 %[[X]]
+// CHECK: %[[SUM:.*]] = vector.multi_reduction <add>, %[[P]]
+// CHECK: %[[SUMS:.*]] = vector.shape_cast %[[SUM]]
+// CHECK: %[[LIMIT:.*]] = arith.constant dense<1.84467441E+19>
+// CHECK: %[[LARGE:.*]] = arith.cmpf uge, %[[SUMS]], %[[LIMIT]]
+// CHECK: %[[NO:.*]] = arith.constant false
+// CHECK: %[[REDO:.*]] = vector.multi_reduction <or>, %[[LARGE]], %[[NO]] [0, 1] : vector<16x1xi1> to i1
+// CHECK: %[[L1:.*]] = arith.addf %[[L]], %[[SUMS]]
+// CHECK: %[[R:.*]]:4 = scf.if %[[REDO]]
+// CHECK: %[[P2:.*]], %[[M2:.*]], %[[L2:.*]], %[[C:.*]] = tile.online_softmax %[[S]], %[[M]], %[[L]] {exp2, guard, scale = 5.000000e-01 : f32}
+// CHECK: %[[CB:.*]] = vector.broadcast %[[C]]
+// CHECK: %[[O2:.*]] = arith.mulf %[[O]], %[[CB]]
+// CHECK: scf.yield %[[P2]], %[[M2]], %[[L2]], %[[O2]]
+// CHECK: } else {
+// CHECK: scf.yield %[[P]], %[[M]], %[[L1]], %[[O]]
+// CHECK: arith.addf %[[R]]#3
+// CHECK: scf.yield %{{.*}}, %[[R]]#1, %[[R]]#2
+func.func @lazy(%s: !s, %o0: !o, %m0: !row, %l0: !row, %pv: !o, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %p, %m1, %l1, %c = tile.online_softmax %s, %m, %l {exp2, scale = 0.5 : f32} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    %o1 = arith.addf %os, %pv : !o
+    scf.yield %o1, %m1, %l1 : !o, !row, !row
+  }
+  return %r#0 : !o
+}
+
+// Weights that become f16 must stay below its largest number.
+// CHECK-LABEL: func.func @f16_weights
+// CHECK: arith.constant dense<3.276800e+04> : vector<16x1xf32>
+// CHECK: scf.if
+func.func @f16_weights(%s: !s, %o0: !o, %m0: !row, %l0: !row, %out: memref<?x32xf16>, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %p, %m1, %l1, %c = tile.online_softmax %s, %m, %l {exp2} : !s, !row
+    %p16 = arith.truncf %p : !s to vector<16x32xf16>
+    tile.store %p16, %out[%i, %c0] : vector<16x32xf16>, memref<?x32xf16>
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %r#0 : !o
+}
+
+// REMARK: lazy-max{{.*}}the exponential is not an exp2
+// CHECK-LABEL: func.func @exact
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @exact(%s: !s, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %p, %m1, %l1, %c = tile.online_softmax %s, %m, %l {exact} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %r#0 : !o
+}
+
+// REMARK: lazy-max{{.*}}the correction does not only rescale the output
+// CHECK-LABEL: func.func @correction_is_used
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @correction_is_used(%s: !s, %m0: !row, %l0: !row, %n: index) -> !row {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
+    %p, %m1, %l1, %c = tile.online_softmax %s, %m, %l {exp2} : !s, !row
+    scf.yield %c, %l1 : !row, !row
+  }
+  return %r#0 : !row
+}
+
+// REMARK: lazy-max{{.*}}the output is computed behind the softmax
+// CHECK-LABEL: func.func @output_comes_later
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @output_comes_later(%s: !s, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %p, %m1, %l1, %c = tile.online_softmax %s, %m, %l {exp2} : !s, !row
+    %later = arith.negf %o : !o
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %later, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %r#0 : !o
+}
+
+// The first block, before the loops, has no maximum to keep.
+// CHECK-LABEL: func.func @first_block_is_untouched
+// CHECK-NOT: scf.if
+// CHECK: return
+func.func @first_block_is_untouched(%s: !s, %o: !o, %m: !row, %l: !row) -> !o {
+  %p, %m1, %l1, %c = tile.online_softmax %s, %m, %l {exp2} : !s, !row
+  %cb = vector.broadcast %c : !row to !o
+  %os = arith.mulf %o, %cb : !o
+  return %os : !o
+}
