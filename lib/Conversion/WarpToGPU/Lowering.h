@@ -195,6 +195,8 @@ void populateStorePatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns);
 void populateMmaPatterns(const TypeConverter &converter,
                          RewritePatternSet &patterns);
+void populateMmaTf32Patterns(const TypeConverter &converter,
+                             RewritePatternSet &patterns);
 
 //===----------------------------------------------------------------------===//
 // Atoms/Ldmatrix.cpp, Atoms/CpAsync.cpp

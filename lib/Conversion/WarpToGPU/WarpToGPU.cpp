@@ -40,6 +40,7 @@ static LogicalResult lowerKernel(const OutlinedKernel &kernel) {
   populateCopyPatterns(converter, patterns, kernel.awaits);
   populateStorePatterns(converter, patterns);
   populateMmaPatterns(converter, patterns);
+  populateMmaTf32Patterns(converter, patterns);
 
   ConversionTarget target(*context);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,

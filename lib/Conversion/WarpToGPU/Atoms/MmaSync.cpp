@@ -99,8 +99,10 @@ struct LowerMma final : OpConversionPattern<MmaOp> {
     SlotType right = op.getB().getType();
     Type element = right.getElementType();
     FragType accType = op.getAcc().getType();
+    if (element.isF32())
+      return rewriter.notifyMatchFailure(op, "left to tf32");
     if (!element.isF16() && !element.isBF16())
-      return op.emitOpError("expected operands of f16 or bf16, got ")
+      return op.emitOpError("expected operands of f16, bf16 or f32, got ")
              << element;
     if (!accType.getElementType().isF32())
       return op.emitOpError("expected an f32 accumulator, got ")
@@ -157,8 +159,10 @@ struct LowerLoadFrag final : OpConversionPattern<LoadFragOp> {
                   ConversionPatternRewriter &rewriter) const override {
     FragType type = op.getResult().getType();
     Type element = type.getElementType();
+    if (element.isF32())
+      return rewriter.notifyMatchFailure(op, "left to tf32");
     if (!element.isF16() && !element.isBF16())
-      return op.emitOpError("expected elements of f16 or bf16, got ")
+      return op.emitOpError("expected elements of f16, bf16 or f32, got ")
              << element;
     Location loc = op.getLoc();
     Integers ints(rewriter, loc);

@@ -1,0 +1,308 @@
+//===- MmaTf32.cpp - f32 products by mma.sync m16n8k8 tf32 -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// tf32 keeps 10 bits of the mantissa. An f32 number x is split into big, x
+// rounded to tf32, and small, the rounded rest; then
+//
+//   a b = big(a) big(b) + big(a) small(b) + small(a) big(b)
+//
+// with a relative error below 2^-21 (3xTF32; Ootomo and Yokota, "Recovering
+// single precision accuracy from Tensor Cores"). An infinite input gives NaN
+// where plain f32 would give infinity.
+//
+// The operands are read by ordinary loads, two neighbouring columns at a time:
+// k-slot q < 4 of the instruction is column 2 q of a step, k-slot q + 4 column
+// 2 q + 1 (attn/Layout/Fragments.h), for A and B alike.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Lowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+namespace {
+
+/// Addresses of one lane in a slot of f32: a value per distinct xor of the
+/// swizzle, and constants (as in Ldmatrix.cpp).
+class LaneAddress {
+public:
+  /// The lane's place in the 8x8 box at row 0, column 0.
+  LaneAddress(OpBuilder &builder, Location loc, SlotType slot, Value base,
+              Value row, Value rowInBox, Value column);
+
+  /// Its place in the box at a row and column, multiples of 8.
+  Value at(int64_t row, int64_t column);
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  layout::SharedTile tile;
+  Value address; // i32
+  SmallVector<Value> pointers;
+};
+
+/// The two columns of each row that a lane has in a k-step.
+class PairReader {
+public:
+  PairReader(OpBuilder &builder, Location loc, SlotType slot, Value base,
+             Value firstRow = {});
+  std::array<Value, 2> read(int64_t row, int64_t column);
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  std::optional<LaneAddress> lane;
+};
+
+/// The same of a tile that lies with k along its rows: two rows of a column.
+class ColumnReader {
+public:
+  ColumnReader(OpBuilder &builder, Location loc, SlotType slot, Value base);
+  std::array<Value, 2> read(int64_t row, int64_t column);
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  std::optional<LaneAddress> lanes[2];
+};
+
+/// A number as two of tf32, in i32.
+struct Split {
+  Value big, small;
+};
+
+} // namespace
+
+LaneAddress::LaneAddress(OpBuilder &builder, Location loc, SlotType slot,
+                         Value base, Value row, Value rowInBox, Value column)
+    : builder(builder), loc(loc), tile(layoutOf(slot)) {
+  Integers ints(builder, loc);
+  Value swizzle =
+      ints.rem(ints.div(rowInBox, tile.rowsPerXor()), tile.period());
+  Value chunk = ints.bitXor(ints.div(column, tile.elementsPerChunk()), swizzle);
+  Value inChunk =
+      ints.mul(ints.rem(column, tile.elementsPerChunk()), tile.elementBytes);
+  Value offset =
+      ints.add(ints.add(ints.mul(row, tile.chunksPerRow() * layout::chunkBytes),
+                        ints.mul(chunk, layout::chunkBytes)),
+               inChunk);
+  address = hideOrigin(builder, loc, ints.add(base, offset));
+  pointers.resize(tile.period());
+}
+
+Value LaneAddress::at(int64_t row, int64_t column) {
+  auto shared = LLVM::LLVMPointerType::get(
+      builder.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
+  int64_t chunk = column / tile.elementsPerChunk();
+  int64_t inPeriod = chunk % tile.period();
+  Value &pointer = pointers[inPeriod];
+  if (!pointer) {
+    Integers ints(builder, loc);
+    pointer = LLVM::IntToPtrOp::create(
+        builder, loc, shared,
+        ints.bitXor(address, inPeriod * layout::chunkBytes));
+  }
+  int64_t constant =
+      (row * tile.chunksPerRow() + chunk - inPeriod) * layout::chunkBytes;
+  return LLVM::GEPOp::create(
+      builder, loc, shared, builder.getI8Type(), pointer,
+      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant)});
+}
+
+PairReader::PairReader(OpBuilder &builder, Location loc, SlotType slot,
+                       Value base, Value firstRow)
+    : builder(builder), loc(loc) {
+  Integers ints(builder, loc);
+  Value row = ints.div(ints.lane(), 4);
+  Value column = ints.mul(ints.rem(ints.lane(), 4), 2);
+  lane.emplace(builder, loc, slot, base,
+               firstRow ? ints.add(row, firstRow) : row, row, column);
+}
+
+std::array<Value, 2> PairReader::read(int64_t row, int64_t column) {
+  Type f32 = builder.getF32Type();
+  Value pair = LLVM::LoadOp::create(builder, loc, VectorType::get(2, f32),
+                                    lane->at(row, column), /*alignment=*/8);
+  std::array<Value, 2> result;
+  for (auto [i, value] : llvm::enumerate(result)) {
+    Value at = LLVM::ConstantOp::create(builder, loc, builder.getI32Type(),
+                                        builder.getI32IntegerAttr(i));
+    value = LLVM::ExtractElementOp::create(builder, loc, pair, at);
+  }
+  return result;
+}
+
+ColumnReader::ColumnReader(OpBuilder &builder, Location loc, SlotType slot,
+                           Value base)
+    : builder(builder), loc(loc) {
+  Integers ints(builder, loc);
+  Value column = ints.div(ints.lane(), 4);
+  Value row = ints.mul(ints.rem(ints.lane(), 4), 2);
+  for (auto [i, lane] : llvm::enumerate(lanes)) {
+    Value at = ints.add(row, static_cast<int64_t>(i));
+    lane.emplace(builder, loc, slot, base, at, at, column);
+  }
+}
+
+std::array<Value, 2> ColumnReader::read(int64_t row, int64_t column) {
+  std::array<Value, 2> result;
+  for (auto [lane, value] : llvm::zip_equal(lanes, result))
+    value = LLVM::LoadOp::create(builder, loc, builder.getF32Type(),
+                                 lane->at(row, column), /*alignment=*/4);
+  return result;
+}
+
+static Value toTf32(OpBuilder &builder, Location loc, Value x) {
+  return NVVM::ConvertFloatToTF32Op::create(builder, loc, builder.getI32Type(),
+                                            x, NVVM::FPRoundingMode::RNA);
+}
+
+static Split split(OpBuilder &builder, Location loc, Value x) {
+  Value big = toTf32(builder, loc, x);
+  Value rest = arith::SubFOp::create(
+      builder, loc, x,
+      arith::BitcastOp::create(builder, loc, builder.getF32Type(), big));
+  return {big, toTf32(builder, loc, rest)};
+}
+
+/// One instruction; `acc` is updated in place.
+static void emitMma(OpBuilder &builder, Location loc, ValueRange a,
+                    ValueRange b, MutableArrayRef<Value> acc) {
+  Type f32 = builder.getF32Type();
+  Type type = LLVM::LLVMStructType::getLiteral(builder.getContext(),
+                                               {f32, f32, f32, f32});
+  Value result = NVVM::MmaOp::create(
+      builder, loc, type, a, b, ValueRange(ArrayRef<Value>(acc)),
+      ArrayRef<int64_t>{16, 8, 8}, /*b1Op=*/std::nullopt,
+      /*intOverflow=*/std::nullopt,
+      std::array{NVVM::MMATypes::tf32, NVVM::MMATypes::tf32},
+      std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+  for (auto [i, value] : llvm::enumerate(acc))
+    value = LLVM::ExtractValueOp::create(builder, loc, f32, result, i);
+}
+
+/// The four registers of an A operand at a row group and k-step of a slot.
+static SmallVector<Value> readLeft(PairReader &reader, int64_t row,
+                                   int64_t column) {
+  std::array<Value, 2> upper = reader.read(row, column);
+  std::array<Value, 2> lower = reader.read(row + 8, column);
+  return {upper[0], lower[0], upper[1], lower[1]};
+}
+
+namespace {
+
+/// f32 only; Atoms/MmaSync.cpp has the rest.
+struct LowerMmaTf32 final : OpConversionPattern<MmaOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MmaOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SlotType right = op.getB().getType();
+    FragType accType = op.getAcc().getType();
+    if (!right.getElementType().isF32() || !accType.getElementType().isF32())
+      return rewriter.notifyMatchFailure(op, "not of f32");
+    Location loc = op.getLoc();
+    Integers ints(rewriter, loc);
+    bool transposed = op.getTransposeB();
+    int64_t steps = right.getShape()[transposed ? 1 : 0] / 8;
+    int64_t tiles = accType.getShape()[1] / 8;
+    layout::Fragment layout = layoutOf(accType);
+
+    Value base = adaptor.getB().front();
+    std::optional<PairReader> pairs, left;
+    std::optional<ColumnReader> columns;
+    if (transposed)
+      pairs.emplace(rewriter, loc, right, base);
+    else
+      columns.emplace(rewriter, loc, right, base);
+    if (auto slot = dyn_cast<SlotType>(op.getA().getType()))
+      left.emplace(rewriter, loc, slot, adaptor.getA().front(),
+                   ints.mul(ints.warp(), layout::groupRows));
+
+    SmallVector<Value> acc = llvm::to_vector(adaptor.getAcc());
+    for (int64_t s = 0; s < steps; ++s) {
+      SmallVector<std::pair<SmallVector<Value>, SmallVector<Value>>> lefts;
+      for (int64_t t = 0; t < layout.rowSteps(); ++t) {
+        SmallVector<Value> values;
+        if (left)
+          values = readLeft(*left, t * accType.getWarps() * layout::groupRows,
+                            8 * s);
+        else
+          values =
+              llvm::to_vector(adaptor.getA().slice((t * steps + s) * 4, 4));
+        auto &[bigs, smalls] = lefts.emplace_back();
+        for (Value value : values) {
+          Split parts = split(rewriter, loc, value);
+          bigs.push_back(parts.big);
+          smalls.push_back(parts.small);
+        }
+      }
+      for (int64_t c = 0; c < tiles; ++c) {
+        std::array<Value, 2> b = transposed ? pairs->read(8 * c, 8 * s)
+                                            : columns->read(8 * s, 8 * c);
+        Split first = split(rewriter, loc, b[0]);
+        Split second = split(rewriter, loc, b[1]);
+        Value big[] = {first.big, second.big};
+        Value small[] = {first.small, second.small};
+        for (int64_t t = 0; t < layout.rowSteps(); ++t) {
+          auto tile = MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4);
+          auto &[bigLeft, smallLeft] = lefts[t];
+          // The small terms first.
+          emitMma(rewriter, loc, smallLeft, big, tile);
+          emitMma(rewriter, loc, bigLeft, small, tile);
+          emitMma(rewriter, loc, bigLeft, big, tile);
+        }
+      }
+    }
+    rewriter.replaceOpWithMultiple(op, {acc});
+    return success();
+  }
+};
+
+/// An A operand of f32, read once into registers.
+struct LowerLoadFragTf32 final : OpConversionPattern<LoadFragOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadFragOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    FragType type = op.getResult().getType();
+    if (!type.getElementType().isF32())
+      return rewriter.notifyMatchFailure(op, "not of f32");
+    Location loc = op.getLoc();
+    Integers ints(rewriter, loc);
+    PairReader reader(rewriter, loc, op.getSlot().getType(), adaptor.getSlot(),
+                      ints.mul(ints.warp(), layout::groupRows));
+    layout::Fragment layout = layoutOf(type);
+    SmallVector<Value> result;
+    for (int64_t t = 0; t < layout.rowSteps(); ++t)
+      for (int64_t s = 0; s < layout.columnSteps(); ++s)
+        llvm::append_range(
+            result,
+            readLeft(reader, t * type.getWarps() * layout::groupRows, 8 * s));
+    rewriter.replaceOpWithMultiple(op, {result});
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::warp::populateMmaTf32Patterns(const TypeConverter &converter,
+                                         RewritePatternSet &patterns) {
+  patterns.add<LowerMmaTf32, LowerLoadFragTf32>(converter,
+                                                patterns.getContext());
+}
