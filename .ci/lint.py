@@ -48,6 +48,7 @@ MAY_INCLUDE = {
     "Dialect/Warp/Transforms": BASE + ["Dialect/Warp/IR", "Dialect/Warp/Analysis"],
     "Plan": BASE + ["Dialect/Attn/IR", "Dialect/Attn/Analysis"],
     "Conversion": COMPILER,
+    "Simulator": ["Support"],
     "Target": COMPILER + ["Conversion"],
     "Runtime": ["Support"],
     "Pipelines": COMPILER + ["Conversion", "Target"],
