@@ -45,10 +45,18 @@ func.func @lazy(%s: !s, %o0: !o, %m0: !row, %l0: !row, %pv: !o, %n: index) -> !o
   return %r#0 : !o
 }
 
-// Weights that become f16 must stay below its largest number.
+// Weights that become f16 must stay below its largest number; they are rounded
+// on both ways.
 // CHECK-LABEL: func.func @f16_weights
+// CHECK: %[[P:.*]] = math.exp2
 // CHECK: arith.constant dense<3.276800e+04> : vector<16x1xf32>
-// CHECK: scf.if
+// CHECK: %[[P16:.*]] = arith.truncf %[[P]] : vector<16x32xf32> to vector<16x32xf16>
+// CHECK: %[[R:.*]]:4 = scf.if %{{.*}} -> (vector<16x32xf16>,
+// CHECK: %[[Q:.*]], %{{.*}}, %{{.*}}, %{{.*}} = tile.online_softmax
+// CHECK: arith.truncf %[[Q]]
+// CHECK: } else {
+// CHECK: scf.yield %[[P16]]
+// CHECK: tile.store %[[R]]#0
 func.func @f16_weights(%s: !s, %o0: !o, %m0: !row, %l0: !row, %out: memref<?x32xf16>, %n: index) -> !o {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -44,7 +44,8 @@ struct LazyStep {
   vector::BroadcastOp stretched; // of the correction
   arith::MulFOp rescaled;        // output * stretched
   Value output;
-  float limit = 0; // of a row sum
+  Operation *rounding = nullptr; // of the weights, their only use; or null
+  float limit = 0;               // of a row sum
 };
 } // namespace
 
@@ -72,6 +73,11 @@ static FailureOr<LazyStep> matchLazyStep(OnlineSoftmaxOp softmax,
       !producer->isBeforeInBlock(softmax)) {
     reason = "the output is computed behind the softmax";
     return failure();
+  }
+  if (softmax.getProbabilities().hasOneUse()) {
+    Operation *user = *softmax.getProbabilities().user_begin();
+    if (isa<arith::TruncFOp>(user) && user->getBlock() == softmax->getBlock())
+      step.rounding = user;
   }
   bool isF16 =
       llvm::any_of(softmax.getProbabilities().getUsers(), [](Operation *user) {
@@ -127,6 +133,15 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
                                                    vector::CombiningKind::OR);
   Value newSum = arith::AddFOp::create(b, loc, l, sums);
 
+  // Rounded on both ways, so that the f32 weights do not live beside the scores
+  // over the branch.
+  auto round = [&](OpBuilder &builder, Value unrounded) -> Value {
+    if (!step.rounding)
+      return unrounded;
+    return arith::TruncFOp::create(
+        builder, loc, step.rounding->getResult(0).getType(), unrounded);
+  };
+  Value rounded = round(b, weights);
   auto branch = scf::IfOp::create(
       b, loc, redo,
       [&](OpBuilder &inner, Location loc) {
@@ -139,17 +154,20 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
         Value rescaled =
             arith::MulFOp::create(inner, loc, step.output, correction);
         scf::YieldOp::create(inner, loc,
-                             ValueRange{proper.getProbabilities(),
+                             ValueRange{round(inner, proper.getProbabilities()),
                                         proper.getNewMax(), proper.getNewSum(),
                                         rescaled});
       },
       [&](OpBuilder &inner, Location loc) {
         scf::YieldOp::create(inner, loc,
-                             ValueRange{weights, m, newSum, step.output});
+                             ValueRange{rounded, m, newSum, step.output});
       });
   b.replaceOp(step.rescaled, branch.getResult(3));
   b.eraseOp(step.stretched);
-  b.replaceAllUsesWith(softmax.getProbabilities(), branch.getResult(0));
+  if (step.rounding)
+    b.replaceOp(step.rounding, branch.getResult(0));
+  else
+    b.replaceAllUsesWith(softmax.getProbabilities(), branch.getResult(0));
   b.replaceAllUsesWith(softmax.getNewMax(), branch.getResult(1));
   b.replaceAllUsesWith(softmax.getNewSum(), branch.getResult(2));
   b.eraseOp(softmax);
