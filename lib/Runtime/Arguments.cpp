@@ -321,6 +321,39 @@ static Status checkAndPack(const Artifact &artifact, const Arguments &arguments,
   return Status();
 }
 
+// Strides of dimensions that have one element say nothing and may be anything;
+// the driver wants multiples of 16. An empty tensor has no map: nothing is read
+// of it, so any memory will do.
+static TensorMapCall describeMap(const Artifact &artifact,
+                                 const TensorMapInfo &info,
+                                 const Arguments &arguments) {
+  const Argument &tensor = arguments[info.argument];
+  TensorMapCall call;
+  call.element = artifact.arguments[info.argument].element;
+  call.box[0] = static_cast<uint32_t>(info.boxColumns);
+  call.box[1] = static_cast<uint32_t>(info.boxRows);
+  call.swizzleBytes = info.swizzleBytes;
+  call.data = tensor.data;
+  if (!hasElements(tensor)) {
+    for (const Argument &other : arguments)
+      if (other.kind == Argument::Kind::Tensor && hasElements(other) &&
+          reinterpret_cast<uintptr_t>(other.data) % 16 == 0) {
+        call.data = other.data;
+        break;
+      }
+    return call;
+  }
+  int64_t bytes = elementBytes(call.element);
+  for (int64_t i = 0; i < tensor.rank; ++i) {
+    int64_t dimension = tensor.rank - 1 - i;
+    call.sizes[i] = static_cast<uint64_t>(tensor.sizes[dimension]);
+    if (i > 0 && tensor.sizes[dimension] > 1)
+      call.strides[i - 1] =
+          static_cast<uint64_t>(tensor.strides[dimension] * bytes);
+  }
+  return call;
+}
+
 static Status runChecks(const Artifact &artifact, const Arguments &arguments) {
   for (const LaunchCheck &check : artifact.checks) {
     Result<int64_t> lhs = evaluate(check.lhs, arguments);
@@ -344,6 +377,8 @@ Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
     status = runChecks(artifact, arguments);
   if (!status.ok())
     return status;
+  for (const TensorMapInfo &map : artifact.tensorMaps)
+    call.tensorMaps.push_back(describeMap(artifact, map, arguments));
   constexpr int64_t kMaxGrid[] = {0x7fffffff, 0xffff, 0xffff};
   for (size_t i = 0; i < call.grid.size(); ++i) {
     Result<int64_t> blocks = evaluate(artifact.grid[i], arguments);

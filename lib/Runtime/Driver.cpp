@@ -26,6 +26,10 @@ static Result<Driver> openDriver() {
     return Status::error("libcuda.so.1 has no function " #symbol);
   ATTN_DRIVER_FUNCTIONS(ATTN_DRIVER_RESOLVE)
 #undef ATTN_DRIVER_RESOLVE
+#define ATTN_DRIVER_RESOLVE(member, symbol, params)                            \
+  driver.member = reinterpret_cast<CUresult(*) params>(dlsym(library, #symbol));
+  ATTN_DRIVER_NEWER_FUNCTIONS(ATTN_DRIVER_RESOLVE)
+#undef ATTN_DRIVER_RESOLVE
   Status status = driver.check(driver.init(0), "cuInit");
   if (!status.ok())
     return Status::error("no usable NVIDIA GPU: " + status.message());

@@ -84,6 +84,11 @@ bool ArgumentInfo::operator==(const ArgumentInfo &other) const {
          shape == other.shape && alignment == other.alignment;
 }
 
+bool TensorMapInfo::operator==(const TensorMapInfo &other) const {
+  return argument == other.argument && boxRows == other.boxRows &&
+         boxColumns == other.boxColumns && swizzleBytes == other.swizzleBytes;
+}
+
 bool LaunchExpr::operator==(const LaunchExpr &other) const {
   return kind == other.kind && value == other.value &&
          argument == other.argument && operands == other.operands;
@@ -154,6 +159,13 @@ std::string Artifact::manifest() const {
   json["grid"] = Json::array();
   for (const LaunchExpr &expr : grid)
     json["grid"].push_back(toJson(expr));
+  if (!tensorMaps.empty())
+    json["tensor_maps"] = Json::array();
+  for (const TensorMapInfo &map : tensorMaps)
+    json["tensor_maps"].push_back({{"argument", map.argument},
+                                   {"rows", map.boxRows},
+                                   {"columns", map.boxColumns},
+                                   {"swizzle", map.swizzleBytes}});
   json["checks"] = Json::array();
   for (const LaunchCheck &check : checks)
     json["checks"].push_back({{"lhs", toJson(check.lhs)},
@@ -208,6 +220,8 @@ private:
   bool readInteger(const Json &json, const char *what, int64_t &value);
   bool readArgument(const Json &json, ArgumentInfo &argument);
   bool readExpr(const Json &json, LaunchExpr &expr, int depth = 0);
+  bool readTensorMap(const Json &json, const Artifact &artifact,
+                     TensorMapInfo &map);
   bool readOperandRef(const Json &json, LaunchExpr &expr);
   bool checkExpr(const LaunchExpr &expr, const Artifact &artifact);
 
@@ -317,6 +331,30 @@ bool ManifestReader::readArgument(const Json &json, ArgumentInfo &argument) {
   return true;
 }
 
+bool ManifestReader::readTensorMap(const Json &json, const Artifact &artifact,
+                                   TensorMapInfo &map) {
+  if (!get(json, "argument", map.argument) || !get(json, "rows", map.boxRows) ||
+      !get(json, "columns", map.boxColumns) ||
+      !get(json, "swizzle", map.swizzleBytes))
+    return false;
+  constexpr int64_t maxBox = 256, maxRank = 4;
+  if (map.argument < 0 ||
+      map.argument >= static_cast<int64_t>(artifact.arguments.size()))
+    return fail("tensor map of argument " + std::to_string(map.argument) +
+                " of " + std::to_string(artifact.arguments.size()));
+  const ArgumentInfo &argument = artifact.arguments[map.argument];
+  auto rank = static_cast<int64_t>(argument.shape.size());
+  if (!argument.isTensor || rank < 2 || rank > maxRank ||
+      elementBytes(argument.element) != 2)
+    return fail("tensor map of '" + argument.name +
+                "', which is no tensor of rank 2 to 4 of 16-bit elements");
+  int64_t boxBytes = map.boxColumns * elementBytes(argument.element);
+  if (map.boxRows < 1 || map.boxRows > maxBox || boxBytes != map.swizzleBytes ||
+      (boxBytes != 32 && boxBytes != 64 && boxBytes != 128))
+    return fail("tensor map of '" + argument.name + "' has a wrong box");
+  return true;
+}
+
 // ["dim", argument, dimension] or ["scalar", argument].
 bool ManifestReader::readOperandRef(const Json &json, LaunchExpr &expr) {
   bool isDim = expr.kind == LaunchExpr::Kind::Dim;
@@ -407,6 +445,14 @@ bool ManifestReader::read(std::string_view text, Artifact &artifact,
   for (const Json &argument : *arguments)
     if (!readArgument(argument, artifact.arguments.emplace_back()))
       return false;
+  if (json.contains("tensor_maps")) {
+    const Json *maps = getArray(json, "tensor_maps");
+    if (!maps)
+      return false;
+    for (const Json &map : *maps)
+      if (!readTensorMap(map, artifact, artifact.tensorMaps.emplace_back()))
+        return false;
+  }
   if (grid->size() != artifact.grid.size())
     return fail("'grid' has " + std::to_string(grid->size()) +
                 " entries, wanted " + std::to_string(artifact.grid.size()));

@@ -20,6 +20,7 @@ import sys
 import numpy as np
 
 import ptx
+from hopper_instructions import TensorMap
 from machine import Block
 from memory import Memory
 
@@ -68,10 +69,26 @@ def parameters(kernel, tensors):
     values = []
     for tensor in tensors:
         values += [tensor.address, tensor.address, 0, *tensor.shape, *tensor.strides]
+    values += [0] * sum(size == 128 for _, _, size in kernel.parameters)
     if len(values) != len(kernel.parameters):
         raise ValueError(f"{len(kernel.parameters)} parameters, {len(values)} values")
     return {name: struct.pack("<q", value)[:size] + bytes(max(0, size - 8))
             for (name, _, size), value in zip(kernel.parameters, values)}
+
+
+def tensor_map(description, tensors):
+    """As the runtime makes it: four dimensions, the innermost first."""
+    tensor = tensors[description["argument"]]
+    bytes = ELEMENT_BYTES[tensor.element]
+    sizes, strides = list(tensor.shape[::-1]), list(tensor.strides[::-1])
+    sizes += [1] * (4 - len(sizes))
+    strides = [s * bytes for s in strides[1:]]
+    strides += [16] * (3 - len(strides))
+    strides = [s if n > 1 else 16 for s, n in zip(strides, sizes[1:])]
+    if any(s % 16 for s in strides):
+        raise ValueError("a tensor map with strides that are no multiple of 16 bytes")
+    return TensorMap(tensor.address, sizes, strides,
+                     (description["columns"], description["rows"]), description["swizzle"])
 
 
 def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
@@ -91,11 +108,13 @@ def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
         blocks = [(x, y, z) for z in range(grid[2]) for y in range(grid[1])
                   for x in range(grid[0])]
     arguments = parameters(artifact.kernel, tensors)
+    maps = [tensor_map(m, tensors) for m in manifest.get("tensor_maps", [])]
     executed = 0
     for number, block_id in enumerate(blocks):
         block = Block(artifact.kernel, arguments, memory, grid, block_id,
                       manifest["threads"], manifest["shared_bytes"],
                       None if seed is None else seed + number)
+        block.tensor_maps = maps
         block.run()
         executed += block.executed
     for tensor in tensors:

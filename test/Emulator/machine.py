@@ -19,6 +19,7 @@ NaN. Instructions that need a whole warp wait for it.
 import numpy as np
 
 from arithmetic import BITS, FUNCTIONS, NUMPY, compare
+from hopper_instructions import GENERIC_PARAMETER, PARAMETER_BASE, Hopper, follow_move
 from memory import Fault, Memory
 from ptx import Address, TYPE_BYTES
 from warp_instructions import WARP_INSTRUCTIONS
@@ -53,6 +54,8 @@ class Block:
         self.waiting_on = np.zeros(threads, np.int64)  # barrier id of a thread
         self.copies = []  # cp.async in flight: (group per thread, targets, rows)
         self.open_group = np.zeros(threads, np.int64)  # number of the next commit
+        self.hopper = Hopper(self)
+        self.tensor_maps = []
         self.executed = 0
         self.steps = {}  # instruction index -> compiled form
         self.ends = set(kernel.labels.values())
@@ -76,7 +79,8 @@ class Block:
         return self.registers[name]
 
     def is_register(self, operand):
-        return operand.startswith("%") and operand not in self.special
+        return operand in self.kernel.registers or (
+            operand.startswith("%") and operand not in self.special)
 
     def source(self, operand, type):
         """A function of a mask (or None for all) that gives the values."""
@@ -86,8 +90,11 @@ class Block:
         elif operand in self.kernel.shared:
             array = np.full(self.n, self.shared_start, dtype)
         elif operand in self.parameters:
-            raise Fault(f"address of parameter {operand} as a value")
-        elif not operand.startswith("%"):
+            maps = [n for n, _, size in self.kernel.parameters if size == 128]
+            if operand not in maps:
+                raise Fault(f"address of parameter {operand} as a value")
+            array = np.full(self.n, PARAMETER_BASE + 128 * maps.index(operand), dtype)
+        elif not self.is_register(operand):
             array = np.full(self.n, immediate(operand, type))
         else:
             array = self.register(operand)
@@ -121,7 +128,7 @@ class Block:
         if operand.base in self.kernel.shared:
             base = self.shared_start
             return lambda mask: np.full(self.count(mask), base + operand.offset, np.int64)
-        if not operand.base.startswith("%"):
+        if not self.is_register(operand.base):
             value = int(operand.base, 0) + operand.offset
             return lambda mask: np.full(self.count(mask), value, np.int64)
         array, offset = self.register(operand.base), operand.offset
@@ -147,12 +154,17 @@ class Block:
             if not runnable.any():
                 if (self.state == DONE).all():
                     break
+                if self.hopper.arrive_one():
+                    continue
                 self.stuck()
+            if self.random is not None and self.random.random() < 0.1:
+                self.hopper.arrive_one()
             self.run_group(self.pick(runnable))
             if self.executed > limit:
                 raise Fault(f"no end after {limit} instructions")
         if self.copies:
             raise Fault("copies in flight at the end of the block")
+        self.hopper.finish()
 
     def pick(self, runnable):
         """The threads that go next."""
@@ -310,6 +322,9 @@ class Block:
             return self.compile_compare(words[1:], operands)
         if words[0] == "selp":
             return self.compile_select(words[1:], operands)
+        if words[:2] == ["cvta", "param"]:
+            read, write = self.source(operands[1], "u64"), self.target(operands[0])
+            return lambda mask, pc: write(mask, read(mask) + np.uint64(GENERIC_PARAMETER))
         if words[0] == "cvta" and operands[1] in self.parameters:
             raise Fault("the address of a parameter")
         if operands and words[-1] == "pred":
@@ -356,7 +371,12 @@ class Block:
                     write(mask, (value >> (shift * value.dtype.type(i))).astype(NUMPY[part]))
             return step
         read, write = self.source(source, type), self.target(to)
-        return lambda mask, pc: write(mask, read(mask))
+
+        def move(mask, pc):
+            if self.hopper.any_in_flight():
+                follow_move(self, mask, to, source)
+            write(mask, read(mask))
+        return move
 
     def compile_compare(self, words, operands):
         type = words[-1]

@@ -16,6 +16,7 @@ behind the first and the operands, and returns a step (mask, pc).
 import numpy as np
 
 from floats import DECODE, tf32
+from hopper_instructions import HOPPER_INSTRUCTIONS, mark_unfenced, tensor_copy
 from memory import Fault
 
 LANES = np.arange(32)
@@ -212,7 +213,7 @@ def copy_async(block, words, operands):
             finish_copies(block, threads, block.open_group - allowed)
         return wait
     if words[1] == "bulk":
-        raise Fault("cp.async.bulk is not emulated")
+        return tensor_copy(block, words, operands)
     target, source = block.address(operands[0]), block.address(operands[1])
     size = int(operands[2])
     source_size = block.source(operands[3], "u32") if len(operands) > 3 else None
@@ -241,6 +242,7 @@ def finish_copies(block, threads, before):
         done = threads[owner] & (group < before[owner])
         if done.any():
             block.shared.store_block(targets[done], rows[done])
+            mark_unfenced(block, owner[done], targets[done], rows.shape[1])
         if not done.all():
             rest.append((owner[~done], group[~done], targets[~done], rows[~done]))
     block.copies = rest
@@ -253,4 +255,5 @@ WARP_INSTRUCTIONS = {
     "stmatrix": store_matrix,
     "mma": multiply_accumulate,
     "cp": copy_async,
+    **HOPPER_INSTRUCTIONS,
 }

@@ -107,6 +107,21 @@ static std::string parseErrorOfManifest(const std::string &from,
   return parseError(sealed(body));
 }
 
+TEST(Artifact, KeepsTensorMaps) {
+  Artifact artifact = sample();
+  artifact.tensorMaps = {{0, 128, 64, 128}, {2, 64, 32, 64}};
+  std::string error;
+  std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
+  ASSERT_TRUE(read.has_value()) << error;
+  EXPECT_EQ(read->tensorMaps, artifact.tensorMaps);
+  artifact.tensorMaps = {{1, 128, 64, 128}};
+  EXPECT_FALSE(Artifact::parse(artifact.serialize(), error).has_value());
+  EXPECT_EQ(error, "artifact manifest: tensor map of 'cap', which is no tensor "
+                   "of rank 2 to 4 of 16-bit elements");
+  artifact.tensorMaps = {{0, 512, 64, 128}};
+  EXPECT_FALSE(Artifact::parse(artifact.serialize(), error).has_value());
+}
+
 TEST(Artifact, RoundTrips) {
   Artifact artifact = sample();
   std::string error;

@@ -56,7 +56,7 @@ struct LaunchTest : testing::Test {
   }
 
   Artifact artifact;
-  float data[128] = {0};
+  alignas(16) float data[128] = {0};
   int64_t sizes[2] = {10, 8};
   int64_t strides[2] = {12, 1};
 };
@@ -96,6 +96,39 @@ TEST_F(LaunchTest, PassesEverythingOn) {
       address, address, 0, 10, 8, 12, 1, 0x40000000,
       address, address, 0, 10, 8, 12, 1};
   EXPECT_EQ(fakeRecord()->parameters, expected);
+}
+
+TEST_F(LaunchTest, MakesTensorMaps) {
+  artifact.arguments[0].element = ElementKind::BF16;
+  artifact.arguments[0].shape = {-1, -1, -1, 8};
+  artifact.arguments[0].alignment = 16;
+  artifact.tensorMaps = {{0, 64, 32, 64}};
+  alignas(16) static uint16_t storage[4096];
+  // One head: its stride says nothing, and is no multiple of 16 bytes.
+  int64_t manySizes[4] = {2, 1, 10, 8}, manyStrides[4] = {160, 3, 16, 1};
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  Arguments call = arguments();
+  call[0] = Argument::tensor(storage, 4, manySizes, manyStrides);
+  fakeRecord()->parameters.resize(20);
+  Status status = module->launch(call, nullptr);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_EQ(fakeRecord()->tensorMaps.size(), 1u);
+  const FakeTensorMap &map = fakeRecord()->tensorMaps.front();
+  EXPECT_EQ(map.type, 9);
+  EXPECT_EQ(map.swizzle, 2);
+  EXPECT_EQ(map.data, storage);
+  EXPECT_EQ(map.sizes, (std::vector<uint64_t>{8, 10, 1, 2}));
+  EXPECT_EQ(map.strides, (std::vector<uint64_t>{32, 16, 320}));
+  EXPECT_EQ(map.box, (std::vector<unsigned>{32, 64, 1, 1}));
+  // It is the last parameter.
+  EXPECT_EQ(fakeRecord()->parameters.back(), 0u);
+
+  // Nothing is read of a tensor without elements.
+  manySizes[1] = 0;
+  ASSERT_TRUE(module->launch(call, nullptr).ok());
+  EXPECT_EQ(fakeRecord()->tensorMaps.back().sizes,
+            (std::vector<uint64_t>{1, 1, 1, 1}));
 }
 
 TEST_F(LaunchTest, AnEmptyGridIsNotLaunched) {

@@ -50,11 +50,24 @@ Result<int64_t> evaluate(const LaunchExpr &expr, const Arguments &arguments);
 /// it does not fit.
 Result<uint64_t> scalarBits(const Argument &value, ElementKind element);
 
+/// What the driver makes a tensor map of (cuTensorMapEncodeTiled): four
+/// dimensions, the innermost first; strides in bytes.
+struct TensorMapCall {
+  void *data = nullptr;
+  ElementKind element = ElementKind::BF16;
+  std::array<uint64_t, 4> sizes = {1, 1, 1, 1};
+  std::array<uint64_t, 3> strides = {16, 16, 16};
+  std::array<uint32_t, 4> box = {1, 1, 1, 1};
+  int64_t swizzleBytes = 0;
+};
+
 /// What the driver is told: the grid and the parameters, one slot each (the
 /// driver reads as many bytes of a slot as the parameter has).
 struct LaunchCall {
   std::array<uint32_t, 3> grid = {0, 0, 0};
   std::vector<uint64_t> parameters;
+  /// Parameters of 128 bytes behind those.
+  std::vector<TensorMapCall> tensorMaps;
   /// Nothing to do: the grid has no block, and no output has an element.
   bool isEmpty = false;
 };

@@ -20,6 +20,7 @@
 #include "attn/Runtime/Result.h"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace attn::runtime {
 
@@ -76,9 +77,16 @@ using CUevent = struct CUevent_st *;
   X(eventElapsedTime, cuEventElapsedTime, (float *, CUevent, CUevent))
 
 /// The functions of the driver, initialised.
+// Only in drivers since CUDA 12; null if it is missing.
+#define ATTN_DRIVER_NEWER_FUNCTIONS(X)                                         \
+  X(tensorMapEncodeTiled, cuTensorMapEncodeTiled,                              \
+    (void *, int, unsigned, void *, const uint64_t *, const uint64_t *,        \
+     const unsigned *, const unsigned *, int, int, int, int))
+
 struct Driver {
 #define ATTN_DRIVER_MEMBER(member, symbol, params) CUresult(*member) params;
   ATTN_DRIVER_FUNCTIONS(ATTN_DRIVER_MEMBER)
+  ATTN_DRIVER_NEWER_FUNCTIONS(ATTN_DRIVER_MEMBER)
 #undef ATTN_DRIVER_MEMBER
 
   /// The one driver of this process, or why there is none.

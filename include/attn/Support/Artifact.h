@@ -80,6 +80,17 @@ struct LaunchCheck {
   bool operator==(const LaunchCheck &other) const;
 };
 
+/// A parameter of 128 bytes behind those of the arguments: how the tensor
+/// memory accelerator copies boxes of an argument (its last four dimensions,
+/// the innermost first). Made at launch.
+struct TensorMapInfo {
+  int64_t argument = 0;
+  int64_t boxRows = 0, boxColumns = 0; // elements; the other sizes are 1
+  int64_t swizzleBytes = 0;            // 128, 64 or 32
+
+  bool operator==(const TensorMapInfo &other) const;
+};
+
 struct Artifact {
   std::string name;   // the source function
   std::string target; // "sm_80"
@@ -89,6 +100,7 @@ struct Artifact {
   std::string ptx;            // empty if not kept
   std::vector<uint8_t> cubin; // empty where no ptxas was found
   std::vector<ArgumentInfo> arguments;
+  std::vector<TensorMapInfo> tensorMaps;
   std::vector<LaunchCheck> checks;
   std::array<LaunchExpr, 3> grid;
   int64_t threads = 0;     // per block

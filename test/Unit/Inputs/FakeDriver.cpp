@@ -129,6 +129,28 @@ CUresult cuFuncSetAttribute(CUfunction, int attribute, int value) {
   fakeRecord()->sharedLimit = value;
   return 0;
 }
+CUresult cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *data,
+                                const uint64_t *sizes, const uint64_t *strides,
+                                const unsigned *box, const unsigned *steps,
+                                int interleave, int swizzle, int, int fill) {
+  FakeRecord &record = *fakeRecord();
+  bool legal = reinterpret_cast<uintptr_t>(map) % 64 == 0 && rank == 4 &&
+               reinterpret_cast<uintptr_t>(data) % 16 == 0 && interleave == 0 &&
+               fill == 0;
+  for (unsigned i = 0; i < rank; ++i)
+    legal &= sizes[i] > 0 && box[i] > 0 && box[i] <= 256 && steps[i] == 1 &&
+             (i == 0 || strides[i - 1] % 16 == 0);
+  if (!legal)
+    return kInvalidValue;
+  *static_cast<uint64_t *>(map) = record.tensorMaps.size();
+  record.tensorMaps.push_back({type,
+                               swizzle,
+                               data,
+                               {sizes, sizes + rank},
+                               {strides, strides + rank - 1},
+                               {box, box + rank}});
+  return 0;
+}
 CUresult cuLaunchKernel(CUfunction, unsigned x, unsigned y, unsigned z,
                         unsigned threads, unsigned threadsY, unsigned threadsZ,
                         unsigned shared, CUstream stream, void **parameters,

@@ -16,6 +16,14 @@
 #include <cstdint>
 #include <vector>
 
+/// A call of cuTensorMapEncodeTiled.
+struct FakeTensorMap {
+  int type = -1, swizzle = -1;
+  void *data = nullptr;
+  std::vector<uint64_t> sizes, strides;
+  std::vector<unsigned> box;
+};
+
 struct FakeRecord {
   attn::runtime::CUcontext current = nullptr, pushedOver = nullptr;
   int pushes = 0;
@@ -28,6 +36,8 @@ struct FakeRecord {
   attn::runtime::CUstream stream = nullptr;
   /// As many 8-byte parameters are read as there is room for.
   std::vector<uint64_t> parameters;
+  /// Those that were made; each starts with its number here.
+  std::vector<FakeTensorMap> tensorMaps;
 };
 
 FakeRecord *fakeRecord();

@@ -1,0 +1,115 @@
+//===- DescriptorsTest.cpp - what wgmma reads -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Layout/Descriptors.h"
+#include "gtest/gtest.h"
+
+using namespace attn::layout;
+
+namespace {
+
+/// The descriptor decoded as the PTX ISA says, and the address that the
+/// hardware forms of it.
+struct Hardware {
+  int64_t start, leading, stride, swizzleBytes;
+
+  Hardware(uint32_t low, uint32_t high)
+      : start((low & 0x3FFF) * 16), leading((low >> 16 & 0x3FFF) * 16),
+        stride((high & 0x3FFF) * 16) {
+    const int64_t bytes[] = {0, 128, 64, 32};
+    swizzleBytes = bytes[high >> 30];
+  }
+
+  int64_t swizzled(int64_t address) const {
+    return address ^ (address >> 7 & (swizzleBytes / 16 - 1)) << 4;
+  }
+  /// Rows of 8 x swizzle bytes, `stride` apart.
+  int64_t kMajor(int64_t row, int64_t k) const {
+    return swizzled(start + row / 8 * stride + row % 8 * swizzleBytes + k * 2);
+  }
+  /// Columns of swizzle bytes, `leading` apart; 8 rows of k, `stride` apart.
+  int64_t mnMajor(int64_t k, int64_t column) const {
+    int64_t perPanel = swizzleBytes / 2;
+    return swizzled(start + column / perPanel * leading + k / 8 * stride +
+                    k % 8 * swizzleBytes + column % perPanel * 2);
+  }
+};
+
+std::vector<SharedTile> allTiles() {
+  std::vector<SharedTile> tiles;
+  for (int64_t rows : {16, 64, 80, 128, 176, 192, 256})
+    for (int64_t columns = 16; columns <= 256; columns += 16)
+      for (int64_t panel : {32, 64, 128})
+        tiles.push_back({rows, columns, 2, panel});
+  return tiles;
+}
+
+} // namespace
+
+TEST(Descriptors, KMajorFindsEveryElement) {
+  for (SharedTile tile : allTiles()) {
+    OperandTile operand{tile, Major::K};
+    ASSERT_EQ(operand.check(), "");
+    constexpr int64_t base = 5 * 1024;
+    for (int64_t first = 0; first < tile.rows; first += 64)
+      for (int64_t step = 0; step < operand.numSteps(); ++step) {
+        Hardware read(operand.low(base + operand.rowOffset(first) +
+                                  operand.stepOffset(step)),
+                      operand.high());
+        EXPECT_EQ(read.swizzleBytes, tile.panelBytes);
+        for (int64_t row = first; row < std::min(first + 64, tile.rows); ++row)
+          for (int64_t k = 0; k < 16; ++k)
+            ASSERT_EQ(read.kMajor(row - first, k) - base,
+                      tile.byteOffset(row, 16 * step + k))
+                << tile.rows << "x" << tile.columns << ", panels of "
+                << tile.panelBytes << ", row " << row << ", step " << step;
+      }
+  }
+}
+
+TEST(Descriptors, MNMajorFindsEveryElement) {
+  for (SharedTile tile : allTiles()) {
+    OperandTile operand{tile, Major::MN};
+    ASSERT_EQ(operand.check(), "");
+    constexpr int64_t base = 3 * 1024;
+    for (int64_t step = 0; step < operand.numSteps(); ++step) {
+      Hardware read(operand.low(base + operand.stepOffset(step)),
+                    operand.high());
+      for (int64_t k = 0; k < 16; ++k)
+        for (int64_t column = 0; column < tile.columns; ++column)
+          ASSERT_EQ(read.mnMajor(k, column) - base,
+                    tile.byteOffset(16 * step + k, column));
+    }
+  }
+}
+
+TEST(Descriptors, Constants) {
+  // 128 x 128 of 16 bits: stride 1024 bytes; panels 16384 bytes apart.
+  OperandTile key{{128, 128, 2, 128}, Major::K};
+  EXPECT_EQ(key.high(), 0x40000040u);
+  EXPECT_EQ(key.low(), 1u << 16);
+  EXPECT_EQ(key.stepOffset(1), 32);
+  EXPECT_EQ(key.stepOffset(4), 16384);
+  OperandTile value{{128, 128, 2, 128}, Major::MN};
+  EXPECT_EQ(value.low(), 1024u << 16);
+  EXPECT_EQ(value.stepOffset(1), 2048);
+  // The address of a block of a cluster has more bits.
+  EXPECT_EQ(value.low(0x1000400), 1024u << 16 | 0x40u);
+}
+
+TEST(Descriptors, RefusesInWords) {
+  EXPECT_EQ((OperandTile{{64, 64, 2, 0}, Major::K}).check(),
+            "got a tile without panels");
+  EXPECT_EQ((OperandTile{{64, 64, 4, 128}, Major::K}).check(),
+            "got elements of 4 bytes, expected 2");
+  EXPECT_EQ((OperandTile{{8, 64, 2, 128}, Major::MN}).check(),
+            "got a depth of 8, expected a multiple of 16");
+  EXPECT_EQ((OperandTile{{4096, 64, 2, 128}, Major::K}).check(),
+            "got panels of 524288 bytes, more than a descriptor can hold");
+}
