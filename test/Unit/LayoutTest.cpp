@@ -261,6 +261,58 @@ TEST(Swizzle, CopiesHaveNoConflicts) {
   }
 }
 
+/// The same tiles in panels of every kind.
+static std::vector<SharedTile> allPanels() {
+  std::vector<SharedTile> tiles;
+  for (SharedTile tile : allTiles())
+    for (int64_t panelBytes : {32, 64, 128})
+      tiles.push_back({tile.rows, tile.columns, tile.elementBytes, panelBytes});
+  return tiles;
+}
+
+TEST(Panels, AreWhatTMAWrites) {
+  for (SharedTile tile : allPanels()) {
+    ASSERT_EQ(tile.check(), "");
+    int64_t b = tile.panelBytes;
+    std::set<int64_t> bytes;
+    for (int64_t row = 0; row < tile.rows; ++row)
+      for (int64_t column = 0; column < tile.columns; ++column) {
+        int64_t inRow = column * tile.elementBytes;
+        // PTX ISA, swizzling modes of cp.async.bulk.tensor.
+        int64_t linear = row * b + inRow % b;
+        int64_t expected = inRow / b * tile.rows * b +
+                           (linear ^ (((linear >> 7) & (b / 16 - 1)) << 4));
+        EXPECT_EQ(tile.byteOffset(row, column), expected);
+        EXPECT_LT(expected, tile.bytes());
+        EXPECT_TRUE(bytes.insert(expected).second);
+      }
+  }
+}
+
+TEST(Panels, LdmatrixHasNoConflicts) {
+  for (SharedTile tile : allPanels())
+    for (int64_t row0 = 0; row0 < tile.rows; row0 += 8)
+      for (int64_t chunk = 0; chunk < tile.columns / tile.elementsPerChunk();
+           ++chunk) {
+        std::vector<int64_t> offsets;
+        for (int64_t row = row0; row < row0 + 8; ++row)
+          offsets.push_back(tile.chunkOffset(row, chunk));
+        EXPECT_TRUE(isConflictFree(offsets));
+      }
+}
+
+TEST(Panels, AreChosenByTheRow) {
+  EXPECT_EQ(choosePanelBytes(128), 128);
+  EXPECT_EQ(choosePanelBytes(512), 128);
+  EXPECT_EQ(choosePanelBytes(160), 64); // 80 columns: 96 are stored
+  EXPECT_EQ((SharedTile{64, 80, 2, 64}).bytes(), 64 * 96 * 2);
+  EXPECT_EQ((SharedTile{64, 80, 2, 64}).numPanels(), 3);
+  EXPECT_EQ((SharedTile{64, 80, 2, 64}).panelColumns(), 32);
+  EXPECT_EQ(choosePanelBytes(32), 32);
+  EXPECT_EQ((SharedTile{64, 64, 2, 48}).check(),
+            "got panels of 48 bytes, expected 128, 64 or 32");
+}
+
 TEST(Swizzle, RefusesInWords) {
   EXPECT_EQ((SharedTile{64, 40, 2}).check(),
             "got 40 columns, expected a multiple of 16");
