@@ -86,8 +86,8 @@ func.func @one_role(%n: index, %k: !view) {
     %kt = warp.await %K[%c0] : !ring -> !t
     // CHECK-NEXT: %[[SP:.*]] = warp.mma_async
     %s = warp.mma %kt, %kt, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
-    // CHECK-NEXT: math.exp2
-    %e0 = math.exp2 %zs : !warp.frag<64x64xf32, acc, 4>
+    // CHECK-NEXT: arith.addi
+    %next = arith.addi %x, %x : index
     // CHECK-NEXT: warp.wait %[[SP]]
     // CHECK-NEXT: warp.release %[[K]]
     warp.release %kt : !t
@@ -115,6 +115,36 @@ func.func @copies(%n: index, %k: !view) {
     // CHECK-NEXT: warp.copy
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     %e = math.exp2 %s : !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// A mask that is made while the product runs would hold registers: it stands
+// behind the wait. What is used before stays.
+// CHECK-LABEL: @mask
+func.func @mask(%n: index, %k: !view, %row: i32, %out: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+    %rows = warp.splat %row : !warp.frag<64x64xi32, acc, 4>
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    // CHECK: %[[SP:.*]] = warp.mma_async
+    %s = warp.mma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+    %columns = warp.coords %row, 1 : !warp.frag<1x64xi32, acc, 4>
+    %stretched = warp.broadcast %columns : !warp.frag<1x64xi32, acc, 4> -> !warp.frag<64x64xi32, acc, 4>
+    %visible = arith.cmpi sle, %stretched, %rows : !warp.frag<64x64xi32, acc, 4>
+    // CHECK-NEXT: %[[E:.*]] = math.exp2
+    %e = math.exp2 %zs : !warp.frag<64x64xf32, acc, 4>
+    // CHECK-NEXT: warp.store %[[E]]
+    warp.store %e, %out[%x, %c0] : !warp.frag<64x64xf32, acc, 4>, memref<?x?xf32>
+    // CHECK-NEXT: %[[S:.*]] = warp.wait %[[SP]]
+    // CHECK-NEXT: warp.coords
+    // CHECK-NEXT: warp.broadcast
+    // CHECK-NEXT: %[[M:.*]] = arith.cmpi
+    // CHECK-NEXT: warp.select %[[M]], %[[S]]
+    %masked = warp.select %visible, %s, %zs : !warp.frag<64x64xi1, acc, 4>, !warp.frag<64x64xf32, acc, 4>
   }
   return
 }

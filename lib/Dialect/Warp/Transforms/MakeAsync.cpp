@@ -20,11 +20,16 @@
 //   products (ptxas C7513). Such an operation is a `warp.load_frag`, or a
 //   `warp.cast` to 16-bit floats; `warp.convert` then only renames registers.
 //
+// Fragments that the wait passes on its way, and that neither come from another
+// product nor are used up before the wait (a mask, a bias), stay behind it: in
+// front of it their registers would be held beside those of the products.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPMAKEASYNC
@@ -55,6 +60,7 @@ private:
   void issue(MmaOp mma);
   static bool mustWait(Flight &flight, Operation *op);
   void land(Flight &flight, Operation *before);
+  void sinkFragments(Operation *issue, Operation *before);
   bool delayRelease(ReleaseOp release);
 
   RewriterBase &rewriter;
@@ -97,11 +103,44 @@ bool AsyncProducts::mustWait(Flight &flight, Operation *op) {
   });
 }
 
+/// What comes from no wait and has no user before `before` moves there.
+void AsyncProducts::sinkFragments(Operation *issue, Operation *before) {
+  DenseSet<Operation *> fromWaits;
+  SmallVector<Operation *> fragments;
+  for (Operation *op = issue->getNextNode(); op != before;
+       op = op->getNextNode()) {
+    bool dependsOnWait = isa<WaitOp>(op);
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        dependsOnWait |= fromWaits.contains(operand.getDefiningOp());
+    });
+    if (dependsOnWait)
+      fromWaits.insert(op);
+    else if (isPure(op) && op->getNumRegions() == 0 &&
+             op->getNumResults() == 1 &&
+             isa<FragType>(op->getResult(0).getType()))
+      fragments.push_back(op);
+  }
+  Block *block = before->getBlock();
+  Operation *place = before;
+  for (Operation *op : llvm::reverse(fragments)) {
+    bool isUsedBefore = llvm::any_of(op->getUsers(), [&](Operation *user) {
+      Operation *ancestor = block->findAncestorOpInBlock(*user);
+      return ancestor && ancestor->isBeforeInBlock(place);
+    });
+    if (isUsedBefore)
+      continue;
+    rewriter.moveOpBefore(op, place);
+    place = op;
+  }
+}
+
 /// The wait goes in front of `before`, the releases follow it.
 void AsyncProducts::land(Flight &flight, Operation *before) {
   rewriter.moveOpBefore(flight.wait, before);
   for (ReleaseOp release : flight.releases)
     rewriter.moveOpBefore(release, before);
+  sinkFragments(flight.wait.getPending().getDefiningOp(), before);
 }
 
 /// In a role a release waits with the last product in flight that reads the
