@@ -7,7 +7,7 @@
 // DEPTH: error: warp-specialize: got depth -1, expected at least 1, or 0 for the kernel's stages
 
 !view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
-!flat = memref<?x?x?x?x?x128xbf16, strided<[?, ?, ?, ?, ?, 1], offset: ?>>
+!flat = memref<?x?x?x?x128xbf16, strided<[?, ?, ?, ?, 1], offset: ?>>
 !t = !warp.slot<64x128xbf16, panels<128>>
 !f = !warp.frag<64x128xbf16, a, 4>
 !pitched = !warp.slot<64x128xbf16>
@@ -36,8 +36,19 @@ func.func @rank(%n: index, %k: !flat) {
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a view has more dimensions than a tensor map"
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !t
-    warp.copy %k[%b, %b, %b, %h, %x, %c0] to %ks : !flat, !t
+    warp.copy %k[%b, %b, %h, %x, %c0] to %ks : !flat, !t
     %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}
+
+func.func @rows(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a tile has more rows than one copy of a tensor map"
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !warp.slot<320x128xbf16, panels<128>>
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !warp.slot<320x128xbf16, panels<128>>
+    %f = warp.load_frag %ks : !warp.slot<320x128xbf16, panels<128>> -> !warp.frag<320x128xbf16, a, 4>
   }
   return
 }

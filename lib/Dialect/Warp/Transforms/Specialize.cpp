@@ -49,8 +49,8 @@ static constexpr int64_t producerRegisters = 24;
 static constexpr int64_t maxRegisters = 240;
 static constexpr int64_t registersPerSM = 64 * 1024;
 static constexpr int64_t maxBlockWarps = 32;
-/// The dimensions of a tensor map.
-static constexpr int64_t maxViewRank = 5;
+/// The dimensions of a tensor map, and the rows that one copy reads.
+static constexpr int64_t maxViewRank = 4, maxBoxRows = 256;
 
 int64_t attn::warp::getConsumerRegisters(int64_t consumerWarps) {
   int64_t warps = producerWarps + consumerWarps;
@@ -144,6 +144,8 @@ LogicalResult CopyMatcher::matchCopy(CopyOp copy, CopiedTile &tile) {
     return give("a slot has no panels");
   if (cast<MemRefType>(copy.getView().getType()).getRank() > maxViewRank)
     return give("a view has more dimensions than a tensor map");
+  if (copy.getSlot().getType().getShape()[0] > maxBoxRows)
+    return give("a tile has more rows than one copy of a tensor map");
   Operation *parent = copy->getParentOp();
   while (isa<scf::ForOp>(parent))
     parent = parent->getParentOp();
