@@ -47,8 +47,8 @@ func.func @first_step(%p: !s, %c: !row, %n: index, %lse: memref<?xf32>) {
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %l0 = warp.splat %zero : !row
     // CHECK-NOT: 64x32xf32, acc, 4> -> <64x1xf32
-    // CHECK: %[[Z:.*]] = warp.splat %{{.*}} : <64x4xf32, acc, 4>
     // CHECK: %[[SUM:.*]] = warp.reduce <add> %[[P]] : <64x32xf32, acc, 4> -> <64x4xf32, acc, 4>
+    // CHECK: %[[Z:.*]] = warp.splat %{{.*}} : <64x4xf32, acc, 4>
     // CHECK: %[[C4:.*]] = warp.broadcast %[[C]]
     // CHECK: %[[L1:.*]] = math.fma %[[Z]], %[[C4]], %[[SUM]]
     %sum0 = warp.reduce <add> %p : !s -> !row
@@ -60,6 +60,72 @@ func.func @first_step(%p: !s, %c: !row, %n: index, %lse: memref<?xf32>) {
       scf.yield %l2 : !row
     }
     // CHECK: warp.reduce <add> %{{.*}} : <64x4xf32, acc, 4> -> <64x1xf32, acc, 4>
+    warp.store %r, %lse[%x] rows : !row, memref<?xf32>
+  }
+  return
+}
+
+// A step that is done again if a sum is too large: each lane looks at its part.
+// CHECK-LABEL: @lazy(
+// CHECK-SAME: %[[P:.*]]: !warp.frag<64x32xf32, acc, 4>, %[[C:.*]]: !warp.frag<64x1xf32, acc, 4>,
+func.func @lazy(%p: !s, %c: !row, %n: index, %lse: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %large = arith.constant 1024.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %l0 = warp.splat %zero : !row
+    %limit = warp.splat %large : !row
+    // CHECK: scf.for {{.*}} iter_args(%[[L:.*]] = %{{.*}}) -> (!warp.frag<64x4xf32, acc, 4>)
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(%l = %l0) -> (!row) {
+      // CHECK-NEXT: %[[SUM:.*]] = warp.reduce <add> %[[P]] : <64x32xf32, acc, 4> -> <64x4xf32, acc, 4>
+      %sum = warp.reduce <add> %p : !s -> !row
+      // CHECK-NEXT: %[[LIMIT:.*]] = warp.splat %{{.*}} : <64x4xf32, acc, 4>
+      // CHECK-NEXT: %[[OVER:.*]] = arith.cmpf uge, %[[SUM]], %[[LIMIT]] : !warp.frag<64x4xf32, acc, 4>
+      %over = arith.cmpf uge, %sum, %limit : !row
+      // CHECK-NEXT: %[[REDO:.*]] = warp.any %[[OVER]] : <64x4xi1, acc, 4>
+      %redo = warp.any %over : !warp.frag<64x1xi1, acc, 4>
+      // CHECK-NEXT: %[[ADDED:.*]] = arith.addf %[[L]], %[[SUM]] : !warp.frag<64x4xf32, acc, 4>
+      %added = arith.addf %l, %sum : !row
+      // CHECK-NEXT: scf.if %[[REDO]] -> (!warp.frag<64x4xf32, acc, 4>)
+      %l2 = scf.if %redo -> (!row) {
+        // CHECK-NEXT: %[[SUM2:.*]] = warp.reduce <add> %[[P]] : <64x32xf32, acc, 4> -> <64x4xf32, acc, 4>
+        %sum2 = warp.reduce <add> %p : !s -> !row
+        // CHECK-NEXT: %[[C4:.*]] = warp.broadcast %[[C]]
+        // CHECK-NEXT: math.fma %[[L]], %[[C4]], %[[SUM2]]
+        %l1 = math.fma %l, %c, %sum2 : !row
+        scf.yield %l1 : !row
+      } else {
+        // CHECK: scf.yield %[[ADDED]]
+        scf.yield %added : !row
+      }
+      scf.yield %l2 : !row
+    }
+    // CHECK: %[[TOTAL:.*]] = warp.reduce <add> %{{.*}} : <64x4xf32, acc, 4> -> <64x1xf32, acc, 4>
+    // CHECK-NEXT: arith.cmpf oeq, %[[TOTAL]]
+    // CHECK-NEXT: warp.store %[[TOTAL]]
+    %empty = arith.cmpf oeq, %r, %l0 : !row
+    warp.store %r, %lse[%x] rows : !row, memref<?xf32>
+  }
+  return
+}
+
+// Whether a sum is small is not known from its parts.
+// CHECK-LABEL: @small(
+// CHECK-NOT: 64x4
+func.func @small(%p: !s, %n: index, %lse: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %l0 = warp.splat %zero : !row
+    %r = scf.for %j = %c0 to %n step %c1 iter_args(%l = %l0) -> (!row) {
+      %sum = warp.reduce <add> %p : !s -> !row
+      %under = arith.cmpf ult, %sum, %l0 : !row
+      %any = warp.any %under : !warp.frag<64x1xi1, acc, 4>
+      %added = arith.addf %l, %sum : !row
+      scf.yield %added : !row
+    }
     warp.store %r, %lse[%x] rows : !row, memref<?xf32>
   }
   return

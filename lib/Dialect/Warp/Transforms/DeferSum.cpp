@@ -17,6 +17,15 @@
 // and l = l_0 + l_1 + l_2 + l_3 at the end. The partial sums are an Mx4
 // fragment.
 //
+// Where a step keeps the old maximum unless a row sum reaches a limit (see
+// tile-lazy-max), each lane compares its own part: no weight is above the part
+// that it is in, so below the limit none is above the limit.
+//
+// Starting from a carried value we collect everything that must become partial
+// with it: what it is computed from, down to zeros and row sums, and what is
+// computed from it, up to votes and the results of loops, whose other users get
+// the total. If anything else is on the way the sum stays as it is.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/Transforms/Passes.h"
@@ -35,75 +44,17 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-namespace {
-/// In one loop: iteration argument `number` is l, `step` is l * c + rowsum.
-struct SumStep {
-  scf::ForOp loop;
-  unsigned number;
-  math::FmaOp step;
-  ReduceOp rowSum;
-};
-} // namespace
-
-/// The step of iteration argument `number`, if it has the form and nothing else
-/// in the body sees the sum.
-static std::optional<SumStep> matchStep(scf::ForOp loop, unsigned number) {
-  Value sum = loop.getRegionIterArg(number);
-  if (!isa<FragType>(sum.getType()) || !sum.hasOneUse())
-    return std::nullopt;
-  auto step = dyn_cast<math::FmaOp>(*sum.user_begin());
-  if (!step || step->getBlock() != loop.getBody() || step.getA() != sum ||
-      step.getB() == sum || !step->hasOneUse() ||
-      loop.getYieldedValues()[number] != step.getResult())
-    return std::nullopt;
-  auto rowSum = step.getC().getDefiningOp<ReduceOp>();
-  if (!rowSum || rowSum.getKind() != ReduceKind::Add || !rowSum->hasOneUse() ||
-      rowSum.getValue().getType().getShape()[1] == layout::laneColumns)
-    return std::nullopt;
-  return SumStep{loop, number, step, rowSum};
-}
-
 static bool isZeroSplat(Value value) {
   auto splat = value.getDefiningOp<SplatOp>();
   return splat && matchPattern(splat.getScalar(), m_AnyZeroFloat());
 }
 
-/// The row sum of a step in front of the loops, from a sum that is zero:
-/// 0 * c + rowsum. Null if `init` has another form or other users.
-static ReduceOp matchFirstRowSum(Value init) {
-  auto step = init.getDefiningOp<math::FmaOp>();
-  if (!step || !step->hasOneUse() || !isZeroSplat(step.getA()))
-    return {};
-  auto rowSum = step.getC().getDefiningOp<ReduceOp>();
-  if (!rowSum || rowSum.getKind() != ReduceKind::Add || !rowSum->hasOneUse() ||
-      rowSum.getValue().getType().getShape()[1] == layout::laneColumns)
-    return {};
-  return rowSum;
-}
-
-/// The steps of a chain of loops that hand on one sum, which begins as zero, or
-/// as a first step from zero, with iteration argument `number` of `loop`. Empty
-/// if some loop has another form.
-static SmallVector<SumStep> matchChain(scf::ForOp loop, unsigned number) {
-  SmallVector<SumStep> chain;
-  Value init = loop.getInitArgs()[number];
-  if (!isZeroSplat(init) && !matchFirstRowSum(init))
-    return chain;
-  while (true) {
-    std::optional<SumStep> step = matchStep(loop, number);
-    if (!step)
-      return chain;
-    chain.push_back(*step);
-    scf::ForOp next;
-    for (OpOperand &use : loop.getResult(number).getUses())
-      if (auto user = dyn_cast<scf::ForOp>(use.getOwner())) {
-        next = user;
-        number = use.getOperandNumber() - user.getNumControlOperands();
-      }
-    if (!next)
-      return chain;
-    loop = next;
-  }
+/// A sum over whole rows, Mx1.
+static bool isRowSum(Operation *op) {
+  auto reduce = dyn_cast_or_null<ReduceOp>(op);
+  return reduce && reduce.getKind() == ReduceKind::Add &&
+         reduce.getResult().getType().getShape()[1] == 1 &&
+         reduce.getValue().getType().getShape()[1] != layout::laneColumns;
 }
 
 static FragType getLaneType(Type type) {
@@ -113,85 +64,218 @@ static FragType getLaneType(Type type) {
                        frag.getElementType(), frag.getKind(), frag.getWarps());
 }
 
-/// One loop keeps its sum per lane; `init` is what it starts from. Gives the
-/// partial sums behind it; other users of the result get their total.
-static Value deferStep(RewriterBase &rewriter, SumStep &match, Value init) {
-  scf::ForOp loop = match.loop;
-  Location loc = match.step.getLoc();
-  Type total = loop.getResult(match.number).getType();
-  FragType lanes = getLaneType(total);
-  rewriter.setInsertionPoint(match.step);
-  Value rowSum = ReduceOp::create(rewriter, loc, lanes, ReduceKind::Add,
-                                  match.rowSum.getValue());
-  Value correction =
-      BroadcastOp::create(rewriter, loc, lanes, match.step.getB());
-  rewriter.modifyOpInPlace(loop, [&] {
-    loop.getInitArgsMutable()[match.number].set(init);
-    loop.getRegionIterArg(match.number).setType(lanes);
-    loop.getResult(match.number).setType(lanes);
-  });
-  rewriter.replaceOpWithNewOp<math::FmaOp>(
-      match.step, loop.getRegionIterArg(match.number), correction, rowSum,
-      match.step.getFastmath());
-  rewriter.eraseOp(match.rowSum);
+//===----------------------------------------------------------------------===//
+// Match
+//===----------------------------------------------------------------------===//
 
-  rewriter.setInsertionPointAfter(loop);
-  auto sum = ReduceOp::create(rewriter, loc, total, ReduceKind::Add,
-                              loop.getResult(match.number));
-  rewriter.replaceAllUsesExcept(loop.getResult(match.number), sum, sum);
-  return loop.getResult(match.number);
-}
+namespace {
+/// The values that become partial sums together, and the comparisons of them.
+struct PartialSums {
+  SetVector<Value> values;
+  SetVector<Operation *> compares;
 
-/// What the chain starts from, per lane.
-static Value createFirstLanes(RewriterBase &rewriter, Value init) {
-  Location loc = init.getLoc();
-  FragType lanes = getLaneType(init.getType());
-  ReduceOp rowSum = matchFirstRowSum(init);
-  Value zero = rowSum ? init.getDefiningOp<math::FmaOp>().getA() : init;
-  Value zeroLanes = SplatOp::create(rewriter, loc, lanes,
-                                    zero.getDefiningOp<SplatOp>().getScalar());
-  if (!rowSum)
-    return zeroLanes;
-  auto step = init.getDefiningOp<math::FmaOp>();
-  Value first = ReduceOp::create(rewriter, loc, lanes, ReduceKind::Add,
-                                 rowSum.getValue());
-  Value correction = BroadcastOp::create(rewriter, loc, lanes, step.getB());
-  return math::FmaOp::create(rewriter, loc, zeroLanes, correction, first,
-                             step.getFastmath());
-}
+  /// Adds a value and all that it draws in.
+  bool add(Value value);
 
-static bool deferChain(RewriterBase &rewriter, scf::ForOp loop,
-                       unsigned number) {
-  SmallVector<SumStep> chain = matchChain(loop, number);
-  if (chain.empty())
+private:
+  bool addProducer(Value value);
+  bool addUse(OpOperand &use);
+  bool addUser(OpOperand &use);
+  bool addCompare(arith::CmpFOp compare, Value value);
+};
+} // namespace
+
+bool PartialSums::add(Value value) {
+  if (!values.insert(value))
+    return true;
+  auto frag = dyn_cast<FragType>(value.getType());
+  if (!frag || frag.getShape()[1] != 1 || !frag.getElementType().isF32())
     return false;
-  rewriter.setInsertionPoint(loop);
-  Value init = loop.getInitArgs()[number];
-  Operation *firstStep = init.getDefiningOp<math::FmaOp>();
-  Operation *firstRowSum = matchFirstRowSum(init);
-  Value lanes = createFirstLanes(rewriter, init);
-  for (SumStep &step : chain)
-    lanes = deferStep(rewriter, step, lanes);
-  if (firstStep) {
-    rewriter.eraseOp(firstStep);
-    rewriter.eraseOp(firstRowSum);
+  return addProducer(value) &&
+         llvm::all_of(value.getUses(),
+                      [&](OpOperand &use) { return addUse(use); });
+}
+
+/// A zero is made again, per lane; everything else is drawn in.
+bool PartialSums::addProducer(Value value) {
+  auto addOperand = [&](Value operand) {
+    return isZeroSplat(operand) || add(operand);
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    return loop && addOperand(loop.getTiedLoopInit(argument)->get()) &&
+           addOperand(loop.getTiedLoopYieldedValue(argument)->get()) &&
+           add(loop.getTiedLoopResult(argument));
   }
-  // The totals between the loops have lost their user.
-  for (SumStep &step : chain)
-    for (Operation *user : llvm::make_early_inc_range(
-             step.loop.getResult(step.number).getUsers()))
-      if (user->use_empty() && isa<ReduceOp>(user))
-        rewriter.eraseOp(user);
+  auto result = cast<OpResult>(value);
+  Operation *op = result.getOwner();
+  if (auto step = dyn_cast<math::FmaOp>(op))
+    return addOperand(step.getA()) && addOperand(step.getC());
+  if (auto step = dyn_cast<arith::AddFOp>(op))
+    return addOperand(step.getLhs()) && addOperand(step.getRhs());
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return add(loop.getTiedLoopRegionIterArg(result));
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return addOperand(
+               branch.thenYield().getOperand(result.getResultNumber())) &&
+           addOperand(branch.elseYield().getOperand(result.getResultNumber()));
+  return isRowSum(op);
+}
+
+/// value >= limit, asked of the whole tile.
+bool PartialSums::addCompare(arith::CmpFOp compare, Value value) {
+  using arith::CmpFPredicate;
+  bool isLimit = llvm::is_contained({CmpFPredicate::UGE, CmpFPredicate::UGT,
+                                     CmpFPredicate::OGE, CmpFPredicate::OGT},
+                                    compare.getPredicate()) &&
+                 compare.getLhs() == value &&
+                 compare.getRhs().getDefiningOp<SplatOp>();
+  bool isVote = llvm::all_of(compare->getUsers(), llvm::IsaPred<AnyOp>);
+  if (isLimit && isVote)
+    compares.insert(compare);
+  return isLimit && isVote;
+}
+
+/// Behind a loop there may always be the total.
+bool PartialSums::addUse(OpOperand &use) {
+  if (!use.get().getDefiningOp<scf::ForOp>())
+    return addUser(use);
+  PartialSums before = *this;
+  if (!addUser(use))
+    *this = before;
   return true;
 }
 
+bool PartialSums::addUser(OpOperand &use) {
+  Operation *user = use.getOwner();
+  Value value = use.get();
+  if (auto step = dyn_cast<math::FmaOp>(user))
+    return step.getB() != value && add(step.getResult());
+  if (isa<arith::AddFOp>(user))
+    return add(user->getResult(0));
+  if (auto compare = dyn_cast<arith::CmpFOp>(user))
+    return addCompare(compare, value);
+  if (auto loop = dyn_cast<scf::ForOp>(user))
+    return add(loop.getTiedLoopRegionIterArg(&use));
+  if (!isa<scf::YieldOp>(user))
+    return false;
+  if (auto branch = dyn_cast<scf::IfOp>(user->getParentOp()))
+    return add(branch.getResult(use.getOperandNumber()));
+  auto loop = dyn_cast<scf::ForOp>(user->getParentOp());
+  return loop && add(loop.getRegionIterArg(use.getOperandNumber()));
+}
+
+//===----------------------------------------------------------------------===//
+// Build
+//===----------------------------------------------------------------------===//
+
+/// A slice of one value per row, for each lane.
+static Value createLanes(RewriterBase &rewriter, Operation *before,
+                         Value rows) {
+  rewriter.setInsertionPoint(before);
+  FragType lanes = getLaneType(rows.getType());
+  if (auto splat = rows.getDefiningOp<SplatOp>())
+    return SplatOp::create(rewriter, rows.getLoc(), lanes, splat.getScalar());
+  return BroadcastOp::create(rewriter, rows.getLoc(), lanes, rows);
+}
+
+static bool isUseOfPartial(OpOperand &use, const PartialSums &sums) {
+  Operation *user = use.getOwner();
+  if (isa<math::FmaOp, arith::AddFOp>(user))
+    return sums.values.contains(user->getResult(0));
+  if (isa<arith::CmpFOp>(user))
+    return sums.compares.contains(user);
+  if (auto loop = dyn_cast<scf::ForOp>(user))
+    return sums.values.contains(loop.getTiedLoopRegionIterArg(&use));
+  if (!isa<scf::YieldOp>(user))
+    return false;
+  if (auto loop = dyn_cast<scf::ForOp>(user->getParentOp()))
+    return sums.values.contains(loop.getRegionIterArg(use.getOperandNumber()));
+  return sums.values.contains(
+      user->getParentOp()->getResult(use.getOperandNumber()));
+}
+
+/// Users of a loop's result that want the total get it.
+static void finishTotal(RewriterBase &rewriter, OpResult result,
+                        const PartialSums &sums) {
+  SmallVector<OpOperand *> totals;
+  for (OpOperand &use : result.getUses())
+    if (!isUseOfPartial(use, sums))
+      totals.push_back(&use);
+  if (totals.empty())
+    return;
+  rewriter.setInsertionPointAfter(result.getOwner());
+  Value total = ReduceOp::create(rewriter, result.getLoc(), result.getType(),
+                                 ReduceKind::Add, result);
+  for (OpOperand *use : totals)
+    rewriter.modifyOpInPlace(use->getOwner(), [&] { use->set(total); });
+}
+
+/// The operand of an operation per lane, if it is not partial itself.
+static void stretchOperand(RewriterBase &rewriter, OpOperand &operand,
+                           Operation *before, const PartialSums &sums) {
+  if (sums.values.contains(operand.get()))
+    return;
+  Value lanes = createLanes(rewriter, before, operand.get());
+  rewriter.modifyOpInPlace(operand.getOwner(), [&] { operand.set(lanes); });
+}
+
+/// The operands from which a partial value comes.
+static void stretchOperands(RewriterBase &rewriter, Value value,
+                            const PartialSums &sums) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    OpOperand *init = loop.getTiedLoopInit(argument);
+    OpOperand *yielded = loop.getTiedLoopYieldedValue(argument);
+    stretchOperand(rewriter, *init, loop, sums);
+    stretchOperand(rewriter, *yielded, yielded->getOwner(), sums);
+    return;
+  }
+  auto result = cast<OpResult>(value);
+  Operation *op = result.getOwner();
+  if (isa<math::FmaOp, arith::AddFOp>(op))
+    for (OpOperand &operand : op->getOpOperands())
+      stretchOperand(rewriter, operand, op, sums);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    for (scf::YieldOp yield : {branch.thenYield(), branch.elseYield()})
+      stretchOperand(rewriter, yield->getOpOperand(result.getResultNumber()),
+                     yield, sums);
+}
+
+static void makePartial(RewriterBase &rewriter, const PartialSums &sums) {
+  for (Value value : sums.values)
+    if (value.getDefiningOp<scf::ForOp>())
+      finishTotal(rewriter, cast<OpResult>(value), sums);
+  for (Value value : sums.values)
+    stretchOperands(rewriter, value, sums);
+  for (Operation *compare : sums.compares) {
+    stretchOperand(rewriter, compare->getOpOperand(1), compare, sums);
+    rewriter.modifyOpInPlace(compare, [&] {
+      compare->getResult(0).setType(
+          getLaneType(compare->getResult(0).getType()));
+    });
+  }
+  for (Value value : sums.values)
+    value.setType(getLaneType(value.getType()));
+}
+
 int64_t attn::warp::deferRowSums(RewriterBase &rewriter, KernelOp kernel) {
-  SmallVector<scf::ForOp> loops;
-  kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+  SmallVector<BlockArgument> carried;
+  kernel.walk([&](scf::ForOp loop) {
+    llvm::append_range(carried, loop.getRegionIterArgs());
+  });
   int64_t deferred = 0;
-  for (scf::ForOp loop : loops)
-    for (unsigned number = 0; number < loop.getNumResults(); ++number)
-      deferred += deferChain(rewriter, loop, number);
+  for (BlockArgument argument : carried) {
+    PartialSums sums;
+    bool drawsRowSum =
+        sums.add(argument) && llvm::any_of(sums.values, [](Value value) {
+          return isRowSum(value.getDefiningOp());
+        });
+    if (!drawsRowSum)
+      continue;
+    makePartial(rewriter, sums);
+    ++deferred;
+  }
   return deferred;
 }
 

@@ -64,10 +64,11 @@ def WarpDeferSum : Pass<"warp-defer-sum", "::mlir::func::FuncOp"> {
   let description = [{
     Needs: warp kernels; best before `warp-buffer`. Gives: the same, where a
     running row sum that starts at zero and steps by
-    `math.fma %l, %correction, %rowsum` is kept as one partial sum per lane (an
-    Mx4 fragment), so that the step moves nothing between lanes. Optional; other
-    forms of the step are left alone. The order of the additions changes, within
-    the error rule.
+    `math.fma %l, %correction, %rowsum` or `arith.addf %l, %rowsum`, also in
+    branches, is kept as one partial sum per lane (an Mx4 fragment), so that the
+    step moves nothing between lanes. A vote whether a row sum reaches a limit
+    asks for the partial sums then. Optional; other forms of the step are left
+    alone. The order of the additions changes, within the error rule.
     ```mlir
     %sum = warp.reduce <add> %p : !warp.frag<128x64xf32, acc, 4> -> !warp.frag<128x1xf32, acc, 4>
     %l2 = math.fma %l, %c, %sum : !warp.frag<128x1xf32, acc, 4>
