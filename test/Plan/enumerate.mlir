@@ -4,7 +4,8 @@
 // CHECK-LABEL: // plans for tensor<2x16x?x64xbf16>, head dims 64 and 64
 // CHECK-NEXT: // #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4> shared 16384 B, about 102 registers, 4 blocks per SM, {{[0-9.]+}} clocks per score
 // CHECK: // #attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 4, stages = 2> shared 49152 B, about 188 registers, 2 blocks per SM
-// CHECK: // #attn.plan<target = sm_80, block_q = 128, block_k = 128, warps = 4, stages = 2> shared 81920 B, about 252 registers, 2 blocks per SM, {{[0-9.]+}} clocks per score (pick)
+// CHECK: // #attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 4, stages = 2, q_in_registers = true> shared 49152 B, about 220 registers, 2 blocks per SM, {{[0-9.]+}} clocks per score (pick)
+// CHECK: // #attn.plan<target = sm_80, block_q = 128, block_k = 128, warps = 4, stages = 2> shared 81920 B, about 252 registers, 2 blocks per SM
 
 // CPU-LABEL: // plans for tensor<2x16x?x64xbf16>, head dims 64 and 64
 // CPU-NEXT: // #attn.plan<target = cpu, block_q = 8, block_k = 16>

@@ -11,7 +11,7 @@
 
 // Head dimensions are padded to 16; the larger one counts.
 // CHECK-LABEL: func.func @d40
-// CHECK: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 128, warps = 4, stages = 2>
+// CHECK: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 4, stages = 2, q_in_registers = true>
 // CPU-LABEL: func.func @d40
 // CPU: plan = #attn.plan<target = cpu, block_q = 16, block_k = 32>
 // GIVEN-LABEL: func.func @d40
