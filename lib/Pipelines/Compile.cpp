@@ -86,7 +86,7 @@ LogicalResult Compilation::begin() {
   const TargetInfo *target = findTarget(options.target);
   if (!target || target->sm == 0)
     return module->emitError("unknown GPU '")
-           << options.target << "', expected sm_80";
+           << options.target << "', expected sm_80 or sm_90a";
   FailureOr<func::FuncOp> function = findFunction(*module, options.function);
   if (failed(function) || failed(describeSignature(*function, artifact)))
     return failure();
@@ -211,6 +211,12 @@ LogicalResult Compilation::emitCubin() {
   if (failed(cubin) ||
       failed(reportPtxas(loc, artifact.entry, cubin->report, options.strict)))
     return failure();
+  // A kernel of wgmma that ptxas could not overlap is worse than one for an
+  // older GPU.
+  for (const std::string &warning : cubin->report.warnings)
+    if (isSerialized(warning))
+      return emitError(loc)
+             << "plan " << artifact.plan << " cannot be kept: " << warning;
   artifact.cubin = std::move(cubin->bytes);
   artifact.registers = cubin->report.registers;
   artifact.spillStoreBytes = cubin->report.spillStoreBytes;

@@ -22,16 +22,29 @@
 using namespace mlir;
 using namespace attn;
 
-void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target) {
+/// The first compute capability with TMA and wgmma.
+static constexpr int64_t hopper = 90;
+
+void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
+                                   const HopperOptions &options) {
+  const TargetInfo *info = findTarget(target.str());
+  bool isHopper = info && info->sm >= hopper;
   OpPassManager &functions = manager.nest<func::FuncOp>();
   // No canonicalisation before this conversion: it would fold unit dimensions
   // of the grid and loops of one step, which the next passes look for.
   functions.addPass(createCSEPass());
   functions.addPass(createConvertTileToWarp());
   functions.addPass(warp::createWarpDeferSum());
-  functions.addPass(warp::createWarpBuffer());
+  if (isHopper && options.specialize)
+    functions.addPass(warp::createWarpSpecialize());
+  else
+    functions.addPass(warp::createWarpBuffer());
+  if (isHopper && options.makeAsync)
+    functions.addPass(warp::createWarpMakeAsync());
+  if (isHopper && options.insertTurns)
+    functions.addPass(warp::createWarpInsertTurns());
   warp::WarpAssignResourcesOptions resources;
-  if (const TargetInfo *info = findTarget(target.str()))
+  if (info)
     resources.sharedLimit = info->sharedBytesPerBlock;
   functions.addPass(warp::createWarpAssignResources(resources));
   // The door of the Warp room: constants and unit steps.
@@ -71,7 +84,25 @@ void attn::buildSM80Pipeline(OpPassManager &manager,
   buildGPUToNVVMPipeline(manager);
 }
 
+void attn::buildSM90Pipeline(OpPassManager &manager,
+                             const SM90Options &options) {
+  constexpr StringLiteral target = "sm_90a";
+  TileOptions tile(options);
+  tile.target = target.str();
+  buildAttnToTilePipeline(manager, tile);
+  HopperOptions hopper;
+  hopper.specialize = options.specialize;
+  hopper.makeAsync = options.makeAsync;
+  hopper.insertTurns = options.insertTurns;
+  buildTileToWarpPipeline(manager, target, hopper);
+  buildWarpToGPUPipeline(manager, target);
+  buildGPUToNVVMPipeline(manager);
+}
+
 void attn::registerGPUPipelines() {
+  PassPipelineRegistration<SM90Options>(
+      "attn-sm90", "Attention on tensors to kernels for sm_90a (nvvm dialect)",
+      buildSM90Pipeline);
   PassPipelineRegistration<TileOptions>(
       "attn-sm80", "Attention on tensors to kernels for sm_80 (nvvm dialect)",
       buildSM80Pipeline);

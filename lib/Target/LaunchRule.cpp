@@ -9,6 +9,7 @@
 
 #include "attn/Target/LaunchRule.h"
 
+#include "attn/Target/TensorMaps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -127,8 +128,19 @@ LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
   artifact.threads = *threads;
   artifact.sharedBytes = *sharedBytes;
 
-  // The kernel has the arguments of the host, in order.
-  for (auto [number, operand] : llvm::enumerate(launch.getKernelOperands())) {
+  // The kernel has the arguments of the host, in order, then tensor maps.
+  auto maps =
+      launch->getAttrOfType<ArrayAttr>(kTensorMapsAttrName);
+  size_t numMaps = maps ? maps.size() : 0;
+  for (size_t i = 0; i < numMaps; ++i) {
+    auto map = dyn_cast<DenseI64ArrayAttr>(maps[i]);
+    if (!map || map.size() != 4)
+      return launch.emitOpError("has a tensor map that is no list of argument, "
+                                "rows, columns and swizzle");
+    artifact.tensorMaps.push_back({map[0], map[1], map[2], map[3]});
+  }
+  for (auto [number, operand] :
+       llvm::enumerate(launch.getKernelOperands().drop_back(numMaps))) {
     BlockArgument argument = argumentOf(operand);
     if (!argument || argument.getArgNumber() != number ||
         number >= artifact.arguments.size())

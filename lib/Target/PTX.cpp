@@ -9,8 +9,11 @@
 
 #include "attn/Target/PTX.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -116,12 +119,46 @@ static LogicalResult checkComplete(gpu::GPUModuleOp kernels,
   return success();
 }
 
+/// Tensor maps, pointers aligned to 64 bytes, are parameters of 128 bytes by
+/// value that are read where they are. On the way from the gpu dialect these
+/// attributes would be refused or lost.
+static void markGridConstants(gpu::GPUModuleOp kernels) {
+  for (auto function : kernels.getOps<LLVM::LLVMFuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (auto alignment = function.getArgAttrOfType<IntegerAttr>(
+              i, LLVM::LLVMDialect::getAlignAttrName());
+          alignment && alignment.getInt() == 64) {
+        MLIRContext *context = function.getContext();
+        Type bytes =
+            LLVM::LLVMArrayType::get(IntegerType::get(context, 8), 128);
+        function.setArgAttr(i, LLVM::LLVMDialect::getByValAttrName(),
+                            TypeAttr::get(bytes));
+        function.setArgAttr(i, NVVM::NVVMDialect::getGridConstantAttrName(),
+                            UnitAttr::get(context));
+      }
+}
+
+/// Assembly with effects belongs to whole warps: it must not move into or out
+/// of branches, which the dialect has no word for.
+static void markConvergent(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::BasicBlock &block : function)
+      for (llvm::Instruction &instruction : block)
+        if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+          if (auto *text =
+                  llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()))
+            if (llvm::StringRef(text->getConstraintString())
+                    .contains("~{memory}"))
+              call->setConvergent();
+}
+
 FailureOr<std::unique_ptr<llvm::Module>>
 attn::translateKernels(gpu::GPUModuleOp kernels, llvm::LLVMContext &context) {
   FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
       createMachine(kernels);
   if (failed(machine))
     return failure();
+  markGridConstants(kernels);
   std::unique_ptr<llvm::Module> module =
       translateModuleToLLVMIR(kernels, context, kernels.getName());
   if (!module)
@@ -130,6 +167,7 @@ attn::translateKernels(gpu::GPUModuleOp kernels, llvm::LLVMContext &context) {
   module->setDataLayout((*machine)->createDataLayout());
   if (failed(checkComplete(kernels, *module)))
     return failure();
+  markConvergent(*module);
   optimize(*module, **machine, targetOf(kernels).getO());
   return module;
 }

@@ -61,6 +61,11 @@ PtxasReport attn::parsePtxasLog(StringRef log) {
   return report;
 }
 
+bool attn::isSerialized(StringRef warning) {
+  static const llvm::Regex numbers("\\(C75(0[4-9]|1[0-9]|20)\\)");
+  return numbers.match(warning);
+}
+
 LogicalResult attn::reportPtxas(Location loc, StringRef kernel,
                                 const PtxasReport &report, bool strict) {
   auto emit = [&] { return strict ? emitError(loc) : emitWarning(loc); };

@@ -55,7 +55,7 @@ struct Options {
                               cl::value_desc("file"), cl::init("-"),
                               cl::cat(category)};
   cl::opt<std::string> target{"target",
-                              cl::desc("What to compile for: sm_80 or cpu"),
+                              cl::desc("What to compile for: sm_80, sm_90a or cpu"),
                               cl::init("sm_80"), cl::cat(category)};
   cl::opt<std::string> emit{
       "emit",

@@ -17,8 +17,14 @@
 
 namespace attn {
 
+/// Which of the passes for sm_90a run. Each may be dropped: slower, not wrong.
+struct HopperOptions {
+  bool specialize = true, makeAsync = true, insertTurns = true;
+};
+
 /// A tile kernel with expanded softmax to a placed warp kernel for `target`.
-void buildTileToWarpPipeline(OpPassManager &manager, StringRef target);
+void buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
+                             const HopperOptions &hopper = {});
 
 /// A placed warp kernel to `gpu.module` and `gpu.launch_func`.
 void buildWarpToGPUPipeline(OpPassManager &manager, StringRef target);
@@ -28,6 +34,22 @@ void buildGPUToNVVMPipeline(OpPassManager &manager);
 
 /// `attn-sm80`: attention on tensors to kernels in the nvvm dialect.
 void buildSM80Pipeline(OpPassManager &manager, const TileOptions &options);
+
+struct SM90Options : TileOptions {
+  SM90Options() = default;
+  Option<bool> specialize{*this, "specialize",
+                          llvm::cl::desc("run warp-specialize"),
+                          llvm::cl::init(true)};
+  Option<bool> makeAsync{*this, "make-async",
+                         llvm::cl::desc("run warp-make-async"),
+                         llvm::cl::init(true)};
+  Option<bool> insertTurns{*this, "insert-turns",
+                           llvm::cl::desc("run warp-insert-turns"),
+                           llvm::cl::init(true)};
+};
+
+/// `attn-sm90`: the same for sm_90a.
+void buildSM90Pipeline(OpPassManager &manager, const SM90Options &options);
 
 /// Registers the pipelines of this file by name.
 void registerGPUPipelines();

@@ -32,6 +32,10 @@ struct PtxasReport {
 /// Reads the output of `ptxas -v`.
 PtxasReport parsePtxasLog(StringRef log);
 
+/// Whether a warning says that ptxas ignored setmaxnreg or serialised wgmma
+/// (C7504 … C7520).
+bool isSerialized(StringRef warning);
+
 struct Cubin {
   std::vector<uint8_t> bytes;
   PtxasReport report;

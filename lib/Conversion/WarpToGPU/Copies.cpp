@@ -21,35 +21,61 @@ using namespace attn::warp;
 
 /// The block's dynamic shared memory: an external array without a size, whose
 /// alignment `gpu.dynamic_shared_memory` could not ask for.
-static LLVM::GlobalOp sharedMemory(OpBuilder &builder, Operation *op) {
+static LLVM::GlobalOp sharedMemory(OpBuilder &builder, Operation *op,
+                                   int64_t alignment) {
   auto module = op->getParentOfType<gpu::GPUModuleOp>();
   constexpr StringLiteral name = "attn_shared_memory";
-  if (auto global = module.lookupSymbol<LLVM::GlobalOp>(name))
+  if (auto global = module.lookupSymbol<LLVM::GlobalOp>(name)) {
+    if (global.getAlignment().value_or(0) < static_cast<uint64_t>(alignment))
+      global.setAlignment(alignment);
     return global;
+  }
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(module.getBody());
   return LLVM::GlobalOp::create(
       builder, module.getLoc(),
       LLVM::LLVMArrayType::get(builder.getI8Type(), 0),
       /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(),
-      slotAlignment, static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
+      alignment, static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
 }
 
-/// The address of a byte of shared memory.
-static Value sharedAddress(OpBuilder &builder, Operation *op, int64_t offset) {
+Value attn::warp::sharedAddress(OpBuilder &builder, Operation *op,
+                                int64_t offset, int64_t alignment) {
   Location loc = op->getLoc();
-  Value memory =
-      LLVM::AddressOfOp::create(builder, loc, sharedMemory(builder, op));
+  Value memory = LLVM::AddressOfOp::create(
+      builder, loc, sharedMemory(builder, op, alignment));
   Integers ints(builder, loc);
   return ints.add(
       LLVM::PtrToIntOp::create(builder, loc, builder.getI32Type(), memory),
       offset);
 }
 
-static SlotType slotOf(RingType ring) {
-  return SlotType::get(ring.getContext(), ring.getShape(),
-                       ring.getElementType());
-}
+namespace {
+/// The barriers of the slot that an item of a ring uses, and the parity of the
+/// phase in which it arrives; i32.
+struct ItemBarriers {
+  Value full, empty, parity;
+
+  static ItemBarriers get(OpBuilder &builder, Operation *op, Value item,
+                          const RolePlan::Access &access) {
+    constexpr int64_t barrierBytes = RingOp::barrierBytesPerSlot / 2;
+    Integers ints(builder, op->getLoc());
+    Value number = ints.fromIndex(item);
+    ItemBarriers barriers;
+    barriers.full = sharedAddress(builder, op, access.barriers);
+    barriers.parity = number;
+    if (access.depth > 1) {
+      barriers.full =
+          ints.add(barriers.full, ints.mul(ints.rem(number, access.depth),
+                                           RingOp::barrierBytesPerSlot));
+      barriers.parity = ints.div(number, access.depth);
+    }
+    barriers.parity = ints.bitAnd(barriers.parity, 1);
+    barriers.empty = ints.add(barriers.full, barrierBytes);
+    return barriers;
+  }
+};
+} // namespace
 
 /// The address of the slot that item `item` of a ring uses.
 static Value slotAddress(OpBuilder &builder, Location loc, RingType ring,
@@ -58,7 +84,7 @@ static Value slotAddress(OpBuilder &builder, Location loc, RingType ring,
     return base;
   Integers ints(builder, loc);
   Value slot = ints.rem(ints.fromIndex(item), ring.getDepth());
-  return ints.add(base, ints.mul(slot, layoutOf(slotOf(ring)).bytes()));
+  return ints.add(base, ints.mul(slot, layoutOf(ring.getSlotType()).bytes()));
 }
 
 /// Threads of the block, which the kernel function knows.
@@ -80,11 +106,18 @@ template <typename Op> struct LowerAllocation final : OpConversionPattern<Op> {
     if (!offset)
       return op.emitOpError("has no place in shared memory; run "
                             "warp-assign-resources first");
-    if (*offset % slotAlignment != 0)
+    int64_t alignment = slotOf(op).hasPanels() ? panelAlignment : slotAlignment;
+    if (*offset % alignment != 0)
       return op.emitOpError("expected an offset that is a multiple of ")
-             << slotAlignment << ", got " << *offset;
-    rewriter.replaceOp(op, sharedAddress(rewriter, op, *offset));
+             << alignment << ", got " << *offset;
+    rewriter.replaceOp(op, sharedAddress(rewriter, op, *offset, alignment));
     return success();
+  }
+
+private:
+  static SlotType slotOf(AllocOp op) { return op.getSlot().getType(); }
+  static SlotType slotOf(RingOp op) {
+    return op.getRing().getType().getSlotType();
   }
 };
 
@@ -103,6 +136,8 @@ struct LowerCopy final : OpConversionPattern<CopyOp> {
       return failure();
     emitCommit(rewriter, loc);
     emitWait(rewriter, loc, 0);
+    if (op.getSlot().getType().hasPanels())
+      emitProxyFence(rewriter, loc);
     gpu::BarrierOp::create(rewriter, loc);
     rewriter.eraseOp(op);
     return success();
@@ -112,13 +147,17 @@ struct LowerCopy final : OpConversionPattern<CopyOp> {
 /// Starts the copy and closes its group. The group is closed even when nothing
 /// is copied, so that the number of younger groups is known at every wait.
 struct LowerCopyAsync final : OpConversionPattern<CopyAsyncOp> {
-  using OpConversionPattern::OpConversionPattern;
+  LowerCopyAsync(const TypeConverter &converter, MLIRContext *context,
+                 const RolePlan &roles)
+      : OpConversionPattern(converter, context), roles(roles) {}
 
   LogicalResult
   matchAndRewrite(CopyAsyncOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     RingType ring = op.getRing().getType();
+    if (roles.contains(op))
+      return copyTensor(op, adaptor, ring, rewriter);
     int64_t threads = blockThreads(op);
     {
       OpBuilder::InsertionGuard guard(rewriter);
@@ -130,27 +169,60 @@ struct LowerCopyAsync final : OpConversionPattern<CopyAsyncOp> {
       Value slot = slotAddress(rewriter, loc, ring, adaptor.getRing(),
                                adaptor.getItem());
       if (failed(emitTileCopy(rewriter, loc, op.getView(), adaptor.getIndices(),
-                              slotOf(ring), slot, threads)))
+                              ring.getSlotType(), slot, threads)))
         return failure();
     }
     emitCommit(rewriter, loc);
     rewriter.eraseOp(op);
     return success();
   }
+
+private:
+  /// In a producer: as soon as the item before has left the slot.
+  LogicalResult copyTensor(CopyAsyncOp op, OpAdaptor adaptor, RingType ring,
+                           ConversionPatternRewriter &rewriter) const {
+    Location loc = op.getLoc();
+    Integers ints(rewriter, loc);
+    RolePlan::Access access = roles.accesses.lookup(op);
+    auto barriers = ItemBarriers::get(rewriter, op, adaptor.getItem(), access);
+    // The first time round the slot is free: the phase before the first.
+    emitBarrierWait(rewriter, loc, barriers.empty,
+                    ints.bitXor(barriers.parity, 1));
+    SlotType slot = ring.getSlotType();
+    emitBarrierExpect(rewriter, loc, barriers.full, layoutOf(slot).bytes());
+    Value base =
+        slotAddress(rewriter, loc, ring, adaptor.getRing(), adaptor.getItem());
+    auto function = op->getParentOfType<gpu::GPUFuncOp>();
+    if (failed(emitTensorCopy(rewriter, loc,
+                              function.getArgument(access.tensorMap),
+                              adaptor.getIndices(), slot, base, barriers.full)))
+      return failure();
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  const RolePlan &roles;
 };
 
 /// Own copies first, then everybody's.
 struct LowerAwait final : OpConversionPattern<AwaitOp> {
   LowerAwait(const TypeConverter &converter, MLIRContext *context,
-             const AwaitPlans &plans)
-      : OpConversionPattern(converter, context), plans(plans) {}
+             const AwaitPlans &plans, RolePlan &roles)
+      : OpConversionPattern(converter, context), plans(plans), roles(roles) {}
 
   LogicalResult
   matchAndRewrite(AwaitOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    if (std::optional<int64_t> pending = plans.lookup(op).pending) {
+    if (roles.contains(op)) {
+      auto barriers = ItemBarriers::get(rewriter, op, adaptor.getItem(),
+                                        roles.accesses.lookup(op));
+      emitBarrierWait(rewriter, loc, barriers.full, barriers.parity);
+      roles.emptyBarriers[roles.awaitNumbers.lookup(op)] = barriers.empty;
+    } else if (std::optional<int64_t> pending = plans.lookup(op).pending) {
       emitWait(rewriter, loc, *pending);
+      if (op.getRing().getType().getSlotType().hasPanels())
+        emitProxyFence(rewriter, loc);
       gpu::BarrierOp::create(rewriter, loc);
     }
     rewriter.replaceOp(op, slotAddress(rewriter, loc, op.getRing().getType(),
@@ -160,28 +232,40 @@ struct LowerAwait final : OpConversionPattern<AwaitOp> {
 
 private:
   const AwaitPlans &plans;
+  RolePlan &roles;
 };
 
-/// Nothing to do: the next item's await is a barrier, and nobody overwrites the
-/// slot before it.
+/// With roles one arrival per warp. Else nothing to do: the next item's await
+/// is a barrier, and nobody overwrites the slot before it.
 struct LowerRelease final : OpConversionPattern<ReleaseOp> {
-  using OpConversionPattern::OpConversionPattern;
+  LowerRelease(const TypeConverter &converter, MLIRContext *context,
+               const RolePlan &roles)
+      : OpConversionPattern(converter, context), roles(roles) {}
 
   LogicalResult
   matchAndRewrite(ReleaseOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (auto number = roles.awaitNumbers.find(op);
+        number != roles.awaitNumbers.end())
+      emitBarrierArrive(rewriter, op.getLoc(),
+                        roles.emptyBarriers[number->second]);
     rewriter.eraseOp(op);
     return success();
   }
+
+private:
+  const RolePlan &roles;
 };
 
 } // namespace
 
 void attn::warp::populateCopyPatterns(const TypeConverter &converter,
                                       RewritePatternSet &patterns,
-                                      const AwaitPlans &awaits) {
+                                      const AwaitPlans &awaits,
+                                      RolePlan &roles) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerAllocation<AllocOp>, LowerAllocation<RingOp>, LowerCopy,
-               LowerCopyAsync, LowerRelease>(converter, context);
-  patterns.add<LowerAwait>(converter, context, awaits);
+  patterns.add<LowerAllocation<AllocOp>, LowerAllocation<RingOp>, LowerCopy>(
+      converter, context);
+  patterns.add<LowerCopyAsync, LowerRelease>(converter, context, roles);
+  patterns.add<LowerAwait>(converter, context, awaits, roles);
 }

@@ -40,8 +40,7 @@ layout::Fragment attn::warp::layoutOf(FragType type) {
 }
 
 layout::SharedTile attn::warp::layoutOf(SlotType type) {
-  return {type.getShape()[0], type.getShape()[1],
-          type.getElementType().getIntOrFloatBitWidth() / 8};
+  return type.getLayout();
 }
 
 bool attn::warp::isPacked(FragType type) {
@@ -116,6 +115,10 @@ void attn::warp::populateFragmentTypeConversions(TypeConverter &converter) {
       types.append(countElements(type), element);
     return success();
   });
+  converter.addConversion(
+      [&converter](PendingType type, SmallVectorImpl<Type> &types) {
+        return converter.convertTypes(type.getFragment(), types);
+      });
   converter.addConversion([](SlotType type) -> Type {
     return IntegerType::get(type.getContext(), 32);
   });
@@ -340,6 +343,26 @@ private:
   }
 };
 
+/// A vote of the warp on what its lanes hold.
+struct LowerAny final : OpConversionPattern<AnyOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(AnyOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Integers ints(rewriter, loc);
+    Value mine;
+    for (Value value : adaptor.getValue())
+      mine = mine ? arith::OrIOp::create(rewriter, loc, mine, value).getResult()
+                  : value;
+    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(op, rewriter.getI1Type(),
+                                                  ints.constant(-1), mine,
+                                                  NVVM::VoteSyncKind::any);
+    return success();
+  }
+};
+
 /// The lane's first coordinate plus a constant per register.
 struct LowerCoords final : OpConversionPattern<CoordsOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -369,5 +392,6 @@ struct LowerCoords final : OpConversionPattern<CoordsOp> {
 void attn::warp::populateFragmentPatterns(const TypeConverter &converter,
                                           RewritePatternSet &patterns) {
   patterns.add<LowerSplat, LowerBroadcast, LowerCast, LowerConvert, LowerSelect,
-               LowerReduce, LowerCoords>(converter, patterns.getContext());
+               LowerReduce, LowerAny, LowerCoords>(converter,
+                                                   patterns.getContext());
 }

@@ -60,6 +60,10 @@ Value Integers::bitXor(Value lhs, int64_t rhs) {
   return rhs == 0 ? lhs : bitXor(lhs, constant(rhs));
 }
 
+Value Integers::bitAnd(Value lhs, int64_t rhs) {
+  return arith::AndIOp::create(builder, loc, lhs, constant(rhs));
+}
+
 Value Integers::lessThan(Value lhs, int64_t rhs) {
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, lhs,
                                constant(rhs));
@@ -82,6 +86,14 @@ Value Integers::thread() {
 Value Integers::lane() { return rem(thread(), layout::warpSize); }
 
 Value Integers::warp() { return div(thread(), layout::warpSize); }
+
+Value Integers::uniformWarp() {
+  return NVVM::ShflOp::create(builder, loc, builder.getI32Type(), constant(-1),
+                              warp(), constant(0), constant(31),
+                              NVVM::ShflKind::idx, UnitAttr());
+}
+
+Value Integers::warpgroup() { return div(uniformWarp(), 4); }
 
 //===----------------------------------------------------------------------===//
 // i64

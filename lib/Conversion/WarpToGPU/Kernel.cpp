@@ -10,8 +10,10 @@
 #include "Lowering.h"
 
 #include "attn/Dialect/Warp/Analysis/PendingCopies.h"
+#include "attn/Target/TensorMaps.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
@@ -101,7 +103,8 @@ static gpu::GPUModuleOp createModule(RewriterBase &rewriter, func::FuncOp host,
 /// Replaces the kernel by the launch of `function`.
 static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
                    gpu::GPUFuncOp function,
-                   const llvm::SmallDenseSet<unsigned> &blocks) {
+                   const llvm::SmallDenseSet<unsigned> &blocks,
+                   ArrayRef<TensorMap> maps) {
   rewriter.setInsertionPoint(kernel);
   Location loc = kernel.getLoc();
   SmallVector<Value> operands;
@@ -119,11 +122,22 @@ static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
   Value one = index(1);
   Value shared = arith::ConstantIntOp::create(
       rewriter, loc, kernel.getSharedBytes().value_or(0), 32);
-  gpu::LaunchFuncOp::create(
+  // The runtime makes the maps at launch, from what the attribute says.
+  SmallVector<Attribute> descriptions;
+  for (const TensorMap &map : maps) {
+    operands.push_back(LLVM::ZeroOp::create(
+        rewriter, loc, LLVM::LLVMPointerType::get(rewriter.getContext())));
+    descriptions.push_back(rewriter.getDenseI64ArrayAttr(
+        {map.argument, map.boxRows, map.boxColumns, map.swizzleBytes}));
+  }
+  auto launchOp = gpu::LaunchFuncOp::create(
       rewriter, loc, function,
       gpu::KernelDim3{kernel.getGridX(), kernel.getGridY(), kernel.getGridZ()},
       gpu::KernelDim3{index(kernel.getWarps() * layout::warpSize), one, one},
       shared, operands);
+  if (!maps.empty())
+    launchOp->setAttr(attn::kTensorMapsAttrName,
+                      rewriter.getArrayAttr(descriptions));
   rewriter.eraseOp(kernel);
 }
 
@@ -138,6 +152,8 @@ static AwaitOp nextAwait(AwaitOp await) {
 /// The plans of a kernel's awaits in the order of a walk.
 static FailureOr<SmallVector<AwaitPlan>> planAwaits(KernelOp kernel) {
   SmallVector<AwaitPlan> plans;
+  if (kernel.hasRoles())
+    return plans; // they wait at barriers
   std::optional<int64_t> carried;
   WalkResult walk = kernel.walk([&](AwaitOp await) {
     FailureOr<int64_t> count = countYoungerCopies(await);
@@ -190,19 +206,36 @@ static void sinkToUsers(Block &block) {
   }
 }
 
+/// A tensor map is 128 bytes of parameter memory, whose address TMA takes.
+static void describeTensorMap(gpu::GPUFuncOp function, int64_t argument) {
+  constexpr int64_t bytes = 128, alignment = 64;
+  MLIRContext *context = function.getContext();
+  Builder builder(context);
+  function.setArgAttr(
+      argument, LLVM::LLVMDialect::getByValAttrName(),
+      TypeAttr::get(LLVM::LLVMArrayType::get(builder.getI8Type(), bytes)));
+  function.setArgAttr(argument, LLVM::LLVMDialect::getAlignAttrName(),
+                      builder.getI64IntegerAttr(alignment));
+}
+
 FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
                                         func::FuncOp host, KernelOp kernel,
                                         const KernelTarget &target) {
   FailureOr<SetVector<Operation *>> slice = capturedSlice(kernel);
   FailureOr<SmallVector<AwaitPlan>> plans = planAwaits(kernel);
-  if (failed(slice) || failed(plans))
+  FailureOr<TensorMaps> maps = collectTensorMaps(kernel);
+  if (failed(slice) || failed(plans) || failed(maps))
     return failure();
   llvm::SmallDenseSet<unsigned> blocks = blockArguments(kernel);
 
   OpBuilder::InsertionGuard guard(rewriter);
   gpu::GPUModuleOp module = createModule(rewriter, host, target);
   rewriter.setInsertionPointToStart(module.getBody());
-  auto type = rewriter.getFunctionType(host.getArgumentTypes(), {});
+  SmallVector<Type> arguments = llvm::to_vector(host.getArgumentTypes());
+  auto firstMap = static_cast<int64_t>(arguments.size());
+  arguments.append(maps->maps.size(),
+                   LLVM::LLVMPointerType::get(rewriter.getContext()));
+  auto type = rewriter.getFunctionType(arguments, {});
   auto function =
       gpu::GPUFuncOp::create(rewriter, kernel.getLoc(), host.getName(), type);
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
@@ -210,10 +243,16 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
   function.setKnownBlockSize(std::array<int32_t, 3>{
       static_cast<int32_t>(kernel.getWarps() * layout::warpSize), 1, 1});
 
+  for (size_t i = 0; i < maps->maps.size(); ++i)
+    describeTensorMap(function, firstMap + i);
+  if (kernel.hasRoles())
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      rewriter.getI32IntegerAttr(1));
+
   Block *entry = &function.getBody().front();
   rewriter.setInsertionPointToStart(entry);
   IRMapping map;
-  map.map(host.getArguments(), entry->getArguments());
+  map.map(host.getArguments(), entry->getArguments().take_front(firstMap));
   for (Operation *op : *slice)
     rewriter.clone(*op, map);
   const std::array dims = {gpu::Dimension::x, gpu::Dimension::y,
@@ -227,11 +266,13 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
   gpu::ReturnOp::create(rewriter, kernel.getLoc());
   sinkToUsers(*entry);
 
-  launch(rewriter, host, kernel, function, blocks);
   OutlinedKernel outlined;
   outlined.function = function;
+  outlined.roles = planRoles(kernel, function, *maps, firstMap);
   auto plan = plans->begin();
-  function.walk([&](AwaitOp await) { outlined.awaits[await] = *plan++; });
+  if (!kernel.hasRoles())
+    function.walk([&](AwaitOp await) { outlined.awaits[await] = *plan++; });
+  launch(rewriter, host, kernel, function, blocks, maps->maps);
   return outlined;
 }
 

@@ -29,6 +29,8 @@ namespace attn::warp {
 /// Every slot starts at a multiple of this many bytes of shared memory, so that
 /// the xor of a swizzle may be applied to the whole address.
 inline constexpr int64_t slotAlignment = 128;
+/// The same for slots with panels, whose rows wgmma and TMA count from there.
+inline constexpr int64_t panelAlignment = 1024;
 
 //===----------------------------------------------------------------------===//
 // Kernel.cpp
@@ -50,10 +52,39 @@ struct AwaitPlan {
 };
 using AwaitPlans = llvm::DenseMap<Operation *, AwaitPlan>;
 
+/// A box of a tensor as TMA copies it: what the runtime has to describe.
+struct TensorMap {
+  int64_t argument = 0; // of the host
+  int64_t boxRows = 0, boxColumns = 0, swizzleBytes = 0;
+
+  bool operator==(const TensorMap &other) const {
+    return argument == other.argument && boxRows == other.boxRows &&
+           boxColumns == other.boxColumns && swizzleBytes == other.swizzleBytes;
+  }
+};
+
+/// How the operations of a kernel with roles use the barriers of their rings.
+struct RolePlan {
+  /// A ring as seen by a copy of the producer or an await of the consumer.
+  struct Access {
+    int64_t barriers = 0; // byte of shared memory of slot 0's full barrier
+    int64_t depth = 0;
+    int64_t tensorMap = 0; // argument of the kernel function (copies)
+  };
+  llvm::DenseMap<Operation *, Access> accesses;
+  /// The number of a release's await, and of the await.
+  llvm::DenseMap<Operation *, int64_t> awaitNumbers;
+  /// The empty barrier of the slot that await number i gave, once lowered.
+  SmallVector<Value> emptyBarriers;
+
+  bool contains(Operation *op) const { return accesses.contains(op); }
+};
+
 /// A kernel moved out of its host function.
 struct OutlinedKernel {
   gpu::GPUFuncOp function;
   AwaitPlans awaits;
+  RolePlan roles;
 };
 
 /// Moves `kernel` into a new `gpu.func` with the arguments of `host`, and
@@ -81,6 +112,7 @@ public:
   Value rem(Value lhs, int64_t rhs);
   Value bitXor(Value lhs, Value rhs);
   Value bitXor(Value lhs, int64_t rhs);
+  Value bitAnd(Value lhs, int64_t rhs);
   Value lessThan(Value lhs, int64_t rhs); // signed
   Value fromIndex(Value index);
   Value toIndex(Value value);
@@ -88,6 +120,10 @@ public:
   Value thread();
   Value lane();
   Value warp();
+  /// The same for all lanes in the eyes of ptxas, too: number of the warp, and
+  /// of its group of 4.
+  Value uniformWarp();
+  Value warpgroup();
 
 private:
   OpBuilder &builder;
@@ -183,14 +219,91 @@ void populateFragmentPatterns(const TypeConverter &converter,
 LogicalResult lowerMath(gpu::GPUFuncOp function);
 
 //===----------------------------------------------------------------------===//
+// Roles.cpp
+//===----------------------------------------------------------------------===//
+
+/// The tensor maps that the producer of a kernel needs, without repetition;
+/// and for each copy of a walk its map's place in that list.
+struct TensorMaps {
+  SmallVector<TensorMap> maps;
+  SmallVector<int64_t> ofCopies;
+};
+FailureOr<TensorMaps> collectTensorMaps(KernelOp kernel);
+
+/// Finds the rings behind the operations of a kernel function that was cloned
+/// from `kernel`; its tensor maps are the arguments from `firstMap` on.
+RolePlan planRoles(KernelOp kernel, gpu::GPUFuncOp function,
+                   const TensorMaps &maps, int64_t firstMap);
+
+/// Replaces roles by branches on the warp's number: consumer warps first, so
+/// that a consumer warp's number is that of its rows. Sets up barriers and
+/// registers.
+LogicalResult lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
+                         const RolePlan &plan);
+
+/// Replaces turns by their bodies between named barriers.
+LogicalResult lowerTurns(RewriterBase &rewriter, gpu::GPUFuncOp function);
+
+//===----------------------------------------------------------------------===//
+// Atoms/Mbarrier.cpp, Atoms/Tma.cpp
+//===----------------------------------------------------------------------===//
+
+/// Sets up the barrier at an address (i32) for `count` arrivals.
+void emitBarrierInit(OpBuilder &builder, Location loc, Value barrier,
+                     int64_t count);
+/// Makes the set-up barriers known to TMA.
+void emitBarrierInitFence(OpBuilder &builder, Location loc);
+/// Waits until the phase of a parity (i32) is complete.
+void emitBarrierWait(OpBuilder &builder, Location loc, Value barrier,
+                     Value parity);
+/// One arrival, by lane 0 of the warp.
+void emitBarrierArrive(OpBuilder &builder, Location loc, Value barrier);
+/// One arrival that also expects `bytes` by TMA.
+void emitBarrierExpect(OpBuilder &builder, Location loc, Value barrier,
+                       int64_t bytes);
+/// Starts the copy of a tile, one box per panel; `barrier` counts its bytes.
+LogicalResult emitTensorCopy(OpBuilder &builder, Location loc, Value tensorMap,
+                             ValueRange indices, SlotType slot, Value base,
+                             Value barrier);
+/// What this thread wrote to shared memory is known to wgmma and TMA.
+void emitProxyFence(OpBuilder &builder, Location loc);
+
+//===----------------------------------------------------------------------===//
+// Atoms/Wgmma.cpp
+//===----------------------------------------------------------------------===//
+
+/// Products by their number, what each wait has to hold, and the registers as
+/// the lowering goes along.
+struct ProductsInFlight {
+  struct Product {
+    SmallVector<Value> accumulators, left;
+  };
+  struct Wait {
+    int64_t product = 0, pending = 0;
+    SmallVector<int64_t> inFlight;
+  };
+  llvm::DenseMap<Operation *, int64_t> numbers;
+  llvm::DenseMap<Operation *, Wait> waits;
+  llvm::DenseSet<Operation *> startAtZero;
+  SmallVector<Product> products;
+
+  /// Reads a function before anything of it is lowered.
+  static ProductsInFlight plan(gpu::GPUFuncOp function);
+};
+
+void populateWgmmaPatterns(const TypeConverter &converter,
+                           RewritePatternSet &patterns,
+                           ProductsInFlight &inFlight);
+
+//===----------------------------------------------------------------------===//
 // Elementwise.cpp, Copies.cpp, Stores.cpp, Atoms/MmaSync.cpp
 //===----------------------------------------------------------------------===//
 
 void populateElementwisePatterns(const TypeConverter &converter,
                                  RewritePatternSet &patterns);
 void populateCopyPatterns(const TypeConverter &converter,
-                          RewritePatternSet &patterns,
-                          const AwaitPlans &awaits);
+                          RewritePatternSet &patterns, const AwaitPlans &awaits,
+                          RolePlan &roles);
 void populateStorePatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns);
 void populateMmaPatterns(const TypeConverter &converter,
@@ -239,6 +352,9 @@ private:
 LogicalResult emitTileCopy(OpBuilder &builder, Location loc, Value memref,
                            ValueRange indices, SlotType slot, Value base,
                            int64_t threads);
+/// The address (i32) of a byte of shared memory, for `op`'s kernel.
+Value sharedAddress(OpBuilder &builder, Operation *op, int64_t offset,
+                    int64_t alignment = slotAlignment);
 void emitCommit(OpBuilder &builder, Location loc);
 /// Waits until at most `pending` of the thread's youngest groups are
 /// unfinished.

@@ -29,18 +29,25 @@ using namespace attn;
 using namespace attn::warp;
 
 /// Replaces what belongs to warps by what one lane does.
-static LogicalResult lowerKernel(const OutlinedKernel &kernel) {
+static LogicalResult lowerKernel(RewriterBase &rewriter,
+                                 OutlinedKernel &kernel) {
   MLIRContext *context = kernel.function->getContext();
+  ProductsInFlight products = ProductsInFlight::plan(kernel.function);
+  if (failed(lowerTurns(rewriter, kernel.function)) ||
+      failed(lowerRoles(rewriter, kernel.function, kernel.roles)))
+    return failure();
+
   TypeConverter converter;
   populateFragmentTypeConversions(converter);
 
   RewritePatternSet patterns(context);
   populateFragmentPatterns(converter, patterns);
   populateElementwisePatterns(converter, patterns);
-  populateCopyPatterns(converter, patterns, kernel.awaits);
+  populateCopyPatterns(converter, patterns, kernel.awaits, kernel.roles);
   populateStorePatterns(converter, patterns);
   populateMmaPatterns(converter, patterns);
   populateMmaTf32Patterns(converter, patterns);
+  populateWgmmaPatterns(converter, patterns, products);
 
   ConversionTarget target(*context);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
@@ -94,7 +101,7 @@ struct ConvertWarpToGPU final
         continue;
       FailureOr<OutlinedKernel> outlined =
           outlineKernel(rewriter, host, *kernel, {chip, features});
-      if (failed(outlined) || failed(lowerKernel(*outlined)) ||
+      if (failed(outlined) || failed(lowerKernel(rewriter, *outlined)) ||
           failed(lowerMath(outlined->function)))
         return signalPassFailure();
       hideInductionVariables(outlined->function);

@@ -14,6 +14,8 @@
 // blocks of L chunks. As L is a multiple of the swizzle's period, the xor
 // stays inside a block.
 //
+// A tile in panels has one block per panel.
+//
 // What lies outside the memref is written as zero: such a copy reads 0 bytes
 // of its source, whose address is then never used.
 //
@@ -145,12 +147,16 @@ void TileCopier::copyRow(Value row, int64_t firstRow, Value source) {
       LLVM::IntToPtrOp::create(builder, loc, shared, ints.add(base, offset));
   Value pointer = addresses.toPointer(source);
   int64_t firstByte = sameXor ? firstRow * rowBytes : 0;
-  for (int64_t block = 0, e = tile.chunksPerRow() / lanesPerRow; block < e;
-       ++block) {
+  bool panels = tile.panelBytes != 0;
+  for (int64_t block = 0, e = panels ? tile.numPanels()
+                                     : tile.chunksPerRow() / lanesPerRow;
+       block < e; ++block) {
     int32_t blockByte = block * lanesPerRow * layout::chunkBytes;
+    int64_t toByte =
+        firstByte + (panels ? block * tile.rows * rowBytes : blockByte);
     Value to = LLVM::GEPOp::create(
         builder, loc, shared, builder.getI8Type(), destination,
-        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(firstByte + blockByte)});
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(toByte)});
     Value from = LLVM::GEPOp::create(builder, loc, pointer.getType(),
                                      builder.getI8Type(), pointer,
                                      ArrayRef<LLVM::GEPArg>{blockByte});

@@ -21,7 +21,8 @@
 //   laneRow 16 p + 16 ((h xor x) xor (c mod g))      a value per c mod g
 //   + row 16 p + 16 (c - c mod g)                    a constant
 //
-// At most four values per operand; the constants go into the instruction.
+// In panels p is that of a panel, and a panel further is a constant more. At
+// most four values per operand; the constants go into the instruction.
 //
 // Slots lie at multiples of 128 bytes, 16 g or more, so the xor by c mod g may
 // be the last step, after the slot's address was added: one value stays alive
@@ -86,8 +87,11 @@ SmallVector<Value> MatrixReader::read(int64_t row, int64_t column,
         builder, loc, shared,
         ints.bitXor(laneAddress, inPeriod * layout::chunkBytes));
   }
+  int64_t panel = tile.panelBytes != 0 ? chunk / tile.chunksPerRow() : 0;
+  int64_t inPanel = chunk - panel * tile.chunksPerRow();
   int64_t constant =
-      (row * tile.chunksPerRow() + chunk - inPeriod) * layout::chunkBytes;
+      ((panel * tile.rows + row) * tile.chunksPerRow() + inPanel - inPeriod) *
+      layout::chunkBytes;
   Value address = pointer;
   if (constant != 0)
     address = LLVM::GEPOp::create(

@@ -1,0 +1,78 @@
+//===- Mbarrier.cpp - barriers in shared memory -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Assembly, so that no instruction of the kernel moves over a barrier (the
+// memory clobber) and that what one lane does alone is a predicate and not a
+// branch (ptxas counts branches near wgmma as divergence, C7518).
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Lowering.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+/// A statement with i32 inputs and no result.
+static void emitStatement(OpBuilder &builder, Location loc, StringRef text,
+                          ValueRange operands = {}) {
+  std::string constraints;
+  for (size_t i = 0; i < operands.size(); ++i)
+    constraints += "r,";
+  constraints += "~{memory}";
+  LLVM::InlineAsmOp::create(
+      builder, loc, TypeRange(), operands, text, constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+      ArrayAttr());
+}
+
+void attn::warp::emitBarrierInit(OpBuilder &builder, Location loc,
+                                 Value barrier, int64_t count) {
+  Integers ints(builder, loc);
+  emitStatement(builder, loc, "mbarrier.init.shared::cta.b64 [$0], $1;",
+                {barrier, ints.constant(count)});
+}
+
+void attn::warp::emitBarrierInitFence(OpBuilder &builder, Location loc) {
+  emitStatement(builder, loc, "fence.mbarrier_init.release.cluster;");
+}
+
+void attn::warp::emitBarrierWait(OpBuilder &builder, Location loc,
+                                 Value barrier, Value parity) {
+  emitStatement(builder, loc,
+                "{ .reg .pred done; AGAIN: "
+                "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
+                "@!done bra AGAIN; }",
+                {barrier, parity});
+}
+
+void attn::warp::emitBarrierArrive(OpBuilder &builder, Location loc,
+                                   Value barrier) {
+  Integers ints(builder, loc);
+  emitStatement(builder, loc,
+                "{ .reg .pred first; setp.eq.u32 first, $1, 0; "
+                "@first mbarrier.arrive.shared::cta.b64 _, [$0]; }",
+                {barrier, ints.lane()});
+}
+
+void attn::warp::emitBarrierExpect(OpBuilder &builder, Location loc,
+                                   Value barrier, int64_t bytes) {
+  Integers ints(builder, loc);
+  emitStatement(builder, loc,
+                "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+                {barrier, ints.constant(bytes)});
+}
+
+void attn::warp::emitProxyFence(OpBuilder &builder, Location loc) {
+  emitStatement(builder, loc, "fence.proxy.async.shared::cta;");
+}

@@ -1,0 +1,184 @@
+//===- Roles.cpp - producer and consumer warps -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every slot of a ring has two barriers. `full` counts one arrival, of the
+// producer, and the bytes of the tile; `empty` one arrival of every consumer
+// warp. Item i uses slot i mod depth; it is the (i / depth)-th of its slot, so
+// its arrival completes the phase of parity (i / depth) mod 2 of `full`, and
+// its release that of `empty`. The producer may fill the slot when the phase
+// before its own is complete, which for the first item a fresh barrier is.
+//
+// Consumer warps come first in the block; the producer is one thread of its
+// first warp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "attn/Dialect/Warp/IR/Turns.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
+  TensorMaps result;
+  RoleOp producer = kernel.getRole(RoleKind::Producer);
+  if (!producer)
+    return result;
+  WalkResult walk = producer.walk([&](CopyAsyncOp copy) {
+    auto argument = dyn_cast<BlockArgument>(copy.getView());
+    if (!argument || !isa<func::FuncOp>(argument.getOwner()->getParentOp())) {
+      copy.emitOpError("in a producer: expected an argument of the function "
+                       "as the source");
+      return WalkResult::interrupt();
+    }
+    layout::SharedTile tile = layoutOf(copy.getRing().getType().getSlotType());
+    constexpr int64_t maxBoxRows = 256;
+    if (tile.panelBytes == 0 || tile.rows > maxBoxRows) {
+      copy.emitOpError("in a producer: expected a ring of tiles in panels, of "
+                       "at most ")
+          << maxBoxRows << " rows, got " << copy.getRing().getType();
+      return WalkResult::interrupt();
+    }
+    if (copy.getCondition()) {
+      copy.emitOpError("in a producer: cannot have a condition");
+      return WalkResult::interrupt();
+    }
+    TensorMap map{argument.getArgNumber(), tile.rows, tile.panelColumns(),
+                  tile.panelBytes};
+    auto *found = llvm::find(result.maps, map);
+    result.ofCopies.push_back(found - result.maps.begin());
+    if (found == result.maps.end())
+      result.maps.push_back(map);
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return result;
+}
+
+RolePlan attn::warp::planRoles(KernelOp kernel, gpu::GPUFuncOp function,
+                               const TensorMaps &maps, int64_t firstMap) {
+  RolePlan plan;
+  if (!kernel.hasRoles())
+    return plan;
+  SmallVector<int64_t> offsets;
+  for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>())
+    offsets.push_back(ring.getBarrierOffset());
+  llvm::DenseMap<Value, RolePlan::Access> rings;
+  for (auto [ring, offset] :
+       llvm::zip_equal(function.getBody().front().getOps<RingOp>(), offsets))
+    rings[ring.getRing()] = {offset, ring.getRing().getType().getDepth(), 0};
+  const int64_t *map = maps.ofCopies.begin();
+  function.walk([&](Operation *op) {
+    if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
+      plan.accesses[op] = rings.lookup(copy.getRing());
+      plan.accesses[op].tensorMap = firstMap + *map++;
+    } else if (auto await = dyn_cast<AwaitOp>(op)) {
+      plan.accesses[op] = rings.lookup(await.getRing());
+      int64_t number = plan.emptyBarriers.size();
+      plan.awaitNumbers[op] = number;
+      plan.emptyBarriers.emplace_back();
+      for (OpOperand *use : getUsesThroughTurns(await.getSlot()))
+        if (isa<ReleaseOp>(use->getOwner()))
+          plan.awaitNumbers[use->getOwner()] = number;
+    }
+  });
+  return plan;
+}
+
+/// Every full barrier expects the producer, every empty one each consumer warp;
+/// one thread sets them up.
+static void setUpBarriers(OpBuilder &builder, gpu::GPUFuncOp function,
+                          int64_t consumerWarps, const RolePlan &plan) {
+  Location loc = function.getLoc();
+  Integers ints(builder, loc);
+  constexpr int64_t perSlot = RingOp::barrierBytesPerSlot;
+  llvm::SmallDenseSet<int64_t> done;
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    auto branch =
+        scf::IfOp::create(builder, loc, ints.lessThan(ints.thread(), 1),
+                          /*withElseRegion=*/false);
+    builder.setInsertionPointToStart(branch.thenBlock());
+    SmallVector<RolePlan::Access> rings;
+    for (auto &[op, access] : plan.accesses)
+      if (done.insert(access.barriers).second)
+        rings.push_back(access);
+    llvm::sort(rings, [](const auto &a, const auto &b) {
+      return a.barriers < b.barriers;
+    });
+    for (const RolePlan::Access &ring : rings)
+      for (int64_t slot = 0; slot < ring.depth; ++slot) {
+        Value full =
+            sharedAddress(builder, function.getBody().front().getTerminator(),
+                          ring.barriers + slot * perSlot);
+        emitBarrierInit(builder, loc, full, 1);
+        emitBarrierInit(builder, loc, ints.add(full, perSlot / 2),
+                        consumerWarps);
+      }
+    emitBarrierInitFence(builder, loc);
+  }
+  gpu::BarrierOp::create(builder, loc);
+}
+
+/// Moves the role's body to the builder's place.
+static void inlineRole(RewriterBase &rewriter, RoleOp role, Block *into,
+                       NVVM::SetMaxRegisterAction action) {
+  rewriter.setInsertionPointToStart(into);
+  if (std::optional<int64_t> registers = role.getRegisters())
+    NVVM::SetMaxRegisterOp::create(rewriter, role.getLoc(), *registers, action);
+  Block *body = role.getBodyBlock();
+  rewriter.eraseOp(body->getTerminator());
+  Block *place = into;
+  if (role.getKind() == RoleKind::Producer) {
+    Location loc = role.getLoc();
+    Integers ints(rewriter, loc);
+    auto consumerThreads =
+        role->getParentOfType<gpu::GPUFuncOp>().getKnownBlockSize()->front() -
+        role.getWarps() * layout::warpSize;
+    Value isFirst =
+        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
+                              ints.thread(), ints.constant(consumerThreads));
+    place = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false)
+                .thenBlock();
+  }
+  rewriter.inlineBlockBefore(body, place->getTerminator());
+}
+
+LogicalResult attn::warp::lowerRoles(RewriterBase &rewriter,
+                                     gpu::GPUFuncOp function,
+                                     const RolePlan &plan) {
+  RoleOp producer, consumer;
+  for (RoleOp role : function.getBody().front().getOps<RoleOp>())
+    (role.getKind() == RoleKind::Producer ? producer : consumer) = role;
+  if (!producer && !consumer)
+    return success();
+  if (!producer || !consumer)
+    return function.emitError("expected a producer and a consumer");
+  OpBuilder::InsertionGuard guard(rewriter);
+  Location loc = function.getLoc();
+  rewriter.setInsertionPoint(function.getBody().front().getTerminator());
+  setUpBarriers(rewriter, function, consumer.getWarps(), plan);
+  Integers ints(rewriter, loc);
+  Value isConsumer = ints.lessThan(ints.uniformWarp(), consumer.getWarps());
+  auto branch = scf::IfOp::create(rewriter, loc, isConsumer,
+                                  /*withElseRegion=*/true);
+  inlineRole(rewriter, consumer, branch.thenBlock(),
+             NVVM::SetMaxRegisterAction::increase);
+  inlineRole(rewriter, producer, branch.elseBlock(),
+             NVVM::SetMaxRegisterAction::decrease);
+  rewriter.eraseOp(producer);
+  rewriter.eraseOp(consumer);
+  return success();
+}

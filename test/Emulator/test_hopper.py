@@ -1,0 +1,96 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Kernels for sm_90a on the emulated GPU, against float64; and bugs planted in
+them, each of which has to be noticed."""
+
+import dataclasses
+import re
+
+import attn
+import pytest
+from cases import Case
+from emulate import Artifact
+from emulated_case import run
+from memory import Fault
+from test_kernels import drop
+
+PLAIN = Case(index=1, seed=1, element="bf16", head_dim=64, value_dim=64, batch=1,
+             kv_heads=1, group=2, queries=150, keys=200, layouts=("bshd",) * 4,
+             padding=((0, 0),) * 4)
+
+
+def plan(block_q=128, block_k=64, stages=2):
+    return (f"#attn.plan<target = sm_90a, block_q = {block_q}, block_k = {block_k}, "
+            f"warps = {block_q // 16}, stages = {stages}>")
+
+
+def compiled(case, text=None):
+    return Artifact(attn.compile(case.program(), target="sm_90a", plan=text or plan()).bytes)
+
+
+@pytest.mark.parametrize("causal", ["", "bottom_right"])
+@pytest.mark.parametrize("head_dim", [64, 128, 80, 256])
+def test_head_dims(head_dim, causal):
+    case = dataclasses.replace(PLAIN, head_dim=head_dim, value_dim=head_dim, causal=causal)
+    assert run(case, compiled(case), blocks=2) == []
+
+
+@pytest.mark.parametrize("queries, keys", [(1, 1), (127, 63), (128, 64), (129, 65), (5, 257)])
+def test_lengths(queries, keys):
+    case = dataclasses.replace(PLAIN, queries=queries, keys=keys, causal="top_left")
+    assert run(case, compiled(case), blocks=2) == []
+
+
+@pytest.mark.parametrize("change", [dict(element="f16"), dict(head_dim=192, value_dim=128),
+                                    dict(kv_heads=2, group=3, batch=2), dict(softcap=20.0)])
+def test_programs(change):
+    case = dataclasses.replace(PLAIN, **change)
+    assert run(case, compiled(case), blocks=2) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("stages", [1, 2])
+def test_warps_out_of_step(stages, seed):
+    assert run(PLAIN, compiled(PLAIN, plan(stages=stages)), blocks=1, seed=seed) == []
+
+
+def is_noticed(change):
+    good = compiled(PLAIN)
+    assert change(good.kernel.instructions), "nothing to change in this kernel"
+    for seed in range(4):
+        try:
+            if run(PLAIN, good, blocks=1, seed=seed):
+                return True
+        except Fault:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("pattern", [r"wgmma\.wait_group", r"wgmma\.commit_group", r"wgmma\.mma_async"])
+def test_missing_instruction_is_noticed(pattern):
+    assert is_noticed(lambda instructions: drop(instructions, pattern))
+
+
+def test_wrong_transpose_is_noticed():
+    def flip(instructions):
+        products = [i for i in instructions if i.opcode[:2] == ["wgmma", "mma_async"]]
+        for product in products:
+            product.operands[-1] = "1" if product.operands[-1] == "0" else "0"
+        return len(products)
+    assert is_noticed(flip)
+
+
+def test_wrong_descriptor_is_noticed():
+    def other_panel(instructions):
+        count = 0
+        for i in instructions:
+            if re.match(r"add\.s32 low, .*, 2$", i.text):
+                i.operands[-1], count = "4", count + 1
+        return count
+    assert is_noticed(other_panel)
