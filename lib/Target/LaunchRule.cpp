@@ -9,7 +9,7 @@
 
 #include "attn/Target/LaunchRule.h"
 
-#include "attn/Target/TensorMaps.h"
+#include "attn/Conversion/TensorMaps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -129,8 +129,7 @@ LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
   artifact.sharedBytes = *sharedBytes;
 
   // The kernel has the arguments of the host, in order, then tensor maps.
-  auto maps =
-      launch->getAttrOfType<ArrayAttr>(kTensorMapsAttrName);
+  auto maps = launch->getAttrOfType<ArrayAttr>(kTensorMapsAttrName);
   size_t numMaps = maps ? maps.size() : 0;
   for (size_t i = 0; i < numMaps; ++i) {
     auto map = dyn_cast<DenseI64ArrayAttr>(maps[i]);

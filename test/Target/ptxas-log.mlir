@@ -2,17 +2,22 @@
 // RUN: attn-compile %s --ptxas=%S/Inputs/spilling-ptxas --dump-to=%t -o %t.attn 2>&1 | FileCheck %s --check-prefix=WARN
 // RUN: FileCheck %s --check-prefix=KEPT < %t/9-manifest.json
 // WARN: warning: kernel 'fits' spills: 88 bytes of stores, 72 bytes of loads, with 255 registers
-// WARN: warning: kernel 'fits': ptxas info    : (C7504) Potential Performance Loss: 'setmaxnreg' ignored.
+// WARN: warning: kernel 'fits': ptxas warning : Value of threads per SM for entry fits is out of range.
 // KEPT: "registers": 255
 // KEPT: "spill_store_bytes": 88
 // KEPT: "spill_load_bytes": 72
 // KEPT: "cubin_bytes": 5
 
+// A kernel that ptxas serialized is not what the plan promised.
+// RUN: rm -f %t.serial && not attn-compile %s --ptxas=%S/Inputs/serializing-ptxas -o %t.serial 2>&1 | FileCheck %s --check-prefix=SERIAL
+// RUN: not ls %t.serial
+// SERIAL: error: plan #attn.plan<{{.*}}> cannot be kept: ptxas info    : (C7510) Potential Performance Loss
+
 // On request it is an error, and then there is no file.
 // RUN: rm -f %t.strict && not attn-compile %s --ptxas=%S/Inputs/spilling-ptxas --strict -o %t.strict 2>&1 | FileCheck %s --check-prefix=STRICT
 // RUN: not ls %t.strict
 // STRICT: error: kernel 'fits' spills: 88 bytes of stores
-// STRICT: error: kernel 'fits': ptxas info    : (C7504)
+// STRICT: error: kernel 'fits': ptxas warning : Value of threads per SM
 
 // RUN: not attn-compile %s --ptxas=%S/Inputs/failing-ptxas -o %t.strict 2>&1 | FileCheck %s --check-prefix=FATAL
 // FATAL: error: {{.*}}failing-ptxas failed

@@ -54,9 +54,9 @@ struct Options {
   cl::opt<std::string> output{"o", cl::desc("Output file; - is stdout"),
                               cl::value_desc("file"), cl::init("-"),
                               cl::cat(category)};
-  cl::opt<std::string> target{"target",
-                              cl::desc("What to compile for: sm_80, sm_90a or cpu"),
-                              cl::init("sm_80"), cl::cat(category)};
+  cl::opt<std::string> target{
+      "target", cl::desc("What to compile for: sm_80, sm_90a or cpu"),
+      cl::init("sm_80"), cl::cat(category)};
   cl::opt<std::string> emit{
       "emit",
       cl::desc("What to write: attn, tile, warp, gpu, nvvm, llvm, ptx, cubin "

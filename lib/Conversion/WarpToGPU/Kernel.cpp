@@ -9,8 +9,8 @@
 
 #include "Lowering.h"
 
+#include "attn/Conversion/TensorMaps.h"
 #include "attn/Dialect/Warp/Analysis/PendingCopies.h"
-#include "attn/Target/TensorMaps.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -248,6 +248,10 @@ LogicalResult lowerTurns(RewriterBase &rewriter, gpu::GPUFuncOp function);
 // Atoms/Mbarrier.cpp, Atoms/Tma.cpp
 //===----------------------------------------------------------------------===//
 
+/// A PTX statement with i32 inputs and no result; it touches memory.
+void emitStatement(OpBuilder &builder, Location loc, StringRef text,
+                   ValueRange operands = {});
+
 /// Sets up the barrier at an address (i32) for `count` arrivals.
 void emitBarrierInit(OpBuilder &builder, Location loc, Value barrier,
                      int64_t count);

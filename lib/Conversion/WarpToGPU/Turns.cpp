@@ -31,8 +31,9 @@ static constexpr int64_t maxGroups = 15;
 
 static void emitArrive(OpBuilder &builder, Location loc, Value barrier) {
   Integers ints(builder, loc);
-  NVVM::BarrierArriveOp::create(builder, loc, barrier,
-                                ints.constant(threadsOfTwo));
+  // Not nvvm.barrier.arrive: it has no translation to LLVM IR of its own.
+  emitStatement(builder, loc, "bar.arrive $0, $1;",
+                {barrier, ints.constant(threadsOfTwo)});
 }
 
 /// The body between waiting for the own turn and passing it on.

@@ -21,9 +21,8 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-/// A statement with i32 inputs and no result.
-static void emitStatement(OpBuilder &builder, Location loc, StringRef text,
-                          ValueRange operands = {}) {
+void attn::warp::emitStatement(OpBuilder &builder, Location loc, StringRef text,
+                               ValueRange operands) {
   std::string constraints;
   for (size_t i = 0; i < operands.size(); ++i)
     constraints += "r,";

@@ -496,7 +496,8 @@ struct WarpBuffer final : attn::warp::impl::WarpBufferBase<WarpBuffer> {
   void runOnOperation() override {
     if (depth < 0) {
       getOperation().emitError("warp-buffer: got depth ")
-          << int64_t(depth) << ", expected at least 1, or 0 for the kernel's stages";
+          << int64_t(depth)
+          << ", expected at least 1, or 0 for the kernel's stages";
       return signalPassFailure();
     }
     IRRewriter rewriter(&getContext());

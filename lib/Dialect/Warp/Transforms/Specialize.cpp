@@ -603,7 +603,8 @@ struct WarpSpecialize final
   void runOnOperation() override {
     if (depth < 0) {
       getOperation().emitError("warp-specialize: got depth ")
-          << int64_t(depth) << ", expected at least 1, or 0 for the kernel's stages";
+          << int64_t(depth)
+          << ", expected at least 1, or 0 for the kernel's stages";
       return signalPassFailure();
     }
     IRRewriter rewriter(&getContext());

@@ -44,8 +44,9 @@ FailureOr<PeeledLoop> peelMasks(RewriterBase &rewriter, scf::ForOp loop,
 LogicalResult rotateLoops(RewriterBase &rewriter, scf::ForallOp forall,
                           StringRef &reason);
 
-/// Keeps the old maximum in a step where no weight overflows for it; fails, with
-/// the reason in `reason`, and changes nothing where the step has another form.
+/// Keeps the old maximum in a step where no weight overflows for it; fails,
+/// with the reason in `reason`, and changes nothing where the step has another
+/// form.
 LogicalResult makeMaximumLazy(RewriterBase &rewriter, OnlineSoftmaxOp softmax,
                               StringRef &reason);
 

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_TARGET_TENSORMAPS_H
-#define ATTN_TARGET_TENSORMAPS_H
+#ifndef ATTN_CONVERSION_TENSORMAPS_H
+#define ATTN_CONVERSION_TENSORMAPS_H
 
 #include "attn/Support/LLVM.h"
 
@@ -21,4 +21,4 @@ inline constexpr llvm::StringLiteral kTensorMapsAttrName = "warp.tensor_maps";
 
 } // namespace attn
 
-#endif // ATTN_TARGET_TENSORMAPS_H
+#endif // ATTN_CONVERSION_TENSORMAPS_H
