@@ -102,6 +102,18 @@ static FailureOr<LaunchExpr> expressionOf(Value value) {
   return expr;
 }
 
+/// A tensor map cannot be empty: it would show another argument's memory.
+static LaunchCheck hasKeys(int64_t argument) {
+  LaunchExpr one, length, least;
+  one.value = 1;
+  length.kind = LaunchExpr::Kind::Dim;
+  length.argument = argument;
+  length.value = 2; // of batch, heads, length, dim
+  least.kind = LaunchExpr::Kind::Min;
+  least.operands = {length, one};
+  return {least, one, "sm_90a kernels need at least one key"};
+}
+
 LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
   SmallVector<gpu::LaunchFuncOp> launches(host.getOps<gpu::LaunchFuncOp>());
   if (launches.size() != 1)
@@ -137,6 +149,8 @@ LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
       return launch.emitOpError("has a tensor map that is no list of argument, "
                                 "rows, columns and swizzle");
     artifact.tensorMaps.push_back({map[0], map[1], map[2], map[3]});
+    if (map[0] != 0)
+      artifact.checks.push_back(hasKeys(map[0]));
   }
   for (auto [number, operand] :
        llvm::enumerate(launch.getKernelOperands().drop_back(numMaps))) {

@@ -94,3 +94,9 @@ def test_wrong_descriptor_is_noticed():
                 i.operands[-1], count = "4", count + 1
         return count
     assert is_noticed(other_panel)
+
+
+def test_no_keys_are_refused():
+    case = dataclasses.replace(PLAIN, keys=0)
+    with pytest.raises(ValueError, match="at least one key"):
+        run(case, compiled(case))
