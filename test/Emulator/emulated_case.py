@@ -142,7 +142,10 @@ class Inputs:
             return x if exact else decode(case.element, encode(case.element, x)).astype(np.float64)
 
         kv = h // case.group
-        q, k, v = (self.query.values()[b, h], self.key.values()[b, kv], self.value.values()[b, kv])
+        # t0 multiplies and sums in f32, as an unfused evaluation does.
+        compute = np.float64 if exact else np.float32
+        q, k, v = (array.values()[b, head].astype(compute) for array, head in
+                   ((self.query, h), (self.key, kv), (self.value, kv)))
         x = q @ k.T * case.scale_value
         self.largest_score = max(self.largest_score, np.abs(x).max(initial=0))
         # Scores that the type cannot hold stay as they are: t0 has to be finite.

@@ -51,6 +51,13 @@ def test_tile_boundaries(queries, keys, causal):
     assert run(case, compiled(case, PLAN)) == []
 
 
+@pytest.mark.parametrize("head_dim, causal", [(64, ""), (128, "bottom_right"), (40, "top_left")])
+def test_three_products_of_tf32(head_dim, causal):
+    case = dataclasses.replace(PLAIN, element="f32", head_dim=head_dim, value_dim=head_dim,
+                               causal=causal, queries=65, keys=130, group=1)
+    assert run(case, compiled(case)) == []
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_warps_out_of_step(stages, seed):
