@@ -131,6 +131,7 @@ FailureOr<Artifact> Compilation::run() {
 
   if (failed(runPasses(Room::Tile, [&](OpPassManager &manager) {
         TileOptions tile;
+        tile.lazyMax = true;
         tile.rotate = options.target == "sm_90a";
         tile.target = options.target;
         tile.plan = options.plan;

@@ -74,7 +74,7 @@ void attn::buildGPUToNVVMPipeline(OpPassManager &manager) {
 }
 
 void attn::buildSM80Pipeline(OpPassManager &manager,
-                             const TileOptions &options) {
+                             const SM80Options &options) {
   constexpr StringLiteral target = "sm_80";
   TileOptions tile(options);
   tile.target = target.str();
@@ -103,7 +103,7 @@ void attn::registerGPUPipelines() {
   PassPipelineRegistration<SM90Options>(
       "attn-sm90", "Attention on tensors to kernels for sm_90a (nvvm dialect)",
       buildSM90Pipeline);
-  PassPipelineRegistration<TileOptions>(
+  PassPipelineRegistration<SM80Options>(
       "attn-sm80", "Attention on tensors to kernels for sm_80 (nvvm dialect)",
       buildSM80Pipeline);
   PassPipelineRegistration<>("attn-gpu-to-nvvm",

@@ -54,6 +54,18 @@ def test_programs(change):
     assert run(case, compiled(case), blocks=2) == []
 
 
+@pytest.mark.parametrize("element, magnitude", [("bf16", 4.0), ("bf16", 80.0), ("f16", 8.0), ("f16", 80.0)])
+def test_maximum_is_found_again(element, magnitude):
+    """Scores so far apart that the maximum of the first block does not do."""
+    case = dataclasses.replace(PLAIN, element=element, magnitude=magnitude, keys=400, causal="bottom_right")
+    assert run(case, compiled(case), blocks=1) == []
+
+
+def test_first_block_shows_rows_nothing():
+    case = dataclasses.replace(PLAIN, window=(70, 20, "top_left"), keys=300, queries=300)
+    assert run(case, compiled(case), blocks=2) == []
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("stages", [1, 2])
 def test_warps_out_of_step(stages, seed):

@@ -58,6 +58,13 @@ def test_three_products_of_tf32(head_dim, causal):
     assert run(case, compiled(case)) == []
 
 
+@pytest.mark.parametrize("element, magnitude", [("bf16", 80.0), ("f16", 8.0), ("f16", 80.0), ("f32", 80.0)])
+def test_maximum_is_found_again(element, magnitude):
+    """Scores so far apart that the maximum of the first block does not do."""
+    case = dataclasses.replace(PLAIN, element=element, magnitude=magnitude, group=1)
+    assert run(case, compiled(case), blocks=1) == []
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("stages", [1, 2, 3])
 def test_warps_out_of_step(stages, seed):

@@ -9,6 +9,7 @@
 // CHECK: convert-attn-to-tile
 // CHECK: tile-peel-masks
 // CHECK: tile-fold-exp2
+// CHECK: tile-lazy-max
 // CHECK: tile-expand-softmax
 // CHECK: cse
 // CHECK-NEXT: convert-tile-to-warp

@@ -32,11 +32,16 @@ void buildWarpToGPUPipeline(OpPassManager &manager, StringRef target);
 /// Every `gpu.module` to the nvvm and llvm dialects.
 void buildGPUToNVVMPipeline(OpPassManager &manager);
 
+/// The passes of the tile room that kernels for sm_80 take.
+struct SM80Options : TileOptions {
+  SM80Options() { lazyMax = true; }
+};
+
 /// `attn-sm80`: attention on tensors to kernels in the nvvm dialect.
-void buildSM80Pipeline(OpPassManager &manager, const TileOptions &options);
+void buildSM80Pipeline(OpPassManager &manager, const SM80Options &options);
 
 struct SM90Options : TileOptions {
-  SM90Options() = default;
+  SM90Options() { rotate = lazyMax = true; }
   Option<bool> specialize{*this, "specialize",
                           llvm::cl::desc("run warp-specialize"),
                           llvm::cl::init(true)};

@@ -1,0 +1,39 @@
+// The passes of the named pipeline, in order; and with the optional ones dropped.
+// RUN: attn-opt %s --attn-sm90 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
+// RUN: attn-opt %s --attn-sm90="order-blocks=false peel-masks=false fold-exp2=false rotate=false lazy-max=false specialize=false make-async=false insert-turns=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
+
+// CHECK: builtin.module(
+// CHECK: attn-expand-variants
+// CHECK: attn-simplify
+// CHECK: attn-plan{
+// CHECK: target=sm_90a
+// CHECK: convert-attn-to-tile
+// CHECK: tile-order-blocks
+// CHECK: tile-peel-masks
+// CHECK: tile-fold-exp2
+// CHECK: tile-rotate
+// CHECK: tile-lazy-max
+// CHECK: tile-expand-softmax
+// CHECK: cse
+// CHECK-NEXT: convert-tile-to-warp
+// CHECK-NEXT: warp-defer-sum
+// CHECK-NEXT: warp-specialize{
+// CHECK-NEXT: warp-make-async
+// CHECK-NEXT: warp-insert-turns
+// CHECK-NEXT: warp-assign-resources{shared-limit=232448}
+// CHECK-NEXT: canonicalize
+// CHECK: cse
+// CHECK: convert-warp-to-gpu{
+// CHECK: chip=sm_90a
+// CHECK: reconcile-unrealized-casts
+
+// BARE-NOT: tile-order-blocks
+// BARE-NOT: tile-peel-masks
+// BARE-NOT: tile-fold-exp2
+// BARE-NOT: tile-rotate
+// BARE-NOT: tile-lazy-max
+// BARE: tile-expand-softmax
+// BARE: convert-tile-to-warp
+// BARE-NEXT: warp-defer-sum
+// BARE-NEXT: warp-buffer{
+// BARE-NEXT: warp-assign-resources{
