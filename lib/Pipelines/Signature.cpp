@@ -88,10 +88,10 @@ static LaunchExpr dim(int64_t argument, int64_t dimension) {
 }
 
 /// Where the attention's operands and results stand in the list of arguments;
-/// -1 for a result that is not returned.
+/// -1 for a sink that is not there or a result that is not returned.
 namespace {
 struct Places {
-  int64_t q, k, v, o = -1, lse = -1;
+  int64_t q, k, v, sink = -1, o = -1, lse = -1;
 };
 } // namespace
 
@@ -121,6 +121,7 @@ static void addChecks(Artifact &artifact, const Places &places) {
     addEqual(artifact, output, head, places.q, head);
     addEqual(artifact, output, length, places.q, length);
   }
+  addEqual(artifact, places.sink, 0, places.q, head);
   // Grouped-query attention: query heads are a multiple of key heads.
   LaunchExpr rest, zero;
   rest.kind = LaunchExpr::Kind::Mod;
@@ -160,6 +161,11 @@ LogicalResult attn::describeSignature(func::FuncOp function,
   llvm::DenseMap<Value, std::string> names;
   for (auto [i, capture] : llvm::enumerate(op->getCaptures()))
     names[capture] = "c" + std::to_string(i);
+  for (auto [value, name] :
+       llvm::zip(op->getDropoutKey(), ArrayRef<StringRef>{"seed", "offset"}))
+    names[value] = name.str();
+  if (op->getSink())
+    names[op->getSink()] = "sink";
   names[op->getQuery()] = "q";
   names[op->getKey()] = "k";
   names[op->getValue()] = "v";
@@ -178,6 +184,8 @@ LogicalResult attn::describeSignature(func::FuncOp function,
   places.q = cast<BlockArgument>(op->getQuery()).getArgNumber();
   places.k = cast<BlockArgument>(op->getKey()).getArgNumber();
   places.v = cast<BlockArgument>(op->getValue()).getArgNumber();
+  if (auto sink = dyn_cast_or_null<BlockArgument>(op->getSink()))
+    places.sink = sink.getArgNumber();
   Operation *terminator = function.getBody().front().getTerminator();
   for (Value value : terminator->getOperands()) {
     auto it = names.find(value);

@@ -240,7 +240,7 @@ func.func @f(%q: !u, %k: !t, %v: !t) -> (!u, tensor<1x3x?xf32>) {
 // 23. an attribute with a slip of the pen
 !t = tensor<1x2x?x64xf16>
 func.func @f(%q: !t, %k: !t, %v: !t) -> (!t, tensor<1x2x?xf32>) {
-  // expected-error@+1 {{'attn.attention' op wants attributes among scale, variants, numerics and plan, got 'scael'}}
+  // expected-error@+1 {{'attn.attention' op wants attributes among scale, dropout_p, sorted_captures, variants, numerics and plan, got 'scael'}}
   %o, %l = attn.attention %q, %k, %v {scael = 0.5 : f64}
     : (!t, !t, !t) -> (!t, tensor<1x2x?xf32>)
   return %o, %l : !t, tensor<1x2x?xf32>
@@ -476,7 +476,7 @@ func.func @f(%q: !t, %k: !t, %v: !t, %w: f32) -> (!t, tensor<1x2x?xf32>) {
 func.func @f(%q: !t, %k: !t, %v: !t) -> (!t, tensor<1x2x?xf32>) {
   %o, %l = attn.attention %q, %k, %v
     score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
-      // expected-error@+1 {{'scf.execute_region' op may not stand in a score region: wanted arith, math, attn.capture_load or attn.yield}}
+      // expected-error@+1 {{'scf.execute_region' op may not stand in a score region: wanted arith, math, attn.capture_load, attn.capture_search or attn.yield}}
       %r = scf.execute_region -> f32 {
         scf.yield %x : f32
       }

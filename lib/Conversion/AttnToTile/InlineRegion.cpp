@@ -24,7 +24,7 @@ using namespace attn;
 
 LogicalResult attn::checkRegion(Region &region) {
   for (Operation &op : region.front().without_terminator()) {
-    if (isa<CaptureLoadOp, tensor::DimOp>(op))
+    if (isa<CaptureLoadOp, CaptureSearchOp, tensor::DimOp>(op))
       continue;
     bool scalar = llvm::all_of(op.getResultTypes(), [](Type type) {
       return type.isIntOrIndexOrFloat();
@@ -109,11 +109,14 @@ private:
     bool isInvariant = llvm::none_of(op.getOperands(), [&](Value operand) {
       return variant.contains(mapping.lookup(operand));
     });
-    bool hoist = isInvariant && (isSpeculatable(&op) || isa<CaptureLoadOp>(op));
+    bool hoist = isInvariant && (isSpeculatable(&op) ||
+                                 isa<CaptureLoadOp, CaptureSearchOp>(op));
     OpBuilder &builder = hoist ? outer : inner;
     Value result;
     if (auto load = dyn_cast<CaptureLoadOp>(op))
       result = gather(builder, load, shape);
+    else if (auto searched = dyn_cast<CaptureSearchOp>(op))
+      result = search(builder, searched, shape);
     else if (auto dim = dyn_cast<tensor::DimOp>(op))
       result = memref::DimOp::create(builder, op.getLoc(),
                                      mapping.lookup(dim.getSource()),
@@ -125,6 +128,27 @@ private:
       variant.insert(result);
   }
 
+  /// True for a captured tensor that is promised to be sorted.
+  static bool isSorted(Value buffer) {
+    auto argument = cast<BlockArgument>(buffer);
+    auto op = cast<AttentionOp>(argument.getOwner()->getParentOp());
+    unsigned first =
+        argument.getOwner()->getNumArguments() - op.getCaptures().size();
+    return op.isSortedCapture(argument.getArgNumber() - first);
+  }
+
+  Value search(OpBuilder &builder, CaptureSearchOp op, const Shape &shape) {
+    SmallVector<Value> indices;
+    for (Value index : op.getIndices())
+      indices.push_back(mapping.lookup(index));
+    Type type = op.getResult().getType();
+    if (!shape.empty())
+      type = VectorType::get(shape, type);
+    return tile::SearchOp::create(builder, op.getLoc(), type,
+                                  mapping.lookup(op.getBuffer()), indices,
+                                  mapping.lookup(op.getValue()));
+  }
+
   Value gather(OpBuilder &builder, CaptureLoadOp load, const Shape &shape) {
     Location loc = load.getLoc();
     SmallVector<Value> indices;
@@ -133,8 +157,9 @@ private:
     Type element = load.getResult().getType();
     Value view = mapping.lookup(load.getBuffer());
     if (!shape.empty())
-      return tile::GatherOp::create(
-          builder, loc, VectorType::get(shape, element), view, indices);
+      return tile::GatherOp::create(builder, loc,
+                                    VectorType::get(shape, element), view,
+                                    indices, isSorted(load.getBuffer()));
     return loadElement(builder, loc, view, indices);
   }
 

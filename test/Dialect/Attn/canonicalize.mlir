@@ -155,3 +155,30 @@ func.func @unused_attention_is_dropped(%q: !q) {
   %o, %lse = attn.attention %q, %q, %q : (!q, !q, !q) -> (!q, !l)
   return
 }
+
+// CHECK-LABEL: func.func @promises_follow_their_captures
+// CHECK: captures(%{{.*}}) {sorted_captures = array<i64: 0>}
+func.func @promises_follow_their_captures(%q: !q, %a: tensor<4xi32>, %c: tensor<4xi32>) -> !q {
+  %o, %lse = attn.attention %q, %q, %q captures(%a, %c) {sorted_captures = array<i64: 0, 1>}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %unused: tensor<4xi32>, %t: tensor<4xi32>) {
+      %n = attn.capture_search %t[], %i : tensor<4xi32>
+      %m = arith.cmpi sge, %n, %j : i32
+      attn.yield %m : i1
+    }
+    : (!q, !q, !q, tensor<4xi32>, tensor<4xi32>) -> (!q, !l)
+  return %o : !q
+}
+
+// CHECK-LABEL: func.func @equal_captures_keep_a_promise
+// CHECK: captures(%{{.*}}) {sorted_captures = array<i64: 0>}
+func.func @equal_captures_keep_a_promise(%q: !q, %a: tensor<4xi32>) -> !q {
+  %o, %lse = attn.attention %q, %q, %q captures(%a, %a) {sorted_captures = array<i64: 1>}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %s: tensor<4xi32>, %t: tensor<4xi32>) {
+      %n = attn.capture_load %s[%i] : tensor<4xi32>
+      %p = attn.capture_load %t[%j] : tensor<4xi32>
+      %m = arith.cmpi eq, %n, %p : i32
+      attn.yield %m : i1
+    }
+    : (!q, !q, !q, tensor<4xi32>, tensor<4xi32>) -> (!q, !l)
+  return %o : !q
+}

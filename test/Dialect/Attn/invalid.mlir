@@ -444,7 +444,7 @@ func.func @attention_c10_yield(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf
 func.func @attention_c11_call(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>) {
   %o, %lse = attn.attention %q, %k, %v
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
-      // expected-error @+1 {{'func.call' op may not stand in a mask region: wanted arith, math, attn.capture_load or attn.yield}}
+      // expected-error @+1 {{'func.call' op may not stand in a mask region: wanted arith, math, attn.capture_load, attn.capture_search or attn.yield}}
       func.call @f() : () -> ()
       %true = arith.constant true
       attn.yield %true : i1
@@ -461,7 +461,7 @@ func.func @attention_c11_control_flow(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x
   %o, %lse = attn.attention %q, %k, %v
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
       %t = arith.constant true
-      // expected-error @+1 {{'scf.if' op may not stand in a mask region: wanted arith, math, attn.capture_load or attn.yield}}
+      // expected-error @+1 {{'scf.if' op may not stand in a mask region: wanted arith, math, attn.capture_load, attn.capture_search or attn.yield}}
       scf.if %t {
       }
       %true = arith.constant true
@@ -477,7 +477,7 @@ func.func @attention_c11_control_flow(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x
 func.func @attention_c11_memory(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>) {
   %o, %lse = attn.attention %q, %k, %v
     score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
-      // expected-error @+1 {{'memref.alloc' op may not stand in a score region: wanted arith, math, attn.capture_load or attn.yield}}
+      // expected-error @+1 {{'memref.alloc' op may not stand in a score region: wanted arith, math, attn.capture_load, attn.capture_search or attn.yield}}
       %m = memref.alloc() : memref<f32>
       attn.yield %x : f32
     }
@@ -639,7 +639,7 @@ func.func @attention_c12_not_a_list(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32
 // -----
 
 func.func @attention_c13_misspelt(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>) {
-  // expected-error @+1 {{'attn.attention' op wants attributes among scale, variants, numerics and plan, got 'scal'}}
+  // expected-error @+1 {{'attn.attention' op wants attributes among scale, dropout_p, sorted_captures, variants, numerics and plan, got 'scal'}}
   %o, %lse = attn.attention %q, %k, %v {scal = 0.5}
     : (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>)
       -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
@@ -928,7 +928,7 @@ func.func @generic_two_operands(%q: tensor<1x1x16x64xf16>) {
 
 func.func @generic_scalar_query(%q: tensor<1x1x16x64xf16>, %n: i32) {
   // expected-error @+1 {{'attn.attention' op operand #0 must be ranked tensor of any type values, but got 'i32'}}
-  %o, %lse = "attn.attention"(%n, %q, %q) ({}, {}) : (i32, tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>) -> (tensor<1x1x16x64xf16>, tensor<1x1x16xf32>)
+  %o, %lse = "attn.attention"(%n, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}> ({}, {}) : (i32, tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>) -> (tensor<1x1x16x64xf16>, tensor<1x1x16xf32>)
   return
 }
 
@@ -936,7 +936,7 @@ func.func @generic_scalar_query(%q: tensor<1x1x16x64xf16>, %n: i32) {
 
 func.func @generic_scalar_result(%q: tensor<1x1x16x64xf16>) {
   // expected-error @+1 {{'attn.attention' op result #1 must be ranked tensor of any type values, but got 'f32'}}
-  %o, %lse = "attn.attention"(%q, %q, %q) ({}, {}) : (tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>) -> (tensor<1x1x16x64xf16>, f32)
+  %o, %lse = "attn.attention"(%q, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}> ({}, {}) : (tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>) -> (tensor<1x1x16x64xf16>, f32)
   return
 }
 
@@ -944,7 +944,7 @@ func.func @generic_scalar_result(%q: tensor<1x1x16x64xf16>) {
 
 func.func @generic_three_results(%q: tensor<1x1x16x64xf16>) {
   // expected-error @+1 {{'attn.attention' op expected 2 results}}
-  %o:3 = "attn.attention"(%q, %q, %q) ({}, {}) : (tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>) -> (tensor<1x1x16x64xf16>, tensor<1x1x16xf32>, tensor<1x1x16x64xf16>)
+  %o:3 = "attn.attention"(%q, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}> ({}, {}) : (tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>) -> (tensor<1x1x16x64xf16>, tensor<1x1x16xf32>, tensor<1x1x16x64xf16>)
   return
 }
 
@@ -952,7 +952,7 @@ func.func @generic_three_results(%q: tensor<1x1x16x64xf16>) {
 
 func.func @generic_block_arguments(%q: tensor<1x1x16x64xf16>) {
   // expected-error @+1 {{'attn.attention' op wants a mask region over ('i32', 'i32', 'i32', 'i32'), got ('i1')}}
-  %o, %lse = "attn.attention"(%q, %q, %q) ({}, {
+  %o, %lse = "attn.attention"(%q, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}> ({}, {
   ^bb0(%m: i1):
     "attn.yield"(%m) : (i1) -> ()
   }) : (tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>) -> (tensor<1x1x16x64xf16>, tensor<1x1x16xf32>)
@@ -963,7 +963,7 @@ func.func @generic_block_arguments(%q: tensor<1x1x16x64xf16>) {
 
 func.func @generic_empty_block(%q: tensor<1x1x16x64xf16>) {
   // expected-error @+1 {{empty block: expect at least a terminator}}
-  %o, %lse = "attn.attention"(%q, %q, %q) ({}, {
+  %o, %lse = "attn.attention"(%q, %q, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}> ({}, {
   ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
   }) : (tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>) -> (tensor<1x1x16x64xf16>, tensor<1x1x16xf32>)
   return
@@ -974,5 +974,132 @@ func.func @generic_empty_block(%q: tensor<1x1x16x64xf16>) {
 func.func @generic_property_type(%q: tensor<1x1x16x64xf16>) {
   // expected-error @+1 {{invalid properties {scale = 3 : i32} for op attn.attention: Invalid attribute `scale` in property conversion: 3 : i32}}
   %o, %lse = "attn.attention"(%q, %q, %q) <{scale = 3 : i32}> ({}, {}) : (tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>) -> (tensor<1x1x16x64xf16>, tensor<1x1x16xf32>)
+  return
+}
+
+// -----
+
+func.func @generic_segments(%q: tensor<1x1x16x64xf16>) {
+  // expected-error @+1 {{'attn.attention' op operand count (3) does not match with the total size (0) specified in attribute 'operandSegmentSizes'}}
+  %o, %lse = "attn.attention"(%q, %q, %q) ({}, {}) : (tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>, tensor<1x1x16x64xf16>) -> (tensor<1x1x16x64xf16>, tensor<1x1x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c26_rank(%q: tensor<2x4x16x64xf16>, %s: tensor<2x4xf32>) {
+  // expected-error @+1 {{'attn.attention' op wants a sink of f32 and rank 1, got 'tensor<2x4xf32>'}}
+  %o, %lse = attn.attention %q, %q, %q sink(%s) : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4xf32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c26_heads(%q: tensor<2x4x16x64xf16>, %s: tensor<8xf32>) {
+  // expected-error @+1 {{'attn.attention' op wants one number of query heads, got 4 in query and 8 in sink}}
+  %o, %lse = attn.attention %q, %q, %q sink(%s) : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<8xf32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c26_two(%q: tensor<2x4x16x64xf16>, %s: tensor<4xf32>) {
+  // expected-error @+1 {{wants one sink, got 2}}
+  %o, %lse = attn.attention %q, %q, %q sink(%s, %s) : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c27_key(%q: tensor<2x4x16x64xf16>, %s: i32) {
+  // expected-error @+1 {{'attn.attention' op wants two words of dropout key, seed and offset, got 1}}
+  %o, %lse = attn.attention %q, %q, %q dropout(%s) {dropout_p = 0.5} : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, i32) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c27_no_p(%q: tensor<2x4x16x64xf16>, %s: i32) {
+  // expected-error @+1 {{'attn.attention' op wants dropout_p and a dropout key together, got no dropout_p}}
+  %o, %lse = attn.attention %q, %q, %q dropout(%s, %s) : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, i32, i32) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c27_no_key(%q: tensor<2x4x16x64xf16>) {
+  // expected-error @+1 {{'attn.attention' op wants dropout_p and a dropout key together, got no key}}
+  %o, %lse = attn.attention %q, %q, %q {dropout_p = 0.5} : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c27_range(%q: tensor<2x4x16x64xf16>, %s: i32) {
+  // expected-error @+1 {{'attn.attention' op wants dropout_p in [0, 1), got 1.000000e+00 : f64}}
+  %o, %lse = attn.attention %q, %q, %q dropout(%s, %s) {dropout_p = 1.0} : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, i32, i32) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c28_range(%q: tensor<2x4x16x64xf16>, %s: tensor<4xi32>) {
+  // expected-error @+1 {{'attn.attention' op wants sorted_captures below the number of captures, 1, got 1}}
+  %o, %lse = attn.attention %q, %q, %q captures(%s) {sorted_captures = array<i64: 1>} : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<4xi32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c28_twice(%q: tensor<2x4x16x64xf16>, %s: tensor<4xi32>) {
+  // expected-error @+1 {{'attn.attention' op wants sorted_captures to list a capture once, got twice 0}}
+  %o, %lse = attn.attention %q, %q, %q captures(%s) {sorted_captures = array<i64: 0, 0>} : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<4xi32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c28_type(%q: tensor<2x4x16x64xf16>, %s: tensor<4xf32>) {
+  // expected-error @+1 {{'attn.attention' op wants sorted capture #0 to be a tensor of integers of rank 1 or more, got 'tensor<4xf32>'}}
+  %o, %lse = attn.attention %q, %q, %q captures(%s) {sorted_captures = array<i64: 0>} : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<4xf32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @capture_search_c1_rank(%q: tensor<2x4x16x64xf16>, %s: tensor<i32>) {
+  %o, %lse = attn.attention %q, %q, %q captures(%s)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<i32>) {
+      // expected-error @+1 {{'attn.capture_search' op searches a tensor of i32 and rank 1 or more, got 'tensor<i32>'}}
+      %n = attn.capture_search %t[], %i : tensor<i32>
+      %m = arith.cmpi sge, %i, %n : i32
+      attn.yield %m : i1
+    } : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<i32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @capture_search_c1_element(%q: tensor<2x4x16x64xf16>, %s: tensor<4xi64>) {
+  %o, %lse = attn.attention %q, %q, %q captures(%s)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4xi64>) {
+      // expected-error @+1 {{'attn.capture_search' op searches a tensor of i32 and rank 1 or more, got 'tensor<4xi64>'}}
+      %n = attn.capture_search %t[], %i : tensor<4xi64>
+      %m = arith.cmpi sge, %i, %n : i32
+      attn.yield %m : i1
+    } : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<4xi64>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @capture_search_c1_indices(%q: tensor<2x4x16x64xf16>, %s: tensor<4x4xi32>) {
+  %o, %lse = attn.attention %q, %q, %q captures(%s)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x4xi32>) {
+      // expected-error @+1 {{'attn.capture_search' op searches a tensor of rank 2 and wants 1 leading indices, got 0}}
+      %n = attn.capture_search %t[], %i : tensor<4x4xi32>
+      %m = arith.cmpi sge, %i, %n : i32
+      attn.yield %m : i1
+    } : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<4x4xi32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
   return
 }

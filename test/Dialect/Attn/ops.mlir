@@ -106,3 +106,22 @@ func.func @captures(%q: tensor<1x1x8x8xf32>, %a: tensor<i1>, %b: tensor<?x?x?x?x
       -> (tensor<1x1x8x8xf32>, tensor<1x1x8xf32>)
   return %o : tensor<1x1x8x8xf32>
 }
+
+// CHECK-LABEL: func.func @sink_dropout_and_search
+func.func @sink_dropout_and_search(%q: tensor<2x4x?x64xbf16>, %s: tensor<4xf32>,
+                                   %seed: i32, %offset: i32, %starts: tensor<2x?xi32>,
+                                   %ids: tensor<?xi16>) -> tensor<2x4x?x64xbf16> {
+  // CHECK: attn.attention %{{.*}}, %{{.*}}, %{{.*}} sink(%{{.*}}) dropout(%{{.*}}, %{{.*}}) captures(%{{.*}}, %{{.*}}) {dropout_p = 1.000000e-01 : f64, sorted_captures = array<i64: 0, 1>}
+  %o, %lse = attn.attention %q, %q, %q sink(%s) dropout(%seed, %offset)
+      captures(%starts, %ids) {dropout_p = 0.1, sorted_captures = array<i64: 0, 1>}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<2x?xi32>, %d: tensor<?xi16>) {
+      // CHECK: attn.capture_search %{{.*}}[%{{.*}}], %{{.*}} : tensor<2x?xi32>
+      %m = attn.capture_search %t[%b], %i : tensor<2x?xi32>
+      %n = attn.capture_search %t[%b], %j : tensor<2x?xi32>
+      %same = arith.cmpi eq, %m, %n : i32
+      attn.yield %same : i1
+    }
+    : (tensor<2x4x?x64xbf16>, tensor<2x4x?x64xbf16>, tensor<2x4x?x64xbf16>, tensor<4xf32>, i32, i32, tensor<2x?xi32>, tensor<?xi16>)
+      -> (tensor<2x4x?x64xbf16>, tensor<2x4x?xf32>)
+  return %o : tensor<2x4x?x64xbf16>
+}

@@ -128,3 +128,43 @@ func.func @softmax_c3(%s: vector<16x32xf32>, %m: vector<16x1xf32>) {
     : vector<16x32xf32>, vector<16x1xf32>
   return
 }
+
+// -----
+
+func.func @gather_c4(%m: memref<?xf32>, %r: vector<16x1xi32>) {
+  // expected-error @below {{is sorted, expected a memref of integers of rank 1 or more, got 'memref<?xf32>'}}
+  %g = tile.gather %m[%r] {sorted} : memref<?xf32>, (vector<16x1xi32>) -> vector<16x1xf32>
+  return
+}
+
+// -----
+
+func.func @search_c1(%m: memref<?x?xi32>, %r: i32) {
+  // expected-error @below {{got 0 leading indices, expected 1 for 'memref<?x?xi32>'}}
+  %g = tile.search %m[], %r : memref<?x?xi32>, i32, () -> i32
+  return
+}
+
+// -----
+
+func.func @search_c2(%m: memref<?xi64>, %r: i32) {
+  // expected-error @below {{expected a memref of i32 of rank 1 or more, got 'memref<?xi64>'}}
+  %g = tile.search %m[], %r : memref<?xi64>, i32, () -> i32
+  return
+}
+
+// -----
+
+func.func @search_c3(%m: memref<?xi32>, %r: vector<8x1xi32>) {
+  // expected-error @below {{operand 1 has type 'vector<8x1xi32>', expected i32 or a vector of i32 that stretches to 'vector<16x1xi32>'}}
+  %g = tile.search %m[], %r : memref<?xi32>, vector<8x1xi32>, () -> vector<16x1xi32>
+  return
+}
+
+// -----
+
+func.func @search_c4(%m: memref<?xi32>, %r: vector<8x1xi32>) {
+  // expected-error @below {{operand 1 has type 'vector<8x1xi32>', expected i32}}
+  %g = tile.search %m[], %r : memref<?xi32>, vector<8x1xi32>, () -> i32
+  return
+}

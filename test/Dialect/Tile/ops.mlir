@@ -52,3 +52,15 @@ func.func @softmax(%s: vector<16x32xf32>, %m: vector<16x1xf32>,
     : vector<16x32xf32>, vector<16x1xf32>
   return %p3 : vector<16x32xf32>
 }
+
+// CHECK-LABEL: func.func @search
+func.func @search(%t: memref<?x?xi32>, %e: memref<?xi32>, %b: i32,
+                  %rows: vector<16x1xi32>) -> (vector<16x1xi32>, i32) {
+  // CHECK: tile.search %{{.*}}[%{{.*}}], %{{.*}} : memref<?x?xi32>, vector<16x1xi32>, (i32) -> vector<16x1xi32>
+  %n = tile.search %t[%b], %rows : memref<?x?xi32>, vector<16x1xi32>, (i32) -> vector<16x1xi32>
+  // CHECK: tile.search %{{.*}}[], %{{.*}} : memref<?xi32>, i32, () -> i32
+  %s = tile.search %e[], %b : memref<?xi32>, i32, () -> i32
+  // CHECK: tile.gather %{{.*}}[%{{.*}}] {sorted} : memref<?xi32>, (vector<16x1xi32>) -> vector<16x1xi32>
+  %g = tile.gather %e[%rows] {sorted} : memref<?xi32>, (vector<16x1xi32>) -> vector<16x1xi32>
+  return %n, %s : vector<16x1xi32>, i32
+}

@@ -45,9 +45,20 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
       parser.parseOperand(operands[1]) || parser.parseComma() ||
       parser.parseOperand(operands[2]))
     return failure();
-  if (succeeded(parser.parseOptionalKeyword("captures")) &&
-      parser.parseOperandList(operands, OpAsmParser::Delimiter::Paren))
-    return failure();
+  // The parts in brackets, in this order: how many operands each has.
+  std::array<int32_t, 6> segments = {1, 1, 1, 0, 0, 0};
+  size_t segment = 3;
+  for (StringRef keyword : {"sink", "dropout", "captures"}) {
+    size_t before = operands.size();
+    if (succeeded(parser.parseOptionalKeyword(keyword)) &&
+        parser.parseOperandList(operands, OpAsmParser::Delimiter::Paren))
+      return failure();
+    segments[segment++] = static_cast<int32_t>(operands.size() - before);
+  }
+  if (segments[3] > 1)
+    return parser.emitError(operandLoc)
+           << "wants one sink, got " << segments[3];
+  result.getOrAddProperties<Properties>().operandSegmentSizes = segments;
 
   SMLoc attributeLoc = parser.getCurrentLocation();
   auto attributeError = [&]() -> InFlightDiagnostic {
@@ -94,9 +105,13 @@ static void printBody(OpAsmPrinter &p, StringRef keyword, Region &region) {
 
 void AttentionOp::print(OpAsmPrinter &p) {
   p << " " << getQuery() << ", " << getKey() << ", " << getValue();
+  if (getSink())
+    p << " sink(" << getSink() << ")";
+  if (hasDropout())
+    p << " dropout(" << getDropoutKey() << ")";
   if (!getCaptures().empty())
     p << " captures(" << getCaptures() << ")";
-  p.printOptionalAttrDict((*this)->getAttrs());
+  p.printOptionalAttrDict((*this)->getAttrs(), {getOperandSegmentSizeAttr()});
   printBody(p, "score", getScore());
   printBody(p, "mask", getMask());
   bool hasRegion = hasScore() || hasMask();

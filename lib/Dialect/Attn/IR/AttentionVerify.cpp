@@ -164,6 +164,63 @@ static LogicalResult verifyCaptures(AttentionOp op) {
 }
 
 /// (C12) The named variants that exist.
+static LogicalResult verifySink(AttentionOp op) {
+  if (!op.getSink())
+    return success();
+  // (C26) One logit per query head.
+  auto sink = cast<RankedTensorType>(op.getSink().getType());
+  if (sink.getRank() != 1 || !sink.getElementType().isF32() ||
+      sink.getEncoding())
+    return op.emitOpError("wants a sink of f32 and rank 1, got ") << sink;
+  RankedTensorType query = op.getQuery().getType();
+  return verifyAgree(op, "number of query heads",
+                     {{"query", query.getDimSize(AttentionOp::kHead)},
+                      {"sink", sink.getDimSize(0)}});
+}
+
+static LogicalResult verifyDropout(AttentionOp op) {
+  // (C27) A key and a probability.
+  size_t keys = op.getDropoutKey().size();
+  if (keys != 0 && keys != 2)
+    return op.emitOpError("wants two words of dropout key, seed and offset, "
+                          "got ")
+           << keys;
+  std::optional<APFloat> p = op.getDropoutP();
+  if (p.has_value() != op.hasDropout())
+    return op.emitOpError("wants dropout_p and a dropout key together, got ")
+           << (p ? "no key" : "no dropout_p");
+  if (p && !(p->convertToDouble() >= 0 && p->convertToDouble() < 1))
+    return op.emitOpError("wants dropout_p in [0, 1), got ")
+           << op.getDropoutPAttr();
+  return success();
+}
+
+static LogicalResult verifySortedCaptures(AttentionOp op) {
+  std::optional<ArrayRef<int64_t>> sorted = op.getSortedCaptures();
+  if (!sorted)
+    return success();
+  // (C28) Tensors of integers, each once.
+  llvm::SmallDenseSet<int64_t> seen;
+  for (int64_t number : *sorted) {
+    if (number < 0 || number >= static_cast<int64_t>(op.getCaptures().size()))
+      return op.emitOpError("wants sorted_captures below the number of "
+                            "captures, ")
+             << op.getCaptures().size() << ", got " << number;
+    if (!seen.insert(number).second)
+      return op.emitOpError("wants sorted_captures to list a capture once, got "
+                            "twice ")
+             << number;
+    Type type = op.getCaptures()[number].getType();
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || tensor.getRank() == 0 ||
+        !tensor.getElementType().isInteger())
+      return op.emitOpError("wants sorted capture #")
+             << number << " to be a tensor of integers of rank 1 or more, got "
+             << type;
+  }
+  return success();
+}
+
 static LogicalResult verifyVariants(AttentionOp op) {
   ArrayAttr variants = op.getVariantsAttr();
   if (!variants)
@@ -180,8 +237,9 @@ static LogicalResult verifyVariants(AttentionOp op) {
 static LogicalResult verifyNoStrayAttributes(AttentionOp op) {
   for (NamedAttribute attribute : op->getDiscardableAttrs())
     if (!attribute.getName().strref().contains('.'))
-      return op.emitOpError("wants attributes among scale, variants, numerics "
-                            "and plan, got '")
+      return op.emitOpError("wants attributes among scale, dropout_p, "
+                            "sorted_captures, variants, numerics and plan, "
+                            "got '")
              << attribute.getName().strref() << "'";
   return success();
 }
@@ -195,6 +253,9 @@ LogicalResult AttentionOp::verify() {
       return emitOpError("wants a scale that is finite in f32, got ")
              << getScaleAttr();
   return success(succeeded(verifyCaptures(*this)) &&
+                 succeeded(verifySink(*this)) &&
+                 succeeded(verifyDropout(*this)) &&
+                 succeeded(verifySortedCaptures(*this)) &&
                  succeeded(verifyVariants(*this)) &&
                  succeeded(verifyNoStrayAttributes(*this)));
 }
@@ -231,12 +292,13 @@ static LogicalResult verifyDivisor(Operation &op, StringRef name) {
 /// (C11) Regions hold straight-line scalar code that may run anywhere; neither
 /// arith nor math have side effects or terminators.
 static LogicalResult verifyBody(Operation &op, StringRef name) {
-  if (isa<CaptureLoadOp, YieldOp>(op))
+  if (isa<CaptureLoadOp, CaptureSearchOp, YieldOp>(op))
     return success();
   if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op.getDialect()))
     return op.emitOpError("may not stand in a ")
            << name
-           << " region: wanted arith, math, attn.capture_load or attn.yield";
+           << " region: wanted arith, math, attn.capture_load, "
+              "attn.capture_search or attn.yield";
   for (Type type : llvm::concat<Type>(SmallVector<Type>(op.getOperandTypes()),
                                       SmallVector<Type>(op.getResultTypes())))
     if (!AttentionOp::isScalar(type))

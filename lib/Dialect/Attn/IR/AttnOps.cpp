@@ -54,6 +54,8 @@ void AttentionOp::build(OpBuilder &b, OperationState &state, Value query,
   state.addOperands({query, key, value});
   state.addOperands(captures);
   state.addTypes({output, lse});
+  state.getOrAddProperties<Properties>().operandSegmentSizes = {
+      1, 1, 1, 0, 0, static_cast<int32_t>(captures.size())};
   Region *scoreRegion = state.addRegion(), *maskRegion = state.addRegion();
   if (score)
     buildBody(b, state.location, *scoreRegion, {f32, i32, i32, i32, i32},
@@ -93,6 +95,23 @@ NumericsAttr AttentionOp::getNumericsOrDefault() {
     return numerics;
   return NumericsAttr::get(getContext(), /*fast_math=*/true,
                            /*deterministic=*/true);
+}
+
+bool AttentionOp::isSortedCapture(unsigned number) {
+  std::optional<ArrayRef<int64_t>> sorted = getSortedCaptures();
+  return sorted && llvm::is_contained(*sorted, static_cast<int64_t>(number));
+}
+
+LogicalResult CaptureSearchOp::verify() {
+  RankedTensorType type = getBuffer().getType();
+  if (type.getRank() == 0 || !type.getElementType().isInteger(32))
+    return emitOpError("searches a tensor of i32 and rank 1 or more, got ")
+           << type;
+  if (static_cast<int64_t>(getIndices().size()) == type.getRank() - 1)
+    return success();
+  return emitOpError("searches a tensor of rank ")
+         << type.getRank() << " and wants " << type.getRank() - 1
+         << " leading indices, got " << getIndices().size();
 }
 
 LogicalResult CaptureLoadOp::verify() {

@@ -28,6 +28,21 @@ static SmallVector<BlockArgument, 2> captureArguments(AttentionOp op,
   return arguments;
 }
 
+/// Keeps the promises about captures (C28) when capture `erased` has gone.
+static void renumberSorted(AttentionOp op, unsigned erased) {
+  std::optional<ArrayRef<int64_t>> sorted = op.getSortedCaptures();
+  if (!sorted)
+    return;
+  SmallVector<int64_t> kept;
+  for (int64_t number : *sorted)
+    if (number != erased)
+      kept.push_back(number > erased ? number - 1 : number);
+  if (kept.empty())
+    op.removeSortedCapturesAttr();
+  else
+    op.setSortedCaptures(kept);
+}
+
 /// Removes a capture whose block arguments have no uses, and the operation that
 /// fed only it.
 static void eraseCapture(RewriterBase &rewriter, AttentionOp op,
@@ -36,7 +51,8 @@ static void eraseCapture(RewriterBase &rewriter, AttentionOp op,
   rewriter.modifyOpInPlace(op, [&] {
     for (BlockArgument argument : captureArguments(op, number))
       argument.getOwner()->eraseArgument(argument.getArgNumber());
-    op->eraseOperand(op.getCaptures().getBeginOperandIndex() + number);
+    op.getCapturesMutable().erase(number);
+    renumberSorted(op, number);
   });
   if (feeder && isOpTriviallyDead(feeder))
     rewriter.eraseOp(feeder);
@@ -72,6 +88,12 @@ struct MergeEqualCaptures : OpRewritePattern<AttentionOp> {
       for (auto [from, to] :
            llvm::zip(captureArguments(op, later), captureArguments(op, first)))
         rewriter.replaceAllUsesWith(from, to);
+      // What was promised of either is true of the one.
+      if (op.isSortedCapture(later) && !op.isSortedCapture(first)) {
+        SmallVector<int64_t> sorted(*op.getSortedCaptures());
+        sorted.push_back(first);
+        rewriter.modifyOpInPlace(op, [&] { op.setSortedCaptures(sorted); });
+      }
       eraseCapture(rewriter, op, later);
       return success();
     }

@@ -272,8 +272,10 @@ AttentionOp attn::expandVariants(RewriterBase &rewriter, AttentionOp op) {
     e.heads = makeHeads(rewriter, op, captures);
   e.to = AttentionOp::create(
       rewriter, op.getLoc(), op.getOutput().getType(), op.getLse().getType(),
-      op.getQuery(), op.getKey(), op.getValue(), captures, op.getScaleAttr(),
-      /*variants=*/ArrayAttr(), op.getNumericsAttr(), op.getPlanAttr());
+      op.getQuery(), op.getKey(), op.getValue(), op.getSink(),
+      op.getDropoutKey(), captures, op.getScaleAttr(), op.getDropoutPAttr(),
+      op.getSortedCapturesAttr(), /*variants=*/ArrayAttr(),
+      op.getNumericsAttr(), op.getPlanAttr());
   e.to->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   if (needs.score || op.hasScore())
     buildScore(rewriter, e);

@@ -23,9 +23,10 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// The operations that feed the captures, transitively.
+/// The operations that feed captures and dropout, transitively.
 static void collectFeeders(AttentionOp op, SetVector<Operation *> &ops) {
   SmallVector<Value> worklist(op.getCaptures());
+  llvm::append_range(worklist, op.getDropoutKey());
   while (!worklist.empty()) {
     Operation *feeder = worklist.pop_back_val().getDefiningOp();
     if (feeder && ops.insert(feeder))

@@ -1,4 +1,4 @@
-//===- MemoryOps.cpp - tile.load, tile.store, tile.gather -----------------===//
+//===- MemoryOps.cpp - loads, stores, gathers, searches -------------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -10,6 +10,7 @@
 #include "attn/Dialect/Tile/IR/Tile.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace attn::tile;
@@ -49,6 +50,21 @@ LogicalResult StoreOp::verify() {
                    cast<VectorType>(getValue().getType()), getIndices().size());
 }
 
+/// True for i32, and for vectors of i32 whose dimensions are 1 or those of
+/// `result`.
+static bool stretchesTo(Type type, VectorType result) {
+  if (type.isInteger(32))
+    return true;
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getElementType().isInteger(32) &&
+         vector.getRank() == result.getRank() &&
+         llvm::all_of(llvm::zip(vector.getShape(), result.getShape()),
+                      [](auto sizes) {
+                        auto [from, to] = sizes;
+                        return from == 1 || from == to;
+                      });
+}
+
 LogicalResult GatherOp::verify() {
   auto view = cast<MemRefType>(getView().getType());
   auto result = cast<VectorType>(getResult().getType());
@@ -63,23 +79,46 @@ LogicalResult GatherOp::verify() {
            << result.getElementType() << " differs from the memref's "
            << view.getElementType();
   // (C3)
-  for (auto [number, type] : llvm::enumerate(getIndices().getTypes())) {
-    if (type.isInteger(32))
-      continue;
-    auto vector = dyn_cast<VectorType>(type);
-    auto stretches = [&] {
-      return vector.getRank() == result.getRank() &&
-             llvm::all_of(llvm::zip(vector.getShape(), result.getShape()),
-                          [](auto sizes) {
-                            auto [from, to] = sizes;
-                            return from == 1 || from == to;
-                          });
-    };
-    if (!vector || !vector.getElementType().isInteger(32) || !stretches())
+  for (auto [number, type] : llvm::enumerate(getIndices().getTypes()))
+    if (!stretchesTo(type, result))
       return emitOpError("index ")
              << number << " has type " << type
              << ", expected i32 or a vector of i32 that stretches to "
              << result;
-  }
+  // (C4)
+  if (getSorted() &&
+      (view.getRank() == 0 || !view.getElementType().isInteger()))
+    return emitOpError("is sorted, expected a memref of integers of rank 1 or "
+                       "more, got ")
+           << view;
+  return success();
+}
+
+LogicalResult SearchOp::verify() {
+  auto view = cast<MemRefType>(getView().getType());
+  // (C2)
+  if (view.getRank() == 0 || !view.getElementType().isInteger(32))
+    return emitOpError("expected a memref of i32 of rank 1 or more, got ")
+           << view;
+  // (C1)
+  if (static_cast<int64_t>(getIndices().size()) != view.getRank() - 1)
+    return emitOpError("got ")
+           << getIndices().size() << " leading indices, "
+           << "expected " << view.getRank() - 1 << " for " << view;
+  if (!getElementTypeOrSelf(getResult().getType()).isInteger(32))
+    return emitOpError("expected a result of i32, got ")
+           << getResult().getType();
+  // (C3), (C4)
+  auto result = dyn_cast<VectorType>(getResult().getType());
+  SmallVector<Type> types(getIndices().getTypes());
+  types.push_back(getValue().getType());
+  for (auto [number, type] : llvm::enumerate(types))
+    if (result ? !stretchesTo(type, result) : !type.isInteger(32)) {
+      InFlightDiagnostic diag = emitOpError("operand ");
+      diag << number + 1 << " has type " << type << ", expected i32";
+      if (result)
+        diag << " or a vector of i32 that stretches to " << result;
+      return diag;
+    }
   return success();
 }

@@ -17,7 +17,7 @@ include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 
 def Attn_AttentionOp : Attn_Op<"attention", [
-    Pure, IsolatedFromAbove,
+    Pure, IsolatedFromAbove, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "softmax(score(scale * Q K^T) masked) V, with the log-sum-exp of each row";
   let description = [{
@@ -30,8 +30,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     x[j]   = scale * sum_d query[b, h, i, d] * key[b, K, j, d]
     x'[j]  = score(x[j], b, h, i, j)          (x[j] where there is no score)
     y[j]   = x'[j] where mask(b, h, i, j), else -inf
-    lse    = log(sum_j exp(y[j]))
-    output[b, h, i, d] = sum_j exp(y[j] - lse) * value[b, K, j, d]
+    lse    = log(exp(sink[h]) + sum_j exp(y[j]))      (no such term without sink)
+    w[j]   = keep(b, h, i, j) * exp(y[j] - lse)       (keep = 1 without dropout)
+    output[b, h, i, d] = sum_j w[j] * value[b, K, j, d]
     ```
 
     `score` and `mask` are regions of scalar code; either may be absent. They
@@ -55,6 +56,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     | query | batch, heads, queries, head_dim | T: f16, bf16 or f32 |
     | key | batch, key_heads, keys, head_dim | T |
     | value | batch, key_heads, keys, value_dim | T |
+    | sink | heads | f32 |
+    | dropout_key | two scalars: seed and offset | i32 |
     | captures | any | i1, i8, i16, i32, i64, f16, bf16, f32 |
     | output | batch, heads, queries, value_dim | T |
     | lse | batch, heads, queries | f32, natural logarithm |
@@ -94,8 +97,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     and yields i1.
 
     (C11) Regions are one block of `arith` and `math` operations without side
-    effects on scalars of the types in the table, `attn.capture_load`, and
-    `attn.yield`. Integers are divided by constants only, and not by 0 or -1:
+    effects on scalars of the types in the table, `attn.capture_load`,
+    `attn.capture_search`, and `attn.yield`. Integers are divided by constants only, and not by 0 or -1:
     a kernel may evaluate a region at positions outside of the lengths, and
     drops what it returns there.
 
@@ -103,6 +106,20 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     `#attn.alibi`.
 
     (C13) There are no other attributes, but for those of other dialects.
+
+    (C26) sink, if there, is a tensor of rank 1 and f32, without encoding, of
+    one element per query head. It is an attention sink: a logit that joins the
+    denominator and has no value (Xiao et al., "Efficient Streaming Language
+    Models with Attention Sinks", section 3.2; a learned one per head is what
+    recent open models train). A sink of -inf is none.
+
+    (C27) dropout_key and dropout_p come together; dropout_p is in [0, 1).
+
+    (C28) sorted_captures lists captures, each once, that are tensors of integers
+    of rank 1 or more: a promise of the caller that they never decrease along
+    their last dimension. Kernels then visit fewer key blocks; what they compute
+    without the promise kept is not defined, but for memory they do not own,
+    which they neither read nor write.
 
     True of every evaluation, on every target:
 
@@ -112,10 +129,10 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     (C15) `mask` applies to what `score` returned, never before it.
 
     (C16) lse is the natural logarithm of the sum over visible keys of
-    exp(x'[j]).
+    exp(x'[j]), and of exp(sink[h]) where there is a sink.
 
     (C17) A row without a visible key, or with x'[j] = -inf for all of them, has
-    output 0 and lse -inf; never NaN.
+    output 0 and lse -inf (the sink's value, where there is one); never NaN.
 
     (C18) Memory outside of the tensors contributes nothing, whatever it holds,
     NaN included. (A key that is inside, but masked, has weight 0: an infinity
@@ -145,6 +162,16 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     (C25) Two plans agree within (C20); one plan on one target gives the same
     bits every time.
 
+    (C29) Dropout: with word the first of the four words that Philox4x32-10
+    (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", section 4)
+    gives for the key (seed, offset) and the counter (b, h, i, j),
+
+    ```
+    keep = 1 / (1 - dropout_p) where word >= round(dropout_p * 2^32), else 0
+    ```
+    compared without sign. lse and the sums behind it are those without dropout;
+    the same key, on any target and with any plan, drops the same weights.
+
     Other systems differ: FlashInfer returns lse in base 2; FlashAttention-2
     returns +inf for an empty row; IREE's `iree_linalg_ext.attention` masks
     before the score and leaves empty rows open. Convert at the edges.
@@ -171,8 +198,11 @@ def Attn_AttentionOp : Attn_Op<"attention", [
   }];
   let arguments = (ins
     AnyRankedTensor:$query, AnyRankedTensor:$key, AnyRankedTensor:$value,
+    Optional<AnyRankedTensor>:$sink, Variadic<I32>:$dropout_key,
     Variadic<AnyType>:$captures,
     OptionalAttr<F64Attr>:$scale,
+    OptionalAttr<F64Attr>:$dropout_p,
+    OptionalAttr<DenseI64ArrayAttr>:$sorted_captures,
     OptionalAttr<ArrayAttr>:$variants,
     OptionalAttr<Attn_NumericsAttr>:$numerics,
     OptionalAttr<Attn_PlanAttr>:$plan);
@@ -198,6 +228,10 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     /// True for the types that captures and region bodies may compute with:
     /// i1, i8, i16, i32, i64, f16, bf16, f32.
     static bool isScalar(::mlir::Type type);
+    /// True when weights are dropped (C29).
+    bool hasDropout() { return !getDropoutKey().empty(); }
+    /// True when capture `number` is promised to be sorted (C28).
+    bool isSortedCapture(unsigned number);
     /// True when the score region computes something.
     bool hasScore() { return !getScore().empty(); }
     /// True when the mask region computes something.
@@ -238,6 +272,36 @@ def Attn_CaptureLoadOp : Attn_Op<"capture_load", [
   let arguments = (ins AnyRankedTensor:$buffer, Variadic<I32>:$indices);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$buffer `[` $indices `]` attr-dict `:` type($buffer)";
+  let hasVerifier = 1;
+}
+
+def Attn_CaptureSearchOp : Attn_Op<"capture_search", [Pure, HasParent<"AttentionOp">]> {
+  let summary = "how many elements of a sorted captured tensor are <= a value";
+  let description = [{
+    With the leading indices as in `attn.capture_load`, the number of elements
+    of the last dimension that are not above `value`, compared with sign: an
+    upper bound search. 0 where a leading index is out of range.
+
+    For `cu_seqlens`, the offsets 0 = o[0] <= o[1] <= ... of packed sequences,
+    the sequence of position i is the search for i, minus 1.
+
+    (C1) The tensor has rank 1 or more and elements of i32; there are as many
+    leading indices as it has dimensions, less one.
+
+    (C2) The last dimension never decreases: a promise of the caller. Otherwise
+    the result is some number between 0 and its size.
+
+    (C3) The result never decreases as `value` grows.
+
+    Example:
+    ```mlir
+    %n = attn.capture_search %offsets[], %i : tensor<?xi32>
+    %m = attn.capture_search %starts[%b], %j : tensor<4x?xi32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$buffer, Variadic<I32>:$indices, I32:$value);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$buffer `[` $indices `]` `,` $value attr-dict `:` type($buffer)";
   let hasVerifier = 1;
 }
 

@@ -59,13 +59,46 @@ def Tile_GatherOp : Tile_Op<"gather"> {
     ```mlir
     %bias = tile.gather %table[%h, %rows, %cols] : memref<?x?x?xf32, …>, (i32, vector<64x1xi32>, vector<1x32xi32>) -> vector<64x32xf32>
     ```
+    With `sorted`, the elements never decrease along the last dimension: a
+    promise of the caller (`sorted_captures` of `attn.attention`).
+
     (C1) One index per dimension of the memref.
     (C2) The element types agree.
     (C3) Every index is `i32` or a vector of `i32` that stretches to the result.
+    (C4) `sorted` gathers are of integers, of a memref of rank 1 or more.
   }];
-  let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<AnyType>:$indices);
+  let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<AnyType>:$indices,
+                       UnitAttr:$sorted);
   let results = (outs AnyVectorOfNonZeroRank:$result);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `,` functional-type($indices, $result)";
+  let hasVerifier = 1;
+}
+
+def Tile_SearchOp : Tile_Op<"search"> {
+  let summary = "how many elements of a sorted row of a memref are <= a value";
+  let description = [{
+    ```mlir
+    %n = tile.search %offsets[%b], %rows : memref<?x?xi32, …>, vector<64x1xi32>, (i32) -> vector<64x1xi32>
+    %s = tile.search %ends[], %i : memref<?xi32, …>, i32, () -> i32
+    ```
+    The meaning of `attn.capture_search`, element wise: one leading index per
+    dimension of the memref but the last, then the value; each is an `i32`, or a
+    vector of `i32` that stretches to the result as in `tile.gather`. The last
+    dimension never decreases (a promise of the caller); a leading index out of
+    range gives 0.
+
+    (C1) One leading index per dimension of the memref, less one.
+    (C2) The memref has rank 1 or more and elements of i32.
+    (C3) Leading indices and value are `i32` or vectors of `i32` that stretch to
+         the result.
+    (C4) A scalar result has scalar operands only.
+  }];
+  let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<AnyType>:$indices,
+                       AnyType:$value);
+  let results = (outs SignlessIntegerLike:$result);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `,` $value attr-dict `:` type($view) `,` type($value) `,` functional-type($indices, $result)
+  }];
   let hasVerifier = 1;
 }
 
