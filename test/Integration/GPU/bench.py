@@ -10,9 +10,11 @@
 """Forward speed beside PyTorch's flash and cuDNN backends, in one process.
 
     bench.py --lib build/lib/libattn.so --json out.json --commit $(git rev-parse HEAD)
-    bench.py --lib ... --dims 128 --lengths 4096 --plans plans.json
+    bench.py --lib ... --targets sm_80 --dims 128 --lengths 4096 --plans plans.json
                   several plans of the same kernel against each other:
                   {"128": ["#attn.plan<...>", ...], "64": [...]}
+    bench.py --lib ... --dims 80,96,112,160,192,192x128 --lengths 1024,4096,8192
+                  QKxV: head dimensions that differ
 
 The field's protocol: 16384 tokens in all, hidden size 2048, so batch =
 16384/length and heads = 2048/dim; (batch, length, heads, dim) in memory;
@@ -47,6 +49,7 @@ def parse_arguments():
     )
     parser.add_argument("--lib", required=True)
     parser.add_argument("--element", default="bf16")
+    parser.add_argument("--targets", default="sm_80,sm_90a")
     parser.add_argument("--dims", default="64,128,256")
     parser.add_argument("--lengths", default="512,1024,2048,4096,8192,16384")
     parser.add_argument("--causal", default="0,1")
@@ -68,32 +71,48 @@ def numbers(text):
     return [int(number) for number in text.split(",")]
 
 
+def dims_of(options):
+    """[(name, head_dim, value_dim)]"""
+    dims = []
+    for name in options.dims.split(","):
+        parts = [int(part) for part in name.split("x")]
+        dims.append((name, parts[0], parts[-1]))
+    return dims
+
+
 def shape_of(dim, length):
     return max(1, TOKENS // length), HIDDEN // dim
 
 
 def compile_kernels(options, directory):
-    """{(dim, causal, length or 0): [(label, plan, path, error, seconds)]}"""
+    """{(dim name, causal, length or 0): [(label, plan, path, error, seconds)]}"""
     import attn
 
     plans = json.loads(pathlib.Path(options.plans).read_text()) if options.plans else {}
-    compiler = Compiler(options.lib, directory)
+    compilers = {t: Compiler(options.lib, directory, t) for t in options.targets.split(",")}
     pending = []
-    for dim in numbers(options.dims):
-        for causal in numbers(options.causal):
-            for length in numbers(options.lengths) if options.static else [0]:
-                sizes = {}
-                if length:
-                    batch, heads = shape_of(dim, length)
-                    sizes = dict(batch=batch, heads=heads, kv_heads=heads)
-                text = attn.attention(
-                    options.element, dim, variants=["causal"] if causal else [], **sizes
-                )
-                for i, plan in enumerate(plans.get(str(dim), [""])):
-                    name = f"bench-d{dim}-{'causal' if causal else 'full'}-{length}-{i}"
-                    label = "attn" if plan == "" else f"attn{i}"
-                    future = compiler.compile(name, text, plan)
-                    pending.append(((dim, causal, length), label, plan, name, future))
+    for target, compiler in compilers.items():
+        for dim_name, dim, value_dim in dims_of(options):
+            for causal in numbers(options.causal):
+                for length in numbers(options.lengths) if options.static else [0]:
+                    sizes = {}
+                    if length:
+                        batch, heads = shape_of(dim, length)
+                        sizes = dict(batch=batch, heads=heads, kv_heads=heads)
+                    text = attn.attention(
+                        options.element,
+                        dim,
+                        value_dim=value_dim,
+                        variants=["causal"] if causal else [],
+                        **sizes,
+                    )
+                    for i, plan in enumerate(plans.get(dim_name, [""])):
+                        if plan and f"target = {target}," not in plan:
+                            continue
+                        name = f"bench-{target}-d{dim_name}-{'causal' if causal else 'full'}-{length}-{i}"
+                        label = target if plan == "" else f"{target}/{i}"
+                        future = compiler.compile(name, text, plan)
+                        pending.append(((dim_name, causal, length), label, plan, name, future))
     kernels = {}
     for key, label, plan, name, future in pending:
         seconds, error = future.result()
@@ -104,7 +123,8 @@ def compile_kernels(options, directory):
             print(f"{name}: {log.read_text().strip()}", flush=True)
         path = directory / f"{name}.attn"
         kernels.setdefault(key, []).append((label, plan, path, error, seconds))
-    compiler.close()
+    for compiler in compilers.values():
+        compiler.close()
     return kernels
 
 
@@ -130,17 +150,17 @@ def environment(options, torch):
 class Shape:
     """The tensors of one shape and who competes on them."""
 
-    def __init__(self, options, torch, dim, causal, length):
+    def __init__(self, options, torch, dim, value_dim, causal, length):
         batch, heads = shape_of(dim, length)
-        self.flops = 4 * batch * heads * length * length * dim / (2 if causal else 1)
+        self.flops = 2 * batch * heads * length * length * (dim + value_dim) / (2 if causal else 1)
         dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[options.element]
 
-        def make():
-            sizes = (batch, length, heads, dim)
+        def make(columns):
+            sizes = (batch, length, heads, columns)
             return torch.randn(sizes, device="cuda", dtype=dtype).transpose(1, 2)
 
-        self.q, self.k, self.v = make(), make(), make()
-        self.o = make()
+        self.q, self.k = make(dim), make(dim)
+        self.v, self.o = make(value_dim), make(value_dim)
         self.lse = torch.empty(batch, heads, length, device="cuda")
         self.causal = bool(causal)
         self.contestants, self.facts, self.keep = {}, {}, []
@@ -217,54 +237,66 @@ class Shape:
         }
 
 
-def run_shape(options, torch, flush, rng, kernels, dim, causal, length):
-    shape = Shape(options, torch, dim, causal, length)
-    for peer in filter(None, options.peers.split(",")):
+def run_shape(options, torch, flush, rng, kernels, dims, causal, length):
+    dim_name, dim, value_dim = dims
+    shape = Shape(options, torch, dim, value_dim, causal, length)
+    peers = list(filter(None, options.peers.split(",")))
+    for peer in peers:
         shape.add_peer(torch, peer)
-    for label, plan, path, error, _ in kernels.get((dim, causal, length if options.static else 0), []):
+    key = (dim_name, causal, length if options.static else 0)
+    for label, plan, path, error, _ in kernels.get(key, []):
         shape.add_kernel(torch, label, plan, path, error)
-    row = {"d": dim, "causal": bool(causal), "s": length}
+    row = {"d": dim_name, "causal": bool(causal), "s": length}
     times = shape.measure(options, torch, flush, rng)
     row["contestants"] = shape.facts
     for name, milliseconds in times.items():
         entry = row["contestants"].setdefault(name, {})
         entry["ms"] = round(milliseconds, 5)
         entry["tflops"] = round(shape.flops / milliseconds / 1e9, 1)
-        if "fa2" in times:
-            entry["of_fa2"] = round(times["fa2"] / milliseconds, 3)
+        for peer in peers:
+            if peer in times and name not in peers:
+                entry[f"of_{peer}"] = round(times[peer] / milliseconds, 3)
     cells = []
     for name, entry in row["contestants"].items():
         if "ms" not in entry:
             cells.append(f"{name} ERROR {entry.get('error', '')[:200]}")
             continue
         text = f"{name} {entry['tflops']:6.1f}"
-        if name.startswith("attn") and "of_fa2" in entry:
-            text += f" ({entry['of_fa2']:.3f} of fa2, {entry['registers']} regs"
+        if name not in peers:
+            ratios = [f"{entry[f'of_{peer}']:.3f} of {peer}" for peer in peers if f"of_{peer}" in entry]
+            text += f" ({', '.join(ratios + [str(entry['registers']) + ' regs'])}"
             text += f", {entry['local_bytes']} B local)" if entry["local_bytes"] else ")"
         cells.append(text)
-    print(f"d={dim:<3} {'causal' if causal else 'full  '} s={length:<5}  " + "   ".join(cells), flush=True)
+    print(f"d={dim_name:<7} {'causal' if causal else 'full  '} s={length:<5}  " + "   ".join(cells), flush=True)
     return row
 
 
-def summary(rows):
-    wanted = [
-        (row, entry["of_fa2"])
-        for row in rows
-        for name, entry in row["contestants"].items()
-        if name == "attn" and "of_fa2" in entry and row["d"] in (64, 128) and row["s"] >= 2048
-    ]
-    if wanted:
-        row, ratio = min(wanted, key=lambda item: item[1])
-        print(
-            f"\nlowest ratio to fa2 for d 64, 128 and s >= 2048: {ratio:.3f} "
-            f"(d={row['d']} {'causal' if row['causal'] else 'full'} s={row['s']})"
-        )
-    print("\n| d | causal | s | " + " | ".join(["fa2", "cudnn", "attn", "attn / fa2"]) + " |")
-    print("|---|---|---|---|---|---|---|")
+def summary(options, rows):
+    """Geometric mean and minimum of each ratio, and a table."""
+    peers = list(filter(None, options.peers.split(",")))
+    labels = []
     for row in rows:
-        entries = row["contestants"]
-        cells = [str(entries.get(name, {}).get("tflops", "-")) for name in ("fa2", "cudnn", "attn")]
-        cells.append(str(entries.get("attn", {}).get("of_fa2", "-")))
+        labels += [name for name in row["contestants"] if name not in peers + labels]
+    for label in labels:
+        for peer in peers:
+            ratios = [
+                (row["contestants"][label][f"of_{peer}"], row)
+                for row in rows
+                if f"of_{peer}" in row["contestants"].get(label, {})
+            ]
+            if not ratios:
+                continue
+            mean = statistics.geometric_mean(ratio for ratio, _ in ratios)
+            least, row = min(ratios, key=lambda item: item[0])
+            print(
+                f"{label} / {peer}: geometric mean {mean:.3f} of {len(ratios)}, lowest {least:.3f} "
+                f"(d={row['d']} {'causal' if row['causal'] else 'full'} s={row['s']})"
+            )
+    columns = peers + labels
+    print("\n| d | causal | s | " + " | ".join(columns) + " |")
+    print("|---" * (3 + len(columns)) + "|")
+    for row in rows:
+        cells = [str(row["contestants"].get(name, {}).get("tflops", "-")) for name in columns]
         print(f"| {row['d']} | {'yes' if row['causal'] else 'no'} | {row['s']} | " + " | ".join(cells) + " |")
 
 
@@ -292,7 +324,7 @@ def main():
         found = environment(options, torch)
         print(json.dumps(found), flush=True)
         rows, deadline = [], time.time() + options.time_limit
-        for dim in numbers(options.dims):
+        for dims in dims_of(options):
             for causal in numbers(options.causal):
                 for length in numbers(options.lengths):
                     if time.time() > deadline:
@@ -300,16 +332,21 @@ def main():
                         break
                     try:
                         rows.append(
-                            run_shape(options, torch, flush, rng, kernels, dim, causal, length)
+                            run_shape(options, torch, flush, rng, kernels, dims, causal, length)
                         )
                     except Exception as error:
-                        print(f"d={dim} causal={causal} s={length}: {error}", flush=True)
+                        print(f"d={dims[0]} causal={causal} s={length}: {error}", flush=True)
                     if options.json:
                         pathlib.Path(options.json).write_text(
                             json.dumps({"environment": found, "rows": rows}, indent=1)
                         )
-        summary(rows)
-    errors = sum("error" in entry for row in rows for name, entry in row["contestants"].items() if name.startswith("attn"))
+        summary(options, rows)
+    errors = sum(
+        "error" in entry
+        for row in rows
+        for name, entry in row["contestants"].items()
+        if name.startswith("sm_")
+    )
     return 1 if errors else 0
 
 
