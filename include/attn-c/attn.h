@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 1
+#define ATTN_API_VERSION 2
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -54,7 +54,7 @@ typedef struct AttnKernel AttnKernel;     /* a kernel that can be launched */
 /* Zero-initialise, set struct_size, set what is wanted. */
 typedef struct AttnCompileOptions {
   size_t struct_size; /* sizeof(AttnCompileOptions) */
-  /* "sm_80" for attnCompile; NULL stands for it. */
+  /* "sm_80" or "sm_90a" for attnCompile; NULL stands for "sm_80". */
   const char *target;
   /* "#attn.plan<...>"; NULL or "": the compiler picks one. */
   const char *plan;
@@ -65,13 +65,19 @@ typedef struct AttnCompileOptions {
      on the PATH, if any. NULL: none, the artifact then holds PTX only and the
      driver compiles it when it is loaded. */
   const char *ptxas;
+  /* Since API version 2. Names of optional passes, with commas between them,
+     that shall not run, or shall run although the target does not by default:
+     "warp-specialize,tile-rotate". The kernel gets slower, or faster, never
+     wrong. NULL or "": what the target runs by default. */
+  const char *disabled_passes;
+  const char *enabled_passes;
 } AttnCompileOptions;
 
 /* Compiles MLIR text with one function that holds one attn.attention. NULL
    options: all defaults. */
 ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
                                       const AttnCompileOptions *options);
-/* The same for the CPU this process runs on; only `plan` of the options is
+/* The same for the CPU this process runs on; only `plan` and the passes are
    read. */
 ATTN_EXPORT AttnKernel *attnCompileForCPU(const char *text, size_t size,
                                           const AttnCompileOptions *options);

@@ -20,6 +20,7 @@ namespace {
 struct Options {
   std::string target = "sm_80", plan;
   std::optional<std::string> cacheDirectory, ptxas;
+  PassRequest passes;
 };
 } // namespace
 
@@ -55,6 +56,10 @@ static runtime::Result<Options> readOptions(const AttnCompileOptions *given) {
     options.cacheDirectory = path;
   if (const char *ptxas = read(given, &AttnCompileOptions::ptxas))
     options.ptxas = ptxas;
+  if (const char *names = read(given, &AttnCompileOptions::disabled_passes))
+    options.passes.disabled = splitPassNames(names);
+  if (const char *names = read(given, &AttnCompileOptions::enabled_passes))
+    options.passes.enabled = splitPassNames(names);
   return options;
 }
 
@@ -89,6 +94,7 @@ AttnKernel *attnCompileForCPU(const char *text, size_t size,
   }
   HostOptions hostOptions;
   hostOptions.tile.plan = options->plan;
+  hostOptions.passes = options->passes;
   Session session;
   runtime::Result<HostProgram> program =
       session.compileForHost({text, size}, hostOptions);
@@ -143,6 +149,7 @@ AttnArtifact *attnCompile(const char *text, size_t size,
   CompileOptions compileOptions;
   compileOptions.target = options->target;
   compileOptions.plan = options->plan;
+  compileOptions.passes = options->passes;
   compileOptions.cubin = CompileOptions::Cubin::No;
   if (options->ptxas) {
     compileOptions.ptxas = *options->ptxas;

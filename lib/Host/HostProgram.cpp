@@ -60,8 +60,12 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
       buildOraclePipeline(manager, oracle);
     });
   }
+  PassSelection selection;
+  selection.tile = options.tile;
+  if (failed(selection.apply(module.getLoc(), options.passes)))
+    return failure();
   if (failed(runPasses(module, [&](OpPassManager &manager) {
-        buildAttnToTilePipeline(manager, options.tile);
+        buildAttnToTilePipeline(manager, selection.tile);
       })))
     return failure();
   for (auto function : module.getOps<func::FuncOp>())

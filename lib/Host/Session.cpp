@@ -13,6 +13,7 @@
 #include "attn/Support/BuildId.h"
 #include "attn/Support/Version.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -103,7 +104,9 @@ static runtime::CacheKey makeKey(StringRef text,
                  " build " + buildId();
   key.options = "function " + options.function + "\nptxas " + options.ptxas +
                 "\ncubin " + std::to_string(static_cast<int>(options.cubin)) +
-                "\nstrict " + std::to_string(options.strict);
+                "\nstrict " + std::to_string(options.strict) + "\nwithout " +
+                llvm::join(options.passes.disabled, ",") + "\nwith " +
+                llvm::join(options.passes.enabled, ",");
   return key;
 }
 

@@ -88,6 +88,7 @@ bool TrialRun::runOnCPU() {
   double start = now();
   HostOptions options;
   options.tile.plan = request.plan;
+  options.passes = request.passes;
   auto program = HostProgram::compile(module, request.function, options);
   if (failed(program))
     return fail(TrialStatus::BadInput, "");
@@ -118,6 +119,7 @@ bool TrialRun::runOnGPU() {
   options.target = request.target;
   options.plan = request.plan;
   options.function = request.function;
+  options.passes = request.passes;
   options.ptxas = request.ptxas;
   FailureOr<Artifact> artifact = attn::compile(module, options);
   if (failed(artifact))

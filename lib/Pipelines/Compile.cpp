@@ -129,13 +129,13 @@ FailureOr<Artifact> Compilation::run() {
   if (options.last == Room::Attn)
     return artifact;
 
+  FailureOr<PassSelection> selection =
+      PassSelection::make(module->getLoc(), options.target, options.passes);
+  if (failed(selection))
+    return failure();
+  selection->tile.plan = options.plan;
   if (failed(runPasses(Room::Tile, [&](OpPassManager &manager) {
-        TileOptions tile;
-        tile.lazyMax = true;
-        tile.rotate = options.target == "sm_90a";
-        tile.target = options.target;
-        tile.plan = options.plan;
-        buildAttnToTilePipeline(manager, tile);
+        buildAttnToTilePipeline(manager, selection->tile);
       })))
     return failure();
   if (auto plan = host()->getAttrOfType<PlanAttr>(AttnDialect::kPlanAttrName))
@@ -144,7 +144,7 @@ FailureOr<Artifact> Compilation::run() {
     return artifact;
 
   if (failed(runPasses(Room::Warp, [&](OpPassManager &manager) {
-        buildTileToWarpPipeline(manager, options.target);
+        buildTileToWarpPipeline(manager, options.target, selection->warp);
       })))
     return failure();
   if (options.last == Room::Warp)

@@ -26,7 +26,7 @@ using namespace attn;
 static constexpr int64_t hopper = 90;
 
 void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
-                                   const HopperOptions &options) {
+                                   const WarpOptions &options) {
   const TargetInfo *info = findTarget(target.str());
   bool isHopper = info && info->sm >= hopper;
   OpPassManager &functions = manager.nest<func::FuncOp>();
@@ -34,10 +34,11 @@ void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
   // of the grid and loops of one step, which the next passes look for.
   functions.addPass(createCSEPass());
   functions.addPass(createConvertTileToWarp());
-  functions.addPass(warp::createWarpDeferSum());
+  if (options.deferSum)
+    functions.addPass(warp::createWarpDeferSum());
   if (isHopper && options.specialize)
     functions.addPass(warp::createWarpSpecialize());
-  else
+  else if (options.buffer)
     functions.addPass(warp::createWarpBuffer());
   if (isHopper && options.makeAsync)
     functions.addPass(warp::createWarpMakeAsync());
@@ -79,7 +80,10 @@ void attn::buildSM80Pipeline(OpPassManager &manager,
   TileOptions tile(options);
   tile.target = target.str();
   buildAttnToTilePipeline(manager, tile);
-  buildTileToWarpPipeline(manager, target);
+  WarpOptions warp;
+  warp.deferSum = options.deferSum;
+  warp.buffer = options.buffer;
+  buildTileToWarpPipeline(manager, target, warp);
   buildWarpToGPUPipeline(manager, target);
   buildGPUToNVVMPipeline(manager);
 }
@@ -90,11 +94,13 @@ void attn::buildSM90Pipeline(OpPassManager &manager,
   TileOptions tile(options);
   tile.target = target.str();
   buildAttnToTilePipeline(manager, tile);
-  HopperOptions hopper;
-  hopper.specialize = options.specialize;
-  hopper.makeAsync = options.makeAsync;
-  hopper.insertTurns = options.insertTurns;
-  buildTileToWarpPipeline(manager, target, hopper);
+  WarpOptions warp;
+  warp.deferSum = options.deferSum;
+  warp.buffer = options.buffer;
+  warp.specialize = options.specialize;
+  warp.makeAsync = options.makeAsync;
+  warp.insertTurns = options.insertTurns;
+  buildTileToWarpPipeline(manager, target, warp);
   buildWarpToGPUPipeline(manager, target);
   buildGPUToNVVMPipeline(manager);
 }

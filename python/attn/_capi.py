@@ -12,7 +12,7 @@ import ctypes
 import pathlib
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-API_VERSION = 1
+API_VERSION = 2
 
 
 class AttnError(RuntimeError):
@@ -26,6 +26,8 @@ class CompileOptions(ctypes.Structure):
         ("plan", c_char_p),
         ("cache_directory", c_char_p),
         ("ptxas", c_char_p),
+        ("disabled_passes", c_char_p),
+        ("enabled_passes", c_char_p),
     ]
 
 

@@ -19,15 +19,25 @@ def _bytes(text):
     return None if text is None else os.fsencode(text)
 
 
-def compile(text, target="sm_80", plan=None, cache=None, ptxas=None):
+def _names(passes):
+    """Pass names as the C interface takes them: with commas between them."""
+    return passes if passes is None or isinstance(passes, str) else ",".join(passes)
+
+
+def compile(
+    text, target="sm_80", plan=None, cache=None, ptxas=None, disable=None, enable=None
+):
     """Compiles MLIR text with one function that holds one attn.attention.
 
-    target  "sm_80": gives an Artifact; "cpu": gives a Kernel of this process.
+    target  "sm_80", "sm_90a": gives an Artifact; "cpu": gives a Kernel of this process.
     plan    "#attn.plan<...>"; None: the compiler picks one.
     cache   a directory that keeps artifacts between runs, "" for the user's
             cache directory; None: no cache.
     ptxas   the ptxas to use, or the root of a CUDA Toolkit; "": the one on the
             PATH, if any; None: the driver compiles the PTX at load.
+    disable names of optional passes ("tile-rotate") that shall not run,
+    enable  or shall run although the target does not by default: lists, or
+            strings with commas. The kernel gets slower or faster, never wrong.
     """
     library = _capi.library()
     source = text.encode() if isinstance(text, str) else bytes(text)
@@ -37,6 +47,8 @@ def compile(text, target="sm_80", plan=None, cache=None, ptxas=None):
         plan=_bytes(plan),
         cache_directory=_bytes(cache),
         ptxas=_bytes(ptxas),
+        disabled_passes=_bytes(_names(disable)),
+        enabled_passes=_bytes(_names(enable)),
     )
     if target == "cpu":
         handle = library.attnCompileForCPU(source, len(source), options)

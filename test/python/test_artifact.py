@@ -52,6 +52,23 @@ def test_cache(artifact, tmp_path):
     assert not other.from_cache
 
 
+def test_passes_are_part_of_the_cache_key(tmp_path):
+    text = attn.attention("bf16", 64)
+    first = attn.compile(text, "sm_90a", cache=str(tmp_path))
+    without = attn.compile(text, "sm_90a", cache=str(tmp_path), disable=["warp-specialize"])
+    assert not without.from_cache
+    assert without.ptx != first.ptx
+    again = attn.compile(text, "sm_90a", cache=str(tmp_path), disable="warp-specialize")
+    assert again.from_cache and again.bytes == without.bytes
+
+
+def test_a_pass_that_is_not_optional():
+    with pytest.raises(attn.AttnError, match="no optional pass on the way to sm_80"):
+        attn.compile(TEXT, disable=["convert-tile-to-warp"])
+    with pytest.raises(attn.AttnError, match="no optional pass on the way to cpu"):
+        attn.compile(TEXT, target="cpu", enable=["warp-buffer"])
+
+
 def test_damaged_cache_is_repaired(tmp_path):
     attn.compile(TEXT, cache=str(tmp_path))
     (entry,) = tmp_path.iterdir()

@@ -8,22 +8,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "../CrashGuard.h"
-#include "../FindPtxas.h"
+#include "../ToolOptions.h"
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/Compile.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Pipelines/Signature.h"
-#include "attn/Support/Version.h"
 #include "mlir/IR/AsmState.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace attn;
@@ -40,6 +35,8 @@ Examples:
   attn-compile causal.mlir --dump-to=rooms -o f.attn
                                                    what every room leaves
   attn-compile causal.mlir --mlir-timing -o f.attn where the time goes
+  attn-compile causal.mlir --disable-pass=tile-rotate,warp-insert-turns ...
+                                                   slower, never wrong
   attn-compile causal.mlir --plan='#attn.plan<target = sm_80, block_q = 64, ...>'
 
 Exit status: 0 done, 1 the program or the command line is wrong, 70 the
@@ -47,35 +44,22 @@ compiler itself failed. On failure no output file is written.
 )";
 
 namespace {
-struct Options {
-  cl::OptionCategory category{"attn-compile options"};
-  cl::opt<std::string> input{cl::Positional, cl::desc("<input file>"),
-                             cl::init("-"), cl::cat(category)};
+struct Options : ToolOptions {
+  Options()
+      : ToolOptions("attn-compile", "sm_80",
+                    "What to compile for: sm_80, sm_90a or cpu") {}
+
   cl::opt<std::string> output{"o", cl::desc("Output file; - is stdout"),
                               cl::value_desc("file"), cl::init("-"),
                               cl::cat(category)};
-  cl::opt<std::string> target{
-      "target", cl::desc("What to compile for: sm_80, sm_90a or cpu"),
-      cl::init("sm_80"), cl::cat(category)};
   cl::opt<std::string> emit{
       "emit",
       cl::desc("What to write: attn, tile, warp, gpu, nvvm, llvm, ptx, cubin "
                "or artifact (the default; llvm for cpu)"),
       cl::value_desc("room"), cl::cat(category)};
-  cl::opt<std::string> plan{"plan", cl::desc("The plan, as in IR"),
-                            cl::value_desc("#attn.plan<...>"),
-                            cl::cat(category)};
-  cl::opt<std::string> function{
-      "function", cl::desc("Which function; default: the only public one"),
-      cl::value_desc("name"), cl::cat(category)};
   cl::opt<std::string> dump{
       "dump-to", cl::desc("Write what every room leaves into a directory"),
       cl::value_desc("directory"), cl::cat(category)};
-  cl::opt<std::string> ptxas{
-      "ptxas",
-      cl::desc("The assembler or the root of a CUDA Toolkit; default: "
-               "CUDAToolkit_ROOT, CUDA_HOME, CUDA_PATH, then PATH"),
-      cl::value_desc("path"), cl::cat(category)};
   cl::opt<bool> strict{"strict",
                        cl::desc("Spills and warnings of ptxas are errors"),
                        cl::cat(category)};
@@ -180,6 +164,7 @@ static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
   compileOptions.target = options.target;
   compileOptions.plan = options.plan;
   compileOptions.function = options.function;
+  compileOptions.passes = options.passes();
   compileOptions.strict = options.strict;
   compileOptions.configure = configure;
   compileOptions.timing = &timing;
@@ -187,7 +172,7 @@ static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
     compileOptions.last = *room;
     compileOptions.cubin = CompileOptions::Cubin::No;
   } else {
-    compileOptions.ptxas = choosePtxas(options.ptxas);
+    compileOptions.ptxas = options.assembler();
     compileOptions.cubin = emit == "cubin" ? CompileOptions::Cubin::Required
                                            : CompileOptions::Cubin::IfPossible;
   }
@@ -217,9 +202,11 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
   if (emit != "attn" && emit != "tile" && emit != "llvm")
     return fail("cannot --emit=" + emit +
                 " for cpu, expected attn, tile or llvm");
-  TileOptions tile;
-  tile.target = std::string("cpu");
-  tile.plan = options.plan.getValue();
+  FailureOr<PassSelection> selection =
+      PassSelection::make(module.getLoc(), "cpu", options.passes());
+  if (failed(selection))
+    return failure();
+  selection->tile.plan = options.plan.getValue();
   auto run = [&](StringRef name,
                  llvm::function_ref<void(OpPassManager &)> build) {
     PassManager manager(module.getContext(), ModuleOp::getOperationName());
@@ -242,7 +229,7 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
       emit == "attn")
     return product;
   if (failed(run("tile", [&](OpPassManager &manager) {
-        buildAttnToTilePipeline(manager, tile);
+        buildAttnToTilePipeline(manager, selection->tile);
       })))
     return failure();
   product = text(*module);
@@ -265,41 +252,13 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
 // The tool
 //===----------------------------------------------------------------------===//
 
-static OwningOpRef<ModuleOp> parse(const Options &options, MLIRContext &context,
-                                   llvm::SourceMgr &sources) {
-  std::string message;
-  auto file = openInputFile(options.input, &message);
-  if (!file) {
-    (void)fail(message);
-    return {};
-  }
-  sources.AddNewSourceBuffer(std::move(file), SMLoc());
-  return parseSourceFile<ModuleOp>(sources, &context);
-}
-
-static void printVersion(llvm::raw_ostream &os) {
-  os << "attn " << versionString << " (MLIR " << llvmVersionString << ")\n";
-}
-
-/// The options of LLVM's backends would bury the ones of this tool.
-static void hideBackendOptions(const Options &options) {
-  for (auto [name, option] : cl::getRegisteredOptions())
-    if (!llvm::is_contained(option->Categories, &options.category) &&
-        option->getOptionHiddenFlag() == cl::NotHidden &&
-        !name.starts_with("help") && name != "version" &&
-        !name.starts_with("mlir-"))
-      option->setHiddenFlag(cl::Hidden);
-}
-
 static int run(int argc, char **argv) {
   registerAsmPrinterCLOptions();
   registerMLIRContextCLOptions();
   registerPassManagerCLOptions();
   registerDefaultTimingManagerCLOptions();
   Options options;
-  hideBackendOptions(options);
-  cl::SetVersionPrinter(printVersion);
-  cl::ParseCommandLineOptions(argc, argv, overview);
+  options.read(argc, argv, overview);
 
   DefaultTimingManager timingManager;
   applyDefaultTimingManagerCLOptions(timingManager);
@@ -312,7 +271,7 @@ static int run(int argc, char **argv) {
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
   TimingScope parsing = timing.nest("parse");
-  OwningOpRef<ModuleOp> module = parse(options, context, sources);
+  OwningOpRef<ModuleOp> module = options.parse(context, sources);
   parsing.stop();
   if (!module)
     return 1;

@@ -8,16 +8,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "../CrashGuard.h"
-#include "../FindPtxas.h"
+#include "../ToolOptions.h"
 #include "Report.h"
 #include "attn/Host/Trial.h"
 #include "attn/Pipelines/Pipelines.h"
-#include "attn/Support/Version.h"
+#include "attn/Support/TargetInfo.h"
 #include "mlir/IR/AsmState.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace attn;
@@ -49,18 +45,10 @@ check failed, 3 no device to run on, or it failed, 70 the compiler itself failed
 )";
 
 namespace {
-struct Options {
-  cl::OptionCategory category{"attn-run options"};
-  cl::opt<std::string> input{cl::Positional, cl::desc("<input file>"),
-                             cl::init("-"), cl::cat(category)};
-  cl::opt<std::string> target{"target", cl::desc("Where to run: cpu or sm_80"),
-                              cl::init("cpu"), cl::cat(category)};
-  cl::opt<std::string> function{
-      "function", cl::desc("Which function; default: the only public one"),
-      cl::value_desc("name"), cl::cat(category)};
-  cl::opt<std::string> plan{"plan", cl::desc("The plan, as in IR"),
-                            cl::value_desc("#attn.plan<...>"),
-                            cl::cat(category)};
+struct Options : ToolOptions {
+  Options()
+      : ToolOptions("attn-run", "cpu", "Where to run: cpu, sm_80 or sm_90a") {}
+
   cl::opt<std::string> shape{
       "shape",
       cl::desc("Sizes that the types leave open: b, h, hkv, sq, sk, or whole "
@@ -92,42 +80,32 @@ struct Options {
                             cl::init(20), cl::cat(category)};
   cl::opt<bool> json{"json", cl::desc("Print the report as JSON"),
                      cl::cat(category)};
-  cl::opt<std::string> ptxas{
-      "ptxas",
-      cl::desc("The assembler or the root of a CUDA Toolkit; default: "
-               "CUDAToolkit_ROOT, CUDA_HOME, CUDA_PATH, then PATH; without, "
-               "the driver compiles PTX"),
-      cl::value_desc("path"), cl::cat(category)};
 };
 } // namespace
 
-static LogicalResult fail(const llvm::Twine &message) {
-  llvm::errs() << "attn-run: error: " << message << "\n";
-  return failure();
-}
-
-/// NAME=VALUE.
-static LogicalResult split(StringRef item, StringRef flag,
+static LogicalResult split(const Options &options, StringRef item,
+                           StringRef flag,
                            std::map<std::string, std::string> &into) {
   auto [name, value] = item.split('=');
   if (name.empty() || value.empty())
-    return fail("--" + flag + "=" + item + ": wanted NAME=VALUE");
+    return options.fail("--" + flag + "=" + item + ": wanted NAME=VALUE");
   into[name.str()] = value.str();
   return success();
 }
 
 static FailureOr<TrialRequest> makeRequest(const Options &options) {
   TrialRequest request;
-  if (options.target != "cpu" && options.target != "sm_80")
-    return fail("unknown --target=" + options.target +
-                ", expected cpu or sm_80");
+  if (!findTarget(options.target.getValue()))
+    return options.fail("unknown --target=" + options.target +
+                        ", expected cpu, sm_80 or sm_90a");
   if (options.layout != "bhsd" && options.layout != "bshd")
-    return fail("unknown --layout=" + options.layout +
-                ", expected bhsd or bshd");
+    return options.fail("unknown --layout=" + options.layout +
+                        ", expected bhsd or bshd");
   request.target = options.target;
   request.function = options.function;
   request.plan = options.plan;
-  request.ptxas = choosePtxas(options.ptxas);
+  request.passes = options.passes();
+  request.ptxas = options.assembler();
   request.check = options.check;
   request.bench = options.bench;
   request.repeats = std::max(1u, options.repeats.getValue());
@@ -136,52 +114,26 @@ static FailureOr<TrialRequest> makeRequest(const Options &options) {
   request.operands.lengthBeforeHeads = options.layout == "bshd";
   request.operands.seed = options.seed;
   for (StringRef item : options.inputs)
-    if (failed(split(item, "input", request.operands.files)))
+    if (failed(split(options, item, "input", request.operands.files)))
       return failure();
   for (StringRef item : options.outputs)
-    if (failed(split(item, "output", request.outputs)))
+    if (failed(split(options, item, "output", request.outputs)))
       return failure();
   std::map<std::string, std::string> scalars;
   for (StringRef item : options.scalars)
-    if (failed(split(item, "scalar", scalars)))
+    if (failed(split(options, item, "scalar", scalars)))
       return failure();
   for (auto &[name, text] : scalars)
     if (StringRef(text).getAsDouble(request.operands.scalars[name]))
-      return fail("--scalar=" + name + "=" + text + ": wanted a number");
+      return options.fail("--scalar=" + name + "=" + text +
+                          ": wanted a number");
   return request;
-}
-
-static OwningOpRef<ModuleOp> parse(const Options &options, MLIRContext &context,
-                                   llvm::SourceMgr &sources) {
-  std::string message;
-  auto file = openInputFile(options.input, &message);
-  if (!file) {
-    (void)fail(message);
-    return {};
-  }
-  sources.AddNewSourceBuffer(std::move(file), SMLoc());
-  return parseSourceFile<ModuleOp>(sources, &context);
-}
-
-static void printVersion(llvm::raw_ostream &os) {
-  os << "attn " << versionString << " (MLIR " << llvmVersionString << ")\n";
-}
-
-/// The options of LLVM's backends would bury the ones of this tool.
-static void hideBackendOptions(const Options &options) {
-  for (auto [name, option] : cl::getRegisteredOptions())
-    if (!llvm::is_contained(option->Categories, &options.category) &&
-        option->getOptionHiddenFlag() == cl::NotHidden &&
-        !name.starts_with("help") && name != "version")
-      option->setHiddenFlag(cl::Hidden);
 }
 
 static int run(int argc, char **argv) {
   registerMLIRContextCLOptions();
   Options options;
-  hideBackendOptions(options);
-  cl::SetVersionPrinter(printVersion);
-  cl::ParseCommandLineOptions(argc, argv, overview);
+  options.read(argc, argv, overview);
   constexpr int badInput = static_cast<int>(TrialStatus::BadInput);
   FailureOr<TrialRequest> request = makeRequest(options);
   if (failed(request))
@@ -193,7 +145,7 @@ static int run(int argc, char **argv) {
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
-  OwningOpRef<ModuleOp> module = parse(options, context, sources);
+  OwningOpRef<ModuleOp> module = options.parse(context, sources);
   if (!module)
     return badInput;
   TrialReport report = runTrial(*module, *request);
@@ -204,7 +156,7 @@ static int run(int argc, char **argv) {
     else
       printText(report, llvm::outs());
   } else if (!report.message.empty()) {
-    (void)fail(report.message);
+    (void)options.fail(report.message);
   }
   return static_cast<int>(report.status);
 }

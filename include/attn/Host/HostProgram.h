@@ -12,6 +12,7 @@
 #define ATTN_HOST_HOSTPROGRAM_H
 
 #include "attn/Pipelines/CPU.h"
+#include "attn/Pipelines/PassSelection.h"
 #include "attn/Runtime/Arguments.h"
 #include "attn/Support/Artifact.h"
 #include "attn/Support/LLVM.h"
@@ -31,6 +32,8 @@ struct HostOptions {
   Kind kind = Kind::Tiled;
   /// For the tiled kernel.
   TileOptions tile;
+  /// Overrules which passes `tile` runs.
+  PassRequest passes;
   /// 0 to 3, as in `-O2`.
   unsigned optimization = 2;
 };

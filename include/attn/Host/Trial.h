@@ -21,9 +21,10 @@
 namespace attn {
 
 struct TrialRequest {
-  std::string target = "cpu"; // or sm_80
+  std::string target = "cpu"; // or a GPU
   std::string function;       // empty: the only one
   std::string plan;           // empty: the operation's own, or the best known
+  PassRequest passes;         // which optional passes do not run, or do
   std::string ptxas;          // the assembler, or the root of a CUDA Toolkit
   OperandRequest operands;
   /// .npy files to write, by the name of an output.

@@ -10,6 +10,7 @@
 #ifndef ATTN_PIPELINES_COMPILE_H
 #define ATTN_PIPELINES_COMPILE_H
 
+#include "attn/Pipelines/PassSelection.h"
 #include "attn/Support/Artifact.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -34,6 +35,8 @@ struct CompileOptions {
   /// As in IR, `#attn.plan<…>`; empty: the operation's own, else the best one
   /// known.
   std::string plan;
+  /// Optional passes that differ from what the target runs by default.
+  PassRequest passes;
   /// Which function; empty: the only public one.
   std::string function;
   /// The assembler, or the root of a CUDA Toolkit; empty: ptxas on the PATH.

@@ -17,14 +17,17 @@
 
 namespace attn {
 
-/// Which of the passes for sm_90a run. Each may be dropped: slower, not wrong.
-struct HopperOptions {
+/// Which of the optional passes of the Warp room run. Each may be dropped:
+/// slower, not wrong. Only sm_90a has the last three; warp-buffer runs there
+/// where warp-specialize does not.
+struct WarpOptions {
+  bool deferSum = true, buffer = true;
   bool specialize = true, makeAsync = true, insertTurns = true;
 };
 
 /// A tile kernel with expanded softmax to a placed warp kernel for `target`.
 void buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
-                             const HopperOptions &hopper = {});
+                             const WarpOptions &options = {});
 
 /// A placed warp kernel to `gpu.module` and `gpu.launch_func`.
 void buildWarpToGPUPipeline(OpPassManager &manager, StringRef target);
@@ -32,16 +35,21 @@ void buildWarpToGPUPipeline(OpPassManager &manager, StringRef target);
 /// Every `gpu.module` to the nvvm and llvm dialects.
 void buildGPUToNVVMPipeline(OpPassManager &manager);
 
-/// The passes of the tile room that kernels for sm_80 take.
+/// The passes that kernels for sm_80 take.
 struct SM80Options : TileOptions {
   SM80Options() { lazyMax = true; }
+  Option<bool> deferSum{*this, "defer-sum",
+                        llvm::cl::desc("run warp-defer-sum"),
+                        llvm::cl::init(true)};
+  Option<bool> buffer{*this, "buffer", llvm::cl::desc("run warp-buffer"),
+                      llvm::cl::init(true)};
 };
 
 /// `attn-sm80`: attention on tensors to kernels in the nvvm dialect.
 void buildSM80Pipeline(OpPassManager &manager, const SM80Options &options);
 
-struct SM90Options : TileOptions {
-  SM90Options() { rotate = lazyMax = true; }
+struct SM90Options : SM80Options {
+  SM90Options() { rotate = true; }
   Option<bool> specialize{*this, "specialize",
                           llvm::cl::desc("run warp-specialize"),
                           llvm::cl::init(true)};

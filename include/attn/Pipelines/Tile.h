@@ -28,7 +28,7 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
 
   Option<std::string> target{
       *this, "target",
-      llvm::cl::desc("what the plan is made for: cpu or sm_80"),
+      llvm::cl::desc("what the plan is made for: cpu, sm_80 or sm_90a"),
       llvm::cl::init("cpu")};
   Option<std::string> plan{
       *this, "plan",

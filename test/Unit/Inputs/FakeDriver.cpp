@@ -10,7 +10,8 @@
 //
 // Built as libcuda.so.1 for LaunchTest: one GPU of compute capability 9.0 whose
 // memory is the host's. PTX with the word `nonsense` does not compile; a kernel
-// is found if its name is in the image; a launch is written down, not run.
+// is found if its name is in the image, or that is a cubin; a launch is written
+// down, not run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -114,7 +115,12 @@ CUresult cuModuleUnload(CUmodule) {
 }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
                              const char *name) {
-  if (!std::strstr(reinterpret_cast<const char *>(module), name))
+  const char *image = reinterpret_cast<const char *>(module);
+  bool isELF = std::memcmp(image,
+                           "\x7f"
+                           "ELF",
+                           4) == 0;
+  if (!isELF && !std::strstr(image, name))
     return kNotFound;
   *function = reinterpret_cast<CUfunction>(module);
   return 0;
