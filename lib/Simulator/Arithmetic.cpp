@@ -20,15 +20,6 @@
 using namespace mlir;
 using namespace attn::simulator;
 
-static uint64_t truncate(uint64_t bits, int64_t width) {
-  return width == 64 ? bits : bits & ((uint64_t(1) << width) - 1);
-}
-
-static int64_t extend(uint64_t bits, int64_t width) {
-  return width == 64 ? int64_t(bits)
-                     : llvm::SignExtend64(bits, unsigned(width));
-}
-
 LogicalResult Interpreter::unary(Operation *op,
                                  llvm::function_ref<uint64_t(uint64_t)> fn) {
   int64_t width = bitsOf(elementOf(op->getResult(0).getType()));

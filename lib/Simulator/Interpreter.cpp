@@ -9,12 +9,15 @@
 
 #include "Interpreter.h"
 
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::simulator;
 
 int64_t attn::simulator::bitsOf(Type type) {
@@ -24,12 +27,18 @@ int64_t attn::simulator::bitsOf(Type type) {
 Type attn::simulator::elementOf(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
     return vector.getElementType();
+  if (auto fragment = dyn_cast<warp::FragType>(type))
+    return fragment.getElementType();
   return type;
 }
 
 int64_t attn::simulator::countParts(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
     return vector.getNumElements();
+  if (auto fragment = dyn_cast<warp::FragType>(type)) {
+    layout::Fragment layout = fragment.getLayout();
+    return layout.numRegisters() * layout.elementsPerRegister();
+  }
   if (auto memref = dyn_cast<MemRefType>(type))
     return 2 + 2 * memref.getRank();
   if (auto structure = dyn_cast<LLVM::LLVMStructType>(type)) {
@@ -41,9 +50,20 @@ int64_t attn::simulator::countParts(Type type) {
   return 1;
 }
 
+uint64_t attn::simulator::truncate(uint64_t bits, int64_t width) {
+  return width == 64 ? bits : bits & ((uint64_t(1) << width) - 1);
+}
+
+int64_t attn::simulator::extend(uint64_t bits, int64_t width) {
+  return width == 64 ? int64_t(bits)
+                     : llvm::SignExtend64(bits, unsigned(width));
+}
+
 float attn::simulator::toFloat(Type type, uint64_t bits) {
   if (type.isF32())
     return llvm::bit_cast<float>(uint32_t(bits));
+  if (type.isBF16())
+    return llvm::bit_cast<float>(uint32_t(bits << 16));
   const llvm::fltSemantics &semantics =
       cast<FloatType>(type).getFloatSemantics();
   APFloat value(semantics, APInt(bitsOf(type), bits));
@@ -55,6 +75,11 @@ float attn::simulator::toFloat(Type type, uint64_t bits) {
 uint64_t attn::simulator::fromFloat(Type type, float number) {
   if (type.isF32())
     return llvm::bit_cast<uint32_t>(number);
+  if (type.isBF16() && number == number) {
+    // To nearest, ties to even; a NaN goes the long way.
+    uint32_t bits = llvm::bit_cast<uint32_t>(number);
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  }
   APFloat value(number);
   bool lossy;
   value.convert(cast<FloatType>(type).getFloatSemantics(),
@@ -71,9 +96,7 @@ Lanes &Interpreter::get(Value value) {
 
 int64_t Interpreter::getSigned(Value value, int64_t thread) {
   uint64_t bits = get(value)[0][thread];
-  int64_t width = bitsOf(value.getType());
-  return width == 64 ? int64_t(bits)
-                     : llvm::SignExtend64(bits, unsigned(width));
+  return extend(bits, bitsOf(value.getType()));
 }
 
 LogicalResult Interpreter::execute(Operation *op) {
@@ -83,6 +106,8 @@ LogicalResult Interpreter::execute(Operation *op) {
   for (Value operand : op->getOperands())
     (void)get(operand);
   if (std::optional<LogicalResult> done = executeArithmetic(op))
+    return *done;
+  if (std::optional<LogicalResult> done = executeMath(op))
     return *done;
   if (std::optional<LogicalResult> done = executeMemory(op))
     return *done;

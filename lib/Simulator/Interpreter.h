@@ -11,6 +11,7 @@
 #define ATTN_LIB_SIMULATOR_INTERPRETER_H
 
 #include "Memory.h"
+#include "attn/Simulator/Simulator.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
@@ -21,8 +22,9 @@ namespace attn::simulator {
 
 /// The lanes of one scalar: raw bits, zero extended.
 using Part = std::vector<uint64_t>;
-/// A value: one part per scalar of a vector or struct. A memref has its
-/// address, offset, sizes and strides.
+/// A value: one part per scalar of a vector or struct, or per element that a
+/// lane holds of a fragment. A memref has its address, offset, sizes and
+/// strides.
 using Lanes = std::vector<Part>;
 
 /// Where a block stands in its grid.
@@ -41,6 +43,7 @@ public:
 
   /// Runs the operations of a block in front of its terminator.
   LogicalResult run(Block &block);
+  LogicalResult execute(Operation *op);
   /// The lanes of a value; a new value has as many parts as its type.
   Lanes &get(Value value);
   void set(Value value, Lanes lanes) { values[value] = std::move(lanes); }
@@ -51,9 +54,9 @@ public:
   std::function<LogicalResult(Operation *)> launch;
 
 private:
-  LogicalResult execute(Operation *op);
   // Nothing: not an operation of the group.
   std::optional<LogicalResult> executeArithmetic(Operation *op);
+  std::optional<LogicalResult> executeMath(Operation *op);
   std::optional<LogicalResult> executeMemory(Operation *op);
   std::optional<LogicalResult> executeMachine(Operation *op);
   std::optional<LogicalResult> executeControl(Operation *op);
@@ -95,12 +98,21 @@ private:
 int64_t bitsOf(Type type);
 /// The number of parts of a value of this type.
 int64_t countParts(Type type);
-/// The scalar type of every part of a vector, or the type itself.
+/// The scalar type of every part of a vector or fragment, or the type itself.
 Type elementOf(Type type);
 
 /// Floats of a type as raw bits, and back.
 float toFloat(Type type, uint64_t bits);
 uint64_t fromFloat(Type type, float value);
+
+/// The low bits of a number, and them with their sign.
+uint64_t truncate(uint64_t bits, int64_t width);
+int64_t extend(uint64_t bits, int64_t width);
+
+/// Binds the arguments of a host function to the tensors and scalars given,
+/// which become the memory that the program may touch.
+LogicalResult bindArguments(func::FuncOp host, ArrayRef<Argument> arguments,
+                            Interpreter &interpreter, GlobalMemory &global);
 
 } // namespace attn::simulator
 

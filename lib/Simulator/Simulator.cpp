@@ -15,31 +15,6 @@
 using namespace mlir;
 using namespace attn::simulator;
 
-/// An argument as the same bits in every lane.
-static Lanes spread(const Argument &argument, int64_t threads) {
-  if (!argument.data)
-    return {Part(threads, argument.scalar)};
-  Lanes lanes = {Part(threads, reinterpret_cast<uint64_t>(argument.data)),
-                 Part(threads, 0)};
-  for (int64_t size : argument.sizes)
-    lanes.push_back(Part(threads, size));
-  for (int64_t stride : argument.strides)
-    lanes.push_back(Part(threads, stride));
-  return lanes;
-}
-
-/// Bytes from the first to the last element of a tensor.
-static int64_t countBytes(const Argument &argument, int64_t elementBytes) {
-  int64_t last = 0;
-  for (auto [size, stride] :
-       llvm::zip_equal(argument.sizes, argument.strides)) {
-    if (size == 0)
-      return 0;
-    last += (size - 1) * stride;
-  }
-  return (last + 1) * elementBytes;
-}
-
 namespace {
 /// A host function with its arguments.
 class Simulation {
@@ -102,20 +77,10 @@ LogicalResult Simulation::launch(Interpreter &caller, gpu::LaunchFuncOp op) {
 }
 
 LogicalResult Simulation::run(func::FuncOp host, ArrayRef<Argument> arguments) {
-  if (arguments.size() != host.getNumArguments())
-    return host.emitOpError("has ")
-           << host.getNumArguments() << " arguments, got " << arguments.size();
   Interpreter interpreter(/*threads=*/1, BlockPlace(), /*shared=*/nullptr,
                           global);
-  for (auto [arg, argument] : llvm::zip_equal(host.getArguments(), arguments)) {
-    if (auto memref = dyn_cast<MemRefType>(arg.getType())) {
-      if (int64_t(argument.sizes.size()) != memref.getRank())
-        return host.emitOpError("got an argument of another rank");
-      global.add(argument.data,
-                 countBytes(argument, bitsOf(memref.getElementType()) / 8));
-    }
-    interpreter.set(arg, spread(argument, 1));
-  }
+  if (failed(bindArguments(host, arguments, interpreter, global)))
+    return failure();
   interpreter.launch = [&](Operation *op) {
     return launch(interpreter, cast<gpu::LaunchFuncOp>(op));
   };

@@ -1,0 +1,216 @@
+//===- WarpRunner.cpp - one warp of a warp kernel ---------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WarpRunner.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::simulator;
+using namespace attn::warp;
+
+WarpRunner::WarpRunner(WarpBlock &block, RoleOp role, int64_t warp)
+    : block(block), role(role), warp(warp),
+      values(layout::warpSize, BlockPlace(), /*shared=*/nullptr,
+             block.launch.global) {
+  enter(block.kernel.getBodyBlock());
+}
+
+std::string WarpRunner::getName() {
+  if (!role)
+    return "warp " + std::to_string(warp);
+  if (role.getKind() == RoleKind::Producer)
+    return "the producer";
+  return "warp " + std::to_string(warp) + " of the consumer";
+}
+
+WarpRunner::Content WarpRunner::take(Value value) {
+  Content content;
+  if (auto use = uses.find(value); use != uses.end())
+    content.use = use->second;
+  else if (auto product = pending.find(value); product != pending.end())
+    content.product = product->second;
+  else
+    content.lanes = values.get(value);
+  return content;
+}
+
+void WarpRunner::put(Value value, Content content) {
+  if (content.use.ring)
+    uses[value] = content.use;
+  else if (content.product >= 0)
+    pending[value] = content.product;
+  else
+    values.set(value, std::move(content.lanes));
+}
+
+SmallVector<WarpRunner::Content> WarpRunner::takeAll(OperandRange range) {
+  return llvm::map_to_vector(range, [&](Value value) { return take(value); });
+}
+
+LogicalResult WarpRunner::refuse(Operation *op, const Twine &message) {
+  return op->emitOpError(message) << " (" << getName() << ")";
+}
+
+WarpRunner::Step WarpRunner::fail(Operation *op, const Twine &message) {
+  (void)refuse(op, message);
+  return Failed;
+}
+
+/// Goes on behind `op`, waits or fails, as the answer says.
+WarpRunner::Step WarpRunner::settle(Operation *op, const Answer &answer) {
+  if (answer.kind == Answer::Wrong)
+    return fail(op, answer.reason);
+  if (answer.kind == Answer::Wait) {
+    // That it came may be what others wait for.
+    if (waitsAt != op)
+      block.hasNews = true;
+    waitsAt = op;
+    reason = answer.reason;
+    return Waits;
+  }
+  waitsAt = nullptr;
+  block.hasNews = true;
+  ++frames.back().next;
+  return Met;
+}
+
+LogicalResult WarpRunner::checkNothingInFlight() {
+  for (const Product &product : products)
+    if (product.depth >= frames.size())
+      return refuse(product.op, "is in flight at the end of its block");
+  return success();
+}
+
+WarpRunner::Step WarpRunner::beginLoop(scf::ForOp loop) {
+  Frame frame;
+  frame.loop = loop;
+  frame.induction = values.getSigned(loop.getLowerBound());
+  frame.upper = values.getSigned(loop.getUpperBound());
+  frame.increment = values.getSigned(loop.getStep());
+  SmallVector<Content> inits = takeAll(loop.getInitArgs());
+  bool runs = frame.induction < frame.upper;
+  for (auto [number, content] : llvm::enumerate(inits))
+    put(runs ? Value(loop.getRegionIterArg(number)) : loop.getResult(number),
+        std::move(content));
+  if (!runs) {
+    ++frames.back().next;
+    return Ran;
+  }
+  set(loop.getInductionVar(), {Part(layout::warpSize, frame.induction)});
+  frame.next = loop.getBody()->begin();
+  frames.push_back(frame);
+  return Ran;
+}
+
+WarpRunner::Step WarpRunner::leaveLoop(scf::ForOp loop, Operation *yield) {
+  Frame &frame = frames.back();
+  frame.induction += frame.increment;
+  bool runs = frame.induction < frame.upper;
+  SmallVector<Content> carried = takeAll(yield->getOperands());
+  for (auto [number, content] : llvm::enumerate(carried))
+    put(runs ? Value(loop.getRegionIterArg(number)) : loop.getResult(number),
+        std::move(content));
+  if (runs) {
+    set(loop.getInductionVar(), {Part(layout::warpSize, frame.induction)});
+    frame.next = loop.getBody()->begin();
+    return Ran;
+  }
+  frames.pop_back();
+  ++frames.back().next;
+  return Ran;
+}
+
+WarpRunner::Step WarpRunner::runRegion(Operation *op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return beginLoop(loop);
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    const Part &condition = values.get(branch.getCondition())[0];
+    if (!llvm::all_equal(condition))
+      return fail(op, "branches differently in the lanes of a warp");
+    Region &region =
+        condition[0] ? branch.getThenRegion() : branch.getElseRegion();
+    if (region.empty())
+      ++frames.back().next;
+    else
+      enter(&region.front());
+    return Ran;
+  }
+  if (auto other = dyn_cast<RoleOp>(op)) {
+    if (other == role)
+      enter(other.getBodyBlock());
+    else
+      ++frames.back().next;
+    return Ran;
+  }
+  auto turn = llvm::cast<TurnOp>(op);
+  Step step = settle(op, block.turns.enter(warp, op));
+  if (step == Met) {
+    --frames.back().next;
+    enter(turn.getBodyBlock());
+  }
+  return step;
+}
+
+/// Behind the last operation of a block.
+WarpRunner::Step WarpRunner::leave(Operation *terminator) {
+  Operation *parent = terminator->getParentOp();
+  if (isa<TurnOp>(parent)) {
+    // Its products belong to the block around it.
+    for (Product &product : products)
+      product.depth = std::min(product.depth, frames.size() - 1);
+    block.turns.leave(warp);
+    block.hasNews = true;
+  } else if (failed(checkNothingInFlight())) {
+    return Failed;
+  }
+  if (auto loop = dyn_cast<scf::ForOp>(parent))
+    return leaveLoop(loop, terminator);
+  SmallVector<Content> yielded = takeAll(terminator->getOperands());
+  frames.pop_back();
+  if (frames.empty())
+    return Finished;
+  for (auto [result, content] : llvm::zip_equal(parent->getResults(), yielded))
+    put(result, content);
+  ++frames.back().next;
+  return Met;
+}
+
+WarpRunner::Step WarpRunner::step() {
+  if (frames.empty())
+    return Finished;
+  Operation *op = getPlace();
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return leave(op);
+  if (isa<scf::ForOp, scf::IfOp, RoleOp, TurnOp>(op))
+    return runRegion(op);
+  if (auto async = dyn_cast<CopyAsyncOp>(op))
+    return copyAsync(async);
+  if (auto sync = dyn_cast<CopyOp>(op))
+    return copy(sync);
+  if (auto slot = dyn_cast<AwaitOp>(op))
+    return await(slot);
+  if (auto slot = dyn_cast<ReleaseOp>(op))
+    return release(slot);
+  if (auto product = dyn_cast<WaitOp>(op))
+    return wait(product);
+
+  std::optional<LogicalResult> done = executeFragments(op);
+  if (!done)
+    done = executeProducts(op);
+  if (!done)
+    done = executeTransfers(op);
+  if (!done)
+    done = values.execute(op);
+  if (failed(*done))
+    return Failed;
+  ++frames.back().next;
+  return Ran;
+}

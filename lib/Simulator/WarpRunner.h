@@ -1,0 +1,120 @@
+//===- WarpRunner.h - one warp of a warp kernel -----------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_SIMULATOR_WARPRUNNER_H
+#define ATTN_LIB_SIMULATOR_WARPRUNNER_H
+
+#include "WarpBlock.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include <deque>
+
+namespace attn::simulator {
+
+/// A warp as a coroutine: it runs one operation at a time. The part of an
+/// operation's group (fragments, products, transfers) stands in the file of
+/// that name.
+class WarpRunner {
+public:
+  /// `role` is null in a kernel without roles. Of a producer only one warp
+  /// runs.
+  WarpRunner(WarpBlock &block, warp::RoleOp role, int64_t warp);
+
+  enum Step {
+    Ran,      // an operation of this warp alone
+    Met,      // one that other warps may notice
+    Waits,    // it could not go on
+    Finished, // the kernel is at its end
+    Failed    // an error was emitted
+  };
+  Step step();
+
+  void set(Value value, Lanes lanes) { values.set(value, std::move(lanes)); }
+  /// The operation it stands at.
+  Operation *getPlace() { return &*frames.back().next; }
+  StringRef getReason() const { return reason; }
+  std::string getName();
+
+private:
+  /// A block that runs, and the loop if it is the body of one.
+  struct Frame {
+    Block::iterator next;
+    scf::ForOp loop;
+    int64_t induction = 0, upper = 0, increment = 0;
+  };
+  /// A product in flight.
+  struct Product {
+    int64_t number;
+    Operation *op;
+    Lanes result;
+    SmallVector<SlotUse> reads;
+    size_t depth; // frames around it
+  };
+  /// What a value holds, of any type.
+  struct Content {
+    Lanes lanes;
+    SlotUse use;
+    int64_t product = -1;
+  };
+
+  Content take(Value value);
+  void put(Value value, Content content);
+  SmallVector<Content> takeAll(OperandRange range);
+  void enter(Block *block) { frames.push_back({block->begin(), {}}); }
+  LogicalResult refuse(Operation *op, const Twine &message);
+  Step fail(Operation *op, const Twine &message);
+  Step settle(Operation *op, const Answer &answer);
+
+  Step runRegion(Operation *op);
+  Step leave(Operation *terminator);
+  Step beginLoop(scf::ForOp loop);
+  Step leaveLoop(scf::ForOp loop, Operation *yield);
+  LogicalResult checkNothingInFlight();
+
+  Step copy(warp::CopyOp op);
+  Step copyAsync(warp::CopyAsyncOp op);
+  Step await(warp::AwaitOp op);
+  Step release(warp::ReleaseOp op);
+  Step wait(warp::WaitOp op);
+  void finishCopies(int64_t younger);
+
+  // Nothing: not an operation of the group.
+  std::optional<LogicalResult> executeFragments(Operation *op);
+  std::optional<LogicalResult> executeProducts(Operation *op);
+  std::optional<LogicalResult> executeTransfers(Operation *op);
+
+  LogicalResult stretch(Operation *op, Value from, Value to);
+  LogicalResult cast(warp::CastOp op);
+  LogicalResult reduce(warp::ReduceOp op);
+  LogicalResult store(warp::StoreOp op);
+  LogicalResult gather(warp::GatherOp op);
+  FailureOr<Lanes> multiply(Operation *op, Value a, Value b, Value acc,
+                            bool isTransposed);
+  FailureOr<std::vector<float>> readRows(Operation *op, Value a,
+                                         warp::FragType acc);
+  SlotUse useOf(Value slot);
+  Box boxOf(Value view, OperandRange indices);
+
+  WarpBlock &block;
+  warp::RoleOp role;
+  int64_t warp;
+  Interpreter values;
+  llvm::DenseMap<Value, SlotUse> uses;
+  llvm::DenseMap<Value, int64_t> pending;
+  std::vector<Frame> frames;
+  std::deque<Product> products;
+  int64_t numProducts = 0;
+  /// Copies of this warp in flight, oldest first; no ring: nothing is copied.
+  std::deque<std::pair<Ring *, int64_t>> copies;
+  Operation *waitsAt = nullptr;
+  std::string reason;
+};
+
+} // namespace attn::simulator
+
+#endif // ATTN_LIB_SIMULATOR_WARPRUNNER_H

@@ -1,0 +1,199 @@
+//===- WarpTransfers.cpp - slots, rings and global memory -------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WarpRunner.h"
+
+#include "attn/Dialect/Warp/Analysis/PendingCopies.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cstring>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::simulator;
+using namespace attn::warp;
+
+SlotUse WarpRunner::useOf(Value slot) {
+  if (auto alloc = slot.getDefiningOp<AllocOp>())
+    return {&block.rings.find(alloc)->second, 0, /*isFixed=*/true};
+  return uses.lookup(slot);
+}
+
+Box WarpRunner::boxOf(Value view, OperandRange indices) {
+  Box box;
+  const Lanes &memref = values.get(view);
+  size_t rank = indices.size();
+  box.element = llvm::cast<MemRefType>(view.getType()).getElementType();
+  box.address = memref[0][0] + memref[1][0] * ((bitsOf(box.element) + 7) / 8);
+  for (size_t dim = 0; dim < rank; ++dim) {
+    box.sizes.push_back(int64_t(memref[2 + dim][0]));
+    box.strides.push_back(int64_t(memref[2 + rank + dim][0]));
+  }
+  for (Value index : indices)
+    box.start.push_back(values.getSigned(index));
+  return box;
+}
+
+WarpRunner::Step WarpRunner::copy(CopyOp op) {
+  Answer answer = block.barrier.pass(warp, op);
+  if (answer.kind != Answer::Go)
+    return settle(op, answer);
+  // The first warp behind the barrier copies for all.
+  SlotUse use = useOf(op.getSlot());
+  int64_t meeting = block.barrier.countPassed(warp);
+  Operation *alloc = op.getSlot().getDefiningOp();
+  if (block.copiedAt.lookup(alloc) == meeting)
+    return settle(op, answer);
+  block.copiedAt[alloc] = meeting;
+  Slot &slot = use.slot();
+  if (int64_t reader = slot.findReader(); reader >= 0)
+    return fail(op, "overwrites a slot that a product in flight of warp " +
+                        Twine(reader) + " still reads");
+  Box box = boxOf(op.getView(), op.getIndices());
+  box.rows = op.getSlot().getType().getShape()[0];
+  box.columns = op.getSlot().getType().getShape()[1];
+  slot.item = 0;
+  if (std::string message = box.read(block.launch.global, slot.elements);
+      !message.empty())
+    return fail(op, message);
+  return settle(op, answer);
+}
+
+WarpRunner::Step WarpRunner::copyAsync(CopyAsyncOp op) {
+  Ring &ring = block.rings.find(op.getRing().getDefiningOp())->second;
+  int64_t item = values.getSigned(op.getItem());
+  bool copies = !op.getCondition() || values.getSigned(op.getCondition()) != 0;
+  Box box = boxOf(op.getView(), op.getIndices());
+  box.rows = op.getRing().getType().getShape()[0];
+  box.columns = op.getRing().getType().getShape()[1];
+  if (role) {
+    if (!copies)
+      return settle(op, Answer::go());
+    Answer answer = ring.beginCopy(item);
+    if (answer.kind == Answer::Go)
+      block.transfers.push_back({op, &ring, item, std::move(box)});
+    return settle(op, answer);
+  }
+  this->copies.push_back({copies ? &ring : nullptr, item});
+  if (!copies)
+    return settle(op, Answer::go());
+  std::vector<float> elements;
+  std::string message = box.read(block.launch.global, elements);
+  if (message.empty())
+    message =
+        ring.beginPart(warp, item, block.barrier.countPassed(warp), elements);
+  return message.empty() ? settle(op, Answer::go()) : fail(op, message);
+}
+
+/// Waits until at most `younger` copies of this warp are in flight.
+void WarpRunner::finishCopies(int64_t younger) {
+  while (int64_t(copies.size()) > younger) {
+    auto [ring, item] = copies.front();
+    if (ring)
+      ring->finishPart(warp, item);
+    copies.pop_front();
+  }
+}
+
+WarpRunner::Step WarpRunner::await(AwaitOp op) {
+  Ring &ring = block.rings.find(op.getRing().getDefiningOp())->second;
+  int64_t item = values.getSigned(op.getItem());
+  uses[op.getSlot()] = {&ring, item};
+  if (role)
+    return settle(op, ring.await(warp, item));
+  if (waitsAt != op) {
+    auto [entry, isNew] = block.launch.younger.insert({op, 0});
+    if (isNew) {
+      FailureOr<int64_t> younger = countYoungerCopies(op);
+      if (failed(younger))
+        return fail(op, "waits for a ring that nothing fills");
+      entry->second = *younger;
+    }
+    finishCopies(entry->second);
+  }
+  Answer answer = block.barrier.pass(warp, op);
+  if (answer.kind == Answer::Go)
+    if (std::string message = ring.take(warp, item); !message.empty())
+      return fail(op, message);
+  return settle(op, answer);
+}
+
+WarpRunner::Step WarpRunner::release(ReleaseOp op) {
+  SlotUse use = useOf(op.getSlot());
+  std::string message =
+      use.ring->release(warp, use.item, block.barrier.countPassed(warp));
+  return message.empty() ? settle(op, Answer::go()) : fail(op, message);
+}
+
+LogicalResult WarpRunner::store(StoreOp op) {
+  FragType type = op.getValue().getType();
+  layout::Fragment layout = type.getLayout();
+  const Spread &spread = block.launch.spreads.get(type, warp);
+  const Lanes &lanes = values.get(op.getValue());
+  Box box = boxOf(op.getView(), op.getIndices());
+  int64_t bytes = (bitsOf(box.element) + 7) / 8;
+  for (auto [number, coord] : llvm::enumerate(spread)) {
+    int64_t part = int64_t(number) / layout::warpSize;
+    int64_t lane = int64_t(number) % layout::warpSize;
+    // Slices are held by several lanes; the first of them writes.
+    if (!(layout.ownerOf(coord) == layout::Position{warp, lane, part, 0}))
+      continue;
+    std::optional<uint64_t> at = op.getRows()
+                                     ? box.find(0, coord.row)
+                                     : box.find(coord.row, coord.column);
+    if (!at)
+      continue;
+    std::string message = block.launch.global.check(*at, bytes);
+    if (message.empty() && !block.launch.stored.insert(*at).second)
+      message = "writes an element that was written before";
+    if (!message.empty())
+      return refuse(op, message);
+    std::memcpy(reinterpret_cast<void *>(*at), &lanes[part][lane], bytes);
+  }
+  return success();
+}
+
+LogicalResult WarpRunner::gather(GatherOp op) {
+  FragType type = op.getResult().getType();
+  size_t elements = block.launch.spreads.get(type, warp).size();
+  Box box = boxOf(op.getView(), OperandRange(nullptr, 0));
+  const Lanes &memref = values.get(op.getView());
+  size_t rank = op.getIndices().size();
+  int64_t bytes = (bitsOf(box.element) + 7) / 8;
+  Lanes result(elements / layout::warpSize, Part(layout::warpSize, 0));
+  for (size_t number = 0; number < elements; ++number) {
+    size_t part = number / layout::warpSize, lane = number % layout::warpSize;
+    int64_t offset = 0;
+    bool isInside = true;
+    for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+      int64_t from = 0;
+      if (auto frag = dyn_cast<FragType>(index.getType()))
+        from = block.launch.spreads.getSources(frag, type)[number];
+      int64_t at = extend(values.get(index)[from][lane], 32);
+      isInside &= at >= 0 && at < int64_t(memref[2 + dim][0]);
+      offset += at * int64_t(memref[2 + rank + dim][0]);
+    }
+    if (!isInside)
+      continue;
+    uint64_t at = box.address + offset * bytes;
+    if (std::string message = block.launch.global.check(at, bytes);
+        !message.empty())
+      return refuse(op, message);
+    std::memcpy(&result[part][lane], reinterpret_cast<void *>(at), bytes);
+  }
+  values.set(op.getResult(), std::move(result));
+  return success();
+}
+
+std::optional<LogicalResult> WarpRunner::executeTransfers(Operation *op) {
+  return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
+      .Case<RingOp, AllocOp>([](auto) { return success(); })
+      .Case<StoreOp>([&](StoreOp store) { return this->store(store); })
+      .Case<GatherOp>([&](GatherOp gather) { return this->gather(gather); })
+      .Default([](Operation *) { return std::nullopt; });
+}
