@@ -38,8 +38,9 @@ std::string SlotUse::checkRead(int64_t warp) const {
   if (slot.item != item)
     return "reads item " + number(item) + ", whose slot holds " +
            (slot.item < 0 ? "nothing" : "item " + number(slot.item));
-  if (!slot.hasContent())
-    return "reads item " + number(item) + ", which has not arrived";
+  if (!slot.hasContent() || holder.state == Holder::Away)
+    return "reads item " + number(item) +
+           ", which had not arrived when this warp waited for it";
   return "";
 }
 

@@ -355,6 +355,38 @@ func.func @w3_holds_too_many(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
 
 // -----
 
+func.func @w3_holds_through_a_loop(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role <producer> warps(4) registers(24) {
+      warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      scf.for %i = %c1 to %n step %c1 iter_args(%j = %c1) -> (index) {
+        warp.copy_async %v[%x, %h] to %r[%j] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+        %k = arith.addi %j, %c1 : index
+        scf.yield %k : index
+      }
+    }
+    warp.role <consumer> warps(4) registers(240) {
+      // expected-note@+1 {{awaited here}}
+      %s0 = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      scf.for %i = %c1 to %n step %c1 iter_args(%j = %c1) -> (index) {
+        // expected-error@+1 {{'warp.await' op waits for an item while another is held through the loop around it}}
+        %s1 = warp.await %r[%j] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+        warp.release %s1 : !warp.slot<64x64xbf16, panels<128>>
+        %k = arith.addi %j, %c1 : index
+        scf.yield %k : index
+      }
+      // expected-note@+1 {{released here}}
+      warp.release %s0 : !warp.slot<64x64xbf16, panels<128>>
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @w3_two_producers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -15,7 +15,8 @@
 // lists are equal: same rings, in loops with the same bounds. (b) In each role
 // the items of a ring are numbered 0, 1, 2, … in that order, so entry e of one
 // list is entry e of the other. (c) Where the consumer awaits an item of a ring
-// of depth D it holds, not released, at most D - 1 others of that ring.
+// of depth D it holds, not released, at most D - 1 others of that ring, none of
+// them through a loop that awaits items of the ring.
 //
 // Let the consumer stand at entry c. The producer cannot be stuck at an entry
 // p <= c: it waits for the release of the item D before it in its ring, which
@@ -394,6 +395,24 @@ static bool isHeldAt(AwaitOp other, AwaitOp await) {
          !runsBefore(home, getOnlyRelease(other), await);
 }
 
+/// Whether the item of `other` is held through a loop that `await` stands in,
+/// so that any number of items may come before its release.
+static bool isHeldThrough(AwaitOp other, AwaitOp await) {
+  Block *home = getHomeBlock(other);
+  return getHomeBlock(await) != home &&
+         getAncestorIn(home, await) !=
+             getAncestorIn(home, getOnlyRelease(other));
+}
+
+static LogicalResult refuseHeldThrough(AwaitOp other, AwaitOp await) {
+  InFlightDiagnostic diag =
+      await.emitOpError("waits for an item while another is held through the "
+                        "loop around it");
+  diag.attachNote(other.getLoc()) << "awaited here";
+  diag.attachNote(getOnlyRelease(other).getLoc()) << "released here";
+  return failure();
+}
+
 static LogicalResult verifyHeld(RingOp ring) {
   int64_t depth = ring.getRing().getType().getDepth();
   SmallVector<AwaitOp> awaits;
@@ -401,6 +420,9 @@ static LogicalResult verifyHeld(RingOp ring) {
     if (auto await = dyn_cast<AwaitOp>(user))
       awaits.push_back(await);
   for (AwaitOp await : awaits) {
+    for (AwaitOp other : awaits)
+      if (isHeldAt(other, await) && isHeldThrough(other, await))
+        return refuseHeldThrough(other, await);
     int64_t held = llvm::count_if(
         awaits, [&](AwaitOp other) { return isHeldAt(other, await); });
     if (held < depth)
