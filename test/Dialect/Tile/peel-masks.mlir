@@ -19,9 +19,9 @@
 // CHECK: %[[END:.*]] = arith.addi %[[ROW]], %[[C16]] : index
 // CHECK: %[[SOME:.*]] = arith.ceildivsi %[[END]], %{{.*}} : index
 // CHECK: %[[HI0:.*]] = arith.minsi %[[NK]], %[[SOME]] : index
+// CHECK: %[[HI:.*]] = arith.maxsi %[[HI0]], %[[C0]] : index
 // CHECK: %[[FIRST:.*]] = arith.addi %[[ROW]], %{{.*}} : index
 // CHECK: %[[ALL:.*]] = arith.floordivsi %[[FIRST]], %{{.*}} : index
-// CHECK: %[[HI:.*]] = arith.maxsi %[[HI0]], %[[C0]] : index
 // CHECK: %[[FULL0:.*]] = arith.minsi %[[ALL]], %[[HI]] : index
 // CHECK: %[[FULL:.*]] = arith.maxsi %[[FULL0]], %[[C0]] : index
 // CHECK: %[[A:.*]]:2 = scf.for %{{.*}} = %[[C0]] to %[[FULL]] step %{{.*}} iter_args(%{{.*}} = %[[M0]], %{{.*}} = %[[L0]])
@@ -211,7 +211,7 @@ func.func @opaque_conjunct_keeps_the_mask(%x: !tile, %m0: !row, %l0: !row, %row:
   return %r#0, %r#1 : !row, !row
 }
 
-// REMARK: remark: {{.*}}peel-masks{{.*}}no part of the mask is affine in the coordinates
+// REMARK: remark: {{.*}}peel-masks{{.*}}the mask depends on more than bounds of rows and keys
 // CHECK-LABEL: func.func @only_opaque_is_untouched(
 // CHECK-SAME: %{{[a-z0-9]+}}: index, %[[NK:[a-z0-9]+]]: index, %{{[a-z0-9]+}}: memref
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[NK]]
@@ -239,13 +239,21 @@ func.func @only_opaque_is_untouched(%x: !tile, %m0: !row, %l0: !row, %row: index
   return %r#0, %r#1 : !row, !row
 }
 
-// j != i is no half plane.
-// CHECK-LABEL: func.func @not_equal_is_opaque(
-// CHECK: scf.for
-// CHECK: arith.select
-// CHECK-NOT: scf.for
+// j != i hides something around the diagonal only: two loops over visits, first
+// those of the masked blocks, then those of the full ones before and behind.
+// CHECK-LABEL: func.func @not_equal(
+// CHECK: %[[A:.*]]:2 = scf.for %[[T:.*]] = %{{.*}} to %[[MASKED:.*]] step
+// CHECK: %[[BEHIND:.*]] = arith.cmpi sge, %[[T]], %[[MASKED]] : index
+// CHECK: %[[SHIFT0:.*]] = arith.select %[[BEHIND]]
+// CHECK: %[[LAST:.*]] = arith.cmpi sge, %[[T]], %{{.*}} : index
+// CHECK: %[[SHIFT:.*]] = arith.select %[[LAST]], %{{.*}}, %[[SHIFT0]] : index
+// CHECK: %[[N:.*]] = arith.addi %[[T]], %[[SHIFT]] : index
+// CHECK: arith.muli %[[N]]
+// CHECK: arith.select {{.*}} : vector
+// CHECK: %[[B:.*]]:2 = scf.for %{{.*}} = %[[MASKED]] to %{{.*}} step %{{.*}} iter_args(%{{.*}} = %[[A]]#0
+// CHECK-NOT: arith.select {{.*}} : vector
 // CHECK: return
-func.func @not_equal_is_opaque(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index)
+func.func @not_equal(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index)
     -> (!row, !row) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -267,12 +275,20 @@ func.func @not_equal_is_opaque(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk
   return %r#0, %r#1 : !row, !row
 }
 
-// CHECK-LABEL: func.func @disjunction_is_opaque(
-// CHECK: scf.for
+// j <= i or j < 4: both parts start at block 0, so the greater end counts.
+// CHECK-LABEL: func.func @prefix(
+// CHECK-SAME: %[[ROW:[a-z0-9]+]]: index, %[[NK:[a-z0-9]+]]: index
+// CHECK: %[[CAUSAL:.*]] = arith.minsi %[[NK]], %{{.*}} : index
+// CHECK: %[[PREFIX:.*]] = arith.minsi %[[NK]], %{{.*}} : index
+// CHECK: %[[HI0:.*]] = arith.maxsi %[[CAUSAL]], %[[PREFIX]] : index
+// CHECK: %[[HI:.*]] = arith.maxsi %[[HI0]]
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[FULL:.*]] step
+// CHECK-NOT: arith.select
+// CHECK: scf.for %{{.*}} = %[[FULL]] to %[[HI]]
 // CHECK: arith.select
 // CHECK-NOT: scf.for
 // CHECK: return
-func.func @disjunction_is_opaque(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index)
+func.func @prefix(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index)
     -> (!row, !row) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -302,11 +318,12 @@ func.func @disjunction_is_opaque(%x: !tile, %m0: !row, %l0: !row, %row: index, %
 // CHECK-LABEL: func.func @rows_alone(
 // CHECK-SAME: %{{[a-z0-9]+}}: index, %[[NK:[a-z0-9]+]]: index, %{{[a-z0-9]+}}: i32)
 // CHECK: %[[SOME:.*]] = arith.cmpi sge
-// CHECK: %[[ALL:.*]] = arith.cmpi sge
 // CHECK: %[[HI0:.*]] = arith.select %[[SOME]], %[[NK]], %[[C0:.*]] : index
 // CHECK: %[[HI:.*]] = arith.maxsi %[[HI0]], %[[C0]] : index
-// CHECK: %[[FULL0:.*]] = arith.select %[[ALL]], %[[HI]], %[[C0]] : index
-// CHECK: %[[FULL:.*]] = arith.maxsi %[[FULL0]], %[[C0]] : index
+// CHECK: %[[NOTALL:.*]] = arith.cmpi sge
+// CHECK: %[[FULL0:.*]] = arith.select %[[NOTALL]], %[[C0]], %[[HI]] : index
+// CHECK: %[[FULL1:.*]] = arith.minsi %[[FULL0]], %[[HI]] : index
+// CHECK: %[[FULL:.*]] = arith.maxsi %[[FULL1]], %[[C0]] : index
 // CHECK: scf.for %{{.*}} = %[[C0]] to %[[FULL]]
 // CHECK: scf.for %{{.*}} = %[[FULL]] to %[[HI]]
 func.func @rows_alone(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index, %limit: i32)

@@ -161,7 +161,7 @@ func.func @values_of_another_block(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
       %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
       %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
-      %vt = tile.load %v[%n, %c0] : !view, !kv
+      %vt = tile.load %v[%c16, %c0] : !view, !kv
       %pt = arith.truncf %p : !s to !p
       %cb = vector.broadcast %c : !row to !o
       %os = arith.mulf %o, %cb : !o

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/Analysis/MaskBounds.h"
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,21 +22,16 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
-/// True if later rows see at least as far to the right, and as far to the left.
-static bool growsWithRow(const MaskConditions &conditions) {
-  bool grows = false;
-  for (const AffineForm &form : conditions.halfPlanes) {
-    if (form.row > 0 && form.column < 0)
-      grows = true;
-    else if (form.row != 0 && form.column != 0)
-      return false;
-  }
-  return grows;
-}
+namespace {
+/// What numbers the query blocks: the rows' first coordinate is the product of
+/// an induction variable of the forall.
+struct QueryNumbering {
+  unsigned dimension;
+  Value firstRow;
+};
+} // namespace
 
-/// The dimension of `forall` that numbers the query blocks: the rows' first
-/// coordinate is a multiple of its induction variable.
-static std::optional<unsigned> findQueryDimension(scf::ForallOp forall) {
+static std::optional<QueryNumbering> findNumbering(scf::ForallOp forall) {
   for (auto coords : forall.getBody()->getOps<CoordsOp>()) {
     auto cast = coords.getBase().getDefiningOp<arith::IndexCastOp>();
     auto first = cast ? cast.getIn().getDefiningOp<arith::MulIOp>() : nullptr;
@@ -44,9 +39,28 @@ static std::optional<unsigned> findQueryDimension(scf::ForallOp forall) {
       continue;
     auto number = dyn_cast<BlockArgument>(first.getLhs());
     if (number && number.getOwner() == forall.getBody())
-      return number.getArgNumber();
+      return QueryNumbering{number.getArgNumber(), first};
   }
   return std::nullopt;
+}
+
+/// True if later rows see at least as far to the right, and as far to the left.
+static bool growsWithRow(const MaskProblem &problem, Value firstRow) {
+  VisitSet set = computeVisitSet(problem.problem);
+  bool grows = false;
+  for (const auto &[symbol, source] : problem.symbols) {
+    if (source.value != firstRow)
+      continue;
+    for (const BlockInterval &interval : set.visited) {
+      // With n on the side of 0, a positive coefficient widens either bound.
+      for (const LinearForm &bound : interval.upperBounds())
+        grows |= bound.coefficient(symbol) > 0;
+      for (const LinearForm &constraint : interval.constraints)
+        if (constraint.coefficient(symbol) < 0)
+          return false;
+    }
+  }
+  return grows;
 }
 
 LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
@@ -55,23 +69,26 @@ LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
   if (!llvm::hasSingleElement(loops))
     return failure();
   FailureOr<MaskedStep> step = matchMaskedStep(*loops.begin());
-  if (failed(step) || !growsWithRow(step->conditions))
+  std::optional<QueryNumbering> numbering = findNumbering(forall);
+  if (failed(step) || !numbering ||
+      !growsWithRow(readMask(step->getMask(), *loops.begin()),
+                    numbering->firstRow))
     return failure();
-  std::optional<unsigned> dimension = findQueryDimension(forall);
-  if (!dimension || !isZeroInteger(forall.getMixedLowerBound()[*dimension]) ||
-      !isOneInteger(forall.getMixedStep()[*dimension]) ||
-      isOneInteger(forall.getMixedUpperBound()[*dimension]))
+  unsigned dimension = numbering->dimension;
+  if (!isZeroInteger(forall.getMixedLowerBound()[dimension]) ||
+      !isOneInteger(forall.getMixedStep()[dimension]) ||
+      isOneInteger(forall.getMixedUpperBound()[dimension]))
     return failure();
 
   OpBuilder::InsertionGuard guard(rewriter);
   Location loc = forall.getLoc();
   rewriter.setInsertionPoint(forall);
   Value count = getValueOrCreateConstantIndexOp(
-      rewriter, loc, forall.getMixedUpperBound()[*dimension]);
+      rewriter, loc, forall.getMixedUpperBound()[dimension]);
   Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
   Value last = rewriter.createOrFold<arith::SubIOp>(loc, count, one);
   rewriter.setInsertionPointToStart(forall.getBody());
-  Value number = forall.getInductionVar(*dimension);
+  Value number = forall.getInductionVar(dimension);
   auto reversed = arith::SubIOp::create(rewriter, loc, last, number);
   rewriter.replaceAllUsesExcept(number, reversed, reversed);
   return success();

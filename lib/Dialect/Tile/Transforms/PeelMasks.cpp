@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/Analysis/MaskBounds.h"
+#include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -54,14 +54,20 @@ static bool mayBeMinusInf(Value scores) {
   return true;
 }
 
+/// A step whose rows all see a key needs no guard if no score is -inf.
+static void dropGuard(RewriterBase &rewriter, MaskedStep step) {
+  auto select = cast<arith::SelectOp>(step.select);
+  if (step.softmax.getGuard() && !mayBeMinusInf(select.getTrueValue()))
+    rewriter.modifyOpInPlace(step.softmax,
+                             [&] { step.softmax.setGuard(false); });
+}
+
 /// Removes the mask of the step in `loop`, and what only it needed.
 static void dropMask(RewriterBase &rewriter, scf::ForOp loop) {
   FailureOr<MaskedStep> step = matchMaskedStep(loop);
   auto select = cast<arith::SelectOp>(step->select);
   // In a block where everything shows every row sees a key.
-  if (step->softmax.getGuard() && !mayBeMinusInf(select.getTrueValue()))
-    rewriter.modifyOpInPlace(step->softmax,
-                             [&] { step->softmax.setGuard(false); });
+  dropGuard(rewriter, *step);
   rewriter.replaceOp(select, select.getTrueValue());
   SmallVector<Operation *> body = llvm::to_vector(
       llvm::make_pointer_range(loop.getBody()->without_terminator()));
@@ -79,48 +85,151 @@ static bool isNeverEntered(Value lowerBound, Value upperBound) {
          matchPattern(upperBound, m_ConstantInt(&upper)) && lower.sge(upper);
 }
 
+namespace {
+/// Builds the chain of loops in place of one.
+class Peeling {
+public:
+  Peeling(RewriterBase &rewriter, scf::ForOp loop, const MaskProblem &problem,
+          const VisitSet &set)
+      : rewriter(rewriter), loop(loop), problem(problem), set(set),
+        state(loop.getInitArgs()) {}
+
+  PeeledLoop run();
+
+private:
+  scf::ForOp addSegment(Value lowerBound, Value upperBound, bool isMasked);
+  void addRange();
+  void addPieces();
+  void mapVisits(scf::ForOp segment);
+
+  RewriterBase &rewriter;
+  scf::ForOp loop;
+  const MaskProblem &problem;
+  const VisitSet &set;
+  SmallVector<Value> state;
+  PeeledLoop peeled;
+  /// Block = visit + shift, the last of those whose visits have begun.
+  struct Piece {
+    Value firstVisit, shift;
+  };
+  SmallVector<Piece> pieces;
+};
+} // namespace
+
+scf::ForOp Peeling::addSegment(Value lowerBound, Value upperBound,
+                               bool isMasked) {
+  if (isNeverEntered(lowerBound, upperBound))
+    return nullptr;
+  auto segment = cast<scf::ForOp>(rewriter.clone(*loop));
+  segment.setLowerBound(lowerBound);
+  segment.setUpperBound(upperBound);
+  segment.getInitArgsMutable().assign(state);
+  state = llvm::to_vector_of<Value>(segment.getResults());
+  peeled.segments.push_back(segment);
+  if (!isMasked) {
+    peeled.unmasked = segment;
+    dropMask(rewriter, segment);
+  } else if (set.isFirstBlockSeen && pieces.empty()) {
+    dropGuard(rewriter, *matchMaskedStep(segment));
+  }
+  return segment;
+}
+
+void Peeling::addRange() {
+  KeyBlockRange range = emitRange(rewriter, problem, set, loop);
+  if (range.isAllMasked) {
+    addSegment(range.lo, range.hi, /*isMasked=*/true);
+    return;
+  }
+  if (range.hasLower)
+    addSegment(range.lo, range.fullLo, /*isMasked=*/true);
+  addSegment(range.fullLo, range.fullHi, /*isMasked=*/false);
+  if (range.hasUpper)
+    addSegment(range.fullHi, range.hi, /*isMasked=*/true);
+}
+
+/// Visits count through the masked pieces, then the full ones.
+void Peeling::addPieces() {
+  KeyBlockPieces blocks = emitPieces(rewriter, problem, set, loop);
+  Location loc = loop.getLoc();
+  Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  Value visits = zero;
+  auto addPiece = [&](KeyBlockPiece piece) {
+    if (isNeverEntered(piece.lo, piece.hi))
+      return;
+    pieces.push_back(
+        {visits, rewriter.createOrFold<arith::SubIOp>(loc, piece.lo, visits)});
+    Value length =
+        rewriter.createOrFold<arith::SubIOp>(loc, piece.hi, piece.lo);
+    visits = rewriter.createOrFold<arith::AddIOp>(loc, visits, length);
+  };
+  llvm::for_each(blocks.masked, addPiece);
+  Value numMasked = visits;
+  llvm::for_each(blocks.full, addPiece);
+  auto add = [&](Value lowerBound, Value upperBound, bool isMasked) {
+    if (scf::ForOp segment = addSegment(lowerBound, upperBound, isMasked))
+      mapVisits(segment);
+  };
+  add(zero, numMasked, /*isMasked=*/true);
+  add(numMasked, visits, /*isMasked=*/false);
+}
+
+/// Computes the block number from the visit in `segment`.
+void Peeling::mapVisits(scf::ForOp segment) {
+  Location loc = segment.getLoc();
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(segment.getBody());
+  Value visit = segment.getInductionVar();
+  Value shift = pieces.front().shift;
+  for (const Piece &piece : ArrayRef<Piece>(pieces).drop_front()) {
+    Value isBehind = arith::CmpIOp::create(
+        rewriter, loc, arith::CmpIPredicate::sge, visit, piece.firstVisit);
+    shift =
+        arith::SelectOp::create(rewriter, loc, isBehind, piece.shift, shift);
+  }
+  auto block = arith::AddIOp::create(rewriter, loc, visit, shift);
+  rewriter.replaceUsesWithIf(visit, block, [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return user != block && !(isa<arith::CmpIOp>(user) &&
+                              user->getBlock() == segment.getBody() &&
+                              user->isBeforeInBlock(block));
+  });
+}
+
+PeeledLoop Peeling::run() {
+  if (isOneInterval(set))
+    addRange();
+  else
+    addPieces();
+  rewriter.replaceOp(loop, state);
+  return peeled;
+}
+
 FailureOr<PeeledLoop> attn::tile::peelMasks(RewriterBase &rewriter,
                                             scf::ForOp loop,
-                                            StringRef &reason) {
+                                            std::string &reason) {
   FailureOr<MaskedStep> step = matchMaskedStep(loop);
   if (failed(step)) {
     reason = "not one online softmax of masked scores";
     return failure();
   }
-  const MaskConditions &conditions = step->conditions;
-  if (conditions.halfPlanes.empty()) {
-    reason = "no part of the mask is affine in the coordinates";
+  MaskProblem problem = readMask(step->getMask(), loop);
+  VisitSet set = computeVisitSet(problem.problem);
+  auto isEverything = [](const BlockInterval &interval) {
+    return interval.constraints.empty();
+  };
+  if (llvm::any_of(set.visited, isEverything) &&
+      llvm::any_of(set.masked, isEverything)) {
+    reason = problem.hasOpaque
+                 ? "the mask depends on more than bounds of rows and keys"
+                 : "every key block may show something and hide something";
     return failure();
   }
-
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(loop);
-  KeyBlockRange range = emitRange(rewriter, conditions, loop);
-  PeeledLoop peeled;
-  SmallVector<Value> state(loop.getInitArgs());
-  auto addSegment = [&](Value lowerBound, Value upperBound) -> scf::ForOp {
-    if (isNeverEntered(lowerBound, upperBound))
-      return nullptr;
-    auto segment = cast<scf::ForOp>(rewriter.clone(*loop));
-    segment.setLowerBound(lowerBound);
-    segment.setUpperBound(upperBound);
-    segment.getInitArgsMutable().assign(state);
-    state = llvm::to_vector_of<Value>(segment.getResults());
-    peeled.segments.push_back(segment);
-    return segment;
-  };
-  if (conditions.hasOpaque) {
-    addSegment(range.lo, range.hi);
-  } else {
-    if (range.hasLower)
-      addSegment(range.lo, range.fullLo);
-    peeled.unmasked = addSegment(range.fullLo, range.fullHi);
-    if (peeled.unmasked)
-      dropMask(rewriter, peeled.unmasked);
-    if (range.hasUpper)
-      addSegment(range.fullHi, range.hi);
-  }
-  rewriter.replaceOp(loop, state);
+  PeeledLoop peeled = Peeling(rewriter, loop, problem, set).run();
+  peeled.numIntervals = set.visited.size();
+  peeled.isFirstBlockSeen = set.isFirstBlockSeen;
   return peeled;
 }
 
@@ -140,7 +249,7 @@ struct TilePeelMasks final
     bool changed = false;
     for (scf::ForOp loop : loops) {
       Location loc = loop.getLoc();
-      StringRef reason;
+      std::string reason;
       FailureOr<PeeledLoop> peeled = peelMasks(rewriter, loop, reason);
       if (failed(peeled)) {
         remark::missed(
@@ -152,7 +261,9 @@ struct TilePeelMasks final
       remark::passed(
           loc, remark::RemarkOpts::name("peel-masks").category(getArgument()))
           << remark::metric("segments", peeled->segments.size())
-          << remark::metric("unmasked", peeled->unmasked ? 1 : 0);
+          << remark::metric("unmasked", peeled->unmasked ? 1 : 0)
+          << remark::metric("intervals", peeled->numIntervals)
+          << remark::metric("unguarded", peeled->isFirstBlockSeen ? 1 : 0);
     }
     if (changed) {
       DominanceInfo dominance(getOperation());

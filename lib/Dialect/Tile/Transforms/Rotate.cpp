@@ -21,13 +21,16 @@
 //
 // The operations on every number, and their order, stay what they were.
 //
+// The block of a visit may be another function of the loop's induction variable
+// than itself (tile-peel-masks); the values are those of the visit before.
+//
 // Where there is no block at all the first one is computed nevertheless: all of
 // it is masked, P is 0, and the values come from behind the end (so they are
 // 0, whatever memory holds).
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/Analysis/MaskBounds.h"
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -55,7 +58,8 @@ struct Step {
   OnlineSoftmaxOp softmax;
   Operation *rounding = nullptr;  // P in the type of the values, or null
   LoadOp values;                  // V[n]
-  arith::MulIOp firstKey;         // n * N, the row of V[n]
+  unsigned rowIndex = 0;          // of the values' indices, that of the row
+  SmallVector<Operation *> place; // computes it from the induction variable
   vector::BroadcastOp correction; // stretched
   arith::MulFOp rescaled;         // o * correction
   vector::ContractionOp product;  // P V + rescaled
@@ -74,6 +78,29 @@ struct Chain {
   size_t general = 0;
 };
 } // namespace
+
+/// The operations in the body of `loop` that compute `value` from the induction
+/// variable: arithmetic, and reads of memory. Fails if there are others.
+static LogicalResult findPlace(Value value, scf::ForOp loop,
+                               SmallVectorImpl<Operation *> &place) {
+  SetVector<Operation *> found;
+  SmallVector<Value> worklist = {value};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (next == loop.getInductionVar() || loop.isDefinedOutsideOfLoop(next))
+      continue;
+    Operation *op = next.getDefiningOp();
+    if (!op || op->getBlock() != loop.getBody() || op->getNumRegions() != 0 ||
+        !(isPure(op) || isa<memref::LoadOp>(op)))
+      return failure();
+    if (found.insert(op))
+      llvm::append_range(worklist, op->getOperands());
+  }
+  place.assign(found.begin(), found.end());
+  llvm::sort(place,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return success();
+}
 
 /// Matches one loop; says in `reason` what is missing.
 static FailureOr<Step> matchStep(scf::ForOp loop, StringRef &reason) {
@@ -115,14 +142,14 @@ static FailureOr<Step> matchStep(scf::ForOp loop, StringRef &reason) {
     reason = "the output is not a product of the weights with loaded values";
     return failure();
   }
-  for (Value index : step.values.getIndices()) {
-    auto product = index.getDefiningOp<arith::MulIOp>();
-    if (product && product.getLhs() == loop.getInductionVar())
-      step.firstKey = product;
-    else if (!loop.isDefinedOutsideOfLoop(index))
-      step.firstKey = nullptr;
-  }
-  if (!step.firstKey) {
+  unsigned numRows = 0;
+  for (auto [number, index] : llvm::enumerate(step.values.getIndices()))
+    if (!loop.isDefinedOutsideOfLoop(index)) {
+      step.rowIndex = number;
+      ++numRows;
+    }
+  if (numRows != 1 || failed(findPlace(step.values.getIndices()[step.rowIndex],
+                                       loop, step.place))) {
     reason = "the values are not those of the loop's key block";
     return failure();
   }
@@ -170,10 +197,24 @@ static FailureOr<Chain> matchChain(scf::ForallOp forall, StringRef &reason) {
   return chain;
 }
 
-/// The values of key block `block`, whose first row is `block` times the size.
+/// The first row of the values of visit `visit`.
+static Value placeValues(RewriterBase &b, Step step, Value visit) {
+  IRMapping mapping;
+  mapping.map(step.loop.getInductionVar(), visit);
+  for (Operation *op : step.place) {
+    Operation *copy = b.clone(*op, mapping);
+    SmallVector<Value> folded;
+    if (succeeded(b.tryFold(copy, folded)) && !folded.empty()) {
+      mapping.map(op->getResults(), folded);
+      b.eraseOp(copy);
+    }
+  }
+  return mapping.lookupOrDefault(step.values.getIndices()[step.rowIndex]);
+}
+
 static Value loadValues(OpBuilder &b, Step step, Value firstKey) {
   IRMapping mapping;
-  mapping.map(step.firstKey.getResult(), firstKey);
+  mapping.map(step.values.getIndices()[step.rowIndex], firstKey);
   return b.clone(*step.values.getOperation(), mapping)->getResult(0);
 }
 
@@ -249,9 +290,7 @@ LogicalResult attn::tile::rotateLoops(RewriterBase &b, scf::ForallOp forall,
     Value newWeights = cloneSoftmax(b, step, inLoop, [&] {
       Value previous =
           arith::SubIOp::create(b, loc, loop.getInductionVar(), one);
-      Value firstKey =
-          arith::MulIOp::create(b, loc, previous, step.firstKey.getRhs());
-      Value values = loadValues(b, step, firstKey);
+      Value values = loadValues(b, step, placeValues(b, step, previous));
       o = multiply(b, step, loop.getRegionIterArg(3), values,
                    loop.getRegionIterArg(0));
     });
@@ -271,14 +310,9 @@ LogicalResult attn::tile::rotateLoops(RewriterBase &b, scf::ForallOp forall,
   // The last block; behind the end of the values if there is none.
   b.setInsertionPoint(front.loop);
   Value last = b.createOrFold<arith::SubIOp>(loc, hi, one);
-  Value firstKey =
-      b.createOrFold<arith::MulIOp>(loc, last, general.firstKey.getRhs());
-  auto view = general.values.getView();
-  unsigned rowIndex = 0;
-  for (auto [number, index] : llvm::enumerate(general.values.getIndices()))
-    if (index == general.firstKey.getResult())
-      rowIndex = number;
-  Value end = b.createOrFold<memref::DimOp>(loc, view, rowIndex);
+  Value firstKey = placeValues(b, general, last);
+  Value end = b.createOrFold<memref::DimOp>(loc, general.values.getView(),
+                                            general.rowIndex);
   Value exists =
       b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, lo, hi);
   firstKey = b.createOrFold<arith::SelectOp>(loc, exists, firstKey, end);

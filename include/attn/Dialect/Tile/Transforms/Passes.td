@@ -31,11 +31,14 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
     Needs: a tile program whose loops over key blocks hold one
     `tile.online_softmax` of masked scores. Gives: a tile program.
 
-    A conjunct of the mask that compares affine functions of the coordinates
-    bounds the key blocks which show anything to the rows of a query block, and
-    those which show everything. The loop becomes a chain of up to three loops
-    over consecutive ranges, where the upper bound of one is the lower bound of
-    the next:
+    The mask is read as a formula of linear inequalities (and, or, not, xor and
+    select of comparisons; quotients and remainders by constants; sorted memory
+    and searches). Projected to block numbers it says which key blocks show
+    anything to the rows of a query block, and which hide anything; the bounds
+    are computed before the loop, from lengths, offsets and elements at the first
+    and last row. Where the visited blocks are one interval, the loop becomes a
+    chain of up to three loops over consecutive ranges, where the upper bound of
+    one is the lower bound of the next:
 
     ```mlir
     %a:3 = scf.for %n = %lo to %fullLo step %c1 iter_args(…)        // masked
@@ -43,8 +46,25 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
     %c:3 = scf.for %n = %fullHi to %hi step %c1 iter_args(%b…)      // masked
     ```
     The first exists only if the mask bounds keys from below, the last only if
-    it bounds them from above (the end of the keys does). A conjunct of another
-    kind keeps one masked loop, still from `lo` to `hi`.
+    it bounds them from above (the end of the keys does). Where they are several
+    intervals (global and local keys together), two loops count visits, through
+    the masked blocks and then through the full ones, and each computes its block
+    as the same function of the visit:
+
+    ```mlir
+    %a:3 = scf.for %t = %c0 to %masked step %c1 iter_args(…) {
+      %behind = arith.cmpi sge, %t, %first1 : index
+      %shift = arith.select %behind, %shift1, %shift0 : index
+      %n = arith.addi %t, %shift : index
+      …
+    %b:3 = scf.for %t = %masked to %visits step %c1 iter_args(%a…)
+    ```
+    What is not understood may show and hide anything: a conjunct of that kind
+    keeps one masked loop, still from `lo` to `hi`. No block that shows anything
+    is ever left out; a few may be visited, or masked, in vain.
+
+    Guards of steps go where every row has seen a key: in full blocks, and
+    everywhere if every row sees one in its first block.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"
@@ -97,7 +117,8 @@ def TileRotate : Pass<"tile-rotate", "::mlir::func::FuncOp"> {
     ```
     The two products of a step do not depend on each other. No number changes:
     the same operations happen to it in the same order. A chain of loops (from
-    `tile-peel-masks`) stays a chain.
+    `tile-peel-masks`) stays a chain. The key block may be any function of the
+    induction variable, of arithmetic and reads of memory.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",

@@ -31,12 +31,17 @@ struct PeeledLoop {
   SmallVector<scf::ForOp, 3> segments;
   /// The segment without a mask, if there is one.
   scf::ForOp unmasked;
+  /// The intervals of visited blocks: with more than one, the loops count
+  /// visits.
+  size_t numIntervals = 1;
+  /// Every row sees a key in the first block.
+  bool isFirstBlockSeen = false;
 };
 
 /// Divides `loop` by what its mask shows; fails, with the reason in `reason`,
 /// and changes nothing where the mask is not understood at all.
 FailureOr<PeeledLoop> peelMasks(RewriterBase &rewriter, scf::ForOp loop,
-                                StringRef &reason);
+                                std::string &reason);
 
 /// Moves the product with the values of block n - 1 beside the scores of block
 /// n, in all loops over key blocks of a kernel; fails, with the reason in

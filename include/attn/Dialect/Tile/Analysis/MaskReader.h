@@ -1,0 +1,108 @@
+//===- MaskReader.h - masks as formulas ----------------------- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads the mask of a loop over key blocks as a `VisitProblem`: and, or, not,
+// xor and select of comparisons of integers. Integers are sums, products with
+// constants, minima, maxima, absolute values, selects, quotients and remainders
+// by constants of the coordinates and of what is known before the loop. The
+// cases of a select or of a minimum become disjuncts.
+//
+// Two kinds of data have bounds, too:
+//
+//   x(r)  elements read for the row, where they never decrease (or never
+//         increase) with it: a sorted gather, a search, a function of them.
+//         Then x lies between its values at the first and the last row of the
+//         block, two symbols.
+//   y(c)  a sorted gather at the key, or a search for it. A comparison with
+//         something that does not depend on the key divides the keys at one
+//         place: y(c) <= v exactly for c < U(v), a symbol. For a gather U is a
+//         search, for a search for c in offsets it is the offset itself.
+//
+// Everything else is opaque: it may be anything.
+//
+// Coordinates are i32 and assumed not to wrap around.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILE_ANALYSIS_MASKREADER_H
+#define ATTN_DIALECT_TILE_ANALYSIS_MASKREADER_H
+
+#include "attn/Dialect/Tile/Analysis/VisitSet.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace attn::tile {
+
+/// What a symbol of a problem is.
+struct SymbolSource {
+  enum class Kind {
+    /// An integer from outside the loop.
+    Scalar,
+    /// The least and the greatest of the values of a block's rows.
+    LeastOfRows,
+    GreatestOfRows,
+    /// The number of keys c with y(c) <= floor(limit / divisor), y = `value`;
+    /// where that is not known more (`KeysAtMost`, for bounds from above), or
+    /// fewer (`KeysBelow`).
+    KeysAtMost,
+    KeysBelow
+  };
+  Kind kind = Kind::Scalar;
+  /// The integer; or the vector, one value per row or key.
+  Value value;
+  /// Whether the values grow with the row.
+  bool isIncreasing = true;
+  /// Of symbols.
+  LinearForm limit = {};
+  int64_t divisor = 1;
+  /// The key minus what is searched for. Of symbols.
+  LinearForm offset = {};
+
+  bool operator==(const SymbolSource &other) const {
+    return kind == other.kind && value == other.value &&
+           isIncreasing == other.isIncreasing && limit == other.limit &&
+           divisor == other.divisor && offset == other.offset;
+  }
+};
+
+/// A mask, and what its symbols are.
+struct MaskProblem {
+  explicit MaskProblem(int64_t numRows, int64_t numColumns)
+      : problem(numRows, numColumns) {}
+
+  VisitProblem problem;
+  llvm::MapVector<unsigned, SymbolSource> symbols;
+  /// True if part of the mask is not understood at all.
+  bool hasOpaque = false;
+  /// The number of keys, if it is known: the loop ends at its last block.
+  std::optional<LinearForm> numKeys;
+};
+
+/// Reads `mask`, an MxN vector of i1 in `loop`, whose step is 1.
+MaskProblem readMask(Value mask, scf::ForOp loop);
+
+/// The step over one block of keys in a loop.
+struct MaskedStep {
+  OnlineSoftmaxOp softmax;
+  /// select mask, scores, -inf: the scores of `softmax`.
+  Operation *select = nullptr;
+
+  Value getMask() const { return select->getOperand(0); }
+};
+
+/// Matches a loop over key blocks with one online softmax of masked scores.
+FailureOr<MaskedStep> matchMaskedStep(scf::ForOp loop);
+
+/// The integer that `value` is, or all elements of it.
+std::optional<int64_t> getIntegerConstant(Value value);
+
+} // namespace attn::tile
+
+#endif // ATTN_DIALECT_TILE_ANALYSIS_MASKREADER_H

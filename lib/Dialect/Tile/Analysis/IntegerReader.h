@@ -1,0 +1,86 @@
+//===- IntegerReader.h - integers of a mask as linear forms --- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An integer is a linear form, or one of several by conditions.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_TILE_ANALYSIS_INTEGERREADER_H
+#define ATTN_LIB_DIALECT_TILE_ANALYSIS_INTEGERREADER_H
+
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace attn::tile {
+
+/// Reads the values of one loop.
+class IntegerReader {
+public:
+  IntegerReader(scf::ForOp loop, MaskProblem &result)
+      : loop(loop), result(result) {}
+
+  void readBounds();
+  Formula readBoolean(Value value);
+
+private:
+  /// `form`, where `condition` holds.
+  struct Case {
+    Formula condition;
+    LinearForm form;
+  };
+  /// Of which one applies.
+  using Cases = SmallVector<Case, 1>;
+
+  Formula computeBoolean(Value value);
+  Formula readComparison(arith::CmpIOp compare);
+  Formula comparePredicate(arith::CmpIPredicate predicate,
+                           const LinearForm &lhs, const LinearForm &rhs);
+
+  Cases readInteger(Value value);
+  Cases computeInteger(Value value);
+  Cases readCoords(CoordsOp coords);
+  Cases readArithmetic(Operation *op);
+  Cases readDivision(Operation *op, int64_t divisor);
+  Cases readUnsigned(const Cases &cases,
+                     llvm::function_ref<LinearForm(const LinearForm &)> make);
+  Cases readBinary(
+      Operation *op,
+      llvm::function_ref<Cases(const LinearForm &, const LinearForm &)> make);
+  LinearForm quotient(const LinearForm &form, int64_t divisor);
+  Cases opaque();
+  static Cases single(LinearForm form);
+
+  std::optional<unsigned> readRowData(Value value);
+  std::optional<unsigned> readKeyData(Value value);
+  std::optional<LinearForm> readSingle(Value value);
+  Formula atLeastZero(const LinearForm &form);
+  std::optional<LinearForm> getExtreme(const LinearForm &form, bool greatest);
+  unsigned getSymbol(SymbolSource source);
+
+  /// What is known of an element that is read for the key.
+  struct KeyData {
+    Value value;
+    LinearForm offset;
+  };
+  /// Two symbols around an element that is read for the row.
+  struct RowData {
+    unsigned least, greatest;
+  };
+
+  scf::ForOp loop;
+  MaskProblem &result;
+  DenseMap<Value, Formula> booleans;
+  DenseMap<Value, Cases> integers;
+  DenseMap<unsigned, KeyData> keyData;
+  DenseMap<unsigned, RowData> rowData;
+};
+
+} // namespace attn::tile
+
+#endif // ATTN_LIB_DIALECT_TILE_ANALYSIS_INTEGERREADER_H

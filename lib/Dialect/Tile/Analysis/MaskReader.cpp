@@ -1,0 +1,156 @@
+//===- MaskReader.cpp - masks as formulas ---------------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
+
+#include "IntegerReader.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+static Formula equal(const Formula &a, const Formula &b) {
+  return Formula::any(
+      {Formula::all({a, b}), Formula::all({a.negated(), b.negated()})});
+}
+
+Formula IntegerReader::readBoolean(Value value) {
+  auto known = booleans.find(value);
+  if (known != booleans.end())
+    return known->second;
+  Formula formula = computeBoolean(value);
+  booleans[value] = formula;
+  return formula;
+}
+
+Formula IntegerReader::computeBoolean(Value value) {
+  if (std::optional<int64_t> constant = getIntegerConstant(value))
+    return Formula::constant(*constant != 0);
+  Operation *op = value.getDefiningOp();
+  if (auto broadcast = dyn_cast_or_null<vector::BroadcastOp>(op))
+    return readBoolean(broadcast.getSource());
+  auto operand = [&](unsigned number) {
+    return readBoolean(op->getOperand(number));
+  };
+  if (isa_and_nonnull<arith::AndIOp>(op))
+    return Formula::all({operand(0), operand(1)});
+  if (isa_and_nonnull<arith::OrIOp>(op))
+    return Formula::any({operand(0), operand(1)});
+  if (isa_and_nonnull<arith::XOrIOp>(op))
+    return equal(operand(0), operand(1).negated());
+  if (isa_and_nonnull<arith::SelectOp>(op)) {
+    Formula condition = operand(0);
+    return Formula::any({Formula::all({condition, operand(1)}),
+                         Formula::all({condition.negated(), operand(2)})});
+  }
+  if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op))
+    return readComparison(compare);
+  // A flag that is the same for the whole loop.
+  if (value.getType().isInteger(1) && loop.isDefinedOutsideOfLoop(value)) {
+    unsigned flag = getSymbol({SymbolSource::Kind::Scalar, value});
+    return Formula::atLeastZero(LinearForm::variable(flag) +
+                                LinearForm::number(-1));
+  }
+  result.hasOpaque = true;
+  return Formula::unknown();
+}
+
+Formula IntegerReader::readComparison(arith::CmpIOp compare) {
+  Value lhs = compare.getLhs(), rhs = compare.getRhs();
+  using arith::CmpIPredicate;
+  CmpIPredicate predicate = compare.getPredicate();
+  if (getElementTypeOrSelf(lhs).isInteger(1)) {
+    if (predicate != CmpIPredicate::eq && predicate != CmpIPredicate::ne) {
+      result.hasOpaque = true;
+      return Formula::unknown();
+    }
+    Formula same = equal(readBoolean(lhs), readBoolean(rhs));
+    return predicate == CmpIPredicate::eq ? same : same.negated();
+  }
+  std::vector<Formula> alternatives;
+  for (const Case &left : readInteger(lhs))
+    for (const Case &right : readInteger(rhs))
+      alternatives.push_back(
+          Formula::all({left.condition, right.condition,
+                        comparePredicate(predicate, left.form, right.form)}));
+  return Formula::any(std::move(alternatives));
+}
+
+Formula IntegerReader::comparePredicate(arith::CmpIPredicate predicate,
+                                        const LinearForm &lhs,
+                                        const LinearForm &rhs) {
+  using arith::CmpIPredicate;
+  LinearForm minusOne = LinearForm::number(-1);
+  auto notBelow = [&](const LinearForm &a, const LinearForm &b) {
+    return atLeastZero(a - b);
+  };
+  // Without sign, a negative number is above the others.
+  auto unsignedNotBelow = [&](const LinearForm &a, const LinearForm &b) {
+    Formula aPositive = atLeastZero(a), bPositive = atLeastZero(b);
+    Formula aNegative = aPositive.negated(), bNegative = bPositive.negated();
+    return Formula::any({Formula::all({aNegative, bPositive}),
+                         Formula::all({aNegative, bNegative, notBelow(a, b)}),
+                         Formula::all({aPositive, bPositive, notBelow(a, b)})});
+  };
+  switch (predicate) {
+  case CmpIPredicate::eq:
+    return Formula::all({notBelow(lhs, rhs), notBelow(rhs, lhs)});
+  case CmpIPredicate::ne:
+    return Formula::any(
+        {notBelow(lhs + minusOne, rhs), notBelow(rhs + minusOne, lhs)});
+  case CmpIPredicate::sge:
+    return notBelow(lhs, rhs);
+  case CmpIPredicate::sle:
+    return notBelow(rhs, lhs);
+  case CmpIPredicate::sgt:
+    return notBelow(lhs + minusOne, rhs);
+  case CmpIPredicate::slt:
+    return notBelow(rhs + minusOne, lhs);
+  case CmpIPredicate::uge:
+    return unsignedNotBelow(lhs, rhs);
+  case CmpIPredicate::ule:
+    return unsignedNotBelow(rhs, lhs);
+  case CmpIPredicate::ugt:
+    return unsignedNotBelow(rhs, lhs).negated();
+  case CmpIPredicate::ult:
+    return unsignedNotBelow(lhs, rhs).negated();
+  }
+  llvm_unreachable("no other predicate");
+}
+
+/// The loop's bounds, and what its last block says of the number of keys.
+void IntegerReader::readBounds() {
+  auto readBound = [&](Value bound) -> LinearForm {
+    if (std::optional<int64_t> constant = getIntegerConstant(bound))
+      return LinearForm::number(*constant);
+    return LinearForm::variable(getSymbol({SymbolSource::Kind::Scalar, bound}));
+  };
+  VisitProblem &problem = result.problem;
+  problem.lowerBound = readBound(loop.getLowerBound());
+  problem.upperBound = readBound(loop.getUpperBound());
+  auto quotient = loop.getUpperBound().getDefiningOp<arith::CeilDivSIOp>();
+  if (!quotient || getIntegerConstant(quotient.getRhs()) != problem.numColumns)
+    return;
+  result.numKeys = readBound(quotient.getLhs());
+  LinearForm excess = problem.upperBound * problem.numColumns - *result.numKeys;
+  problem.addFact(excess);
+  problem.addFact(LinearForm::number(problem.numColumns - 1) - excess);
+}
+
+MaskProblem attn::tile::readMask(Value mask, scf::ForOp loop) {
+  auto type = cast<VectorType>(mask.getType());
+  MaskProblem result(type.getDimSize(0), type.getDimSize(1));
+  IntegerReader reader(loop, result);
+  reader.readBounds();
+  result.problem.mask = reader.readBoolean(mask);
+  return result;
+}

@@ -1,0 +1,54 @@
+//===- MaskedStep.cpp - the step of a loop over key blocks ----------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+std::optional<int64_t> attn::tile::getIntegerConstant(Value value) {
+  APInt scalar;
+  if (matchPattern(value, m_ConstantInt(&scalar)))
+    return scalar.trySExtValue();
+  DenseElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat() &&
+      isa<IntegerType, IndexType>(elements.getElementType()))
+    return elements.getSplatValue<APInt>().trySExtValue();
+  return std::nullopt;
+}
+
+static bool isMinusInf(Value value) {
+  DenseElementsAttr constant;
+  if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())
+    return false;
+  auto number = constant.getSplatValue<APFloat>();
+  return number.isInfinity() && number.isNegative();
+}
+
+FailureOr<MaskedStep> attn::tile::matchMaskedStep(scf::ForOp loop) {
+  MaskedStep step;
+  for (auto softmax : loop.getBody()->getOps<OnlineSoftmaxOp>()) {
+    if (step.softmax)
+      return failure();
+    step.softmax = softmax;
+  }
+  if (!step.softmax || !loop.getInductionVar().getType().isIndex() ||
+      getIntegerConstant(loop.getStep()) != 1)
+    return failure();
+  auto select = step.softmax.getScores().getDefiningOp<arith::SelectOp>();
+  if (!select || select->getBlock() != loop.getBody() ||
+      !isa<VectorType>(select.getCondition().getType()) ||
+      !isMinusInf(select.getFalseValue()))
+    return failure();
+  step.select = select;
+  return step;
+}

@@ -1,0 +1,496 @@
+//===- VisitSet.cpp - which key blocks show anything, or everything -------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Analysis/VisitSet.h"
+
+#include "mlir/Analysis/Presburger/IntegerRelation.h"
+#include "mlir/Analysis/Presburger/Simplex.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+#include <numeric>
+
+using namespace attn;
+using namespace attn::tile;
+using mlir::presburger::IntegerPolyhedron;
+using mlir::presburger::PresburgerSpace;
+using mlir::presburger::Simplex;
+
+using Constraints = SmallVector<LinearForm, 4>;
+
+/// Disjuncts of a formula beyond which nothing is said about it.
+static constexpr size_t maxDisjuncts = 256;
+
+//===----------------------------------------------------------------------===//
+// The problem
+//===----------------------------------------------------------------------===//
+
+VisitProblem::VisitProblem(int64_t numRows, int64_t numColumns)
+    : numRows(numRows), numColumns(numColumns), mask(Formula::constant(true)),
+      isSymbolic(3, false) {}
+
+unsigned VisitProblem::addSymbol() {
+  isSymbolic.push_back(true);
+  return isSymbolic.size() - 1;
+}
+
+unsigned VisitProblem::addUnknown() {
+  isSymbolic.push_back(false);
+  return isSymbolic.size() - 1;
+}
+
+bool VisitProblem::isSymbolicForm(const LinearForm &form) const {
+  return llvm::all_of(form.terms,
+                      [&](const auto &term) { return isSymbol(term.first); });
+}
+
+unsigned VisitProblem::addQuotient(const LinearForm &form, int64_t divisor) {
+  for (const Quotient &quotient : quotients)
+    if (quotient.form == form && quotient.divisor == divisor)
+      return quotient.variable;
+  unsigned variable = addUnknown();
+  quotients.push_back({form, divisor, variable});
+  // 0 <= form - divisor * quotient <= divisor - 1
+  LinearForm rest = form - LinearForm::variable(variable, divisor);
+  addFact(rest, variable);
+  addFact(LinearForm::number(divisor - 1) - rest, variable);
+  return variable;
+}
+
+//===----------------------------------------------------------------------===//
+// Polyhedra
+//===----------------------------------------------------------------------===//
+
+/// Divides by what divides all coefficients.
+static void tighten(LinearForm &constraint) {
+  int64_t divisor = 0;
+  for (auto [variable, coefficient] : constraint.terms)
+    divisor = std::gcd(divisor, coefficient);
+  if (divisor <= 1)
+    return;
+  for (auto &term : constraint.terms)
+    term.second /= divisor;
+  constraint.constant = llvm::divideFloorSigned(constraint.constant, divisor);
+}
+
+static LinearForm violation(const LinearForm &constraint) {
+  return constraint * -1 + LinearForm::number(-1);
+}
+
+namespace {
+/// Constraints over the variables that occur in them.
+class System {
+public:
+  explicit System(const VisitProblem &problem) : problem(problem) {}
+
+  void add(LinearForm constraint) {
+    tighten(constraint);
+    for (auto [variable, coefficient] : constraint.terms)
+      variables.insert(variable);
+    if (!llvm::is_contained(constraints, constraint))
+      constraints.push_back(std::move(constraint));
+  }
+  void add(ArrayRef<LinearForm> forms) {
+    for (const LinearForm &form : forms)
+      add(form);
+  }
+  /// What is always known of the variables that occur.
+  void addFacts();
+
+  bool isInfeasible() const;
+  /// What remains for the block number and the symbols.
+  Constraints project() const;
+
+private:
+  IntegerPolyhedron build(ArrayRef<unsigned> columns) const;
+
+  const VisitProblem &problem;
+  llvm::SetVector<unsigned> variables;
+  std::vector<LinearForm> constraints;
+};
+} // namespace
+
+void System::addFacts() {
+  const VisitProblem &p = problem;
+  LinearForm row = LinearForm::variable(VisitProblem::row);
+  LinearForm block = LinearForm::variable(VisitProblem::block);
+  LinearForm place = LinearForm::variable(VisitProblem::column) -
+                     LinearForm::variable(VisitProblem::block, p.numColumns);
+  SmallVector<VisitProblem::Fact> facts = {
+      {row, {}},
+      {LinearForm::number(p.numRows - 1) - row, {}},
+      {block - p.lowerBound, {}},
+      {p.upperBound - block + LinearForm::number(-1), {}},
+      {place, VisitProblem::column},
+      {LinearForm::number(p.numColumns - 1) - place, VisitProblem::column}};
+  llvm::append_range(facts, p.facts);
+  // Facts that connect what occurs with more, until nothing is new.
+  std::vector<bool> isAdded(facts.size(), false);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto [number, fact] : llvm::enumerate(facts)) {
+      bool occurs = fact.about ? variables.contains(*fact.about)
+                               : llvm::any_of(fact.form.terms, [&](auto &term) {
+                                   return variables.contains(term.first);
+                                 });
+      if (isAdded[number] || !occurs)
+        continue;
+      isAdded[number] = changed = true;
+      add(fact.form);
+    }
+  }
+}
+
+IntegerPolyhedron System::build(ArrayRef<unsigned> columns) const {
+  IntegerPolyhedron result(PresburgerSpace::getSetSpace(columns.size()));
+  SmallVector<int64_t> row(columns.size() + 1);
+  for (const LinearForm &constraint : constraints) {
+    std::fill(row.begin(), row.end(), 0);
+    for (auto [variable, coefficient] : constraint.terms)
+      row[llvm::find(columns, variable) - columns.begin()] = coefficient;
+    row.back() = constraint.constant;
+    result.addInequality(row);
+  }
+  return result;
+}
+
+bool System::isInfeasible() const {
+  for (const LinearForm &constraint : constraints)
+    if (constraint.terms.empty() && constraint.constant < 0)
+      return true;
+  return Simplex(build(variables.getArrayRef())).isEmpty();
+}
+
+Constraints System::project() const {
+  SmallVector<unsigned> columns, eliminated;
+  for (unsigned variable : variables)
+    (variable == VisitProblem::block || problem.isSymbol(variable) ? columns
+                                                                   : eliminated)
+        .push_back(variable);
+  size_t numKept = columns.size();
+  llvm::append_range(columns, eliminated);
+  IntegerPolyhedron shadow = build(columns);
+  shadow.projectOut(numKept, eliminated.size());
+
+  System result(problem);
+  auto addRow = [&](ArrayRef<int64_t> row, int64_t sign) {
+    LinearForm form = LinearForm::number(sign * row.back());
+    for (auto [variable, coefficient] :
+         llvm::zip(ArrayRef<unsigned>(columns).take_front(numKept), row))
+      form += LinearForm::variable(variable, sign * coefficient);
+    result.add(form);
+  };
+  for (unsigned i = 0; i < shadow.getNumInequalities(); ++i)
+    addRow(shadow.getInequality64(i), 1);
+  for (unsigned i = 0; i < shadow.getNumEqualities(); ++i) {
+    addRow(shadow.getEquality64(i), 1);
+    addRow(shadow.getEquality64(i), -1);
+  }
+  Constraints kept;
+  for (LinearForm &constraint : result.constraints)
+    if (!constraint.terms.empty() || constraint.constant < 0)
+      kept.push_back(std::move(constraint));
+  return kept;
+}
+
+bool attn::tile::isInfeasible(const VisitProblem &problem,
+                              ArrayRef<LinearForm> constraints) {
+  System system(problem);
+  system.add(constraints);
+  system.addFacts();
+  return system.isInfeasible();
+}
+
+/// Whether `constraint` follows from `others` and the facts.
+static bool isImplied(const VisitProblem &problem, ArrayRef<LinearForm> others,
+                      const LinearForm &constraint) {
+  Constraints constraints(others);
+  constraints.push_back(violation(constraint));
+  return isInfeasible(problem, constraints);
+}
+
+//===----------------------------------------------------------------------===//
+// Disjunctive normal form
+//===----------------------------------------------------------------------===//
+
+/// Fails if there are too many disjuncts.
+static FailureOr<std::vector<Constraints>>
+getDisjuncts(const VisitProblem &problem, const Formula &formula) {
+  if (formula.kind == Formula::Kind::Leaf) {
+    std::vector<Constraints> result;
+    if (!formula.holds.terms.empty())
+      result.push_back({formula.holds});
+    else if (formula.holds.constant >= 0)
+      result.push_back({});
+    return result;
+  }
+  bool isAnd = formula.kind == Formula::Kind::And;
+  std::vector<Constraints> result(isAnd ? 1 : 0);
+  for (const Formula &part : formula.parts) {
+    FailureOr<std::vector<Constraints>> more = getDisjuncts(problem, part);
+    if (failed(more))
+      return failure();
+    if (!isAnd) {
+      llvm::append_range(result, *more);
+    } else {
+      std::vector<Constraints> product;
+      bool prune = result.size() > 1 && more->size() > 1;
+      for (const Constraints &left : result)
+        for (const Constraints &right : *more) {
+          Constraints both(left);
+          llvm::append_range(both, right);
+          if (!prune || !isInfeasible(problem, both))
+            product.push_back(std::move(both));
+        }
+      result = std::move(product);
+    }
+    if (result.size() > maxDisjuncts)
+      return failure();
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Intervals
+//===----------------------------------------------------------------------===//
+
+static SmallVector<LinearForm, 2> select(const BlockInterval &interval,
+                                         int sign) {
+  SmallVector<LinearForm, 2> result;
+  for (const LinearForm &constraint : interval.constraints) {
+    int64_t coefficient = constraint.coefficient(VisitProblem::block);
+    if ((coefficient > 0) - (coefficient < 0) == sign)
+      result.push_back(constraint);
+  }
+  return result;
+}
+
+SmallVector<LinearForm, 2> BlockInterval::lowerBounds() const {
+  return select(*this, 1);
+}
+SmallVector<LinearForm, 2> BlockInterval::upperBounds() const {
+  return select(*this, -1);
+}
+SmallVector<LinearForm, 2> BlockInterval::conditions() const {
+  return select(*this, 0);
+}
+
+static LinearForm firstBlockBound(const VisitProblem &problem) {
+  return LinearForm::variable(VisitProblem::block) - problem.lowerBound;
+}
+
+/// Drops constraints that follow from the others, `given` and the facts, among
+/// them the loop's own bounds.
+static void simplify(const VisitProblem &problem, BlockInterval &interval,
+                     ArrayRef<LinearForm> given = {}) {
+  Constraints &constraints = interval.constraints;
+  // Conditions first: a bound costs less.
+  Constraints ordered;
+  for (bool isCondition : {true, false})
+    for (const LinearForm &constraint : constraints)
+      if ((constraint.coefficient(VisitProblem::block) == 0) == isCondition)
+        ordered.push_back(constraint);
+  constraints = std::move(ordered);
+  for (size_t i = 0; i < constraints.size();) {
+    Constraints others(given);
+    for (auto [number, other] : llvm::enumerate(constraints))
+      if (number != i)
+        others.push_back(other);
+    if (isImplied(problem, others, constraints[i]))
+      constraints.erase(constraints.begin() + i);
+    else
+      ++i;
+  }
+}
+
+/// The smallest set of constraints of `a` and `b` that hold for both.
+static BlockInterval hull(const VisitProblem &problem, const BlockInterval &a,
+                          const BlockInterval &b) {
+  BlockInterval result;
+  auto addValid = [&](const BlockInterval &from, const BlockInterval &other) {
+    for (const LinearForm &constraint : from.constraints)
+      if (isImplied(problem, other.constraints, constraint) &&
+          !llvm::is_contained(result.constraints, constraint))
+        result.constraints.push_back(constraint);
+  };
+  addValid(a, b);
+  addValid(b, a);
+  return result;
+}
+
+/// Whether the hull holds nothing beside `a` and `b`.
+static bool isUnion(const VisitProblem &problem, const BlockInterval &whole,
+                    const BlockInterval &a, const BlockInterval &b) {
+  for (const LinearForm &first : a.constraints)
+    for (const LinearForm &second : b.constraints) {
+      Constraints outside(whole.constraints);
+      outside.push_back(violation(first));
+      outside.push_back(violation(second));
+      if (!isInfeasible(problem, outside))
+        return false;
+    }
+  return true;
+}
+
+/// Joins intervals whose union is one.
+static void coalesce(const VisitProblem &problem,
+                     SmallVectorImpl<BlockInterval> &intervals) {
+  for (size_t i = 0; i < intervals.size(); ++i)
+    for (size_t j = i + 1; j < intervals.size();) {
+      BlockInterval whole = hull(problem, intervals[i], intervals[j]);
+      if (!isUnion(problem, whole, intervals[i], intervals[j])) {
+        ++j;
+        continue;
+      }
+      simplify(problem, whole);
+      intervals[i] = std::move(whole);
+      intervals.erase(intervals.begin() + j);
+      // What did not fit before may now.
+      i = 0;
+      j = 1;
+    }
+}
+
+/// The blocks for which some row and key satisfy `formula`.
+static SmallVector<BlockInterval, 2> project(const VisitProblem &problem,
+                                             const Formula &formula,
+                                             ArrayRef<LinearForm> given,
+                                             size_t maxIntervals) {
+  SmallVector<BlockInterval, 2> intervals;
+  FailureOr<std::vector<Constraints>> disjuncts =
+      getDisjuncts(problem, formula);
+  if (failed(disjuncts))
+    disjuncts = std::vector<Constraints>(1);
+  for (const Constraints &disjunct : *disjuncts) {
+    System system(problem);
+    system.add(disjunct);
+    // A condition on rows alone is one on all blocks.
+    system.add(firstBlockBound(problem));
+    system.add(given);
+    system.addFacts();
+    if (system.isInfeasible())
+      continue;
+    BlockInterval interval{system.project()};
+    simplify(problem, interval, given);
+    if (!llvm::is_contained(llvm::map_range(intervals,
+                                            [](const BlockInterval &other) {
+                                              return ArrayRef<LinearForm>(
+                                                  other.constraints);
+                                            }),
+                            ArrayRef<LinearForm>(interval.constraints)))
+      intervals.push_back(std::move(interval));
+  }
+  coalesce(problem, intervals);
+  while (intervals.size() > maxIntervals) {
+    BlockInterval last = intervals.pop_back_val();
+    intervals.back() = hull(problem, intervals.back(), last);
+    simplify(problem, intervals.back(), given);
+  }
+  return intervals;
+}
+
+//===----------------------------------------------------------------------===//
+// The set
+//===----------------------------------------------------------------------===//
+
+/// `form` with a linear form in place of a variable.
+static LinearForm substitute(const LinearForm &form, unsigned variable,
+                             const LinearForm &value) {
+  int64_t coefficient = form.coefficient(variable);
+  return form - LinearForm::variable(variable, coefficient) +
+         value * coefficient;
+}
+
+/// Whether every row sees key `key`, of the first visited block.
+static bool isSeenByAll(const VisitProblem &problem, const VisitSet &set,
+                        ArrayRef<Constraints> hidden, const LinearForm &key) {
+  for (const BlockInterval &interval : set.visited) {
+    SmallVector<LinearForm, 2> bounds = interval.lowerBounds();
+    bounds.push_back(firstBlockBound(problem));
+    // Block n is the first one: n - 1 is below one of the bounds.
+    for (const LinearForm &bound : bounds) {
+      int64_t step = bound.coefficient(VisitProblem::block);
+      LinearForm before = violation(bound + LinearForm::number(-step));
+      for (const Constraints &disjunct : hidden) {
+        Constraints constraints(interval.constraints);
+        constraints.push_back(before);
+        for (const LinearForm &constraint : disjunct)
+          constraints.push_back(
+              substitute(constraint, VisitProblem::column, key));
+        // The number of the key, for what is known of quotients.
+        LinearForm same = LinearForm::variable(VisitProblem::column) - key;
+        constraints.push_back(same);
+        constraints.push_back(same * -1);
+        if (!isInfeasible(problem, constraints))
+          return false;
+      }
+    }
+  }
+  return true;
+}
+
+static bool isFirstBlockSeen(const VisitProblem &problem, const VisitSet &set) {
+  for (const BlockInterval &interval : set.visited)
+    if (interval.lowerBounds() != set.visited.front().lowerBounds())
+      return false;
+  FailureOr<std::vector<Constraints>> hidden =
+      getDisjuncts(problem, problem.mask.negated());
+  if (failed(hidden))
+    return false;
+  LinearForm first =
+      LinearForm::variable(VisitProblem::block, problem.numColumns);
+  return isSeenByAll(problem, set, *hidden, first) ||
+         isSeenByAll(problem, set, *hidden,
+                     first + LinearForm::number(problem.numColumns - 1));
+}
+
+VisitSet attn::tile::computeVisitSet(const VisitProblem &problem,
+                                     size_t maxIntervals) {
+  VisitSet set;
+  set.visited = project(problem, problem.mask, {}, maxIntervals);
+  ArrayRef<LinearForm> given;
+  if (set.visited.size() == 1)
+    given = set.visited.front().constraints;
+  set.masked = project(problem, problem.mask.negated(), given, maxIntervals);
+  set.isFirstBlockSeen = isFirstBlockSeen(problem, set);
+  return set;
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+std::string attn::tile::printConstraint(const LinearForm &constraint) {
+  int64_t factor = constraint.coefficient(VisitProblem::block);
+  // n >= -rest / factor, or n <= rest / -factor.
+  LinearForm rest =
+      constraint - LinearForm::variable(VisitProblem::block, factor);
+  if (factor > 0)
+    rest *= -1;
+  std::string sum;
+  for (auto [variable, coefficient] : rest.terms) {
+    int64_t size = std::abs(coefficient);
+    sum += sum.empty() ? (coefficient < 0 ? "-" : "")
+                       : (coefficient < 0 ? " - " : " + ");
+    if (size != 1)
+      sum += std::to_string(size) + " ";
+    sum += "s" + std::to_string(variable);
+  }
+  int64_t number = rest.constant;
+  if (sum.empty())
+    sum = std::to_string(number);
+  else if (number != 0)
+    sum += (number < 0 ? " - " : " + ") + std::to_string(std::abs(number));
+  if (factor == 0)
+    return sum + " >= 0";
+  int64_t size = std::abs(factor);
+  if (size != 1)
+    sum = (factor > 0 ? "ceil((" : "floor((") + sum + ") / " +
+          std::to_string(size) + ")";
+  return std::string(factor > 0 ? "n >= " : "n <= ") + sum;
+}
