@@ -140,6 +140,18 @@ ATTN_EXPORT void attnKernelDestroy(AttnKernel *kernel);
 ATTN_EXPORT int attnLaunch(const AttnKernel *kernel,
                            const AttnArgument *arguments, size_t count,
                            void *stream);
+/* Since API version 2. Some kernels need memory of their own for a launch (the
+   block map of a mask that only data decide). attnLaunch allocates it in the
+   order of the stream; who wants to allocate it himself asks for its size and
+   launches with it. Device memory, aligned to 256 bytes, that nothing else uses
+   until the launch is done; NULL and 0 where the size is 0. */
+ATTN_EXPORT int attnGetWorkspaceBytes(const AttnKernel *kernel,
+                                      const AttnArgument *arguments,
+                                      size_t count, size_t *bytes);
+ATTN_EXPORT int attnLaunchWithWorkspace(const AttnKernel *kernel,
+                                        const AttnArgument *arguments,
+                                        size_t count, void *workspace,
+                                        size_t workspace_bytes, void *stream);
 /* Waits for all work on the kernel's device. */
 ATTN_EXPORT int attnSynchronize(const AttnKernel *kernel);
 /* As attnArtifactGetManifest. */

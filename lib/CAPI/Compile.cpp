@@ -73,9 +73,16 @@ class HostKernel final : public capi::Kernel {
 public:
   explicit HostKernel(HostProgram program) : program(std::move(program)) {}
 
-  runtime::Status launch(const runtime::Arguments &arguments,
-                         void *) const override {
+  runtime::Status launch(const runtime::Arguments &arguments, void *,
+                         const runtime::WorkspaceMemory *) const override {
     return program.invoke(arguments);
+  }
+  runtime::Result<int64_t>
+  workspaceBytes(const runtime::Arguments &arguments) const override {
+    auto call = runtime::prepareLaunch(program.manifest(), arguments);
+    if (!call.ok())
+      return call.status();
+    return call->workspaceBytes;
   }
   runtime::Status synchronize() const override { return {}; }
 

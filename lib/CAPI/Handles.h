@@ -24,8 +24,11 @@ void setError(std::string message);
 class Kernel {
 public:
   virtual ~Kernel() = default;
-  virtual runtime::Status launch(const runtime::Arguments &arguments,
-                                 void *stream) const = 0;
+  virtual runtime::Status
+  launch(const runtime::Arguments &arguments, void *stream,
+         const runtime::WorkspaceMemory *memory) const = 0;
+  virtual runtime::Result<int64_t>
+  workspaceBytes(const runtime::Arguments &arguments) const = 0;
   virtual runtime::Status synchronize() const = 0;
   virtual int registers() const { return -1; }
   virtual int localBytes() const { return -1; }

@@ -18,8 +18,12 @@ class DeviceKernel final : public capi::Kernel {
 public:
   explicit DeviceKernel(Module module) : module(std::move(module)) {}
 
-  Status launch(const Arguments &arguments, void *stream) const override {
-    return module.launch(arguments, static_cast<CUstream>(stream));
+  Status launch(const Arguments &arguments, void *stream,
+                const WorkspaceMemory *memory) const override {
+    return module.launch(arguments, static_cast<CUstream>(stream), memory);
+  }
+  Result<int64_t> workspaceBytes(const Arguments &arguments) const override {
+    return module.workspaceBytes(arguments);
   }
   Status synchronize() const override { return module.device().synchronize(); }
   int registers() const override { return module.registers(); }
@@ -62,10 +66,11 @@ AttnKernel *attnLoad(const AttnArtifact *artifact, int device) {
 
 void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }
 
-int attnLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
-               size_t count, void *stream) {
+static Result<Arguments> convert(const char *call, const AttnKernel *kernel,
+                                 const AttnArgument *arguments, size_t count) {
+  std::string prefix = std::string(call) + ": ";
   if (!kernel || (count != 0 && !arguments))
-    return finish(Status::error("attnLaunch: kernel or arguments is NULL"));
+    return Status::error(prefix + "kernel or arguments is NULL");
   Arguments converted;
   converted.reserve(count);
   for (size_t i = 0; i < count; ++i) {
@@ -84,12 +89,48 @@ int attnLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
       converted.push_back(Argument::scalar(argument.value.real));
       break;
     default:
-      return finish(Status::error("attnLaunch: argument " + std::to_string(i) +
-                                  " has unknown kind " +
-                                  std::to_string(argument.kind)));
+      return Status::error(prefix + "argument " + std::to_string(i) +
+                           " has unknown kind " +
+                           std::to_string(argument.kind));
     }
   }
-  return finish(kernel->kernel->launch(converted, stream));
+  return converted;
+}
+
+int attnLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
+               size_t count, void *stream) {
+  Result<Arguments> converted = convert("attnLaunch", kernel, arguments, count);
+  if (!converted.ok())
+    return finish(converted.status());
+  return finish(kernel->kernel->launch(*converted, stream, nullptr));
+}
+
+int attnGetWorkspaceBytes(const AttnKernel *kernel,
+                          const AttnArgument *arguments, size_t count,
+                          size_t *bytes) {
+  Result<Arguments> converted =
+      convert("attnGetWorkspaceBytes", kernel, arguments, count);
+  if (!converted.ok() || !bytes)
+    return finish(converted.ok()
+                      ? Status::error("attnGetWorkspaceBytes: bytes is NULL")
+                      : converted.status());
+  Result<int64_t> size = kernel->kernel->workspaceBytes(*converted);
+  if (!size.ok())
+    return finish(size.status());
+  *bytes = static_cast<size_t>(*size);
+  return 0;
+}
+
+int attnLaunchWithWorkspace(const AttnKernel *kernel,
+                            const AttnArgument *arguments, size_t count,
+                            void *workspace, size_t workspace_bytes,
+                            void *stream) {
+  Result<Arguments> converted =
+      convert("attnLaunchWithWorkspace", kernel, arguments, count);
+  if (!converted.ok())
+    return finish(converted.status());
+  WorkspaceMemory memory{workspace, workspace_bytes};
+  return finish(kernel->kernel->launch(*converted, stream, &memory));
 }
 
 int attnSynchronize(const AttnKernel *kernel) {

@@ -143,8 +143,9 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
     return failure();
   description.target = "cpu";
   description.compilerVersion = versionString;
-  description.entry = description.name;
-  for (LaunchExpr &blocks : description.grid)
+  KernelInfo &kernel = description.kernels.emplace_back();
+  kernel.entry = description.name;
+  for (LaunchExpr &blocks : kernel.grid)
     blocks.value = 1; // the loop over blocks is inside
   program.needsContiguousOutputs = options.kind != HostOptions::Kind::Tiled;
   if (options.kind == HostOptions::Kind::OracleF64)
@@ -161,7 +162,7 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
            << llvm::toString(engine.takeError());
   program.engine = std::move(*engine);
   program.engine->registerSymbols(helperFunctions);
-  auto entry = program.engine->lookupPacked(description.entry);
+  auto entry = program.engine->lookupPacked(description.name);
   if (!entry)
     return module.emitError("cannot link the compiled function: ")
            << llvm::toString(entry.takeError());

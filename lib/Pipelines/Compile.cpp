@@ -117,7 +117,7 @@ LogicalResult Compilation::leave(Room room,
 
 gpu::GPUModuleOp Compilation::kernels() {
   for (auto candidate : module->getOps<gpu::GPUModuleOp>())
-    if (candidate.lookupSymbol(artifact.entry))
+    if (candidate.lookupSymbol(artifact.kernels.back().entry))
       return candidate;
   return {};
 }
@@ -211,7 +211,7 @@ LogicalResult Compilation::emitCubin() {
   TimingScope scope = time("ptxas");
   FailureOr<Cubin> cubin = assemble(loc, ptxas, artifact.ptx, options.target);
   if (failed(cubin) ||
-      failed(reportPtxas(loc, artifact.entry, cubin->report, options.strict)))
+      failed(reportPtxas(loc, name, cubin->report, options.strict)))
     return failure();
   // A kernel of wgmma that ptxas could not overlap is worse than one for an
   // older GPU.
@@ -220,9 +220,12 @@ LogicalResult Compilation::emitCubin() {
       return emitError(loc)
              << "plan " << artifact.plan << " cannot be kept: " << warning;
   artifact.cubin = std::move(cubin->bytes);
-  artifact.registers = cubin->report.registers;
-  artifact.spillStoreBytes = cubin->report.spillStoreBytes;
-  artifact.spillLoadBytes = cubin->report.spillLoadBytes;
+  for (KernelInfo &kernel : artifact.kernels) {
+    const PtxasFigures &figures = cubin->report.kernels[kernel.entry];
+    kernel.registers = figures.registers;
+    kernel.spillStoreBytes = figures.spillStoreBytes;
+    kernel.spillLoadBytes = figures.spillLoadBytes;
+  }
   return success();
 }
 

@@ -42,75 +42,6 @@ Argument Argument::scalar(double value) {
 }
 
 //===----------------------------------------------------------------------===//
-// Launch expressions
-//===----------------------------------------------------------------------===//
-
-static Result<int64_t> evaluateDivision(LaunchExpr::Kind kind, int64_t lhs,
-                                        int64_t rhs) {
-  // x mod 0 = x: "the heads are a multiple of the key heads" holds for 0 and
-  // 0, and for nothing else and 0.
-  if (rhs == 0 && kind == LaunchExpr::Kind::Mod)
-    return lhs;
-  if (rhs == 0)
-    return Status::error("launch expression divides by zero");
-  if (rhs == -1 && lhs == std::numeric_limits<int64_t>::min())
-    return Status::error("launch expression overflows 64 bits");
-  int64_t quotient = lhs / rhs, remainder = lhs % rhs;
-  bool isInexact = remainder != 0;
-  bool isNegative = (lhs < 0) != (rhs < 0);
-  int64_t floor = quotient - (isInexact && isNegative);
-  if (kind == LaunchExpr::Kind::FloorDiv)
-    return floor;
-  if (kind == LaunchExpr::Kind::CeilDiv)
-    return quotient + (isInexact && !isNegative);
-  return lhs - floor * rhs; // the sign of the divisor, as in affine maps
-}
-
-Result<int64_t> runtime::evaluate(const LaunchExpr &expr,
-                                  const Arguments &arguments) {
-  switch (expr.kind) {
-  case LaunchExpr::Kind::Constant:
-    return expr.value;
-  case LaunchExpr::Kind::Dim:
-    return arguments[expr.argument].sizes[expr.value];
-  case LaunchExpr::Kind::Scalar:
-    return arguments[expr.argument].integer;
-  default:
-    break;
-  }
-  Result<int64_t> lhs = evaluate(expr.operands[0], arguments);
-  if (!lhs.ok())
-    return lhs;
-  Result<int64_t> rhs = evaluate(expr.operands[1], arguments);
-  if (!rhs.ok())
-    return rhs;
-  int64_t value = 0;
-  bool overflows = false;
-  switch (expr.kind) {
-  case LaunchExpr::Kind::Add:
-    overflows = __builtin_add_overflow(*lhs, *rhs, &value);
-    break;
-  case LaunchExpr::Kind::Sub:
-    overflows = __builtin_sub_overflow(*lhs, *rhs, &value);
-    break;
-  case LaunchExpr::Kind::Mul:
-    overflows = __builtin_mul_overflow(*lhs, *rhs, &value);
-    break;
-  case LaunchExpr::Kind::Min:
-    value = std::min(*lhs, *rhs);
-    break;
-  case LaunchExpr::Kind::Max:
-    value = std::max(*lhs, *rhs);
-    break;
-  default:
-    return evaluateDivision(expr.kind, *lhs, *rhs);
-  }
-  if (overflows)
-    return Status::error("launch expression overflows 64 bits");
-  return value;
-}
-
-//===----------------------------------------------------------------------===//
 // Scalars
 //===----------------------------------------------------------------------===//
 
@@ -354,12 +285,13 @@ static TensorMapCall describeMap(const Artifact &artifact,
   return call;
 }
 
-static Status runChecks(const Artifact &artifact, const Arguments &arguments) {
+static Status runChecks(const Artifact &artifact, const Arguments &arguments,
+                        int64_t multiprocessors) {
   for (const LaunchCheck &check : artifact.checks) {
-    Result<int64_t> lhs = evaluate(check.lhs, arguments);
+    Result<int64_t> lhs = evaluate(check.lhs, arguments, multiprocessors);
     if (!lhs.ok())
       return lhs.status();
-    Result<int64_t> rhs = evaluate(check.rhs, arguments);
+    Result<int64_t> rhs = evaluate(check.rhs, arguments, multiprocessors);
     if (!rhs.ok())
       return rhs.status();
     if (*lhs != *rhs)
@@ -369,33 +301,98 @@ static Status runChecks(const Artifact &artifact, const Arguments &arguments) {
   return Status();
 }
 
-Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
-                                          const Arguments &arguments) {
-  LaunchCall call;
-  Status status = checkAndPack(artifact, arguments, call.parameters);
-  if (status.ok())
-    status = runChecks(artifact, arguments);
-  if (!status.ok())
-    return status;
-  for (const TensorMapInfo &map : artifact.tensorMaps)
+static Result<KernelCall> prepareKernel(const Artifact &artifact,
+                                        const KernelInfo &kernel,
+                                        const Arguments &arguments,
+                                        int64_t multiprocessors) {
+  KernelCall call;
+  for (const TensorMapInfo &map : kernel.tensorMaps)
     call.tensorMaps.push_back(describeMap(artifact, map, arguments));
   constexpr int64_t kMaxGrid[] = {0x7fffffff, 0xffff, 0xffff};
   for (size_t i = 0; i < call.grid.size(); ++i) {
-    Result<int64_t> blocks = evaluate(artifact.grid[i], arguments);
+    Result<int64_t> blocks =
+        evaluate(kernel.grid[i], arguments, multiprocessors);
     if (!blocks.ok())
       return blocks.status();
     if (*blocks < 0 || *blocks > kMaxGrid[i])
-      return Status::error("kernel '" + artifact.name + "' needs a grid of " +
+      return Status::error("kernel '" + kernel.entry + "' needs a grid of " +
                            std::to_string(*blocks) + " blocks in dimension " +
                            "xyz"[i] + ", the device has at most " +
                            std::to_string(kMaxGrid[i]));
     call.grid[i] = static_cast<uint32_t>(*blocks);
     call.isEmpty |= *blocks == 0;
   }
+  return call;
+}
+
+// One behind the other in one piece of memory.
+static Status placeWorkspaces(const Artifact &artifact,
+                              const Arguments &arguments,
+                              int64_t multiprocessors, LaunchCall &call) {
+  constexpr int64_t kMaxBytes = int64_t(1) << 48;
+  for (const WorkspaceInfo &info : artifact.workspaces) {
+    WorkspaceCall &workspace = call.workspaces.emplace_back();
+    workspace.bytes = elementBytes(info.element);
+    workspace.isZeroed = info.isZeroed;
+    for (const LaunchExpr &expr : info.sizes) {
+      Result<int64_t> size = evaluate(expr, arguments, multiprocessors);
+      if (!size.ok())
+        return size.status();
+      if (*size < 0 ||
+          __builtin_mul_overflow(workspace.bytes, *size, &workspace.bytes) ||
+          workspace.bytes > kMaxBytes)
+        return Status::error("'" + artifact.name +
+                             "' needs a workspace that does not fit the "
+                             "address space");
+      workspace.sizes.push_back(*size);
+    }
+    workspace.offset = call.workspaceBytes;
+    int64_t chunks =
+        (workspace.bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment;
+    call.workspaceBytes += chunks * kWorkspaceAlignment;
+  }
+  return Status();
+}
+
+Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
+                                          const Arguments &arguments,
+                                          int64_t multiprocessors) {
+  LaunchCall call;
+  Status status = checkAndPack(artifact, arguments, call.parameters);
+  if (status.ok())
+    status = runChecks(artifact, arguments, multiprocessors);
+  if (status.ok())
+    status = placeWorkspaces(artifact, arguments, multiprocessors, call);
+  if (!status.ok())
+    return status;
+  for (const KernelInfo &kernel : artifact.kernels) {
+    Result<KernelCall> one =
+        prepareKernel(artifact, kernel, arguments, multiprocessors);
+    if (!one.ok())
+      return one.status();
+    call.kernels.push_back(std::move(*one));
+  }
   // A result is defined by blocks only: without one, none may have elements.
+  call.isEmpty = call.kernels.empty() || call.kernels.back().isEmpty;
   for (size_t i = 0; call.isEmpty && i < arguments.size(); ++i)
     if (artifact.arguments[i].isOutput && hasElements(arguments[i]))
       return Status::error(describe(artifact, i) +
                            ": has elements, but the grid is empty");
   return call;
+}
+
+void runtime::packWorkspaces(const LaunchCall &call, void *memory,
+                             std::vector<uint64_t> &parameters) {
+  for (const WorkspaceCall &workspace : call.workspaces) {
+    uint64_t address = reinterpret_cast<uintptr_t>(memory) + workspace.offset;
+    parameters.insert(parameters.end(), {address, address, 0});
+    parameters.insert(parameters.end(), workspace.sizes.begin(),
+                      workspace.sizes.end());
+    size_t first = parameters.size();
+    uint64_t stride = 1;
+    for (size_t i = workspace.sizes.size(); i-- > 0;) {
+      parameters.insert(parameters.begin() + first, stride);
+      stride *= static_cast<uint64_t>(workspace.sizes[i]);
+    }
+  }
 }

@@ -15,6 +15,7 @@ using namespace attn::runtime;
 static constexpr int kComputeMajor = 75;
 static constexpr int kComputeMinor = 76;
 static constexpr int kSharedPerBlockOptIn = 97;
+static constexpr int kMultiprocessors = 16;
 
 static Result<Device> describe(const Driver &driver, CUdevice handle,
                                CUcontext context) {
@@ -34,6 +35,7 @@ static Result<Device> describe(const Driver &driver, CUdevice handle,
   attribute(kComputeMajor, device.computeMajor);
   attribute(kComputeMinor, device.computeMinor);
   attribute(kSharedPerBlockOptIn, shared);
+  attribute(kMultiprocessors, device.multiprocessors);
   if (status.ok())
     status = driver.check(driver.driverGetVersion(&device.driverVersion),
                           "cuDriverGetVersion");

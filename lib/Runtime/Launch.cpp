@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Runtime/Module.h"
+#include "attn/Runtime/Workspace.h"
 
 using namespace attn;
 using namespace attn::runtime;
@@ -40,31 +41,79 @@ static Status encode(const Driver &driver, const TensorMapCall &call,
       "cuTensorMapEncodeTiled");
 }
 
-Status Module::launch(const Arguments &arguments, CUstream stream) const {
-  Result<LaunchCall> call = prepareLaunch(source, arguments);
+Status Module::run(const LaunchCall &call, void *workspace,
+                   CUstream stream) const {
+  const Driver &driver = *owner.driver;
+  for (const WorkspaceCall &part : call.workspaces) {
+    if (!part.isZeroed || part.bytes == 0)
+      continue;
+    auto address = reinterpret_cast<CUdeviceptr>(workspace) + part.offset;
+    Status status =
+        driver.check(driver.memsetD8Async(address, 0, part.bytes, stream),
+                     "clearing a workspace");
+    if (!status.ok())
+      return status;
+  }
+  std::vector<uint64_t> slots = call.parameters;
+  packWorkspaces(call, workspace, slots);
+  for (size_t i = 0; i < call.kernels.size(); ++i) {
+    const KernelCall &kernel = call.kernels[i];
+    const KernelInfo &info = source.kernels[i];
+    if (kernel.isEmpty)
+      continue;
+    std::vector<void *> parameters;
+    for (uint64_t &slot : slots)
+      parameters.push_back(&slot);
+    std::vector<TensorMap> maps(kernel.tensorMaps.size());
+    for (size_t m = 0; m < maps.size(); ++m) {
+      Status status = encode(driver, kernel.tensorMaps[m], maps[m]);
+      if (!status.ok())
+        return status;
+      parameters.push_back(&maps[m]);
+    }
+    Status status = driver.check(
+        driver.launchKernel(functions[i], kernel.grid[0], kernel.grid[1],
+                            kernel.grid[2], static_cast<unsigned>(info.threads),
+                            1, 1, static_cast<unsigned>(info.sharedBytes),
+                            stream, parameters.data(), nullptr),
+        ("launching '" + info.entry + "'").c_str());
+    if (!status.ok())
+      return status;
+  }
+  return Status();
+}
+
+Status Module::launch(const Arguments &arguments, CUstream stream,
+                      const WorkspaceMemory *memory) const {
+  Result<LaunchCall> call =
+      prepareLaunch(source, arguments, owner.multiprocessors);
   if (!call.ok())
     return call.status();
   if (call->isEmpty)
     return Status();
-  std::vector<void *> parameters;
-  parameters.reserve(call->parameters.size());
-  for (uint64_t &slot : call->parameters)
-    parameters.push_back(&slot);
-  const Driver &driver = *owner.driver;
-  std::vector<TensorMap> maps(call->tensorMaps.size());
-  for (size_t i = 0; i < maps.size(); ++i) {
-    Status status = encode(driver, call->tensorMaps[i], maps[i]);
-    if (!status.ok())
-      return status;
-    parameters.push_back(&maps[i]);
-  }
-  ScopedContext scope(driver, owner.context);
+  ScopedContext scope(*owner.driver, owner.context);
   if (!scope.status().ok())
     return scope.status();
-  return driver.check(
-      driver.launchKernel(function, call->grid[0], call->grid[1], call->grid[2],
-                          static_cast<unsigned>(source.threads), 1, 1,
-                          static_cast<unsigned>(source.sharedBytes), stream,
-                          parameters.data(), nullptr),
-      ("launching '" + source.name + "'").c_str());
+  if (!memory) {
+    Result<Workspace> workspace =
+        Workspace::allocate(*owner.driver, call->workspaceBytes, stream);
+    return workspace.ok() ? run(*call, workspace->data(), stream)
+                          : workspace.status();
+  }
+  if (memory->bytes < static_cast<size_t>(call->workspaceBytes))
+    return Status::error("the workspace has " + std::to_string(memory->bytes) +
+                         " bytes, wanted " +
+                         std::to_string(call->workspaceBytes));
+  if (reinterpret_cast<uintptr_t>(memory->data) % kWorkspaceAlignment != 0)
+    return Status::error("the workspace is not aligned to " +
+                         std::to_string(kWorkspaceAlignment) + " bytes");
+  return run(*call, memory->data, stream);
+}
+
+Result<int64_t> Module::workspaceBytes(const Arguments &arguments) const {
+  Result<LaunchCall> call =
+      prepareLaunch(source, arguments, owner.multiprocessors);
+  if (!call.ok())
+    return call.status();
+  return call->workspaceBytes;
 }

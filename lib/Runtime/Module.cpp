@@ -116,12 +116,13 @@ Status Module::loadImage() {
 }
 
 // Finds the kernel and gives it its shared memory.
-Status Module::configure() {
+Status Module::configure(const KernelInfo &kernel) {
   const Driver &driver = *owner.driver;
+  CUfunction function = nullptr;
   Status status = driver.check(
-      driver.moduleGetFunction(&function, module, source.entry.c_str()),
-      ("finding the kernel '" + source.entry + "'").c_str());
-  int maxThreads = 0, staticShared = 0;
+      driver.moduleGetFunction(&function, module, kernel.entry.c_str()),
+      ("finding the kernel '" + kernel.entry + "'").c_str());
+  int maxThreads = 0, staticShared = 0, registers = 0, localBytes = 0;
   auto attribute = [&](int which, int &value) {
     if (status.ok())
       status = driver.check(driver.funcGetAttribute(&value, which, function),
@@ -129,25 +130,28 @@ Status Module::configure() {
   };
   attribute(kMaxThreads, maxThreads);
   attribute(kStaticShared, staticShared);
-  attribute(kRegisters, registerCount);
-  attribute(kLocalBytes, localByteCount);
+  attribute(kRegisters, registers);
+  attribute(kLocalBytes, localBytes);
   if (!status.ok())
     return status;
-  if (source.threads < 1 || source.threads > maxThreads)
-    return Status::error("kernel '" + source.name + "' wants " +
-                         std::to_string(source.threads) +
+  registerCount = std::max(registerCount, registers);
+  localByteCount = std::max(localByteCount, localBytes);
+  if (kernel.threads < 1 || kernel.threads > maxThreads)
+    return Status::error("kernel '" + kernel.entry + "' wants " +
+                         std::to_string(kernel.threads) +
                          " threads per block, the device can give it 1 to " +
                          std::to_string(maxThreads));
-  if (source.sharedBytes < 0 ||
-      source.sharedBytes > owner.sharedBytesPerBlock - staticShared)
+  if (kernel.sharedBytes < 0 ||
+      kernel.sharedBytes > owner.sharedBytesPerBlock - staticShared)
     return Status::error(
-        "kernel '" + source.name + "' wants " +
-        std::to_string(source.sharedBytes) +
+        "kernel '" + kernel.entry + "' wants " +
+        std::to_string(kernel.sharedBytes) +
         " bytes of shared memory per block, " + owner.name + " has " +
         std::to_string(owner.sharedBytesPerBlock - staticShared));
+  functions.push_back(function);
   return driver.check(
       driver.funcSetAttribute(function, kMaxDynamicShared,
-                              static_cast<int>(source.sharedBytes)),
+                              static_cast<int>(kernel.sharedBytes)),
       "asking for shared memory");
 }
 
@@ -156,6 +160,8 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
       chooseImage(artifact, device.computeMajor, device.computeMinor);
   if (!image.ok())
     return image.status();
+  if (artifact.kernels.empty())
+    return Status::error("artifact '" + artifact.name + "' has no kernel");
   Module module;
   module.source = std::move(artifact);
   module.owner = device;
@@ -164,8 +170,9 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
   Status status = scope.status();
   if (status.ok())
     status = module.loadImage();
-  if (status.ok())
-    status = module.configure();
+  for (const KernelInfo &kernel : module.source.kernels)
+    if (status.ok())
+      status = module.configure(kernel);
   if (!status.ok())
     return status;
   return module;
@@ -184,7 +191,7 @@ void Module::swap(Module &other) {
   std::swap(kind, other.kind);
   std::swap(text, other.text);
   std::swap(module, other.module);
-  std::swap(function, other.function);
+  std::swap(functions, other.functions);
   std::swap(registerCount, other.registerCount);
   std::swap(localByteCount, other.localByteCount);
 }

@@ -9,7 +9,7 @@
 
 #include "attn/Target/LaunchRule.h"
 
-#include "attn/Conversion/TensorMaps.h"
+#include "attn/Conversion/LaunchAttributes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -23,6 +23,13 @@ using Kind = LaunchExpr::Kind;
 static LaunchExpr constant(int64_t value) {
   LaunchExpr expr;
   expr.value = value;
+  return expr;
+}
+
+static LaunchExpr binary(Kind kind, LaunchExpr lhs, LaunchExpr rhs) {
+  LaunchExpr expr;
+  expr.kind = kind;
+  expr.operands = {std::move(lhs), std::move(rhs)};
   return expr;
 }
 
@@ -58,6 +65,30 @@ static std::optional<Kind> binaryKind(Operation *op) {
   return std::nullopt;
 }
 
+static FailureOr<LaunchExpr> expressionOf(Value value);
+
+/// A dimension of an argument, or of an allocation of the host.
+static FailureOr<LaunchExpr> sizeOf(memref::DimOp dim) {
+  std::optional<int64_t> index = dim.getConstantIndex();
+  auto type = dyn_cast<MemRefType>(dim.getSource().getType());
+  if (index && type && *index < type.getRank()) {
+    if (!type.isDynamicDim(*index))
+      return constant(type.getDimSize(*index));
+    if (auto alloc = dim.getSource().getDefiningOp<memref::AllocOp>())
+      return expressionOf(
+          alloc.getDynamicSizes()[type.getDynamicDimIndex(*index)]);
+  }
+  BlockArgument argument = argumentOf(dim.getSource());
+  if (!argument || !index)
+    return dim.emitOpError("in the grid of a launch: expected a known "
+                           "dimension of an argument");
+  LaunchExpr expr;
+  expr.kind = Kind::Dim;
+  expr.argument = argument.getArgNumber();
+  expr.value = *index;
+  return expr;
+}
+
 static FailureOr<LaunchExpr> expressionOf(Value value) {
   if (std::optional<int64_t> known = getConstantIntValue(value))
     return constant(*known);
@@ -70,21 +101,8 @@ static FailureOr<LaunchExpr> expressionOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
     return expressionOf(op->getOperand(0));
-  if (auto dim = dyn_cast<memref::DimOp>(op)) {
-    BlockArgument argument = argumentOf(dim.getSource());
-    std::optional<int64_t> index = dim.getConstantIndex();
-    if (!argument || !index)
-      return dim.emitOpError("in the grid of a launch: expected a known "
-                             "dimension of an argument");
-    auto type = cast<MemRefType>(argument.getType());
-    if (*index < type.getRank() && !type.isDynamicDim(*index))
-      return constant(type.getDimSize(*index));
-    LaunchExpr expr;
-    expr.kind = Kind::Dim;
-    expr.argument = argument.getArgNumber();
-    expr.value = *index;
-    return expr;
-  }
+  if (auto dim = dyn_cast<memref::DimOp>(op))
+    return sizeOf(dim);
   std::optional<Kind> kind = binaryKind(op);
   if (!kind)
     return op->emitOpError("cannot stand in the grid of a launch: expected "
@@ -104,31 +122,77 @@ static FailureOr<LaunchExpr> expressionOf(Value value) {
 
 /// A tensor map cannot be empty: it would show another argument's memory.
 static LaunchCheck hasKeys(int64_t argument) {
-  LaunchExpr one, length, least;
-  one.value = 1;
+  LaunchExpr length;
   length.kind = LaunchExpr::Kind::Dim;
   length.argument = argument;
   length.value = 2; // of batch, heads, length, dim
-  least.kind = LaunchExpr::Kind::Min;
-  least.operands = {length, one};
-  return {least, one, "sm_90a kernels need at least one key"};
+  return {binary(Kind::Min, std::move(length), constant(1)), constant(1),
+          "sm_90a kernels need at least one key"};
 }
 
-LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
-  SmallVector<gpu::LaunchFuncOp> launches(host.getOps<gpu::LaunchFuncOp>());
-  if (launches.size() != 1)
-    return host.emitError("expected one gpu.launch_func in '")
-           << host.getName() << "', got " << launches.size();
-  gpu::LaunchFuncOp launch = launches.front();
-  artifact.entry = launch.getKernelName().str();
+/// What the host allocates: memory for one launch.
+static FailureOr<WorkspaceInfo> describeWorkspace(memref::AllocOp alloc) {
+  MemRefType type = alloc.getType();
+  WorkspaceInfo workspace;
+  Type element = type.getElementType();
+  std::string name;
+  llvm::raw_string_ostream(name) << element;
+  std::optional<ElementKind> kind = findElement(name);
+  if (!kind || !type.getLayout().isIdentity() ||
+      !alloc.getSymbolOperands().empty())
+    return alloc.emitOpError("is no workspace: expected a contiguous tensor of "
+                             "f16, bf16, f32, f64, i1, i8, i16, i32 or i64");
+  workspace.element = *kind;
+  workspace.isZeroed = alloc->hasAttr(kZeroedAttrName);
+  auto dynamic = alloc.getDynamicSizes().begin();
+  for (int64_t size : type.getShape()) {
+    FailureOr<LaunchExpr> expr = ShapedType::isDynamic(size)
+                                     ? expressionOf(*dynamic++)
+                                     : FailureOr<LaunchExpr>(constant(size));
+    if (failed(expr))
+      return failure();
+    workspace.sizes.push_back(std::move(*expr));
+  }
+  return workspace;
+}
 
+static LogicalResult describeTensorMaps(gpu::LaunchFuncOp launch,
+                                        KernelInfo &kernel,
+                                        Artifact &artifact) {
+  auto maps = launch->getAttrOfType<ArrayAttr>(kTensorMapsAttrName);
+  if (!maps)
+    return success();
+  for (Attribute attr : maps) {
+    auto map = dyn_cast<DenseI64ArrayAttr>(attr);
+    if (!map || map.size() != 4)
+      return launch.emitOpError("has a tensor map that is no list of argument, "
+                                "rows, columns and swizzle");
+    kernel.tensorMaps.push_back({map[0], map[1], map[2], map[3]});
+    if (map[0] == 0)
+      continue;
+    LaunchCheck check = hasKeys(map[0]);
+    if (!llvm::is_contained(artifact.checks, check))
+      artifact.checks.push_back(std::move(check));
+  }
+  return success();
+}
+
+/// Grid, threads and shared memory.
+static LogicalResult describeSizes(gpu::LaunchFuncOp launch,
+                                   KernelInfo &kernel) {
   gpu::KernelDim3 grid = launch.getGridSizeOperandValues();
   const std::array values = {grid.x, grid.y, grid.z};
-  for (auto [expr, value] : llvm::zip_equal(artifact.grid, values)) {
+  for (auto [expr, value] : llvm::zip_equal(kernel.grid, values)) {
     FailureOr<LaunchExpr> read = expressionOf(value);
     if (failed(read))
       return failure();
     expr = std::move(*read);
+  }
+  if (launch->hasAttr(kResidentAttrName)) {
+    LaunchExpr multiprocessors;
+    multiprocessors.kind = Kind::Multiprocessors;
+    kernel.grid[0] = binary(Kind::Min, std::move(kernel.grid[0]),
+                            std::move(multiprocessors));
   }
   std::optional<int64_t> threads = getConstantIntValue(launch.getBlockSizeX());
   Value shared = launch.getDynamicSharedMemorySize();
@@ -137,31 +201,64 @@ LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
   if (!threads || !sharedBytes)
     return launch.emitOpError("expected a known number of threads and of "
                               "bytes of shared memory");
-  artifact.threads = *threads;
-  artifact.sharedBytes = *sharedBytes;
+  kernel.threads = *threads;
+  kernel.sharedBytes = *sharedBytes;
+  return success();
+}
 
-  // The kernel has the arguments of the host, in order, then tensor maps.
-  auto maps = launch->getAttrOfType<ArrayAttr>(kTensorMapsAttrName);
-  size_t numMaps = maps ? maps.size() : 0;
-  for (size_t i = 0; i < numMaps; ++i) {
-    auto map = dyn_cast<DenseI64ArrayAttr>(maps[i]);
-    if (!map || map.size() != 4)
-      return launch.emitOpError("has a tensor map that is no list of argument, "
-                                "rows, columns and swizzle");
-    artifact.tensorMaps.push_back({map[0], map[1], map[2], map[3]});
-    if (map[0] != 0)
-      artifact.checks.push_back(hasKeys(map[0]));
-  }
+/// A kernel has the arguments of the host, its allocations, then tensor maps.
+static LogicalResult describeOperands(func::FuncOp host,
+                                      gpu::LaunchFuncOp launch,
+                                      ArrayRef<memref::AllocOp> allocs,
+                                      size_t numMaps, Artifact &artifact) {
+  OperandRange operands = launch.getKernelOperands();
+  size_t numArguments = artifact.arguments.size();
+  if (operands.size() != numArguments + allocs.size() + numMaps)
+    return launch.emitOpError("has ")
+           << operands.size() << " operands, expected " << numArguments
+           << " arguments, " << allocs.size() << " workspaces and " << numMaps
+           << " tensor maps";
   for (auto [number, operand] :
-       llvm::enumerate(launch.getKernelOperands().drop_back(numMaps))) {
+       llvm::enumerate(operands.take_front(numArguments))) {
     BlockArgument argument = argumentOf(operand);
-    if (!argument || argument.getArgNumber() != number ||
-        number >= artifact.arguments.size())
+    if (!argument || argument.getArgNumber() != number)
       return launch.emitOpError("operand #")
              << number << " is not argument #" << number << " of '"
              << host.getName() << "'";
+    ArgumentInfo &info = artifact.arguments[number];
     if (auto aligned = operand.getDefiningOp<memref::AssumeAlignmentOp>())
-      artifact.arguments[number].alignment = aligned.getAlignment();
+      info.alignment =
+          std::max<int64_t>(info.alignment, aligned.getAlignment());
   }
+  for (auto [number, alloc] : llvm::enumerate(allocs))
+    if (operands[numArguments + number].getDefiningOp() != alloc)
+      return launch.emitOpError("operand #")
+             << numArguments + number << " is not allocation #" << number
+             << " of '" << host.getName() << "'";
+  return success();
+}
+
+LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
+  artifact.workspaces.clear();
+  artifact.kernels.clear();
+  SmallVector<memref::AllocOp> allocs(host.getOps<memref::AllocOp>());
+  for (memref::AllocOp alloc : allocs) {
+    FailureOr<WorkspaceInfo> workspace = describeWorkspace(alloc);
+    if (failed(workspace))
+      return failure();
+    artifact.workspaces.push_back(std::move(*workspace));
+  }
+  for (auto launch : host.getOps<gpu::LaunchFuncOp>()) {
+    KernelInfo &kernel = artifact.kernels.emplace_back();
+    kernel.entry = launch.getKernelName().str();
+    if (failed(describeSizes(launch, kernel)) ||
+        failed(describeTensorMaps(launch, kernel, artifact)) ||
+        failed(describeOperands(host, launch, allocs, kernel.tensorMaps.size(),
+                                artifact)))
+      return failure();
+  }
+  if (artifact.kernels.empty())
+    return host.emitError("expected a gpu.launch_func in '")
+           << host.getName() << "'";
   return success();
 }

@@ -38,23 +38,44 @@ static int64_t numberBefore(StringRef line, StringRef text) {
   return value;
 }
 
-PtxasReport attn::parsePtxasLog(StringRef log) {
-  PtxasReport report;
+/// The name in "Compiling entry function 'name' for 'sm_80'".
+static StringRef entryIn(StringRef line) {
+  constexpr StringLiteral text = "Compiling entry function '";
+  size_t at = line.find(text);
+  if (at == StringRef::npos)
+    return "";
+  return line.drop_front(at + text.size()).take_until([](char c) {
+    return c == '\'';
+  });
+}
+
+static void readFigures(StringRef line, PtxasFigures &figures) {
   auto set = [](int64_t &field, int64_t value) {
     if (value >= 0)
       field = std::max(field, value);
   };
+  set(figures.stackBytes, numberBefore(line, " bytes stack frame"));
+  set(figures.spillStoreBytes, numberBefore(line, " bytes spill stores"));
+  set(figures.spillLoadBytes, numberBefore(line, " bytes spill loads"));
+  if (size_t at = line.find("Used "); at != StringRef::npos)
+    set(figures.registers, numberBefore(line.drop_front(at), " registers"));
+}
+
+PtxasReport attn::parsePtxasLog(StringRef log) {
+  PtxasReport report;
   static const llvm::Regex advice("\\(C7[0-9]+\\)");
   SmallVector<StringRef> lines;
   log.split(lines, '\n', -1, /*KeepEmpty=*/false);
+  std::string kernel;
   for (StringRef line : lines) {
-    set(report.stackBytes, numberBefore(line, " bytes stack frame"));
-    set(report.spillStoreBytes, numberBefore(line, " bytes spill stores"));
-    set(report.spillLoadBytes, numberBefore(line, " bytes spill loads"));
-    if (size_t at = line.find("Used "); at != StringRef::npos)
-      set(report.registers, numberBefore(line.drop_front(at), " registers"));
+    if (StringRef name = entryIn(line); !name.empty())
+      kernel = name.str();
+    readFigures(line, report);
+    if (!kernel.empty())
+      readFigures(line, report.kernels[kernel]);
     if (size_t at = line.find("Compile time = "); at != StringRef::npos)
-      set(report.milliseconds, numberBefore(line.drop_front(at), "."));
+      if (int64_t time = numberBefore(line.drop_front(at), "."); time >= 0)
+        report.milliseconds = std::max(report.milliseconds, time);
     if (line.contains("warning") || advice.match(line))
       report.warnings.push_back(line.trim().str());
   }
@@ -66,18 +87,20 @@ bool attn::isSerialized(StringRef warning) {
   return numbers.match(warning);
 }
 
-LogicalResult attn::reportPtxas(Location loc, StringRef kernel,
+LogicalResult attn::reportPtxas(Location loc, StringRef name,
                                 const PtxasReport &report, bool strict) {
   auto emit = [&] { return strict ? emitError(loc) : emitWarning(loc); };
   bool clean = true;
-  if (report.spillStoreBytes > 0 || report.spillLoadBytes > 0) {
-    emit() << "kernel '" << kernel << "' spills: " << report.spillStoreBytes
-           << " bytes of stores, " << report.spillLoadBytes
-           << " bytes of loads, with " << report.registers << " registers";
+  for (const auto &[kernel, figures] : report.kernels) {
+    if (figures.spillStoreBytes <= 0 && figures.spillLoadBytes <= 0)
+      continue;
+    emit() << "kernel '" << kernel << "' spills: " << figures.spillStoreBytes
+           << " bytes of stores, " << figures.spillLoadBytes
+           << " bytes of loads, with " << figures.registers << " registers";
     clean = false;
   }
   for (const std::string &warning : report.warnings) {
-    emit() << "kernel '" << kernel << "': " << warning;
+    emit() << "kernel '" << name << "': " << warning;
     clean = false;
   }
   return success(clean || !strict);

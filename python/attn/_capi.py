@@ -77,6 +77,14 @@ _FUNCTIONS = {
         c_int,
         [c_void_p, ctypes.POINTER(Argument), c_size_t, c_void_p],
     ),
+    "attnGetWorkspaceBytes": (
+        c_int,
+        [c_void_p, ctypes.POINTER(Argument), c_size_t, ctypes.POINTER(c_size_t)],
+    ),
+    "attnLaunchWithWorkspace": (
+        c_int,
+        [c_void_p, ctypes.POINTER(Argument), c_size_t, c_void_p, c_size_t, c_void_p],
+    ),
     "attnSynchronize": (c_int, [c_void_p]),
     "attnKernelGetManifest": (c_char_p, [c_void_p]),
     "attnKernelGetLog": (c_char_p, [c_void_p]),

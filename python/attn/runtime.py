@@ -114,14 +114,27 @@ class Kernel:
         if _capi.library().attnSynchronize(self._handle):
             raise _capi.error()
 
-    def launch(self, *values, stream=None):
+    def launch(self, *values, stream=None, workspace=None):
         """Runs on the arguments of the source function, then one tensor for
         each of its results. On a GPU: puts the kernel into `stream` (an
         integer handle or a stream of torch or CuPy; None: torch's current one
-        for torch tensors, else the default stream) and does not wait."""
+        for torch tensors, else the default stream) and does not wait. A tensor
+        of bytes as `workspace` is used instead of memory from the driver; it
+        must have workspace_bytes() bytes."""
         arguments = self.prepare(*values)
         handle = None if self._device == "cpu" else _stream_handle(stream, values)
-        self.launch_prepared(arguments, handle)
+        self.launch_prepared(arguments, handle, workspace)
+
+    def workspace_bytes(self, *values):
+        """Bytes of memory that a launch on these arguments needs besides them;
+        launch takes it from the driver where none is given."""
+        arguments = self.prepare(*values)
+        size = ctypes.c_size_t()
+        if _capi.library().attnGetWorkspaceBytes(
+            self._handle, arguments, len(arguments), size
+        ):
+            raise _capi.error()
+        return size.value
 
     def prepare(self, *values):
         """The arguments in the form that launch_prepared takes: for timing,
@@ -144,11 +157,31 @@ class Kernel:
                 ) from None
         return arguments
 
-    def launch_prepared(self, arguments, stream=None):
-        if _capi.library().attnLaunch(
-            self._handle, arguments, len(arguments), stream
-        ):
+    def launch_prepared(self, arguments, stream=None, workspace=None):
+        if workspace is None:
+            failed = _capi.library().attnLaunch(
+                self._handle, arguments, len(arguments), stream
+            )
+        else:
+            address, count = self._memory(workspace)
+            failed = _capi.library().attnLaunchWithWorkspace(
+                self._handle, arguments, len(arguments), address, count, stream
+            )
+        if failed:
             raise _capi.error()
+
+    def _memory(self, workspace):
+        """(address, bytes) of a contiguous tensor of one-byte elements."""
+        address, sizes, strides, element, device = _view(workspace)
+        if len(sizes) != 1 or strides != [1] or element not in ("torch.uint8", "u1"):
+            raise _capi.AttnError(
+                "workspace: wanted a contiguous tensor of bytes (uint8) of rank 1"
+            )
+        if device != self._device:
+            raise _capi.AttnError(
+                f"workspace: wanted a tensor on {self._device}, got one on {device}"
+            )
+        return address, sizes[0]
 
     def _fill(self, argument, info, value):
         if not info["tensor"]:

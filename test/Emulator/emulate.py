@@ -27,6 +27,7 @@ from memory import Memory
 ELEMENT_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i8": 1,
                  "i16": 2, "i32": 4, "i64": 8}
 GLOBAL_BASE = 0x7F0000000000
+MULTIPROCESSORS = 132  # of the device that is emulated
 
 
 class Artifact:
@@ -39,7 +40,9 @@ class Artifact:
         if rest[start : start + 1] == b"\n":
             start += 1
         text = rest[start : start + self.manifest["ptx_bytes"]].decode()
-        self.kernel = ptx.parse(text)
+        kernels = ptx.parse(text)
+        self.kernels = [kernels[k["entry"]] for k in self.manifest["kernels"]]
+        self.kernel = self.kernels[-1]  # the one that computes the results
 
 
 class Tensor:
@@ -52,12 +55,25 @@ class Tensor:
         self.address = None
 
 
+class Scalar:
+    """A scalar argument, as it lies in the parameters."""
+
+    def __init__(self, element, value):
+        dtype = {"f32": np.float32, "f64": np.float64}.get(element, np.int64)
+        self.element, self.value = element, value
+        self.bytes = dtype(value).tobytes()[: ELEMENT_BYTES[element]]
+
+
 def evaluate(expression, tensors):
     if isinstance(expression, int):
         return expression
     kind, *rest = expression
     if kind == "dim":
         return tensors[rest[0]].shape[rest[1]]
+    if kind == "scalar":
+        return tensors[rest[0]].value
+    if kind == "multiprocessors":
+        return MULTIPROCESSORS
     a, b = (evaluate(e, tensors) for e in rest)
     return {"add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b,
             "floordiv": lambda: a // b, "ceildiv": lambda: -(-a // b),
@@ -68,12 +84,25 @@ def parameters(kernel, tensors):
     """Bytes of each kernel parameter: a strided memref descriptor per tensor."""
     values = []
     for tensor in tensors:
-        values += [tensor.address, tensor.address, 0, *tensor.shape, *tensor.strides]
-    values += [0] * sum(size == 128 for _, _, size in kernel.parameters)
+        if isinstance(tensor, Scalar):
+            values.append(tensor.bytes)
+            continue
+        words = [tensor.address, tensor.address, 0, *tensor.shape, *tensor.strides]
+        values += [struct.pack("<q", word) for word in words]
+    values += [b""] * sum(size == 128 for _, _, size in kernel.parameters)
     if len(values) != len(kernel.parameters):
         raise ValueError(f"{len(kernel.parameters)} parameters, {len(values)} values")
-    return {name: struct.pack("<q", value)[:size] + bytes(max(0, size - 8))
+    return {name: value[:size] + bytes(max(0, size - len(value)))
             for (name, _, size), value in zip(kernel.parameters, values)}
+
+
+def workspace(description, tensors):
+    """Memory between the kernels: poison, unless it has to be zero."""
+    shape = [evaluate(e, tensors) for e in description["sizes"]]
+    strides = [int(np.prod(shape[i + 1:])) for i in range(len(shape))]
+    count = int(np.prod(shape)) * ELEMENT_BYTES[description["element"]]
+    fill = 0 if description["zeroed"] else 0xAD
+    return Tensor(description["element"], shape, strides, np.full(count, fill, np.uint8))
 
 
 def tensor_map(description, tensors):
@@ -93,37 +122,51 @@ def tensor_map(description, tensors):
 
 def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
     """Runs the blocks of the grid (all, or those that `blocks` lists as (x, y,
-    z)); afterwards each tensor's bits are what memory holds."""
+    z)), of kernels in front of the last one all; afterwards each tensor's bits
+    are what memory holds."""
     manifest = artifact.manifest
     for check in manifest["checks"]:
         if evaluate(check["lhs"], tensors) != evaluate(check["rhs"], tensors):
             raise ValueError(check["message"])
     memory = Memory("global", GLOBAL_BASE, memory_bytes)
-    for tensor in tensors:
+    workspaces = [workspace(w, tensors) for w in manifest["workspaces"]]
+    inside = [t for t in [*tensors, *workspaces] if isinstance(t, Tensor)]
+    for tensor in inside:
         size = tensor.bits.nbytes
         tensor.address = memory.allocate(size)
         memory.slice(tensor.address, size)[:] = tensor.bits.view(np.uint8)
-    grid = [evaluate(e, tensors) for e in manifest["grid"]]
+    executed = 0
+    for description, kernel in zip(manifest["kernels"], artifact.kernels):
+        arguments = parameters(kernel, [*tensors, *workspaces])
+        maps = [tensor_map(m, tensors) for m in description["tensor_maps"]]
+        chosen = blocks if kernel is artifact.kernel else None
+        executed += run_kernel(description, kernel, arguments, maps, tensors, memory,
+                               chosen, seed)
+    for tensor in inside:
+        tensor.bits[:] = memory.slice(tensor.address, tensor.bits.nbytes).view(tensor.bits.dtype)
+    artifact.workspaces = workspaces  # what they held at the end
+    return executed
+
+
+def run_kernel(description, kernel, arguments, maps, tensors, memory, blocks, seed):
+    grid = [evaluate(e, tensors) for e in description["grid"]]
     if blocks is None:
         blocks = [(x, y, z) for z in range(grid[2]) for y in range(grid[1])
                   for x in range(grid[0])]
-    arguments = parameters(artifact.kernel, tensors)
-    maps = [tensor_map(m, tensors) for m in manifest.get("tensor_maps", [])]
     executed = 0
     for number, block_id in enumerate(blocks):
-        block = Block(artifact.kernel, arguments, memory, grid, block_id,
-                      manifest["threads"], manifest["shared_bytes"],
+        block = Block(kernel, arguments, memory, grid, block_id,
+                      description["threads"], description["shared_bytes"],
                       None if seed is None else seed + number)
         block.tensor_maps = maps
         block.run()
         executed += block.executed
-    for tensor in tensors:
-        tensor.bits[:] = memory.slice(tensor.address, tensor.bits.nbytes).view(tensor.bits.dtype)
     return executed
 
 
 def grid_of(artifact, tensors):
-    return [evaluate(e, tensors) for e in artifact.manifest["grid"]]
+    """Of the kernel that computes the results."""
+    return [evaluate(e, tensors) for e in artifact.manifest["kernels"][-1]["grid"]]
 
 
 if __name__ == "__main__":
@@ -132,4 +175,5 @@ if __name__ == "__main__":
     with open(sys.argv[1], "rb") as file:
         opened = Artifact(file.read())
     print(json.dumps({k: v for k, v in opened.manifest.items() if k != "checks"}, indent=1))
-    print(f"{len(opened.kernel.instructions)} instructions")
+    for kernel in opened.kernels:
+        print(f"{kernel.name}: {len(kernel.instructions)} instructions")

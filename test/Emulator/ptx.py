@@ -151,13 +151,18 @@ def labels_of(body_statements):
 
 
 def parse(text):
-    """The only kernel of a PTX module."""
+    """The kernels of a PTX module by name."""
     text = re.sub(r"//[^\n]*", "", text)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     shared = re.findall(r"\.extern\s+\.shared[^;]*?\s([\w$]+)\[\]\s*;", text)
-    entry = re.search(r"\.entry\s+([\w$]+)\s*\((.*?)\)([^{]*)\{", text, re.S)
-    if not entry:
+    entries = re.finditer(r"\.entry\s+([\w$]+)\s*\((.*?)\)([^{]*)\{", text, re.S)
+    kernels = [parse_kernel(text, entry, shared) for entry in entries]
+    if not kernels:
         raise SyntaxError("no .entry in this PTX")
+    return {kernel.name: kernel for kernel in kernels}
+
+
+def parse_kernel(text, entry, shared):
     parameters = []
     for piece in split_operands(entry[2]):
         words = piece.split()

@@ -6,9 +6,6 @@
 // CHECK: "name": "f"
 // CHECK: "target": "sm_80"
 // CHECK: "plan": "#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>"
-// CHECK: "entry": "f"
-// CHECK: "threads": 128
-// CHECK: "shared_bytes": 40960
 // CHECK: "alignment": 16
 // CHECK: "alignment": 16
 // CHECK: "alignment": 16
@@ -17,6 +14,11 @@
 // CHECK: "alignment": 16
 // CHECK: "name": "lse"
 // CHECK: "alignment": 0
+// CHECK: "workspaces": []
+// CHECK: "kernels"
+// CHECK: "entry": "f"
+// CHECK: "threads": 128
+// CHECK: "shared_bytes": 40960
 // CHECK: "grid"
 // CHECK: "ceildiv"
 // CHECK-NEXT: [

@@ -3,10 +3,10 @@
 // RUN: FileCheck %s --check-prefix=KEPT < %t/9-manifest.json
 // WARN: warning: kernel 'fits' spills: 88 bytes of stores, 72 bytes of loads, with 255 registers
 // WARN: warning: kernel 'fits': ptxas warning : Value of threads per SM for entry fits is out of range.
+// KEPT: "cubin_bytes": 5
 // KEPT: "registers": 255
 // KEPT: "spill_store_bytes": 88
 // KEPT: "spill_load_bytes": 72
-// KEPT: "cubin_bytes": 5
 
 // A kernel that ptxas serialized is not what the plan promised.
 // RUN: rm -f %t.serial && not attn-compile %s --ptxas=%S/Inputs/serializing-ptxas -o %t.serial 2>&1 | FileCheck %s --check-prefix=SERIAL

@@ -156,8 +156,11 @@ struct Call : testing::Test {
     o.name = "o";
     o.isOutput = true;
     artifact.arguments = {q, n, o};
-    artifact.grid = {binary(LaunchExpr::Kind::CeilDiv, dim(0, 2), constant(64)),
-                     dim(0, 1), dim(0, 0)};
+    artifact.kernels.emplace_back();
+    artifact.kernels[0].entry = "attention";
+    artifact.kernels[0].grid = {
+        binary(LaunchExpr::Kind::CeilDiv, dim(0, 2), constant(64)), dim(0, 1),
+        dim(0, 0)};
     artifact.checks = {{dim(0, 2), dim(2, 2), "lengths of q and o differ"}};
   }
 
@@ -186,7 +189,7 @@ TEST_F(Call, PacksDescriptors) {
   Result<LaunchCall> call = prepare();
   ASSERT_TRUE(call.ok()) << call.message();
   EXPECT_FALSE(call->isEmpty);
-  EXPECT_EQ(call->grid, (std::array<uint32_t, 3>{2, 8, 2}));
+  EXPECT_EQ(call->kernels[0].grid, (std::array<uint32_t, 3>{2, 8, 2}));
   std::vector<uint64_t> expected = {
       0x10000, 0x10000, 0, 2, 8, 100, 64, 51200, 64,   512, 1, 7,
       0x20000, 0x20000, 0, 2, 8, 100, 64, 51200, 6400, 64,  1};
@@ -280,10 +283,10 @@ TEST_F(Call, RefusesWrongArguments) {
 }
 
 TEST_F(Call, RefusesGridsBeyondTheDevice) {
-  artifact.grid[1] = constant(65536);
+  artifact.kernels[0].grid[1] = constant(65536);
   EXPECT_EQ(message(), "kernel 'attention' needs a grid of 65536 blocks in "
                        "dimension y, the device has at most 65535");
-  artifact.grid[1] = constant(-1);
+  artifact.kernels[0].grid[1] = constant(-1);
   EXPECT_EQ(message(), "kernel 'attention' needs a grid of -1 blocks in "
                        "dimension y, the device has at most 65535");
 }

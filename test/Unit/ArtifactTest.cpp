@@ -43,7 +43,6 @@ static Artifact sample() {
   artifact.target = "sm_80";
   artifact.compilerVersion = "attn 0.1.0";
   artifact.plan = "#attn.plan<target = sm_80, block_q = 64, block_k = 64>";
-  artifact.entry = "attention_kernel";
   artifact.ptx = std::string(".version 7.0\n\0tail", 18);
   artifact.cubin = {0x7f, 'E', 'L', 'F', 0, 255, 10};
   ArgumentInfo q;
@@ -62,13 +61,15 @@ static Artifact sample() {
   LaunchExpr scalar;
   scalar.kind = LaunchExpr::Kind::Scalar;
   scalar.argument = 1;
-  artifact.grid = {binary(LaunchExpr::Kind::CeilDiv, dim(0, 2), constant(64)),
-                   dim(0, 1),
-                   binary(LaunchExpr::Kind::Max, dim(0, 0), std::move(scalar))};
+  KernelInfo &kernel = artifact.kernels.emplace_back();
+  kernel.entry = "attention_kernel";
+  kernel.grid = {binary(LaunchExpr::Kind::CeilDiv, dim(0, 2), constant(64)),
+                 dim(0, 1),
+                 binary(LaunchExpr::Kind::Max, dim(0, 0), std::move(scalar))};
   artifact.checks = {{dim(0, 0), dim(2, 0), "batch of o and q differ"}};
-  artifact.threads = 128;
-  artifact.sharedBytes = 49152;
-  artifact.registers = 255;
+  kernel.threads = 128;
+  kernel.sharedBytes = 49152;
+  kernel.registers = 255;
   return artifact;
 }
 
@@ -101,7 +102,7 @@ static std::string parseErrorOfManifest(const std::string &from,
                                         const std::string &to) {
   Artifact artifact = sample();
   std::string json = replaced(artifact.manifest(), from, to);
-  std::string body = "attn-artifact 1\n" + std::to_string(json.size()) + "\n" +
+  std::string body = "attn-artifact 2\n" + std::to_string(json.size()) + "\n" +
                      json + artifact.ptx;
   body.append(artifact.cubin.begin(), artifact.cubin.end());
   return parseError(sealed(body));
@@ -109,17 +110,40 @@ static std::string parseErrorOfManifest(const std::string &from,
 
 TEST(Artifact, KeepsTensorMaps) {
   Artifact artifact = sample();
-  artifact.tensorMaps = {{0, 128, 64, 128}, {2, 64, 32, 64}};
+  artifact.kernels[0].tensorMaps = {{0, 128, 64, 128}, {2, 64, 32, 64}};
   std::string error;
   std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
   ASSERT_TRUE(read.has_value()) << error;
-  EXPECT_EQ(read->tensorMaps, artifact.tensorMaps);
-  artifact.tensorMaps = {{1, 128, 64, 128}};
+  EXPECT_EQ(read->kernels[0].tensorMaps, artifact.kernels[0].tensorMaps);
+  artifact.kernels[0].tensorMaps = {{1, 128, 64, 128}};
   EXPECT_FALSE(Artifact::parse(artifact.serialize(), error).has_value());
   EXPECT_EQ(error, "artifact manifest: tensor map of 'cap', which is no tensor "
                    "of rank 2 to 4 of 16-bit elements");
-  artifact.tensorMaps = {{0, 512, 64, 128}};
+  artifact.kernels[0].tensorMaps = {{0, 512, 64, 128}};
   EXPECT_FALSE(Artifact::parse(artifact.serialize(), error).has_value());
+}
+
+TEST(Artifact, KeepsWorkspacesAndKernelsInOrder) {
+  Artifact artifact = sample();
+  KernelInfo first = artifact.kernels[0];
+  first.entry = "attention_prepare";
+  LaunchExpr multiprocessors;
+  multiprocessors.kind = LaunchExpr::Kind::Multiprocessors;
+  first.grid[0] = binary(LaunchExpr::Kind::Min, dim(0, 2), multiprocessors);
+  artifact.kernels.insert(artifact.kernels.begin(), first);
+  artifact.workspaces = {
+      {ElementKind::I32, {dim(0, 0), constant(1), constant(2)}, false},
+      {ElementKind::I8, {}, true}};
+  std::string error;
+  std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
+  ASSERT_TRUE(read.has_value()) << error;
+  EXPECT_EQ(read->kernels, artifact.kernels);
+  EXPECT_EQ(read->kernels[0].entry, "attention_prepare");
+  EXPECT_EQ(read->workspaces, artifact.workspaces);
+
+  artifact.workspaces[0].sizes[0] = dim(7, 0);
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: launch expression names argument 7 of 3");
 }
 
 TEST(Artifact, RoundTrips) {
@@ -131,16 +155,15 @@ TEST(Artifact, RoundTrips) {
   EXPECT_EQ(read->target, artifact.target);
   EXPECT_EQ(read->compilerVersion, artifact.compilerVersion);
   EXPECT_EQ(read->plan, artifact.plan);
-  EXPECT_EQ(read->entry, artifact.entry);
   EXPECT_EQ(read->ptx, artifact.ptx);
   EXPECT_EQ(read->cubin, artifact.cubin);
   EXPECT_EQ(read->arguments, artifact.arguments);
-  EXPECT_EQ(read->grid, artifact.grid);
+  EXPECT_EQ(read->kernels, artifact.kernels);
   EXPECT_EQ(read->checks, artifact.checks);
-  EXPECT_EQ(read->threads, 128);
-  EXPECT_EQ(read->sharedBytes, 49152);
-  EXPECT_EQ(read->registers, 255);
-  EXPECT_EQ(read->spillStoreBytes, -1);
+  EXPECT_EQ(read->kernels[0].threads, 128);
+  EXPECT_EQ(read->kernels[0].sharedBytes, 49152);
+  EXPECT_EQ(read->kernels[0].registers, 255);
+  EXPECT_EQ(read->kernels[0].spillStoreBytes, -1);
   EXPECT_TRUE(*read == artifact);
 }
 
@@ -168,17 +191,17 @@ TEST(Artifact, EveryChangedByteIsRefused) {
 
 TEST(Artifact, SaysWhatIsWrong) {
   EXPECT_EQ(parseError("ELF"), "not an attn artifact (wanted a file that "
-                               "starts with 'attn-artifact 1')");
-  EXPECT_EQ(parseError("attn-artifact 1\n"), "artifact is truncated");
-  EXPECT_EQ(parseError("attn-artifact 1\n0123456789abcdef"),
+                               "starts with 'attn-artifact 2')");
+  EXPECT_EQ(parseError("attn-artifact 2\n"), "artifact is truncated");
+  EXPECT_EQ(parseError("attn-artifact 2\n0123456789abcdef"),
             "artifact is truncated or corrupted (checksum differs)");
-  EXPECT_EQ(parseError(sealed("attn-artifact 1\n12x\n")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 2\n12x\n")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 1\n99\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 2\n99\n{}")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 1\n2\n[]")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 2\n2\n[]")),
             "artifact manifest: not a JSON object");
-  EXPECT_EQ(parseError(sealed("attn-artifact 1\n2\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 2\n2\n{}")),
             "artifact manifest: no 'name'");
 }
 
@@ -203,26 +226,27 @@ TEST(Artifact, ManifestIsStrict) {
 
 TEST(Artifact, LaunchExpressionsNameWhatExists) {
   Artifact artifact = sample();
-  artifact.grid[1] = dim(3, 0);
+  artifact.kernels[0].grid[1] = dim(3, 0);
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression names argument 3 of 3");
-  artifact.grid[1] = dim(0, 4);
+  artifact.kernels[0].grid[1] = dim(0, 4);
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression names dimension 4 of "
             "'q \"quoted\" \xc3\xa9'");
-  artifact.grid[1] = dim(1, 0);
+  artifact.kernels[0].grid[1] = dim(1, 0);
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression takes argument 'cap' for a "
             "tensor");
-  artifact.grid[1] = constant(1);
+  artifact.kernels[0].grid[1] = constant(1);
   artifact.arguments[1].element = ElementKind::F32;
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression uses 'cap', which is not an "
             "integer");
   artifact.arguments[1].element = ElementKind::I32;
   for (int i = 0; i < 100; ++i)
-    artifact.grid[1] =
-        binary(LaunchExpr::Kind::Add, std::move(artifact.grid[1]), constant(1));
+    artifact.kernels[0].grid[1] =
+        binary(LaunchExpr::Kind::Add, std::move(artifact.kernels[0].grid[1]),
+               constant(1));
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression is nested too deeply");
 }

@@ -29,9 +29,10 @@ struct LaunchTest : testing::Test {
     artifact.name = "scale";
     artifact.target = "sm_80";
     artifact.ptx = ".entry scale_kernel";
-    artifact.entry = "scale_kernel";
-    artifact.threads = 128;
-    artifact.sharedBytes = 100000;
+    KernelInfo &kernel = artifact.kernels.emplace_back();
+    kernel.entry = "scale_kernel";
+    kernel.threads = 128;
+    kernel.sharedBytes = 100000;
     ArgumentInfo in;
     in.name = "in";
     in.shape = {-1, 8};
@@ -45,9 +46,9 @@ struct LaunchTest : testing::Test {
     LaunchExpr rows, block;
     rows.kind = LaunchExpr::Kind::Dim;
     block.value = 4;
-    artifact.grid[0].kind = LaunchExpr::Kind::CeilDiv;
-    artifact.grid[0].operands = {rows, block};
-    artifact.grid[1].value = artifact.grid[2].value = 1;
+    kernel.grid[0].kind = LaunchExpr::Kind::CeilDiv;
+    kernel.grid[0].operands = {rows, block};
+    kernel.grid[1].value = kernel.grid[2].value = 1;
   }
 
   Arguments arguments() {
@@ -102,7 +103,7 @@ TEST_F(LaunchTest, MakesTensorMaps) {
   artifact.arguments[0].element = ElementKind::BF16;
   artifact.arguments[0].shape = {-1, -1, -1, 8};
   artifact.arguments[0].alignment = 16;
-  artifact.tensorMaps = {{0, 64, 32, 64}};
+  artifact.kernels[0].tensorMaps = {{0, 64, 32, 64}};
   alignas(16) static uint16_t storage[4096];
   // One head: its stride says nothing, and is no multiple of 16 bytes.
   int64_t manySizes[4] = {2, 1, 10, 8}, manyStrides[4] = {160, 3, 16, 1};
@@ -129,6 +130,66 @@ TEST_F(LaunchTest, MakesTensorMaps) {
   ASSERT_TRUE(module->launch(call, nullptr).ok());
   EXPECT_EQ(fakeRecord()->tensorMaps.back().sizes,
             (std::vector<uint64_t>{1, 1, 1, 1}));
+}
+
+TEST_F(LaunchTest, WorkspacesStandBehindTheArguments) {
+  LaunchExpr rows, two;
+  rows.kind = LaunchExpr::Kind::Dim;
+  two.value = 2;
+  artifact.workspaces = {{ElementKind::I32, {rows, two}, false},
+                         {ElementKind::I64, {rows}, true}};
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  EXPECT_EQ(*module->workspaceBytes(arguments()), 512);
+  fakeRecord()->parameters.resize(15 + 7 + 5);
+  Status status = module->launch(arguments(), nullptr);
+  ASSERT_TRUE(status.ok()) << status.message();
+  const std::vector<uint64_t> &parameters = fakeRecord()->parameters;
+  uint64_t memory = parameters[15];
+  EXPECT_EQ(std::vector<uint64_t>(parameters.begin() + 15, parameters.end()),
+            (std::vector<uint64_t>{memory, memory, 0, 10, 2, 2, 1, memory + 256,
+                                   memory + 256, 0, 10, 1}));
+  EXPECT_EQ(fakeRecord()->orderedAllocations, 1);
+  EXPECT_EQ(fakeRecord()->clearedBytes, 80);
+  EXPECT_EQ(fakeRecord()->buffers, 0); // given back
+  EXPECT_EQ(fakeRecord()->streamWaits, 0);
+
+  // A driver without memory pools: the launch waits, and nothing stays.
+  fakeRecord()->hasMemoryPools = false;
+  ASSERT_TRUE(module->launch(arguments(), nullptr).ok());
+  EXPECT_EQ(fakeRecord()->streamWaits, 1);
+  EXPECT_EQ(fakeRecord()->buffers, 0);
+
+  // The caller's own memory.
+  alignas(256) static unsigned char own[512];
+  WorkspaceMemory given{own, sizeof(own)};
+  ASSERT_TRUE(module->launch(arguments(), nullptr, &given).ok());
+  EXPECT_EQ(fakeRecord()->parameters[15], reinterpret_cast<uintptr_t>(own));
+  given.bytes = 511;
+  EXPECT_EQ(module->launch(arguments(), nullptr, &given).message(),
+            "the workspace has 511 bytes, wanted 512");
+  given = {own + 8, 512};
+  EXPECT_EQ(module->launch(arguments(), nullptr, &given).message(),
+            "the workspace is not aligned to 256 bytes");
+}
+
+TEST_F(LaunchTest, KernelsRunInOrder) {
+  KernelInfo first = artifact.kernels[0];
+  first.entry = "prepare";
+  first.threads = 32;
+  LaunchExpr multiprocessors;
+  multiprocessors.kind = LaunchExpr::Kind::Multiprocessors;
+  first.grid[0] = multiprocessors;
+  artifact.kernels.insert(artifact.kernels.begin(), first);
+  EXPECT_FALSE(Module::load(*Device::current(), artifact).ok());
+  artifact.ptx += " .entry prepare";
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  ASSERT_TRUE(module->launch(arguments(), nullptr).ok());
+  ASSERT_EQ(fakeRecord()->grids.size(), 2u);
+  EXPECT_EQ(fakeRecord()->grids[0], (std::array<unsigned, 3>{132, 1, 1}));
+  EXPECT_EQ(fakeRecord()->grids[1], (std::array<unsigned, 3>{3, 1, 1}));
+  EXPECT_EQ(fakeRecord()->threads, 128u);
 }
 
 TEST_F(LaunchTest, AnEmptyGridIsNotLaunched) {
@@ -162,19 +223,25 @@ TEST_F(LaunchTest, ErrorsOfLoading) {
             "compiling the PTX in the driver failed: CUDA_ERROR_INVALID_PTX "
             "(fake): line 3: nonsense");
   broken = artifact;
-  broken.entry = "other";
+  broken.kernels.clear();
+  EXPECT_EQ(Module::load(*Device::current(), broken).message(),
+            "artifact 'scale' has no kernel");
+  broken = artifact;
+  broken.kernels[0].entry = "other";
   EXPECT_EQ(Module::load(device, broken).message(),
             "finding the kernel 'other' failed: CUDA_ERROR_OTHER (fake)");
   broken = artifact;
-  broken.sharedBytes = 232449;
-  EXPECT_EQ(Module::load(device, broken).message(),
-            "kernel 'scale' wants 232449 bytes of shared memory per block, "
-            "Fake GPU has 232448");
+  broken.kernels[0].sharedBytes = 232449;
+  EXPECT_EQ(
+      Module::load(device, broken).message(),
+      "kernel 'scale_kernel' wants 232449 bytes of shared memory per block, "
+      "Fake GPU has 232448");
   broken = artifact;
-  broken.threads = 2048;
-  EXPECT_EQ(Module::load(device, broken).message(),
-            "kernel 'scale' wants 2048 threads per block, the device can give "
-            "it 1 to 1024");
+  broken.kernels[0].threads = 2048;
+  EXPECT_EQ(
+      Module::load(device, broken).message(),
+      "kernel 'scale_kernel' wants 2048 threads per block, the device can give "
+      "it 1 to 1024");
   EXPECT_EQ(fakeRecord()->modules, 0);
 }
 

@@ -107,8 +107,9 @@ static const char kPTX[] = R"(
 static Artifact addN() {
   Artifact result = artifact("sm_80", false, false);
   result.ptx = kPTX;
-  result.entry = "add_n";
-  result.threads = 32;
+  KernelInfo &kernel = result.kernels.emplace_back();
+  kernel.entry = "add_n";
+  kernel.threads = 32;
   ArgumentInfo in;
   in.name = "in";
   in.element = ElementKind::I32;
@@ -124,9 +125,9 @@ static Artifact addN() {
   LaunchExpr size, block;
   size.kind = LaunchExpr::Kind::Dim;
   block.value = 32;
-  result.grid[0].kind = LaunchExpr::Kind::CeilDiv;
-  result.grid[0].operands = {size, block};
-  result.grid[1].value = result.grid[2].value = 1;
+  kernel.grid[0].kind = LaunchExpr::Kind::CeilDiv;
+  kernel.grid[0].operands = {size, block};
+  kernel.grid[1].value = kernel.grid[2].value = 1;
   return result;
 }
 
@@ -176,13 +177,13 @@ TEST(Module, ReportsWhatTheDriverSays) {
       << message;
   EXPECT_NE(message.find("line 3"), std::string::npos) << message;
   Artifact misnamed = addN();
-  misnamed.entry = "other";
+  misnamed.kernels[0].entry = "other";
   EXPECT_NE(Module::load(*device, misnamed)
                 .message()
                 .find("finding the kernel 'other' failed"),
             std::string::npos);
   Artifact greedy = addN();
-  greedy.sharedBytes = int64_t(1) << 20;
+  greedy.kernels[0].sharedBytes = int64_t(1) << 20;
   EXPECT_NE(Module::load(*device, greedy)
                 .message()
                 .find("wants 1048576 bytes of shared memory per block"),

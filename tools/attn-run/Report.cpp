@@ -50,9 +50,10 @@ void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
   line("plan") << manifest.plan << "\n";
   line("shapes") << llvm::join(report.shapes, ", ") << "\n";
   line("compiled") << "in " << duration(report.compileSeconds);
-  if (manifest.registers >= 0)
-    os << ", " << manifest.registers << " registers, "
-       << manifest.spillStoreBytes << " bytes of spills";
+  const KernelInfo &kernel = manifest.kernels.back();
+  if (kernel.registers >= 0)
+    os << ", " << kernel.registers << " registers, " << kernel.spillStoreBytes
+       << " bytes of spills";
   os << "\n";
   if (const auto &timing = report.timing) {
     line("time") << duration(timing->median) << " (median of "
@@ -93,10 +94,11 @@ void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
   };
   if (!report.device.empty())
     object["device"] = report.device;
-  if (manifest.registers >= 0) {
-    object["registers"] = manifest.registers;
-    object["spill_store_bytes"] = manifest.spillStoreBytes;
-    object["spill_load_bytes"] = manifest.spillLoadBytes;
+  if (const KernelInfo &kernel = manifest.kernels.back();
+      kernel.registers >= 0) {
+    object["registers"] = kernel.registers;
+    object["spill_store_bytes"] = kernel.spillStoreBytes;
+    object["spill_load_bytes"] = kernel.spillLoadBytes;
   }
   if (const auto &timing = report.timing) {
     object["median_s"] = timing->median;

@@ -42,9 +42,10 @@ struct Argument {
 using Arguments = std::vector<Argument>;
 
 /// The value of `expr` for `arguments`, which must be valid for the artifact
-/// that the expression belongs to. Division by zero and overflow are errors;
-/// x mod 0 is x.
-Result<int64_t> evaluate(const LaunchExpr &expr, const Arguments &arguments);
+/// that the expression belongs to, on a device with that many multiprocessors.
+/// Division by zero and overflow are errors; x mod 0 is x.
+Result<int64_t> evaluate(const LaunchExpr &expr, const Arguments &arguments,
+                         int64_t multiprocessors = 1);
 
 /// The 64 bits that hold `value` as a parameter of type `element`; an error if
 /// it does not fit.
@@ -61,20 +62,46 @@ struct TensorMapCall {
   int64_t swizzleBytes = 0;
 };
 
-/// What the driver is told: the grid and the parameters, one slot each (the
-/// driver reads as many bytes of a slot as the parameter has).
-struct LaunchCall {
+/// What the driver is told of one kernel.
+struct KernelCall {
   std::array<uint32_t, 3> grid = {0, 0, 0};
-  std::vector<uint64_t> parameters;
-  /// Parameters of 128 bytes behind those.
+  /// Parameters of 128 bytes behind those of arguments and workspaces.
   std::vector<TensorMapCall> tensorMaps;
-  /// Nothing to do: the grid has no block, and no output has an element.
+  /// The grid has no block.
   bool isEmpty = false;
 };
 
-/// Checks everything that can be wrong with `arguments` and prepares the call.
+/// Memory that a launch needs besides its arguments.
+struct WorkspaceCall {
+  std::vector<int64_t> sizes;
+  int64_t bytes = 0;
+  int64_t offset = 0; // in the memory of all workspaces
+  bool isZeroed = false;
+};
+
+/// The alignment of workspaces: what the driver gives allocations.
+inline constexpr int64_t kWorkspaceAlignment = 256;
+
+struct LaunchCall {
+  /// Of the arguments, one slot each (the driver reads as many bytes of a slot
+  /// as the parameter has).
+  std::vector<uint64_t> parameters;
+  std::vector<WorkspaceCall> workspaces;
+  int64_t workspaceBytes = 0;
+  std::vector<KernelCall> kernels;
+  /// Nothing to do: the last grid has no block, and no output has an element.
+  bool isEmpty = false;
+};
+
+/// Checks everything that can be wrong with `arguments` and prepares the call,
+/// for a device with that many multiprocessors.
 Result<LaunchCall> prepareLaunch(const Artifact &artifact,
-                                 const Arguments &arguments);
+                                 const Arguments &arguments,
+                                 int64_t multiprocessors = 1);
+
+/// Adds the parameters of the workspaces of `call`, which lie at `memory`.
+void packWorkspaces(const LaunchCall &call, void *memory,
+                    std::vector<uint64_t> &parameters);
 
 } // namespace attn::runtime
 

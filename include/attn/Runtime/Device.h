@@ -24,7 +24,8 @@ struct Device {
   std::string name;
   int computeMajor = 0, computeMinor = 0;
   int64_t sharedBytesPerBlock = 0; // with the opt-in
-  int driverVersion = 0;           // 12040: CUDA 12.4
+  int multiprocessors = 0;
+  int driverVersion = 0; // 12040: CUDA 12.4
 
   /// The device of the thread's current context; where there is none, the
   /// primary context of device 0 becomes current (what the CUDA runtime and

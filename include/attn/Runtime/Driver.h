@@ -67,6 +67,8 @@ using CUevent = struct CUevent_st *;
   X(memcpyHtoD, cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t))          \
   X(memcpyDtoH, cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                \
   X(memsetD8, cuMemsetD8_v2, (CUdeviceptr, unsigned char, size_t))             \
+  X(memsetD8Async, cuMemsetD8Async,                                            \
+    (CUdeviceptr, unsigned char, size_t, CUstream))                            \
   X(streamCreate, cuStreamCreate, (CUstream *, unsigned))                      \
   X(streamDestroy, cuStreamDestroy_v2, (CUstream))                             \
   X(streamSynchronize, cuStreamSynchronize, (CUstream))                        \
@@ -77,8 +79,10 @@ using CUevent = struct CUevent_st *;
   X(eventElapsedTime, cuEventElapsedTime, (float *, CUevent, CUevent))
 
 /// The functions of the driver, initialised.
-// Only in drivers since CUDA 12; null if it is missing.
+// Only in newer drivers (since CUDA 11.2, 11.2, 12); null where missing.
 #define ATTN_DRIVER_NEWER_FUNCTIONS(X)                                         \
+  X(memAllocAsync, cuMemAllocAsync, (CUdeviceptr *, size_t, CUstream))         \
+  X(memFreeAsync, cuMemFreeAsync, (CUdeviceptr, CUstream))                     \
   X(tensorMapEncodeTiled, cuTensorMapEncodeTiled,                              \
     (void *, int, unsigned, void *, const uint64_t *, const uint64_t *,        \
      const unsigned *, const unsigned *, int, int, int, int))

@@ -23,8 +23,14 @@ enum class Image { Cubin, PTX };
 /// exactly there), otherwise the PTX where the driver can compile it.
 Result<Image> chooseImage(const Artifact &artifact, int major, int minor);
 
-/// A loaded kernel. Move-only; unloaded at destruction. One module may be
-/// launched from several threads.
+/// Memory for the workspaces of a launch, from the caller.
+struct WorkspaceMemory {
+  void *data = nullptr; // device memory, aligned to kWorkspaceAlignment
+  size_t bytes = 0;
+};
+
+/// The loaded kernels of an artifact. Move-only; unloaded at destruction. One
+/// module may be launched from several threads.
 class Module {
 public:
   /// Loads onto `device`. The driver's messages about PTX that it refuses are
@@ -39,15 +45,20 @@ public:
   ~Module();
 
   /// Checks the arguments (one per entry of `artifact().arguments`) and puts
-  /// the kernel into `stream`; does not wait. Pointers are device memory.
-  Status launch(const Arguments &arguments, CUstream stream) const;
+  /// the kernels into `stream`; does not wait. Pointers are device memory.
+  /// Workspaces lie in `memory`, which must not be used by anything else until
+  /// the kernels are done, or are allocated in the stream.
+  Status launch(const Arguments &arguments, CUstream stream,
+                const WorkspaceMemory *memory = nullptr) const;
+  /// Bytes of memory that the workspaces of such a launch need.
+  Result<int64_t> workspaceBytes(const Arguments &arguments) const;
 
   const Artifact &artifact() const { return source; }
   const Device &device() const { return owner; }
   Image image() const { return kind; }
   const std::string &log() const { return text; }
   /// Registers per thread and bytes of local memory (stack and spills) per
-  /// thread, of the code that runs.
+  /// thread, of the code that runs; the most of any kernel.
   int registers() const { return registerCount; }
   int localBytes() const { return localByteCount; }
 
@@ -55,14 +66,15 @@ private:
   Module() = default;
   void swap(Module &other);
   Status loadImage();
-  Status configure();
+  Status configure(const KernelInfo &kernel);
+  Status run(const LaunchCall &call, void *workspace, CUstream stream) const;
 
   Artifact source;
   Device owner;
   Image kind = Image::PTX;
   std::string text;
   CUmodule module = nullptr;
-  CUfunction function = nullptr;
+  std::vector<CUfunction> functions; // one per kernel
   int registerCount = 0;
   int localByteCount = 0;
 };

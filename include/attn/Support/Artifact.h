@@ -30,6 +30,8 @@ enum class ElementKind { F16, BF16, F32, F64, I1, I8, I16, I32, I64 };
 int64_t elementBytes(ElementKind kind);
 /// "f16", "bf16", …
 std::string_view elementName(ElementKind kind);
+/// The reverse.
+std::optional<ElementKind> findElement(std::string_view name);
 
 /// One argument of the kernel, in the order of the source function: its
 /// arguments first, then its results as output buffers. In the kernel's
@@ -49,12 +51,14 @@ struct ArgumentInfo {
   bool operator==(const ArgumentInfo &other) const;
 };
 
-/// An integer expression over the arguments, evaluated at launch.
+/// An integer expression over the arguments and the number of multiprocessors
+/// of the device, evaluated at launch.
 struct LaunchExpr {
   enum class Kind {
     Constant,
     Dim,
     Scalar,
+    Multiprocessors,
     Add,
     Sub,
     Mul,
@@ -91,22 +95,42 @@ struct TensorMapInfo {
   bool operator==(const TensorMapInfo &other) const;
 };
 
-struct Artifact {
-  std::string name;   // the source function
-  std::string target; // "sm_80"
-  std::string compilerVersion;
-  std::string plan;           // the plan as printed in IR
-  std::string entry;          // kernel symbol in the image
-  std::string ptx;            // empty if not kept
-  std::vector<uint8_t> cubin; // empty where no ptxas was found
-  std::vector<ArgumentInfo> arguments;
+/// Memory that lives for one launch: a contiguous tensor that the kernels of an
+/// artifact fill and read.
+struct WorkspaceInfo {
+  ElementKind element = ElementKind::I32;
+  std::vector<LaunchExpr> sizes;
+  bool isZeroed = false; // before the first kernel
+
+  bool operator==(const WorkspaceInfo &other) const;
+};
+
+/// One kernel of an artifact. Its parameters are those of all arguments, of all
+/// workspaces, in the same form, and its tensor maps.
+struct KernelInfo {
+  std::string entry; // symbol in the image
   std::vector<TensorMapInfo> tensorMaps;
-  std::vector<LaunchCheck> checks;
   std::array<LaunchExpr, 3> grid;
   int64_t threads = 0;     // per block
   int64_t sharedBytes = 0; // dynamic shared memory per block
   // What ptxas said; -1 where it did not run.
   int64_t registers = -1, spillStoreBytes = -1, spillLoadBytes = -1;
+
+  bool operator==(const KernelInfo &other) const;
+};
+
+struct Artifact {
+  std::string name;   // the source function
+  std::string target; // "sm_80"
+  std::string compilerVersion;
+  std::string plan;           // the plan as printed in IR
+  std::string ptx;            // empty if not kept
+  std::vector<uint8_t> cubin; // empty where no ptxas was found
+  std::vector<ArgumentInfo> arguments;
+  std::vector<WorkspaceInfo> workspaces;
+  std::vector<LaunchCheck> checks;
+  /// They run in this order; the last one defines the results.
+  std::vector<KernelInfo> kernels;
 
   /// The artifact as bytes of one file: a magic line, a JSON manifest, the
   /// images, a checksum.

@@ -16,10 +16,10 @@
 
 namespace attn {
 
-/// Reads the `gpu.launch_func` of `host` (what `convert-warp-to-gpu` left) into
-/// the artifact: entry, grid, threads, shared bytes and the alignment of the
-/// arguments. The grid is an expression over sizes of arguments and scalars;
-/// what cannot be said as a LaunchExpr is an error.
+/// Reads every `gpu.launch_func` of `host` (what `convert-warp-to-gpu` left)
+/// into the artifact: kernels, workspaces (what the host allocates), alignment
+/// of the arguments. The grid is an expression over sizes of arguments and
+/// scalars; what cannot be said as a LaunchExpr is an error.
 LogicalResult describeLaunch(func::FuncOp host, Artifact &artifact);
 
 } // namespace attn

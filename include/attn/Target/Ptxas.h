@@ -14,16 +14,22 @@
 #include "mlir/IR/Location.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace attn {
 
 /// What ptxas said about one kernel. -1: not said.
-struct PtxasReport {
+struct PtxasFigures {
   int64_t registers = -1, stackBytes = -1;
   int64_t spillStoreBytes = -1, spillLoadBytes = -1;
+};
+
+/// What ptxas said; the figures are the largest of any kernel.
+struct PtxasReport : PtxasFigures {
   int64_t milliseconds = -1;
+  std::map<std::string, PtxasFigures> kernels;
   /// Every line that is a warning, or carries an advice number (C7504 …): such
   /// a kernel is right but not what was meant.
   std::vector<std::string> warnings;
@@ -50,8 +56,8 @@ FailureOr<Cubin> assemble(Location loc, StringRef ptxas, StringRef ptx,
                           StringRef chip);
 
 /// Emits spills and warnings of a report as warnings at `loc`; or as errors,
-/// and fails, if `strict`.
-LogicalResult reportPtxas(Location loc, StringRef kernel,
+/// and fails, if `strict`. `name` is what the kernels are part of.
+LogicalResult reportPtxas(Location loc, StringRef name,
                           const PtxasReport &report, bool strict);
 
 } // namespace attn

@@ -9,7 +9,7 @@
 
 #include "Lowering.h"
 
-#include "attn/Conversion/TensorMaps.h"
+#include "attn/Conversion/LaunchAttributes.h"
 #include "attn/Dialect/Warp/Analysis/PendingCopies.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

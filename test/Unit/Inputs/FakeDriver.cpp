@@ -60,7 +60,10 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice) {
   return 0;
 }
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
-  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 232448;
+  *value = attribute == 75   ? 9
+           : attribute == 76 ? 0
+           : attribute == 16 ? 132
+                             : 232448;
   return 0;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice) {
@@ -166,6 +169,7 @@ CUresult cuLaunchKernel(CUfunction, unsigned x, unsigned y, unsigned z,
     return kInvalidValue;
   ++record.launches;
   record.grid = {x, y, z};
+  record.grids.push_back(record.grid);
   record.threads = threads;
   record.shared = shared;
   record.stream = stream;
@@ -202,6 +206,20 @@ CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t bytes) {
   std::memset(reinterpret_cast<void *>(to), value, bytes);
   return 0;
 }
+CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream) {
+  if (!fakeRecord()->hasMemoryPools)
+    return 801;
+  ++fakeRecord()->orderedAllocations;
+  return cuMemAlloc_v2(pointer, bytes);
+}
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream) {
+  return cuMemFree_v2(pointer);
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes,
+                         CUstream) {
+  fakeRecord()->clearedBytes += static_cast<int>(bytes);
+  return cuMemsetD8_v2(to, value, bytes);
+}
 CUresult cuStreamCreate(CUstream *stream, unsigned) {
   *stream = reinterpret_cast<CUstream>(uintptr_t(0x51));
   ++fakeRecord()->streams;
@@ -211,7 +229,10 @@ CUresult cuStreamDestroy_v2(CUstream) {
   --fakeRecord()->streams;
   return 0;
 }
-CUresult cuStreamSynchronize(CUstream) { return 0; }
+CUresult cuStreamSynchronize(CUstream) {
+  ++fakeRecord()->streamWaits;
+  return 0;
+}
 CUresult cuEventCreate(CUevent *event, unsigned) {
   *event = reinterpret_cast<CUevent>(uintptr_t(0xe1));
   ++fakeRecord()->events;

@@ -30,6 +30,11 @@ struct FakeRecord {
   /// Alive now.
   int modules = 0, buffers = 0, streams = 0, events = 0;
   int launches = 0, sharedLimit = -1;
+  /// Allocations in the order of a stream, and whether there are any.
+  bool hasMemoryPools = true;
+  int orderedAllocations = 0, streamWaits = 0, clearedBytes = 0;
+  /// Of all launches.
+  std::vector<std::array<unsigned, 3>> grids;
   /// The last launch.
   std::array<unsigned, 3> grid = {0, 0, 0};
   unsigned threads = 0, shared = 0;

@@ -1,4 +1,4 @@
-//===- TensorMaps.h - parameters behind the arguments -----------*- C++ -*-===//
+//===- LaunchAttributes.h - what a launch says to the runtime -*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_CONVERSION_TENSORMAPS_H
-#define ATTN_CONVERSION_TENSORMAPS_H
+#ifndef ATTN_CONVERSION_LAUNCHATTRIBUTES_H
+#define ATTN_CONVERSION_LAUNCHATTRIBUTES_H
 
 #include "attn/Support/LLVM.h"
 
@@ -19,6 +19,14 @@ namespace attn {
 /// swizzle.
 inline constexpr llvm::StringLiteral kTensorMapsAttrName = "warp.tensor_maps";
 
+/// On a `gpu.launch_func`: its blocks stay and share the work out; the grid's x
+/// is at most the number of multiprocessors.
+inline constexpr llvm::StringLiteral kResidentAttrName = "warp.resident";
+
+/// On a `memref.alloc` of a host function: all bytes are zero when the first
+/// kernel starts.
+inline constexpr llvm::StringLiteral kZeroedAttrName = "warp.zeroed";
+
 } // namespace attn
 
-#endif // ATTN_CONVERSION_TENSORMAPS_H
+#endif // ATTN_CONVERSION_LAUNCHATTRIBUTES_H

@@ -1,0 +1,24 @@
+//===- Manifest.h - an artifact without its images, as JSON -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_SUPPORT_MANIFEST_H
+#define ATTN_LIB_SUPPORT_MANIFEST_H
+
+#include "attn/Support/Artifact.h"
+
+namespace attn {
+
+/// Fills `artifact`, but for the images, whose sizes are given back. On failure
+/// `error` says what is wrong.
+bool readManifest(std::string_view text, Artifact &artifact, uint64_t &ptxBytes,
+                  uint64_t &cubinBytes, std::string &error);
+
+} // namespace attn
+
+#endif // ATTN_LIB_SUPPORT_MANIFEST_H
