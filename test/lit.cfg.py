@@ -37,7 +37,14 @@ llvm_config.use_default_substitutions()
 tools = [ToolSubst("attn-opt", extra_args=["--verify-roundtrip"])]
 tools += [
     ToolSubst(name, unresolved="ignore")
-    for name in ["attn-compile", "attn-run", "attn-fuzz", "mlir-opt", "mlir-runner"]
+    for name in [
+        "attn-compile",
+        "attn-run",
+        "attn-simulate",
+        "attn-fuzz",
+        "mlir-opt",
+        "mlir-runner",
+    ]
 ]
 llvm_config.add_tool_substitutions(
     tools, [config.attn_tools_dir, config.llvm_tools_dir]

@@ -51,6 +51,16 @@ static constexpr OptionalPass optionalPasses[] = {
      [](PassSelection &s, bool run) { s.warp.insertTurns = run; }},
 };
 
+std::vector<std::string> attn::listOptionalPasses(StringRef target) {
+  const TargetInfo *info = findTarget(target.str());
+  int64_t sm = info ? info->sm : 0;
+  std::vector<std::string> names;
+  for (const OptionalPass &pass : optionalPasses)
+    if (pass.sm <= sm)
+      names.push_back(pass.name.str());
+  return names;
+}
+
 std::vector<std::string> attn::splitPassNames(StringRef text) {
   std::vector<std::string> names;
   for (StringRef name : llvm::split(text, ','))
@@ -71,12 +81,7 @@ LogicalResult PassSelection::apply(Location loc, const PassRequest &request) {
     InFlightDiagnostic error =
         emitError(loc) << "'" << name << "' is no optional pass on the way to "
                        << tile.target << ", expected one of ";
-    auto known =
-        llvm::make_filter_range(optionalPasses, [&](const OptionalPass &pass) {
-          return pass.sm <= sm;
-        });
-    llvm::interleaveComma(
-        known, error, [&](const OptionalPass &pass) { error << pass.name; });
+    llvm::interleaveComma(listOptionalPasses(tile.target.getValue()), error);
     return error;
   };
   for (const std::string &name : request.disabled)

@@ -15,7 +15,7 @@
 
 #include "attn/Simulator/WarpSimulator.h"
 #include "AttentionCase.h"
-#include "attn/Pipelines/GPU.h"
+#include "attn/Pipelines/Compile.h"
 #include "attn/Pipelines/Pipelines.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,6 +23,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -45,14 +46,18 @@ protected:
   }
 
   /// To the Warp room: options of `attn-to-tile`, then passes.
-  OwningOpRef<ModuleOp> compile(const Case &test, StringRef tile,
-                                StringRef passes);
-  /// Under all policies of the scheduler.
-  void check(const Case &test, StringRef tile, StringRef passes,
+  OwningOpRef<ModuleOp> build(const Case &test, StringRef tile,
+                              StringRef passes);
+  /// To the Warp room, as the compiler goes.
+  OwningOpRef<ModuleOp> build(const Case &test, const PassRequest &request);
+  /// Runs a kernel under the policies of the scheduler.
+  void check(const Case &test, OwningOpRef<ModuleOp> module,
              uint64_t seeds = 4);
 
   MLIRContext context;
-  std::mt19937 random{20};
+  // `--gtest_shuffle --gtest_repeat=N` draws other cases.
+  std::mt19937 random{20u + ::testing::UnitTest::GetInstance()->random_seed()};
+  std::string description; // how the last kernel was built
 };
 
 Case hopperCase() {
@@ -67,8 +72,9 @@ Case hopperCase() {
 }
 } // namespace
 
-OwningOpRef<ModuleOp> WarpSimulator::compile(const Case &test, StringRef tile,
-                                             StringRef passes) {
+OwningOpRef<ModuleOp> WarpSimulator::build(const Case &test, StringRef tile,
+                                           StringRef passes) {
+  description = tile.str() + " " + passes.str();
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(textOf(test), &context);
   if (!module)
@@ -85,12 +91,33 @@ OwningOpRef<ModuleOp> WarpSimulator::compile(const Case &test, StringRef tile,
   return module;
 }
 
-void WarpSimulator::check(const Case &test, StringRef tile, StringRef passes,
+OwningOpRef<ModuleOp> WarpSimulator::build(const Case &test,
+                                           const PassRequest &request) {
+  description = "without " + llvm::join(request.disabled, ",") + " with " +
+                llvm::join(request.enabled, ",");
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(textOf(test), &context);
+  std::string text;
+  CompileOptions options;
+  options.target = test.target;
+  options.passes = request;
+  options.last = Room::Warp;
+  options.onRoom = [&](Room room, StringRef left) {
+    if (room == Room::Warp)
+      text = left.str();
+    return success();
+  };
+  if (!module || failed(attn::compile(*module, options)))
+    return nullptr;
+  return parseSourceString<ModuleOp>(text, &context);
+}
+
+void WarpSimulator::check(const Case &test, OwningOpRef<ModuleOp> module,
                           uint64_t seeds) {
-  SCOPED_TRACE(textOf(test) + "queries " + std::to_string(test.queries) +
-               " keys " + std::to_string(test.keys) + " " + tile.str() + " " +
-               passes.str());
-  OwningOpRef<ModuleOp> module = compile(test, tile, passes);
+  SCOPED_TRACE(textOf(test) + "batch " + std::to_string(test.batch) +
+               " heads " + std::to_string(test.heads) + " queries " +
+               std::to_string(test.queries) + " keys " +
+               std::to_string(test.keys) + " " + description);
   ASSERT_TRUE(module);
   auto host = module->lookupSymbol<func::FuncOp>("f");
   CaseTensors tensors(test, random);
@@ -116,7 +143,7 @@ TEST_F(WarpSimulator, Ampere) {
           "warp-defer-sum,warp-buffer{depth=2 schedule=early}",
           "warp-buffer{depth=2 schedule=together}",
           "warp-buffer{depth=3 schedule=own}"})
-      check(test, tile, passes);
+      check(test, build(test, tile, passes));
 }
 
 TEST_F(WarpSimulator, Hopper) {
@@ -129,5 +156,39 @@ TEST_F(WarpSimulator, Hopper) {
           "warp-specialize", "warp-specialize,warp-make-async",
           "warp-defer-sum,warp-specialize{depth=3},warp-make-async,"
           "warp-insert-turns"})
-      check(test, tile, passes);
+      check(test, build(test, tile, passes));
+}
+
+// Any selection of the optional passes on any problem.
+TEST_F(WarpSimulator, RandomSelections) {
+  auto pick = [&](std::initializer_list<int64_t> choices) {
+    return choices.begin()[random() % choices.size()];
+  };
+  for (int number = 0; number < 40; ++number) {
+    bool isHopper = number % 2;
+    Case test = isHopper ? hopperCase() : Case();
+    test.group = pick({1, 2});
+    test.heads = test.group;
+    test.batch = pick({1, 2});
+    test.queries = 1 + random() % 200;
+    test.keys = 1 + random() % 300;
+    test.dim = pick({40, 64, 80, 128});
+    test.valueDim = pick({40, 64, 80, 128});
+    test.variant = Variant(random() % 6);
+    test.bf16 = random() % 2;
+    test.rowsOutside = random() % 2;
+    test.warps = isHopper ? pick({4, 8, 12}) : pick({1, 2, 4});
+    test.blockQ = 16 * test.warps * (isHopper ? 1 : pick({1, 2}));
+    test.blockK = isHopper ? pick({32, 64}) : pick({16, 32, 48, 64});
+    test.stages = pick({1, 2, 3});
+    test.queryInRegisters = !isHopper && random() % 2;
+    PassRequest request;
+    for (const std::string &name : listOptionalPasses(test.target)) {
+      if (random() % 4 == 0)
+        request.disabled.push_back(name);
+      else if (random() % 2 == 0)
+        request.enabled.push_back(name);
+    }
+    check(test, build(test, request), /*seeds=*/2);
+  }
 }

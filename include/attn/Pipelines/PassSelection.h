@@ -28,6 +28,10 @@ struct PassRequest {
   bool empty() const { return disabled.empty() && enabled.empty(); }
 };
 
+/// The names of all optional passes on the way to a target, in the order in
+/// which they run.
+std::vector<std::string> listOptionalPasses(StringRef target);
+
 /// Splits "tile-rotate, warp-buffer" at commas.
 std::vector<std::string> splitPassNames(StringRef text);
 
