@@ -14,6 +14,7 @@ import attn
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "Integration" / "GPU"))
+sys.path.insert(0, str(HERE.parent / "Masks"))
 
 
 def pytest_addoption(parser):

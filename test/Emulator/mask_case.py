@@ -1,0 +1,84 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""A program of test/Masks with inputs for one call, on any target."""
+
+import attn
+import numpy as np
+
+from cases import Case
+from emulate import Artifact, Scalar
+from emulated_case import Array, Inputs, judge, run
+from masks import Mask, Shape
+
+PLANS = {
+    "cpu": "#attn.plan<target = cpu, block_q = 16, block_k = 16>",
+    "sm_80": "#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2>",
+    "sm_90a": "#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>",
+}
+
+
+def numpy_view(array):
+    """As attn.Kernel takes it: bits, but for the types that NumPy has."""
+    type = {"f16": np.float16, "f32": np.float32, "i1": np.bool_}.get(array.element)
+    return array.view if type is None else array.view.view(type)
+
+
+class MaskInputs(Inputs):
+    def __init__(self, name, queries, keys, batch=2, kv_heads=1, group=2, seed=0):
+        self.mask = Mask(name)
+        super().__init__(Case(
+            index=0, seed=seed, element="bf16", head_dim=32, value_dim=32, batch=batch,
+            kv_heads=kv_heads, group=group, queries=queries, keys=keys,
+            layouts=("bshd", "bhsd", "bshd", "bshd"), padding=((0, 0),) * 4))
+        self.sizes = Shape(batch, kv_heads * group, kv_heads, queries, keys)
+        rng = np.random.default_rng([seed, queries, keys])
+        self.captured = []  # as the program sees them
+        for capture in self.mask.captures:
+            array = Array(capture.element, [self.sizes.size(word) for word in capture.shape] or [1])
+            array.set(capture.values(self.sizes, rng))
+            values = array.values()
+            if capture.is_scalar:
+                values = values.item()
+                array = Scalar(capture.element, values)
+            self.captures.append(array)
+            self.captured.append(values)
+
+    def tensors(self):
+        arrays = [self.query, self.key, self.value, *self.captures, self.output, self.lse]
+        return [array if isinstance(array, Scalar) else array.tensor for array in arrays]
+
+    def numpy(self):
+        arrays = [self.query, self.key, self.value, *self.captures, self.output, self.lse]
+        return [array.value if isinstance(array, Scalar) else numpy_view(array) for array in arrays]
+
+    def visible(self, b):
+        return self.mask.visible(self.sizes, self.captured, b, self.head)
+
+    def has_score(self):
+        return self.mask.score is not None
+
+    def score(self, x, b, h):
+        return self.mask.scored(x, self.sizes, self.captured, b, h)
+
+    def evaluate(self, b, h, exact):
+        self.head = h
+        return super().evaluate(b, h, exact)
+
+
+def compiled(name, target, plan=None):
+    result = attn.compile(Mask(name).text, target=target, plan=plan or PLANS[target])
+    return result if target == "cpu" else Artifact(result.bytes)
+
+
+def check(program, inputs, blocks=None, seed=None):
+    """Runs what `compiled` gave; returns what was wrong, in words."""
+    if isinstance(program, Artifact):
+        return run(inputs.case, program, blocks, seed, inputs)
+    program.launch(*inputs.numpy())
+    return judge(inputs.case, inputs, complete=True)

@@ -1,0 +1,16 @@
+// A mask that hides nothing, and does not say so.
+// mask: j >= 0
+
+!t = tensor<?x?x?x32xbf16>
+!l = tensor<?x?x?xf32>
+
+func.func @attention(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %zero = arith.constant 0 : i32
+      %m = arith.cmpi sge, %j, %zero : i32
+      attn.yield %m : i1
+    }
+    : (!t, !t, !t) -> (!t, !l)
+  return %o, %lse : !t, !l
+}

@@ -1,0 +1,16 @@
+// The first fifty rows see all keys, the others none.
+// mask: i < 50
+
+!t = tensor<?x?x?x32xbf16>
+!l = tensor<?x?x?xf32>
+
+func.func @attention(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %c50 = arith.constant 50 : i32
+      %m = arith.cmpi slt, %i, %c50 : i32
+      attn.yield %m : i1
+    }
+    : (!t, !t, !t) -> (!t, !l)
+  return %o, %lse : !t, !l
+}
