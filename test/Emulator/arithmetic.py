@@ -71,6 +71,18 @@ def arithmetic(integer, floating):
     return build
 
 
+def clamped(build):
+    """With .relu, what is below 0 becomes 0."""
+    def checked(words):
+        if "relu" not in words:
+            return build(words)
+        types, result, function = build([w for w in words if w != "relu"])
+        if is_float(result):
+            raise Fault(f"no float form of {words}")
+        return types, result, lambda a, b: np.maximum(function(a, b), 0)
+    return checked
+
+
 def maximum(words):
     return np.maximum if "NaN" in words else np.fmax
 
@@ -301,8 +313,8 @@ def convert(words):
 FUNCTIONS = {
     "add": arithmetic(lambda a, b: a + b, lambda w: np.add),
     "sub": arithmetic(lambda a, b: a - b, lambda w: np.subtract),
-    "max": arithmetic(lambda a, b: np.maximum(a, b), maximum),
-    "min": arithmetic(lambda a, b: np.minimum(a, b), minimum),
+    "max": clamped(arithmetic(lambda a, b: np.maximum(a, b), maximum)),
+    "min": clamped(arithmetic(lambda a, b: np.minimum(a, b), minimum)),
     "mul": multiply,
     "mad": multiply_add,
     "fma": arithmetic(lambda a, b, c: a * b + c, lambda w: lambda a, b, c: a * b + c),
