@@ -161,8 +161,8 @@ LogicalResult attn::describeSignature(func::FuncOp function,
   llvm::DenseMap<Value, std::string> names;
   for (auto [i, capture] : llvm::enumerate(op->getCaptures()))
     names[capture] = "c" + std::to_string(i);
-  for (auto [value, name] :
-       llvm::zip(op->getDropoutKey(), ArrayRef<StringRef>{"seed", "offset"}))
+  constexpr StringLiteral keyNames[] = {"seed", "offset"};
+  for (auto [value, name] : llvm::zip(op->getDropoutKey(), keyNames))
     names[value] = name.str();
   if (op->getSink())
     names[op->getSink()] = "sink";

@@ -245,6 +245,11 @@ def copy_sign(words):
     return [type, type], type, lambda sign, value: np.copysign(value, sign)
 
 
+def leading_zeros(words):
+    bits = BITS[words[-1]]
+    return [words[-1]], "u32", lambda a: np.array([bits - int(x).bit_length() for x in a], np.uint32)
+
+
 def logical(function):
     def build(words):
         return [words[-1]] * function.__code__.co_argcount, words[-1], function
@@ -344,5 +349,6 @@ FUNCTIONS = {
     "tanh": unary(np.tanh),
     "cvt": convert,
     "popc": lambda words: (["b32"], "u32", lambda a: np.array([bin(x).count("1") for x in a], np.uint32)),
+    "clz": leading_zeros,
     "cvta": lambda words: (["b64"], "b64", lambda a: a),
 }

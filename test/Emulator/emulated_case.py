@@ -143,6 +143,12 @@ class Inputs:
             x = x + bias
         return x
 
+    def sink(self, h):
+        """The logit that joins the denominator, or None."""
+
+    def kept(self, b, h):
+        """What dropout multiplies the weights by, or None."""
+
     def evaluate(self, b, h, exact):
         """o and lse of one head: in float64, or with every unfused step rounded
         to the input type and a softmax in f32 (t0 of the error rule)."""
@@ -165,12 +171,18 @@ class Inputs:
             x = self.score(x, b, h)
             x = rounded(x) if holds else x
         x = np.where(self.visible(b), x, -np.inf)
-        top = x.max(axis=1, initial=-np.inf, keepdims=True)
-        p = np.exp(x - np.where(np.isinf(top), 0, top))
+        sink, kept = self.sink(h), self.kept(b, h)
+        initial = -np.inf if sink is None else sink
+        top = x.max(axis=1, initial=initial, keepdims=True)
+        reference = np.where(np.isinf(top), 0, top)
+        p = np.exp(x - reference)
         total = p.sum(axis=1, keepdims=True)
+        if sink is not None:
+            total = total + np.exp(sink - reference)
         with np.errstate(divide="ignore"):
             lse = (top + np.log(total))[:, 0]
         p = rounded(p / np.where(total == 0, 1, total))
+        p = p if kept is None else rounded(p * kept)
         return rounded(p @ v), lse
 
 
@@ -208,7 +220,7 @@ def judge(case, inputs, complete):
             plain, _ = inputs.evaluate(b, h, exact=False)
             o, lse = inputs.output.values()[b, h][rows], inputs.lse.values()[b, h][rows]
             exact, exact_lse, plain = exact[rows], exact_lse[rows], plain[rows]
-            empty = np.isneginf(exact_lse)
+            empty = np.isneginf(exact_lse)  # (a sink alone leaves o = 0, too)
             if (o[empty] != 0).any() or not np.isneginf(lse[empty]).all():
                 wrong.append("a row without a visible key is not o = 0, lse = -inf")
             seen = ~empty

@@ -38,6 +38,14 @@ class MaskInputs(Inputs):
             layouts=("bshd", "bhsd", "bshd", "bshd"), padding=((0, 0),) * 4))
         self.sizes = Shape(batch, kv_heads * group, kv_heads, queries, keys)
         rng = np.random.default_rng([seed, queries, keys])
+        self.sink_values, self.extra = None, []
+        for sink in self.mask.sink:
+            array = Array("f32", [self.sizes.heads]).set(sink.values(self.sizes, rng))
+            self.sink_values = array.values()
+            self.extra.append(array)
+        if self.mask.dropout:
+            self.dropout_key = [int(word) for word in rng.integers(-2**31, 2**31, size=2)]
+            self.extra += [Scalar("i32", word) for word in self.dropout_key]
         self.captured = []  # as the program sees them
         for capture in self.mask.captures:
             array = Array(capture.element, [self.sizes.size(word) for word in capture.shape] or [1])
@@ -49,13 +57,24 @@ class MaskInputs(Inputs):
             self.captures.append(array)
             self.captured.append(values)
 
+    def arguments(self):
+        return [self.query, self.key, self.value, *self.extra, *self.captures, self.output, self.lse]
+
     def tensors(self):
-        arrays = [self.query, self.key, self.value, *self.captures, self.output, self.lse]
-        return [array if isinstance(array, Scalar) else array.tensor for array in arrays]
+        return [array if isinstance(array, Scalar) else array.tensor for array in self.arguments()]
 
     def numpy(self):
-        arrays = [self.query, self.key, self.value, *self.captures, self.output, self.lse]
-        return [array.value if isinstance(array, Scalar) else numpy_view(array) for array in arrays]
+        return [array.value if isinstance(array, Scalar) else numpy_view(array)
+                for array in self.arguments()]
+
+    def sink(self, h):
+        return None if self.sink_values is None else self.sink_values[h]
+
+    def kept(self, b, h):
+        if not self.mask.dropout:
+            return None
+        key = [word % 2**32 for word in self.dropout_key]
+        return self.mask.kept(self.sizes, key, b, h)
 
     def visible(self, b):
         return self.mask.visible(self.sizes, self.captured, b, self.head)

@@ -15,8 +15,14 @@ Each file says in comments what its regions mean, and what to capture:
     // capture: integers 0 9 : b sk
     // capture: normal : h
 
+    // sink: normal : h
+    // dropout: 0.25
+
 `mask` and `score` are NumPy expressions of x, b, h, i, j, the lengths sq and
-sk, and the captures c; at(c[0], b, j) reads 0 where an index is out of range.
+sk, and the captures c; at(c[0], b, j) reads 0 where an index is out of range,
+upto(c[0], i) counts the elements <= i. The arguments of the function are
+q, k, v, the sink, the seed and the offset of dropout, and the captures.
+
 A capture is KIND : SHAPE, or KIND alone for a scalar; sizes are b, h, sq, sk,
 l (the longer of these two), numbers, and size/number (rounded up). Kinds:
 
@@ -25,7 +31,8 @@ l (the longer of these two), numbers, and size/number (rounded up). Kinds:
     normal           floats of variance 1
     holes            0, or -inf with probability 1/3
     ids COUNT        non-decreasing, from 0 to COUNT - 1
-    offsets          non-decreasing, from 0 to sk: ends of documents
+    offsets          non-decreasing, from 0 to sk: ends of documents (or to the
+                     size that follows)
     permutation      of 0 ... size - 1, along the last dimension
 """
 
@@ -51,6 +58,26 @@ def at(array, *indices):
         return np.zeros(inside.shape, array.dtype)
     value = array[tuple(np.where(inside, index, 0) for index in indices)]
     return np.where(inside, value, np.zeros((), array.dtype))
+
+
+def upto(row, values):
+    """How many elements of a row are <= each of the values."""
+    return np.searchsorted(row, values, side="right")
+
+
+def philox(key, counter):
+    """The first word of Philox4x32-10 for each of the counters."""
+    c = [np.asarray(word).astype(np.uint64) for word in counter]
+    k = [np.uint64(word) for word in key]
+    low = np.uint64(2**32 - 1)
+    for _ in range(10):
+        first, second = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        shift = np.uint64(32)
+        c = [(second >> shift) ^ c[1] ^ k[0], second & low,
+             (first >> shift) ^ c[3] ^ k[1], first & low]
+        k = [(word + step) & low for word, step in
+             zip(k, (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)))]
+    return c[0]
 
 
 class Shape:
@@ -86,8 +113,9 @@ class Capture:
             drawn = rng.integers(first, last, size=sizes, endpoint=True)
             return np.sort(drawn) if self.kind == "ids" else drawn
         if self.kind == "offsets":
-            drawn = np.sort(rng.integers(0, shape.keys, size=sizes, endpoint=True))
-            drawn[..., 0], drawn[..., -1] = 0, shape.keys
+            end = shape.size(self.limits[0] if self.limits else "sk")
+            drawn = np.sort(rng.integers(0, end, size=sizes, endpoint=True))
+            drawn[..., 0], drawn[..., -1] = 0, end
             return drawn
         if self.kind == "permutation":
             row = np.broadcast_to(np.arange(sizes[-1]), sizes)
@@ -119,6 +147,8 @@ class Mask:
                 joined.append(comment)
         comments = joined
         self.mask, self.score = (listed(key)[0] if listed(key) else None for key in ("mask", "score"))
+        self.sink = [Capture(text, "tensor<?xf32>") for text in listed("sink")]
+        self.dropout = float(listed("dropout")[0]) if listed("dropout") else 0
         types = re.findall(r"%c\d+: ([^,)]*(?:<[^>]*>)?)", self.text.split("{")[0])
         self.captures = [Capture(text, type.strip()) for text, type in zip(listed("capture"), types)]
         if len(types) != len(self.captures):
@@ -126,13 +156,20 @@ class Mask:
 
     def names(self, shape, captured, b, h):
         i, j = np.arange(shape.queries)[:, None], np.arange(shape.keys)[None, :]
-        return dict(np=np, at=at, b=b, h=h, i=i, j=j, sq=shape.queries, sk=shape.keys, c=captured)
+        return dict(np=np, at=at, upto=upto, b=b, h=h, i=i, j=j, sq=shape.queries, sk=shape.keys, c=captured)
 
     def visible(self, shape, captured, b, h):
         full = (shape.queries, shape.keys)
         if self.mask is None:
             return np.ones(full, bool)
         return np.broadcast_to(eval(self.mask, self.names(shape, captured, b, h)), full) != 0
+
+    def kept(self, shape, key, b, h):
+        """What dropout multiplies the weights by."""
+        i, j = np.arange(shape.queries)[:, None], np.arange(shape.keys)[None, :]
+        i, j = np.broadcast_arrays(i, j)
+        words = philox(key, (np.full_like(i, b), np.full_like(i, h), i, j))
+        return (words >= round(self.dropout * 2**32)) / (1 - self.dropout)
 
     def scored(self, x, shape, captured, b, h):
         if self.score is None:

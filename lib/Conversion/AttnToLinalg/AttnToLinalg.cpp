@@ -94,17 +94,6 @@ struct AttnToLinalg : attn::impl::ConvertAttnToLinalgBase<AttnToLinalg> {
         op.emitOpError("has variants: run attn-expand-variants first");
         return WalkResult::interrupt();
       }
-      if (op.getSink() || op.hasDropout()) {
-        op.emitOpError("has ") << (op.getSink() ? "a sink" : "dropout")
-                               << ", which linalg code does not compute";
-        return WalkResult::interrupt();
-      }
-      WalkResult searches = op.walk([](CaptureSearchOp search) {
-        search.emitOpError("has no linalg code");
-        return WalkResult::interrupt();
-      });
-      if (searches.wasInterrupted())
-        return WalkResult::interrupt();
       funcs.insert(func);
       return WalkResult::advance();
     });

@@ -16,6 +16,7 @@
 //   m[b,k,g,i] = max_j x, 0 where that is -inf                        (N4)
 //   w = exp(x - m), l = sum_j w, lse = m + log l                      (N3)
 //   p = w / l, 0 where l = 0                                          (N4)
+// A sink joins m and l (C26); dropout takes from p (C29).
 //   o[b,k,g,i,d] = sum_j p[b,k,g,i,j] v[b,k,j,d]
 //
 //===----------------------------------------------------------------------===//
@@ -24,6 +25,7 @@
 
 #include "attn/Conversion/AttnToLinalg.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/Dropout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -61,7 +63,11 @@ private:
                 ArrayRef<SmallVector<Dim>> inputDims, Value init,
                 ArrayRef<Dim> resultDims, Body body);
   Value buildScores(Value query);
+  Value buildHead(OpBuilder &b);
+  SmallVector<Value> buildIndices(OpBuilder &b);
   Value buildPosition(OpBuilder &b, Location loc, Value x);
+  Value buildSinkWeight(OpBuilder &b, Value top);
+  Value buildDropout(Value probabilities);
 
   Value constant(OpBuilder &b, double value) {
     return arith::ConstantOp::create(b, loc, b.getFloatAttr(compute, value));
@@ -208,20 +214,28 @@ static Value multiplyAdd(OpBuilder &b, Location loc, Value lhs, Value rhs,
                                arith::FastMathFlags::reassoc);
 }
 
+/// The number of the query head, in a body over K and G.
+Value Definition::buildHead(OpBuilder &b) {
+  Value group = getValueOrCreateConstantIndexOp(b, loc, sizes[G]);
+  Value first =
+      arith::MulIOp::create(b, loc, linalg::IndexOp::create(b, loc, K), group);
+  return arith::AddIOp::create(b, loc, first,
+                               linalg::IndexOp::create(b, loc, G));
+}
+
+/// b, h, i and j as the regions see them, in a body over all of them.
+SmallVector<Value> Definition::buildIndices(OpBuilder &b) {
+  Value indices[] = {linalg::IndexOp::create(b, loc, B), buildHead(b),
+                     linalg::IndexOp::create(b, loc, I),
+                     linalg::IndexOp::create(b, loc, J)};
+  return llvm::map_to_vector(indices, [&](Value index) -> Value {
+    return arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+  });
+}
+
 /// Score and mask of one position, from the scaled score.
 Value Definition::buildPosition(OpBuilder &b, Location loc, Value x) {
-  auto position = [&](Dim dim) -> Value {
-    return linalg::IndexOp::create(b, loc, dim);
-  };
-  auto toI32 = [&](Value index) -> Value {
-    return arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
-  };
-  Value group = getValueOrCreateConstantIndexOp(b, loc, sizes[G]);
-  Value head = arith::AddIOp::create(
-      b, loc, arith::MulIOp::create(b, loc, position(K), group).getResult(),
-      position(G));
-  SmallVector<Value> arguments = {toI32(position(B)), toI32(head),
-                                  toI32(position(I)), toI32(position(J))};
+  SmallVector<Value> arguments = buildIndices(b);
   llvm::append_range(arguments, op.getCaptures());
   if (op.hasScore()) {
     SmallVector<Value> scoreArguments = {x};
@@ -253,6 +267,33 @@ Value Definition::buildScores(Value query) {
                  });
 }
 
+/// exp(sink - top), or the sink itself without a `top`, in a body over K and G.
+Value Definition::buildSinkWeight(OpBuilder &b, Value top) {
+  Value sink =
+      tensor::ExtractOp::create(b, loc, op.getSink(), ValueRange{buildHead(b)});
+  sink = extend(b, sink);
+  if (!top)
+    return sink;
+  return math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, sink, top));
+}
+
+/// Probabilities of the keys that dropout keeps, over 1 - dropout_p.
+Value Definition::buildDropout(Value probabilities) {
+  double p = op.getDropoutP()->convertToDouble();
+  Region keepRegion;
+  buildKeepRegion(b, loc, keepRegion, p);
+  return generic({B, K, G, I, J}, {}, {}, probabilities, {B, K, G, I, J},
+                 [&](OpBuilder &b, Location loc, ValueRange v) -> Value {
+                   SmallVector<Value> arguments = buildIndices(b);
+                   llvm::append_range(arguments, op.getDropoutKey());
+                   Value keep = buildScalarBody(b, keepRegion, arguments, wide);
+                   Value kept = arith::MulFOp::create(b, loc, extend(b, v[0]),
+                                                      constant(b, 1 / (1 - p)));
+                   return round(b, arith::SelectOp::create(b, loc, keep, kept,
+                                                           constant(b, 0)));
+                 });
+}
+
 AttentionDefinition Definition::build() {
   findSizes();
   double infinity = std::numeric_limits<double>::infinity();
@@ -263,6 +304,12 @@ AttentionDefinition Definition::build() {
                       [&](OpBuilder &b, Location loc, ValueRange v) -> Value {
                         return arith::MaximumFOp::create(b, loc, v[0], v[1]);
                       });
+  if (op.getSink())
+    top = generic({B, K, G, I}, {}, {}, top, {B, K, G, I},
+                  [&](OpBuilder &b, Location loc, ValueRange v) -> Value {
+                    return arith::MaximumFOp::create(
+                        b, loc, v[0], buildSinkWeight(b, nullptr));
+                  });
   // N4: exp(-inf - 0) = 0, where exp(-inf - -inf) would be NaN.
   top = generic(
       {B, K, G, I}, {}, {}, top, {B, K, G, I},
@@ -277,8 +324,14 @@ AttentionDefinition Definition::build() {
                 Value x = arith::SubFOp::create(b, loc, v[1], v[0]);
                 return math::ExpOp::create(b, loc, x);
               });
-  Value sums = generic({B, K, G, I, J}, {weights}, {{B, K, G, I, J}},
-                       filled({B, K, G, I}, compute, 0), {B, K, G, I},
+  Value firstSum = filled({B, K, G, I}, compute, 0);
+  if (op.getSink())
+    firstSum = generic({B, K, G, I}, {top}, {{B, K, G, I}}, firstSum,
+                       {B, K, G, I}, [&](OpBuilder &b, Location, ValueRange v) {
+                         return buildSinkWeight(b, v[0]);
+                       });
+  Value sums = generic({B, K, G, I, J}, {weights}, {{B, K, G, I, J}}, firstSum,
+                       {B, K, G, I},
                        [&](OpBuilder &b, Location loc, ValueRange v) -> Value {
                          return arith::AddFOp::create(
                              b, loc, v[1], v[0], arith::FastMathFlags::reassoc);
@@ -302,6 +355,8 @@ AttentionDefinition Definition::build() {
         return round(b,
                      arith::SelectOp::create(b, loc, empty, constant(b, 0), p));
       });
+  if (op.hasDropout())
+    probabilities = buildDropout(probabilities);
   Value output = generic(
       {B, K, G, I, J, D}, {probabilities, op.getValue()},
       {{B, K, G, I, J}, {B, K, J, D}}, filled({B, K, G, I, D}, compute, 0),

@@ -34,13 +34,12 @@ static Value narrow(OpBuilder &b, Location loc, Value value) {
              : value;
 }
 
-/// buffer[indices], or 0 where an index is out of range.
-static Value buildLoad(OpBuilder &b, Location loc, Value buffer,
-                       ValueRange indices) {
-  Type element = cast<RankedTensorType>(buffer.getType()).getElementType();
+/// Indices as positions in a tensor, and whether they are all inside.
+static Value buildPositions(OpBuilder &b, Location loc, Value buffer,
+                            ValueRange indices,
+                            SmallVectorImpl<Value> &positions) {
   Value zero = arith::ConstantOp::create(b, loc, b.getIndexAttr(0));
   Value inside = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
-  SmallVector<Value> positions;
   for (auto [dim, index] : llvm::enumerate(indices)) {
     Value position =
         arith::IndexCastOp::create(b, loc, b.getIndexType(), index);
@@ -53,6 +52,15 @@ static Value buildLoad(OpBuilder &b, Location loc, Value buffer,
     inside = arith::AndIOp::create(b, loc, inside, below);
     positions.push_back(position);
   }
+  return inside;
+}
+
+/// buffer[indices], or 0 where an index is out of range.
+static Value buildLoad(OpBuilder &b, Location loc, Value buffer,
+                       ValueRange indices) {
+  Type element = cast<RankedTensorType>(buffer.getType()).getElementType();
+  SmallVector<Value> positions;
+  Value inside = buildPositions(b, loc, buffer, indices, positions);
   // A branch, not a select: an empty tensor has no element to read instead.
   auto load = scf::IfOp::create(
       b, loc, inside,
@@ -65,6 +73,31 @@ static Value buildLoad(OpBuilder &b, Location loc, Value buffer,
         scf::YieldOp::create(b, loc, value);
       });
   return load.getResult(0);
+}
+
+/// How many elements of buffer[indices] are <= value: all are counted, sorted
+/// or not.
+static Value buildSearch(OpBuilder &b, Location loc, Value buffer,
+                         ValueRange indices, Value value) {
+  SmallVector<Value> positions;
+  Value inside = buildPositions(b, loc, buffer, indices, positions);
+  Value zero = arith::ConstantOp::create(b, loc, b.getIndexAttr(0));
+  Value one = arith::ConstantOp::create(b, loc, b.getIndexAttr(1));
+  Value none = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  Value size = tensor::DimOp::create(b, loc, buffer, indices.size());
+  Value end = arith::SelectOp::create(b, loc, inside, size, zero);
+  auto loop = scf::ForOp::create(
+      b, loc, zero, end, one, none,
+      [&](OpBuilder &b, Location loc, Value number, ValueRange count) {
+        positions.push_back(number);
+        Value element = tensor::ExtractOp::create(b, loc, buffer, positions);
+        Value counts = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
+                                             element, value);
+        Value more = arith::ExtUIOp::create(b, loc, b.getI32Type(), counts);
+        Value sum = arith::AddIOp::create(b, loc, count.front(), more);
+        scf::YieldOp::create(b, loc, sum);
+      });
+  return loop.getResult(0);
 }
 
 /// One operation with f32 read as f64.
@@ -111,6 +144,14 @@ Value attn::buildScalarBody(OpBuilder &b, Region &region, ValueRange arguments,
           buildLoad(b, op.getLoc(), mapping.lookup(load.getBuffer()), indices);
       mapping.map(load.getResult(),
                   widen ? extend(b, op.getLoc(), value) : value);
+    } else if (auto search = dyn_cast<CaptureSearchOp>(op)) {
+      SmallVector<Value> indices;
+      for (Value index : search.getIndices())
+        indices.push_back(mapping.lookup(index));
+      mapping.map(search.getResult(),
+                  buildSearch(b, op.getLoc(),
+                              mapping.lookup(search.getBuffer()), indices,
+                              mapping.lookup(search.getValue())));
     } else if (widen) {
       cloneWidened(b, op, mapping);
     } else {

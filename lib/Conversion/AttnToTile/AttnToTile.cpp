@@ -73,10 +73,6 @@ FailureOr<ForwardMatch> attn::matchForward(func::FuncOp func) {
                                  "attn-expand-variants first");
   if (!attention.getPlan())
     return attention.emitOpError("has no plan: run attn-plan first");
-  if (attention.getSink() || attention.hasDropout())
-    return attention.emitOpError("has ")
-           << (attention.getSink() ? "a sink" : "dropout")
-           << ", which kernels do not compute";
   for (auto [number, operand] : llvm::enumerate(attention->getOperands()))
     if (isa<RankedTensorType>(operand.getType()) &&
         !isa<BlockArgument>(operand))

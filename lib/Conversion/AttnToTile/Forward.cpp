@@ -16,13 +16,15 @@
 //   p, m, l, correction = online_softmax(x, m, l)
 //   o       = o * correction + round(p) V[n]
 //
-// and at the end o / l, m + log(l).
+// and at the end o / l, m + log(l). A sink joins l behind the loop; dropout
+// takes weights away from the product with V[n], not from l.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Conversion/AttnToTile.h"
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/Dropout.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -107,7 +109,8 @@ struct Kernel {
   int64_t numRows, numColumns; // of a block
   int64_t paddedDim, paddedValueDim;
   Value query, key, value;
-  SmallVector<Value> captures;
+  Value sink; // null where there is none
+  SmallVector<Value> captures, dropoutKey;
   // Before the forall.
   Value c0, c1, blockRows, blockColumns;
   Value batches, heads, headsPerKeyHead, queryBlocks, keyBlocks, keyLength32;
@@ -139,6 +142,10 @@ Kernel::Kernel(OpBuilder &b, AttentionOp op, IRMapping &mapping)
   value = mapping.lookup(op.getValue());
   for (Value capture : op.getCaptures())
     captures.push_back(mapping.lookup(capture));
+  for (Value word : op.getDropoutKey())
+    dropoutKey.push_back(mapping.lookup(word));
+  if (Value logits = op.getSink())
+    sink = mapping.lookup(logits);
 
   c0 = arith::ConstantIndexOp::create(b, loc, 0);
   c1 = arith::ConstantIndexOp::create(b, loc, 1);
@@ -206,6 +213,22 @@ static Value buildMask(OpBuilder &outer, OpBuilder &inner, const Kernel &kernel,
   return arith::AndIOp::create(inner, loc, visible, mask);
 }
 
+/// The weights that dropout keeps, 0 for the others. (Those that stay are too
+/// small by 1 - dropout_p, which the end makes up for.)
+static Value dropWeights(OpBuilder &outer, OpBuilder &inner,
+                         const Kernel &kernel, RegionInputs inputs,
+                         Value weights) {
+  AttentionOp attention = kernel.attention;
+  Region region;
+  buildKeepRegion(inner, kernel.loc, region,
+                  attention.getDropoutP()->convertToDouble());
+  inputs.captures = kernel.dropoutKey;
+  Value keep = inlineRegion(outer, inner, region, inputs);
+  auto type = cast<VectorType>(weights.getType());
+  Value none = splat(outer, kernel.loc, type, 0.0);
+  return arith::SelectOp::create(inner, kernel.loc, keep, weights, none);
+}
+
 /// One step over the keys of block `n`: returns the new o, m, l.
 static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
                                     const Kernel &kernel,
@@ -244,18 +267,19 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
       splat(outer, loc, scoresType, -std::numeric_limits<double>::infinity());
   scores = arith::SelectOp::create(b, loc, mask, scores, hidden);
 
-  // A block of the loop has an existing key; only the mask or a score of -inf
-  // can leave a row without one.
-  bool guard = attention.hasMask() || attention.hasScore();
+  // Infinite keys give scores of -inf without a mask, too (C17).
   bool exact = !attention.getNumericsOrDefault().getFastMath();
   auto softmax = tile::OnlineSoftmaxOp::create(
-      b, loc, scores, m, l, llvm::APFloat(1.0f), guard, /*exp2=*/false, exact);
+      b, loc, scores, m, l, llvm::APFloat(1.0f), /*guard=*/true,
+      /*exp2=*/false, exact);
 
   Value valueTile = load(kernel.value, kernel.paddedValueDim);
   Value p = softmax.getProbabilities();
   if (!kernel.element.isF32())
     p = arith::TruncFOp::create(
         b, loc, VectorType::get({rows, columns}, kernel.element), p);
+  if (attention.hasDropout())
+    p = dropWeights(outer, b, kernel, inputs, p);
   Value correction =
       vector::BroadcastOp::create(b, loc, o.getType(), softmax.getCorrection());
   Value rescaled = arith::MulFOp::create(b, loc, o, correction);
@@ -288,14 +312,48 @@ static QueryBlock buildQueryBlock(OpBuilder &b, const Kernel &kernel,
   return block;
 }
 
-/// o / l, 0 where l = 0 (N4).
-static Value normalize(OpBuilder &b, Location loc, Value o, Value l) {
+/// The sink of a head joins (o, m, l): one more key, with no value.
+///
+///   m' = max(m, sink)              0 below where that is -inf
+///   l' = l exp(m - m') + exp(sink - m')
+///   o' = o exp(m - m')
+static SmallVector<Value> joinSink(OpBuilder &b, const Kernel &kernel,
+                                   const QueryBlock &block, ValueRange state) {
+  Location loc = kernel.loc;
+  Value o = state[0], m = state[1], l = state[2];
+  auto rowType = cast<VectorType>(m.getType());
+  Value scalar =
+      memref::LoadOp::create(b, loc, kernel.sink, ValueRange{block.head});
+  Value sink = vector::BroadcastOp::create(b, loc, rowType, scalar);
+  Value newMax = arith::MaximumFOp::create(b, loc, m, sink);
+  Value hidden =
+      splat(b, loc, rowType, -std::numeric_limits<double>::infinity());
+  Value empty =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, newMax, hidden);
+  Value reference = arith::SelectOp::create(
+      b, loc, empty, splat(b, loc, rowType, 0.0), newMax);
+  auto weightOf = [&](Value logit) -> Value {
+    Value difference = arith::SubFOp::create(b, loc, logit, reference);
+    return math::ExpOp::create(b, loc, difference);
+  };
+  Value correction = weightOf(m);
+  Value newSum = arith::AddFOp::create(
+      b, loc, arith::MulFOp::create(b, loc, l, correction), weightOf(sink));
+  Value stretched =
+      vector::BroadcastOp::create(b, loc, o.getType(), correction);
+  Value newO = arith::MulFOp::create(b, loc, o, stretched);
+  return {newO, newMax, newSum};
+}
+
+/// o / l, 0 where l = 0 (N4); times `factor`.
+static Value normalize(OpBuilder &b, Location loc, Value o, Value l,
+                       double factor) {
   auto rowType = cast<VectorType>(l.getType());
   Value zero = splat(b, loc, rowType, 0.0);
-  Value one = splat(b, loc, rowType, 1.0);
   Value empty =
       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, l, zero);
-  Value inverse = arith::DivFOp::create(b, loc, one, l);
+  Value inverse =
+      arith::DivFOp::create(b, loc, splat(b, loc, rowType, factor), l);
   inverse = arith::SelectOp::create(b, loc, empty, zero, inverse);
   inverse = vector::BroadcastOp::create(b, loc, o.getType(), inverse);
   return arith::MulFOp::create(b, loc, o, inverse);
@@ -307,10 +365,16 @@ static void buildEpilogue(OpBuilder &b, const Kernel &kernel,
                           ValueRange outputs, ValueRange state) {
   Location loc = kernel.loc;
   AttentionOp attention = kernel.attention;
-  Value o = state[0], m = state[1], l = state[2];
+  SmallVector<Value> joined(state);
+  if (kernel.sink)
+    joined = joinSink(b, kernel, block, state);
+  Value o = joined[0], m = joined[1], l = joined[2];
+  double kept = 1.0;
+  if (attention.hasDropout())
+    kept -= attention.getDropoutP()->convertToDouble();
   for (auto [result, output] : llvm::zip(returned, outputs)) {
     if (result == attention.getOutput()) {
-      Value normalized = normalize(b, loc, o, l);
+      Value normalized = normalize(b, loc, o, l, 1 / kept);
       if (!kernel.element.isF32())
         normalized = arith::TruncFOp::create(
             b, loc, cast<VectorType>(o.getType()).clone(kernel.element),

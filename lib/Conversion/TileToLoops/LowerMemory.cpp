@@ -116,14 +116,19 @@ void attn::lowerStore(OpBuilder &builder, TileBuffers &buffers,
 }
 
 /// The index operand of a gather at one element of the result.
-static Value gatherIndex(OpBuilder &builder, Location loc, TileBuffers &buffers,
-                         Value operand, ValueRange at) {
+Value attn::stretchedElement(OpBuilder &builder, Location loc,
+                             TileBuffers &buffers, Value value, ValueRange at) {
   SmallVector<Value> own(at);
-  if (auto type = dyn_cast<VectorType>(operand.getType()))
+  if (auto type = dyn_cast<VectorType>(value.getType()))
     for (auto [size, index] : llvm::zip_equal(type.getShape(), own))
       if (size == 1)
         index = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value index = buffers.element(builder, loc, operand, own);
+  return buffers.element(builder, loc, value, own);
+}
+
+static Value gatherIndex(OpBuilder &builder, Location loc, TileBuffers &buffers,
+                         Value operand, ValueRange at) {
+  Value index = stretchedElement(builder, loc, buffers, operand, at);
   if (index.getType().isIndex())
     return index;
   return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),

@@ -20,6 +20,12 @@ namespace attn {
 void lowerLoad(OpBuilder &builder, TileBuffers &buffers, tile::LoadOp op);
 void lowerStore(OpBuilder &builder, TileBuffers &buffers, tile::StoreOp op);
 void lowerGather(OpBuilder &builder, TileBuffers &buffers, tile::GatherOp op);
+void lowerSearch(OpBuilder &builder, TileBuffers &buffers, tile::SearchOp op);
+
+/// The element of a scalar, or of a vector whose dimensions of size 1 stretch,
+/// that stands at `at`.
+Value stretchedElement(OpBuilder &builder, Location loc, TileBuffers &buffers,
+                       Value value, ValueRange at);
 
 /// The product is accumulated in the accumulator's type, terms in the order of
 /// the reduction dimension. Fails on anything but a matrix product.

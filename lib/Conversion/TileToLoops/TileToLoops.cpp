@@ -150,6 +150,11 @@ LogicalResult KernelLowering::lower(Operation *op) {
     return lowerFor(loop);
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return lowerIf(branch);
+  if (auto search = dyn_cast<tile::SearchOp>(op)) {
+    dead.push_back(op);
+    lowerSearch(builder, buffers, search);
+    return success();
+  }
   if (!touchesVectors(op))
     return lowerNested(op);
   if (auto yield = dyn_cast<scf::YieldOp>(op)) {

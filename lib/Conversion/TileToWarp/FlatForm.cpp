@@ -197,8 +197,9 @@ static LogicalResult checkOp(Operation *op, scf::ForallOp grid, int64_t warps) {
     if (auto vector = dyn_cast<VectorType>(type))
       if (failed(checkFragment(op, vector, warps)))
         return failure();
-  if (!hasVectors(op) || isa<scf::ForOp, scf::IfOp, scf::YieldOp, tile::StoreOp,
-                             tile::GatherOp, tile::CoordsOp>(op))
+  if (!hasVectors(op) ||
+      isa<scf::ForOp, scf::IfOp, scf::YieldOp, tile::StoreOp, tile::GatherOp,
+          tile::SearchOp, tile::CoordsOp>(op))
     return success();
   if (auto contract = dyn_cast<vector::ContractionOp>(op))
     return checkContract(contract, warps);

@@ -43,6 +43,20 @@ struct ConvertGather final : OpConversionPattern<tile::GatherOp> {
   }
 };
 
+/// tile.search -> warp.search.
+struct ConvertSearch final : OpConversionPattern<tile::SearchOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(tile::SearchOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<warp::SearchOp>(
+        op, getTypeConverter()->convertType(op.getResult().getType()),
+        adaptor.getView(), adaptor.getIndices(), adaptor.getValue());
+    return success();
+  }
+};
+
 /// tile.coords -> warp.coords.
 struct ConvertCoords final : OpConversionPattern<tile::CoordsOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -60,6 +74,6 @@ struct ConvertCoords final : OpConversionPattern<tile::CoordsOp> {
 
 void attn::populateMemoryPatterns(const FragmentConverter &converter,
                                   RewritePatternSet &patterns) {
-  patterns.add<ConvertStore, ConvertGather, ConvertCoords>(
+  patterns.add<ConvertStore, ConvertGather, ConvertSearch, ConvertCoords>(
       converter, patterns.getContext(), PatternBenefit(2));
 }

@@ -34,7 +34,7 @@ void populateReductionPatterns(const FragmentConverter &converter,
 void populateContractPatterns(const FragmentConverter &converter,
                               RewritePatternSet &patterns);
 
-/// tile.store, tile.gather and tile.coords.
+/// tile.store, tile.gather, tile.search and tile.coords.
 void populateMemoryPatterns(const FragmentConverter &converter,
                             RewritePatternSet &patterns);
 

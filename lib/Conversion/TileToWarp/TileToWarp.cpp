@@ -98,6 +98,8 @@ static LogicalResult convertVectors(warp::KernelOp kernel) {
   target.markUnknownOpDynamicallyLegal(
       [&](Operation *op) { return converter.isLegal(op); });
   target.addLegalOp<UnrealizedConversionCastOp>();
+  // Of scalars, too.
+  target.addIllegalOp<tile::SearchOp>();
   populateElementwisePatterns(converter, patterns);
   populateReductionPatterns(converter, patterns);
   populateContractPatterns(converter, patterns);

@@ -105,6 +105,20 @@ Value attn::warp::laneColumn(Integers &ints) {
   return ints.mul(ints.rem(ints.lane(), 4), 2);
 }
 
+int64_t attn::warp::sliceRegister(const layout::Fragment &layout, Type type,
+                                  int64_t reg) {
+  auto fragment = dyn_cast<FragType>(type);
+  if (!fragment)
+    return 0;
+  bool fullRows = fragment.getShape()[0] == layout.rows;
+  bool fullColumns = fragment.getShape()[1] == layout.columns;
+  if (fullRows && fullColumns)
+    return reg;
+  if (fullRows)
+    return layout.rowSliceRegister(reg);
+  return fullColumns ? layout.columnSliceRegister(reg) : 0;
+}
+
 void attn::warp::populateFragmentTypeConversions(TypeConverter &converter) {
   converter.addConversion([](Type type) { return type; });
   converter.addConversion([](FragType type, SmallVectorImpl<Type> &types) {

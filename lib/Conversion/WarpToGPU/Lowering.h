@@ -299,6 +299,10 @@ void populateWgmmaPatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns,
                            ProductsInFlight &inFlight);
 
+/// Which register of an operand that stretches to `layout` belongs to a register
+/// of that; 0 for a scalar.
+int64_t sliceRegister(const layout::Fragment &layout, Type type, int64_t reg);
+
 //===----------------------------------------------------------------------===//
 // Elementwise.cpp, Copies.cpp, Stores.cpp, Atoms/MmaSync.cpp
 //===----------------------------------------------------------------------===//
@@ -308,6 +312,9 @@ void populateElementwisePatterns(const TypeConverter &converter,
 void populateCopyPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns, const AwaitPlans &awaits,
                           RolePlan &roles);
+/// warp.search (Searches.cpp).
+void populateSearchPatterns(const TypeConverter &converter,
+                            RewritePatternSet &patterns);
 void populateStorePatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns);
 void populateMmaPatterns(const TypeConverter &converter,

@@ -264,7 +264,7 @@ private:
       for (auto [dim, operand, values] :
            llvm::enumerate(op.getIndices(), adaptor.getIndices())) {
         Term term =
-            termOf(dim, values[registerOf(layout, operand.getType(), reg)]);
+            termOf(dim, values[sliceRegister(layout, operand.getType(), reg)]);
         offset = offset ? addresses.add(offset, term.bytes) : term.bytes;
         inside = inside
                      ? arith::AndIOp::create(builder, loc, inside, term.inside)
@@ -284,21 +284,6 @@ private:
           arith::SelectOp::create(builder, loc, inside, loaded, zero));
     }
     return result;
-  }
-
-  /// Which register of an index operand belongs to a register of the result.
-  static int64_t registerOf(const layout::Fragment &layout, Type type,
-                            int64_t reg) {
-    auto fragment = dyn_cast<FragType>(type);
-    if (!fragment)
-      return 0;
-    bool fullRows = fragment.getShape()[0] == layout.rows;
-    bool fullColumns = fragment.getShape()[1] == layout.columns;
-    if (fullRows && fullColumns)
-      return reg;
-    if (fullRows)
-      return layout.rowSliceRegister(reg);
-    return fullColumns ? layout.columnSliceRegister(reg) : 0;
   }
 };
 

@@ -44,6 +44,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateFragmentPatterns(converter, patterns);
   populateElementwisePatterns(converter, patterns);
   populateCopyPatterns(converter, patterns, kernel.awaits, kernel.roles);
+  populateSearchPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);
   populateMmaPatterns(converter, patterns);
   populateMmaTf32Patterns(converter, patterns);

@@ -13,8 +13,9 @@
 //   a b = big(a) big(b) + big(a) small(b) + small(a) big(b)
 //
 // with a relative error below 2^-21 (3xTF32; Ootomo and Yokota, "Recovering
-// single precision accuracy from Tensor Cores"). An infinite input gives NaN
-// where plain f32 would give infinity.
+// single precision accuracy from Tensor Cores"). An infinity takes part in the
+// product of the big parts only: in the others it would meet the small part of
+// a number, of either sign or 0, and give NaN where f32 gives an infinity.
 //
 // The operands are read by ordinary loads, two neighbouring columns at a time:
 // k-slot q < 4 of the instruction is column 2 q of a step, k-slot q + 4 column
@@ -27,6 +28,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace attn;
@@ -78,9 +81,20 @@ private:
   std::optional<LaneAddress> lanes[2];
 };
 
-/// A number as two of tf32, in i32.
+/// A number as two of tf32, in i32; an infinite or NaN one has no finite part.
 struct Split {
-  Value big, small;
+  Value big, finite, small;
+};
+
+/// The registers of an operand of one instruction.
+struct Operand {
+  SmallVector<Value, 4> big, finite, small;
+
+  void append(Split split) {
+    big.push_back(split.big);
+    finite.push_back(split.finite);
+    small.push_back(split.small);
+  }
 };
 
 } // namespace
@@ -171,11 +185,27 @@ static Value toTf32(OpBuilder &builder, Location loc, Value x) {
 }
 
 static Split split(OpBuilder &builder, Location loc, Value x) {
-  Value big = toTf32(builder, loc, x);
+  Type f32 = builder.getF32Type();
+  auto constant = [&](float value) -> Value {
+    return arith::ConstantOp::create(builder, loc,
+                                     builder.getF32FloatAttr(value));
+  };
+  Value magnitude =
+      LLVM::CallIntrinsicOp::create(builder, loc, f32,
+                                    builder.getStringAttr("llvm.fabs"), x)
+          .getResult(0);
+  Value isFinite =
+      arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, magnitude,
+                            constant(std::numeric_limits<float>::infinity()));
+  Value number =
+      arith::SelectOp::create(builder, loc, isFinite, x, constant(0));
+  Value finite = toTf32(builder, loc, number);
   Value rest = arith::SubFOp::create(
-      builder, loc, x,
-      arith::BitcastOp::create(builder, loc, builder.getF32Type(), big));
-  return {big, toTf32(builder, loc, rest)};
+      builder, loc, number,
+      arith::BitcastOp::create(builder, loc, f32, finite));
+  Value bits = arith::BitcastOp::create(builder, loc, builder.getI32Type(), x);
+  Value big = arith::SelectOp::create(builder, loc, isFinite, finite, bits);
+  return {big, finite, toTf32(builder, loc, rest)};
 }
 
 /// One instruction; `acc` is updated in place.
@@ -235,7 +265,7 @@ struct LowerMmaTf32 final : OpConversionPattern<MmaOp> {
 
     SmallVector<Value> acc = llvm::to_vector(adaptor.getAcc());
     for (int64_t s = 0; s < steps; ++s) {
-      SmallVector<std::pair<SmallVector<Value>, SmallVector<Value>>> lefts;
+      SmallVector<Operand> lefts;
       for (int64_t t = 0; t < layout.rowSteps(); ++t) {
         SmallVector<Value> values;
         if (left)
@@ -244,27 +274,22 @@ struct LowerMmaTf32 final : OpConversionPattern<MmaOp> {
         else
           values =
               llvm::to_vector(adaptor.getA().slice((t * steps + s) * 4, 4));
-        auto &[bigs, smalls] = lefts.emplace_back();
-        for (Value value : values) {
-          Split parts = split(rewriter, loc, value);
-          bigs.push_back(parts.big);
-          smalls.push_back(parts.small);
-        }
+        Operand &operand = lefts.emplace_back();
+        for (Value value : values)
+          operand.append(split(rewriter, loc, value));
       }
       for (int64_t c = 0; c < tiles; ++c) {
         std::array<Value, 2> b = transposed ? pairs->read(8 * c, 8 * s)
                                             : columns->read(8 * s, 8 * c);
-        Split first = split(rewriter, loc, b[0]);
-        Split second = split(rewriter, loc, b[1]);
-        Value big[] = {first.big, second.big};
-        Value small[] = {first.small, second.small};
+        Operand operand;
+        for (Value value : b)
+          operand.append(split(rewriter, loc, value));
         for (int64_t t = 0; t < layout.rowSteps(); ++t) {
           auto tile = MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4);
-          auto &[bigLeft, smallLeft] = lefts[t];
           // The small terms first.
-          emitMma(rewriter, loc, smallLeft, big, tile);
-          emitMma(rewriter, loc, bigLeft, small, tile);
-          emitMma(rewriter, loc, bigLeft, big, tile);
+          emitMma(rewriter, loc, lefts[t].small, operand.finite, tile);
+          emitMma(rewriter, loc, lefts[t].finite, operand.small, tile);
+          emitMma(rewriter, loc, lefts[t].big, operand.big, tile);
         }
       }
     }

@@ -122,6 +122,51 @@ LogicalResult StoreOp::verify() {
   return success();
 }
 
+/// True for i32, and for fragments of i32 whose dimensions are 1 or those of
+/// `result`.
+static bool stretchesTo(Type type, FragType result) {
+  if (type.isInteger(32))
+    return true;
+  auto index = dyn_cast<FragType>(type);
+  return index && index.getElementType().isInteger(32) &&
+         index.getKind() == FragKind::Acc &&
+         index.getWarps() == result.getWarps() &&
+         llvm::all_of(llvm::zip(index.getShape(), result.getShape()),
+                      [](auto sizes) {
+                        auto [have, want] = sizes;
+                        return have == want || have == 1;
+                      });
+}
+
+LogicalResult SearchOp::verify() {
+  auto view = dyn_cast<MemRefType>(getView().getType());
+  if (!view || view.getRank() == 0 || !view.getElementType().isInteger(32))
+    return emitOpError("expects a memref of i32 of rank 1 or more, got ")
+           << getView().getType();
+  if (int64_t(getIndices().size()) != view.getRank() - 1)
+    return emitOpError("got ")
+           << getIndices().size() << " leading indices for a memref of rank "
+           << view.getRank();
+  Type type = getResult().getType();
+  auto result = dyn_cast<FragType>(type);
+  bool isFrag = result && result.getKind() == FragKind::Acc &&
+                result.getElementType().isInteger(32);
+  if (!isFrag && !type.isInteger(32))
+    return emitOpError("expects an i32 or an 'acc' fragment of i32, got ")
+           << type;
+  SmallVector<Type> operands(getIndices().getTypes());
+  operands.push_back(getValue().getType());
+  for (Type operand : operands) {
+    if (isFrag ? stretchesTo(operand, result) : operand.isInteger(32))
+      continue;
+    return emitOpError("has an operand of ")
+           << operand << ", expected i32"
+           << (isFrag ? " or an i32 fragment that stretches to the result"
+                      : "");
+  }
+  return success();
+}
+
 LogicalResult GatherOp::verify() {
   auto view = dyn_cast<MemRefType>(getView().getType());
   if (!view)
@@ -137,21 +182,11 @@ LogicalResult GatherOp::verify() {
     return emitOpError("got ")
            << getIndices().size() << " indices for a memref of rank "
            << view.getRank();
-  for (auto [number, type] : llvm::enumerate(getIndices().getTypes())) {
-    if (type.isInteger(32))
-      continue;
-    auto index = dyn_cast<FragType>(type);
-    bool fits = index && index.getElementType().isInteger(32) &&
-                index.getKind() == FragKind::Acc &&
-                index.getWarps() == result.getWarps();
-    if (fits)
-      for (auto [have, want] : llvm::zip(index.getShape(), result.getShape()))
-        fits &= have == want || have == 1;
-    if (!fits)
+  for (auto [number, type] : llvm::enumerate(getIndices().getTypes()))
+    if (!stretchesTo(type, result))
       return emitOpError("index ")
              << number << " is " << type
              << ", expected i32 or an i32 fragment that stretches to "
              << result;
-  }
   return success();
 }

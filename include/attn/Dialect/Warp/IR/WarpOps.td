@@ -247,6 +247,26 @@ def Warp_GatherOp : Warp_Op<"gather"> {
   let hasVerifier = 1;
 }
 
+def Warp_SearchOp : Warp_Op<"search"> {
+  let summary = "how many elements of a sorted row of global memory are <= a value";
+  let description = [{
+    The meaning of `tile.search`: one leading index per dimension of the memref
+    but the last, which never decreases, then the value; each is an i32 or an
+    `acc` fragment of i32 that stretches to the result. Of scalars only, the
+    result is an i32 that all lanes compute.
+    ```mlir
+    %n = warp.search %ends[%b], %rows : memref<?x?xi32>, !warp.frag<64x1xi32, acc, 4>, (i32) -> !warp.frag<64x1xi32, acc, 4>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<AnyType>:$indices,
+                       AnyType:$value);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = [{
+    $view `[` $indices `]` `,` $value attr-dict `:` type($view) `,` type($value) `,` functional-type($indices, $result)
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Compute
 //===----------------------------------------------------------------------===//

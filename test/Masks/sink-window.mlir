@@ -1,0 +1,18 @@
+// A sink and a window; the first rows see a few keys only.
+// mask: (j <= i) & (i - j < 16)
+// sink: normal : h
+
+!t = tensor<?x?x?x32xbf16>
+!l = tensor<?x?x?xf32>
+
+func.func @attention(%q: !t, %k: !t, %v: !t, %sink: tensor<?xf32>) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v sink(%sink)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %c16 = arith.constant 16 : i32
+      %d = arith.subi %i, %j : i32
+      %m = arith.cmpi ult, %d, %c16 : i32
+      attn.yield %m : i1
+    }
+    : (!t, !t, !t, tensor<?xf32>) -> (!t, !l)
+  return %o, %lse : !t, !l
+}
