@@ -34,7 +34,7 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x4x?x64xbf16>,
   // CHECK: %[[SS:.*]] = arith.mulf %[[S]]
   // CHECK: arith.cmpi slt, %[[COLS]]
   // CHECK: %[[X2:.*]] = arith.select %{{.*}}, %[[SS]], %{{.*}} : vector<128x64xi1>, vector<128x64xf32>
-  // CHECK: %[[P:.*]], %[[M2:.*]], %[[L2:.*]], %[[CORR:.*]] = tile.online_softmax %[[X2]], %[[M]], %[[L]] : vector<128x64xf32>, vector<128x1xf32>
+  // CHECK: %[[P:.*]], %[[M2:.*]], %[[L2:.*]], %[[CORR:.*]] = tile.online_softmax %[[X2]], %[[M]], %[[L]] {guard} : vector<128x64xf32>, vector<128x1xf32>
   // CHECK: %[[VT:.*]] = tile.load %[[V]][%[[B]], %[[HK]], %[[COL]], %[[C0]]] {{.*}}, vector<64x64xbf16>
   // CHECK: %[[PT:.*]] = arith.truncf %[[P]]
   // CHECK: %[[CB:.*]] = vector.broadcast %[[CORR]] : vector<128x1xf32> to vector<128x64xf32>
