@@ -10,7 +10,6 @@ func.func @attention(%q: !t, %k: !t, %v: !t, %c0: tensor<?xi32>) -> (!t, !l) {
     mask(%b: i32, %h: i32, %i: i32, %j: i32, %offsets: tensor<?xi32>) {
       %r = attn.capture_search %offsets[], %i : tensor<?xi32>
       %s = attn.capture_search %offsets[], %j : tensor<?xi32>
-      
       %same = arith.cmpi eq, %r, %s : i32
       %past = arith.cmpi sle, %j, %i : i32
       %m = arith.andi %same, %past : i1
