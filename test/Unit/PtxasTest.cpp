@@ -1,0 +1,115 @@
+//===- PtxasTest.cpp - what the assembler said ------------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Target/Ptxas.h"
+
+#include "gtest/gtest.h"
+
+using namespace attn;
+
+TEST(Ptxas, Nothing) {
+  for (const char *log : {"", "\n\n", "ptxas info    : 0 bytes gmem\n"}) {
+    PtxasReport report = parsePtxasLog(log);
+    EXPECT_EQ(report.registers, -1);
+    EXPECT_EQ(report.stackBytes, -1);
+    EXPECT_EQ(report.spillStoreBytes, -1);
+    EXPECT_EQ(report.spillLoadBytes, -1);
+    EXPECT_EQ(report.milliseconds, -1);
+    EXPECT_TRUE(report.kernels.empty());
+    EXPECT_TRUE(report.warnings.empty());
+  }
+}
+
+// As ptxas 13.0 prints it.
+TEST(Ptxas, OneKernel) {
+  PtxasReport report = parsePtxasLog(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'causal' for 'sm_90a'\n"
+      "ptxas info    : Function properties for causal\n"
+      "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 168 registers, used 16 barriers\n"
+      "ptxas info    : Compile time = 541.787 ms\n");
+  EXPECT_EQ(report.registers, 168);
+  EXPECT_EQ(report.stackBytes, 0);
+  EXPECT_EQ(report.spillStoreBytes, 0);
+  EXPECT_EQ(report.spillLoadBytes, 0);
+  EXPECT_EQ(report.milliseconds, 541);
+  ASSERT_EQ(report.kernels.size(), 1u);
+  EXPECT_EQ(report.kernels["causal"].registers, 168);
+  EXPECT_TRUE(report.warnings.empty());
+}
+
+// Figures by kernel, and the largest of all.
+TEST(Ptxas, TwoKernels) {
+  PtxasReport report = parsePtxasLog(
+      "ptxas info    : Compiling entry function 'f_blocks' for 'sm_80'\n"
+      "ptxas info    : Function properties for f_blocks\n"
+      "    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
+      "ptxas info    : Used 40 registers, used 1 barriers, 4352 bytes smem\n"
+      "ptxas info    : Compile time = 12.000 ms\n"
+      "ptxas info    : Compiling entry function 'f' for 'sm_80'\n"
+      "ptxas info    : Function properties for f\n"
+      "    0 bytes stack frame, 4 bytes spill stores, 36 bytes spill loads\n"
+      "ptxas info    : Used 255 registers, used 1 barriers\n"
+      "ptxas info    : Compile time = 300.500 ms\n");
+  ASSERT_EQ(report.kernels.size(), 2u);
+  EXPECT_EQ(report.kernels["f_blocks"].registers, 40);
+  EXPECT_EQ(report.kernels["f_blocks"].stackBytes, 16);
+  EXPECT_EQ(report.kernels["f_blocks"].spillStoreBytes, 8);
+  EXPECT_EQ(report.kernels["f"].registers, 255);
+  EXPECT_EQ(report.kernels["f"].spillStoreBytes, 4);
+  EXPECT_EQ(report.kernels["f"].spillLoadBytes, 36);
+  EXPECT_EQ(report.registers, 255);
+  EXPECT_EQ(report.stackBytes, 16);
+  EXPECT_EQ(report.spillStoreBytes, 8);
+  EXPECT_EQ(report.spillLoadBytes, 36);
+  EXPECT_EQ(report.milliseconds, 300);
+}
+
+// Numbers that are none, too large, or cut off are not said.
+TEST(Ptxas, NoNumbers) {
+  PtxasReport report =
+      parsePtxasLog("ptxas info    : Used 99999999999999999999999 registers\n"
+                    "ptxas info    : Used many registers\n"
+                    "ptxas info    : Used\n"
+                    " bytes stack frame, bytes spill stores\n"
+                    "Compile time = \n"
+                    "ptxas info    : Compiling entry function '");
+  EXPECT_EQ(report.registers, -1);
+  EXPECT_EQ(report.stackBytes, -1);
+  EXPECT_EQ(report.spillStoreBytes, -1);
+  EXPECT_EQ(report.milliseconds, -1);
+  EXPECT_TRUE(report.kernels.empty());
+}
+
+TEST(Ptxas, Warnings) {
+  PtxasReport report = parsePtxasLog(
+      "ptxas warning : Value of threads per SM for entry f is out of range\n"
+      "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async "
+      "instructions are serialized due to ...\n"
+      "ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' "
+      "ignored\n"
+      "ptxas info    : Used 24 registers\r\n"
+      "ptxas info    : (D7510) is no advice\n");
+  ASSERT_EQ(report.warnings.size(), 3u);
+  EXPECT_FALSE(isSerialized(report.warnings[0]));
+  EXPECT_TRUE(isSerialized(report.warnings[1]));
+  EXPECT_TRUE(isSerialized(report.warnings[2]));
+  EXPECT_EQ(report.registers, 24);
+}
+
+// Advice about setmaxnreg and wgmma has the numbers C7504 to C7520.
+TEST(Ptxas, Serialized) {
+  for (int number = 7490; number < 7610; ++number) {
+    std::string line = "ptxas info : (C" + std::to_string(number) + ") advice";
+    EXPECT_EQ(isSerialized(line), number >= 7504 && number <= 7520) << line;
+  }
+  EXPECT_FALSE(isSerialized("C7510 without brackets"));
+  EXPECT_FALSE(isSerialized("(C75100)"));
+}
