@@ -48,7 +48,7 @@ MAY_INCLUDE = {
     "Dialect/Warp/Transforms": BASE + ["Dialect/Warp/IR", "Dialect/Warp/Analysis"],
     "Plan": BASE + ["Dialect/Attn/IR", "Dialect/Attn/Analysis"],
     "Conversion": COMPILER,
-    "Simulator": BASE + ["Dialect/Warp/IR", "Dialect/Warp/Analysis"],
+    "Simulator": BASE + ["Dialect/Warp/IR", "Dialect/Warp/Analysis", "Conversion"],
     "Target": COMPILER + ["Conversion"],
     "Runtime": ["Support"],
     "Pipelines": COMPILER + ["Conversion", "Target"],

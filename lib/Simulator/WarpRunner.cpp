@@ -59,6 +59,11 @@ LogicalResult WarpRunner::refuse(Operation *op, const Twine &message) {
   return op->emitOpError(message) << " (" << getName() << ")";
 }
 
+void WarpRunner::putAll(ValueRange values, MutableArrayRef<Content> contents) {
+  for (auto [value, content] : llvm::zip_equal(values, contents))
+    put(value, std::move(content));
+}
+
 WarpRunner::Step WarpRunner::fail(Operation *op, const Twine &message) {
   (void)refuse(op, message);
   return Failed;
@@ -90,22 +95,17 @@ LogicalResult WarpRunner::checkNothingInFlight() {
 }
 
 WarpRunner::Step WarpRunner::beginLoop(scf::ForOp loop) {
-  Frame frame;
-  frame.loop = loop;
-  frame.induction = values.getSigned(loop.getLowerBound());
-  frame.upper = values.getSigned(loop.getUpperBound());
-  frame.increment = values.getSigned(loop.getStep());
+  Frame frame = {
+      loop.getBody()->begin(), values.getSigned(loop.getLowerBound()),
+      values.getSigned(loop.getUpperBound()), values.getSigned(loop.getStep())};
   SmallVector<Content> inits = takeAll(loop.getInitArgs());
-  bool runs = frame.induction < frame.upper;
-  for (auto [number, content] : llvm::enumerate(inits))
-    put(runs ? Value(loop.getRegionIterArg(number)) : loop.getResult(number),
-        std::move(content));
-  if (!runs) {
+  if (frame.induction >= frame.upper) {
+    putAll(loop.getResults(), inits);
     ++frames.back().next;
     return Ran;
   }
+  putAll(loop.getRegionIterArgs(), inits);
   set(loop.getInductionVar(), {Part(layout::warpSize, frame.induction)});
-  frame.next = loop.getBody()->begin();
   frames.push_back(frame);
   return Ran;
 }
@@ -113,16 +113,29 @@ WarpRunner::Step WarpRunner::beginLoop(scf::ForOp loop) {
 WarpRunner::Step WarpRunner::leaveLoop(scf::ForOp loop, Operation *yield) {
   Frame &frame = frames.back();
   frame.induction += frame.increment;
-  bool runs = frame.induction < frame.upper;
   SmallVector<Content> carried = takeAll(yield->getOperands());
-  for (auto [number, content] : llvm::enumerate(carried))
-    put(runs ? Value(loop.getRegionIterArg(number)) : loop.getResult(number),
-        std::move(content));
-  if (runs) {
+  if (frame.induction < frame.upper) {
+    putAll(loop.getRegionIterArgs(), carried);
     set(loop.getInductionVar(), {Part(layout::warpSize, frame.induction)});
     frame.next = loop.getBody()->begin();
     return Ran;
   }
+  putAll(loop.getResults(), carried);
+  frames.pop_back();
+  ++frames.back().next;
+  return Ran;
+}
+
+/// From the condition of `scf.while` to its body, or out of it.
+WarpRunner::Step WarpRunner::leaveCondition(scf::ConditionOp condition) {
+  auto loop = condition->getParentOfType<scf::WhileOp>();
+  SmallVector<Content> passed = takeAll(condition.getArgs());
+  if (values.getSigned(condition.getCondition()) != 0) {
+    putAll(loop.getAfterArguments(), passed);
+    frames.back().next = loop.getAfterBody()->begin();
+    return Ran;
+  }
+  putAll(loop.getResults(), passed);
   frames.pop_back();
   ++frames.back().next;
   return Ran;
@@ -131,6 +144,12 @@ WarpRunner::Step WarpRunner::leaveLoop(scf::ForOp loop, Operation *yield) {
 WarpRunner::Step WarpRunner::runRegion(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return beginLoop(loop);
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    SmallVector<Content> inits = takeAll(loop.getInits());
+    putAll(loop.getBeforeArguments(), inits);
+    enter(loop.getBeforeBody());
+    return Ran;
+  }
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     const Part &condition = values.get(branch.getCondition())[0];
     if (!llvm::all_equal(condition))
@@ -173,12 +192,18 @@ WarpRunner::Step WarpRunner::leave(Operation *terminator) {
   }
   if (auto loop = dyn_cast<scf::ForOp>(parent))
     return leaveLoop(loop, terminator);
+  if (auto condition = dyn_cast<scf::ConditionOp>(terminator))
+    return leaveCondition(condition);
   SmallVector<Content> yielded = takeAll(terminator->getOperands());
+  if (auto loop = dyn_cast<scf::WhileOp>(parent)) {
+    putAll(loop.getBeforeArguments(), yielded);
+    frames.back().next = loop.getBeforeBody()->begin();
+    return Ran;
+  }
   frames.pop_back();
   if (frames.empty())
     return Finished;
-  for (auto [result, content] : llvm::zip_equal(parent->getResults(), yielded))
-    put(result, content);
+  putAll(parent->getResults(), yielded);
   ++frames.back().next;
   return Met;
 }
@@ -189,7 +214,7 @@ WarpRunner::Step WarpRunner::step() {
   Operation *op = getPlace();
   if (op->hasTrait<OpTrait::IsTerminator>())
     return leave(op);
-  if (isa<scf::ForOp, scf::IfOp, RoleOp, TurnOp>(op))
+  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, RoleOp, TurnOp>(op))
     return runRegion(op);
   if (auto async = dyn_cast<CopyAsyncOp>(op))
     return copyAsync(async);

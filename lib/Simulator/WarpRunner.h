@@ -41,10 +41,9 @@ public:
   std::string getName();
 
 private:
-  /// A block that runs, and the loop if it is the body of one.
+  /// A block that runs; where it is, if it is the body of a counted loop.
   struct Frame {
     Block::iterator next;
-    scf::ForOp loop;
     int64_t induction = 0, upper = 0, increment = 0;
   };
   /// A product in flight.
@@ -65,13 +64,15 @@ private:
   Content take(Value value);
   void put(Value value, Content content);
   SmallVector<Content> takeAll(OperandRange range);
-  void enter(Block *block) { frames.push_back({block->begin(), {}}); }
+  void putAll(ValueRange values, MutableArrayRef<Content> contents);
+  void enter(Block *block) { frames.push_back({block->begin()}); }
   LogicalResult refuse(Operation *op, const Twine &message);
   Step fail(Operation *op, const Twine &message);
   Step settle(Operation *op, const Answer &answer);
 
   Step runRegion(Operation *op);
   Step leave(Operation *terminator);
+  Step leaveCondition(scf::ConditionOp condition);
   Step beginLoop(scf::ForOp loop);
   Step leaveLoop(scf::ForOp loop, Operation *yield);
   LogicalResult checkNothingInFlight();

@@ -210,7 +210,7 @@ def judge(case, inputs, complete):
         wrong.append("left results unwritten")
     if not written.any():
         wrong.append("wrote nothing")
-    worst, worst0, square, square0 = 0.0, 0.0, 0.0, 0.0
+    worst, worst0, square, square0, elements = 0.0, 0.0, 0.0, 0.0, 0
     for b in range(case.batch):
         for h in range(case.heads):
             rows = written[b, h]
@@ -231,7 +231,10 @@ def judge(case, inputs, complete):
             error, error0 = np.abs(o - exact)[seen], np.abs(plain - exact)[seen]
             worst, worst0 = max(worst, error.max()), max(worst0, error0.max())
             square, square0 = square + (error**2).sum(), square0 + (error0**2).sum()
-            allowed = 1e-4 + 2.0**-22 * np.abs(exact_lse[seen])
+            elements += error.size
+            # Beyond 512, f32 itself is no finer than the rule.
+            large = np.abs(exact_lse[seen])
+            allowed = 1e-4 + np.where(large < 512, 0, 2.0**-22 * large)
             if case.element == "f16" and inputs.largest_score >= 65504:
                 allowed = allowed + 2.0**-20 * inputs.largest_score
             error_lse = np.abs(lse[seen] - exact_lse[seen])
@@ -243,10 +246,14 @@ def judge(case, inputs, complete):
         if not worst <= 2 * worst0 + slack:
             wrong.append(f"e(o) {worst:.3g} > 2 * {worst0:.3g} + {slack:.3g}")
         return wrong
+    if elements == 0:
+        return wrong
     if not worst <= 2 * worst0 + 1e-5:
         wrong.append(f"e(o) {worst:.3g} > 2 * {worst0:.3g} + 1e-5")
     # The rule compares root mean squares of whole results; a few rows of a
     # short one scatter, so they get a tenth on top.
-    if not np.sqrt(square) <= 1.1 * np.sqrt(square0) + 1e-6:
-        wrong.append(f"RMSE {np.sqrt(square):.3g} > 1.1 * {np.sqrt(square0):.3g}")
+    slack = 1.0 if elements >= 4096 else 1.1
+    if not np.sqrt(square / elements) <= slack * np.sqrt(square0 / elements) + 1e-6:
+        wrong.append(f"RMSE {np.sqrt(square / elements):.3g} > {slack} * "
+                     f"{np.sqrt(square0 / elements):.3g} of {elements} elements")
     return wrong

@@ -6,14 +6,15 @@
 """Mutates the programs of the test suite and looks for tools that fall over.
 
 usage: mutate.py --tools=build/bin [--seed=N] [--count=N | --cpu-seconds=N]
-                 [--out=DIR] [--tool=attn-opt|attn-compile|attn-run] [--quiet]
+                 [--out=DIR] [--quiet]
+                 [--tool=attn-opt|attn-compile|attn-run|attn-simulate]
 
 Every chunk of every .mlir file under test/ is a seed. A mutant is a seed with
 a few tokens, lines or whole names changed; it runs through the passes of the
 file it came from, or through passes drawn at random. A wrong program must be
 refused with a diagnostic: a signal, a failed assertion, a sanitizer report, an
-"LLVM ERROR", IR that does not survive a round trip, or no end within the time
-limit is a finding. Findings are reduced and written to --out, one .mlir each
+"LLVM ERROR", IR that does not survive a round trip, no end within the time
+limit, or a result that the tool itself finds wrong is a finding. Findings are reduced and written to --out, one .mlir each
 with its command in the first line. One seed gives one sequence of mutants;
 exits 1 when something was found.
 
@@ -77,7 +78,16 @@ PIPELINES = [
     " --warp-assign-resources --convert-warp-to-gpu",
     "--attn-cpu",
     "--attn-sm80",
+    "--attn-sm80=lazy-max=false buffer=false",
+    "--attn-sm90",
+    "--attn-sm90=specialize=false make-async=false",
+    "--attn-to-tile=target=sm_90a rotate=true lazy-max=true"
+    " --convert-tile-to-warp --warp-defer-sum --warp-specialize"
+    " --warp-make-async --warp-insert-turns"
+    " --warp-assign-resources=shared-limit=232448 --convert-warp-to-gpu",
     "--tile-order-blocks",
+    "--tile-rotate",
+    "--tile-lazy-max",
     "--tile-peel-masks",
     "--tile-fold-exp2",
     "--tile-expand-softmax",
@@ -85,15 +95,29 @@ PIPELINES = [
     "--convert-tile-to-llvm",
     "--convert-tile-to-warp",
     "--warp-buffer",
+    "--warp-defer-sum",
+    "--warp-specialize",
+    "--warp-make-async",
+    "--warp-insert-turns",
     "--warp-assign-resources",
     "--convert-warp-to-gpu",
 ]
-PIPELINES = [p.split() for p in PIPELINES]
+# At the blanks in front of flags: options of one pass are separated by blanks.
+PIPELINES = [[f for f in re.split(r" (?=--)", p) if f] for p in PIPELINES]
 COMPILE = [
     ["--target=sm_80", "--emit=ptx"],
+    ["--target=sm_90a", "--emit=ptx"],
+    ["--target=sm_90a", "--emit=ptx", "--disable-pass=warp-specialize"],
     ["--target=cpu", "--emit=llvm"],
 ]
 RUN = [["--target=cpu", "--check", "--shape=b=1,h=2,hkv=1,sq=5,sk=7"]]
+SIMULATE = [
+    ["--target=sm_80", "--seeds=2", "--shape=b=1,h=2,hkv=1,sq=5,sk=70"],
+    ["--target=sm_90a", "--seeds=2", "--shape=b=1,h=2,hkv=1,sq=5,sk=70"],
+]
+CHECKING = ["attn-run", "attn-simulate"]
+# What they exit with when the result is not that of float64.
+WRONG_RESULT = 2
 
 BAD = re.compile(
     r"LLVM ERROR|Assertion `|UNREACHABLE|PLEASE submit|AddressSanitizer|"
@@ -304,6 +328,8 @@ class Runner:
             except subprocess.TimeoutExpired:
                 return "no end within the time limit"
         error = result.stderr.decode("utf-8", "replace")
+        if tool in CHECKING and result.returncode == WRONG_RESULT:
+            return "wrong result"
         if result.returncode >= 0 and not BAD.search(error):
             return None
         return signature(result.returncode, error)
@@ -422,6 +448,8 @@ def flags_for(tool, commands, runner, rng):
         return rng.choice(COMPILE)
     if tool == "attn-run":
         return rng.choice(RUN)
+    if tool == "attn-simulate":
+        return rng.choice(SIMULATE)
     own = [c for c in map(runner.known, commands) if c]
     if own and rng.randrange(3):
         return rng.choice(own)
