@@ -94,6 +94,8 @@ private:
   LogicalResult reduce(warp::ReduceOp op);
   LogicalResult store(warp::StoreOp op);
   LogicalResult gather(warp::GatherOp op);
+  LogicalResult search(warp::SearchOp op);
+  int64_t indexOf(Value index, Type result, size_t number);
   FailureOr<Lanes> multiply(Operation *op, Value a, Value b, Value acc,
                             bool isTransposed);
   FailureOr<std::vector<float>> readRows(Operation *op, Value a,

@@ -158,6 +158,16 @@ LogicalResult WarpRunner::store(StoreOp op) {
   return success();
 }
 
+/// An i32, or what meets element `number` of a result in an i32 fragment that
+/// stretches to it.
+int64_t WarpRunner::indexOf(Value index, Type result, size_t number) {
+  int64_t part = 0;
+  if (auto frag = dyn_cast<FragType>(index.getType()))
+    part = block.launch.spreads.getSources(
+        frag, llvm::cast<FragType>(result))[number];
+  return extend(values.get(index)[part][number % layout::warpSize], 32);
+}
+
 LogicalResult WarpRunner::gather(GatherOp op) {
   FragType type = op.getResult().getType();
   size_t elements = block.launch.spreads.get(type, warp).size();
@@ -171,10 +181,7 @@ LogicalResult WarpRunner::gather(GatherOp op) {
     int64_t offset = 0;
     bool isInside = true;
     for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
-      int64_t from = 0;
-      if (auto frag = dyn_cast<FragType>(index.getType()))
-        from = block.launch.spreads.getSources(frag, type)[number];
-      int64_t at = extend(values.get(index)[from][lane], 32);
+      int64_t at = indexOf(index, type, number);
       isInside &= at >= 0 && at < int64_t(memref[2 + dim][0]);
       offset += at * int64_t(memref[2 + rank + dim][0]);
     }
@@ -190,10 +197,44 @@ LogicalResult WarpRunner::gather(GatherOp op) {
   return success();
 }
 
+LogicalResult WarpRunner::search(SearchOp op) {
+  Type type = op.getResult().getType();
+  const Lanes &memref = values.get(op.getView());
+  size_t rank = op.getIndices().size() + 1;
+  constexpr int64_t bytes = sizeof(int32_t);
+  Lanes result(countParts(type), Part(layout::warpSize, 0));
+  for (size_t number = 0; number < result.size() * layout::warpSize; ++number) {
+    int64_t offset = memref[1][0], value = indexOf(op.getValue(), type, number);
+    bool isInside = true;
+    for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+      int64_t at = indexOf(index, type, number);
+      isInside &= at >= 0 && at < int64_t(memref[2 + dim][0]);
+      offset += at * int64_t(memref[2 + rank + dim][0]);
+    }
+    int64_t count = 0;
+    int64_t size = isInside ? memref[1 + rank][0] : 0;
+    for (; count < size; ++count) {
+      int64_t stride = memref[1 + 2 * rank][0];
+      uint64_t at = memref[0][0] + (offset + count * stride) * bytes;
+      if (std::string message = block.launch.global.check(at, bytes);
+          !message.empty())
+        return refuse(op, message);
+      int32_t element;
+      std::memcpy(&element, reinterpret_cast<void *>(at), bytes);
+      if (element > value)
+        break;
+    }
+    result[number / layout::warpSize][number % layout::warpSize] = count;
+  }
+  values.set(op.getResult(), std::move(result));
+  return success();
+}
+
 std::optional<LogicalResult> WarpRunner::executeTransfers(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
       .Case<RingOp, AllocOp>([](auto) { return success(); })
       .Case<StoreOp>([&](StoreOp store) { return this->store(store); })
       .Case<GatherOp>([&](GatherOp gather) { return this->gather(gather); })
+      .Case<SearchOp>([&](SearchOp search) { return this->search(search); })
       .Default([](Operation *) { return std::nullopt; });
 }
