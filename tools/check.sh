@@ -17,8 +17,8 @@ usage() {
 usage: tools/check.sh [options]
 
 Brings the build up to date and runs every test: format, lint, the lit suite
-(with the C API and the examples), GoogleTest, Python, and kernels' PTX in an
-emulator. Tests that need ptxas or a GPU are skipped where there is none. The
+(with the C API and the examples), GoogleTest, Python, kernels' PTX in an
+emulator and warp kernels in a simulator. Tests that need ptxas or a GPU are skipped where there is none. The
 last line is "N passed, N failed".
 
   --build-dir=DIR    the build (default: build)
@@ -93,6 +93,10 @@ fi
 suite emulator env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
   $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
   --junitxml="$results/emulator.xml" "$source/test/Emulator"
+suite simulator env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
+  $python -m pytest -q -p no:cacheprovider \
+  --simulate="$build/bin/attn-simulate" \
+  --junitxml="$results/simulator.xml" "$source/test/Simulator"
 
 say summary
 $python - "$results" $formatted $broken <<'EOF'
