@@ -44,9 +44,12 @@ void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
     functions.addPass(warp::createWarpMakeAsync());
   if (isHopper && options.insertTurns)
     functions.addPass(warp::createWarpInsertTurns());
+  warp::WarpStageStoresOptions staging;
   warp::WarpAssignResourcesOptions resources;
   if (info)
-    resources.sharedLimit = info->sharedBytesPerBlock;
+    staging.sharedLimit = resources.sharedLimit = info->sharedBytesPerBlock;
+  if (options.stageStores)
+    functions.addPass(warp::createWarpStageStores(staging));
   functions.addPass(warp::createWarpAssignResources(resources));
   // The door of the Warp room: constants and unit steps.
   functions.addPass(createCanonicalizerPass());
@@ -83,6 +86,7 @@ void attn::buildSM80Pipeline(OpPassManager &manager,
   WarpOptions warp;
   warp.deferSum = options.deferSum;
   warp.buffer = options.buffer;
+  warp.stageStores = options.stageStores;
   buildTileToWarpPipeline(manager, target, warp);
   buildWarpToGPUPipeline(manager, target);
   buildGPUToNVVMPipeline(manager);
@@ -97,6 +101,7 @@ void attn::buildSM90Pipeline(OpPassManager &manager,
   WarpOptions warp;
   warp.deferSum = options.deferSum;
   warp.buffer = options.buffer;
+  warp.stageStores = options.stageStores;
   warp.specialize = options.specialize;
   warp.makeAsync = options.makeAsync;
   warp.insertTurns = options.insertTurns;

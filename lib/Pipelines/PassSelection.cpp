@@ -49,6 +49,8 @@ static constexpr OptionalPass optionalPasses[] = {
      [](PassSelection &s, bool run) { s.warp.makeAsync = run; }},
     {"warp-insert-turns", hopper,
      [](PassSelection &s, bool run) { s.warp.insertTurns = run; }},
+    {"warp-stage-stores", anyGPU,
+     [](PassSelection &s, bool run) { s.warp.stageStores = run; }},
 };
 
 std::vector<std::string> attn::listOptionalPasses(StringRef target) {

@@ -11,7 +11,8 @@
 Everything is as late as the PTX ISA allows. A wgmma reads its operands when its
 group is waited for; until then its accumulators hold poison, and its A registers
 have to stay as they were. A TMA copy arrives at some later time, at the last
-moment if there is no seed; from its issue on the box is poison.
+moment if there is no seed; from its issue on the box is poison. A TMA store reads
+its box when its thread waits for that; a store that nobody waits for is a fault.
 """
 
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ class Hopper:
         self.groups = [[] for _ in range(block.warps)]  # committed, oldest first
         self.open = [[] for _ in range(block.warps)]  # issued, not committed
         self.flight = [{} for _ in range(block.warps)]  # register -> (tile, index)
+        self.stores = {}  # thread -> TMA stores of its groups, oldest first
+        self.open_stores = {}  # thread -> TMA stores, not committed
         self.unfenced = np.zeros(len(block.shared.bytes), np.int32)  # 1 + writer
 
     def any_in_flight(self):
@@ -58,6 +61,8 @@ class Hopper:
     def finish(self):
         if self.copies:
             raise Fault("a TMA copy is in flight at the end of the block")
+        if any(self.stores.values()) or any(self.open_stores.values()):
+            raise Fault("a TMA store may still read shared memory at the end of the block")
         if self.any_in_flight():
             raise Fault("a wgmma is in flight at the end of the block")
 
@@ -179,11 +184,8 @@ class TensorCopy:
         row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
         return swizzled(self.target + row * self.map.swizzle + column * 2, self.map.swizzle)
 
-    def poison(self, block):
-        places = self.places().reshape(-1)
-        block.shared.store(places, np.full(places.shape, 0xFFFF, np.uint16), 2)
-
-    def arrive(self, block):
+    def inside(self):
+        """Which elements of the box the tensor has, and their addresses."""
         columns, rows = self.map.box
         x, y, *outer = self.coordinates
         row, column = y + np.arange(rows)[:, None], x + np.arange(columns)[None, :]
@@ -193,29 +195,92 @@ class TensorCopy:
         for at, size, stride in zip(outer, self.map.sizes[2:], self.map.strides[1:]):
             inside = inside & (0 <= at < size)
             address = address + at * stride
-        values = np.zeros((rows, columns), np.uint16)
+        return inside, address
+
+    def store(self, block):
+        inside, address = self.inside()
+        places = self.places()
+        offsets = places.reshape(-1) - block.shared.base
+        if block.hopper.unfenced[offsets].any():
+            raise Fault("TMA stores what a thread wrote without fence.proxy.async")
+        values = block.shared.load(places.reshape(-1), 2).reshape(places.shape)
+        if inside.any():
+            block.global_memory.store(address[inside], values[inside], 2)
+
+    def poison(self, block):
+        places = self.places().reshape(-1)
+        block.shared.store(places, np.full(places.shape, 0xFFFF, np.uint16), 2)
+
+    def arrive(self, block):
+        inside, address = self.inside()
+        values = np.zeros(inside.shape, np.uint16)
         if inside.any():
             values[inside] = block.global_memory.load(address[inside], 2)
         block.shared.store(self.places().reshape(-1), values.reshape(-1), 2)
 
 
+def tensor_map(block, operand):
+    """Reads the maps that a TMA instruction names, one for each of its threads, and
+    the coordinates."""
+    address = block.address(operand)
+    coordinates = [block.source(c, "s32") for c in operand.coordinates]
+
+    def read(mask):
+        maps = []
+        for at in address(mask):
+            number = int(at) - GENERIC_PARAMETER - PARAMETER_BASE
+            if number < 0 or number % 128 or number // 128 >= len(block.tensor_maps):
+                raise Fault("a TMA copy without the generic address of a tensor map")
+            maps.append(block.tensor_maps[number // 128])
+        return maps, np.array([c(mask) for c in coordinates]).T.tolist()
+    return read
+
+
+def tensor_store(block, operands):
+    """cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group"""
+    boxes, source = tensor_map(block, operands[0]), block.address(operands[1])
+
+    def step(mask, pc):
+        threads = range(block.n) if mask is None else np.flatnonzero(mask)
+        for thread, map, coordinates, at in zip(threads, *boxes(mask), source(mask)):
+            if int(at) % (8 * map.swizzle):
+                raise Fault("a TMA store from an address inside a swizzle pattern")
+            block.hopper.open_stores.setdefault(int(thread), []).append(
+                TensorCopy(map, coordinates, int(at), 0))
+    return step
+
+
+def bulk_group(block, words, operands):
+    """cp.async.bulk.{commit_group,wait_group[.read]}"""
+    def step(mask, pc):
+        hopper = block.hopper
+        for thread in range(block.n) if mask is None else np.flatnonzero(mask):
+            groups = hopper.stores.setdefault(int(thread), [])
+            if words[0] == "commit_group":
+                groups.append(hopper.open_stores.pop(int(thread), []))
+                continue
+            while len(groups) > int(operands[0]):
+                for copy in groups.pop(0):
+                    copy.store(block)
+    return step
+
+
 def tensor_copy(block, words, operands):
-    """cp.async.bulk.tensor.4d.shared::….global.tile.mbarrier::complete_tx::bytes"""
+    """cp.async.bulk: copies of boxes between global and shared memory"""
+    if words[2] in ("commit_group", "wait_group"):
+        return bulk_group(block, words[2:], operands)
+    if words[2:5] == ["tensor", "4d", "global"]:
+        return tensor_store(block, operands)
     if words[2:4] != ["tensor", "4d"] or "global" not in words:
         raise Fault(f"cp.{'.'.join(words)} is not emulated")
     target, barrier = block.address(operands[0]), block.address(operands[2])
-    map = block.address(operands[1])
-    coordinates = [block.source(c, "s32") for c in operands[1].coordinates]
+    boxes = tensor_map(block, operands[1])
 
     def step(mask, pc):
         if block.count(mask) != 1:
             raise Fault(f"{block.count(mask)} threads issue one TMA copy")
-        number = int(map(mask)[0]) - GENERIC_PARAMETER - PARAMETER_BASE
-        if number < 0 or number % 128 or number // 128 >= len(block.tensor_maps):
-            raise Fault("a TMA copy without the generic address of a tensor map")
-        copy = TensorCopy(block.tensor_maps[number // 128],
-                          [int(c(mask)[0]) for c in coordinates],
-                          int(target(mask)[0]), int(barrier(mask)[0]))
+        [map], [coordinates] = boxes(mask)
+        copy = TensorCopy(map, coordinates, int(target(mask)[0]), int(barrier(mask)[0]))
         if copy.target % (8 * copy.map.swizzle):
             raise Fault("a TMA copy to an address inside a swizzle pattern")
         barrier_at(block, copy.barrier)

@@ -84,7 +84,9 @@ def is_noticed(change):
     return False
 
 
-@pytest.mark.parametrize("pattern", [r"wgmma\.wait_group", r"wgmma\.commit_group", r"wgmma\.mma_async"])
+@pytest.mark.parametrize("pattern", [r"wgmma\.wait_group", r"wgmma\.commit_group", r"wgmma\.mma_async",
+                                     r"cp\.async\.bulk\.wait_group", r"cp\.async\.bulk\.commit_group",
+                                     r"cp\.async\.bulk\.tensor\.4d\.global", r"fence\.proxy"])
 def test_missing_instruction_is_noticed(pattern):
     assert is_noticed(lambda instructions: drop(instructions, pattern))
 

@@ -20,6 +20,7 @@
 // CHECK-NEXT: warp-specialize{
 // CHECK-NEXT: warp-make-async
 // CHECK-NEXT: warp-insert-turns
+// CHECK-NEXT: warp-stage-stores{shared-limit=232448}
 // CHECK-NEXT: warp-assign-resources{shared-limit=232448}
 // CHECK-NEXT: canonicalize
 // CHECK: cse
@@ -36,4 +37,5 @@
 // BARE: convert-tile-to-warp
 // BARE-NEXT: warp-defer-sum
 // BARE-NEXT: warp-buffer{
+// BARE-NEXT: warp-stage-stores{
 // BARE-NEXT: warp-assign-resources{

@@ -87,6 +87,10 @@ struct SharedTile {
   int64_t byteOffset(int64_t row, int64_t column) const;
   /// Bytes of the tile; without panels nothing is padded.
   int64_t bytes() const;
+  /// It starts at a multiple of this many bytes of shared memory, so that the
+  /// xor may be applied to the whole address; TMA and wgmma count the rows of
+  /// panels from there.
+  int64_t alignment() const { return panelBytes != 0 ? 1024 : 128; }
 
   /// With panels: their number, and the columns of one.
   int64_t numPanels() const;

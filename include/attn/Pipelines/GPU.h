@@ -21,7 +21,7 @@ namespace attn {
 /// slower, not wrong. Only sm_90a has the last three; warp-buffer runs there
 /// where warp-specialize does not.
 struct WarpOptions {
-  bool deferSum = true, buffer = true;
+  bool deferSum = true, buffer = true, stageStores = true;
   bool specialize = true, makeAsync = true, insertTurns = true;
 };
 
@@ -43,6 +43,9 @@ struct SM80Options : TileOptions {
                         llvm::cl::init(true)};
   Option<bool> buffer{*this, "buffer", llvm::cl::desc("run warp-buffer"),
                       llvm::cl::init(true)};
+  Option<bool> stageStores{*this, "stage-stores",
+                           llvm::cl::desc("run warp-stage-stores"),
+                           llvm::cl::init(true)};
 };
 
 /// `attn-sm80`: attention on tensors to kernels in the nvvm dialect.

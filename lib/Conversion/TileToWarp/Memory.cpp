@@ -24,7 +24,8 @@ struct ConvertStore final : OpConversionPattern<tile::StoreOp> {
                   ConversionPatternRewriter &rewriter) const override {
     bool rows = cast<VectorType>(op.getValue().getType()).getRank() == 1;
     rewriter.replaceOpWithNewOp<warp::StoreOp>(
-        op, adaptor.getValue(), adaptor.getView(), adaptor.getIndices(), rows);
+        op, adaptor.getValue(), adaptor.getView(), adaptor.getIndices(),
+        /*staging=*/Value(), rows);
     return success();
   }
 };

@@ -106,7 +106,7 @@ template <typename Op> struct LowerAllocation final : OpConversionPattern<Op> {
     if (!offset)
       return op.emitOpError("has no place in shared memory; run "
                             "warp-assign-resources first");
-    int64_t alignment = slotOf(op).hasPanels() ? panelAlignment : slotAlignment;
+    int64_t alignment = layoutOf(slotOf(op)).alignment();
     if (*offset % alignment != 0)
       return op.emitOpError("expected an offset that is a multiple of ")
              << alignment << ", got " << *offset;

@@ -26,11 +26,11 @@
 
 namespace attn::warp {
 
-/// Every slot starts at a multiple of this many bytes of shared memory, so that
-/// the xor of a swizzle may be applied to the whole address.
-inline constexpr int64_t slotAlignment = 128;
-/// The same for slots with panels, whose rows wgmma and TMA count from there.
-inline constexpr int64_t panelAlignment = 1024;
+/// Named barriers: 0 is that of the block, then come those of turns and of
+/// warpgroups, one for each group.
+inline constexpr int64_t firstTurnBarrier = 1, firstGroupBarrier = 8;
+/// Groups that have both.
+inline constexpr int64_t maxGroups = firstGroupBarrier - firstTurnBarrier;
 
 //===----------------------------------------------------------------------===//
 // Kernel.cpp
@@ -72,6 +72,12 @@ struct RolePlan {
     int64_t tensorMap = 0; // argument of the kernel function (copies)
   };
   llvm::DenseMap<Operation *, Access> accesses;
+  /// Stores by TMA.
+  struct TensorStore {
+    int64_t tensorMap = 0;
+    bool isAwaited = false; // the slot is one of a ring
+  };
+  llvm::DenseMap<Operation *, TensorStore> stores;
   /// The number of a release's await, and of the await.
   llvm::DenseMap<Operation *, int64_t> awaitNumbers;
   /// The empty barrier of the slot that await number i gave, once lowered.
@@ -222,11 +228,15 @@ LogicalResult lowerMath(gpu::GPUFuncOp function);
 // Roles.cpp
 //===----------------------------------------------------------------------===//
 
-/// The tensor maps that the producer of a kernel needs, without repetition;
-/// and for each copy of a walk its map's place in that list.
+/// The tensor maps that the roles of a kernel need, without repetition; and for
+/// each copy and each store via a slot, in the order of a walk, its map's place
+/// in that list (-1: the store is not by TMA).
 struct TensorMaps {
   SmallVector<TensorMap> maps;
-  SmallVector<int64_t> ofCopies;
+  SmallVector<int64_t> ofCopies, ofStores;
+
+  /// The place of a map, which is added if it is new.
+  int64_t add(TensorMap map);
 };
 FailureOr<TensorMaps> collectTensorMaps(KernelOp kernel);
 
@@ -269,6 +279,16 @@ void emitBarrierExpect(OpBuilder &builder, Location loc, Value barrier,
 LogicalResult emitTensorCopy(OpBuilder &builder, Location loc, Value tensorMap,
                              ValueRange indices, SlotType slot, Value base,
                              Value barrier);
+/// One thread (number 0 of `thread`) starts storing 64 rows of a slot, from
+/// `row` on (i32), one box per panel: `columns` columns, the slot's first one
+/// at `firstColumn` of the box at `indices`.
+void emitTensorStore(OpBuilder &builder, Location loc, Value tensorMap,
+                     ValueRange indices, Value row, int64_t firstColumn,
+                     int64_t columns, SlotType slot, Value base, Value thread);
+/// Closes the group of the thread's stores by TMA; waits until none of them
+/// reads shared memory.
+void emitBulkCommit(OpBuilder &builder, Location loc);
+void emitBulkWait(OpBuilder &builder, Location loc);
 /// What this thread wrote to shared memory is known to wgmma and TMA.
 void emitProxyFence(OpBuilder &builder, Location loc);
 
@@ -304,7 +324,8 @@ void populateWgmmaPatterns(const TypeConverter &converter,
 int64_t sliceRegister(const layout::Fragment &layout, Type type, int64_t reg);
 
 //===----------------------------------------------------------------------===//
-// Elementwise.cpp, Copies.cpp, Stores.cpp, Atoms/MmaSync.cpp
+// Elementwise.cpp, Copies.cpp, Stores.cpp, StagedStores.cpp,
+// Atoms/MmaSync.cpp
 //===----------------------------------------------------------------------===//
 
 void populateElementwisePatterns(const TypeConverter &converter,
@@ -317,6 +338,9 @@ void populateSearchPatterns(const TypeConverter &converter,
                             RewritePatternSet &patterns);
 void populateStorePatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns);
+void populateStagedStorePatterns(const TypeConverter &converter,
+                                 RewritePatternSet &patterns,
+                                 const RolePlan &roles);
 void populateMmaPatterns(const TypeConverter &converter,
                          RewritePatternSet &patterns);
 void populateMmaTf32Patterns(const TypeConverter &converter,
@@ -347,6 +371,8 @@ public:
   SmallVector<Value> read(int64_t row, int64_t column);
   /// The first two of the four, m0 and m1.
   SmallVector<Value> readHalf(int64_t row, int64_t column);
+  /// The lane's pointer to shared memory for such a box.
+  Value address(int64_t row, int64_t column);
 
 private:
   SmallVector<Value> read(int64_t row, int64_t column, int64_t num);
@@ -365,7 +391,7 @@ LogicalResult emitTileCopy(OpBuilder &builder, Location loc, Value memref,
                            int64_t threads);
 /// The address (i32) of a byte of shared memory, for `op`'s kernel.
 Value sharedAddress(OpBuilder &builder, Operation *op, int64_t offset,
-                    int64_t alignment = slotAlignment);
+                    int64_t alignment = layout::SharedTile().alignment());
 void emitCommit(OpBuilder &builder, Location loc);
 /// Waits until at most `pending` of the thread's youngest groups are
 /// unfinished.

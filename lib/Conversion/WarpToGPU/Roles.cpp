@@ -22,6 +22,7 @@
 #include "Lowering.h"
 
 #include "attn/Dialect/Warp/IR/Turns.h"
+#include "attn/Layout/Descriptors.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,6 +30,35 @@
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
+
+/// Stores via slots with panels to arguments of the function are by TMA.
+static void collectStoreMaps(KernelOp kernel, TensorMaps &maps) {
+  kernel.walk([&](StoreOp store) {
+    if (!store.getStaging())
+      return;
+    auto argument = dyn_cast<BlockArgument>(store.getView());
+    SlotType slot = store.getStaging().getType();
+    constexpr size_t maxRank = 4;
+    if (!store->getParentOfType<RoleOp>() || !argument ||
+        !isa<func::FuncOp>(argument.getOwner()->getParentOp()) ||
+        !slot.hasPanels() || store.getIndices().size() > maxRank) {
+      maps.ofStores.push_back(-1);
+      return;
+    }
+    layout::SharedTile tile = layoutOf(slot);
+    maps.ofStores.push_back(
+        maps.add({argument.getArgNumber(), layout::groupOfWarpsRows,
+                  tile.panelColumns(), tile.panelBytes}));
+  });
+}
+
+int64_t TensorMaps::add(TensorMap map) {
+  auto *found = llvm::find(maps, map);
+  if (found != maps.end())
+    return found - maps.begin();
+  maps.push_back(map);
+  return maps.size() - 1;
+}
 
 FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
   TensorMaps result;
@@ -56,14 +86,12 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
     }
     TensorMap map{argument.getArgNumber(), tile.rows, tile.panelColumns(),
                   tile.panelBytes};
-    auto *found = llvm::find(result.maps, map);
-    result.ofCopies.push_back(found - result.maps.begin());
-    if (found == result.maps.end())
-      result.maps.push_back(map);
+    result.ofCopies.push_back(result.add(map));
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();
+  collectStoreMaps(kernel, result);
   return result;
 }
 
@@ -79,11 +107,17 @@ RolePlan attn::warp::planRoles(KernelOp kernel, gpu::GPUFuncOp function,
   for (auto [ring, offset] :
        llvm::zip_equal(function.getBody().front().getOps<RingOp>(), offsets))
     rings[ring.getRing()] = {offset, ring.getRing().getType().getDepth(), 0};
-  const int64_t *map = maps.ofCopies.begin();
+  const int64_t *map = maps.ofCopies.begin(), *storeMap = maps.ofStores.begin();
   function.walk([&](Operation *op) {
     if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
       plan.accesses[op] = rings.lookup(copy.getRing());
       plan.accesses[op].tensorMap = firstMap + *map++;
+    } else if (auto store = dyn_cast<StoreOp>(op);
+               store && store.getStaging()) {
+      if (int64_t number = *storeMap++; number >= 0)
+        plan.stores[op] = {firstMap + number,
+                           bool(getSourceThroughTurns(store.getStaging())
+                                    .getDefiningOp<AwaitOp>())};
     } else if (auto await = dyn_cast<AwaitOp>(op)) {
       plan.accesses[op] = rings.lookup(await.getRing());
       int64_t number = plan.emptyBarriers.size();
@@ -170,6 +204,12 @@ LogicalResult attn::warp::lowerRoles(RewriterBase &rewriter,
   Location loc = function.getLoc();
   rewriter.setInsertionPoint(function.getBody().front().getTerminator());
   setUpBarriers(rewriter, function, consumer.getWarps(), plan);
+  if (!plan.stores.empty()) {
+    // Shared memory is there until TMA has read it.
+    rewriter.setInsertionPoint(consumer.getBodyBlock()->getTerminator());
+    emitBulkWait(rewriter, loc);
+    rewriter.setInsertionPoint(function.getBody().front().getTerminator());
+  }
   Integers ints(rewriter, loc);
   Value isConsumer = ints.lessThan(ints.uniformWarp(), consumer.getWarps());
   auto branch = scf::IfOp::create(rewriter, loc, isConsumer,

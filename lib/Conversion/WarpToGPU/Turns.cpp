@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Group g has the named barrier 1 + g (0 is the one of the whole block). It
+// Group g has the named barrier 1 + g. It
 // comes in when the group before has been through: that group arrives, this
 // one waits, 256 threads in all. The last group arrives once for group 0 at
 // the start.
@@ -26,8 +26,6 @@ using namespace attn::warp;
 
 /// Two groups meet at a barrier.
 static constexpr int64_t threadsOfTwo = 2 * 4 * layout::warpSize;
-/// PTX has 16 named barriers; 0 is the block's.
-static constexpr int64_t maxGroups = 15;
 
 static void emitArrive(OpBuilder &builder, Location loc, Value barrier) {
   Integers ints(builder, loc);
@@ -42,7 +40,8 @@ static void lowerTurn(RewriterBase &rewriter, TurnOp turn, int64_t groups) {
   Integers ints(rewriter, loc);
   rewriter.setInsertionPoint(turn);
   Value group = ints.warpgroup();
-  NVVM::BarrierOp::create(rewriter, loc, /*res=*/Type(), ints.add(group, 1),
+  NVVM::BarrierOp::create(rewriter, loc, /*res=*/Type(),
+                          ints.add(group, firstTurnBarrier),
                           ints.constant(threadsOfTwo),
                           /*reductionOp=*/NVVM::BarrierReductionAttr(),
                           /*reductionPredicate=*/Value());
@@ -54,8 +53,9 @@ static void lowerTurn(RewriterBase &rewriter, TurnOp turn, int64_t groups) {
   rewriter.setInsertionPoint(turn);
   Value isLast = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
                                        group, ints.constant(groups - 1));
-  Value next = arith::SelectOp::create(rewriter, loc, isLast, ints.constant(1),
-                                       ints.add(group, 2));
+  Value next = arith::SelectOp::create(rewriter, loc, isLast,
+                                       ints.constant(firstTurnBarrier),
+                                       ints.add(group, firstTurnBarrier + 1));
   emitArrive(rewriter, loc, next);
   rewriter.replaceOp(turn, results);
 }
@@ -84,7 +84,7 @@ LogicalResult attn::warp::lowerTurns(RewriterBase &rewriter,
     auto branch = scf::IfOp::create(rewriter, loc, isLast,
                                     /*withElseRegion=*/false);
     rewriter.setInsertionPointToStart(branch.thenBlock());
-    emitArrive(rewriter, loc, ints.constant(1));
+    emitArrive(rewriter, loc, ints.constant(firstTurnBarrier));
   }
   for (TurnOp turn : turns) {
     if (groups > 1) {

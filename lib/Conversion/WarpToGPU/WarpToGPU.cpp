@@ -46,6 +46,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateCopyPatterns(converter, patterns, kernel.awaits, kernel.roles);
   populateSearchPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);
+  populateStagedStorePatterns(converter, patterns, kernel.roles);
   populateMmaPatterns(converter, patterns);
   populateMmaTf32Patterns(converter, patterns);
   populateWgmmaPatterns(converter, patterns, products);

@@ -451,3 +451,36 @@ func.func @any_of_floats(%n: index, %f: f32) {
   }
   return
 }
+
+// -----
+
+func.func @store_via_rows(%n: index, %f: !warp.frag<64x64xbf16, acc, 4>, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<32x64xbf16>
+    // expected-error@+1 {{'warp.store' op goes via '!warp.slot<32x64xbf16>', expected the rows and the elements of '!warp.frag<64x64xbf16, acc, 4>'}}
+    warp.store %f, %v[%x, %h] via %s : !warp.frag<64x64xbf16, acc, 4>, memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<32x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @store_via_parts(%n: index, %f: !warp.frag<64x96xbf16, acc, 4>, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<64x48xbf16, panels<64>>
+    // expected-error@+1 {{'warp.store' op goes in parts via '!warp.slot<64x48xbf16, panels<64>>', expected columns that divide 96 and fill whole panels}}
+    warp.store %f, %v[%x, %h] via %s : !warp.frag<64x96xbf16, acc, 4>, memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x48xbf16, panels<64>>
+  }
+  return
+}
+
+// -----
+
+func.func @store_via_one_column(%n: index, %f: !warp.frag<64x1xbf16, acc, 4>, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<64x16xbf16>
+    // expected-error@+1 {{'warp.store' op writes rows, which cannot go via a slot}}
+    warp.store %f, %v[%x, %h] rows via %s : !warp.frag<64x1xbf16, acc, 4>, memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x16xbf16>
+  }
+  return
+}

@@ -73,8 +73,7 @@ SmallVector<Value> MatrixReader::readHalf(int64_t row, int64_t column) {
   return read(row, column, 2);
 }
 
-SmallVector<Value> MatrixReader::read(int64_t row, int64_t column,
-                                      int64_t num) {
+Value MatrixReader::address(int64_t row, int64_t column) {
   auto shared = LLVM::LLVMPointerType::get(
       builder.getContext(),
       static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
@@ -92,17 +91,20 @@ SmallVector<Value> MatrixReader::read(int64_t row, int64_t column,
   int64_t constant =
       ((panel * tile.rows + row) * tile.chunksPerRow() + inPanel - inPeriod) *
       layout::chunkBytes;
-  Value address = pointer;
-  if (constant != 0)
-    address = LLVM::GEPOp::create(
-        builder, loc, shared, builder.getI8Type(), pointer,
-        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant)});
+  if (constant == 0)
+    return pointer;
+  return LLVM::GEPOp::create(
+      builder, loc, shared, builder.getI8Type(), pointer,
+      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant)});
+}
 
+SmallVector<Value> MatrixReader::read(int64_t row, int64_t column,
+                                      int64_t num) {
   Type i32 = builder.getI32Type();
   Type type = LLVM::LLVMStructType::getLiteral(builder.getContext(),
                                                SmallVector<Type>(num, i32));
   Value matrices = NVVM::LdMatrixOp::create(
-      builder, loc, type, address, num,
+      builder, loc, type, address(row, column), num,
       order == Order::Transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
       NVVM::LdStMatrixShapeAttr::get(builder.getContext(), 8, 8),
       NVVM::LdStMatrixEltType::B16);

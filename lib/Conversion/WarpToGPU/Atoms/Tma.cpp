@@ -8,6 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// Stores go panel by panel too; what lies outside is not written.
+//
 // A tensor map has four dimensions, the innermost first: column, row, head,
 // batch. One copy fills one panel, the last one also beyond the tensor's
 // columns, with zeros; what lies outside counts as bytes that arrive.
@@ -22,21 +24,38 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
+static constexpr size_t mapRank = 4;
+
+/// The coordinates of a box, the innermost first, i32.
+static SmallVector<Value> coordinatesOf(Integers &ints, ValueRange indices) {
+  SmallVector<Value> coordinates;
+  for (Value index : llvm::reverse(indices))
+    coordinates.push_back(ints.fromIndex(index));
+  while (coordinates.size() < mapRank)
+    coordinates.push_back(ints.constant(0));
+  return coordinates;
+}
+
+static void emitTensor(OpBuilder &builder, Location loc, ValueRange operands,
+                       StringRef text, StringRef constraints) {
+  LLVM::InlineAsmOp::create(
+      builder, loc, TypeRange(), operands, text, constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+      ArrayAttr());
+}
+
 LogicalResult attn::warp::emitTensorCopy(OpBuilder &builder, Location loc,
                                          Value tensorMap, ValueRange indices,
                                          SlotType slot, Value base,
                                          Value barrier) {
-  constexpr size_t rank = 4;
-  if (indices.size() > rank)
-    return emitError(loc) << "expected a memref of at most " << rank
+  if (indices.size() > mapRank)
+    return emitError(loc) << "expected a memref of at most " << mapRank
                           << " dimensions, got " << indices.size();
   Integers ints(builder, loc);
   layout::SharedTile tile = layoutOf(slot);
-  SmallVector<Value> coordinates;
-  for (Value index : llvm::reverse(indices))
-    coordinates.push_back(ints.fromIndex(index));
-  while (coordinates.size() < rank)
-    coordinates.push_back(ints.constant(0));
+  SmallVector<Value> coordinates = coordinatesOf(ints, indices);
   Value column = coordinates.front();
   for (int64_t panel = 0; panel < tile.numPanels(); ++panel) {
     coordinates.front() = ints.add(column, panel * tile.panelColumns());
@@ -44,15 +63,43 @@ LogicalResult attn::warp::emitTensorCopy(OpBuilder &builder, Location loc,
         ints.add(base, panel * tile.rows * tile.panelBytes), tensorMap,
         barrier};
     llvm::append_range(operands, coordinates);
-    LLVM::InlineAsmOp::create(
-        builder, loc, TypeRange(), operands,
-        "cp.async.bulk.tensor.4d.shared::cluster.global.tile."
-        "mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6}], [$2];",
-        "r,l,r,r,r,r,r,~{memory}", /*has_side_effects=*/true,
-        /*is_align_stack=*/false, LLVM::TailCallKind::None,
-        LLVM::AsmDialectAttr::get(builder.getContext(),
-                                  LLVM::AsmDialect::AD_ATT),
-        ArrayAttr());
+    emitTensor(builder, loc, operands,
+               "cp.async.bulk.tensor.4d.shared::cluster.global.tile."
+               "mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6}], "
+               "[$2];",
+               "r,l,r,r,r,r,r,~{memory}");
   }
   return success();
+}
+
+void attn::warp::emitTensorStore(OpBuilder &builder, Location loc,
+                                 Value tensorMap, ValueRange indices, Value row,
+                                 int64_t firstColumn, int64_t columns,
+                                 SlotType slot, Value base, Value thread) {
+  Integers ints(builder, loc);
+  layout::SharedTile tile = layoutOf(slot);
+  SmallVector<Value> coordinates = coordinatesOf(ints, indices);
+  Value column = ints.add(coordinates[0], firstColumn);
+  coordinates[1] = ints.add(coordinates[1], row);
+  Value from = ints.add(base, ints.mul(row, tile.panelBytes));
+  for (int64_t done = 0; done < columns; done += tile.panelColumns()) {
+    int64_t panel = done / tile.panelColumns();
+    coordinates.front() = ints.add(column, done);
+    SmallVector<Value> operands = {
+        ints.add(from, panel * tile.rows * tile.panelBytes), tensorMap, thread};
+    llvm::append_range(operands, coordinates);
+    emitTensor(builder, loc, operands,
+               "{ .reg .pred first; setp.eq.u32 first, $2, 0; @first "
+               "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group "
+               "[$1, {$3, $4, $5, $6}], [$0]; }",
+               "r,l,r,r,r,r,r,~{memory}");
+  }
+}
+
+void attn::warp::emitBulkCommit(OpBuilder &builder, Location loc) {
+  emitStatement(builder, loc, "cp.async.bulk.commit_group;");
+}
+
+void attn::warp::emitBulkWait(OpBuilder &builder, Location loc) {
+  emitStatement(builder, loc, "cp.async.bulk.wait_group.read 0;");
 }

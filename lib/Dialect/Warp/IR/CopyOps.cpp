@@ -98,6 +98,30 @@ LogicalResult ReleaseOp::verify() {
   return success();
 }
 
+/// The slot takes the tile, at once or in parts of whole panels.
+static LogicalResult verifyStaging(StoreOp store) {
+  if (!store.getStaging())
+    return success();
+  SlotType slot = store.getStaging().getType();
+  FragType frag = store.getValue().getType();
+  if (store.getRows())
+    return store.emitOpError("writes rows, which cannot go via a slot");
+  if (slot.getElementType() != frag.getElementType() ||
+      slot.getShape()[0] != frag.getShape()[0])
+    return store.emitOpError("goes via ")
+           << slot << ", expected the rows and the elements of " << frag;
+  int64_t columns = frag.getShape()[1], perPart = slot.getShape()[1];
+  if (perPart >= columns)
+    return success();
+  attn::layout::SharedTile tile = slot.getLayout();
+  if (columns % perPart != 0 ||
+      (slot.hasPanels() && perPart % tile.panelColumns() != 0))
+    return store.emitOpError("goes in parts via ")
+           << slot << ", expected columns that divide " << columns
+           << (slot.hasPanels() ? " and fill whole panels" : "");
+  return success();
+}
+
 LogicalResult StoreOp::verify() {
   auto view = dyn_cast<MemRefType>(getView().getType());
   if (!view)
@@ -119,7 +143,7 @@ LogicalResult StoreOp::verify() {
   if (view.getRank() < rank)
     return emitOpError("got a memref of rank ")
            << view.getRank() << ", expected at least " << rank;
-  return success();
+  return verifyStaging(*this);
 }
 
 /// True for i32, and for fragments of i32 whose dimensions are 1 or those of

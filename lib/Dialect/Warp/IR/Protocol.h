@@ -31,6 +31,9 @@ LogicalResult verifyRoles(KernelOp kernel);
 /// W3: what warps do together does not stand where they may part.
 LogicalResult verifyVotes(KernelOp kernel);
 
+/// W2: stores via slots overwrite only what nobody reads.
+LogicalResult verifyStagedStores(KernelOp kernel);
+
 /// W3 for a kernel with roles.
 LogicalResult verifyRoleRings(KernelOp kernel);
 

@@ -71,11 +71,15 @@ static LogicalResult verifyWarps(Operation *scope, int64_t warps,
   return failure(walk.wasInterrupted());
 }
 
-/// Nothing of the warp room but rings comes into a role.
+/// Nothing of the warp room but rings, and slots to store via, comes into a
+/// role.
 static LogicalResult verifyReads(RoleOp role) {
   WalkResult walk = role.getBody().walk([&](Operation *op) {
+    auto store = dyn_cast<StoreOp>(op);
     for (Value operand : op->getOperands()) {
       if (!isWarpValue(operand.getType()) ||
+          (store && operand == store.getStaging() &&
+           operand.getDefiningOp<AllocOp>()) ||
           role->isAncestor(operand.getParentRegion()->getParentOp()))
         continue;
       InFlightDiagnostic diag = op->emitOpError("reads ")
@@ -131,7 +135,7 @@ static LogicalResult verifyTurn(TurnOp turn) {
 /// A kernel with roles holds nothing else that runs on the warps.
 static LogicalResult verifyBeside(KernelOp kernel) {
   for (Operation &op : *kernel.getBodyBlock()) {
-    if (isa<RoleOp, RingOp, YieldOp>(op))
+    if (isa<RoleOp, RingOp, AllocOp, YieldOp>(op))
       continue;
     WalkResult walk = op.walk([&](Operation *inner) {
       return isa<WarpDialect>(inner->getDialect()) ||

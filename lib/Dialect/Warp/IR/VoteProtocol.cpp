@@ -22,6 +22,8 @@ using namespace attn::warp;
 
 /// What all warps (or the 4 of a group) do together, or count on.
 static bool isTogether(Operation *op) {
+  if (auto store = dyn_cast<StoreOp>(op))
+    return bool(store.getStaging());
   return isa<CopyOp, CopyAsyncOp, AwaitOp, ReleaseOp, MmaOp, MmaAsyncOp, WaitOp,
              TurnOp>(op);
 }

@@ -313,7 +313,7 @@ static LogicalResult verifyPlaced(KernelOp kernel) {
 
 LogicalResult attn::warp::verifyProtocol(KernelOp kernel) {
   if (failed(verifyRoles(kernel)) || failed(verifyPending(kernel)) ||
-      failed(verifyVotes(kernel)))
+      failed(verifyVotes(kernel)) || failed(verifyStagedStores(kernel)))
     return failure();
   WalkResult walk = kernel.walk([](AwaitOp await) {
     return failed(verifyRelease(await)) ? WalkResult::interrupt()

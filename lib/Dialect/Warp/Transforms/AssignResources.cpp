@@ -19,11 +19,6 @@ namespace attn::warp {
 using namespace mlir;
 using namespace attn::warp;
 
-/// The swizzle counts banks from the start of a slot.
-static constexpr int64_t slotAlignment = 128;
-/// TMA and wgmma count rows from a multiple of 1024 bytes.
-static constexpr int64_t panelAlignment = 1024;
-
 namespace {
 /// A slot or ring: how many slots of which type.
 struct Memory {
@@ -32,9 +27,7 @@ struct Memory {
   SlotType slot;
 
   int64_t slotBytes() const { return slot.getLayout().bytes(); }
-  int64_t alignment() const {
-    return slot.hasPanels() ? panelAlignment : slotAlignment;
-  }
+  int64_t alignment() const { return slot.getLayout().alignment(); }
 };
 } // namespace
 
@@ -66,7 +59,7 @@ LogicalResult attn::warp::placeSharedMemory(KernelOp kernel, int64_t limit) {
   for (const Memory &part : memory) {
     offsets.push_back(llvm::alignTo(bytes, part.alignment()));
     bytes = llvm::alignTo(offsets.back() + part.depth * part.slotBytes(),
-                          slotAlignment);
+                          layout::SharedTile().alignment());
   }
   bytes += barriers;
   if (bytes > limit)

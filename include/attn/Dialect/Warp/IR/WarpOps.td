@@ -39,7 +39,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          (a turn may yield it). So nothing is in flight on a back edge.
     (W2) An awaited slot is released exactly once, in the block that awaited it,
          and not read afterwards; behind the wait of every pending value that
-         reads it. A slot that a pending value reads is not copied to.
+         reads it. A slot that a pending value reads is not copied to, and
+         nothing is stored via it.
     (W3) A ring that is awaited is filled, an item is copied before it is
          awaited, and a copy into the slot of an earlier item stands behind a
          block-wide barrier (`warp.await` or `warp.copy`) that follows the
@@ -53,10 +54,10 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          the rings, and do not overlap. The registers of all warps exist.
     (W5) Every fragment is spread over the warps of its role, or of the kernel if
          it has none. Roles read scalars and rings of the kernel and what they
-         compute themselves.
+         compute themselves, and store via its slots.
 
-    With roles the kernel holds rings, scalar operations and one `warp.role` of
-    each kind, and `warps` is their sum. Every slot of a ring then has two
+    With roles the kernel holds rings, slots to store via, scalar operations and
+    one `warp.role` of each kind, and `warps` is their sum. Every slot of a ring then has two
     barriers of 8 bytes (full, empty); they lie at the end of `shared`.
   }];
   let arguments = (ins Index:$gridX, Index:$gridY, Index:$gridZ, I64Attr:$warps,
@@ -224,17 +225,31 @@ def Warp_ReleaseOp : Warp_Op<"release"> {
   let hasVerifier = 1;
 }
 
-def Warp_StoreOp : Warp_Op<"store"> {
+def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
   let summary = "writes a fragment to a box of global memory; out of range is not written";
   let description = [{
     The fragment's dimensions are the innermost dimensions of the memref. An
     Mx1 fragment may be written to a memref whose innermost dimension is the
     row (`rows` set): each row is written once.
+
+    With `via`, on its way the tile lies in a slot, from where it is written in
+    pieces of 16 bytes, or by TMA in a role whose slots have panels. The slot has
+    the rows of the fragment; if it has fewer columns the tile goes through it in
+    parts. Each warp (warpgroup, with TMA) uses its own rows only, which nobody
+    else may read: the slot is an own one, or one that products read as `a`.
+    What lay in these rows is lost. A slot of a ring can be released behind the
+    store.
+    ```mlir
+    %stage = warp.alloc : !warp.slot<128x64xbf16, panels<128>>
+    warp.store %o, %out[%b, %h, %row, %c0] via %stage : !warp.frag<128x128xbf16, acc, 8>, memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, !warp.slot<128x64xbf16, panels<128>>
+    ```
   }];
   let arguments = (ins Warp_FragType:$value, Arg<AnyMemRef, "", [MemWrite]>:$view,
-                       Variadic<Index>:$indices, UnitAttr:$rows);
+                       Variadic<Index>:$indices, Arg<Optional<Warp_SlotType>, "", [MemWrite]>:$staging,
+                       UnitAttr:$rows);
   let assemblyFormat = [{
-    $value `,` $view `[` $indices `]` (`rows` $rows^)? attr-dict `:` type($value) `,` type($view)
+    $value `,` $view `[` $indices `]` (`rows` $rows^)? (`via` $staging^)? attr-dict
+    `:` type($value) `,` type($view) (`,` type($staging)^)?
   }];
   let hasVerifier = 1;
 }

@@ -157,6 +157,29 @@ def WarpInsertTurns : Pass<"warp-insert-turns", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::attn::warp::WarpDialect"];
 }
 
+def WarpStageStores : Pass<"warp-stage-stores", "::mlir::func::FuncOp"> {
+  let summary = "tiles are stored through shared memory, in whole rows";
+  let description = [{
+    Needs: warp kernels whose memory is not placed; behind the passes that make
+    rings and roles. Gives: the same, stores of tiles with `via`. In a kernel
+    with roles the slot is an own one if memory allows, of the whole tile or of
+    a part of its columns; otherwise it is that of an `a` operand, whose release
+    moves behind the store. Optional: what finds no slot stays as it is, and a
+    *missed* remark says so.
+    ```mlir
+    %stage = warp.alloc : !warp.slot<128x128xbf16, panels<128>>
+    …
+    warp.store %o, %out[%b, %h, %row, %c0] via %stage : …
+    ```
+    Example: `test/Dialect/Warp/stage-stores.mlir`.
+  }];
+  let options = [
+    Option<"sharedLimit", "shared-limit", "int64_t", "166912",
+           "Bytes of shared memory a block may use (163 KiB on sm_80)">
+  ];
+  let dependentDialects = ["::attn::warp::WarpDialect"];
+}
+
 def WarpAssignResources
     : Pass<"warp-assign-resources", "::mlir::func::FuncOp"> {
   let summary = "places slots and rings in shared memory";

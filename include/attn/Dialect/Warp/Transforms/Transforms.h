@@ -46,6 +46,11 @@ int64_t makeProductsAsync(RewriterBase &rewriter, KernelOp kernel);
 FailureOr<int64_t> insertTurns(RewriterBase &rewriter, KernelOp kernel,
                                std::string &reason);
 
+/// Lets stores of tiles go via slots, so that the kernel takes at most `limit`
+/// bytes. Gives their number; `reason` says why a store stayed as it is.
+int64_t stageStores(RewriterBase &rewriter, KernelOp kernel, int64_t limit,
+                    std::string &reason);
+
 /// Gives each slot and ring its place and the kernel its bytes. Emits an error
 /// if more than `limit` bytes are needed.
 LogicalResult placeSharedMemory(KernelOp kernel, int64_t limit);

@@ -1,0 +1,374 @@
+//===- StagedStores.cpp - fragments to global memory via slots -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The tile goes through the slot in parts of the slot's columns. For each part
+// a warp writes the rows it holds, and
+//
+// - reads them back in pieces of 16 bytes, which it writes to global memory: as
+//   many lanes side by side as a row has pieces; or,
+// - in a role, one thread of the warpgroup has TMA write the group's 64 rows,
+//   once all its warps have come. TMA reads the slot until `wait_group.read`,
+//   which stands in front of the next part, and for a slot of a ring behind the
+//   last, where its release follows. (For the other slots it stands at the end
+//   of the role.)
+//
+// Addresses of the slot are those of Ldmatrix.cpp: chunk' = chunk xor x with an
+// x that a lane's rows share. stmatrix writes four matrices of 8x8 at once;
+// without it a lane writes a pair of columns, column 2 (lane mod 4) of the 8
+// that a column tile has: in its chunk 0 of 16-bit elements, and in chunk (lane
+// mod 4) / 2 of 32-bit ones.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "attn/Layout/Descriptors.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+namespace {
+
+/// One store of a tile via a slot.
+class StagedStorer {
+public:
+  StagedStorer(OpBuilder &builder, StoreOp op, View view, ValueRange values,
+               Value slot)
+      : builder(builder), op(op), loc(op.getLoc()), ints(builder, loc),
+        addresses(builder, loc), view(std::move(view)),
+        frag(op.getValue().getType()), fragment(layoutOf(frag)),
+        slotType(op.getStaging().getType()), tile(layoutOf(slotType)),
+        slot(slot), values(values) {
+    columns = frag.getShape()[1];
+    perPart = std::min(columns, slotType.getShape()[1]);
+  }
+
+  /// By the warps themselves.
+  void storeChunks(bool isSharedByGroup);
+  /// By TMA, from a role; `isAwaited`: the slot is one of a ring.
+  void storeTensor(Value tensorMap, bool isAwaited);
+
+private:
+  int64_t rowOf(int64_t step) const {
+    return step * frag.getWarps() * layout::groupRows;
+  }
+  void write(int64_t firstColumn);
+  void writeMatrices(int64_t firstColumn);
+  void writePairs(int64_t firstColumn);
+  Value pairAddress(int64_t row, int64_t column);
+  void readBack(int64_t firstColumn);
+  void storeRow(int64_t pass, Value from, Value to, int64_t firstColumn);
+  void meetGroup();
+
+  OpBuilder &builder;
+  StoreOp op;
+  Location loc;
+  Integers ints;
+  Addresses addresses;
+  View view;
+  FragType frag;
+  layout::Fragment fragment;
+  SlotType slotType;
+  layout::SharedTile tile;
+  Value slot;
+  ValueRange values;
+  int64_t columns, perPart;
+  SmallVector<Value> elements;
+  // Of the running thread.
+  Value laneAddress, laneChunk, chunkRow, rowsLeft, columnsLeft, target;
+  std::optional<int64_t> knownColumns;
+};
+
+} // namespace
+
+static LLVM::LLVMPointerType sharedPointer(OpBuilder &builder) {
+  return LLVM::LLVMPointerType::get(
+      builder.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
+}
+
+static Value offsetBy(OpBuilder &builder, Location loc, Value pointer,
+                      int64_t bytes) {
+  if (bytes == 0)
+    return pointer;
+  return LLVM::GEPOp::create(
+      builder, loc, pointer.getType(), builder.getI8Type(), pointer,
+      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
+}
+
+//===----------------------------------------------------------------------===//
+// Registers to the slot
+//===----------------------------------------------------------------------===//
+
+void StagedStorer::write(int64_t firstColumn) {
+  if (elements.empty())
+    elements = unpack(builder, loc, frag, values);
+  if (slotType.hasPanels())
+    writeMatrices(firstColumn);
+  else
+    writePairs(firstColumn);
+}
+
+/// stmatrix: matrices below each other, then beside each other.
+void StagedStorer::writeMatrices(int64_t firstColumn) {
+  MatrixReader matrices(builder, loc, slotType, slot,
+                        MatrixReader::Order::RowsFirst,
+                        ints.mul(ints.warp(), layout::groupRows));
+  int64_t perStep = columns / 8 * 4;
+  auto word = [&](int64_t reg) -> Value {
+    return LLVM::BitcastOp::create(
+        builder, loc, builder.getI32Type(),
+        makePair(builder, loc, elements[reg], elements[reg + 1]));
+  };
+  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
+    for (int64_t column = 0; column < perPart; column += 16) {
+      int64_t tiles = std::min<int64_t>(2, (perPart - column) / 8);
+      int64_t reg = t * perStep + (firstColumn + column) / 8 * 4;
+      SmallVector<Value> words;
+      for (int64_t i = 0; i < 2 * tiles; ++i)
+        words.push_back(word(reg + 2 * i));
+      NVVM::StMatrixOp::create(
+          builder, loc, matrices.address(rowOf(t), column), words,
+          NVVM::MMALayout::row,
+          NVVM::LdStMatrixShapeAttr::get(builder.getContext(), 8, 8),
+          NVVM::LdStMatrixEltType::B16);
+    }
+}
+
+/// Where the lane writes its pair of a column tile; `row` is a multiple of 8.
+Value StagedStorer::pairAddress(int64_t row, int64_t column) {
+  int64_t perChunk = tile.elementsPerChunk();
+  if (!laneAddress) {
+    Value lane = ints.lane();
+    Value inMatrix = ints.div(lane, 4), pair = ints.mul(ints.rem(lane, 4), 2);
+    Value swizzle =
+        ints.rem(ints.div(inMatrix, tile.rowsPerXor()), tile.period());
+    Value chunk = ints.bitXor(ints.div(pair, perChunk), swizzle);
+    Value laneRow =
+        ints.add(ints.mul(ints.warp(), layout::groupRows), inMatrix);
+    Value offset =
+        ints.add(ints.mul(laneRow, tile.chunksPerRow() * layout::chunkBytes),
+                 ints.mul(chunk, layout::chunkBytes));
+    offset =
+        ints.add(offset, ints.mul(ints.rem(pair, perChunk), tile.elementBytes));
+    laneAddress = ints.add(slot, offset);
+  }
+  int64_t chunk = column / perChunk, inPeriod = chunk % tile.period();
+  int64_t constant =
+      (row * tile.chunksPerRow() + chunk - inPeriod) * layout::chunkBytes;
+  Value address = ints.bitXor(laneAddress, inPeriod * layout::chunkBytes);
+  return offsetBy(
+      builder, loc,
+      LLVM::IntToPtrOp::create(builder, loc, sharedPointer(builder), address),
+      constant);
+}
+
+void StagedStorer::writePairs(int64_t firstColumn) {
+  int64_t perStep = columns / 8 * 4;
+  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
+    for (int64_t column = 0; column < perPart; column += 8)
+      for (int64_t half = 0; half < 2; ++half) {
+        int64_t reg = t * perStep + (firstColumn + column) / 8 * 4 + 2 * half;
+        LLVM::StoreOp::create(
+            builder, loc,
+            makePair(builder, loc, elements[reg], elements[reg + 1]),
+            pairAddress(rowOf(t) + 8 * half, column), 2 * tile.elementBytes);
+      }
+}
+
+//===----------------------------------------------------------------------===//
+// The slot to global memory
+//===----------------------------------------------------------------------===//
+
+/// What one lane reads in one pass over the rows of a warp: of each row `block`
+/// after `block` of pieces.
+void StagedStorer::storeRow(int64_t pass, Value from, Value to,
+                            int64_t firstColumn) {
+  bool panels = slotType.hasPanels();
+  int64_t perChunk = tile.elementsPerChunk();
+  int64_t lanesPerRow = std::min<int64_t>(
+      layout::warpSize, tile.chunksPerRow() & -tile.chunksPerRow());
+  int64_t partChunks = llvm::divideCeil(perPart, perChunk);
+  OpBuilder::InsertionGuard guard(builder);
+  Value inRows = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
+                                       rowsLeft, ints.constant(pass));
+  auto rows = scf::IfOp::create(builder, loc, inRows, /*withElseRegion=*/false);
+  builder.setInsertionPointToStart(rows.thenBlock());
+  int64_t perBlock = panels ? tile.chunksPerRow() : lanesPerRow;
+  for (int64_t chunk = 0; chunk < partChunks; chunk += lanesPerRow) {
+    int64_t begin = firstColumn + chunk * perChunk;
+    int64_t end = begin + lanesPerRow * perChunk;
+    if (knownColumns && begin >= *knownColumns)
+      return;
+    OpBuilder::InsertionGuard inner(builder);
+    bool isInPart = chunk + lanesPerRow <= partChunks;
+    if (!knownColumns || end > *knownColumns || !isInPart) {
+      Value inside =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                                columnsLeft, ints.constant(begin + perChunk));
+      if (!isInPart)
+        inside = arith::AndIOp::create(
+            builder, loc, inside, ints.lessThan(laneChunk, partChunks - chunk));
+      auto branch =
+          scf::IfOp::create(builder, loc, inside, /*withElseRegion=*/false);
+      builder.setInsertionPointToStart(branch.thenBlock());
+    }
+    int64_t block = chunk / perBlock, inBlock = chunk % perBlock;
+    int64_t fromByte = panels ? block * tile.rows * tile.panelBytes +
+                                    inBlock * layout::chunkBytes
+                              : chunk * layout::chunkBytes;
+    auto words = VectorType::get({4}, builder.getI32Type());
+    Value piece = LLVM::LoadOp::create(builder, loc, words,
+                                       offsetBy(builder, loc, from, fromByte),
+                                       layout::chunkBytes);
+    LLVM::StoreOp::create(
+        builder, loc, piece,
+        offsetBy(builder, loc, to,
+                 (firstColumn + chunk * perChunk) * tile.elementBytes),
+        layout::chunkBytes);
+  }
+}
+
+void StagedStorer::readBack(int64_t firstColumn) {
+  int64_t lanesPerRow = std::min<int64_t>(
+      layout::warpSize, tile.chunksPerRow() & -tile.chunksPerRow());
+  int64_t rowsPerPass = layout::warpSize / lanesPerRow;
+  unsigned rank = view.type.getRank();
+  if (!laneChunk) {
+    Value lane = ints.lane();
+    laneChunk = ints.rem(lane, lanesPerRow);
+    chunkRow = ints.add(ints.mul(ints.warp(), layout::groupRows),
+                        ints.div(lane, lanesPerRow));
+    SmallVector<Value> at;
+    for (Value index : op.getIndices())
+      at.push_back(addresses.fromIndex(index));
+    knownColumns = view.knownLeft(rank - 1, op.getIndices()[rank - 1]);
+    at[rank - 2] = addresses.add(at[rank - 2], addresses.fromInt(chunkRow));
+    at[rank - 1] = addresses.add(
+        at[rank - 1],
+        addresses.fromInt(ints.mul(laneChunk, tile.elementsPerChunk())));
+    rowsLeft = view.left(builder, loc, rank - 2, at[rank - 2]);
+    columnsLeft = view.left(builder, loc, rank - 1, at[rank - 1]);
+    target = view.addressOf(builder, loc, at);
+  }
+  Value rowBytes = addresses.mul(view.strides[rank - 2], view.elementBytes);
+  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
+    for (int64_t inGroup = 0; inGroup < layout::groupRows;
+         inGroup += rowsPerPass) {
+      int64_t pass = rowOf(t) + inGroup;
+      Value row = ints.add(chunkRow, pass);
+      Value chunk = ints.bitXor(
+          laneChunk, ints.rem(ints.div(row, tile.rowsPerXor()), tile.period()));
+      Value offset =
+          ints.add(ints.mul(row, tile.chunksPerRow() * layout::chunkBytes),
+                   ints.mul(chunk, layout::chunkBytes));
+      Value from = LLVM::IntToPtrOp::create(
+          builder, loc, sharedPointer(builder), ints.add(slot, offset));
+      Value to = addresses.add(
+          target, addresses.mul(rowBytes, addresses.constant(pass)));
+      storeRow(pass, from, addresses.toPointer(to), firstColumn);
+    }
+}
+
+void StagedStorer::storeChunks(bool isSharedByGroup) {
+  // Warps of a group read the operand in this slot together.
+  if (isSharedByGroup)
+    gpu::BarrierOp::create(builder, loc);
+  Value everyLane = ints.constant(-1);
+  for (int64_t column = 0; column < columns; column += perPart) {
+    NVVM::SyncWarpOp::create(builder, loc, everyLane);
+    write(column);
+    NVVM::SyncWarpOp::create(builder, loc, everyLane);
+    readBack(column);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// TMA
+//===----------------------------------------------------------------------===//
+
+/// All threads of the warpgroup have come.
+void StagedStorer::meetGroup() {
+  NVVM::BarrierOp::create(
+      builder, loc, /*res=*/Type(),
+      ints.add(ints.warpgroup(), firstGroupBarrier),
+      ints.constant(layout::warpsPerGroup * layout::warpSize),
+      /*reductionOp=*/NVVM::BarrierReductionAttr(),
+      /*reductionPredicate=*/Value());
+}
+
+void StagedStorer::storeTensor(Value tensorMap, bool isAwaited) {
+  Value thread =
+      ints.rem(ints.thread(), layout::warpsPerGroup * layout::warpSize);
+  Value groupRow = ints.mul(ints.warpgroup(), layout::groupOfWarpsRows);
+  for (int64_t column = 0; column < columns; column += perPart) {
+    emitBulkWait(builder, loc);
+    meetGroup();
+    write(column);
+    emitProxyFence(builder, loc);
+    meetGroup();
+    for (int64_t t = 0; t < fragment.rowSteps(); ++t)
+      emitTensorStore(builder, loc, tensorMap, op.getIndices(),
+                      ints.add(groupRow, rowOf(t)), column, perPart, slotType,
+                      slot, thread);
+    emitBulkCommit(builder, loc);
+  }
+  if (isAwaited)
+    emitBulkWait(builder, loc);
+}
+
+namespace {
+
+struct LowerStagedStore final : OpConversionPattern<StoreOp> {
+  LowerStagedStore(const TypeConverter &converter, MLIRContext *context,
+                   const RolePlan &roles)
+      : OpConversionPattern(converter, context, /*benefit=*/2), roles(roles) {}
+
+  LogicalResult
+  matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op.getStaging())
+      return failure();
+    FailureOr<View> view = View::get(rewriter, op.getLoc(), op.getView());
+    if (failed(view))
+      return failure();
+    if (!view->isContiguous())
+      return op.emitOpError("goes via a slot to a memref whose innermost "
+                            "stride is not 1: ")
+             << view->type;
+    StagedStorer storer(rewriter, op, std::move(*view), adaptor.getValue(),
+                        adaptor.getStaging().front());
+    auto map = roles.stores.find(op);
+    if (map == roles.stores.end())
+      storer.storeChunks(
+          /*isSharedByGroup=*/op.getStaging().getType().hasPanels());
+    else
+      storer.storeTensor(op->getParentOfType<gpu::GPUFuncOp>().getArgument(
+                             map->second.tensorMap),
+                         map->second.isAwaited);
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  const RolePlan &roles;
+};
+
+} // namespace
+
+void attn::warp::populateStagedStorePatterns(const TypeConverter &converter,
+                                             RewritePatternSet &patterns,
+                                             const RolePlan &roles) {
+  patterns.add<LowerStagedStore>(converter, patterns.getContext(), roles);
+}

@@ -1,0 +1,179 @@
+//===- StageStores.cpp - results leave through shared memory -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A lane holds pieces of 4 bytes of many rows, so that a store of fragments
+// writes small pieces all over. Through a slot whole rows are written: in
+// pieces of 16 bytes, or by TMA beside what comes next.
+//
+// Which slot: with roles one of its own, as wide as what is left of shared
+// memory allows (all the tile, a half, a quarter, …), so that the slots of the
+// inputs are free for what comes next. Else, and without roles, where memory
+// decides how many blocks run side by side, the slot of an `a` operand with
+// the same rows, whose release then stands behind the store.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/IR/Turns.h"
+#include "attn/Dialect/Warp/Transforms/Passes.h"
+#include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace attn::warp {
+#define GEN_PASS_DEF_WARPSTAGESTORES
+#include "attn/Dialect/Warp/Transforms/Passes.h.inc"
+} // namespace attn::warp
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+/// The bytes that the kernel's slots, rings and barriers take.
+static int64_t getUsedBytes(KernelOp kernel) {
+  int64_t bytes = kernel.getBarrierBytes();
+  for (Operation &op : *kernel.getBodyBlock()) {
+    auto add = [&](int64_t depth, SlotType slot) {
+      layout::SharedTile tile = slot.getLayout();
+      bytes += llvm::alignTo(depth * tile.bytes(), tile.alignment());
+    };
+    if (auto alloc = dyn_cast<AllocOp>(op))
+      add(1, alloc.getSlot().getType());
+    else if (auto ring = dyn_cast<RingOp>(op))
+      add(ring.getRing().getType().getDepth(),
+          ring.getRing().getType().getSlotType());
+  }
+  return bytes;
+}
+
+/// The widest slot of whole panels that takes the tile in equal parts and fits
+/// into `bytes`; null if there is none.
+static SlotType chooseOwnSlot(FragType frag, int64_t bytes) {
+  int64_t rows = frag.getShape()[0], columns = frag.getShape()[1];
+  int64_t elementBytes = frag.getElementType().getIntOrFloatBitWidth() / 8;
+  int64_t panelBytes = layout::choosePanelBytes(columns * elementBytes);
+  for (int64_t parts = 1; parts <= columns; ++parts) {
+    int64_t perPart = columns / parts;
+    if (parts > 1 &&
+        (columns % parts != 0 || perPart * elementBytes % panelBytes != 0))
+      continue;
+    auto slot = SlotType::get(frag.getContext(), {rows, perPart},
+                              frag.getElementType(), panelBytes);
+    if (slot.getLayout().bytes() <= bytes)
+      return slot;
+  }
+  return {};
+}
+
+static Value createOwnSlot(RewriterBase &rewriter, KernelOp kernel,
+                           SlotType type, Location loc) {
+  Operation *last = nullptr;
+  for (Operation &op : *kernel.getBodyBlock())
+    if (isa<AllocOp, RingOp>(op))
+      last = &op;
+  if (last)
+    rewriter.setInsertionPointAfter(last);
+  else
+    rewriter.setInsertionPointToStart(kernel.getBodyBlock());
+  return AllocOp::create(rewriter, loc, type, /*offset=*/nullptr).getSlot();
+}
+
+/// Whether the store may go via an awaited or allocated slot: it takes the
+/// tile, and nothing but `a` operands is read from it.
+static bool takesTile(Value slot, StoreOp store) {
+  auto type = cast<SlotType>(slot.getType());
+  FragType frag = store.getValue().getType();
+  if (type.getElementType() != frag.getElementType() ||
+      type.getShape()[0] != frag.getShape()[0] ||
+      frag.getShape()[1] > type.getShape()[1])
+    return false;
+  return llvm::all_of(getUsesThroughTurns(slot), [](OpOperand *use) {
+    Operation *user = use->getOwner();
+    return isa<ReleaseOp, LoadFragOp, CopyOp>(user) ||
+           (isa<MmaOp, MmaAsyncOp>(user) && use->getOperandNumber() == 0);
+  });
+}
+
+/// A slot of the inputs in the store's block, and its release, if any.
+static std::pair<Value, ReleaseOp> findInputSlot(StoreOp store) {
+  for (Operation &op : *store->getBlock()) {
+    if (&op == store.getOperation())
+      break;
+    auto await = dyn_cast<AwaitOp>(op);
+    if (!await || !takesTile(await.getSlot(), store))
+      continue;
+    for (OpOperand *use : getUsesThroughTurns(await.getSlot()))
+      if (auto release = dyn_cast<ReleaseOp>(use->getOwner());
+          release && release->getBlock() == store->getBlock())
+        return {await.getSlot(), release};
+  }
+  auto kernel = store->getParentOfType<KernelOp>();
+  if (store->getParentOp() == kernel)
+    for (auto alloc : kernel.getBodyBlock()->getOps<AllocOp>())
+      if (takesTile(alloc.getSlot(), store))
+        return {alloc.getSlot(), {}};
+  return {};
+}
+
+static LogicalResult stageStore(RewriterBase &rewriter, KernelOp kernel,
+                                StoreOp store, int64_t limit,
+                                std::string &reason) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  FragType frag = store.getValue().getType();
+  Value slot;
+  unsigned bits = frag.getElementType().getIntOrFloatBitWidth();
+  if (kernel.hasRoles() && bits == 16)
+    if (SlotType type = chooseOwnSlot(frag, limit - getUsedBytes(kernel)))
+      slot = createOwnSlot(rewriter, kernel, type, store.getLoc());
+  if (!slot) {
+    auto [input, release] = findInputSlot(store);
+    if (!input) {
+      reason = "no shared memory is left, and no slot of an operand takes the "
+               "tile";
+      return failure();
+    }
+    slot = input;
+    if (release && release->isBeforeInBlock(store))
+      rewriter.moveOpAfter(release, store);
+  }
+  rewriter.modifyOpInPlace(store,
+                           [&] { store.getStagingMutable().assign(slot); });
+  return success();
+}
+
+int64_t attn::warp::stageStores(RewriterBase &rewriter, KernelOp kernel,
+                                int64_t limit, std::string &reason) {
+  reason = "no tile is stored";
+  SmallVector<StoreOp> stores;
+  kernel.walk([&](StoreOp store) {
+    ArrayRef<int64_t> shape = store.getValue().getType().getShape();
+    if (!store.getRows() && !store.getStaging() && shape[0] > 1 && shape[1] > 1)
+      stores.push_back(store);
+  });
+  return llvm::count_if(stores, [&](StoreOp store) {
+    return succeeded(stageStore(rewriter, kernel, store, limit, reason));
+  });
+}
+
+namespace {
+struct WarpStageStores final
+    : attn::warp::impl::WarpStageStoresBase<WarpStageStores> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    getOperation().walk([&](KernelOp kernel) {
+      std::string reason;
+      if (stageStores(rewriter, kernel, sharedLimit, reason) == 0)
+        remark::missed(kernel.getLoc(), remark::RemarkOpts::name("StageStores")
+                                            .category("warp-stage-stores"))
+            << reason;
+    });
+  }
+};
+} // namespace
