@@ -78,6 +78,30 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
   ];
 }
 
+def AttnPrintVisitSet : Pass<"attn-print-visit-set", "::mlir::ModuleOp"> {
+  let summary = "print which key blocks a kernel visits, and which it masks";
+  let description = [{
+    Needs: what `convert-attn-to-tile` needs. Gives: the same, and on standard
+    output the visit set of each attention: bounds of the number n of a key
+    block, of integers that are known before the loop, for the blocks that are
+    visited and for those among them that carry the mask. The others are full.
+
+    ```
+    // @causal
+    // visit set, 128 queries by 64 keys, block n of [0, blocks)
+    //   visited: n <= 2 block + 1
+    //   masked:  n >= 2 block
+    ```
+    `block` is the number of the query block, `keys` the number of keys. Where
+    all lengths are known, the pairs of blocks are counted.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+    "::attn::tile::TileDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // CopyToLoops
 //===----------------------------------------------------------------------===//

@@ -20,8 +20,8 @@
 // PEEL-LABEL: func.func @causal
 // PEEL: scf.forall
 // PEEL: %[[R:.*]] = arith.subi
-// PEEL: %[[ROW:.*]] = arith.muli %[[R]]
-// PEEL: arith.addi %[[ROW]]
+// PEEL: arith.muli %[[R]]
+// PEEL: arith.addi %[[R]]
 func.func @causal(%x: !tile, %m0: !row, %l0: !row, %nq: index, %nk: index,
                   %lse: memref<?x?x?x1xf32>) {
   %c0 = arith.constant 0 : index

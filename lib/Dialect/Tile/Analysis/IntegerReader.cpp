@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
@@ -42,6 +43,24 @@ IntegerReader::Cases IntegerReader::opaque() {
   return single(LinearForm::variable(result.problem.addUnknown()));
 }
 
+/// An induction variable of a forall, also counted from the end.
+static bool isNumberOfForall(Value value) {
+  auto reversed = value.getDefiningOp<arith::SubIOp>();
+  Value number = reversed ? reversed.getRhs() : value;
+  auto argument = dyn_cast<BlockArgument>(number);
+  auto forall =
+      argument ? dyn_cast<scf::ForallOp>(argument.getOwner()->getParentOp())
+               : nullptr;
+  if (!forall || !reversed)
+    return forall != nullptr;
+  OpFoldResult bound = forall.getMixedUpperBound()[argument.getArgNumber()];
+  if (std::optional<int64_t> size = getConstantIntValue(bound))
+    return getIntegerConstant(reversed.getLhs()) == *size - 1;
+  auto last = reversed.getLhs().getDefiningOp<arith::SubIOp>();
+  return last && OpFoldResult(last.getLhs()) == bound &&
+         getIntegerConstant(last.getRhs()) == 1;
+}
+
 unsigned IntegerReader::getSymbol(SymbolSource source) {
   for (const auto &[number, other] : result.symbols)
     if (other == source)
@@ -52,14 +71,7 @@ unsigned IntegerReader::getSymbol(SymbolSource source) {
   if (source.kind == SymbolSource::Kind::Scalar) {
     Value value = source.value;
     bool isFlag = value.getType().isInteger(1);
-    // Sizes, numbers of blocks, and their first coordinates.
-    Value factor = value;
-    if (auto product = value.getDefiningOp<arith::MulIOp>();
-        product && getIntegerConstant(product.getRhs()).value_or(-1) >= 0)
-      factor = product.getLhs();
-    auto number = dyn_cast<BlockArgument>(factor);
-    bool isBlockNumber =
-        number && isa<scf::ForallOp>(number.getOwner()->getParentOp());
+    bool isBlockNumber = isNumberOfForall(value);
     if (isFlag || isBlockNumber || value.getDefiningOp<memref::DimOp>())
       problem.addFact(symbol);
     if (isFlag)
@@ -107,8 +119,13 @@ IntegerReader::Cases IntegerReader::computeInteger(Value value) {
     return readInteger(op->getOperand(0));
   if (auto coords = dyn_cast_or_null<CoordsOp>(op))
     return readCoords(coords);
-  // Any other scalar that is the same for the whole loop.
-  if (value.getType().isIntOrIndex() && loop.isDefinedOutsideOfLoop(value))
+  // Any other scalar that is the same for the whole loop. A product with a
+  // constant, like the first row of a block, says more than its value.
+  bool isScalar = value.getType().isIntOrIndex();
+  if (isScalar && isa_and_nonnull<arith::MulIOp>(op) &&
+      getIntegerConstant(op->getOperand(1)))
+    return readArithmetic(op);
+  if (isScalar && loop.isDefinedOutsideOfLoop(value))
     return single(
         LinearForm::variable(getSymbol({SymbolSource::Kind::Scalar, value})));
   if (!op)

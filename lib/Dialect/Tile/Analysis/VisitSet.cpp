@@ -23,6 +23,10 @@ using mlir::presburger::Simplex;
 
 using Constraints = SmallVector<LinearForm, 4>;
 
+/// Constraints beyond which those that follow from others are looked for before
+/// an elimination, and beyond which there is none.
+static constexpr size_t numCheapConstraints = 12, maxConstraints = 60;
+
 /// Disjuncts of a formula beyond which nothing is said about it.
 static constexpr size_t maxDisjuncts = 256;
 
@@ -105,18 +109,20 @@ public:
   bool isInfeasible() const;
   /// What remains for the block number and the symbols.
   Constraints project() const;
+  System eliminate(unsigned variable) const;
+  System forget(unsigned variable) const;
 
 private:
   IntegerPolyhedron build(ArrayRef<unsigned> columns) const;
 
-  const VisitProblem &problem;
+  std::reference_wrapper<const VisitProblem> problem;
   llvm::SetVector<unsigned> variables;
   std::vector<LinearForm> constraints;
 };
 } // namespace
 
 void System::addFacts() {
-  const VisitProblem &p = problem;
+  const VisitProblem &p = problem.get();
   LinearForm row = LinearForm::variable(VisitProblem::row);
   LinearForm block = LinearForm::variable(VisitProblem::block);
   LinearForm place = LinearForm::variable(VisitProblem::column) -
@@ -166,24 +172,47 @@ bool System::isInfeasible() const {
   return Simplex(build(variables.getArrayRef())).isEmpty();
 }
 
-Constraints System::project() const {
-  SmallVector<unsigned> columns, eliminated;
-  for (unsigned variable : variables)
-    (variable == VisitProblem::block || problem.isSymbol(variable) ? columns
-                                                                   : eliminated)
-        .push_back(variable);
-  size_t numKept = columns.size();
-  llvm::append_range(columns, eliminated);
-  IntegerPolyhedron shadow = build(columns);
-  shadow.projectOut(numKept, eliminated.size());
+/// How many constraints the elimination of a variable adds at most, and whether
+/// integers may be lost: one bound of each pair should have coefficient 1.
+static std::pair<bool, int64_t> getCost(ArrayRef<LinearForm> constraints,
+                                        unsigned variable) {
+  int64_t numLower = 0, numUpper = 0;
+  bool isLowerUnit = true, isUpperUnit = true;
+  for (const LinearForm &constraint : constraints) {
+    int64_t coefficient = constraint.coefficient(variable);
+    numLower += coefficient > 0;
+    numUpper += coefficient < 0;
+    isLowerUnit &= coefficient <= 1;
+    isUpperUnit &= coefficient >= -1;
+  }
+  return {!isLowerUnit && !isUpperUnit,
+          numLower * numUpper - numLower - numUpper};
+}
 
+/// The constraints that do not say anything about `variable`: they hold for
+/// more.
+System System::forget(unsigned variable) const {
+  System result(problem);
+  for (const LinearForm &constraint : constraints)
+    if (constraint.coefficient(variable) == 0)
+      result.add(constraint);
+  return result;
+}
+
+System System::eliminate(unsigned variable) const {
+  SmallVector<unsigned> columns(variables.begin(), variables.end());
+  IntegerPolyhedron shadow = build(columns);
+  if (constraints.size() > numCheapConstraints)
+    shadow.removeRedundantConstraints();
+  shadow.projectOut(llvm::find(columns, variable) - columns.begin());
+  llvm::erase(columns, variable);
   System result(problem);
   auto addRow = [&](ArrayRef<int64_t> row, int64_t sign) {
     LinearForm form = LinearForm::number(sign * row.back());
-    for (auto [variable, coefficient] :
-         llvm::zip(ArrayRef<unsigned>(columns).take_front(numKept), row))
-      form += LinearForm::variable(variable, sign * coefficient);
-    result.add(form);
+    for (auto [column, coefficient] : llvm::zip(columns, row))
+      form += LinearForm::variable(column, sign * coefficient);
+    if (!form.terms.empty() || form.constant < 0)
+      result.add(form);
   };
   for (unsigned i = 0; i < shadow.getNumInequalities(); ++i)
     addRow(shadow.getInequality64(i), 1);
@@ -191,11 +220,28 @@ Constraints System::project() const {
     addRow(shadow.getEquality64(i), 1);
     addRow(shadow.getEquality64(i), -1);
   }
-  Constraints kept;
-  for (LinearForm &constraint : result.constraints)
-    if (!constraint.terms.empty() || constraint.constant < 0)
-      kept.push_back(std::move(constraint));
-  return kept;
+  return result;
+}
+
+Constraints System::project() const {
+  System rest = *this;
+  while (true) {
+    std::optional<std::pair<std::pair<bool, int64_t>, unsigned>> best;
+    for (unsigned variable : rest.variables) {
+      if (variable == VisitProblem::block || problem.get().isSymbol(variable))
+        continue;
+      std::pair cost(getCost(rest.constraints, variable), variable);
+      if (!best || cost < *best)
+        best = cost;
+    }
+    if (!best)
+      return Constraints(rest.constraints.begin(), rest.constraints.end());
+    // Coefficients with a common divisor get sharper between two steps.
+    if (rest.constraints.size() <= maxConstraints)
+      rest = rest.eliminate(best->second);
+    else
+      rest = rest.forget(best->second);
+  }
 }
 
 bool attn::tile::isInfeasible(const VisitProblem &problem,
@@ -459,38 +505,4 @@ VisitSet attn::tile::computeVisitSet(const VisitProblem &problem,
   set.masked = project(problem, problem.mask.negated(), given, maxIntervals);
   set.isFirstBlockSeen = isFirstBlockSeen(problem, set);
   return set;
-}
-
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
-
-std::string attn::tile::printConstraint(const LinearForm &constraint) {
-  int64_t factor = constraint.coefficient(VisitProblem::block);
-  // n >= -rest / factor, or n <= rest / -factor.
-  LinearForm rest =
-      constraint - LinearForm::variable(VisitProblem::block, factor);
-  if (factor > 0)
-    rest *= -1;
-  std::string sum;
-  for (auto [variable, coefficient] : rest.terms) {
-    int64_t size = std::abs(coefficient);
-    sum += sum.empty() ? (coefficient < 0 ? "-" : "")
-                       : (coefficient < 0 ? " - " : " + ");
-    if (size != 1)
-      sum += std::to_string(size) + " ";
-    sum += "s" + std::to_string(variable);
-  }
-  int64_t number = rest.constant;
-  if (sum.empty())
-    sum = std::to_string(number);
-  else if (number != 0)
-    sum += (number < 0 ? " - " : " + ") + std::to_string(std::abs(number));
-  if (factor == 0)
-    return sum + " >= 0";
-  int64_t size = std::abs(factor);
-  if (size != 1)
-    sum = (factor > 0 ? "ceil((" : "floor((") + sum + ") / " +
-          std::to_string(size) + ")";
-  return std::string(factor > 0 ? "n >= " : "n <= ") + sum;
 }

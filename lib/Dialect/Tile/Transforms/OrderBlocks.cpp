@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "attn/Dialect/Tile/Analysis/BlockCounts.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,34 +22,12 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
-namespace {
-/// What numbers the query blocks: the rows' first coordinate is the product of
-/// an induction variable of the forall.
-struct QueryNumbering {
-  unsigned dimension;
-  Value firstRow;
-};
-} // namespace
-
-static std::optional<QueryNumbering> findNumbering(scf::ForallOp forall) {
-  for (auto coords : forall.getBody()->getOps<CoordsOp>()) {
-    auto cast = coords.getBase().getDefiningOp<arith::IndexCastOp>();
-    auto first = cast ? cast.getIn().getDefiningOp<arith::MulIOp>() : nullptr;
-    if (coords.getAxis() != 0 || !first)
-      continue;
-    auto number = dyn_cast<BlockArgument>(first.getLhs());
-    if (number && number.getOwner() == forall.getBody())
-      return QueryNumbering{number.getArgNumber(), first};
-  }
-  return std::nullopt;
-}
-
 /// True if later rows see at least as far to the right, and as far to the left.
-static bool growsWithRow(const MaskProblem &problem, Value firstRow) {
+static bool growsWithRow(const MaskProblem &problem, Value queryBlock) {
   VisitSet set = computeVisitSet(problem.problem);
   bool grows = false;
   for (const auto &[symbol, source] : problem.symbols) {
-    if (source.value != firstRow)
+    if (source.value != queryBlock)
       continue;
     for (const BlockInterval &interval : set.visited) {
       // With n on the side of 0, a positive coefficient widens either bound.
@@ -69,10 +47,10 @@ LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
   if (!llvm::hasSingleElement(loops))
     return failure();
   FailureOr<MaskedStep> step = matchMaskedStep(*loops.begin());
-  std::optional<QueryNumbering> numbering = findNumbering(forall);
+  std::optional<QueryNumbering> numbering = findQueryNumbering(forall);
   if (failed(step) || !numbering ||
       !growsWithRow(readMask(step->getMask(), *loops.begin()),
-                    numbering->firstRow))
+                    numbering->number))
     return failure();
   unsigned dimension = numbering->dimension;
   if (!isZeroInteger(forall.getMixedLowerBound()[dimension]) ||

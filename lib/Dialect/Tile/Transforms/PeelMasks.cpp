@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Tile/Analysis/BlockCounts.h"
 #include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -226,7 +227,9 @@ FailureOr<PeeledLoop> attn::tile::peelMasks(RewriterBase &rewriter,
   }
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(loop);
+  std::optional<BlockCounts> counts = countBlocks(problem, set, loop);
   PeeledLoop peeled = Peeling(rewriter, loop, problem, set).run();
+  peeled.counts = counts;
   peeled.numIntervals = set.visited.size();
   peeled.isFirstBlockSeen = set.isFirstBlockSeen;
   return peeled;
@@ -257,6 +260,13 @@ struct TilePeelMasks final
         continue;
       }
       changed = true;
+      if (peeled->counts)
+        remark::analysis(
+            loc, remark::RemarkOpts::name("key-blocks").category(getArgument()))
+            << remark::metric("visited", peeled->counts->visited)
+            << remark::metric("masked", peeled->counts->masked)
+            << remark::metric("skipped",
+                              peeled->counts->all - peeled->counts->visited);
       remark::passed(
           loc, remark::RemarkOpts::name("peel-masks").category(getArgument()))
           << remark::metric("segments", peeled->segments.size())

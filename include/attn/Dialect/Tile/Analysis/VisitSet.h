@@ -40,7 +40,6 @@
 #include "attn/Support/LLVM.h"
 #include "llvm/ADT/SmallVector.h"
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace attn::tile {
@@ -156,9 +155,6 @@ VisitSet computeVisitSet(const VisitProblem &problem, size_t maxIntervals = 4);
 /// be false although there are none.
 bool isInfeasible(const VisitProblem &problem,
                   ArrayRef<LinearForm> constraints);
-
-/// Text such as "n >= ceil((s3 - 62) / 64)" of a constraint on blocks.
-std::string printConstraint(const LinearForm &constraint);
 
 } // namespace attn::tile
 

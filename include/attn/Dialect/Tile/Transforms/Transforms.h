@@ -14,6 +14,7 @@
 #ifndef ATTN_DIALECT_TILE_TRANSFORMS_TRANSFORMS_H
 #define ATTN_DIALECT_TILE_TRANSFORMS_TRANSFORMS_H
 
+#include "attn/Dialect/Tile/Analysis/BlockCounts.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -36,6 +37,8 @@ struct PeeledLoop {
   size_t numIntervals = 1;
   /// Every row sees a key in the first block.
   bool isFirstBlockSeen = false;
+  /// For one head, if the lengths are known.
+  std::optional<BlockCounts> counts;
 };
 
 /// Divides `loop` by what its mask shows; fails, with the reason in `reason`,
