@@ -18,8 +18,8 @@ usage: tools/check.sh [options]
 
 Brings the build up to date and runs every test: format, lint, the lit suite
 (with the C API and the examples), GoogleTest, Python, kernels' PTX in an
-emulator and warp kernels in a simulator. Tests that need ptxas or a GPU are skipped where there is none. The
-last line is "N passed, N failed".
+emulator and warp kernels in a simulator. Tests that need ptxas or a GPU are
+skipped where there is none. The last line is "N passed, N failed".
 
   --build-dir=DIR    the build (default: build)
   --jobs=N           run N tests at a time (default: one per core)

@@ -81,8 +81,27 @@ static LogicalResult fail(const llvm::Twine &message) {
 // Files
 //===----------------------------------------------------------------------===//
 
+/// To a device or a pipe, which a new file must not replace.
+static LogicalResult writeThrough(StringRef path, StringRef bytes) {
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error, llvm::sys::fs::CD_OpenExisting);
+  if (!error) {
+    stream << bytes;
+    stream.close();
+    error = stream.error();
+    stream.clear_error();
+  }
+  return error ? fail("cannot write '" + path + "': " + error.message())
+               : success();
+}
+
 /// A file that is there completely or not at all.
 static LogicalResult writeFile(StringRef path, StringRef bytes) {
+  llvm::sys::fs::file_status status;
+  if (!llvm::sys::fs::status(path, status) &&
+      status.type() != llvm::sys::fs::file_type::regular_file &&
+      status.type() != llvm::sys::fs::file_type::directory_file)
+    return writeThrough(path, bytes);
   auto file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
   if (!file)
     return fail("cannot write '" + path +
