@@ -10,6 +10,7 @@
 #include "ToolOptions.h"
 
 #include "FindPtxas.h"
+#include "attn/Pipelines/InputText.h"
 #include "attn/Support/Version.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -72,7 +73,13 @@ OwningOpRef<ModuleOp> ToolOptions::parse(MLIRContext &context,
     (void)fail(message);
     return {};
   }
+  StringRef text = file->getBuffer();
   sources.AddNewSourceBuffer(std::move(file), SMLoc());
+  if (std::optional<TextFault> fault = findTextFault(text)) {
+    sources.PrintMessage(SMLoc::getFromPointer(text.data() + fault->offset),
+                         llvm::SourceMgr::DK_Error, fault->message);
+    return {};
+  }
   return parseSourceFile<ModuleOp>(sources, &context);
 }
 

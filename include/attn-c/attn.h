@@ -74,7 +74,9 @@ typedef struct AttnCompileOptions {
 } AttnCompileOptions;
 
 /* Compiles MLIR text with one function that holds one attn.attention. NULL
-   options: all defaults. */
+   options: all defaults. Texts that MLIR's parser is known not to survive are
+   refused; a fault in it that nobody knows of ends the process: compile what
+   strangers wrote with attn-compile, in a process of its own. */
 ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
                                       const AttnCompileOptions *options);
 /* The same for the CPU this process runs on; only `plan` and the passes are

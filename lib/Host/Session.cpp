@@ -9,10 +9,10 @@
 
 #include "attn/Host/Session.h"
 
+#include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/BuildId.h"
 #include "attn/Support/Version.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -75,8 +75,7 @@ runtime::Status Session::takeError() {
 }
 
 runtime::Result<OwningOpRef<ModuleOp>> Session::parse(StringRef text) {
-  auto module =
-      parseSourceString<ModuleOp>(text, ParserConfig(&context), "text");
+  OwningOpRef<ModuleOp> module = parseInput(text, "text", &context);
   if (!module)
     return takeError();
   return std::move(module);

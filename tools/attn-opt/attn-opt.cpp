@@ -9,10 +9,13 @@
 
 #include "../CrashGuard.h"
 #include "Upstream.h"
+#include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/Version.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
 static constexpr char overview[] =
@@ -43,6 +46,25 @@ static void printVersion(llvm::raw_ostream &os) {
      << ")\n";
 }
 
+/// Refuses a file that MLIR's parser would not survive. What comes through a
+/// pipe is read once only, by MLIR.
+static llvm::LogicalResult checkInput(const std::string &path) {
+  if (path == "-")
+    return llvm::success();
+  auto file = llvm::MemoryBuffer::getFile(path);
+  if (!file)
+    return llvm::success(); // told below
+  llvm::StringRef text = (*file)->getBuffer();
+  std::optional<attn::TextFault> fault = attn::findTextFault(text);
+  if (!fault)
+    return llvm::success();
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
+  sources.PrintMessage(llvm::SMLoc::getFromPointer(text.data() + fault->offset),
+                       llvm::SourceMgr::DK_Error, fault->message);
+  return llvm::failure();
+}
+
 static int run(int argc, char **argv) {
   llvm::cl::SetVersionPrinter(printVersion);
   hideBackendOptions();
@@ -51,8 +73,12 @@ static int run(int argc, char **argv) {
   attn::registerDialects(registry);
   attn::registerUpstream(registry);
   attn::registerPassesAndPipelines();
+  auto [input, output] =
+      mlir::registerAndParseCLIOptions(argc, argv, overview, registry);
+  if (failed(checkInput(input)))
+    return EXIT_FAILURE;
   return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, overview, registry));
+      mlir::MlirOptMain(argc, argv, input, output, registry));
 }
 
 int main(int argc, char **argv) {

@@ -1,0 +1,44 @@
+//===- InputText.h - text that MLIR can parse -------------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// MLIR's parser takes the process down with some texts: it recurses as deep as
+// brackets nest and sums are long, keeps an entry for every result number below
+// the one it reads, and believes that iterator types are strings. A library in
+// somebody's process has to refuse these before. Bytecode is not looked at.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PIPELINES_INPUTTEXT_H
+#define ATTN_PIPELINES_INPUTTEXT_H
+
+#include "attn/Support/LLVM.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <optional>
+#include <string>
+
+namespace attn {
+
+/// What the parser would not survive, and where it stands.
+struct TextFault {
+  size_t offset = 0;
+  std::string message;
+};
+
+/// The first fault of a text, or nothing; bytecode has none.
+std::optional<TextFault> findTextFault(StringRef text);
+
+/// The module in a text; null after a diagnostic, whose file is `name`.
+OwningOpRef<ModuleOp> parseInput(StringRef text, StringRef name,
+                                 MLIRContext *context);
+
+} // namespace attn
+
+#endif // ATTN_PIPELINES_INPUTTEXT_H

@@ -1,0 +1,189 @@
+//===- InputText.cpp - text that MLIR can parse -----------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Pipelines/InputText.h"
+
+#include "mlir/Bytecode/BytecodeReader.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// Far more than any program has, far less than a stack of 8 MiB holds.
+static constexpr size_t maxNesting = 256;
+static constexpr size_t maxTerms = 1024;
+static constexpr uint64_t maxResultNumber = 65535;
+
+namespace {
+/// Reads a text once, as the lexer would: strings and comments hold nothing.
+class Scanner {
+public:
+  explicit Scanner(StringRef text) : text(text) {}
+
+  std::optional<TextFault> run();
+
+private:
+  bool startsWith(StringRef prefix) const {
+    return text.substr(at).starts_with(prefix);
+  }
+  void skipString();
+  void skipWord();
+  void open();
+  void close(char bracket);
+  void readOperator();
+  void readResultNumber();
+  void readIteratorTypes();
+  void refuse(size_t offset, const Twine &message) {
+    if (!fault)
+      fault = TextFault{offset, message.str()};
+  }
+
+  StringRef text;
+  size_t at = 0;
+  size_t nesting = 0, terms = 0;
+  /// The last operation is in generic form: its name stands in quotes.
+  bool isGeneric = false;
+  std::optional<TextFault> fault;
+};
+} // namespace
+
+void Scanner::skipString() {
+  ++at;
+  while (at < text.size() && text[at] != '"' && text[at] != '\n')
+    at += text[at] == '\\' ? 2 : 1;
+  at = std::min(at + 1, text.size());
+  if (text.substr(at).ltrim().starts_with("("))
+    isGeneric = true;
+}
+
+static bool isWordCharacter(char c) {
+  return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
+}
+
+void Scanner::skipWord() {
+  size_t begin = at;
+  while (at < text.size() && isWordCharacter(text[at]))
+    ++at;
+  StringRef word = text.slice(begin, at);
+  if (word == "iterator_types")
+    readIteratorTypes();
+  else if (word.contains('.') && llvm::isAlpha(word.front()))
+    isGeneric = false;
+}
+
+void Scanner::open() {
+  terms = 0;
+  if (++nesting > maxNesting)
+    refuse(at, "brackets nest deeper than " + Twine(maxNesting));
+  ++at;
+}
+
+void Scanner::close(char bracket) {
+  bool isArrow = bracket == '>' && at > 0 && text[at - 1] == '-';
+  bool isCompare =
+      bracket == '>' && at + 1 < text.size() && text[at + 1] == '=';
+  if (!isArrow && !isCompare && nesting > 0)
+    --nesting;
+  terms = 0;
+  ++at;
+}
+
+void Scanner::readOperator() {
+  if (++terms > maxTerms)
+    refuse(at, "a sum or product has more than " + Twine(maxTerms) + " terms");
+  ++at;
+}
+
+/// `%name#12`.
+void Scanner::readResultNumber() {
+  terms = 0;
+  ++at;
+  while (at < text.size() && (isWordCharacter(text[at]) || text[at] == '-'))
+    ++at;
+  if (at >= text.size() || text[at] != '#')
+    return;
+  size_t begin = ++at;
+  while (at < text.size() && llvm::isDigit(text[at]))
+    ++at;
+  uint64_t number = 0;
+  StringRef digits = text.slice(begin, at);
+  if (!digits.empty() &&
+      (digits.getAsInteger(10, number) || number > maxResultNumber))
+    refuse(begin, "result number " + digits + " is larger than " +
+                      Twine(maxResultNumber));
+}
+
+/// `iterator_types = ["parallel", …]`: strings, but in the generic form.
+void Scanner::readIteratorTypes() {
+  StringRef rest = text.substr(at).ltrim();
+  if (isGeneric || !rest.consume_front("="))
+    return;
+  rest = rest.ltrim();
+  if (!rest.consume_front("["))
+    return;
+  while (true) {
+    rest = rest.ltrim();
+    if (rest.empty() || rest.front() == ']')
+      return;
+    if (rest.front() != '"')
+      return refuse(rest.data() - text.data(),
+                    "iterator types are expected to be strings");
+    rest = rest.drop_front();
+    rest =
+        rest.drop_front(std::min(rest.find('"'), rest.size() - 1) + 1).ltrim();
+    rest.consume_front(",");
+  }
+}
+
+std::optional<TextFault> Scanner::run() {
+  while (at < text.size() && !fault) {
+    char c = text[at];
+    if (c == '"')
+      skipString();
+    else if (startsWith("//"))
+      at = std::min(text.find('\n', at), text.size());
+    else if (llvm::isAlpha(c) || c == '_')
+      skipWord();
+    else if (c == '%')
+      readResultNumber();
+    else if (StringRef("([{<").contains(c))
+      open();
+    else if (StringRef(")]}>").contains(c))
+      close(c);
+    else if (c == '+' || c == '*' || (c == '-' && !startsWith("->")))
+      readOperator();
+    else {
+      if (c == ',' || c == '=' || c == ':')
+        terms = 0;
+      ++at;
+    }
+  }
+  return fault;
+}
+
+std::optional<TextFault> attn::findTextFault(StringRef text) {
+  if (isBytecode(llvm::MemoryBufferRef(text, "")))
+    return std::nullopt;
+  return Scanner(text).run();
+}
+
+OwningOpRef<ModuleOp> attn::parseInput(StringRef text, StringRef name,
+                                       MLIRContext *context) {
+  std::optional<TextFault> fault = findTextFault(text);
+  if (!fault)
+    return parseSourceString<ModuleOp>(text, ParserConfig(context), name);
+  StringRef before = text.take_front(fault->offset);
+  unsigned line = before.count('\n') + 1;
+  unsigned column = before.size() - (before.rfind('\n') + 1) + 1;
+  emitError(FileLineColLoc::get(context, name, line, column)) << fault->message;
+  return {};
+}

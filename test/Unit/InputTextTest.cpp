@@ -1,0 +1,106 @@
+//===- InputTextTest.cpp - texts that a parser would not survive -*- C++
+//-*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Pipelines/InputText.h"
+#include "attn/Host/Session.h"
+
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace attn;
+
+static std::string repeat(StringRef text, int times) {
+  std::string result;
+  for (int i = 0; i < times; ++i)
+    result += text;
+  return result;
+}
+
+/// What is said of a text; empty: nothing.
+static std::string faultOf(StringRef text) {
+  std::optional<TextFault> fault = findTextFault(text);
+  if (fault)
+    EXPECT_LE(fault->offset, text.size());
+  return fault ? fault->message : "";
+}
+
+TEST(InputText, Nesting) {
+  for (const char *pair : {"[]", "{}", "()", "<>"}) {
+    std::string open(1, pair[0]), close(1, pair[1]);
+    EXPECT_EQ(faultOf(repeat(open, 256) + repeat(close, 256)), "");
+    EXPECT_EQ(faultOf(repeat(open, 257) + repeat(close, 257)),
+              "brackets nest deeper than 256");
+    EXPECT_EQ(faultOf(repeat(open + close, 1000)), "");
+  }
+  // An arrow and a comparison close nothing.
+  EXPECT_EQ(faultOf(repeat("(i32) -> (i32)\n", 1000)), "");
+  EXPECT_EQ(faultOf(repeat("<", 250) + repeat("->>=", 100) + repeat("<", 10)),
+            "brackets nest deeper than 256");
+  EXPECT_EQ(faultOf("\"" + repeat("[", 1000) + "\""), "");
+  EXPECT_EQ(faultOf("// " + repeat("[", 1000) + "\n"), "");
+  EXPECT_EQ(faultOf("\"\\\"" + repeat("[", 1000) + "\""), "");
+}
+
+TEST(InputText, Terms) {
+  EXPECT_EQ(faultOf("(d0) -> (d0" + repeat(" + d0", 1000) + ")"), "");
+  for (const char *term : {" + d0", " - d0", " * 2"})
+    EXPECT_EQ(faultOf("(d0) -> (d0" + repeat(term, 1100) + ")"),
+              "a sum or product has more than 1024 terms");
+  EXPECT_EQ(faultOf(repeat("%c = arith.constant -1 : i32\n", 2000)), "");
+  EXPECT_EQ(faultOf("dense<[" + repeat("-1.0e+2, ", 2000) + "0.0]>"), "");
+}
+
+TEST(InputText, ResultNumbers) {
+  EXPECT_EQ(faultOf("return %a#65535 : i32"), "");
+  EXPECT_EQ(faultOf("return %a#65536 : i32"),
+            "result number 65536 is larger than 65535");
+  EXPECT_EQ(faultOf("return %a#99999999999999999999999 : i32"),
+            "result number 99999999999999999999999 is larger than 65535");
+  EXPECT_EQ(faultOf("%a#"), "");
+  EXPECT_EQ(faultOf("%"), "");
+}
+
+TEST(InputText, IteratorTypes) {
+  const char *wanted = "iterator types are expected to be strings";
+  std::string pretty = "%s = vector.contract {iterator_types = ";
+  EXPECT_EQ(faultOf(pretty + "[\"parallel\", \"reduction\"]}"), "");
+  EXPECT_EQ(faultOf(pretty + "[]}"), "");
+  EXPECT_EQ(faultOf(pretty + "3}"), ""); // the parser says what is wrong
+  EXPECT_EQ(faultOf(pretty + "[1]}"), wanted);
+  EXPECT_EQ(faultOf(pretty + "[\"parallel\", 1]}"), wanted);
+  EXPECT_EQ(faultOf(pretty + "[#vector.kind<add>]}"), wanted);
+  EXPECT_EQ(faultOf(pretty + "[\"parallel"), "");
+  EXPECT_EQ(faultOf("\"vector.contract\"(%a) <{iterator_types = "
+                    "[#vector.iterator_type<parallel>]}>"),
+            "");
+}
+
+// Any cut through a text is read to its end.
+TEST(InputText, Prefixes) {
+  StringRef text = "#m = affine_map<(d0) -> (d0 + 1)> // \"\n"
+                   "%r:2 = \"a.b\"(%x#1) {iterator_types = [\"p\\\"\"]} : "
+                   "(i32) -> (i32, i32)";
+  for (size_t size = 0; size <= text.size(); ++size)
+    for (size_t from = 0; from <= size; ++from)
+      EXPECT_EQ(faultOf(text.slice(from, size)), "") << from << " " << size;
+}
+
+// The library says it as a value, with the place.
+TEST(InputText, Session) {
+  Session session;
+  auto module =
+      session.parse("module {}\nmodule attributes {a = " + repeat("[", 9999));
+  ASSERT_FALSE(module.ok());
+  EXPECT_NE(module.message().find("error: brackets nest deeper than 256"),
+            std::string::npos)
+      << module.message();
+  EXPECT_EQ(module.message().find("2:"), 0u) << module.message();
+  EXPECT_TRUE(session.parse("module {}").ok());
+}
