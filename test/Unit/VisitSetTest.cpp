@@ -296,7 +296,7 @@ const Mask masks[] = {
        std::string ids = p.tensor("9", "sorted");
        return p.load(ids, {p.i}) == p.load(ids, {p.j});
      }},
-    {"documents_of_queries_and_keys", true,
+    {"documents_of_queries_and_keys", false,
      [](const Place &p) {
        std::string rows = p.tensor("x", "sorted");
        std::string keys = p.tensor("x", "sorted");
@@ -318,13 +318,13 @@ const Mask masks[] = {
        return (p.search(offsets, {p.b}, p.i) == p.search(offsets, {p.b}, p.j)) &
               (p.j <= p.i);
      }},
-    {"documents_by_offsets_window", true,
+    {"documents_by_offsets_window", false,
      [](const Place &p) {
        std::string offsets = p.tensor("7", "offsets");
        return (p.search(offsets, {}, p.i) == p.search(offsets, {}, p.j)) &
               (abs(p.i - p.j) <= 5);
      }},
-    {"packed_queries_and_keys", true,
+    {"packed_queries_and_keys", false,
      [](const Place &p) {
        std::string rows = p.tensor("6", "offsets");
        std::string keys = p.tensor("6", "offsets");
@@ -335,11 +335,11 @@ const Mask masks[] = {
        std::string offsets = p.tensor("7", "offsets");
        return p.search(offsets, {}, p.j) <= p.search(offsets, {}, p.i);
      }},
-    {"start_per_row", true,
+    {"start_per_row", false,
      [](const Place &p) {
        return (p.j >= p.load(p.tensor("x", "sorted"), {p.i})) & (p.j <= p.i);
      }},
-    {"end_per_row", true,
+    {"end_per_row", false,
      [](const Place &p) {
        return p.j < p.load(p.tensor("x", "sorted"), {p.i}) * 4;
      }},
@@ -561,7 +561,9 @@ protected:
 
 TEST_P(VisitSetTest, EqualsEnumeration) {
   const Mask &mask = masks[GetParam()];
-  Choice choice(seed + GetParam());
+  // --gtest_random_seed gives other cases.
+  unsigned extra = ::testing::UnitTest::GetInstance()->random_seed();
+  Choice choice(seed + GetParam() + 1000 * extra);
   Code code;
   Place place = {
       &code, {&code, "%b"}, {&code, "%h"}, {&code, "%i"}, {&code, "%j"}};

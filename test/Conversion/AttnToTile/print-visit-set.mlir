@@ -96,7 +96,7 @@ func.func @causal_by_region(%q: !s, %k: !s, %v: !s) -> !s {
 // CHECK-NEXT: //     or keys - 128 block + 299 >= 0, n >= 2 block - 5, n <= 2 block + 6
 // CHECK-NEXT: //   masked:  all
 // CHECK: //   part of the mask is opaque
-// REMARK: peel-masks{{.*}}intervals=2, segments=1, unguarded=0, unmasked=0
+// REMARK: peel-masks{{.*}}intervals=2, rows-seen=0, segments=1, unmasked=0
 func.func @global_and_window(%q: !t, %k: !t, %v: !t, %flags: tensor<?x?xi1>) -> !t {
   %o, %lse = attn.attention %q, %k, %v captures(%flags) {plan = #attn.plan<target = cpu, block_q = 128, block_k = 64>}
   mask(%b: i32, %h: i32, %i: i32, %j: i32, %f: tensor<?x?xi1>) {

@@ -97,6 +97,65 @@ func.func @rotate(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
   return
 }
 
+// The loop counts visits, and dropout takes weights: the values are those of the
+// block of the visit before, what is kept is that of this block.
+// CHECK-LABEL: func.func @visits_and_dropout(
+// CHECK: tile.online_softmax
+// CHECK: %[[P0:.*]] = arith.truncf
+// CHECK: %[[KEPT0:.*]] = arith.select %{{.*}}, %[[P0]],
+// CHECK: %[[R:.*]]:4 = scf.for %[[T:[a-z0-9]+]] = {{.*}} %[[P:[a-z0-9]+]] = %[[KEPT0]])
+// CHECK: %[[BEFORE:.*]] = arith.subi %[[T]], %{{.*}} : index
+// CHECK: %[[FAR:.*]] = arith.cmpi sge, %[[BEFORE]]
+// CHECK: %[[SHIFT:.*]] = arith.select %[[FAR]]
+// CHECK: %[[BLOCK:.*]] = arith.addi %[[BEFORE]], %[[SHIFT]]
+// CHECK: %[[COL:.*]] = arith.muli %[[BLOCK]]
+// CHECK: %[[V:.*]] = tile.load %{{.*}}[%[[COL]],
+// CHECK: vector.contract {{.*}} %[[P]], %[[V]]
+// CHECK: tile.online_softmax
+// CHECK: %[[P1:.*]] = arith.truncf
+// CHECK: %[[KEPT1:.*]] = arith.select %{{.*}}, %[[P1]],
+// CHECK: scf.yield %{{.*}}, %{{.*}}, %{{.*}}, %[[KEPT1]]
+// CHECK: vector.contract {{.*}} %[[R]]#3
+func.func @visits_and_dropout(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
+                  %nq: index, %nk: index, %out: memref<?x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : !s
+  %hidden = arith.constant dense<0xFF800000> : !s
+  %none = arith.constant dense<0.0> : !p
+  %nq32 = arith.index_cast %nq : index to i32
+  %rows = tile.coords %nq32, 0 : vector<16x1xi32>
+  scf.forall (%x) in (%nq) {
+    %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+      %far = arith.cmpi sge, %n, %c2 : index
+      %shift = arith.select %far, %c16, %c0 : index
+      %block = arith.addi %n, %shift : index
+      %col = arith.muli %block, %c32 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x32xi32>
+      %kt = tile.load %k[%col, %c0] : !view, !kv
+      %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
+      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
+      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
+      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
+      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
+      %vt = tile.load %v[%col, %c0] : !view, !kv
+      %pr = arith.truncf %p : !s to !p
+      %pt = arith.select %mask, %pr, %none : vector<16x32xi1>, !p
+      %cb = vector.broadcast %c : !row to !o
+      %os = arith.mulf %o, %cb : !o
+      %o1 = vector.contract {indexing_maps = [#qk_q, #pv_v, #out], iterator_types = ["parallel", "parallel", "reduction"]} %pt, %vt, %os : !p, !kv into !o
+      scf.yield %o1, %m1, %l1 : !o, !row, !row
+    }
+    tile.store %r#0, %out[%x, %c0] : !o, memref<?x16xf32>
+  }
+  return
+}
+
 // REMARK: rotate{{.*}}the output is not rescaled by an online softmax
 // CHECK-LABEL: func.func @not_rescaled(
 // CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})

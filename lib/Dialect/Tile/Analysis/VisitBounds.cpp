@@ -49,7 +49,7 @@ namespace {
 class VisitEmitter : public SymbolEmitter {
 public:
   VisitEmitter(OpBuilder &builder, const MaskProblem &problem, scf::ForOp loop)
-      : SymbolEmitter(builder, problem, loop), loop(loop) {}
+      : SymbolEmitter(builder, problem, loop), problem(problem), loop(loop) {}
 
   KeyBlockRange emitRange(const VisitSet &set);
   KeyBlockPieces emitPieces(const VisitSet &set);
@@ -68,9 +68,21 @@ private:
     return ceilDiv(linear(rest, 1, 1), factor);
   }
   Value lowerBound(const BlockInterval &interval, Value start) {
-    for (const LinearForm &bound : interval.lowerBounds())
+    for (const LinearForm &bound : interval.lowerBounds()) {
       start = max(lowerBound(bound), start);
+      // Memory may hold anything; the first block of an empty range must still
+      // have coordinates.
+      if (dependsOnMemory(bound))
+        start = min(start, loop.getUpperBound());
+    }
     return start;
+  }
+  bool dependsOnMemory(const LinearForm &form) {
+    return llvm::any_of(form.terms, [&](const auto &term) {
+      auto source = problem.symbols.find(term.first);
+      return source != problem.symbols.end() &&
+             source->second.kind != SymbolSource::Kind::Scalar;
+    });
   }
   Value upperBound(const BlockInterval &interval, Value end) {
     for (const LinearForm &bound : interval.upperBounds())
@@ -87,6 +99,7 @@ private:
 
   SmallVector<KeyBlockPiece> emitSorted(ArrayRef<BlockInterval> intervals);
 
+  const MaskProblem &problem;
   scf::ForOp loop;
 };
 } // namespace

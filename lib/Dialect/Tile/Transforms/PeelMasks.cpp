@@ -272,7 +272,7 @@ struct TilePeelMasks final
           << remark::metric("segments", peeled->segments.size())
           << remark::metric("unmasked", peeled->unmasked ? 1 : 0)
           << remark::metric("intervals", peeled->numIntervals)
-          << remark::metric("unguarded", peeled->isFirstBlockSeen ? 1 : 0);
+          << remark::metric("rows-seen", peeled->isFirstBlockSeen ? 1 : 0);
     }
     if (changed) {
       DominanceInfo dominance(getOperation());

@@ -57,6 +57,7 @@ struct Step {
   vector::ContractionOp scores; // Q K^T
   OnlineSoftmaxOp softmax;
   Operation *rounding = nullptr;  // P in the type of the values, or null
+  Operation *dropping = nullptr;  // P where dropout keeps it, or null
   LoadOp values;                  // V[n]
   unsigned rowIndex = 0;          // of the values' indices, that of the row
   SmallVector<Operation *> place; // computes it from the induction variable
@@ -66,8 +67,8 @@ struct Step {
 
   /// True for what moves or is built anew: the rest stays before the softmax.
   bool isAfterSoftmax(Operation *op) const {
-    return op == rounding || op == correction || op == rescaled ||
-           op == product;
+    return op == rounding || op == dropping || op == correction ||
+           op == rescaled || op == product;
   }
 };
 
@@ -132,6 +133,11 @@ static FailureOr<Step> matchStep(scf::ForOp loop, StringRef &reason) {
     return failure();
   }
   Value weights = step.product.getLhs();
+  auto dropping = weights.getDefiningOp<arith::SelectOp>();
+  if (dropping && loop.isDefinedOutsideOfLoop(dropping.getFalseValue())) {
+    step.dropping = dropping;
+    weights = dropping.getTrueValue();
+  }
   if (auto rounding = weights.getDefiningOp<arith::TruncFOp>()) {
     step.rounding = rounding;
     weights = rounding.getIn();
@@ -161,8 +167,9 @@ static FailureOr<Step> matchStep(scf::ForOp loop, StringRef &reason) {
     return failure();
   }
   // What moves must not feed anything else.
-  for (Operation *op : {step.correction.getOperation(),
-                        step.rescaled.getOperation(), step.rounding})
+  for (Operation *op :
+       {step.correction.getOperation(), step.rescaled.getOperation(),
+        step.rounding, step.dropping})
     if (op && !op->hasOneUse()) {
       reason = "the rescaled output has another use";
       return failure();
@@ -227,7 +234,7 @@ static Value multiply(OpBuilder &b, Step step, Value weights, Value values,
   return b.clone(*step.product.getOperation(), mapping)->getResult(0);
 }
 
-/// Clones everything up to the softmax, and the rounding of its weights, for
+/// Clones everything up to the softmax, and what happens to its weights, for
 /// the block and the statistics that `mapping` gives. `afterScores` is called
 /// behind the product of queries and keys.
 static Value cloneSoftmax(OpBuilder &b, Step step, IRMapping &mapping,
@@ -242,9 +249,11 @@ static Value cloneSoftmax(OpBuilder &b, Step step, IRMapping &mapping,
     if (&op == step.scores)
       afterScores();
   }
-  if (!step.rounding)
-    return mapping.lookup(step.softmax.getProbabilities());
-  return b.clone(*step.rounding, mapping)->getResult(0);
+  Value weights = mapping.lookup(step.softmax.getProbabilities());
+  for (Operation *op : {step.rounding, step.dropping})
+    if (op)
+      weights = b.clone(*op, mapping)->getResult(0);
+  return weights;
 }
 
 LogicalResult attn::tile::rotateLoops(RewriterBase &b, scf::ForallOp forall,
