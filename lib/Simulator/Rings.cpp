@@ -28,6 +28,43 @@ int64_t Slot::findReader() const {
   return -1;
 }
 
+int64_t Slot::findReaderOfAll() const {
+  for (auto [warp, holder] : llvm::enumerate(holders))
+    if (holder.readsOfAll != 0)
+      return warp;
+  return -1;
+}
+
+void Slot::fill(std::vector<float> content) {
+  elements = std::move(content);
+  lost.clear();
+}
+
+void SlotUse::beginRead(int64_t warp, bool isOfAll) const {
+  ++slot().holders[warp].reads;
+  slot().holders[warp].readsOfAll += isOfAll;
+}
+
+void SlotUse::endRead(int64_t warp, bool isOfAll) const {
+  --slot().holders[warp].reads;
+  slot().holders[warp].readsOfAll -= isOfAll;
+}
+
+std::string SlotUse::lose(int64_t warp, int64_t row, int64_t rows) const {
+  Slot &slot = this->slot();
+  const Holder &holder = slot.holders[warp];
+  if (!isFixed && (slot.item != item || holder.state != Holder::Holds))
+    return "goes via item " + number(item) + ", which this warp does not hold";
+  if (holder.reads != 0)
+    return "goes via a slot that a product in flight still reads";
+  if (int64_t reader = slot.findReaderOfAll(); reader >= 0)
+    return "goes via a slot that a product in flight of warp " +
+           number(reader) + " reads";
+  slot.lost.resize(rows);
+  slot.lost[row] = true;
+  return "";
+}
+
 std::string SlotUse::checkRead(int64_t warp) const {
   const Slot &slot = this->slot();
   if (isFixed)
@@ -46,7 +83,7 @@ std::string SlotUse::checkRead(int64_t warp) const {
 
 void Ring::start(Slot &slot, int64_t item) {
   slot.item = item;
-  slot.elements.clear();
+  slot.fill({});
   for (Holder &holder : slot.holders)
     holder = Holder();
 }
@@ -64,7 +101,7 @@ Answer Ring::beginCopy(int64_t item) {
 }
 
 void Ring::finishCopy(int64_t item, std::vector<float> elements) {
-  slotOf(item).elements = std::move(elements);
+  slotOf(item).fill(std::move(elements));
 }
 
 Answer Ring::await(int64_t warp, int64_t item) {
@@ -106,7 +143,7 @@ std::string Ring::beginPart(int64_t warp, int64_t item, int64_t barriers,
   }
   start(slot, item);
   own.part = Holder::InFlight;
-  slot.elements = elements;
+  slot.fill(elements);
   return "";
 }
 

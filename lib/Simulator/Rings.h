@@ -32,8 +32,8 @@ struct Holder {
   enum State { Away, Holds, Released } state = Away;
   /// Barriers of the block that the warp had passed when it released.
   int64_t releasedAt = -1;
-  /// Products in flight that read the slot.
-  int64_t reads = 0;
+  /// Products in flight that read the slot, and those that read all of it.
+  int64_t reads = 0, readsOfAll = 0;
   /// The warp's part of a copy by all warps.
   enum Part { Missing, InFlight, Complete } part = Missing;
 };
@@ -46,12 +46,17 @@ struct Slot {
   int64_t item = -1;
   /// Row by row.
   std::vector<float> elements;
+  /// Rows that results took on their way out; empty: none.
+  std::vector<bool> lost;
   std::vector<Holder> holders;
 
   bool hasContent() const { return !elements.empty(); }
   bool isReleasedByAll() const;
-  /// A warp of which a product in flight reads the slot, or -1.
+  /// A warp of which a product in flight reads the slot, or all of it; or -1.
   int64_t findReader() const;
+  int64_t findReaderOfAll() const;
+  bool isLost(int64_t row) const { return !lost.empty() && lost[row]; }
+  void fill(std::vector<float> content);
 };
 
 /// The slots of a `warp.ring`, or the one of a `warp.alloc`.
@@ -102,6 +107,11 @@ struct SlotUse {
 
   Slot &slot() const { return ring->slotOf(item); }
   std::string checkRead(int64_t warp) const;
+  /// A product of the warp reads some rows of it (its own), or all.
+  void beginRead(int64_t warp, bool isOfAll) const;
+  void endRead(int64_t warp, bool isOfAll) const;
+  /// The warp stores rows of it on their way out.
+  std::string lose(int64_t warp, int64_t row, int64_t rows) const;
 };
 
 } // namespace attn::simulator

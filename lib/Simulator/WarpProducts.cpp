@@ -39,10 +39,14 @@ FailureOr<std::vector<float>> WarpRunner::readRows(Operation *op, Value a,
   int64_t depth = llvm::cast<SlotType>(a.getType()).getShape()[1];
   const std::vector<float> &elements = use.slot().elements;
   std::vector<float> result(rows * depth);
-  for (int64_t row = 0; row < acc.getShape()[0]; ++row)
-    if (row / layout::groupRows % warps == warp)
-      std::copy_n(elements.begin() + row * depth, depth,
-                  result.begin() + localRow(row, warps) * depth);
+  for (int64_t row = 0; row < acc.getShape()[0]; ++row) {
+    if (row / layout::groupRows % warps != warp)
+      continue;
+    if (use.slot().isLost(row))
+      return refuse(op, "reads a row of a slot that a result went through");
+    std::copy_n(elements.begin() + row * depth, depth,
+                result.begin() + localRow(row, warps) * depth);
+  }
   return result;
 }
 
@@ -55,6 +59,8 @@ FailureOr<Lanes> WarpRunner::multiply(Operation *op, Value a, Value b,
   SlotUse use = useOf(b);
   if (std::string message = use.checkRead(warp); !message.empty())
     return refuse(op, message);
+  if (llvm::is_contained(use.slot().lost, true))
+    return refuse(op, "reads a slot that a result went through");
   auto shape = llvm::cast<SlotType>(b.getType()).getShape();
   int64_t columns = type.getShape()[1], depth = shape[isTransposed ? 1 : 0];
   const std::vector<float> &right = use.slot().elements;
@@ -102,8 +108,8 @@ WarpRunner::Step WarpRunner::wait(WaitOp op) {
   if (std::distance(found, products.end()) <= entry->second)
     return fail(op, "leaves its product in flight: it waits until " +
                         Twine(entry->second) + " are");
-  for (SlotUse use : found->reads)
-    --use.slot().holders[warp].reads;
+  for (auto [use, isOfAll] : found->reads)
+    use.endRead(warp, isOfAll);
   values.set(op.getResult(), std::move(found->result));
   products.erase(found);
   ++frames.back().next;
@@ -119,11 +125,15 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
         FragType type = load.getResult().getType();
         const Spread &spread = block.launch.spreads.get(type, warp);
         Lanes result(spread.size() / layout::warpSize, Part(layout::warpSize));
-        for (auto [number, coord] : llvm::enumerate(spread))
+        for (auto [number, coord] : llvm::enumerate(spread)) {
+          if (use.slot().isLost(coord.row))
+            return refuse(op, "reads a row of a slot that a result went "
+                              "through");
           result[number / layout::warpSize][number % layout::warpSize] =
               fromFloat(type.getElementType(),
                         use.slot().elements[coord.row * type.getShape()[1] +
                                             coord.column]);
+        }
         values.set(load.getResult(), std::move(result));
         return success();
       })
@@ -149,11 +159,11 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
           return refuse(op, message);
         Product product = {
             numProducts++, op, std::move(*result), {}, frames.size()};
-        for (Value operand : {mma.getA(), Value(mma.getB())})
-          if (isa<SlotType>(operand.getType()))
-            product.reads.push_back(useOf(operand));
-        for (SlotUse use : product.reads)
-          ++use.slot().holders[warp].reads;
+        if (isa<SlotType>(mma.getA().getType()))
+          product.reads.push_back({useOf(mma.getA()), /*isOfAll=*/false});
+        product.reads.push_back({useOf(mma.getB()), /*isOfAll=*/true});
+        for (auto [use, isOfAll] : product.reads)
+          use.beginRead(warp, isOfAll);
         pending[mma.getResult()] = product.number;
         products.push_back(std::move(product));
         return success();

@@ -51,8 +51,8 @@ private:
     int64_t number;
     Operation *op;
     Lanes result;
-    SmallVector<SlotUse> reads;
-    size_t depth; // frames around it
+    SmallVector<std::pair<SlotUse, bool>> reads; // of all rows, or its own
+    size_t depth;                                // frames around it
   };
   /// What a value holds, of any type.
   struct Content {

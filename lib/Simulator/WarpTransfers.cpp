@@ -57,10 +57,12 @@ WarpRunner::Step WarpRunner::copy(CopyOp op) {
   Box box = boxOf(op.getView(), op.getIndices());
   box.rows = op.getSlot().getType().getShape()[0];
   box.columns = op.getSlot().getType().getShape()[1];
-  slot.item = 0;
-  if (std::string message = box.read(block.launch.global, slot.elements);
+  std::vector<float> elements;
+  if (std::string message = box.read(block.launch.global, elements);
       !message.empty())
     return fail(op, message);
+  slot.item = 0;
+  slot.fill(std::move(elements));
   return settle(op, answer);
 }
 
@@ -137,6 +139,14 @@ LogicalResult WarpRunner::store(StoreOp op) {
   const Lanes &lanes = values.get(op.getValue());
   Box box = boxOf(op.getView(), op.getIndices());
   int64_t bytes = (bitsOf(box.element) + 7) / 8;
+  if (Value staging = op.getStaging()) {
+    SlotUse use = useOf(staging);
+    for (const layout::Coord &coord : spread)
+      if (std::string message = use.lose(
+              warp, coord.row, op.getStaging().getType().getShape()[0]);
+          !message.empty())
+        return refuse(op, message);
+  }
   for (auto [number, coord] : llvm::enumerate(spread)) {
     int64_t part = int64_t(number) / layout::warpSize;
     int64_t lane = int64_t(number) % layout::warpSize;

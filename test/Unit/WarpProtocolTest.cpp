@@ -70,6 +70,16 @@ static ReleaseOp findRelease(KernelOp kernel, Operand operand,
   return findUser<ReleaseOp>(find<AwaitOp>(kernel, operand, inLoop).getSlot());
 }
 
+/// The store of the output.
+static StoreOp findStore(KernelOp kernel) {
+  StoreOp found;
+  kernel.walk([&](StoreOp op) {
+    if (!op.getRows())
+      found = op;
+  });
+  return found;
+}
+
 /// The first operation of a kind in a loop.
 template <typename OpTy> static OpTy findInLoop(KernelOp kernel) {
   OpTy found;
@@ -284,6 +294,20 @@ static const Plant plants[] = {
      },
      "gives a pending value that is never waited for",
      "which a product in flight still reads"},
+    {"ResultViaAReleasedSlot", Form::Roles,
+     [](KernelOp kernel) {
+       findStore(kernel).getStagingMutable().assign(
+           find<AwaitOp>(kernel, Query, false).getSlot());
+     },
+     "reads a slot that is already released", "which this warp does not hold"},
+    {"ResultViaASlotOfAllWarps", Form::Roles,
+     [](KernelOp kernel) {
+       AwaitOp await = find<AwaitOp>(kernel, Value_, false);
+       StoreOp store = findStore(kernel);
+       store.getStagingMutable().assign(await.getSlot());
+       findUser<ReleaseOp>(await.getSlot())->moveAfter(store);
+     },
+     "goes via a slot that all warps read", "slot that a"},
     {"CopyBesideAProductInFlight", Form::Slots,
      [](KernelOp kernel) {
        auto product = findInLoop<MmaAsyncOp>(kernel);
@@ -428,8 +452,10 @@ TEST_P(WarpProtocol, IsSeen) {
   test.blockQ = 128;
   test.warps = plant.form == Form::Rings ? 4 : 8;
   test.variant = Variant::Causal;
+  // The tiles of queries and values have one shape.
+  test.blockK = 128;
   test.queries = 128;
-  test.keys = 250;
+  test.keys = 600;
   OwningOpRef<ModuleOp> module = compile(test, plant.form);
   ASSERT_TRUE(module);
   KernelOp kernel;

@@ -21,8 +21,9 @@
 //   after its start, cp.async at the last moment that the derived number of
 //   copies in flight (Analysis/PendingCopies.h) allows.
 // - A product in flight reads its slots until it is waited for. A release of
-//   such a slot, or a copy to it, is an error; so is a wait whose derived
-//   number (Analysis/PendingMmas.h) leaves the product in flight.
+//   such a slot, a copy to it, or a result stored via its rows is an error; so
+//   is a wait whose derived number (Analysis/PendingMmas.h) leaves the product
+//   in flight.
 // - The items of a ring are counted. An item copied or awaited out of order, a
 //   slot released twice, or overwritten before all warps released it and met
 //   at a barrier, an item that nobody awaits, a slot never released: errors.
