@@ -36,7 +36,9 @@ struct Case {
   Variant variant = Variant::Plain;
   bool bf16 = true;
   bool rowsOutside = false; // [batch, length, heads, dim] in memory
+  double magnitude = 1;     // of the query: the deviation of the scores
   std::string target = "sm_80";
+  bool hasPlan = true; // else the compiler's
   int64_t blockQ = 64, blockK = 32, warps = 4, stages = 2;
   bool queryInRegisters = false;
   std::string buffer = "warp-buffer";
@@ -99,6 +101,17 @@ inline double rounded(const Case &test, double number) {
   return value.convertToDouble();
 }
 
+inline std::string planOf(const Case &test) {
+  auto number = [](int64_t n) { return std::to_string(n); };
+  return "plan = #attn.plan<target = " + test.target +
+         ", block_q = " + number(test.blockQ) +
+         ", block_k = " + number(test.blockK) +
+         ", warps = " + number(test.warps) +
+         ", stages = " + number(test.stages) +
+         ", q_in_registers = " + (test.queryInRegisters ? "true" : "false") +
+         ">";
+}
+
 inline std::string textOf(const Case &test) {
   std::string t = test.bf16 ? "bf16" : "f16";
   auto number = [](int64_t n) { return std::to_string(n); };
@@ -125,15 +138,11 @@ inline std::string textOf(const Case &test) {
   return "func.func @f(%q: " + q + ", %k: " + q + ", %v: " + v + extra +
          ") -> (" + v + ", tensor<?x?x?xf32>) {\n  %o, %lse = attn.attention " +
          "%q, %k, %v" + (bias ? " captures(%bias)" : "") + " {" +
-         (variants.empty() ? "" : "variants = [" + variants + "], ") +
-         "plan = #attn.plan<target = " + test.target +
-         ", block_q = " + number(test.blockQ) +
-         ", block_k = " + number(test.blockK) +
-         ", warps = " + number(test.warps) +
-         ", stages = " + number(test.stages) +
-         ", q_in_registers = " + (test.queryInRegisters ? "true" : "false") +
-         ">}" + region + " : (" + q + ", " + q + ", " + v + extraType +
-         ") -> (" + v + ", tensor<?x?x?xf32>)\n  return %o, %lse : " + v +
+         (variants.empty() ? "" : "variants = [" + variants + "]") +
+         (test.hasPlan && !variants.empty() ? ", " : "") +
+         (test.hasPlan ? planOf(test) : "") + "}" + region + " : (" + q + ", " +
+         q + ", " + v + extraType + ") -> (" + v +
+         ", tensor<?x?x?xf32>)\n  return %o, %lse : " + v +
          ", tensor<?x?x?xf32>\n}\n";
 }
 
@@ -150,7 +159,8 @@ public:
   void judge() const;
 
 private:
-  Tensor makeTensor(int64_t heads, int64_t length, int64_t dim, bool isOutput);
+  Tensor makeTensor(int64_t heads, int64_t length, int64_t dim, bool isOutput,
+                    double magnitude = 1);
   double scoreOf(double x, int64_t h, int64_t i, int64_t j) const;
   void evaluate(int64_t b, int64_t h, int64_t i);
 
@@ -165,7 +175,7 @@ private:
 inline CaseTensors::CaseTensors(const Case &test, std::mt19937 &random)
     : test(test), random(random) {
   int64_t keyHeads = test.heads / test.group;
-  q = makeTensor(test.heads, test.queries, test.dim, false);
+  q = makeTensor(test.heads, test.queries, test.dim, false, test.magnitude);
   k = makeTensor(keyHeads, test.keys, test.dim, false);
   v = makeTensor(keyHeads, test.keys, test.valueDim, false);
   o = makeTensor(test.heads, test.queries, test.valueDim, true);
@@ -200,7 +210,8 @@ inline SmallVector<simulator::Argument> CaseTensors::arguments() {
 }
 
 inline Tensor CaseTensors::makeTensor(int64_t heads, int64_t length,
-                                      int64_t dim, bool isOutput) {
+                                      int64_t dim, bool isOutput,
+                                      double magnitude) {
   Tensor tensor = {{test.batch, heads, length, dim},
                    {heads * length * dim, length * dim, dim, 1},
                    {},
@@ -209,7 +220,7 @@ inline Tensor CaseTensors::makeTensor(int64_t heads, int64_t length,
     tensor.strides[1] = dim;
     tensor.strides[2] = heads * dim;
   }
-  std::normal_distribution<double> normal;
+  std::normal_distribution<double> normal(0, magnitude);
   tensor.data.resize(test.batch * heads * length * dim);
   for (uint16_t &element : tensor.data)
     element = isOutput ? 0x7fff : round16(*tensor.semantics, normal(random));

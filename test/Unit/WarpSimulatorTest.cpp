@@ -159,11 +159,42 @@ TEST_F(WarpSimulator, Hopper) {
       check(test, build(test, tile, passes));
 }
 
+// The plans and passes that the compiler chooses.
+TEST_F(WarpSimulator, Defaults) {
+  for (const char *target : {"sm_80", "sm_90a"})
+    for (int64_t dim : {8, 40, 64, 80, 96, 128, 192, 256}) {
+      Case test;
+      test.target = target;
+      test.hasPlan = false;
+      test.dim = test.valueDim = dim;
+      test.variant = dim % 64 ? Variant::Window : Variant::Causal;
+      test.queries = 140;
+      test.keys = 300;
+      check(test, build(test, PassRequest()), /*seeds=*/1);
+    }
+}
+
+// Scores so far apart that some warps look for the maximum again.
+TEST_F(WarpSimulator, LargeScores) {
+  for (const char *target : {"sm_80", "sm_90a"})
+    for (bool bf16 : {false, true})
+      for (double magnitude : {8.0, 30.0}) {
+        Case test = target == StringRef("sm_80") ? Case() : hopperCase();
+        test.variant = Variant::Causal;
+        test.bf16 = bf16;
+        test.magnitude = magnitude;
+        test.queries = 140;
+        test.keys = 400;
+        check(test, build(test, PassRequest()));
+      }
+}
+
 // Any selection of the optional passes on any problem.
 TEST_F(WarpSimulator, RandomSelections) {
   auto pick = [&](std::initializer_list<int64_t> choices) {
     return choices.begin()[random() % choices.size()];
   };
+  int numRun = 0;
   for (int number = 0; number < 40; ++number) {
     bool isHopper = number % 2;
     Case test = isHopper ? hopperCase() : Case();
@@ -176,6 +207,7 @@ TEST_F(WarpSimulator, RandomSelections) {
     test.valueDim = pick({40, 64, 80, 128});
     test.variant = Variant(random() % 6);
     test.bf16 = random() % 2;
+    test.magnitude = pick({1, 1, 8});
     test.rowsOutside = random() % 2;
     test.warps = isHopper ? pick({4, 8, 12}) : pick({1, 2, 4});
     test.blockQ = 16 * test.warps * (isHopper ? 1 : pick({1, 2}));
@@ -189,6 +221,20 @@ TEST_F(WarpSimulator, RandomSelections) {
       else if (random() % 2 == 0)
         request.enabled.push_back(name);
     }
-    check(test, build(test, request), /*seeds=*/2);
+    OwningOpRef<ModuleOp> module;
+    std::string text;
+    {
+      ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+        text += diagnostic.str();
+        return success();
+      });
+      module = build(test, request);
+    }
+    if (!module && StringRef(text).contains("plan is not feasible"))
+      continue;
+    ASSERT_TRUE(module) << text;
+    ++numRun;
+    check(test, std::move(module), /*seeds=*/2);
   }
+  EXPECT_GE(numRun, 30);
 }
