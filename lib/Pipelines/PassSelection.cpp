@@ -31,6 +31,8 @@ struct OptionalPass {
 static constexpr OptionalPass optionalPasses[] = {
     {"tile-order-blocks", anywhere,
      [](PassSelection &s, bool run) { s.tile.orderBlocks = run; }},
+    {"tile-list-blocks", anywhere,
+     [](PassSelection &s, bool run) { s.tile.listBlocks = run; }},
     {"tile-peel-masks", anywhere,
      [](PassSelection &s, bool run) { s.tile.peelMasks = run; }},
     {"tile-fold-exp2", anywhere,

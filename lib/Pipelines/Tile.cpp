@@ -30,6 +30,8 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
   manager.addPass(createConvertAttnToTile());
   if (options.orderBlocks)
     manager.addNestedPass<func::FuncOp>(tile::createTileOrderBlocks());
+  if (options.listBlocks)
+    manager.addNestedPass<func::FuncOp>(tile::createTileListBlocks());
   if (options.peelMasks)
     manager.addNestedPass<func::FuncOp>(tile::createTilePeelMasks());
   if (options.foldExp2)

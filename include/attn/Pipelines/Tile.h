@@ -38,6 +38,9 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
   Option<bool> orderBlocks{*this, "order-blocks",
                            llvm::cl::desc("run tile-order-blocks"),
                            llvm::cl::init(true)};
+  Option<bool> listBlocks{*this, "list-blocks",
+                          llvm::cl::desc("run tile-list-blocks"),
+                          llvm::cl::init(true)};
   Option<bool> peelMasks{*this, "peel-masks",
                          llvm::cl::desc("run tile-peel-masks"),
                          llvm::cl::init(true)};

@@ -236,19 +236,15 @@ FailureOr<FlatKernel> attn::matchFlatKernel(func::FuncOp func,
                      "directly in a function");
     return failure();
   }
-  auto others = func.getOps<scf::ForallOp>();
-  if (!llvm::hasSingleElement(others)) {
-    InFlightDiagnostic diag = (*std::next(others.begin()))
-                                  ->emitOpError("is the second grid of a "
-                                                "kernel, expected one");
-    diag.attachNote((*others.begin())->getLoc()) << "the first is here";
-    return failure();
-  }
+  bool isLast = llvm::none_of(
+      func.getOps<scf::ForallOp>(),
+      [&](scf::ForallOp other) { return grid->isBeforeInBlock(other); });
+  int64_t warps = isLast ? plan.getWarps() : 1;
   WalkResult walk = grid.walk([&](Operation *op) {
-    return failed(checkOp(op, grid, plan.getWarps())) ? WalkResult::interrupt()
-                                                      : WalkResult::advance();
+    return failed(checkOp(op, grid, warps)) ? WalkResult::interrupt()
+                                            : WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();
-  return FlatKernel{func, grid, plan};
+  return FlatKernel{func, grid, plan, warps};
 }

@@ -21,9 +21,12 @@ struct FlatKernel {
   func::FuncOp func;
   scf::ForallOp grid;
   PlanAttr plan;
+  /// Those of the plan; a grid in front of another one, which prepares something
+  /// for it, has one warp per block.
+  int64_t warps = 1;
 };
 
-/// The flat tile form: one `scf.forall` (batch, head, query block) whose body
+/// The flat tile form: an `scf.forall` of three dimensions whose body
 /// has no `tile.online_softmax`, whose vectors have rank 2 (rank 1 only as a
 /// column Mx1 that loses its unit dimension) and fit the warps of the plan, and
 /// whose loaded tiles are operands of `vector.contract` only. Emits what does

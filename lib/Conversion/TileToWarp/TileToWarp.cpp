@@ -55,7 +55,7 @@ static warp::KernelOp buildKernel(RewriterBase &rewriter,
       getValueOrCreateConstantIndexOp(rewriter, loc, grid.getMixedUpperBound());
   auto kernel =
       warp::KernelOp::create(rewriter, loc, sizes[2], sizes[1], sizes[0],
-                             rewriter.getI64IntegerAttr(flat.plan.getWarps()),
+                             rewriter.getI64IntegerAttr(flat.warps),
                              rewriter.getI64IntegerAttr(flat.plan.getStages()),
                              /*sharedBytes=*/nullptr);
   Type index = rewriter.getIndexType();
@@ -127,21 +127,29 @@ struct ConvertTileToWarp final
   using Base::Base;
 
   void runOnOperation() override {
-    auto grids = getOperation().getOps<scf::ForallOp>();
-    if (grids.empty())
-      return;
-    FailureOr<FlatKernel> flat =
-        matchFlatKernel(getOperation(), *grids.begin());
-    if (failed(flat))
-      return signalPassFailure();
+    SmallVector<FlatKernel> kernels;
+    for (auto grid : getOperation().getOps<scf::ForallOp>()) {
+      FailureOr<FlatKernel> flat = matchFlatKernel(getOperation(), grid);
+      if (failed(flat))
+        return signalPassFailure();
+      kernels.push_back(*flat);
+    }
     IRRewriter rewriter(&getContext());
-    warp::KernelOp kernel = buildKernel(rewriter, *flat);
+    for (const FlatKernel &flat : kernels)
+      if (failed(convert(rewriter, flat)))
+        return signalPassFailure();
+  }
+
+private:
+  static LogicalResult convert(RewriterBase &rewriter, const FlatKernel &flat) {
+    warp::KernelOp kernel = buildKernel(rewriter, flat);
     sinkConstants(rewriter, kernel);
-    placeSlots(rewriter, kernel, flat->plan.getQInRegisters(),
-               /*panels=*/flat->plan.getTarget() == TargetKind::SM90A);
+    placeSlots(rewriter, kernel, flat.plan.getQInRegisters(),
+               /*panels=*/flat.plan.getTarget() == TargetKind::SM90A);
     if (failed(convertVectors(kernel)))
-      return signalPassFailure();
+      return failure();
     eraseDeadOps(rewriter, kernel);
+    return success();
   }
 };
 } // namespace

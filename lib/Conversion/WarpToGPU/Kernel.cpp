@@ -25,25 +25,27 @@ using namespace attn::warp;
 
 namespace attn::warp {
 
-FailureOr<KernelOp> findKernel(func::FuncOp host) {
-  KernelOp found;
+FailureOr<SmallVector<KernelOp>> findKernels(func::FuncOp host) {
+  SmallVector<KernelOp> kernels;
   WalkResult walk = host.walk([&](KernelOp kernel) {
-    if (found) {
-      InFlightDiagnostic diag =
-          kernel.emitError("expected one kernel per function, got another");
-      diag.attachNote(found.getLoc()) << "the first one is here";
-      return WalkResult::interrupt();
-    }
     if (kernel->getBlock() != &host.getBody().front()) {
       kernel.emitError("expected the kernel in the entry block of a function");
       return WalkResult::interrupt();
     }
-    found = kernel;
+    kernels.push_back(kernel);
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();
-  return found;
+  return kernels;
+}
+
+/// What the host allocates: arguments of every kernel.
+static SmallVector<Value> hostMemory(func::FuncOp host) {
+  SmallVector<Value> memory;
+  for (auto alloc : host.getOps<memref::AllocOp>())
+    memory.push_back(alloc.getResult());
+  return memory;
 }
 
 /// The operations outside the kernel that its body needs, in order. They are
@@ -54,9 +56,10 @@ static FailureOr<SetVector<Operation *>> capturedSlice(KernelOp kernel) {
   BackwardSliceOptions options;
   options.inclusive = true;
   options.omitUsesFromAbove = false;
+  options.filter = [](Operation *op) { return !isa<memref::AllocOp>(op); };
   SetVector<Operation *> slice;
   for (Value value : captured)
-    if (value.getDefiningOp())
+    if (value.getDefiningOp() && options.filter(value.getDefiningOp()))
       if (failed(getBackwardSlice(value, &slice, options)))
         return kernel.emitError("cannot compute what the kernel captures");
   for (Operation *op : slice)
@@ -87,16 +90,20 @@ static llvm::SmallDenseSet<unsigned> blockArguments(KernelOp kernel) {
   return arguments;
 }
 
-static gpu::GPUModuleOp createModule(RewriterBase &rewriter, func::FuncOp host,
-                                     const KernelTarget &target) {
+/// The module of the kernels of `host`; the first one makes it.
+static gpu::GPUModuleOp moduleOf(RewriterBase &rewriter, func::FuncOp host,
+                                 const KernelTarget &target) {
+  std::string name = (host.getName() + "_kernels").str();
+  auto symbols = host->getParentOfType<ModuleOp>();
+  if (auto module = symbols.lookupSymbol<gpu::GPUModuleOp>(name))
+    return module;
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(host);
   MLIRContext *context = host.getContext();
   auto targetAttr =
       NVVM::NVVMTargetAttr::get(context, /*optLevel=*/3, "nvptx64-nvidia-cuda",
                                 target.chip, target.features);
-  return gpu::GPUModuleOp::create(rewriter, host.getLoc(),
-                                  (host.getName() + "_kernels").str(),
+  return gpu::GPUModuleOp::create(rewriter, host.getLoc(), name,
                                   ArrayRef<Attribute>{targetAttr});
 }
 
@@ -116,6 +123,7 @@ static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
     operands.push_back(memref::AssumeAlignmentOp::create(
         rewriter, loc, argument, layout::chunkBytes));
   }
+  llvm::append_range(operands, hostMemory(host));
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(rewriter, loc, value);
   };
@@ -220,6 +228,7 @@ static void describeTensorMap(gpu::GPUFuncOp function, int64_t argument) {
 
 FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
                                         func::FuncOp host, KernelOp kernel,
+                                        StringRef name,
                                         const KernelTarget &target) {
   FailureOr<SetVector<Operation *>> slice = capturedSlice(kernel);
   FailureOr<SmallVector<AwaitPlan>> plans = planAwaits(kernel);
@@ -229,15 +238,16 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
   llvm::SmallDenseSet<unsigned> blocks = blockArguments(kernel);
 
   OpBuilder::InsertionGuard guard(rewriter);
-  gpu::GPUModuleOp module = createModule(rewriter, host, target);
-  rewriter.setInsertionPointToStart(module.getBody());
-  SmallVector<Type> arguments = llvm::to_vector(host.getArgumentTypes());
+  gpu::GPUModuleOp module = moduleOf(rewriter, host, target);
+  rewriter.setInsertionPointToEnd(module.getBody());
+  SmallVector<Value> memory = llvm::to_vector_of<Value>(host.getArguments());
+  llvm::append_range(memory, hostMemory(host));
+  SmallVector<Type> arguments = llvm::to_vector(ValueRange(memory).getTypes());
   auto firstMap = static_cast<int64_t>(arguments.size());
   arguments.append(maps->maps.size(),
                    LLVM::LLVMPointerType::get(rewriter.getContext()));
   auto type = rewriter.getFunctionType(arguments, {});
-  auto function =
-      gpu::GPUFuncOp::create(rewriter, kernel.getLoc(), host.getName(), type);
+  auto function = gpu::GPUFuncOp::create(rewriter, kernel.getLoc(), name, type);
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                     rewriter.getUnitAttr());
   function.setKnownBlockSize(std::array<int32_t, 3>{
@@ -252,7 +262,7 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
   Block *entry = &function.getBody().front();
   rewriter.setInsertionPointToStart(entry);
   IRMapping map;
-  map.map(host.getArguments(), entry->getArguments().take_front(firstMap));
+  map.map(memory, entry->getArguments().take_front(firstMap));
   for (Operation *op : *slice)
     rewriter.clone(*op, map);
   const std::array dims = {gpu::Dimension::x, gpu::Dimension::y,

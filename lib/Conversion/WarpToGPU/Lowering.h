@@ -41,9 +41,9 @@ struct KernelTarget {
   StringRef chip, features;
 };
 
-/// The `warp.kernel` of a host function, or null if it has none. More than one,
-/// or one that is not in the entry block, is an error.
-FailureOr<KernelOp> findKernel(func::FuncOp host);
+/// The `warp.kernel`s of a host function, in order. One that is not in the
+/// entry block is an error.
+FailureOr<SmallVector<KernelOp>> findKernels(func::FuncOp host);
 
 /// How `warp.await`s wait: for all but so many copy groups, or not at all,
 /// where the next operation is an await that waits for both.
@@ -93,10 +93,11 @@ struct OutlinedKernel {
   RolePlan roles;
 };
 
-/// Moves `kernel` into a new `gpu.func` with the arguments of `host`, and
-/// launches it from `host`.
+/// Moves `kernel` into a new `gpu.func` called `name`, with the arguments of
+/// `host` and what it allocates, and launches it from `host`.
 FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
                                         func::FuncOp host, KernelOp kernel,
+                                        StringRef name,
                                         const KernelTarget &target);
 
 //===----------------------------------------------------------------------===//

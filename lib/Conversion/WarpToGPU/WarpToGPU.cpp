@@ -96,18 +96,22 @@ struct ConvertWarpToGPU final
          llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (host.isExternal())
         continue;
-      FailureOr<KernelOp> kernel = findKernel(host);
-      if (failed(kernel))
+      FailureOr<SmallVector<KernelOp>> kernels = findKernels(host);
+      if (failed(kernels))
         return signalPassFailure();
-      if (!*kernel)
-        continue;
-      FailureOr<OutlinedKernel> outlined =
-          outlineKernel(rewriter, host, *kernel, {chip, features});
-      if (failed(outlined) || failed(lowerKernel(rewriter, *outlined)) ||
-          failed(lowerMath(outlined->function)))
-        return signalPassFailure();
-      hideInductionVariables(outlined->function);
-      any = true;
+      for (auto [number, kernel] : llvm::enumerate(*kernels)) {
+        // The last one has the name of the function.
+        std::string name = host.getName().str();
+        if (number + 1 != kernels->size())
+          name += "_prepare" + std::to_string(number);
+        FailureOr<OutlinedKernel> outlined =
+            outlineKernel(rewriter, host, kernel, name, {chip, features});
+        if (failed(outlined) || failed(lowerKernel(rewriter, *outlined)) ||
+            failed(lowerMath(outlined->function)))
+          return signalPassFailure();
+        hideInductionVariables(outlined->function);
+        any = true;
+      }
     }
     if (any)
       module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),

@@ -27,18 +27,6 @@ func.func @two_dimensions(%n: index) attributes {attn.plan = #attn.plan<target =
 
 // -----
 
-func.func @two_grids(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  // expected-note@+1 {{the first is here}}
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
-  }
-  // expected-error@+1 {{'scf.forall' op is the second grid of a kernel, expected one}}
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
-  }
-  return
-}
-
-// -----
-
 func.func @online_softmax(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
   scf.forall (%b, %h, %x) in (%n, %n, %n) {
     %s = arith.constant dense<0.0> : vector<64x32xf32>

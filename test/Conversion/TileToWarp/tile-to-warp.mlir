@@ -158,3 +158,25 @@ func.func @no_kernel(%f: f32) -> vector<3xf32> {
   %0 = vector.broadcast %f : f32 to vector<3xf32>
   return %0 : vector<3xf32>
 }
+
+// Kernels in order. One in front of another prepares something for it: its
+// blocks have one warp.
+// CHECK-LABEL: @two_grids(
+func.func @two_grids(%out: memref<?x?xf32>, %n: index)
+    attributes {attn.plan = #plan} {
+  %c = arith.constant dense<2.0> : vector<64x32xf32>
+  %one = arith.constant dense<1> : vector<16x8xi32>
+  %memory = memref.alloc(%n) : memref<?x8xi32>
+  // CHECK: %[[MEMORY:.*]] = memref.alloc
+  // CHECK: warp.kernel {{.*}} warps(1)
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // CHECK: warp.store %{{.*}}, %[[MEMORY]]{{.*}} <16x8xi32, acc, 1>
+    tile.store %one, %memory[%x, %x] : vector<16x8xi32>, memref<?x8xi32>
+  }
+  // CHECK: warp.kernel {{.*}} warps(4)
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    tile.store %c, %out[%x, %x] : vector<64x32xf32>, memref<?x?xf32>
+  }
+  memref.dealloc %memory : memref<?x8xi32>
+  return
+}

@@ -24,19 +24,6 @@ func.func @misplaced() {
 
 // -----
 
-func.func @two() {
-  %c1 = arith.constant 1 : index
-  // expected-note @below {{the first one is here}}
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(0) {
-  }
-  // expected-error @below {{expected one kernel per function, got another}}
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(0) {
-  }
-  return
-}
-
-// -----
-
 func.func @nested(%n: index) {
   %c1 = arith.constant 1 : index
   scf.for %i = %c1 to %n step %c1 {

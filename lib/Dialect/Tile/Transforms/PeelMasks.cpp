@@ -62,8 +62,7 @@ static void dropGuard(RewriterBase &rewriter, MaskedStep step) {
                              [&] { step.softmax.setGuard(false); });
 }
 
-/// Removes the mask of the step in `loop`, and what only it needed.
-static void dropMask(RewriterBase &rewriter, scf::ForOp loop) {
+void attn::tile::dropMask(RewriterBase &rewriter, scf::ForOp loop) {
   FailureOr<MaskedStep> step = matchMaskedStep(loop);
   auto select = cast<arith::SelectOp>(step->select);
   // In a block where everything shows every row sees a key.

@@ -25,6 +25,38 @@ def TileOrderBlocks : Pass<"tile-order-blocks", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
+  let summary = "visit the key blocks that two grids in front found in the mask";
+  let description = [{
+    Needs: a tile program whose loop over all key blocks holds one
+    `tile.online_softmax` of masked scores. Gives: a tile program of several
+    grids.
+
+    A mask that depends on more than bounds of rows and keys (a captured block
+    map, documents in any order) tells nothing before it is evaluated. Two grids
+    in front of the kernel evaluate it once for each pair of a query and a key
+    block, and write, per query block, the numbers of the blocks in which
+    something shows: P that also hide something, then F that hide nothing. What
+    they write are allocations of the function; a batch or head that the mask
+    does not depend on does not multiply them. The loop then becomes two, which
+    count visits:
+
+    ```mlir
+    %a:3 = scf.for %t = %c0 to %P step %c1 iter_args(…) {        // masked
+      %e = arith.minsi %t, %visits : index       // and not below 0
+      %n32 = memref.load %lists[%b, %h, %q, %e]
+      …
+    %b:3 = scf.for %t = %P to %visits step %c1 iter_args(%a…)     // not masked
+    ```
+    Must come before `tile-peel-masks`, which divides the loop, and leaves it to
+    that where bounds say enough.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   let summary = "visit no hidden key block, and mask only partly visible ones";
   let description = [{

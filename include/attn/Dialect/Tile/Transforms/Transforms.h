@@ -46,6 +46,17 @@ struct PeeledLoop {
 FailureOr<PeeledLoop> peelMasks(RewriterBase &rewriter, scf::ForOp loop,
                                 std::string &reason);
 
+/// Removes the mask of the step in `loop`, and what only it needed: every block
+/// that the loop visits shows everything.
+void dropMask(RewriterBase &rewriter, scf::ForOp loop);
+
+/// Divides `loop`, over all key blocks, into one over the blocks in which the
+/// mask both shows and hides, and one over those in which it hides nothing, as
+/// grids in front of the kernel list them; the second one is returned. Fails,
+/// with the reason in `reason`, and changes nothing where bounds tell as much.
+FailureOr<scf::ForOp> listBlocks(RewriterBase &rewriter, scf::ForOp loop,
+                                 std::string &reason);
+
 /// Moves the product with the values of block n - 1 beside the scores of block
 /// n, in all loops over key blocks of a kernel; fails, with the reason in
 /// `reason`, and changes nothing where they have another form.

@@ -1,0 +1,131 @@
+//===- ListBlocks.cpp - loops over lists of key blocks --------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The loops count visits: `warp-buffer` and its like number what they copy by
+// them. A visit behind the last one, which a copy ahead may ask for, reads the
+// entry behind the list: a block behind all keys. So does, where the list is
+// empty, the visit in front of the first one, which `tile-rotate` asks for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "attn/Dialect/Tile/Transforms/BlockMap.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Transforms/CSE.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_TILELISTBLOCKS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// An i32 in memory as an index.
+static Value loadIndex(OpBuilder &b, Location loc, Value memory,
+                       ValueRange indices) {
+  Value value = memref::LoadOp::create(b, loc, memory, indices);
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+}
+
+/// The block of a visit, from the list.
+static void mapVisits(RewriterBase &rewriter, scf::ForOp segment,
+                      const BlockMap &map, Value numVisits) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(segment.getBody());
+  Location loc = segment.getLoc();
+  Value visit = segment.getInductionVar();
+  Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  auto first = arith::MaxSIOp::create(rewriter, loc, visit, zero);
+  auto entry = arith::MinSIOp::create(rewriter, loc, first, numVisits);
+  Value block = loadIndex(rewriter, loc, map.lists,
+                          {map.batch, map.head, map.query, entry});
+  rewriter.replaceAllUsesExcept(visit, block, first);
+}
+
+FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
+                                             scf::ForOp loop,
+                                             std::string &reason) {
+  auto grid = loop->getParentOfType<scf::ForallOp>();
+  FailureOr<MaskedStep> step = matchMaskedStep(loop);
+  if (!grid || failed(step)) {
+    reason = "not one online softmax of masked scores in a kernel";
+    return failure();
+  }
+  if (!readMask(step->getMask(), loop).hasOpaque) {
+    reason = "bounds of rows and keys say which blocks the mask leaves";
+    return failure();
+  }
+  FailureOr<BlockMap> map =
+      buildBlockMap(rewriter, grid, loop, step->getMask(), reason);
+  if (failed(map))
+    return failure();
+
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(loop);
+  Location loc = loop.getLoc();
+  auto count = [&](int64_t number) {
+    Value which = arith::ConstantIndexOp::create(rewriter, loc, number);
+    return loadIndex(rewriter, loc, map->counts,
+                     {map->batch, map->head, map->query, which});
+  };
+  Value numMasked = count(0);
+  Value numVisits = arith::AddIOp::create(rewriter, loc, numMasked, count(1));
+  auto masked = cast<scf::ForOp>(rewriter.clone(*loop));
+  masked.setUpperBound(numMasked);
+  auto unmasked = cast<scf::ForOp>(rewriter.clone(*loop));
+  unmasked.setLowerBound(numMasked);
+  unmasked.setUpperBound(numVisits);
+  unmasked.getInitArgsMutable().assign(masked.getResults());
+  dropMask(rewriter, unmasked);
+  mapVisits(rewriter, masked, *map, numVisits);
+  mapVisits(rewriter, unmasked, *map, numVisits);
+  rewriter.replaceOp(loop, unmasked.getResults());
+  return unmasked;
+}
+
+namespace {
+struct TileListBlocks final
+    : attn::tile::impl::TileListBlocksBase<TileListBlocks> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    getOperation()->walk([&](OnlineSoftmaxOp op) {
+      auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+      if (loop && !llvm::is_contained(loops, loop))
+        loops.push_back(loop);
+    });
+    IRRewriter rewriter(&getContext());
+    bool changed = false;
+    for (scf::ForOp loop : loops) {
+      Location loc = loop.getLoc();
+      remark::RemarkOpts opts =
+          remark::RemarkOpts::name("list-blocks").category(getArgument());
+      std::string reason;
+      if (failed(listBlocks(rewriter, loop, reason))) {
+        remark::missed(loc, opts) << reason;
+        continue;
+      }
+      changed = true;
+      remark::passed(loc, opts) << "the mask is evaluated once per block";
+    }
+    if (changed) {
+      DominanceInfo dominance(getOperation());
+      eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,173 @@
+// RUN: attn-opt %s --tile-list-blocks --split-input-file --remarks-filter='.*' 2>%t.remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARK < %t.remarks
+
+#nk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#vk = affine_map<(m, n, k) -> (k, n)>
+!view = memref<?x?x?x16xf16, strided<[?, ?, ?, 1], offset: ?>>
+!lse = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
+!ids = memref<?x?xi32, strided<[?, 1], offset: ?>>
+
+// The mask asks whether two documents are the same: nothing is known before it
+// is evaluated. It depends on the batch and not on the head.
+// REMARK: remark: [Passed] list-blocks
+// CHECK-LABEL: func @documents(
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: memref<?x?x?x16xf16,
+// CHECK-DAG: %[[B:.*]] = memref.dim %[[Q]], %c0
+// CHECK-DAG: %[[SQ:.*]] = memref.dim %[[Q]], %c2
+// CHECK-DAG: %[[NQ:.*]] = arith.ceildivsi %[[SQ]], %c32
+// CHECK-DAG: %[[NK:.*]] = arith.ceildivsi %{{.*}}, %c8
+// CHECK: %[[STATES:.*]] = memref.alloc(%[[B]], %[[NQ]], %[[NK]]) : memref<?x1x?x?xi8>
+// CHECK: %[[COUNTS:.*]] = memref.alloc(%[[B]], %[[NQ]]) : memref<?x1x?x2xi32>
+// CHECK: %[[LISTS:.*]] = memref.alloc(%[[B]], %[[NQ]], %{{.*}}) : memref<?x1x?x?xi32>
+
+// Each pair of blocks, sixteen rows at a time.
+// CHECK: %[[PAIRS:.*]] = arith.muli %[[NQ]], %[[NK]]
+// CHECK: scf.forall (%[[X:.*]], %[[Y:.*]], %[[Z:.*]]) in (%[[B]], %c1, %[[PAIRS]])
+// CHECK: %[[QB:.*]] = arith.divui %[[Z]], %[[NK]]
+// CHECK: %[[KB:.*]] = arith.remui %[[Z]], %[[NK]]
+// CHECK: scf.for %[[R:.*]] = %c0 to %c32 step %c16
+// CHECK: tile.coords %{{.*}}, 0 : vector<16x1xi32>
+// CHECK: tile.gather %{{.*}} -> vector<16x1xi32>
+// CHECK: tile.gather %{{.*}} -> vector<1x8xi32>
+// CHECK: vector.multi_reduction <or>, %{{.*}} [0, 1] : vector<16x8xi1> to i1
+// CHECK: vector.multi_reduction <or>, %{{.*}} [0, 1] : vector<16x8xi1> to i1
+// CHECK: memref.store %{{.*}}, %[[STATES]][%[[X]], %[[Y]], %[[QB]], %[[KB]]]
+
+// Lists of them.
+// CHECK: scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) in (%[[B]], %c1, %[[NQ]])
+// CHECK-COUNT-2: memref.load %[[STATES]]
+// CHECK: memref.store %{{.*}}, %[[COUNTS]]
+// CHECK: memref.store %{{.*}}, %[[COUNTS]]
+
+// The kernel reads them.
+// CHECK: scf.forall (%[[BATCH:.*]], %{{.*}}, %[[QUERY:.*]]) in
+// CHECK: %[[P32:.*]] = memref.load %[[COUNTS]][%[[BATCH]], %c0, %[[QUERY]], %c0]
+// CHECK: %[[P:.*]] = arith.index_cast %[[P32]]
+// CHECK: %[[F32:.*]] = memref.load %[[COUNTS]][%[[BATCH]], %c0, %[[QUERY]], %c1]
+// CHECK: %[[F:.*]] = arith.index_cast %[[F32]]
+// CHECK: %[[ALL:.*]] = arith.addi %[[P]], %[[F]]
+// CHECK: %[[PART:.*]]:3 = scf.for %[[T:.*]] = %c0 to %[[P]]
+// CHECK: %[[E0:.*]] = arith.maxsi %[[T]], %c0
+// CHECK: %[[E:.*]] = arith.minsi %[[E0]], %[[ALL]]
+// CHECK: %[[N32:.*]] = memref.load %[[LISTS]][%[[BATCH]], %c0, %[[QUERY]], %[[E]]]
+// CHECK: %[[N:.*]] = arith.index_cast %[[N32]]
+// CHECK: arith.muli %[[N]], %c8
+// CHECK: arith.select %{{.*}} : vector<32x8xi1>, vector<32x8xf32>
+// CHECK: scf.for %{{.*}} = %[[P]] to %[[ALL]] step %c1 iter_args(%{{.*}} = %[[PART]]#0,
+// CHECK-NOT: arith.select {{.*}} : vector<32x8xi1>, vector<32x8xf32>
+// CHECK: tile.online_softmax
+// CHECK: memref.dealloc %[[STATES]]
+// CHECK: memref.dealloc %[[COUNTS]]
+// CHECK: memref.dealloc %[[LISTS]]
+func.func @documents(%q: !view, %k: !view, %v: !view, %ids: !ids, %o: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %b = memref.dim %q, %c0 : !view
+  %h = memref.dim %q, %c1 : !view
+  %sq = memref.dim %q, %c2 : !view
+  %sk = memref.dim %k, %c2 : !view
+  %nq = arith.ceildivsi %sq, %c32 : index
+  %nk = arith.ceildivsi %sk, %c8 : index
+  %sk32 = arith.index_cast %sk : index to i32
+  scf.forall (%batch, %head, %x) in (%b, %h, %nq) {
+    %row = arith.muli %x, %c32 : index
+    %row32 = arith.index_cast %row : index to i32
+    %batch32 = arith.index_cast %batch : index to i32
+    %rows = tile.coords %row32, 0 : vector<32x1xi32>
+    %mine = tile.gather %ids[%batch32, %rows] : !ids, (i32, vector<32x1xi32>) -> vector<32x1xi32>
+    %qt = tile.load %q[%batch, %head, %row, %c0] : !view, vector<32x16xf16>
+    %o0 = arith.constant dense<0.0> : vector<32x16xf32>
+    %m0 = arith.constant dense<0xFF800000> : vector<32x1xf32>
+    %l0 = arith.constant dense<0.0> : vector<32x1xf32>
+    %zero = arith.constant dense<0.0> : vector<32x8xf32>
+    %hidden = arith.constant dense<0xFF800000> : vector<32x8xf32>
+    %end = vector.broadcast %sk32 : i32 to vector<1x8xi32>
+    %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%oi = %o0, %mi = %m0, %li = %l0)
+        -> (vector<32x16xf32>, vector<32x1xf32>, vector<32x1xf32>) {
+      %col = arith.muli %n, %c8 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x8xi32>
+      %kt = tile.load %k[%batch, %head, %col, %c0] : !view, vector<8x16xf16>
+      %s = vector.contract {indexing_maps = [#nk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %qt, %kt, %zero : vector<32x16xf16>, vector<8x16xf16> into vector<32x8xf32>
+      %theirs = tile.gather %ids[%batch32, %cols] : !ids, (i32, vector<1x8xi32>) -> vector<1x8xi32>
+      %mb = vector.broadcast %mine : vector<32x1xi32> to vector<32x8xi32>
+      %tb = vector.broadcast %theirs : vector<1x8xi32> to vector<32x8xi32>
+      %same = arith.cmpi eq, %mb, %tb : vector<32x8xi32>
+      %in = arith.cmpi slt, %cols, %end : vector<1x8xi32>
+      %inb = vector.broadcast %in : vector<1x8xi1> to vector<32x8xi1>
+      %mask = arith.andi %same, %inb : vector<32x8xi1>
+      %y = arith.select %mask, %s, %hidden : vector<32x8xi1>, vector<32x8xf32>
+      %p, %m, %l, %alpha = tile.online_softmax %y, %mi, %li {guard} : vector<32x8xf32>, vector<32x1xf32>
+      %vt = tile.load %v[%batch, %head, %col, %c0] : !view, vector<8x16xf16>
+      %p16 = arith.truncf %p : vector<32x8xf32> to vector<32x8xf16>
+      %ab = vector.broadcast %alpha : vector<32x1xf32> to vector<32x16xf32>
+      %os = arith.mulf %oi, %ab : vector<32x16xf32>
+      %on = vector.contract {indexing_maps = [#nk, #vk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %p16, %vt, %os : vector<32x8xf16>, vector<8x16xf16> into vector<32x16xf32>
+      scf.yield %on, %m, %l : vector<32x16xf32>, vector<32x1xf32>, vector<32x1xf32>
+    }
+    %of = arith.truncf %r#0 : vector<32x16xf32> to vector<32x16xf16>
+    tile.store %of, %o[%batch, %head, %row, %c0] : vector<32x16xf16>, !view
+  }
+  return
+}
+
+// -----
+
+// Bounds say enough: the loop is left to tile-peel-masks.
+// REMARK: remark: [Missed] list-blocks {{.*}} Remark="bounds of rows and keys say which blocks the mask leaves"
+// CHECK-LABEL: func @causal(
+// CHECK-NOT: memref.alloc
+func.func @causal(%n: index, %x: index, %s: vector<32x8xf32>, %m0: vector<32x1xf32>) -> vector<32x1xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %hidden = arith.constant dense<0xFF800000> : vector<32x8xf32>
+  scf.forall (%batch, %head, %qb) in (%n, %n, %n) {
+    %row = arith.muli %qb, %c32 : index
+    %row32 = arith.index_cast %row : index to i32
+    %rows = tile.coords %row32, 0 : vector<32x1xi32>
+    %r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%mi = %m0, %li = %m0) -> (vector<32x1xf32>, vector<32x1xf32>) {
+      %col = arith.muli %t, %c8 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x8xi32>
+      %rb = vector.broadcast %rows : vector<32x1xi32> to vector<32x8xi32>
+      %cb = vector.broadcast %cols : vector<1x8xi32> to vector<32x8xi32>
+      %mask = arith.cmpi sge, %rb, %cb : vector<32x8xi32>
+      %y = arith.select %mask, %s, %hidden : vector<32x8xi1>, vector<32x8xf32>
+      %p, %m, %l, %alpha = tile.online_softmax %y, %mi, %li {guard} : vector<32x8xf32>, vector<32x1xf32>
+      scf.yield %m, %l : vector<32x1xf32>, vector<32x1xf32>
+    }
+  }
+  return %m0 : vector<32x1xf32>
+}
+
+// -----
+
+// REMARK: remark: [Missed] list-blocks {{.*}} Remark="the kernel loads no tile of queries in front of its loop"
+// CHECK-LABEL: func @no_queries(
+// CHECK-NOT: memref.alloc
+func.func @no_queries(%n: index, %s: vector<32x8xf32>, %m0: vector<32x1xf32>, %map: memref<?xi1>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %hidden = arith.constant dense<0xFF800000> : vector<32x8xf32>
+  scf.forall (%batch, %head, %qb) in (%n, %n, %n) {
+    %r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%mi = %m0, %li = %m0) -> (vector<32x1xf32>, vector<32x1xf32>) {
+      %col = arith.muli %t, %c8 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x8xi32>
+      %shown = tile.gather %map[%cols] : memref<?xi1>, (vector<1x8xi32>) -> vector<1x8xi1>
+      %mask = vector.broadcast %shown : vector<1x8xi1> to vector<32x8xi1>
+      %y = arith.select %mask, %s, %hidden : vector<32x8xi1>, vector<32x8xf32>
+      %p, %m, %l, %alpha = tile.online_softmax %y, %mi, %li {guard} : vector<32x8xf32>, vector<32x1xf32>
+      scf.yield %m, %l : vector<32x1xf32>, vector<32x1xf32>
+    }
+  }
+  return
+}

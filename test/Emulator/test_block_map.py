@@ -1,0 +1,116 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Masks that only data decide: kernels in front of the attention list the key
+blocks. The lists are looked at, and the results, on the emulated GPU."""
+
+import dataclasses
+
+import attn
+import numpy as np
+import pytest
+from cases import Case
+from emulate import Artifact, launch
+from emulated_case import Array, Inputs, judge
+
+CASE = Case(index=1, seed=1, element="bf16", head_dim=64, value_dim=64, batch=1,
+            kv_heads=1, group=1, queries=90, keys=230, layouts=("bhsd",) * 4,
+            padding=((0, 0),) * 4)
+
+PLANS = {
+    "sm_80": "#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2>",
+    "sm_90a": "#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>",
+}
+BLOCK = {"sm_80": (64, 32), "sm_90a": (128, 64)}
+
+# A captured map says which squares of 32 x 48 show; per head or for all.
+MASK = """
+  %rows = arith.constant 32 : i32
+  %columns = arith.constant 48 : i32
+  %zero = arith.constant 0 : i32
+  %bi = arith.divsi %i, %rows : i32
+  %bj = arith.divsi %j, %columns : i32
+  %e = attn.capture_load %map[HEAD, %bi, %bj] : tensor<?x?x?xi32>
+  %shown = arith.cmpi ne, %e, %zero : i32
+  attn.yield %shown : i1
+"""
+
+
+class BlockMapInputs(Inputs):
+    def __init__(self, case, per_head, density):
+        super().__init__(case)
+        shape = (case.heads if per_head else 1, -(-case.queries // 32), -(-case.keys // 48))
+        rng = np.random.default_rng(7)
+        self.map = (rng.random(shape) < density).astype(np.int32)
+        self.captures = [Array("i32", shape).set(self.map)]
+        self.head = 0
+
+    def visible(self, b):
+        squares = self.map[self.head % len(self.map)]
+        shown = np.repeat(np.repeat(squares, 32, axis=0), 48, axis=1)
+        return shown[: self.case.queries, : self.case.keys] != 0
+
+    def evaluate(self, b, h, exact):
+        self.head = h
+        return super().evaluate(b, h, exact)
+
+
+def program(case, per_head):
+    return attn.attention(case.element, case.head_dim, batch=case.batch, heads=case.heads,
+                          kv_heads=case.kv_heads, captures=[("map", "tensor<?x?x?xi32>")],
+                          mask=MASK.replace("HEAD", "%h" if per_head else "%zero"))
+
+
+def expected_lists(visible, block):
+    """(partial, full) per query block."""
+    rows, columns = block
+    lists = []
+    for q in range(0, visible.shape[0], rows):
+        partial, full = [], []
+        for n in range(-(-visible.shape[1] // columns)):
+            tile = visible[q : q + rows, n * columns : (n + 1) * columns]
+            if tile.shape[1] == columns and tile.all():
+                full.append(n)
+            elif tile.any():
+                partial.append(n)
+        lists.append((partial, full))
+    return lists
+
+
+@pytest.mark.parametrize("density, per_head", [(0.0, False), (0.15, True), (0.9, False)])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_block_map(target, density, per_head):
+    case = dataclasses.replace(CASE, group=2) if per_head else CASE
+    inputs = BlockMapInputs(case, per_head, density)
+    artifact = Artifact(attn.compile(program(case, per_head), target, PLANS[target]).bytes)
+    assert [k["entry"] for k in artifact.manifest["kernels"]] == [
+        "attention_prepare0", "attention_prepare1", "attention"]
+    launch(artifact, inputs.tensors())
+
+    states, counts, lists = artifact.workspaces
+    heads = case.heads if per_head else 1
+    assert counts.shape == [1, heads, -(-case.queries // BLOCK[target][0]), 2]
+    counts = counts.bits.view(np.int32).reshape(counts.shape)
+    lists = lists.bits.view(np.int32).reshape(lists.shape)
+    for h in range(heads):
+        inputs.head = h
+        for q, (partial, full) in enumerate(expected_lists(inputs.visible(0), BLOCK[target])):
+            assert list(counts[0, h, q]) == [len(partial), len(full)]
+            listed = partial + full + [-(-case.keys // BLOCK[target][1])]
+            assert list(lists[0, h, q, : len(listed)]) == listed
+    assert judge(case, inputs, complete=True) == []
+
+
+def test_without_the_pass():
+    """Slower, and the same."""
+    inputs = BlockMapInputs(CASE, False, 0.3)
+    artifact = Artifact(attn.compile(program(CASE, False), "sm_80", PLANS["sm_80"],
+                                     disable=["tile-list-blocks"]).bytes)
+    assert len(artifact.kernels) == 1 and artifact.manifest["workspaces"] == []
+    launch(artifact, inputs.tensors())
+    assert judge(CASE, inputs, complete=True) == []
