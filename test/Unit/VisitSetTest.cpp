@@ -37,6 +37,7 @@ namespace {
 constexpr unsigned seed = 77;
 constexpr int plansPerMask = 3;
 constexpr int runsPerPlan = 3;
+constexpr int numRandomMasks = 30;
 
 //===----------------------------------------------------------------------===//
 // Masks, written as C++ expressions that write scalar code
@@ -418,9 +419,134 @@ struct Sizes {
   }
 };
 
-class VisitSetTest : public ::testing::TestWithParam<size_t> {
+/// --gtest_random_seed gives other cases.
+unsigned getSeed(size_t number) {
+  return seed + number + 1000 * testing::UnitTest::GetInstance()->random_seed();
+}
+
+/// A formula of random comparisons.
+class RandomMask {
+public:
+  RandomMask(Choice &choice, const Place &place)
+      : choice(choice), place(place) {}
+
+  Bool formula(int depth) {
+    if (depth == 0)
+      return comparison();
+    Bool a = formula(depth - 1);
+    switch (choice.between(0, 5)) {
+    case 0:
+      return a | formula(depth - 1);
+    case 1:
+      return !a | formula(choice.between(0, depth - 1));
+    case 2:
+      return a ^ formula(0);
+    case 3:
+      return select(comparison(), a, formula(0));
+    default:
+      return a & formula(depth - 1);
+    }
+  }
+
+private:
+  Bool comparison() {
+    Int a = integer(2), b = integer(1);
+    switch (choice.between(0, 6)) {
+    case 0:
+      return a == b;
+    case 1:
+      return a != b;
+    case 2:
+      return a < b;
+    case 3:
+      return compare("ult", a, b);
+    case 4:
+      return a >= b;
+    default:
+      return a <= b;
+    }
+  }
+
+  Int integer(int depth) {
+    if (depth == 0)
+      return leaf();
+    Int a = integer(depth - 1);
+    int64_t constant = choice.between(1, 9);
+    switch (choice.between(0, 13)) {
+    case 0:
+      return a + leaf();
+    case 1:
+      return a - leaf();
+    case 2:
+      return a * choice.between(-3, 3);
+    case 3:
+      return a / constant;
+    case 4:
+      return a % constant;
+    case 5:
+      return abs(a);
+    case 6:
+      return binary("minsi", a, leaf());
+    case 7:
+      return binary("maxsi", a, leaf());
+    case 8:
+      return with("shrsi", a, choice.between(0, 3));
+    case 9:
+      return with("andi", a, (1 << choice.between(0, 4)) - 1);
+    case 10:
+      return with(choice.between(0, 1) ? "divui" : "remui", a, constant);
+    case 11:
+      return with("floordivsi", a, constant);
+    case 12:
+      return a + choice.between(-20, 20);
+    default:
+      return a;
+    }
+  }
+
+  Int leaf() {
+    switch (choice.between(0, 11)) {
+    case 0:
+      return number(place.code, choice.between(-5, 40));
+    case 1:
+      return place.scalar("-5..40");
+    case 2:
+      return place.load(capture("x", "sorted"),
+                        {choice.between(0, 1) ? place.i : place.j});
+    case 3:
+      return place.search(capture("7", "offsets"), {},
+                          choice.between(0, 1) ? place.i : place.j);
+    case 4:
+      return place.load(capture("b", "0..40"), {place.b});
+    case 5:
+      return place.load(capture("x", "0..40"), {place.i});
+    case 6:
+    case 7:
+    case 8:
+      return place.i;
+    default:
+      return place.j;
+    }
+  }
+
+  /// One tensor of a kind in all of the mask.
+  std::string capture(const std::string &shape, const std::string &contents) {
+    std::string &name = captures[shape + contents];
+    if (name.empty())
+      name = place.tensor(shape, contents);
+    return name;
+  }
+
+  Choice &choice;
+  const Place &place;
+  std::map<std::string, std::string> captures;
+};
+
+class VisitSetTestBase : public ::testing::Test {
 protected:
-  VisitSetTest() : context(registry()) { context.loadAllAvailableDialects(); }
+  VisitSetTestBase() : context(registry()) {
+    context.loadAllAvailableDialects();
+  }
 
   static mlir::DialectRegistry registry() {
     mlir::DialectRegistry registry;
@@ -554,42 +680,49 @@ protected:
     }
   }
 
+  /// Compares the visits for random plans, lengths and data.
+  void run(const Mask &mask, Choice &choice, int numPlans) {
+    Code code;
+    Place place = {
+        &code, {&code, "%b"}, {&code, "%h"}, {&code, "%i"}, {&code, "%j"}};
+    std::string result = mask.write(place).name;
+    for (int p = 0; p < numPlans; ++p) {
+      std::string plan =
+          "#attn.plan<target = cpu, block_q = " +
+          std::to_string(p == 0 ? 8 : choice.between(1, 20)) +
+          ", block_k = " + std::to_string(p == 0 ? 4 : choice.between(1, 12)) +
+          ">";
+      std::string source = write(code, result, plan);
+      auto plain = compile(source, false, false);
+      auto peeled = compile(source, p % 2, true);
+      ASSERT_TRUE(plain && peeled);
+      for (int r = 0; r < runsPerPlan; ++r) {
+        Sizes sizes;
+        sizes.queries = choice.between(1, 40);
+        sizes.keys =
+            choice.between(0, 2) == 0 ? sizes.queries : choice.between(0, 45);
+        SCOPED_TRACE(source + std::to_string(sizes.queries) + " queries, " +
+                     std::to_string(sizes.keys) + " keys");
+        check(*plain, *peeled, makeArguments(code, sizes, choice), mask);
+        if (HasFailure())
+          return;
+      }
+    }
+  }
+
   mlir::MLIRContext context;
   int64_t numBlocks = 0, numVisited = 0, numVisitedInVain = 0,
           numMaskedInVain = 0;
 };
 
+class VisitSetTest : public VisitSetTestBase,
+                     public ::testing::WithParamInterface<size_t> {};
+using RandomVisitSetTest = VisitSetTestBase;
+
 TEST_P(VisitSetTest, EqualsEnumeration) {
   const Mask &mask = masks[GetParam()];
-  // --gtest_random_seed gives other cases.
-  unsigned extra = ::testing::UnitTest::GetInstance()->random_seed();
-  Choice choice(seed + GetParam() + 1000 * extra);
-  Code code;
-  Place place = {
-      &code, {&code, "%b"}, {&code, "%h"}, {&code, "%i"}, {&code, "%j"}};
-  std::string result = mask.write(place).name;
-  for (int p = 0; p < plansPerMask; ++p) {
-    std::string plan =
-        "#attn.plan<target = cpu, block_q = " +
-        std::to_string(p == 0 ? 8 : choice.between(1, 20)) +
-        ", block_k = " + std::to_string(p == 0 ? 4 : choice.between(1, 12)) +
-        ">";
-    std::string source = write(code, result, plan);
-    auto plain = compile(source, false, false);
-    auto peeled = compile(source, p % 2, true);
-    ASSERT_TRUE(plain && peeled);
-    for (int r = 0; r < runsPerPlan; ++r) {
-      Sizes sizes;
-      sizes.queries = choice.between(1, 40);
-      sizes.keys =
-          choice.between(0, 2) == 0 ? sizes.queries : choice.between(0, 45);
-      SCOPED_TRACE(source + std::to_string(sizes.queries) + " queries, " +
-                   std::to_string(sizes.keys) + " keys");
-      check(*plain, *peeled, makeArguments(code, sizes, choice), mask);
-      if (HasFailure())
-        return;
-    }
-  }
+  Choice choice(getSeed(GetParam()));
+  run(mask, choice, plansPerMask);
   std::printf("%s: %ld of %ld blocks visited, %ld in vain, %ld masked in "
               "vain\n",
               mask.name, numVisited, numBlocks, numVisitedInVain,
@@ -601,6 +734,20 @@ INSTANTIATE_TEST_SUITE_P(Masks, VisitSetTest,
                          [](const auto &info) {
                            return masks[info.param].name;
                          });
+
+/// Masks that nobody would write.
+TEST_F(RandomVisitSetTest, EqualsEnumeration) {
+  Choice choice(getSeed(500));
+  for (int n = 0; n < numRandomMasks && !HasFailure(); ++n) {
+    Mask mask = {
+        "random", false, [&](const Place &place) {
+          return RandomMask(choice, place).formula(choice.between(0, 3));
+        }};
+    run(mask, choice, 2);
+  }
+  std::printf("%ld of %ld blocks visited, %ld in vain, %ld masked in vain\n",
+              numVisited, numBlocks, numVisitedInVain, numMaskedInVain);
+}
 
 TEST(VisitSetTable, HasManyMasks) { EXPECT_GE(std::size(masks), 40u); }
 

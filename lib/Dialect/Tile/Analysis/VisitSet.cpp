@@ -27,8 +27,9 @@ using Constraints = SmallVector<LinearForm, 4>;
 /// an elimination, and beyond which there is none.
 static constexpr size_t numCheapConstraints = 12, maxConstraints = 60;
 
-/// Disjuncts of a formula beyond which nothing is said about it.
-static constexpr size_t maxDisjuncts = 256;
+/// Disjuncts of a formula beyond which nothing is said about it, and intervals
+/// that wait for others to join them.
+static constexpr size_t maxDisjuncts = 256, maxOpenIntervals = 12;
 
 //===----------------------------------------------------------------------===//
 // The problem
@@ -246,6 +247,9 @@ Constraints System::project() const {
 
 bool attn::tile::isInfeasible(const VisitProblem &problem,
                               ArrayRef<LinearForm> constraints) {
+  if (problem.effort == 0)
+    return false;
+  --problem.effort;
   System system(problem);
   system.add(constraints);
   system.addFacts();
@@ -255,6 +259,10 @@ bool attn::tile::isInfeasible(const VisitProblem &problem,
 /// Whether `constraint` follows from `others` and the facts.
 static bool isImplied(const VisitProblem &problem, ArrayRef<LinearForm> others,
                       const LinearForm &constraint) {
+  for (const LinearForm &other : others)
+    if (other.terms == constraint.terms &&
+        other.constant <= constraint.constant)
+      return true;
   Constraints constraints(others);
   constraints.push_back(violation(constraint));
   return isInfeasible(problem, constraints);
@@ -383,23 +391,23 @@ static bool isUnion(const VisitProblem &problem, const BlockInterval &whole,
   return true;
 }
 
-/// Joins intervals whose union is one.
-static void coalesce(const VisitProblem &problem,
-                     SmallVectorImpl<BlockInterval> &intervals) {
-  for (size_t i = 0; i < intervals.size(); ++i)
-    for (size_t j = i + 1; j < intervals.size();) {
-      BlockInterval whole = hull(problem, intervals[i], intervals[j]);
-      if (!isUnion(problem, whole, intervals[i], intervals[j])) {
-        ++j;
-        continue;
-      }
-      simplify(problem, whole);
-      intervals[i] = std::move(whole);
-      intervals.erase(intervals.begin() + j);
-      // What did not fit before may now.
-      i = 0;
-      j = 1;
+/// Adds an interval, joined with those with which it is one.
+static void addInterval(const VisitProblem &problem,
+                        SmallVectorImpl<BlockInterval> &intervals,
+                        BlockInterval added, ArrayRef<LinearForm> given) {
+  for (size_t i = 0; i < intervals.size();) {
+    BlockInterval whole = hull(problem, intervals[i], added);
+    if (!isUnion(problem, whole, intervals[i], added)) {
+      ++i;
+      continue;
     }
+    simplify(problem, whole, given);
+    intervals.erase(intervals.begin() + i);
+    added = std::move(whole);
+    // What did not fit before may now.
+    i = 0;
+  }
+  intervals.push_back(std::move(added));
 }
 
 /// The blocks for which some row and key satisfy `formula`.
@@ -408,6 +416,11 @@ static SmallVector<BlockInterval, 2> project(const VisitProblem &problem,
                                              ArrayRef<LinearForm> given,
                                              size_t maxIntervals) {
   SmallVector<BlockInterval, 2> intervals;
+  auto joinLast = [&] {
+    BlockInterval last = intervals.pop_back_val();
+    intervals.back() = hull(problem, intervals.back(), last);
+    simplify(problem, intervals.back(), given);
+  };
   FailureOr<std::vector<Constraints>> disjuncts =
       getDisjuncts(problem, formula);
   if (failed(disjuncts))
@@ -423,20 +436,12 @@ static SmallVector<BlockInterval, 2> project(const VisitProblem &problem,
       continue;
     BlockInterval interval{system.project()};
     simplify(problem, interval, given);
-    if (!llvm::is_contained(llvm::map_range(intervals,
-                                            [](const BlockInterval &other) {
-                                              return ArrayRef<LinearForm>(
-                                                  other.constraints);
-                                            }),
-                            ArrayRef<LinearForm>(interval.constraints)))
-      intervals.push_back(std::move(interval));
+    addInterval(problem, intervals, std::move(interval), given);
+    if (intervals.size() > maxOpenIntervals)
+      joinLast();
   }
-  coalesce(problem, intervals);
-  while (intervals.size() > maxIntervals) {
-    BlockInterval last = intervals.pop_back_val();
-    intervals.back() = hull(problem, intervals.back(), last);
-    simplify(problem, intervals.back(), given);
-  }
+  while (intervals.size() > maxIntervals)
+    joinLast();
   return intervals;
 }
 

@@ -118,6 +118,9 @@ public:
   };
   SmallVector<Fact> facts;
   Formula mask;
+  /// How many systems of constraints may still be looked at: after that they
+  /// count as feasible, so that masks of any size compile in a second or two.
+  mutable int64_t effort = 10000;
 
 private:
   struct Quotient {
