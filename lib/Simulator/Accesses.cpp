@@ -63,6 +63,34 @@ static int64_t getElementBytes(Type element) {
   return (bitsOf(element) + 7) / 8;
 }
 
+/// A load or store of an element of a memref in global memory.
+LogicalResult Interpreter::accessElement(Operation *op, Value memref,
+                                         ValueRange indices, Value value,
+                                         bool isStore) {
+  Lanes source = get(memref);
+  size_t rank = indices.size();
+  int64_t bytes = getElementBytes(value.getType());
+  Part &lanes = get(value)[0];
+  for (int64_t t = 0; t < threads; ++t) {
+    if (!mask[t])
+      continue;
+    int64_t offset = source[1][t];
+    for (auto [i, index] : llvm::enumerate(indices))
+      offset += getSigned(index, t) * int64_t(source[2 + rank + i][t]);
+    uint64_t at = source[0][t] + offset * bytes;
+    if (std::string message = global.check(at, bytes); !message.empty())
+      return op->emitOpError(message);
+    void *memory = reinterpret_cast<void *>(at);
+    if (isStore) {
+      std::memcpy(memory, &lanes[t], bytes);
+    } else {
+      lanes[t] = 0;
+      std::memcpy(&lanes[t], memory, bytes);
+    }
+  }
+  return success();
+}
+
 std::optional<LogicalResult> Interpreter::executeMemory(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
       .Case<memref::DimOp>([&](memref::DimOp dim) {
@@ -93,23 +121,13 @@ std::optional<LogicalResult> Interpreter::executeMemory(Operation *op) {
         get(assume.getResult()) = source;
         return success();
       })
-      .Case<memref::LoadOp>([&](memref::LoadOp load) -> LogicalResult {
-        Lanes source = get(load.getMemRef());
-        size_t rank = load.getIndices().size();
-        int64_t bytes = getElementBytes(load.getType());
-        for (int64_t t = 0; t < threads; ++t) {
-          if (!mask[t])
-            continue;
-          int64_t offset = source[1][t];
-          for (auto [i, index] : llvm::enumerate(load.getIndices()))
-            offset += getSigned(index, t) * int64_t(source[2 + rank + i][t]);
-          uint64_t at = source[0][t] + offset * bytes;
-          if (std::string message = global.check(at, bytes); !message.empty())
-            return load.emitOpError(message);
-          get(load)[0][t] = 0;
-          std::memcpy(&get(load)[0][t], reinterpret_cast<void *>(at), bytes);
-        }
-        return success();
+      .Case<memref::LoadOp>([&](memref::LoadOp load) {
+        return accessElement(op, load.getMemRef(), load.getIndices(),
+                             load.getResult(), /*isStore=*/false);
+      })
+      .Case<memref::StoreOp>([&](memref::StoreOp store) {
+        return accessElement(op, store.getMemRef(), store.getIndices(),
+                             store.getValue(), /*isStore=*/true);
       })
       .Case<LLVM::AddressOfOp>([&](auto) {
         // The shared memory of a block begins at 0.

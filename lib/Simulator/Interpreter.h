@@ -69,6 +69,8 @@ private:
   LogicalResult constant(Operation *op, Attribute value);
   LogicalResult bitcast(Operation *op);
   LogicalResult access(Operation *op, Value address, Value value, bool isStore);
+  LogicalResult accessElement(Operation *op, Value memref, ValueRange indices,
+                              Value value, bool isStore);
   LogicalResult copyAsync(Operation *op);
   LogicalResult waitGroups(Operation *op, size_t younger);
   LogicalResult loadMatrix(Operation *op);
