@@ -385,7 +385,7 @@ static const Plant plants[] = {
 };
 
 namespace {
-class WarpProtocol : public ::testing::TestWithParam<Plant> {
+class WarpProtocol : public ::testing::Test {
 protected:
   static void SetUpTestSuite() {
     registerPassesAndPipelines();
@@ -405,8 +405,12 @@ protected:
   void expect(const char *wanted, llvm::function_ref<LogicalResult()> step);
 
   MLIRContext context;
-  std::mt19937 random{20};
+  // `--gtest_shuffle --gtest_repeat=N` draws other damage.
+  std::mt19937 random{20u + ::testing::UnitTest::GetInstance()->random_seed()};
 };
+
+class PlantedBug : public WarpProtocol,
+                   public ::testing::WithParamInterface<Plant> {};
 } // namespace
 
 OwningOpRef<ModuleOp> WarpProtocol::compile(const Case &test, Form form) {
@@ -445,7 +449,7 @@ void WarpProtocol::expect(const char *wanted,
     EXPECT_NE(text.find(wanted), std::string::npos) << text;
 }
 
-TEST_P(WarpProtocol, IsSeen) {
+TEST_P(PlantedBug, IsSeen) {
   const Plant &plant = GetParam();
   Case test;
   test.target = plant.form == Form::Rings ? "sm_80" : "sm_90a";
@@ -474,7 +478,108 @@ TEST_P(WarpProtocol, IsSeen) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Planted, WarpProtocol, ::testing::ValuesIn(plants),
+//===----------------------------------------------------------------------===//
+// Random damage
+//===----------------------------------------------------------------------===//
+
+/// The operations that the protocol is about.
+static SmallVector<Operation *> findProtocolOps(KernelOp kernel) {
+  SmallVector<Operation *> found;
+  kernel.walk([&](Operation *op) {
+    if (isa<ReleaseOp, AwaitOp, WaitOp, CopyAsyncOp, MmaAsyncOp, TurnOp>(op))
+      found.push_back(op);
+  });
+  return found;
+}
+
+/// Moves, drops, repeats or renumbers something. Most of it is refused.
+static std::string damage(KernelOp kernel, std::mt19937 &random) {
+  SmallVector<Operation *> ops = findProtocolOps(kernel);
+  Operation *op = ops[random() % ops.size()];
+  Operation *other = ops[random() % ops.size()];
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  unsigned kind = random() % 12;
+  stream << kind << ": " << *op << " beside " << *other;
+  OpBuilder builder(op);
+  if (kind == 0 && op->use_empty()) {
+    erase(op);
+  } else if (kind == 1) {
+    builder.setInsertionPointAfter(op);
+    builder.clone(*op);
+  } else if (kind == 2) {
+    RingOp ring = ringOf(kernel, Operand(random() % 3));
+    setDepth(ring, 1 + random() % 3);
+  } else if (kind == 3) {
+    OpOperand *item = nullptr;
+    if (auto await = dyn_cast<AwaitOp>(op))
+      item = &await.getItemMutable();
+    if (auto copy = dyn_cast<CopyAsyncOp>(op))
+      item = &copy.getItemMutable();
+    if (item)
+      addToItem(*item, random() % 2 ? 1 : -1);
+  } else if (kind < 8) {
+    // By some steps in its own block.
+    Operation *place = op;
+    bool isForward = random() % 2;
+    for (unsigned steps = 1 + random() % 8; steps != 0; --steps) {
+      Operation *next = isForward ? place->getNextNode() : place->getPrevNode();
+      if (!next || next->hasTrait<OpTrait::IsTerminator>())
+        break;
+      place = next;
+    }
+    if (place != op)
+      isForward ? op->moveAfter(place) : op->moveBefore(place);
+  } else if (op != other && !op->isProperAncestor(other)) {
+    random() % 2 ? op->moveBefore(other) : op->moveAfter(other);
+  }
+  return text;
+}
+
+// What the verifier lets pass in a kernel with roles, no schedule breaks.
+TEST_F(WarpProtocol, VerifiedIsSafe) {
+  Case test;
+  test.target = "sm_90a";
+  test.blockQ = 128;
+  test.blockK = 32;
+  test.warps = 8;
+  test.variant = Variant::Causal;
+  test.queries = 128;
+  test.keys = 200;
+  OwningOpRef<ModuleOp> good = compile(test, Form::Roles);
+  ASSERT_TRUE(good);
+  CaseTensors tensors(test, random);
+  int numVerified = 0;
+  for (int number = 0; number < 150; ++number) {
+    OwningOpRef<ModuleOp> module(good->clone());
+    KernelOp kernel;
+    module->walk([&](KernelOp op) { kernel = op; });
+    std::string what;
+    for (unsigned times = 1 + random() % 3; times != 0; --times)
+      what += damage(kernel, random) + "\n";
+    SCOPED_TRACE(what);
+    bool isVerified;
+    {
+      ScopedDiagnosticHandler quiet(&context,
+                                    [](Diagnostic &) { return success(); });
+      isVerified = succeeded(verify(*module));
+    }
+    if (!isVerified)
+      continue;
+    ++numVerified;
+    auto host = module->lookupSymbol<func::FuncOp>("f");
+    expect(nullptr, [&]() -> LogicalResult {
+      for (uint64_t seed = 0; seed < 4; ++seed)
+        if (failed(simulator::simulateWarps(host, tensors.arguments(), seed)))
+          return failure();
+      return success();
+    });
+  }
+  RecordProperty("verified", numVerified);
+  EXPECT_GE(numVerified, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, PlantedBug, ::testing::ValuesIn(plants),
                          [](const auto &info) {
                            return std::string(info.param.name);
                          });
