@@ -42,6 +42,7 @@ private:
   void readOperator();
   void readResultNumber();
   void readIteratorTypes();
+  void readArray();
   void refuse(size_t offset, const Twine &message) {
     if (!fault)
       fault = TextFault{offset, message.str()};
@@ -76,6 +77,8 @@ void Scanner::skipWord() {
   StringRef word = text.slice(begin, at);
   if (word == "iterator_types")
     readIteratorTypes();
+  else if (word == "array")
+    readArray();
   else if (word.contains('.') && llvm::isAlpha(word.front()))
     isGeneric = false;
 }
@@ -142,6 +145,25 @@ void Scanner::readIteratorTypes() {
         rest.drop_front(std::min(rest.find('"'), rest.size() - 1) + 1).ltrim();
     rest.consume_front(",");
   }
+}
+
+/// `array<i64: 0, 2>`: of integers or floats.
+void Scanner::readArray() {
+  StringRef rest = text.substr(at);
+  if (!rest.consume_front("<"))
+    return;
+  rest = rest.ltrim();
+  StringRef type = rest.take_while(isWordCharacter);
+  bool isNumber = type.starts_with("f") || type == "bf16" || type == "tf32";
+  for (StringRef prefix : {"i", "si", "ui"}) {
+    StringRef width = type;
+    isNumber |= width.consume_front(prefix) && !width.empty() &&
+                llvm::all_of(width, llvm::isDigit);
+  }
+  if (!isNumber)
+    refuse(rest.data() - text.data(),
+           "an array is expected to be of integers or floats, as in "
+           "array<i64: 0>");
 }
 
 std::optional<TextFault> Scanner::run() {

@@ -82,6 +82,16 @@ TEST(InputText, IteratorTypes) {
             "");
 }
 
+TEST(InputText, Arrays) {
+  const char *wanted = "an array is expected to be of integers or floats, as "
+                       "in array<i64: 0>";
+  for (const char *type : {"i1", "i64", "si8", "ui32", "f32", "f8E5M2", "bf16"})
+    EXPECT_EQ(faultOf(std::string("{a = array<") + type + ": 0>}"), "");
+  for (const char *type : {"index", "!t", "vector<4xi32>", "i", "none", ""})
+    EXPECT_EQ(faultOf(std::string("{a = array<") + type + ": 0>}"), wanted);
+  EXPECT_EQ(faultOf("array : index"), "");
+}
+
 // Any cut through a text is read to its end.
 TEST(InputText, Prefixes) {
   StringRef text = "#m = affine_map<(d0) -> (d0 + 1)> // \"\n"

@@ -9,7 +9,8 @@
 //
 // MLIR's parser takes the process down with some texts: it recurses as deep as
 // brackets nest and sums are long, keeps an entry for every result number below
-// the one it reads, and believes that iterator types are strings. A library in
+// the one it reads, and believes that iterator types are strings and arrays of
+// integers or floats. A library in
 // somebody's process has to refuse these before. Bytecode is not looked at.
 //
 //===----------------------------------------------------------------------===//
