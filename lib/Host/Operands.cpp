@@ -82,6 +82,8 @@ static std::vector<const char *> letters(llvm::StringRef name) {
     return {"b", "h", "sq"};
   if (name == "k" || name == "v")
     return {"b", "hkv", "sk", ""};
+  if (name == "sink")
+    return {"h"};
   return {};
 }
 

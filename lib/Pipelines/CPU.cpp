@@ -81,6 +81,7 @@ void attn::buildLinalgToLLVMPipeline(OpPassManager &manager) {
 void attn::buildOraclePipeline(OpPassManager &manager,
                                const OracleOptions &options) {
   manager.addPass(createAttnExpandVariantsPass());
+  manager.addPass(createAttnExpandMathPass());
   ConvertAttnToLinalgOptions convert;
   convert.precision = options.precision;
   manager.addPass(createConvertAttnToLinalg(convert));

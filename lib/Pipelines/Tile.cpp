@@ -22,6 +22,7 @@ using namespace attn;
 void attn::buildAttnToTilePipeline(OpPassManager &manager,
                                    const TileOptions &options) {
   manager.addPass(createAttnExpandVariantsPass());
+  manager.addPass(createAttnExpandMathPass());
   manager.addPass(createAttnSimplifyPass());
   plan::AttnPlanOptions plan;
   plan.target = options.target;

@@ -19,6 +19,7 @@ Nothing here needs PyTorch or NumPy to be imported; libattn.so is looked for
 beside this package, then where the loader looks, or where use_library says.
 """
 
+from . import expression, masks
 from ._capi import AttnError, use_library, version
 from .compile import compile
 from .program import attention
@@ -30,6 +31,8 @@ __all__ = [
     "Kernel",
     "attention",
     "compile",
+    "expression",
+    "masks",
     "use_library",
     "version",
 ]

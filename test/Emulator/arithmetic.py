@@ -105,7 +105,8 @@ def multiply(words):
                                  zip(*np.broadcast_arrays(a, b))], np.uint64).view(NUMPY[type])
             return [type, type], type, high
         double = np.int64 if type[0] == "s" else np.uint64
-        return [type, type], type, lambda a, b: ((a.astype(double) * b.astype(double)) >> 32).astype(NUMPY[type])
+        bits = BITS[type]
+        return [type, type], type, lambda a, b: ((a.astype(double) * b.astype(double)) >> bits).astype(NUMPY[type])
     return [type, type], type, lambda a, b: a * b
 
 
@@ -300,7 +301,10 @@ def convert(words):
         if source in DECODE:
             value = DECODE[source](value)
         with np.errstate(all="ignore"):
+            integral = {"rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil, "rni": np.rint}
             if to in ENCODE:
+                if is_float(source) and rounding and rounding[0] in integral:
+                    value = integral[rounding[0]](value)
                 return ENCODE[to](value.astype(np.float32))
             if is_float(to) or not is_float(source):
                 if is_float(to) and rounding:
@@ -348,7 +352,7 @@ FUNCTIONS = {
     "cos": unary(np.cos),
     "tanh": unary(np.tanh),
     "cvt": convert,
-    "popc": lambda words: (["b32"], "u32", lambda a: np.array([bin(x).count("1") for x in a], np.uint32)),
+    "popc": lambda words: ([words[-1]], "u32", lambda a: np.array([bin(x).count("1") for x in a], np.uint32)),
     "clz": leading_zeros,
     "cvta": lambda words: (["b64"], "b64", lambda a: a),
 }

@@ -60,6 +60,12 @@ class MaskInputs(Inputs):
     def arguments(self):
         return [self.query, self.key, self.value, *self.extra, *self.captures, self.output, self.lse]
 
+    def named(self):
+        """What the regions read, by the names that attn-run uses."""
+        extra = (["sink"] if self.mask.sink else []) + (["seed", "offset"] if self.mask.dropout else [])
+        names = [*extra, *(f"c{i}" for i in range(len(self.captures)))]
+        return list(zip(names, [*self.extra, *self.captures]))
+
     def tensors(self):
         return [array if isinstance(array, Scalar) else array.tensor for array in self.arguments()]
 

@@ -5,6 +5,7 @@
 
 // TILED: builtin.module(
 // TILED-NEXT: attn-expand-variants
+// TILED-NEXT: attn-expand-math
 // TILED-NEXT: attn-simplify
 // TILED-NEXT: attn-plan{plan= target=cpu}
 // TILED-NEXT: convert-attn-to-tile
@@ -22,6 +23,7 @@
 // TILED: reconcile-unrealized-casts
 
 // ORACLE: attn-expand-variants
+// ORACLE-NEXT: attn-expand-math
 // ORACLE-NEXT: convert-attn-to-linalg{precision=input}
 // ORACLE-NEXT: one-shot-bufferize{{.*}}bufferize-function-boundaries=true
 // ORACLE-NEXT: buffer-results-to-out-params

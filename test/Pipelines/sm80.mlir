@@ -3,6 +3,7 @@
 
 // CHECK: builtin.module(
 // CHECK: attn-expand-variants
+// CHECK-NEXT: attn-expand-math
 // CHECK: attn-simplify
 // CHECK: attn-plan{
 // CHECK: target=sm_80

@@ -167,3 +167,47 @@ func.func @dynamic_key_heads(%q: tensor<?x8x?x8xf32>, %k: tensor<?x?x?x8xf32>)
 func.func @no_attention(%q: !q) -> !q {
   return %q : !q
 }
+
+// The sink joins the maximum and the sum; what is dropped, the probabilities.
+// CHECK-LABEL: func.func @sink_and_dropout
+// CHECK-SAME: %[[SINK:[^:]*]]: tensor<8xf32>, %[[SEED:[^:]*]]: i32, %[[OFFSET:[^:]*]]: i32
+// CHECK: arith.maximumf
+// CHECK: linalg.generic
+// CHECK: %[[HEAD:.*]] = arith.addi
+// CHECK: tensor.extract %[[SINK]][%[[HEAD]]] : tensor<8xf32>
+// CHECK: arith.maximumf
+// CHECK: linalg.generic
+// CHECK: tensor.extract %[[SINK]]
+// CHECK: arith.subf
+// CHECK: math.exp
+// CHECK: arith.divf
+// CHECK: arith.xori %{{.*}}, %[[SEED]] : i32
+// CHECK: %[[KEEP:.*]] = arith.cmpi uge, %{{.*}}, %c1073741824_i32 : i32
+// CHECK: %[[SCALED:.*]] = arith.mulf %{{.*}}, %{{.*}} : f64
+// CHECK: arith.select %[[KEEP]], %[[SCALED]], %{{.*}} : f64
+func.func @sink_and_dropout(%q: !q, %k: !k, %v: !v, %s: tensor<8xf32>, %seed: i32, %offset: i32) -> (!o, !l) {
+  %o, %lse = attn.attention %q, %k, %v sink(%s) dropout(%seed, %offset) {dropout_p = 0.25}
+    : (!q, !k, !v, tensor<8xf32>, i32, i32) -> (!o, !l)
+  return %o, %lse : !o, !l
+}
+
+// A search counts, whether sorted or not.
+// CHECK-LABEL: func.func @search
+// CHECK-SAME: %[[T:[^:]*]]: tensor<2x?xi32>
+// CHECK: %[[SIZE:.*]] = tensor.dim %[[T]], %c1
+// CHECK: %[[END:.*]] = arith.select %{{.*}}, %[[SIZE]], %c0
+// CHECK: scf.for %[[N:.*]] = %c0 to %[[END]] step %c1 iter_args(%[[COUNT:.*]] = %c0_i32)
+// CHECK: %[[E:.*]] = tensor.extract %[[T]][%{{.*}}, %[[N]]]
+// CHECK: %[[LE:.*]] = arith.cmpi sle, %[[E]], %{{.*}} : i32
+// CHECK: %[[MORE:.*]] = arith.extui %[[LE]] : i1 to i32
+// CHECK: arith.addi %[[COUNT]], %[[MORE]] : i32
+func.func @search(%q: !q, %k: !k, %v: !v, %t: tensor<2x?xi32>) -> !o {
+  %o, %lse = attn.attention %q, %k, %v captures(%t)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %c: tensor<2x?xi32>) {
+      %n = attn.capture_search %c[%b], %j : tensor<2x?xi32>
+      %m = arith.cmpi sle, %n, %i : i32
+      attn.yield %m : i1
+    }
+    : (!q, !k, !v, tensor<2x?xi32>) -> (!o, !l)
+  return %o : !o
+}

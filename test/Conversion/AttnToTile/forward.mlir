@@ -55,3 +55,30 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x4x?x64xbf16>,
         -> (tensor<2x16x?x64xbf16>, tensor<2x16x?xf32>)
   return %o, %lse : tensor<2x16x?x64xbf16>, tensor<2x16x?xf32>
 }
+
+!q = tensor<?x?x?x64xf16>
+!l = tensor<?x?x?xf32>
+
+// The sink of the head joins behind the loop; dropout takes from the rounded
+// weights, and the end divides by what stays.
+// CHECK-LABEL: func.func @sink_and_dropout
+// CHECK-SAME: %[[SINK:[^:]*]]: memref<?xf32, {{.*}}, %[[SEED:[^:]*]]: i32, %[[OFFSET:[^:]*]]: i32
+// CHECK: scf.forall (%{{.*}}, %[[H:.*]], %{{.*}}) in
+// CHECK: scf.for
+// CHECK: %[[P:.*]] = arith.truncf %{{.*}} : vector<128x64xf32> to vector<128x64xf16>
+// CHECK: %[[KEEP:.*]] = arith.cmpi uge, %{{.*}}, %{{.*}} : vector<128x64xi32>
+// CHECK: %[[KEPT:.*]] = arith.select %[[KEEP]], %[[P]], %{{.*}} : vector<128x64xi1>, vector<128x64xf16>
+// CHECK: vector.contract {{.*}} %[[KEPT]],
+// CHECK: %[[LOGIT:.*]] = memref.load %[[SINK]][%[[H]]]
+// CHECK: %[[ROWS:.*]] = vector.broadcast %[[LOGIT]] : f32 to vector<128x1xf32>
+// CHECK: %[[MAX:.*]] = arith.maximumf %{{.*}}, %[[ROWS]]
+// CHECK: %[[REF:.*]] = arith.select %{{.*}}, %{{.*}}, %[[MAX]]
+// CHECK: arith.subf %[[ROWS]], %[[REF]]
+// CHECK: %[[SHARE:.*]] = arith.constant dense<1.33333337> : vector<128x1xf32>
+// CHECK: arith.divf %[[SHARE]]
+func.func @sink_and_dropout(%q: !q, %k: !q, %v: !q, %s: tensor<?xf32>, %seed: i32, %offset: i32) -> !q {
+  %o, %lse = attn.attention %q, %k, %v sink(%s) dropout(%seed, %offset)
+    {dropout_p = 0.25, plan = #attn.plan<target = cpu, block_q = 128, block_k = 64>}
+    : (!q, !q, !q, tensor<?xf32>, i32, i32) -> (!q, !l)
+  return %o : !q
+}

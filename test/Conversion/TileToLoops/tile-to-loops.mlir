@@ -129,3 +129,35 @@ func.func @gather_out_of_range_reads_0(%t: memref<?x?xf32>, %o: memref<4x8xf32>,
 func.func @no_vectors() {
   return
 }
+
+// By halves; a leading index out of range leaves nothing to search.
+// CHECK-LABEL: func @search
+// CHECK-SAME: %[[T:[^:]*]]: memref<?x?xi32>
+// CHECK: scf.for
+// CHECK: %[[SIZE:.*]] = memref.dim %[[T]], %c1
+// CHECK: %[[LOW:.*]] = arith.select %{{.*}}, %[[SIZE]], %{{.*}} : index
+// CHECK: %[[END:.*]] = arith.select %{{.*}}, %[[LOW]], %{{.*}} : index
+// CHECK: scf.while (%[[A:.*]] = %{{.*}}, %[[B:.*]] = %[[END]])
+// CHECK: arith.cmpi slt, %[[A]], %[[B]] : index
+// CHECK: %[[E:.*]] = memref.load %[[T]]
+// CHECK: arith.cmpi sle, %[[E]], %{{.*}} : i32
+// CHECK-NOT: tile.search
+func.func @search(%t: memref<?x?xi32>, %o: memref<4x1xi32>, %b: i32, %r: i32) {
+  %c0 = arith.constant 0 : index
+  %rows = tile.coords %r, 0 : vector<4x1xi32>
+  %n = tile.search %t[%b], %rows : memref<?x?xi32>, vector<4x1xi32>, (i32) -> vector<4x1xi32>
+  tile.store %n, %o[%c0, %c0] : vector<4x1xi32>, memref<4x1xi32>
+  return
+}
+
+// CHECK-LABEL: func @scalar_search
+// CHECK: scf.while
+// CHECK: arith.index_cast %{{.*}} : index to i32
+// CHECK-NOT: tile.search
+func.func @scalar_search(%t: memref<?xi32>, %o: memref<4x1xi32>, %v: i32) {
+  %c0 = arith.constant 0 : index
+  %n = tile.search %t[], %v : memref<?xi32>, i32, () -> i32
+  %rows = tile.coords %n, 0 : vector<4x1xi32>
+  tile.store %rows, %o[%c0, %c0] : vector<4x1xi32>, memref<4x1xi32>
+  return
+}

@@ -180,3 +180,20 @@ func.func @two_grids(%out: memref<?x?xf32>, %n: index)
   memref.dealloc %memory : memref<?x8xi32>
   return
 }
+
+// Searches for rows, and for one value.
+// CHECK-LABEL: @search(
+func.func @search(%table: memref<?x?xi32>, %out: memref<?x?xi32>, %n: index)
+    attributes {attn.plan = #plan} {
+  %c0 = arith.constant 0 : i32
+  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+    // CHECK: %[[ROWS:.*]] = warp.coords %{{.*}}, 0 : <64x1xi32, acc, 4>
+    %rows = tile.coords %c0, 0 : vector<64x1xi32>
+    // CHECK: %[[ONE:.*]] = warp.search %{{.*}}[%{{.*}}], %{{.*}} : memref<?x?xi32>, i32, (i32) -> i32
+    %one = tile.search %table[%c0], %c0 : memref<?x?xi32>, i32, (i32) -> i32
+    // CHECK: warp.search %{{.*}}[%[[ONE]]], %[[ROWS]] : memref<?x?xi32>, !warp.frag<64x1xi32, acc, 4>, (i32) -> !warp.frag<64x1xi32, acc, 4>
+    %found = tile.search %table[%one], %rows : memref<?x?xi32>, vector<64x1xi32>, (i32) -> vector<64x1xi32>
+    tile.store %found, %out[%x, %x] : vector<64x1xi32>, memref<?x?xi32>
+  }
+  return
+}

@@ -531,6 +531,53 @@ func.func @attention_c11_vector(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64x
 
 // -----
 
+func.func @attention_c11_remf(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>) {
+  %o, %lse = attn.attention %q, %k, %v
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %true = arith.constant true
+      %f = arith.sitofp %i : i32 to f32
+      // expected-error @+1 {{'arith.remf' op in a mask region has no code on a GPU: wanted x - y * trunc(x / y), whose error is the program's to judge}}
+      %y = arith.remf %f, %f : f32
+      attn.yield %true : i1
+    }
+    : (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>)
+      -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c11_wide_product(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>) {
+  %o, %lse = attn.attention %q, %k, %v
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %true = arith.constant true
+      %w = arith.extsi %j : i32 to i64
+      // expected-error @+1 {{'arith.mului_extended' op in a mask region has no code on a GPU: wanted products of at most 32 bits}}
+      %lo, %hi = arith.mului_extended %w, %w : i64
+      attn.yield %true : i1
+    }
+    : (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>)
+      -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c11_power_of_flags(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>) {
+  %o, %lse = attn.attention %q, %k, %v
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %true = arith.constant true
+      // expected-error @+1 {{'math.ipowi' op in a mask region has no code on a GPU: wanted a power of 8 bits or more}}
+      %p = math.ipowi %true, %true : i1
+      attn.yield %true : i1
+    }
+    : (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>)
+      -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
 func.func @attention_c11_divsi(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>) {
   %o, %lse = attn.attention %q, %k, %v
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {

@@ -484,3 +484,53 @@ func.func @store_via_one_column(%n: index, %f: !warp.frag<64x1xbf16, acc, 4>, %v
   }
   return
 }
+
+// -----
+
+func.func @search_elements(%n: index, %i: i32, %v: memref<?xi64>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.search' op expects a memref of i32 of rank 1 or more, got 'memref<?xi64>'}}
+    %0 = warp.search %v[], %i : memref<?xi64>, i32, () -> i32
+  }
+  return
+}
+
+// -----
+
+func.func @search_indices(%n: index, %i: i32, %v: memref<?x?xi32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.search' op got 0 leading indices for a memref of rank 2}}
+    %0 = warp.search %v[], %i : memref<?x?xi32>, i32, () -> i32
+  }
+  return
+}
+
+// -----
+
+func.func @search_result(%n: index, %i: i32, %v: memref<?xi32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.search' op expects an i32 or an 'acc' fragment of i32, got 'i64'}}
+    %0 = warp.search %v[], %i : memref<?xi32>, i32, () -> i64
+  }
+  return
+}
+
+// -----
+
+func.func @search_stretch(%n: index, %c: !warp.frag<1x32xi32, acc, 4>, %v: memref<?xi32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.search' op has an operand of '!warp.frag<1x32xi32, acc, 4>', expected i32 or an i32 fragment that stretches to the result}}
+    %0 = warp.search %v[], %c : memref<?xi32>, !warp.frag<1x32xi32, acc, 4>, () -> !warp.frag<64x1xi32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @search_scalar(%n: index, %c: !warp.frag<1x32xi32, acc, 4>, %v: memref<?xi32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.search' op has an operand of '!warp.frag<1x32xi32, acc, 4>', expected i32}}
+    %0 = warp.search %v[], %c : memref<?xi32>, !warp.frag<1x32xi32, acc, 4>, () -> i32
+  }
+  return
+}

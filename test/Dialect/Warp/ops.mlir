@@ -10,7 +10,7 @@
 
 // CHECK-LABEL: @kernel
 func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
-                  %bias: memref<?x?xf32>) {
+                  %bias: memref<?x?xf32>, %ends: memref<?x?xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %true = arith.constant true
@@ -48,6 +48,10 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
     %g = warp.gather %bias[%rows, %cols] : memref<?x?xf32>, (!warp.frag<128x1xi32, acc, 4>, !warp.frag<1x64xi32, acc, 4>) -> !s
     // CHECK: warp.gather %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?xf32>, (i32, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
     %g1 = warp.gather %bias[%i0, %cols] : memref<?x?xf32>, (i32, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    // CHECK: warp.search %{{.*}}[%{{.*}}], %{{.*}} : memref<?x?xi32>, !warp.frag<128x1xi32, acc, 4>, (i32) -> !warp.frag<128x1xi32, acc, 4>
+    %found = warp.search %ends[%i0], %rows : memref<?x?xi32>, !warp.frag<128x1xi32, acc, 4>, (i32) -> !warp.frag<128x1xi32, acc, 4>
+    // CHECK: warp.search %{{.*}}[%{{.*}}], %{{.*}} : memref<?x?xi32>, i32, (i32) -> i32
+    %one = warp.search %ends[%i0], %i0 : memref<?x?xi32>, i32, (i32) -> i32
     // Upstream arithmetic on fragments.
     // CHECK: arith.addf %{{.*}}, %{{.*}} : !warp.frag<128x64xf32, acc, 4>
     %s3 = arith.addf %s2, %g : !s

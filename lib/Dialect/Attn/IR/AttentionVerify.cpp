@@ -289,6 +289,22 @@ static LogicalResult verifyDivisor(Operation &op, StringRef name) {
          << name << " region wants a constant divisor other than 0 and -1";
 }
 
+/// (C11) What no target but the CPU has code for.
+static LogicalResult verifyComputable(Operation &op, StringRef name) {
+  StringRef instead;
+  if (isa<arith::RemFOp>(op))
+    instead = "x - y * trunc(x / y), whose error is the program's to judge";
+  else if (isa<arith::MulSIExtendedOp, arith::MulUIExtendedOp>(op) &&
+           op.getResult(0).getType().isInteger(64))
+    instead = "products of at most 32 bits";
+  else if (isa<math::IPowIOp>(op) && op.getResult(0).getType().isInteger(1))
+    instead = "a power of 8 bits or more";
+  else
+    return success();
+  return op.emitOpError("in a ")
+         << name << " region has no code on a GPU: wanted " << instead;
+}
+
 /// (C11) Regions hold straight-line scalar code that may run anywhere; neither
 /// arith nor math have side effects or terminators.
 static LogicalResult verifyBody(Operation &op, StringRef name) {
@@ -306,7 +322,8 @@ static LogicalResult verifyBody(Operation &op, StringRef name) {
              << name
              << " region wants i1, i8, i16, i32, i64, f16, bf16 or f32, got "
              << type;
-  return verifyDivisor(op, name);
+  return success(succeeded(verifyComputable(op, name)) &&
+                 succeeded(verifyDivisor(op, name)));
 }
 
 static LogicalResult verifyRegion(AttentionOp op, StringRef name,

@@ -98,9 +98,11 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 
     (C11) Regions are one block of `arith` and `math` operations without side
     effects on scalars of the types in the table, `attn.capture_load`,
-    `attn.capture_search`, and `attn.yield`. Integers are divided by constants only, and not by 0 or -1:
-    a kernel may evaluate a region at positions outside of the lengths, and
-    drops what it returns there.
+    `attn.capture_search`, and `attn.yield`. Integers are divided by constants
+    only, and not by 0 or -1: a kernel may evaluate a region at positions
+    outside of the lengths, and drops what it returns there. `arith.remf`,
+    products of i64 in double width and powers of i1 are refused: no GPU has
+    exact code for them.
 
     (C12) Every variant is `#attn.causal`, `#attn.window`, `#attn.softcap` or
     `#attn.alibi`.

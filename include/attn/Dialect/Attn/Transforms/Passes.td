@@ -34,6 +34,24 @@ def AttnExpandVariantsPass : Pass<"attn-expand-variants"> {
     "::mlir::tensor::TensorDialect"];
 }
 
+def AttnExpandMathPass : Pass<"attn-expand-math"> {
+  let summary = "operations of regions that few targets know, in terms of others";
+  let description = [{
+    Needs: nothing.
+
+    Gives: score and mask regions without `math.isnan`, `isinf`, `isfinite` and
+    `isnormal` (comparisons), `math.cttz` (a population count), `math.ipowi`
+    (products), `math.sincos` (sine and cosine), functions of 16-bit floats
+    that round (those of f32, rounded), and without the operations of `arith`
+    that have two results: sums with a carry are a comparison, products of
+    double width are computed in an integer of that width.
+
+    Example: (* example filepath=test/Dialect/Attn/expand-math.mlir *)
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def AttnSimplifyPass : Pass<"attn-simplify"> {
   let summary = "simplifies score and mask regions, and drops what they do not use";
   let description = [{

@@ -1,0 +1,45 @@
+// RUN: attn-opt %s --convert-warp-to-gpu --canonicalize | FileCheck %s
+
+!ends = memref<?x?xi32, strided<[?, ?], offset: ?>>
+!found = !warp.frag<64x1xi32, acc, 4>
+
+// The highest bit of the size first; both rows of a lane in one loop. Where the
+// row does not exist its size is 0, and nothing of it is taken.
+// CHECK-LABEL: gpu.func @rows
+// CHECK: %[[ZEROS:.*]] = "llvm.intr.ctlz"(%[[SIZE:.*]]) <{is_zero_poison = false}> : (i32) -> i32
+// CHECK: scf.while (%[[STEP:.*]] = %{{.*}}, %[[A:.*]] = %c0_i32, %[[B:.*]] = %c0_i32) : (i32, i32, i32) -> (i32, i32, i32)
+// CHECK: arith.cmpi ne, %[[STEP]], %c0_i32
+// CHECK: ^bb0(%[[S:.*]]: i32, %[[P0:.*]]: i32, %[[P1:.*]]: i32):
+// CHECK: %[[NEXT:.*]] = arith.shrui %[[S]], %c1_i32
+// CHECK: %[[E0:.*]] = arith.addi %[[P0]], %[[S]]
+// CHECK: %[[FITS0:.*]] = arith.cmpi ule, %[[E0]]
+// CHECK: %[[X0:.*]] = llvm.load
+// CHECK: %[[E1:.*]] = arith.addi %[[P1]], %[[S]]
+// CHECK: %[[X1:.*]] = llvm.load
+// CHECK: %[[LE0:.*]] = arith.cmpi sle, %[[X0]]
+// CHECK: %[[TAKE0:.*]] = arith.andi %[[FITS0]], %[[LE0]]
+// CHECK: %[[N0:.*]] = arith.select %[[TAKE0]], %[[E0]], %[[P0]]
+// CHECK: %[[N1:.*]] = arith.select %{{.*}}, %[[E1]], %[[P1]]
+// CHECK: scf.yield %[[NEXT]], %[[N0]], %[[N1]]
+func.func @rows(%ends: !ends, %m: memref<?xi32>, %batch: i32) {
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 3 : i32
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %r = warp.coords %base, 0 : !found
+    %n = warp.search %ends[%batch], %r : !ends, !found, (i32) -> !found
+    warp.store %n, %m[%i] rows : !found, memref<?xi32>
+  }
+  return
+}
+
+// CHECK-LABEL: gpu.func @scalar
+// CHECK: scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %c0_i32) : (i32, i32) -> (i32, i32)
+func.func @scalar(%ends: memref<?xi32>, %m: memref<?xi32>, %value: i32) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %n = warp.search %ends[], %value : memref<?xi32>, i32, () -> i32
+    %f = warp.splat %n : !found
+    warp.store %f, %m[%i] rows : !found, memref<?xi32>
+  }
+  return
+}
