@@ -421,7 +421,7 @@ struct Sizes {
 
 /// --gtest_random_seed gives other cases.
 unsigned getSeed(size_t number) {
-  return seed + number + 1000 * testing::UnitTest::GetInstance()->random_seed();
+  return seed + number + 1000 * GTEST_FLAG_GET(random_seed);
 }
 
 /// A formula of random comparisons.

@@ -113,3 +113,23 @@ func.func @global_and_window(%q: !t, %k: !t, %v: !t, %flags: tensor<?x?xi1>) -> 
   } : (!t, !t, !t, tensor<?x?xi1>) -> (!t, !l)
   return %o : !t
 }
+
+// The chunk of a query block is computed before the loop; its keys follow.
+// CHECK-LABEL: // @chunks
+// CHECK: //   s0: floor((128 block) / 1024)
+// CHECK: //   visited: {{.*}}n <= block, n >= 8 s0
+// CHECK: //   masked:  n >= block
+// CHECK: //   of 4096 pairs of blocks 288 are visited, 64 of them masked
+func.func @chunks(%q: !s, %k: !s, %v: !s) -> !s {
+  %o, %lse = attn.attention %q, %k, %v {plan = #attn.plan<target = cpu, block_q = 128, block_k = 128>}
+  mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+    %size = arith.constant 1024 : i32
+    %x = arith.divui %i, %size : i32
+    %y = arith.divui %j, %size : i32
+    %same = arith.cmpi eq, %x, %y : i32
+    %causal = arith.cmpi sle, %j, %i : i32
+    %m = arith.andi %same, %causal : i1
+    attn.yield %m : i1
+  } : (!s, !s, !s) -> (!s, tensor<2x8x8192xf32>)
+  return %o : !s
+}

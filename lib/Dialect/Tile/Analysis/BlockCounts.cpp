@@ -35,19 +35,28 @@ namespace {
 using Span = std::pair<int64_t, int64_t>;
 } // namespace
 
-static int64_t evaluate(const LinearForm &form, int64_t number) {
+/// Of symbols that are all functions of the number of the query block.
+static int64_t evaluate(const MaskProblem &problem, const LinearForm &form,
+                        int64_t number) {
   int64_t sum = form.constant;
-  for (auto [variable, coefficient] : form.terms)
-    if (variable != VisitProblem::block)
-      sum += coefficient * number;
+  for (auto [variable, coefficient] : form.terms) {
+    if (variable == VisitProblem::block)
+      continue;
+    const SymbolSource &source = problem.symbols.find(variable)->second;
+    int64_t value = number;
+    if (source.kind == SymbolSource::Kind::Quotient)
+      value = llvm::divideFloorSigned(evaluate(problem, source.limit, number),
+                                      source.divisor);
+    sum += coefficient * value;
+  }
   return sum;
 }
 
-static Span evaluate(const BlockInterval &interval, int64_t number,
-                     Span range) {
+static Span evaluate(const MaskProblem &problem, const BlockInterval &interval,
+                     int64_t number, Span range) {
   for (const LinearForm &constraint : interval.constraints) {
     int64_t factor = constraint.coefficient(VisitProblem::block);
-    int64_t rest = evaluate(constraint, number);
+    int64_t rest = evaluate(problem, constraint, number);
     if (factor > 0)
       range.first =
           std::max(range.first, llvm::divideCeilSigned(-rest, factor));
@@ -87,7 +96,8 @@ std::optional<BlockCounts> attn::tile::countBlocks(const MaskProblem &problem,
   if (!numQueryBlocks)
     return std::nullopt;
   for (const auto &[symbol, source] : problem.symbols)
-    if (source.value != numbering->number)
+    if (source.value != numbering->number &&
+        source.kind != SymbolSource::Kind::Quotient)
       return std::nullopt;
 
   BlockCounts counts;
@@ -95,10 +105,10 @@ std::optional<BlockCounts> attn::tile::countBlocks(const MaskProblem &problem,
   for (int64_t block = 0; block < *numQueryBlocks; ++block) {
     SmallVector<Span> visited, masked;
     for (const BlockInterval &interval : set.visited)
-      visited.push_back(evaluate(interval, block, {0, *numKeyBlocks}));
+      visited.push_back(evaluate(problem, interval, block, {0, *numKeyBlocks}));
     for (const BlockInterval &interval : set.masked)
       for (Span range : visited)
-        masked.push_back(evaluate(interval, block, range));
+        masked.push_back(evaluate(problem, interval, block, range));
     counts.visited += measureUnion(visited);
     counts.masked += measureUnion(masked);
   }
@@ -219,6 +229,11 @@ void VisitSetPrinter::printSource(const SymbolSource &source) {
   switch (source.kind) {
   case SymbolSource::Kind::Scalar:
     return printValue(source.value);
+  case SymbolSource::Kind::Quotient:
+    os << "floor((";
+    printForm(source.limit);
+    os << ") / " << source.divisor << ")";
+    return;
   case SymbolSource::Kind::LeastOfRows:
     os << "the least of the rows of ";
     return printValue(source.value);

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace attn::tile;
@@ -182,10 +183,76 @@ IntegerReader::readUnsigned(const Cases &cases,
   return made;
 }
 
+/// Where `form` is one number for all rows of a block, up to a part that is too
+/// small to change the quotient: the number. `form` is of symbols and rows.
+static std::optional<LinearForm> getUniformPart(const VisitProblem &problem,
+                                                const LinearForm &form,
+                                                int64_t divisor) {
+  int64_t step = divisor;
+  LinearForm uniform, rest = LinearForm::number(form.constant);
+  for (auto [variable, coefficient] : form.terms) {
+    LinearForm term = LinearForm::variable(variable, coefficient);
+    if (!problem.isSymbol(variable)) {
+      rest += term;
+      continue;
+    }
+    uniform += term;
+    step = std::gcd(step, coefficient);
+  }
+  int64_t last = rest.constant +
+                 rest.coefficient(VisitProblem::row) * (problem.numRows - 1);
+  bool onlyRows =
+      rest.terms.empty() ||
+      (rest.terms.size() == 1 && rest.terms.front().first == VisitProblem::row);
+  int64_t place = llvm::divideFloorSigned(rest.constant, step);
+  if (!onlyRows || llvm::divideFloorSigned(last, step) != place)
+    return std::nullopt;
+  return uniform + LinearForm::number(place * step);
+}
+
+/// A symbol for the quotient of symbols.
+LinearForm IntegerReader::symbolicQuotient(const LinearForm &form,
+                                           int64_t divisor) {
+  if (form.terms.empty())
+    return LinearForm::number(llvm::divideFloorSigned(form.constant, divisor));
+  size_t before = result.symbols.size();
+  unsigned symbol =
+      getSymbol({SymbolSource::Kind::Quotient, Value(), true, form, divisor});
+  if (result.symbols.size() != before) {
+    LinearForm rest = form - LinearForm::variable(symbol, divisor);
+    result.problem.addFact(rest, symbol);
+    result.problem.addFact(LinearForm::number(divisor - 1) - rest, symbol);
+  }
+  return LinearForm::variable(symbol);
+}
+
+/// floor(form / divisor). What the divisor divides stands outside; quotients of
+/// rows lie between those of the first and the last one, which are symbols.
 LinearForm IntegerReader::quotient(const LinearForm &form, int64_t divisor) {
   if (divisor == 1)
     return form;
-  return LinearForm::variable(result.problem.addQuotient(form, divisor));
+  LinearForm whole, rest;
+  whole.constant = llvm::divideFloorSigned(form.constant, divisor);
+  rest.constant = form.constant - whole.constant * divisor;
+  for (auto [variable, coefficient] : form.terms) {
+    if (coefficient % divisor == 0)
+      whole += LinearForm::variable(variable, coefficient / divisor);
+    else
+      rest += LinearForm::variable(variable, coefficient);
+  }
+  if (std::optional<LinearForm> uniform =
+          getUniformPart(result.problem, rest, divisor))
+    return whole + symbolicQuotient(*uniform, divisor);
+  unsigned number = result.problem.addQuotient(rest, divisor);
+  LinearForm quotient = LinearForm::variable(number);
+  std::optional<LinearForm> least = getExtreme(rest, /*greatest=*/false);
+  std::optional<LinearForm> most = getExtreme(rest, /*greatest=*/true);
+  if (least && most && boundedQuotients.insert(number).second) {
+    result.problem.addFact(quotient - symbolicQuotient(*least, divisor),
+                           number);
+    result.problem.addFact(symbolicQuotient(*most, divisor) - quotient, number);
+  }
+  return whole + quotient;
 }
 
 IntegerReader::Cases IntegerReader::readDivision(Operation *op,

@@ -53,6 +53,7 @@ private:
       Operation *op,
       llvm::function_ref<Cases(const LinearForm &, const LinearForm &)> make);
   LinearForm quotient(const LinearForm &form, int64_t divisor);
+  LinearForm symbolicQuotient(const LinearForm &form, int64_t divisor);
   Cases opaque();
   static Cases single(LinearForm form);
 
@@ -79,6 +80,7 @@ private:
   DenseMap<Value, Cases> integers;
   DenseMap<unsigned, KeyData> keyData;
   DenseMap<unsigned, RowData> rowData;
+  DenseSet<unsigned> boundedQuotients;
 };
 
 } // namespace attn::tile

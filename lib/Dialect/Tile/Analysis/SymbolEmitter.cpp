@@ -65,6 +65,8 @@ Value SymbolEmitter::emitSymbol(const SymbolSource &source) {
   switch (source.kind) {
   case SymbolSource::Kind::Scalar:
     return toIndex(source.value);
+  case SymbolSource::Kind::Quotient:
+    return floorDiv(linear(source.limit, 1, 0), source.divisor);
   case SymbolSource::Kind::LeastOfRows:
   case SymbolSource::Kind::GreatestOfRows:
     return emitRowBound(source);

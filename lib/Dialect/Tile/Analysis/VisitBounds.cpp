@@ -81,7 +81,9 @@ private:
     return llvm::any_of(form.terms, [&](const auto &term) {
       auto source = problem.symbols.find(term.first);
       return source != problem.symbols.end() &&
-             source->second.kind != SymbolSource::Kind::Scalar;
+             (source->second.kind == SymbolSource::Kind::Quotient
+                  ? dependsOnMemory(source->second.limit)
+                  : source->second.kind != SymbolSource::Kind::Scalar);
     });
   }
   Value upperBound(const BlockInterval &interval, Value end) {

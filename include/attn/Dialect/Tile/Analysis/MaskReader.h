@@ -45,6 +45,8 @@ struct SymbolSource {
   enum class Kind {
     /// An integer from outside the loop.
     Scalar,
+    /// floor(limit / divisor).
+    Quotient,
     /// The least and the greatest of the values of a block's rows.
     LeastOfRows,
     GreatestOfRows,
