@@ -40,6 +40,7 @@ tools += [
     for name in [
         "attn-compile",
         "attn-run",
+        "attn-bench",
         "attn-simulate",
         "attn-fuzz",
         "mlir-opt",
@@ -55,6 +56,7 @@ config.substitutions.append(("%attn_lib_dir", config.attn_lib_dir))
 config.substitutions.append(
     ("%mlir_lib_dir", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib"))
 )
+config.substitutions.append(("%cc", config.c_compiler))
 config.substitutions.append(("%attn_src_root", config.attn_src_root))
 
 

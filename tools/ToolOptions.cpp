@@ -40,6 +40,10 @@ ToolOptions::ToolOptions(const char *tool, const char *defaultTarget,
               cl::desc("Optional passes that shall run although the target "
                        "does not by default"),
               cl::value_desc("tile-lazy-max,..."), cl::cat(category)),
+      results("results",
+              cl::desc("File of measured plans, which attn-bench writes: the "
+                       "fastest is taken where no plan is given"),
+              cl::value_desc("file"), cl::cat(category)),
       ptxas("ptxas",
             cl::desc("The assembler or the root of a CUDA Toolkit; default: "
                      "CUDAToolkit_ROOT, CUDA_HOME, CUDA_PATH, then PATH"),

@@ -51,6 +51,7 @@ struct ToolOptions {
   llvm::cl::opt<std::string> plan;
   llvm::cl::list<std::string> disabled;
   llvm::cl::list<std::string> enabled;
+  llvm::cl::opt<std::string> results;
   llvm::cl::opt<std::string> ptxas;
 };
 

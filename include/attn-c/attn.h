@@ -71,6 +71,9 @@ typedef struct AttnCompileOptions {
      wrong. NULL or "": what the target runs by default. */
   const char *disabled_passes;
   const char *enabled_passes;
+  /* A file of measured plans, as attn-bench writes it: the fastest one is taken
+     where no plan is given. NULL or "": none. */
+  const char *results_file;
 } AttnCompileOptions;
 
 /* Compiles MLIR text with one function that holds one attn.attention. NULL

@@ -18,7 +18,7 @@ using namespace attn;
 namespace {
 /// What the caller asked for, with every member there.
 struct Options {
-  std::string target = "sm_80", plan;
+  std::string target = "sm_80", plan, results;
   std::optional<std::string> cacheDirectory, ptxas;
   PassRequest passes;
 };
@@ -56,6 +56,8 @@ static runtime::Result<Options> readOptions(const AttnCompileOptions *given) {
     options.cacheDirectory = path;
   if (const char *ptxas = read(given, &AttnCompileOptions::ptxas))
     options.ptxas = ptxas;
+  if (const char *path = read(given, &AttnCompileOptions::results_file))
+    options.results = path;
   if (const char *names = read(given, &AttnCompileOptions::disabled_passes))
     options.passes.disabled = splitPassNames(names);
   if (const char *names = read(given, &AttnCompileOptions::enabled_passes))
@@ -157,6 +159,7 @@ AttnArtifact *attnCompile(const char *text, size_t size,
   compileOptions.target = options->target;
   compileOptions.plan = options->plan;
   compileOptions.passes = options->passes;
+  compileOptions.results = options->results;
   compileOptions.cubin = CompileOptions::Cubin::No;
   if (options->ptxas) {
     compileOptions.ptxas = *options->ptxas;

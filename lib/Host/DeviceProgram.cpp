@@ -16,50 +16,31 @@ using namespace attn;
 using attn::runtime::Result;
 using attn::runtime::Status;
 
-Result<DeviceProgram> DeviceProgram::load(const runtime::Device &device,
-                                          Artifact artifact,
-                                          Operands &operands) {
-  auto kernel = runtime::Module::load(device, std::move(artifact));
-  if (!kernel.ok())
-    return kernel.status();
-  auto stream = runtime::Stream::create(device);
-  if (!stream.ok())
-    return stream.status();
-  DeviceProgram program(std::move(*kernel), std::move(*stream));
-  if (Status status = program.upload(operands); !status.ok())
-    return status;
-  return program;
-}
-
-Status DeviceProgram::upload(Operands &operands) {
-  arguments = operands.arguments();
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    buffers.emplace_back();
+Result<DeviceOperands> DeviceOperands::upload(const runtime::Device &device,
+                                              Operands &operands) {
+  DeviceOperands uploaded;
+  uploaded.values = operands.arguments();
+  for (size_t i = 0; i < uploaded.values.size(); ++i) {
+    runtime::Buffer &place = uploaded.buffers.emplace_back();
     if (!operands.tensors[i])
       continue;
     HostTensor &tensor = *operands.tensors[i];
-    auto buffer =
-        runtime::Buffer::allocate(kernel.device(), tensor.storage().size());
+    auto buffer = runtime::Buffer::allocate(device, tensor.storage().size());
     if (!buffer.ok())
       return buffer.status();
-    buffers.back() = std::move(*buffer);
-    if (Status status = buffers.back().copyFrom(tensor.storage().data());
-        !status.ok())
+    place = std::move(*buffer);
+    if (Status status = place.copyFrom(tensor.storage().data()); !status.ok())
       return status;
-    arguments[i].data =
-        static_cast<char *>(buffers.back().data()) + tensor.storageOffset();
+    uploaded.values[i].data =
+        static_cast<char *>(place.data()) + tensor.storageOffset();
   }
-  return Status();
+  return uploaded;
 }
 
-Status DeviceProgram::run() {
-  Status status = kernel.launch(arguments, stream.handle());
-  return status.ok() ? stream.synchronize() : status;
-}
-
-Status DeviceProgram::readOutputs(Operands &operands) const {
+Status DeviceOperands::readOutputs(const Artifact &manifest,
+                                   Operands &operands) const {
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (!kernel.artifact().arguments[i].isOutput)
+    if (!manifest.arguments[i].isOutput)
       continue;
     Status status = buffers[i].copyTo(operands.tensors[i]->storage().data());
     if (!status.ok())
@@ -68,12 +49,28 @@ Status DeviceProgram::readOutputs(Operands &operands) const {
   return Status();
 }
 
-/// Time per call.
+Result<DeviceProgram> DeviceProgram::load(const runtime::Device &device,
+                                          Artifact artifact,
+                                          const DeviceOperands &operands) {
+  auto kernel = runtime::Module::load(device, std::move(artifact));
+  if (!kernel.ok())
+    return kernel.status();
+  auto stream = runtime::Stream::create(device);
+  if (!stream.ok())
+    return stream.status();
+  return DeviceProgram(std::move(*kernel), std::move(*stream), operands);
+}
+
+Status DeviceProgram::run() {
+  Status status = kernel.launch(operands->arguments(), stream.handle());
+  return status.ok() ? stream.synchronize() : status;
+}
+
 Result<double> DeviceProgram::secondsOf(int calls, runtime::Event &start,
                                         runtime::Event &stop) {
   Status status = start.record(stream.handle());
   for (int i = 0; i < calls && status.ok(); ++i)
-    status = kernel.launch(arguments, stream.handle());
+    status = kernel.launch(operands->arguments(), stream.handle());
   if (status.ok())
     status = stop.record(stream.handle());
   if (status.ok())
@@ -86,27 +83,39 @@ Result<double> DeviceProgram::secondsOf(int calls, runtime::Event &start,
   return *milliseconds * 1e-3 / calls;
 }
 
-Result<Timing> DeviceProgram::measure(int repeats) {
+Result<double> DeviceProgram::Sampler::sample() {
+  return program->secondsOf(callsPerSample, start, stop);
+}
+
+Result<DeviceProgram::Sampler> DeviceProgram::sampler() {
   auto start = runtime::Event::create(kernel.device());
   if (!start.ok())
     return start.status();
   auto stop = runtime::Event::create(kernel.device());
   if (!stop.ok())
     return stop.status();
+  Sampler sampler(*this, std::move(*start), std::move(*stop));
   // The first calls warm up; then runs of about 2 ms hide the launch.
-  auto first = secondsOf(3, *start, *stop);
+  auto first = secondsOf(3, sampler.start, sampler.stop);
   if (first.ok())
-    first = secondsOf(3, *start, *stop);
+    first = secondsOf(3, sampler.start, sampler.stop);
   if (!first.ok())
     return first.status();
-  int calls =
+  sampler.callsPerSample =
       static_cast<int>(std::clamp(2e-3 / std::max(*first, 1e-7), 1.0, 1000.0));
+  return sampler;
+}
+
+Result<Timing> DeviceProgram::measure(int repeats) {
+  auto timer = sampler();
+  if (!timer.ok())
+    return timer.status();
   std::vector<double> seconds;
   for (int i = 0; i < repeats; ++i) {
-    auto one = secondsOf(calls, *start, *stop);
+    auto one = timer->sample();
     if (!one.ok())
       return one.status();
     seconds.push_back(*one);
   }
-  return summarize(std::move(seconds), calls);
+  return summarize(std::move(seconds), timer->calls());
 }

@@ -14,6 +14,7 @@
 #include "attn/Support/BuildId.h"
 #include "attn/Support/Version.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 using namespace attn;
@@ -106,6 +107,10 @@ static runtime::CacheKey makeKey(StringRef text,
                 "\nstrict " + std::to_string(options.strict) + "\nwithout " +
                 llvm::join(options.passes.disabled, ",") + "\nwith " +
                 llvm::join(options.passes.enabled, ",");
+  // What the file says, and not where it is.
+  if (auto file = llvm::MemoryBuffer::getFile(options.results);
+      !options.results.empty() && file)
+    key.options += "\nresults " + (*file)->getBuffer().str();
   return key;
 }
 

@@ -58,8 +58,8 @@ bool TrialRun::fail(TrialStatus status, const std::string &message) {
   return false;
 }
 
-static std::string describe(const ArgumentInfo &info,
-                            const HostTensor &tensor) {
+std::string attn::describeTensor(const ArgumentInfo &info,
+                                 const HostTensor &tensor) {
   std::string text = info.name + " ";
   for (auto [i, size] : llvm::enumerate(tensor.sizes()))
     text += (i ? "x" : "") + std::to_string(size);
@@ -75,7 +75,7 @@ bool TrialRun::prepare(const Artifact &manifest) {
   for (auto [info, tensor] :
        llvm::zip_equal(manifest.arguments, operands.tensors))
     if (tensor)
-      report.shapes.push_back(describe(info, *tensor));
+      report.shapes.push_back(describeTensor(info, *tensor));
   FailureOr<func::FuncOp> function = findFunction(module, request.function);
   if (succeeded(function))
     function->walk([&](AttentionOp op) {
@@ -120,6 +120,7 @@ bool TrialRun::runOnGPU() {
   options.plan = request.plan;
   options.function = request.function;
   options.passes = request.passes;
+  options.results = request.results;
   options.ptxas = request.ptxas;
   FailureOr<Artifact> artifact = attn::compile(module, options);
   if (failed(artifact))
@@ -135,12 +136,15 @@ bool TrialRun::runOnGPU() {
   if (!device.ok())
     return fail(TrialStatus::NoDevice, device.message());
   report.device = device->name;
-  auto program = DeviceProgram::load(*device, *artifact, operands);
+  auto memory = DeviceOperands::upload(*device, operands);
+  if (!memory.ok())
+    return fail(TrialStatus::NoDevice, memory.message());
+  auto program = DeviceProgram::load(*device, *artifact, *memory);
   if (!program.ok())
     return fail(TrialStatus::NoDevice, program.message());
   Status status = program->run();
   if (status.ok())
-    status = program->readOutputs(operands);
+    status = memory->readOutputs(*artifact, operands);
   if (!status.ok())
     return fail(TrialStatus::NoDevice, status.message());
   if (request.bench) {

@@ -134,6 +134,7 @@ FailureOr<Artifact> Compilation::run() {
   if (failed(selection))
     return failure();
   selection->tile.plan = options.plan;
+  selection->tile.results = options.results;
   if (failed(runPasses(Room::Tile, [&](OpPassManager &manager) {
         buildAttnToTilePipeline(manager, selection->tile);
       })))

@@ -27,6 +27,7 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
   plan::AttnPlanOptions plan;
   plan.target = options.target;
   plan.planText = options.plan;
+  plan.results = options.results;
   manager.addPass(plan::createAttnPlan(plan));
   manager.addPass(createConvertAttnToTile());
   if (options.orderBlocks)

@@ -9,6 +9,7 @@
 
 #include "attn/Plan/Passes.h"
 #include "attn/Plan/Plan.h"
+#include "attn/Plan/Results.h"
 #include "llvm/Support/Format.h"
 
 namespace attn::plan {
@@ -28,6 +29,37 @@ static FailureOr<TargetKind> parseTarget(StringRef name, Location loc) {
                         << "', expected cpu, sm_80 or sm_90a";
 }
 
+/// The results in `path`; none where it is empty.
+static FailureOr<plan::Results> readResults(StringRef path, Location loc) {
+  if (path.empty())
+    return plan::Results();
+  std::string error;
+  FailureOr<plan::Results> results = plan::Results::read(path, error);
+  if (failed(results))
+    return emitError(loc) << "cannot read results '" << path << "': " << error;
+  return results;
+}
+
+/// The fastest measured plan that fits; a plan that does not, since the
+/// compiler that measured it was another, is said and passed over.
+static PlanAttr fastest(AttentionOp op, TargetKind kind,
+                        const plan::Results &results) {
+  const plan::Result *known =
+      results.find(plan::getResultKey(op, stringifyTargetKind(kind)));
+  if (!known)
+    return {};
+  const std::string &text = known->plans.front().plan;
+  FailureOr<PlanAttr> parsed = plan::parsePlan(text, op.getLoc());
+  if (failed(parsed) || parsed->getTarget() != kind ||
+      !plan::findObstacle(plan::getWorkload(op), plan::getTiles(*parsed),
+                          plan::getTarget(kind))
+           .empty()) {
+    op.emitWarning("the results name a plan that does not fit: ") << text;
+    return {};
+  }
+  return *parsed;
+}
+
 namespace {
 struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
   using Base::Base;
@@ -35,6 +67,10 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
   void runOnOperation() override {
     FailureOr<TargetKind> kind = parseTarget(target, getOperation().getLoc());
     if (failed(kind))
+      return signalPassFailure();
+    FailureOr<plan::Results> measured =
+        readResults(results, getOperation().getLoc());
+    if (failed(measured))
       return signalPassFailure();
     PlanAttr given;
     if (!planText.empty()) {
@@ -45,21 +81,25 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
       given = *parsed;
     }
     WalkResult result = getOperation().walk([&](AttentionOp op) {
-      return failed(choose(op, *kind, given)) ? WalkResult::interrupt()
-                                              : WalkResult::advance();
+      return failed(choose(op, *kind, given, *measured))
+                 ? WalkResult::interrupt()
+                 : WalkResult::advance();
     });
     if (result.wasInterrupted())
       signalPassFailure();
   }
 
-  /// The option, the operation's own plan, or the pick.
-  LogicalResult choose(AttentionOp op, TargetKind kind, PlanAttr given) {
+  /// The option, the operation's own plan, the fastest one, or the pick.
+  LogicalResult choose(AttentionOp op, TargetKind kind, PlanAttr given,
+                       const plan::Results &measured) {
     if (!given && op.getPlan())
       given = *op.getPlan();
     if (given && given.getTarget() != kind)
       return op.emitOpError("plan is for ")
              << stringifyTargetKind(given.getTarget()) << ", the target is "
              << stringifyTargetKind(kind);
+    if (!given)
+      given = fastest(op, kind, measured);
     if (!given) {
       given = plan::pick(op, kind);
       if (!given)
@@ -80,16 +120,34 @@ struct PrintPlans final : attn::plan::impl::AttnPrintPlansBase<PrintPlans> {
     FailureOr<TargetKind> kind = parseTarget(target, getOperation().getLoc());
     if (failed(kind))
       return signalPassFailure();
-    getOperation().walk([&](AttentionOp op) { print(op, *kind); });
+    FailureOr<plan::Results> measured =
+        readResults(results, getOperation().getLoc());
+    if (failed(measured))
+      return signalPassFailure();
+    getOperation().walk([&](AttentionOp op) { print(op, *kind, *measured); });
   }
 
-  static void print(AttentionOp op, TargetKind kind) {
+  /// Microseconds of a plan in the results.
+  static std::string measuredTime(const plan::Result *known, PlanAttr plan) {
+    std::string text, time;
+    llvm::raw_string_ostream(text) << plan;
+    for (size_t i = 0; known && i < known->plans.size(); ++i)
+      if (known->plans[i].plan == text)
+        llvm::raw_string_ostream(time) << llvm::format(
+            ", measured %.4g us", known->plans[i].seconds * 1e6);
+    return time;
+  }
+
+  static void print(AttentionOp op, TargetKind kind,
+                    const plan::Results &measured) {
     llvm::raw_ostream &os = llvm::outs();
     plan::Workload workload = plan::getWorkload(op);
     os << "// plans for " << op.getQuery().getType() << ", head dims "
        << workload.headDim << " and " << workload.valueHeadDim << "\n";
     PlanAttr picked = plan::pick(op, kind);
     SmallVector<PlanAttr> plans = plan::enumeratePlans(op, kind);
+    const plan::Result *known =
+        measured.find(plan::getResultKey(op, stringifyTargetKind(kind)));
     if (picked && !llvm::is_contained(plans, picked))
       plans.push_back(picked);
     for (PlanAttr candidate : plans) {
@@ -103,6 +161,7 @@ struct PrintPlans final : attn::plan::impl::AttnPrintPlansBase<PrintPlans> {
            << " blocks per SM,";
       }
       os << llvm::format(" %.4f clocks per score", cost.clocksPerScore)
+         << measuredTime(known, candidate)
          << (candidate == picked ? " (pick)\n" : "\n");
     }
   }

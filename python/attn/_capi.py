@@ -28,6 +28,7 @@ class CompileOptions(ctypes.Structure):
         ("ptxas", c_char_p),
         ("disabled_passes", c_char_p),
         ("enabled_passes", c_char_p),
+        ("results_file", c_char_p),
     ]
 
 

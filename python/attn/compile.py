@@ -25,7 +25,8 @@ def _names(passes):
 
 
 def compile(
-    text, target="sm_80", plan=None, cache=None, ptxas=None, disable=None, enable=None
+    text, target="sm_80", plan=None, cache=None, ptxas=None, disable=None, enable=None,
+    results=None,
 ):
     """Compiles MLIR text with one function that holds one attn.attention.
 
@@ -38,6 +39,8 @@ def compile(
     disable names of optional passes ("tile-rotate") that shall not run,
     enable  or shall run although the target does not by default: lists, or
             strings with commas. The kernel gets slower or faster, never wrong.
+    results a file of measured plans, as attn-bench writes it: the fastest one
+            is taken where no plan is given.
     """
     library = _capi.library()
     source = text.encode() if isinstance(text, str) else bytes(text)
@@ -49,6 +52,7 @@ def compile(
         ptxas=_bytes(ptxas),
         disabled_passes=_bytes(_names(disable)),
         enabled_passes=_bytes(_names(enable)),
+        results_file=_bytes(results),
     )
     if target == "cpu":
         handle = library.attnCompileForCPU(source, len(source), options)

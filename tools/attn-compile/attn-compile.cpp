@@ -13,6 +13,7 @@
 #include "attn/Pipelines/Compile.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Pipelines/Signature.h"
+#include "attn/Target/Header.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LLVMContext.h"
@@ -31,6 +32,8 @@ Examples:
   attn-compile causal.mlir -o causal.attn          artifact for sm_80
   attn-compile causal.mlir --emit=ptx              PTX on standard output
   attn-compile causal.mlir --emit=cubin -o f.cubin needs the CUDA Toolkit
+  attn-compile causal.mlir --emit=header -o causal.h
+                                                   C header with the artifact
   attn-compile causal.mlir --emit=tile --target=cpu
   attn-compile causal.mlir --dump-to=rooms -o f.attn
                                                    what every room leaves
@@ -54,8 +57,8 @@ struct Options : ToolOptions {
                               cl::cat(category)};
   cl::opt<std::string> emit{
       "emit",
-      cl::desc("What to write: attn, tile, warp, gpu, nvvm, llvm, ptx, cubin "
-               "or artifact (the default; llvm for cpu)"),
+      cl::desc("What to write: attn, tile, warp, gpu, nvvm, llvm, ptx, cubin, "
+               "header or artifact (the default; llvm for cpu)"),
       cl::value_desc("room"), cl::cat(category)};
   cl::opt<std::string> dump{
       "dump-to", cl::desc("Write what every room leaves into a directory"),
@@ -174,16 +177,17 @@ static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
                                         TimingScope &timing) {
   StringRef emit = options.emit.empty() ? "artifact" : StringRef(options.emit);
   std::optional<Room> room = findRoom(emit);
-  if (!room && emit != "cubin" && emit != "artifact")
+  if (!room && emit != "cubin" && emit != "header" && emit != "artifact")
     return fail("unknown --emit=" + emit +
-                ", expected attn, tile, warp, gpu, nvvm, llvm, ptx, cubin or "
-                "artifact");
+                ", expected attn, tile, warp, gpu, nvvm, llvm, ptx, cubin, "
+                "header or artifact");
   Product product;
   CompileOptions compileOptions;
   compileOptions.target = options.target;
   compileOptions.plan = options.plan;
   compileOptions.function = options.function;
   compileOptions.passes = options.passes();
+  compileOptions.results = options.results;
   compileOptions.strict = options.strict;
   compileOptions.configure = configure;
   compileOptions.timing = &timing;
@@ -210,8 +214,10 @@ static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
   if (failed(dump(options, "9-manifest.json", artifact->manifest())) ||
       (!cubin.empty() && failed(dump(options, "8-kernel.cubin", cubin))))
     return failure();
-  product.bytes = emit == "cubin" ? cubin : artifact->serialize();
-  product.isText = false;
+  product.isText = emit == "header";
+  product.bytes = emit == "cubin"    ? cubin
+                  : emit == "header" ? emitHeader(*artifact)
+                                     : artifact->serialize();
   return product;
 }
 

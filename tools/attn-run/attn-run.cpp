@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../CrashGuard.h"
+#include "../OperandOptions.h"
 #include "../ToolOptions.h"
 #include "Report.h"
 #include "attn/Host/Trial.h"
@@ -49,25 +50,10 @@ struct Options : ToolOptions {
   Options()
       : ToolOptions("attn-run", "cpu", "Where to run: cpu, sm_80 or sm_90a") {}
 
-  cl::opt<std::string> shape{
-      "shape",
-      cl::desc("Sizes that the types leave open: b, h, hkv, sq, sk, or whole "
-               "shapes by name"),
-      cl::value_desc("b=2,sq=128,c0=8x128,..."), cl::cat(category)};
-  cl::opt<std::string> layout{
-      "layout", cl::desc("q, k, v and o in memory: bhsd (default) or bshd"),
-      cl::init("bhsd"), cl::cat(category)};
-  cl::list<std::string> inputs{
-      "input", cl::desc("Read an argument from a file"),
-      cl::value_desc("name=file.npy"), cl::cat(category)};
+  OperandOptions operands{category};
   cl::list<std::string> outputs{"output", cl::desc("Write a result to a file"),
                                 cl::value_desc("name=file.npy"),
                                 cl::cat(category)};
-  cl::list<std::string> scalars{"scalar", cl::desc("The value of a scalar"),
-                                cl::value_desc("name=value"),
-                                cl::cat(category)};
-  cl::opt<unsigned> seed{"seed", cl::desc("Of the random inputs"), cl::init(0),
-                         cl::cat(category)};
   cl::opt<bool> check{"check", cl::desc("Compare with float64"),
                       cl::cat(category)};
   cl::opt<unsigned> checkLimit{
@@ -83,50 +69,26 @@ struct Options : ToolOptions {
 };
 } // namespace
 
-static LogicalResult split(const Options &options, StringRef item,
-                           StringRef flag,
-                           std::map<std::string, std::string> &into) {
-  auto [name, value] = item.split('=');
-  if (name.empty() || value.empty())
-    return options.fail("--" + flag + "=" + item + ": wanted NAME=VALUE");
-  into[name.str()] = value.str();
-  return success();
-}
-
 static FailureOr<TrialRequest> makeRequest(const Options &options) {
   TrialRequest request;
   if (!findTarget(options.target.getValue()))
     return options.fail("unknown --target=" + options.target +
                         ", expected cpu, sm_80 or sm_90a");
-  if (options.layout != "bhsd" && options.layout != "bshd")
-    return options.fail("unknown --layout=" + options.layout +
-                        ", expected bhsd or bshd");
   request.target = options.target;
   request.function = options.function;
   request.plan = options.plan;
   request.passes = options.passes();
+  request.results = options.results;
   request.ptxas = options.assembler();
   request.check = options.check;
   request.bench = options.bench;
   request.repeats = std::max(1u, options.repeats.getValue());
   request.maxCheckBytes = static_cast<int64_t>(options.checkLimit) << 20;
-  request.operands.shape = options.shape;
-  request.operands.lengthBeforeHeads = options.layout == "bshd";
-  request.operands.seed = options.seed;
-  for (StringRef item : options.inputs)
-    if (failed(split(options, item, "input", request.operands.files)))
-      return failure();
+  if (failed(options.operands.read(options, request.operands)))
+    return failure();
   for (StringRef item : options.outputs)
-    if (failed(split(options, item, "output", request.outputs)))
+    if (failed(splitItem(options, item, "output", request.outputs)))
       return failure();
-  std::map<std::string, std::string> scalars;
-  for (StringRef item : options.scalars)
-    if (failed(split(options, item, "scalar", scalars)))
-      return failure();
-  for (auto &[name, text] : scalars)
-    if (StringRef(text).getAsDouble(request.operands.scalars[name]))
-      return options.fail("--scalar=" + name + "=" + text +
-                          ": wanted a number");
   return request;
 }
 

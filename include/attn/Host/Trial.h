@@ -24,6 +24,7 @@ struct TrialRequest {
   std::string target = "cpu"; // or a GPU
   std::string function;       // empty: the only one
   std::string plan;           // empty: the operation's own, or the best known
+  std::string results;        // a file of measured plans
   PassRequest passes;         // which optional passes do not run, or do
   std::string ptxas;          // the assembler, or the root of a CUDA Toolkit
   OperandRequest operands;
@@ -57,6 +58,9 @@ struct TrialReport {
   std::optional<Timing> timing;
   Work work;
 };
+
+/// "q 1x8x512x64 bf16".
+std::string describeTensor(const ArgumentInfo &info, const HostTensor &tensor);
 
 TrialReport runTrial(ModuleOp module, const TrialRequest &request);
 

@@ -35,6 +35,9 @@ struct CompileOptions {
   /// As in IR, `#attn.plan<…>`; empty: the operation's own, else the best one
   /// known.
   std::string plan;
+  /// A file of measured plans (attn-bench): the fastest one is taken where no
+  /// plan is given; empty: none.
+  std::string results;
   /// Optional passes that differ from what the target runs by default.
   PassRequest passes;
   /// Which function; empty: the only public one.

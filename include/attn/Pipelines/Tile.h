@@ -35,6 +35,10 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
       llvm::cl::desc("the plan, as in IR (#attn.plan<...>); empty: the plan "
                      "the operation has, or the heuristic's"),
       llvm::cl::init("")};
+  Option<std::string> results{
+      *this, "results",
+      llvm::cl::desc("file of measured plans, for operations without a plan"),
+      llvm::cl::init("")};
   Option<bool> orderBlocks{*this, "order-blocks",
                            llvm::cl::desc("run tile-order-blocks"),
                            llvm::cl::init(true)};

@@ -16,15 +16,17 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
   let summary = "attach a plan to every attention";
   let description = [{
     Needs: `attn.attention` on tensors. Gives: the same with `plan` set: the
-    plan of the option, else the one the operation has, else the pick for the
-    target. A plan that does not fit the target is an error that says how many
+    plan of the option, else the one the operation has, else the fastest one
+    that a file of results has for such a kernel, else the pick for the target. A plan that does not fit the target is an error that says how many
     bytes it needs and how many there are.
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
            "What to compile for: cpu, sm_80 or sm_90a">,
     Option<"planText", "plan", "std::string", /*default=*/"\"\"",
-           "The plan to use for every attention, as #attn.plan<…>">
+           "The plan to use for every attention, as #attn.plan<…>">,
+    Option<"results", "results", "std::string", /*default=*/"\"\"",
+           "A file of measured plans, as attn-bench writes it">
   ];
 }
 
@@ -32,7 +34,9 @@ def AttnPrintPlans : Pass<"attn-print-plans", "::mlir::ModuleOp"> {
   let summary = "print the legal plans of every attention with their cost";
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
-           "What to compile for: cpu, sm_80 or sm_90a">
+           "What to compile for: cpu, sm_80 or sm_90a">,
+    Option<"results", "results", "std::string", /*default=*/"\"\"",
+           "A file of measured plans: their times are printed too">
   ];
 }
 

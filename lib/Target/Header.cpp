@@ -1,0 +1,116 @@
+//===- Header.cpp - an artifact as a C header -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Target/Header.h"
+
+#include "attn/Support/LLVM.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace attn;
+
+/// A name in C: what is no letter or digit becomes a line.
+static std::string identifier(llvm::StringRef text) {
+  std::string name;
+  for (char c : text)
+    name += llvm::isAlnum(c) ? c : '_';
+  if (name.empty() || llvm::isDigit(name.front()))
+    name.insert(name.begin(), '_');
+  return name;
+}
+
+static bool isInteger(ElementKind element) {
+  return element >= ElementKind::I1;
+}
+
+/// "q: bf16, ?x8x?x64", "seed: i32".
+static void printArgument(const ArgumentInfo &info, llvm::raw_ostream &os) {
+  os << info.name << ": " << elementName(info.element);
+  if (!info.isTensor)
+    return;
+  os << ", ";
+  for (auto [i, size] : llvm::enumerate(info.shape))
+    os << (i ? "x" : "")
+       << (size < 0 ? std::string("?") : std::to_string(size));
+  if (info.alignment > 0)
+    os << ", aligned to " << info.alignment << " bytes";
+  os << (info.isOutput ? " (result)" : "");
+}
+
+static void printBytes(llvm::StringRef name, llvm::StringRef bytes,
+                       llvm::raw_ostream &os) {
+  constexpr size_t perLine = 20;
+  os << "static const unsigned char " << name << "_artifact[" << bytes.size()
+     << "] = {";
+  for (auto [i, byte] : llvm::enumerate(bytes))
+    os << (i % perLine ? "" : "\n    ") << unsigned((unsigned char)byte) << ",";
+  os << "\n};\n\n";
+}
+
+static void printLoad(llvm::StringRef name, llvm::raw_ostream &os) {
+  os << "/* Onto GPU number `device`; -1: that of the current context. NULL, "
+        "and\n   attnErrorMessage(), if that fails. */\n"
+     << "static inline AttnKernel *" << name << "_load(int device) {\n"
+     << "  AttnArtifact *artifact =\n      attnArtifactParse(" << name
+     << "_artifact, sizeof(" << name << "_artifact));\n"
+     << "  AttnKernel *kernel = artifact ? attnLoad(artifact, device) : NULL;\n"
+     << "  if (artifact)\n    attnArtifactDestroy(artifact);\n"
+     << "  return kernel;\n}\n\n";
+}
+
+static void printLaunch(const Artifact &artifact, llvm::StringRef name,
+                        llvm::raw_ostream &os) {
+  os << "/* Puts the kernel into `stream` (a CUstream or cudaStream_t) and "
+        "returns; 0 on\n   success. */\n"
+     << "static inline int " << name << "_launch(const AttnKernel *kernel";
+  for (const ArgumentInfo &info : artifact.arguments)
+    os << ",\n    "
+       << (info.isTensor             ? "AttnTensor "
+           : isInteger(info.element) ? "int64_t "
+                                     : "double ")
+       << "arg_" << identifier(info.name);
+  os << ",\n    void *stream) {\n  AttnArgument arguments["
+     << artifact.arguments.size() << "];\n";
+  for (auto [i, info] : llvm::enumerate(artifact.arguments)) {
+    std::string place = "arguments[" + std::to_string(i) + "]";
+    bool integer = isInteger(info.element);
+    os << "  " << place << ".kind = "
+       << (info.isTensor ? "ATTN_TENSOR"
+           : integer     ? "ATTN_INTEGER"
+                         : "ATTN_REAL")
+       << ";\n  " << place << ".value."
+       << (info.isTensor ? "tensor"
+           : integer     ? "integer"
+                         : "real")
+       << " = arg_" << identifier(info.name) << ";\n";
+  }
+  os << "  return attnLaunch(kernel, arguments, " << artifact.arguments.size()
+     << ", stream);\n}\n\n";
+}
+
+std::string attn::emitHeader(const Artifact &artifact) {
+  std::string text, name = identifier(artifact.name);
+  std::string guard = "ATTN_KERNEL_" + llvm::StringRef(name).upper() + "_H";
+  llvm::raw_string_ostream os(text);
+  os << "/* " << artifact.name << " for " << artifact.target
+     << ", made by attn " << artifact.compilerVersion << ".\n   "
+     << artifact.plan << "\n";
+  for (const ArgumentInfo &info : artifact.arguments) {
+    os << "   ";
+    printArgument(info, os);
+    os << "\n";
+  }
+  os << "*/\n#ifndef " << guard << "\n#define " << guard
+     << "\n\n#include \"attn-c/attn.h\"\n\n";
+  printBytes(name, artifact.serialize(), os);
+  printLoad(name, os);
+  printLaunch(artifact, name, os);
+  os << "#endif /* " << guard << " */\n";
+  return text;
+}

@@ -1,0 +1,198 @@
+//===- attn-bench.cpp - measures plans, and keeps the fastest -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../CrashGuard.h"
+#include "../OperandOptions.h"
+#include "../ToolOptions.h"
+#include "attn/Host/Tuning.h"
+#include "attn/Pipelines/Pipelines.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using namespace attn;
+namespace cl = llvm::cl;
+
+static constexpr char overview[] =
+    R"(attn-bench: measures a function with an attn.attention on the GPU
+
+Without --tune: the plan that the compiler takes, or --plan. With --tune: every
+legal plan. The kernels are compiled first; then all are called in turn, in a new
+random order each round. --results=FILE keeps what was found, beside what the
+file holds already; attn-compile, attn-run and the libraries take the fastest
+plan from there.
+
+Examples:
+  attn-bench causal.mlir --target=sm_90a --shape=b=2,h=16,sq=8192
+  attn-bench causal.mlir --target=sm_90a --tune --dry-run
+  attn-bench causal.mlir --target=sm_90a --shape=b=2,h=16,sq=8192 --tune \
+             --results=h200.json
+  attn-compile causal.mlir --target=sm_90a --results=h200.json -o causal.attn
+
+Exit status: 0 done, 1 the program, the plan, a shape or a file is wrong, 3 no
+device to run on, or it failed, 70 the compiler itself failed.
+)";
+
+namespace {
+struct Options : ToolOptions {
+  Options() : ToolOptions("attn-bench", "sm_90a", "sm_80 or sm_90a") {}
+
+  OperandOptions operands{category};
+  cl::opt<bool> tune{"tune", cl::desc("Measure every legal plan"),
+                     cl::cat(category)};
+  cl::opt<bool> dryRun{"dry-run",
+                       cl::desc("Only list what would be measured, and what "
+                                "the plan model expects"),
+                       cl::cat(category)};
+  cl::opt<unsigned> repeats{"repeats", cl::desc("Rounds of a measurement"),
+                            cl::init(20), cl::cat(category)};
+  cl::opt<bool> json{"json", cl::desc("Print the report as JSON"),
+                     cl::cat(category)};
+  cl::opt<bool> quiet{"quiet", cl::desc("Do not say what is going on"),
+                      cl::cat(category)};
+};
+} // namespace
+
+static double teraflops(const TuningReport &report, const Timing &timing) {
+  return report.work.flops / timing.median * 1e-12;
+}
+
+static void printText(const TuningReport &report, llvm::raw_ostream &os) {
+  os << "function  " << report.function << "\n"
+     << "kernel    " << report.key.describe() << "\n";
+  if (!report.device.empty())
+    os << "device    " << report.device << "\n"
+       << "shapes    " << llvm::join(report.shapes, ", ") << "\n";
+  for (const Candidate &candidate : report.candidates) {
+    os << candidate.plan
+       << llvm::format(" %.4f clocks per score", candidate.clocksPerScore);
+    if (candidate.registers >= 0)
+      os << ", " << candidate.registers << " registers, "
+         << candidate.spillBytes << " bytes of spills";
+    if (candidate.timing)
+      os << llvm::format(", %.4g us, %.4g TFLOP/s",
+                         candidate.timing->median * 1e6,
+                         teraflops(report, *candidate.timing));
+    if (!candidate.refusal.empty())
+      os << ", not measured: " << candidate.refusal;
+    os << (candidate.isPick ? " (pick)" : "")
+       << (&candidate == report.best() ? " (fastest)" : "") << "\n";
+  }
+}
+
+static void printJSON(const TuningReport &report, llvm::raw_ostream &os) {
+  llvm::json::Array candidates;
+  for (const Candidate &candidate : report.candidates) {
+    llvm::json::Object object{{"plan", candidate.plan},
+                              {"clocks_per_score", candidate.clocksPerScore},
+                              {"pick", candidate.isPick}};
+    if (candidate.registers >= 0) {
+      object["registers"] = candidate.registers;
+      object["spill_store_bytes"] = candidate.spillBytes;
+    }
+    if (candidate.compileSeconds > 0)
+      object["compile_s"] = candidate.compileSeconds;
+    if (!candidate.refusal.empty())
+      object["refusal"] = candidate.refusal;
+    if (const auto &timing = candidate.timing) {
+      object["median_s"] = timing->median;
+      object["best_s"] = timing->best;
+      object["samples"] = timing->samples;
+      object["calls_per_sample"] = timing->callsPerSample;
+      object["tflops"] = teraflops(report, *timing);
+    }
+    candidates.push_back(std::move(object));
+  }
+  llvm::json::Object object{{"function", report.function},
+                            {"kernel", report.key.describe()},
+                            {"target", report.key.target},
+                            {"shapes", llvm::json::Array(report.shapes)},
+                            {"candidates", std::move(candidates)}};
+  if (!report.device.empty()) {
+    object["device"] = report.device;
+    object["flops"] = report.work.flops;
+    object["bytes"] = report.work.bytes;
+  }
+  os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
+}
+
+/// What the file holds already stays.
+static LogicalResult writeResults(const Options &options,
+                                  const TuningReport &report) {
+  plan::Results results;
+  std::string error;
+  if (llvm::sys::fs::exists(options.results)) {
+    FailureOr<plan::Results> known =
+        plan::Results::read(options.results, error);
+    if (failed(known))
+      return options.fail("cannot read '" + options.results + "': " + error);
+    results = std::move(*known);
+  }
+  results.insert(report.result());
+  auto file = openOutputFile(options.results, &error);
+  if (!file)
+    return options.fail(error);
+  file->os() << results.print();
+  file->keep();
+  return success();
+}
+
+static int run(int argc, char **argv) {
+  registerMLIRContextCLOptions();
+  Options options;
+  options.read(argc, argv, overview);
+  constexpr int badInput = static_cast<int>(TrialStatus::BadInput);
+  TuningRequest request;
+  request.tune = options.tune;
+  request.dryRun = options.dryRun;
+  request.trial.target = options.target;
+  request.trial.function = options.function;
+  request.trial.plan = options.plan;
+  request.trial.passes = options.passes();
+  request.trial.ptxas = options.assembler();
+  request.trial.repeats = std::max(1u, options.repeats.getValue());
+  if (failed(options.operands.read(options, request.trial.operands)))
+    return badInput;
+  if (!options.quiet)
+    request.progress = [](const std::string &line) {
+      llvm::errs() << "attn-bench: " << line << "\n";
+    };
+
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  OwningOpRef<ModuleOp> module = options.parse(context, sources);
+  if (!module)
+    return badInput;
+  TuningReport report = runTuning(*module, request);
+  if (report.status != TrialStatus::Ok) {
+    if (!report.message.empty())
+      (void)options.fail(report.message);
+    return static_cast<int>(report.status);
+  }
+  if (options.json)
+    printJSON(report, llvm::outs());
+  else
+    printText(report, llvm::outs());
+  if (!options.results.empty() && !options.dryRun &&
+      failed(writeResults(options, report)))
+    return badInput;
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  return runGuarded(argc, argv, "attn-bench", [&] { return run(argc, argv); });
+}
