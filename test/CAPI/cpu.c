@@ -50,6 +50,7 @@ int main(void) {
   AttnArgument arguments[5];
   AttnCompileOptions options;
   AttnKernel *kernel;
+  size_t workspace = 1;
   int i, j, d;
 
   memset(&options, 0, sizeof(options));
@@ -99,6 +100,15 @@ int main(void) {
   // CHECK-NEXT: synchronize: 0, registers -1, log ''
   printf("synchronize: %d, registers %d, log '%s'\n", attnSynchronize(kernel),
          attnKernelGetRegisters(kernel), attnKernelGetLog(kernel));
+
+  // No kernel for the CPU needs a workspace.
+  // CHECK-NEXT: workspace: 0, 0 bytes; launch: 0
+  i = attnGetWorkspaceBytes(kernel, arguments, 5, &workspace);
+  printf("workspace: %d, %d bytes; launch: %d\n", i, (int)workspace,
+         attnLaunchWithWorkspace(kernel, arguments, 5, NULL, 0, NULL));
+  // CHECK-NEXT: workspace: 1, attnGetWorkspaceBytes: bytes is NULL
+  i = attnGetWorkspaceBytes(kernel, arguments, 5, NULL);
+  printf("workspace: %d, %s\n", i, attnErrorMessage());
 
   // CHECK-NEXT: launch: 1, kernel 'causal' takes 5 arguments
   i = attnLaunch(kernel, arguments, 3, NULL);

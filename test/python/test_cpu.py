@@ -124,6 +124,35 @@ def test_plan_is_taken():
     assert "block_q = 16" in kernel.manifest["plan"]
 
 
+def test_mask_that_only_data_decide():
+    """The blocks are listed first, unless the pass is left out; the workspace is
+    the kernel's own business here."""
+    q, k, v, o, lse = tensors(1, 2, 1, 50, 70, 8)
+    shown = numpy.random.default_rng(3).random((50, 70)) < 0.1
+    shown[:32, 32:64] = True
+    text = attn.attention(
+        "f32", 8, captures=[("shown", "tensor<?x?xi1>")],
+        mask="""
+            %m = attn.capture_load %shown[%i, %j] : tensor<?x?xi1>
+            attn.yield %m : i1
+        """,
+    )
+    expected, _ = reference(q, k, v, 8**-0.5, shown)
+    for disable in ([], ["tile-list-blocks"]):
+        kernel = attn.compile(text, target="cpu", disable=disable)
+        assert kernel.workspace_bytes(q, k, v, shown, o, lse) == 0
+        o[...] = numpy.nan
+        kernel.launch(q, k, v, shown, o, lse, workspace=numpy.empty(0, numpy.uint8))
+        assert numpy.abs(o - expected).max() < 5e-6
+
+
+def test_workspace_of_another_kind():
+    q, k, v, o, lse = tensors(1, 1, 1, 5, 6, 8)
+    kernel = attn.compile(attn.attention("f32", 8), target="cpu")
+    with pytest.raises(attn.AttnError, match="workspace: wanted a contiguous tensor of bytes"):
+        kernel.launch(q, k, v, o, lse, workspace=numpy.empty(4, numpy.float32))
+
+
 def test_result_without_lse():
     q, k, v, o, _ = tensors(1, 1, 1, 5, 6, 8)
     kernel = attn.compile(attn.attention("f32", 8, lse=False), target="cpu")
