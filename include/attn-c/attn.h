@@ -82,8 +82,8 @@ typedef struct AttnCompileOptions {
    strangers wrote with attn-compile, in a process of its own. */
 ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
                                       const AttnCompileOptions *options);
-/* The same for the CPU this process runs on; only `plan` and the passes are
-   read. */
+/* The same for the CPU this process runs on; only `plan`, the results and the
+   passes are read. */
 ATTN_EXPORT AttnKernel *attnCompileForCPU(const char *text, size_t size,
                                           const AttnCompileOptions *options);
 

@@ -103,6 +103,7 @@ AttnKernel *attnCompileForCPU(const char *text, size_t size,
   }
   HostOptions hostOptions;
   hostOptions.tile.plan = options->plan;
+  hostOptions.tile.results = options->results;
   hostOptions.passes = options->passes;
   Session session;
   runtime::Result<HostProgram> program =

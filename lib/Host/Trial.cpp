@@ -88,6 +88,7 @@ bool TrialRun::runOnCPU() {
   double start = now();
   HostOptions options;
   options.tile.plan = request.plan;
+  options.tile.results = request.results;
   options.passes = request.passes;
   auto program = HostProgram::compile(module, request.function, options);
   if (failed(program))

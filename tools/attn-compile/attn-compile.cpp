@@ -232,6 +232,7 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
   if (failed(selection))
     return failure();
   selection->tile.plan = options.plan.getValue();
+  selection->tile.results = options.results.getValue();
   auto run = [&](StringRef name,
                  llvm::function_ref<void(OpPassManager &)> build) {
     PassManager manager(module.getContext(), ModuleOp::getOperationName());
