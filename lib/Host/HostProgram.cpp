@@ -11,15 +11,12 @@
 #include "attn/Host/HostProgram.h"
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Host/Engine.h"
 #include "attn/Pipelines/Signature.h"
 #include "attn/Support/Version.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
-#include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
 
 using namespace mlir;
 using namespace attn;
@@ -77,61 +74,6 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
   return runPasses(module, buildTileToLLVMPipeline);
 }
 
-#ifdef __FLT16_MAX__
-// What code for processors without half precision calls. They stand in the
-// compiler's own library, which a static program may not export.
-static _Float16 halfFromSingle(float value) {
-  return static_cast<_Float16>(value);
-}
-static _Float16 halfFromDouble(double value) {
-  return static_cast<_Float16>(value);
-}
-static float singleFromHalf(_Float16 value) { return value; }
-#endif
-
-static llvm::orc::SymbolMap
-helperFunctions(llvm::orc::MangleAndInterner interner) {
-  llvm::orc::SymbolMap symbols;
-  [[maybe_unused]] auto add = [&](StringRef name, auto *function) {
-    symbols[interner(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
-                               llvm::JITSymbolFlags::Exported |
-                                   llvm::JITSymbolFlags::Callable};
-  };
-#ifdef __FLT16_MAX__
-  add("__truncsfhf2", halfFromSingle);
-  add("__truncdfhf2", halfFromDouble);
-  add("__extendhfsf2", singleFromHalf);
-#endif
-  return symbols;
-}
-
-static llvm::Expected<std::unique_ptr<ExecutionEngine>>
-createEngine(ModuleOp module, unsigned optimization) {
-  static bool initialized = [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    return true;
-  }();
-  (void)initialized;
-  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
-  if (!builder)
-    return builder.takeError();
-  auto level = optimization == 0 ? llvm::CodeGenOptLevel::None
-                                 : llvm::CodeGenOptLevel::Default;
-  builder->setCodeGenOptLevel(level);
-  auto machine = builder->createTargetMachine();
-  if (!machine)
-    return machine.takeError();
-  auto transformer =
-      makeOptimizingTransformer(optimization, /*sizeLevel=*/0, machine->get());
-  ExecutionEngineOptions options;
-  options.transformer = transformer;
-  options.jitCodeGenOptLevel = level;
-  options.enableGDBNotificationListener = false;
-  options.enablePerfNotificationListener = false;
-  return ExecutionEngine::create(module, options, std::move(*machine));
-}
-
 FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
                                             const HostOptions &options) {
   FailureOr<func::FuncOp> function = findFunction(module, name);
@@ -156,12 +98,10 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
   OwningOpRef<ModuleOp> copy = isolate(module, function->getName());
   if (failed(lowerToLLVM(*copy, options, description)))
     return failure();
-  auto engine = createEngine(*copy, options.optimization);
-  if (!engine)
-    return module.emitError("cannot compile for this processor: ")
-           << llvm::toString(engine.takeError());
+  auto engine = createHostEngine(*copy, options.optimization);
+  if (failed(engine))
+    return failure();
   program.engine = std::move(*engine);
-  program.engine->registerSymbols(helperFunctions);
   auto entry = program.engine->lookupPacked(description.name);
   if (!entry)
     return module.emitError("cannot link the compiled function: ")

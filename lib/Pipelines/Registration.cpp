@@ -14,6 +14,7 @@
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/GPU.h"
 #include "attn/Pipelines/Pipelines.h"
+#include "attn/Pipelines/Raise.h"
 #include "attn/Pipelines/Tile.h"
 #include "attn/Plan/Passes.h"
 
@@ -25,6 +26,7 @@ void attn::registerPassesAndPipelines() {
   warp::registerWarpTransformsPasses();
   plan::registerAttnPlanPasses();
   registerAttnConversionPasses();
+  registerRaisePipelines();
   registerTilePipelines();
   registerCPUPipelines();
   registerGPUPipelines();

@@ -9,6 +9,7 @@
 
 #include "../CrashGuard.h"
 #include "Upstream.h"
+#include "attn/Host/ValidateRaise.h"
 #include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/Version.h"
@@ -21,12 +22,13 @@
 static constexpr char overview[] =
     R"(attn-opt: runs passes of the attention compiler on a .mlir file
 
-The project's passes begin with attn-, tile-, warp-, convert-attn-, convert-tile-
-or convert-warp-; the others are upstream's.
+The project's passes begin with attn-, tile-, warp-, convert-linalg-to-attn,
+convert-attn-, convert-tile- or convert-warp-; the others are upstream's.
 
 Examples:
   attn-opt f.mlir                                  parse, verify, print
   attn-opt f.mlir --attn-plan=target=sm_80 --convert-attn-to-tile
+  attn-opt g.mlir --attn-raise --remarks-filter=.* find attention in a graph
   attn-opt f.mlir --tile-peel-masks --tile-expand-softmax --mlir-timing
   attn-opt f.mlir --tile-fold-exp2 --mlir-print-ir-after-change \
                   --mlir-print-ir-tree-dir=dump    one file per pass
@@ -73,6 +75,7 @@ static int run(int argc, char **argv) {
   attn::registerDialects(registry);
   attn::registerUpstream(registry);
   attn::registerPassesAndPipelines();
+  attn::registerValidateRaisePass();
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, overview, registry);
   if (failed(checkInput(input)))

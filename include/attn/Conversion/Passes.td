@@ -13,6 +13,66 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
+// LinalgToAttn
+//===----------------------------------------------------------------------===//
+
+def AttnNormalizeInput : Pass<"attn-normalize-input", "::mlir::func::FuncOp"> {
+  let summary = "graphs that compute attention, however spelled, in one spelling";
+  let description = [{
+    Needs: anything.
+
+    Gives: the graphs that `convert-linalg-to-attn` takes in one form, on
+    tensors batch x heads x length x dimension: a product of query and key in
+    f32; scores in one `linalg.generic`, which multiplies with the scale,
+    applies what else the graph does to scores, and selects -inf where a mask
+    hides a key; their maximum, exponentials, sum and quotient, rounded to the
+    type of the values; a product with the values. Casts, transpositions and
+    repeated heads are in the indexing maps, or in front where no map can say
+    them. Factors are sorted, constants last.
+
+    A graph that is no attention stays as it is, letter by letter; so does one
+    whose groups of heads have unknown sizes, which the conversion takes as it
+    stands.
+
+    Example: (* example filepath=test/Conversion/LinalgToAttn/normalize-input.mlir *)
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def ConvertLinalgToAttn
+    : Pass<"convert-linalg-to-attn", "::mlir::func::FuncOp"> {
+  let summary = "softmax(Q K^T) V in linalg, tensor and arith to attn.attention";
+  let description = [{
+    Needs: anything.
+
+    Gives: an `attn.attention` in place of every graph that computes one, with
+    `linalg.transpose`, `tensor.expand_shape` and `tensor.collapse_shape` around
+    it where the graph has another layout. A graph is recognised by what it
+    computes, element by element, not by how it is spelled: structured
+    operations, named or generic, elementwise operations on tensors, views and
+    casts are read back to tensors that nothing is known of.
+
+    A mask is taken out of the scores where it hides keys with -inf, or with a
+    number near the lowest of f32 and every row certainly sees a key; any other
+    choice, bias or function of the scores is part of the score region. A row
+    that sees no key has output 0 where the graph may have had NaN.
+
+    A graph that only looks like attention stays as it is: another dimension of
+    the softmax, another reduction, a factor after the exponential, scores or
+    weights that something else reads too. A remark says what was recognised
+    (passed), or which edge failed (missed).
+
+    Example: (* example filepath=test/Conversion/LinalgToAttn/raise.mlir *)
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect",
+    "::attn::AttnDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // AttnToLinalg
 //===----------------------------------------------------------------------===//
 

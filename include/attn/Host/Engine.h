@@ -1,0 +1,30 @@
+//===- Engine.h - LLVM IR compiled into this process -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_HOST_ENGINE_H
+#define ATTN_HOST_ENGINE_H
+
+#include "attn/Support/LLVM.h"
+#include "mlir/IR/BuiltinOps.h"
+#include <memory>
+
+namespace mlir {
+class ExecutionEngine;
+} // namespace mlir
+
+namespace attn {
+
+/// Compiles a module in the llvm dialect for this processor, at `optimization`
+/// as in `-O2`. What is wrong is said at `module`.
+FailureOr<std::unique_ptr<ExecutionEngine>>
+createHostEngine(ModuleOp module, unsigned optimization);
+
+} // namespace attn
+
+#endif // ATTN_HOST_ENGINE_H

@@ -1,0 +1,145 @@
+//===- Build.cpp - attention in place of what was found -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Build.h"
+
+#include "Positions.h"
+#include "RegionBody.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::raise;
+
+/// Erases `ops`, users first, and what nothing uses after that.
+static void eraseUnused(RewriterBase &rewriter, ArrayRef<Operation *> ops) {
+  SmallVector<Operation *> worklist(llvm::reverse(ops));
+  llvm::SmallPtrSet<Operation *, 32> erased;
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    if (erased.contains(op) || !isOpTriviallyDead(op))
+      continue;
+    op->walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        if (Operation *producer = operand.getDefiningOp();
+            producer && !op->isAncestor(producer))
+          worklist.insert(worklist.begin(), producer);
+    });
+    // No operation is created before the end: an address stays that of one.
+    erased.insert(op);
+    rewriter.eraseOp(op);
+  }
+}
+
+static Dimensions dimensionsOf(ArrayRef<ExprRef> indices) {
+  Dimensions dims;
+  for (ExprRef index : indices)
+    dims.push_back(*atoms(index));
+  return dims;
+}
+
+/// Sizes of what goes away are read elsewhere.
+static void moveSizes(RewriterBase &rewriter, const AttentionMatch &match,
+                      Extents &extents) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  for (Operation *op : match.replaced)
+    for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
+      auto dim = dyn_cast<tensor::DimOp>(user);
+      if (!dim || !dim.getConstantIndex())
+        continue;
+      rewriter.setInsertionPoint(dim);
+      Extent extent = extents.of(OpFoldResult(dim.getResult()));
+      Value size;
+      if (isKnown(extent))
+        size = arith::ConstantIndexOp::create(rewriter, dim.getLoc(), extent);
+      else
+        size =
+            readSize(rewriter, dim.getLoc(), extents, extent, match.replaced);
+      if (size && size != dim.getResult())
+        rewriter.replaceOp(dim, size);
+    }
+}
+
+static SmallVector<ExprRef> headsOf(const AttentionMatch &match) {
+  SmallVector<ExprRef> heads(match.keyHeads);
+  llvm::append_range(heads, match.groups);
+  return heads;
+}
+
+AttentionOperands attn::raise::buildOperands(OpBuilder &b,
+                                             const AttentionMatch &match,
+                                             Extents &extents) {
+  Arrangement arrangement(b, match.root.getLoc(), extents);
+  auto operand = [&](const Level &level, const Dimensions &wanted) {
+    Value value = arrangement.rearrange(level.tensor,
+                                        dimensionsOf(level.indices), wanted);
+    return arrangement.castElements(value, match.element);
+  };
+  return {
+      operand(match.query,
+              {match.batch, headsOf(match), match.rows, {match.headDim}}),
+      operand(match.key,
+              {match.batch, match.keyHeads, {match.column}, {match.headDim}}),
+      operand(match.value,
+              {match.batch, match.keyHeads, {match.column}, {match.valueDim}})};
+}
+
+void attn::raise::replaceResults(RewriterBase &rewriter,
+                                 const AttentionMatch &match, Extents &extents,
+                                 Value output, Value lse) {
+  Arrangement arrangement(rewriter, match.root.getLoc(), extents);
+  Dimensions rows = {match.batch, headsOf(match), match.rows};
+  auto replace = [&](Value old, Value result, const Dimensions &from,
+                     ArrayRef<ExprRef> indices) {
+    auto type = cast<RankedTensorType>(old.getType());
+    result = arrangement.castElements(result, type.getElementType());
+    result = arrangement.rearrange(result, from, dimensionsOf(indices));
+    rewriter.replaceAllUsesWith(old, arrangement.castShape(result, type));
+  };
+  if (match.lse)
+    replace(match.lse, lse, rows, match.lseIndices);
+  rows.push_back({match.valueDim});
+  replace(match.root, output, rows, match.rootIndices);
+  moveSizes(rewriter, match, extents);
+  eraseUnused(rewriter, match.replaced);
+}
+
+AttentionOp attn::raise::buildAttention(RewriterBase &rewriter,
+                                        const AttentionMatch &match,
+                                        Extents &extents) {
+  Location loc = match.root.getLoc();
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(match.root.getDefiningOp());
+  AttentionOperands operands = buildOperands(rewriter, match, extents);
+  ExprRef score = match.score == match.x ? nullptr : match.score;
+  CapturedValues captures(rewriter, loc, extents, match.x, {score, match.mask});
+  auto body = [&](ExprRef expr, bool isScore) {
+    return [&captures, &match, expr, isScore](OpBuilder &b, Location loc,
+                                              ValueRange v) -> Value {
+      unsigned first = isScore ? 1 : 0;
+      RegionBody body(b, loc, captures, v.drop_front(first + 4));
+      if (isScore)
+        body.bind(match.x, v[0]);
+      for (unsigned number = 0; number < 4; ++number)
+        body.bind(match.positions[number], v[first + number]);
+      return isScore ? body.emitFloat(expr)
+                     : body.emitInteger(expr, b.getI1Type());
+    };
+  };
+  auto scoreBody = body(score, true), maskBody = body(match.mask, false);
+  auto attention = AttentionOp::create(
+      rewriter, loc, operands.query, operands.key, operands.value,
+      captures.values(), score ? BodyBuilder(scoreBody) : BodyBuilder(),
+      match.mask ? BodyBuilder(maskBody) : BodyBuilder());
+  attention.setScaleAttr(rewriter.getF64FloatAttr(match.scale));
+  replaceResults(rewriter, match, extents, attention.getOutput(),
+                 attention.getLse());
+  return attention;
+}

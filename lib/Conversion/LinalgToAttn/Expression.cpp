@@ -1,0 +1,502 @@
+//===- Expression.cpp - one element of a tensor as scalar code -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Expression.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace attn::raise;
+using Kind = Expr::Kind;
+
+/// Variables of one reduction; numbers of bound variables are below the free.
+static constexpr unsigned kMaxLoops = 16, kFirstFree = 1u << 20;
+
+Expressions::Expressions(MLIRContext *context) : context(context) {
+  Builder b(context);
+  f32 = b.getF32Type();
+  i1 = b.getI1Type();
+  i32 = b.getI32Type();
+  i64 = b.getI64Type();
+  indexType = b.getIndexType();
+}
+
+ExprRef Expressions::unique(Expr node) {
+  // Two NaN constants are never equal as doubles: nothing is lost by that.
+  Key key(static_cast<int>(node.kind), node.type.getAsOpaquePointer(),
+          node.number, node.predicate, node.real, node.integer,
+          node.value.getAsOpaquePointer(), static_cast<int>(node.combiner),
+          node.name ? node.name->getAsOpaquePointer() : nullptr,
+          std::vector<int64_t>(node.extents.begin(), node.extents.end()),
+          std::vector<ExprRef>(node.operands.begin(), node.operands.end()));
+  auto [entry, isNew] = uniqued.try_emplace(std::move(key), nullptr);
+  if (isNew) {
+    node.id = nodes.size();
+    for (ExprRef operand : node.operands)
+      node.height = std::max(node.height, operand->height);
+    if (node.kind == Kind::Reduction)
+      ++node.height;
+    nodes.push_back(std::move(node));
+    entry->second = &nodes.back();
+  }
+  return entry->second;
+}
+
+ExprRef Expressions::variable(Extent extent) {
+  if (extent == 1)
+    return index(0);
+  Expr node{Kind::Variable, indexType};
+  node.number = kFirstFree + numVariables++;
+  node.extents = {extent};
+  return unique(std::move(node));
+}
+
+ExprRef Expressions::real(double value) {
+  Expr node{Kind::Constant, f32};
+  node.real = value;
+  return unique(std::move(node));
+}
+
+ExprRef Expressions::integer(int64_t value, Type type) {
+  // Constants are numbers; i1 alone has operations of its own.
+  Expr node{Kind::Constant, type.isInteger(1) ? type : indexType};
+  node.integer = type.isInteger(1) ? (value & 1) : value;
+  return unique(std::move(node));
+}
+
+ExprRef Expressions::scalar(Value value) {
+  Expr node{Kind::Scalar,
+            isa<FloatType>(value.getType()) ? f32 : value.getType()};
+  node.value = value;
+  return unique(std::move(node));
+}
+
+ExprRef Expressions::named(Value value) {
+  Expr node{Kind::Scalar, f32};
+  node.value = value;
+  return unique(std::move(node));
+}
+
+ExprRef Expressions::size(Extent extent) {
+  if (isKnown(extent))
+    return index(extent);
+  Expr node{Kind::Size, indexType};
+  node.extents = {extent};
+  return unique(std::move(node));
+}
+
+ExprRef Expressions::element(Value tensor, ArrayRef<ExprRef> indices) {
+  Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
+  Expr node{Kind::Element, isa<FloatType>(element) ? f32 : element};
+  node.value = tensor;
+  for (auto [dim, position] : llvm::enumerate(indices))
+    node.operands.push_back(
+        cast<RankedTensorType>(tensor.getType()).getDimSize(dim) == 1
+            ? index(0)
+            : position);
+  return unique(std::move(node));
+}
+
+ExprRef Expressions::undefined(Type type) {
+  return unique(Expr{Kind::Undefined, isa<FloatType>(type) ? f32 : type});
+}
+
+ExprRef Expressions::negated(ExprRef condition) {
+  return make<arith::XOrIOp>(i1, {condition, integer(1, i1)});
+}
+
+ExprRef Expressions::operation(OperationName name, Type type,
+                               ArrayRef<ExprRef> operands, int64_t predicate) {
+  Expr node{Kind::Operation, isa<FloatType>(type) ? f32 : type};
+  node.name = name;
+  node.predicate = predicate;
+  node.operands.assign(operands.begin(), operands.end());
+  if (operands.size() == 2 && name.hasTrait<OpTrait::IsCommutative>()) {
+    auto order = [](ExprRef expr) {
+      return std::make_pair(expr->isConstant(), expr->id);
+    };
+    if (order(operands[1]) < order(operands[0]))
+      std::swap(node.operands[0], node.operands[1]);
+  }
+  if (node.is<arith::SelectOp>())
+    return simplifySelect(node);
+  bool isFloat = node.isFloat() || node.operands.front()->isFloat();
+  if (ExprRef simpler = isFloat ? simplifyFloat(node) : simplifyInteger(node))
+    return simpler;
+  return unique(std::move(node));
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+ExprRef Expressions::reduction(Combiner combiner, ExprRef body, ExprRef init,
+                               ArrayRef<ExprRef> variables) {
+  // A sum that starts elsewhere is a sum from 0, and then some.
+  if (combiner == Combiner::Add && isa<FloatType>(body->type) &&
+      !init->isReal(0))
+    return add(reduction(combiner, body, real(0), variables), init);
+  Expr node{Kind::Reduction, body->type};
+  node.combiner = combiner;
+  SmallVector<ExprRef> loops, bound;
+  for (ExprRef variable : variables) {
+    if (!variable->isVariable())
+      continue; // a loop of one turn
+    Expr renamed{Kind::Variable, indexType};
+    // Unlike any bound variable of a reduction inside of the body.
+    renamed.number = kMaxLoops * body->height + loops.size();
+    renamed.extents = variable->extents;
+    loops.push_back(variable);
+    bound.push_back(unique(std::move(renamed)));
+  }
+  node.operands = {substitute(body, loops, bound), init};
+  llvm::append_range(node.operands, bound);
+  return unique(std::move(node));
+}
+
+ExprRef Expressions::instantiate(ExprRef reduction,
+                                 ArrayRef<ExprRef> variables) {
+  return substitute(reduction->body(), reduction->bound(), variables);
+}
+
+//===----------------------------------------------------------------------===//
+// Traversal
+//===----------------------------------------------------------------------===//
+
+ExprRef Expressions::rewrite(ExprRef root,
+                             function_ref<ExprRef(ExprRef)> replace) {
+  llvm::DenseMap<ExprRef, ExprRef> done;
+  std::function<ExprRef(ExprRef)> visit = [&](ExprRef expr) -> ExprRef {
+    if (ExprRef known = done.lookup(expr))
+      return known;
+    ExprRef result = replace(expr);
+    if (!result && expr->kind == Kind::Reduction) {
+      // The new body may hold reductions with the number of this one's
+      // variables: these become free for a while.
+      SmallVector<ExprRef> variables;
+      for (ExprRef bound : expr->bound())
+        variables.push_back(variable(bound->extents[0]));
+      result = reduction(expr->combiner, visit(instantiate(expr, variables)),
+                         visit(expr->init()), variables);
+    } else if (!result) {
+      SmallVector<ExprRef> operands;
+      bool changed = false;
+      for (ExprRef operand : expr->operands) {
+        operands.push_back(visit(operand));
+        changed |= operands.back() != operand;
+      }
+      if (!changed) {
+        result = expr;
+      } else if (expr->kind == Kind::Operation) {
+        result = operation(*expr->name, expr->type, operands, expr->predicate);
+      } else if (expr->kind == Kind::Join) {
+        result = join(operands, expr->extents);
+      } else if (expr->kind == Kind::Split) {
+        result = split(operands[0], expr->extents, expr->number);
+      } else {
+        Expr copy = *expr;
+        copy.height = 0;
+        copy.operands.assign(operands.begin(), operands.end());
+        result = unique(std::move(copy));
+      }
+    }
+    done[expr] = result;
+    return result;
+  };
+  return visit(root);
+}
+
+ExprRef Expressions::substitute(ExprRef root, ArrayRef<ExprRef> from,
+                                ArrayRef<ExprRef> to) {
+  return rewrite(root, [&](ExprRef expr) -> ExprRef {
+    for (auto [old, replacement] : llvm::zip_equal(from, to))
+      if (expr == old)
+        return replacement;
+    return nullptr;
+  });
+}
+
+void Expressions::walk(ExprRef root, function_ref<bool(ExprRef)> visit) {
+  llvm::SmallPtrSet<ExprRef, 16> seen;
+  SmallVector<ExprRef> worklist = {root};
+  while (!worklist.empty()) {
+    ExprRef expr = worklist.pop_back_val();
+    if (!seen.insert(expr).second || !visit(expr))
+      continue;
+    for (auto [number, operand] : llvm::enumerate(expr->operands))
+      if (expr->kind != Kind::Reduction || number < 2)
+        worklist.push_back(operand);
+  }
+}
+
+bool Expressions::contains(ExprRef root, function_ref<bool(ExprRef)> wanted) {
+  bool found = false;
+  walk(root, [&](ExprRef expr) {
+    found |= wanted(expr);
+    return !found;
+  });
+  return found;
+}
+
+bool Expressions::dependsOn(ExprRef root, ExprRef node) {
+  return contains(root, [&](ExprRef expr) { return expr == node; });
+}
+
+//===----------------------------------------------------------------------===//
+// Simplification of float operations
+//===----------------------------------------------------------------------===//
+
+/// The value of a function of one constant, if it is one that scales are
+/// written with.
+static std::optional<double> evaluate(StringRef name, double x) {
+  if (name == "math.sqrt")
+    return std::sqrt(x);
+  if (name == "math.rsqrt")
+    return 1 / std::sqrt(x);
+  if (name == "math.exp")
+    return std::exp(x);
+  if (name == "math.exp2")
+    return std::exp2(x);
+  if (name == "math.log")
+    return std::log(x);
+  if (name == "math.log2")
+    return std::log2(x);
+  if (name == "math.absf")
+    return std::fabs(x);
+  return std::nullopt;
+}
+
+static std::optional<double> evaluate(StringRef name, double x, double y) {
+  if (name == "arith.addf")
+    return x + y;
+  if (name == "arith.subf")
+    return x - y;
+  if (name == "arith.mulf")
+    return x * y;
+  if (name == "arith.divf")
+    return x / y;
+  if (name == "arith.maximumf" || name == "arith.maxnumf")
+    return std::max(x, y);
+  if (name == "arith.minimumf" || name == "arith.minnumf")
+    return std::min(x, y);
+  if (name == "math.powf")
+    return std::pow(x, y);
+  return std::nullopt;
+}
+
+/// Scales and their places: a negation, a division by a constant and nested
+/// products with constants are one product, the constant last.
+ExprRef Expressions::simplifyFloat(const Expr &node) {
+  StringRef name = node.name->getStringRef();
+  ExprRef a = node.operands[0];
+  ExprRef b = node.operands.size() > 1 ? node.operands[1] : nullptr;
+  bool folds = node.isFloat() && a->isConstant() && a->isFloat();
+  if (folds && node.operands.size() == 1)
+    if (std::optional<double> value = evaluate(name, a->real))
+      return real(*value);
+  if (folds && b && b->isConstant() && b->isFloat())
+    if (std::optional<double> value = evaluate(name, a->real, b->real))
+      return real(*value);
+  if (a->isConstant() && !a->isFloat() &&
+      (name == "arith.sitofp" || name == "arith.uitofp"))
+    return real(static_cast<double>(a->integer));
+
+  // A bit as a number, and functions of a choice of constants, are choices.
+  if (name == "arith.uitofp" && a->type.isInteger(1))
+    return make<arith::SelectOp>(f32, {a, real(1), real(0)});
+  if (node.isFloat() &&
+      (node.operands.size() == 1 || node.operands.size() == 2))
+    for (unsigned side = 0; side < node.operands.size(); ++side) {
+      ExprRef choice = node.operands[side];
+      bool isChoice = choice->is<arith::SelectOp>() && choice->isFloat() &&
+                      choice->operands[1]->isConstant() &&
+                      choice->operands[2]->isConstant();
+      if (!isChoice || (b && !node.operands[1 - side]->isConstant()))
+        continue;
+      auto with = [&](ExprRef value) {
+        SmallVector<ExprRef> operands(node.operands.begin(),
+                                      node.operands.end());
+        operands[side] = value;
+        return operation(*node.name, node.type, operands);
+      };
+      return make<arith::SelectOp>(f32, {choice->operands[0],
+                                         with(choice->operands[1]),
+                                         with(choice->operands[2])});
+    }
+
+  if (name == "arith.negf")
+    return mul(a, real(-1));
+  if (name == "math.fma")
+    return add(mul(a, b), node.operands[2]);
+  if ((name == "arith.addf" || name == "arith.subf") && b->isReal(0))
+    return a;
+  if (name == "arith.divf" && b->isConstant() && std::isnormal(b->real) &&
+      std::isnormal(1 / b->real))
+    return mul(a, real(1 / b->real));
+  if (name == "arith.mulf" && b->isConstant()) {
+    if (b->real == 1)
+      return a;
+    if (a->is<arith::MulFOp>() && a->operands[1]->isConstant() &&
+        std::isnormal(a->operands[1]->real) && std::isnormal(b->real) &&
+        std::isnormal(a->operands[1]->real * b->real))
+      return mul(a->operands[0], real(a->operands[1]->real * b->real));
+  }
+  // A maximum of a value and a smaller constant than any float is the value.
+  if ((name == "arith.maximumf" || name == "arith.maxnumf") &&
+      b->isReal(-HUGE_VAL))
+    return a;
+  return nullptr;
+}
+
+ExprRef Expressions::simplifySelect(const Expr &node) {
+  ExprRef condition = node.operands[0];
+  ExprRef yes = node.operands[1], no = node.operands[2];
+  if (yes == no || condition->isInteger(1))
+    return yes;
+  if (condition->isInteger(0))
+    return no;
+  // Where the condition is a negation, the values trade places.
+  if (condition->is<arith::XOrIOp>() && condition->operands[1]->isInteger(1))
+    return make<arith::SelectOp>(node.type, {condition->operands[0], no, yes});
+  if (node.type.isInteger(1)) {
+    if (yes->isInteger(1) && no->isInteger(0))
+      return condition;
+    if (yes->isInteger(0) && no->isInteger(1))
+      return negated(condition);
+  }
+  // select(a > b, a, b) is a maximum.
+  if (condition->is<arith::CmpFOp>() && node.isFloat()) {
+    auto predicate = static_cast<arith::CmpFPredicate>(condition->predicate);
+    bool isGreater = predicate == arith::CmpFPredicate::OGT ||
+                     predicate == arith::CmpFPredicate::OGE ||
+                     predicate == arith::CmpFPredicate::UGT ||
+                     predicate == arith::CmpFPredicate::UGE;
+    bool isLess = predicate == arith::CmpFPredicate::OLT ||
+                  predicate == arith::CmpFPredicate::OLE ||
+                  predicate == arith::CmpFPredicate::ULT ||
+                  predicate == arith::CmpFPredicate::ULE;
+    ExprRef a = condition->operands[0], b = condition->operands[1];
+    if ((isGreater && a == yes && b == no) || (isLess && a == no && b == yes))
+      return make<arith::MaxNumFOp>(f32, {a, b});
+    if ((isLess && a == yes && b == no) || (isGreater && a == no && b == yes))
+      return make<arith::MinNumFOp>(f32, {a, b});
+  }
+  return unique(Expr(node));
+}
+
+//===----------------------------------------------------------------------===//
+// Forms
+//===----------------------------------------------------------------------===//
+
+void LinearForm::scale(double factor) {
+  constant *= factor;
+  for (auto &[id, term] : terms)
+    term.second *= factor;
+}
+
+static bool nearly(double a, double b) {
+  return a == b || std::fabs(a - b) <= 2e-3 * std::fabs(a) * 1e-3;
+}
+
+bool LinearForm::matches(const LinearForm &other) const {
+  if (terms.size() != other.terms.size() || !nearly(constant, other.constant))
+    return false;
+  for (const auto &[id, term] : terms) {
+    auto found = other.terms.find(id);
+    if (found == other.terms.end() ||
+        !nearly(term.second, found->second.second))
+      return false;
+  }
+  return true;
+}
+
+static void addTerms(ExprRef expr, double factor, LinearForm &form) {
+  if (expr->isConstant()) {
+    form.constant += factor * expr->real;
+  } else if (expr->is<arith::AddFOp>()) {
+    addTerms(expr->operands[0], factor, form);
+    addTerms(expr->operands[1], factor, form);
+  } else if (expr->is<arith::SubFOp>()) {
+    addTerms(expr->operands[0], factor, form);
+    addTerms(expr->operands[1], -factor, form);
+  } else if (expr->is<arith::MulFOp>() && expr->operands[1]->isConstant()) {
+    addTerms(expr->operands[0], factor * expr->operands[1]->real, form);
+  } else {
+    auto &term = form.terms[expr->id];
+    term.first = expr;
+    term.second += factor;
+  }
+}
+
+LinearForm attn::raise::linearForm(ExprRef expr) {
+  LinearForm form;
+  addTerms(expr, 1, form);
+  return form;
+}
+
+static void addFactors(ExprRef expr, bool divides, Product &result) {
+  if (expr->is<arith::MulFOp>()) {
+    addFactors(expr->operands[0], divides, result);
+    addFactors(expr->operands[1], divides, result);
+  } else if (expr->is<arith::DivFOp>()) {
+    addFactors(expr->operands[0], divides, result);
+    addFactors(expr->operands[1], !divides, result);
+  } else if (expr->isConstant()) {
+    result.constant *= divides ? 1 / expr->real : expr->real;
+  } else {
+    (divides ? result.divisors : result.factors).push_back(expr);
+  }
+}
+
+Product attn::raise::product(ExprRef expr) {
+  Product result;
+  addFactors(expr, false, result);
+  return result;
+}
+
+std::string attn::raise::text(double value) {
+  std::string result;
+  llvm::raw_string_ostream(result) << llvm::format("%g", value);
+  return result;
+}
+
+std::string attn::raise::describe(ExprRef expr) {
+  switch (expr->kind) {
+  case Kind::Operation:
+    return expr->name->getStringRef().str();
+  case Kind::Reduction:
+    switch (expr->combiner) {
+    case Combiner::Add:
+      return "a sum";
+    case Combiner::Mul:
+      return "a product";
+    case Combiner::Max:
+      return "a maximum";
+    case Combiner::Min:
+      return "a minimum";
+    default:
+      return "a reduction";
+    }
+  case Kind::Constant:
+    return expr->isFloat() ? text(expr->real) : std::to_string(expr->integer);
+  case Kind::Element:
+    return "an element of a tensor";
+  case Kind::Scalar:
+    return "a scalar";
+  case Kind::Undefined:
+    return "an undefined value";
+  default:
+    return "a position";
+  }
+}

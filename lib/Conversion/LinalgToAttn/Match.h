@@ -1,0 +1,130 @@
+//===- Match.h - attention found in a function -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_LINALGTOATTN_MATCH_H
+#define ATTN_LIB_CONVERSION_LINALGTOATTN_MATCH_H
+
+#include "Reader.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace attn::raise {
+
+/// A tensor and the positions at which attention reads it: query, key or value,
+/// at one step back through casts, views and products with a scale.
+struct Level {
+  Value tensor;
+  SmallVector<ExprRef> indices;
+  ExprRef factor; // of the elements, without free variables
+};
+
+/// exp(score - reference) / sum of exp(score - reference), over `key`.
+struct SoftmaxMatch {
+  ExprRef key;     // the variable that numbers keys
+  ExprRef weight;  // exp(…) at `key`
+  ExprRef scores;  // what exp sees, without the reference
+  ExprRef maximum; // null: nothing was subtracted
+  ExprRef sum;
+  ExprRef value; // the other factor of the product, an element
+};
+
+/// The scores taken apart.
+struct ScoreMatch {
+  ExprRef product; // the sum over the head dimension
+  ExprRef score;   // with `product` in it
+  ExprRef mask;    // null: none
+  bool keepsFiniteMask = false;
+};
+
+/// Everything that building needs.
+struct AttentionMatch {
+  Value root;
+  SmallVector<ExprRef> rootIndices; // atoms of its dimensions
+  Level query, key, value;
+  // Free variables: the dimensions of the operation.
+  SmallVector<ExprRef> batch, keyHeads, groups, rows;
+  ExprRef column = nullptr, headDim = nullptr, valueDim = nullptr;
+  double scale = 1;
+  ExprRef x = nullptr;     // the scaled product, as a name
+  ExprRef score = nullptr; // of x and `positions`; x itself: none
+  ExprRef mask = nullptr;  // null: none
+  ExprRef positions[4];    // batch, head, query, key, as regions see them
+  FloatType element;
+  Value lse; // of the graph, if it computes one
+  SmallVector<ExprRef> lseIndices;
+  SmallVector<Operation *> replaced; // users first
+  std::string found;                 // "scale, mask, …"
+};
+
+/// Why not: a reason and where. An empty reason says that it does not look like
+/// attention at all.
+struct Miss {
+  std::string reason;
+  Location loc;
+};
+
+/// Finds attention whose output is `root`.
+class Matcher {
+public:
+  Matcher(Expressions &expressions, Extents &extents, Reader &reader)
+      : e(expressions), extents(extents), reader(reader) {}
+
+  std::optional<AttentionMatch> match(Value root, Miss &miss);
+
+private:
+  std::nullopt_t fail(Twine reason);
+  std::optional<SoftmaxMatch> matchSoftmax(ExprRef output);
+  bool matchReference(SoftmaxMatch &softmax, LinearForm arguments);
+  bool isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
+                   const LinearForm &scores);
+  bool checkGuards(const SoftmaxMatch &softmax);
+  ExprRef withoutGuards(ExprRef expr);
+  SmallVector<ScoreMatch> matchScores(const SoftmaxMatch &softmax);
+  bool captureReductions(ScoreMatch &scores);
+  std::optional<AttentionMatch> matchOperands(const SoftmaxMatch &softmax,
+                                              ScoreMatch scores);
+  void placeDimensions(AttentionMatch &match, ArrayRef<ExprRef> queryOnly,
+                       ArrayRef<ExprRef> shared);
+  void matchScale(AttentionMatch &match, ExprRef product, ExprRef factor);
+  void renamePositions(AttentionMatch &match);
+  bool checkUses(AttentionMatch &match, const SoftmaxMatch &softmax,
+                 Value query, Value key);
+  bool replaceLse(AttentionMatch &match, const SoftmaxMatch &softmax,
+                  Operation *user, llvm::SetVector<Operation *> &replaced);
+  SmallVector<Level> levelsOf(ExprRef element, bool takesFactors);
+
+  Expressions &e;
+  Extents &extents;
+  Reader &reader;
+  Value root;
+  SmallVector<ExprRef> rootIndices;
+  SmallVector<ExprRef> guards; // conditions under which the weights are 0
+  std::string reason;
+};
+
+/// Scores with a mask split off, and what is left.
+struct MaskedScore {
+  ExprRef score;
+  ExprRef mask; // null: none
+  bool isFinite = false;
+};
+/// Takes conditions that hide keys out of `scores`: choices of -inf and, with
+/// `finite`, of numbers that no score comes near.
+MaskedScore splitMask(Expressions &e, ExprRef scores, bool finite);
+
+/// True if every row certainly sees a key: `mask` holds at key 0, at the key of
+/// the row's number or at the last key, whatever the other variables are.
+bool everyRowSees(Expressions &e, ExprRef mask, ExprRef row, ExprRef key);
+
+/// Empty if `expr`, of x and the positions in `variables`, can be the body of
+/// a region; else what in it cannot.
+std::string whyNoRegion(ExprRef expr, ExprRef x, ArrayRef<ExprRef> positions);
+
+} // namespace attn::raise
+
+#endif // ATTN_LIB_CONVERSION_LINALGTOATTN_MATCH_H

@@ -1,0 +1,300 @@
+//===- MatchSoftmax.cpp - the weights of the values -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Match.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace attn::raise;
+using Kind = Expr::Kind;
+
+static constexpr double kLn2 = 0.693147180559945309417;
+
+static bool isExponential(ExprRef expr) {
+  return expr->is<math::ExpOp>() || expr->is<math::Exp2Op>();
+}
+
+/// An exponential of what comes out of a contraction, and a reduction that is
+/// none: a graph that may be a softmax between two products.
+static bool looksLikeWeights(ExprRef expr) {
+  bool hasExponential = false, hasReduction = false;
+  Expressions::walk(expr, [&](ExprRef node) {
+    if (isContraction(node))
+      return false;
+    hasExponential |=
+        isExponential(node) && Expressions::contains(node, isContraction);
+    hasReduction |= node->kind == Kind::Reduction;
+    return true;
+  });
+  return hasExponential && hasReduction;
+}
+
+/// select(c, 0, x): c is noted, to be judged later; x.
+ExprRef Matcher::withoutGuards(ExprRef expr) {
+  while (expr->is<arith::SelectOp>()) {
+    if (expr->operands[1]->isReal(0)) {
+      guards.push_back(expr->operands[0]);
+      expr = expr->operands[2];
+    } else if (expr->operands[2]->isReal(0)) {
+      guards.push_back(e.negated(expr->operands[0]));
+      expr = expr->operands[1];
+    } else {
+      break;
+    }
+  }
+  return expr;
+}
+
+/// A comparison of `value` with a constant for equality.
+static bool isEquality(ExprRef expr, ExprRef value, double constant) {
+  if (!expr->is<arith::CmpFOp>())
+    return false;
+  auto predicate = static_cast<arith::CmpFPredicate>(expr->predicate);
+  if (predicate != arith::CmpFPredicate::OEQ &&
+      predicate != arith::CmpFPredicate::UEQ)
+    return false;
+  ExprRef a = expr->operands[0], b = expr->operands[1];
+  return (a == value && b->isReal(constant)) ||
+         (b == value && a->isReal(constant));
+}
+
+/// A sum or maximum behind a guard for rows that see nothing:
+/// select(r == -inf or 0, constant, r) and max(r, constant).
+static ExprRef guarded(ExprRef expr) {
+  while (true) {
+    if (expr->is<arith::SelectOp>()) {
+      ExprRef condition = expr->operands[0];
+      ExprRef constant = expr->operands[1], rest = expr->operands[2];
+      bool isGuard =
+          constant->isConstant() && (isEquality(condition, rest, -HUGE_VAL) ||
+                                     isEquality(condition, rest, 0));
+      if (!isGuard)
+        return expr;
+      expr = rest;
+    } else if ((expr->is<arith::MaximumFOp>() ||
+                expr->is<arith::MaxNumFOp>()) &&
+               expr->operands[1]->isConstant() &&
+               expr->operands[1]->real <= -1e30) {
+      expr = expr->operands[0];
+    } else {
+      return expr;
+    }
+  }
+}
+
+static std::string overAnother(ExprRef reduction, ExprRef key) {
+  if (reduction->bound().size() != 1)
+    return "runs over " + std::to_string(reduction->bound().size()) +
+           " dimensions, wanted the keys only";
+  if (reduction->bound()[0]->extents != key->extents)
+    return "runs over another dimension than that of the keys";
+  return "";
+}
+
+std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
+  guards.clear();
+  Product outer = product(withoutGuards(output));
+  if (outer.factors.size() != 1 || !isContraction(outer.factors[0]))
+    return fail("");
+  ExprRef sumOfValues = outer.factors[0];
+  SoftmaxMatch result{};
+  SmallVector<ExprRef> variables;
+  for (ExprRef bound : sumOfValues->bound())
+    variables.push_back(e.variable(bound->extents[0]));
+  Product inner = product(e.instantiate(sumOfValues, variables));
+
+  // The factor that is no weight is the value.
+  SmallVector<ExprRef> weights;
+  for (ExprRef factor : inner.factors) {
+    ExprRef expanded = reader.expand(factor);
+    bool isWeight = factor->kind != Kind::Element || looksLikeWeights(expanded);
+    for (ExprRef divisor : outer.divisors)
+      isWeight |= Expressions::contains(expanded, isExponential) &&
+                  looksLikeWeights(divisor);
+    if (isWeight)
+      weights.push_back(expanded);
+    else if (result.value)
+      return fail(""); // a product of other things
+    else
+      result.value = factor;
+  }
+  bool isCandidate = llvm::any_of(weights, looksLikeWeights) ||
+                     llvm::any_of(outer.divisors, looksLikeWeights);
+  if (weights.empty() || !isCandidate)
+    return fail("");
+  if (!result.value)
+    return fail("the weights are not multiplied with a tensor of values");
+  if (variables.size() != 1)
+    return fail("the product with the values sums over " +
+                Twine(variables.size()) + " dimensions, wanted 1");
+  result.key = variables[0];
+
+  double constant = outer.constant * inner.constant;
+  SmallVector<ExprRef> divisors(outer.divisors);
+  llvm::append_range(divisors, inner.divisors);
+  for (ExprRef expanded : weights) {
+    Product parts = product(withoutGuards(expanded));
+    constant *= parts.constant;
+    for (ExprRef factor : parts.factors) {
+      // The product again, of what stood behind a guard.
+      if (!isExponential(factor) || result.weight)
+        return fail("the weights are multiplied with " + describe(factor) +
+                    " after the exponential");
+      result.weight = factor;
+    }
+    llvm::append_range(divisors, parts.divisors);
+  }
+  if (!result.weight)
+    return fail("the weights are no exponential");
+  if (std::fabs(constant - 1) > 1e-6)
+    return fail("the weights are multiplied with " + text(constant) +
+                " after the softmax");
+
+  // exp(x - log(sum)) divides, too.
+  ExprRef argument = result.weight->operands[0];
+  LinearForm form = linearForm(argument);
+  form.scale(result.weight->is<math::Exp2Op>() ? kLn2 : 1);
+  for (auto it = form.terms.begin(); it != form.terms.end();) {
+    auto [term, coefficient] = it->second;
+    bool isLog = term->is<math::LogOp>() &&
+                 term->operands[0]->kind == Kind::Reduction &&
+                 std::fabs(coefficient + 1) < 1e-6;
+    if (isLog)
+      divisors.push_back(term->operands[0]);
+    it = isLog ? form.terms.erase(it) : std::next(it);
+  }
+  if (divisors.empty())
+    return fail("the weights are not divided by their sum");
+  if (divisors.size() > 1)
+    return fail("the weights are divided by " + Twine(divisors.size()) +
+                " things, wanted their sum");
+  result.sum = guarded(reader.expand(divisors[0]));
+  if (!result.sum->isReduction(Combiner::Add) || isContraction(result.sum))
+    return fail("the weights are divided by " + describe(result.sum) +
+                ", wanted the sum of the exponentials");
+  std::string other = overAnother(result.sum, result.key);
+  if (!other.empty())
+    return fail("the sum of the exponentials " + other);
+  ExprRef summand = e.instantiate(result.sum, {result.key});
+  if (!isExponential(summand))
+    return fail("the weights are divided by a sum of " + describe(summand) +
+                ", wanted the exponentials themselves");
+  LinearForm summandForm = linearForm(summand->operands[0]);
+  summandForm.scale(summand->is<math::Exp2Op>() ? kLn2 : 1);
+  if (!summandForm.matches(form))
+    return fail("the exponentials that are summed differ from those that "
+                "weigh the values");
+  if (!matchReference(result, std::move(form)) || !checkGuards(result))
+    return std::nullopt;
+  return result;
+}
+
+bool Matcher::isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
+                          const LinearForm &scores) {
+  std::string other = overAnother(maximum, softmax.key);
+  if (!other.empty()) {
+    fail("the maximum " + other);
+    return false;
+  }
+  ExprRef init = maximum->init();
+  if (!init->isConstant() || init->real > -65504) {
+    fail("the maximum starts from " + describe(init) + ", wanted -inf");
+    return false;
+  }
+  LinearForm form = linearForm(e.instantiate(maximum, {softmax.key}));
+  if (form.matches(scores))
+    return true;
+  fail("the reference that is subtracted is the maximum of something else "
+       "than the scores");
+  return false;
+}
+
+/// Takes the maximum out of the argument of the exponential; what is left are
+/// the scores.
+bool Matcher::matchReference(SoftmaxMatch &softmax, LinearForm arguments) {
+  LinearForm scores = arguments;
+  double coefficient = 0;
+  for (auto &[id, term] : arguments.terms) {
+    ExprRef reference = guarded(term.first);
+    if (reference->kind != Kind::Reduction || isContraction(reference) ||
+        Expressions::dependsOn(reference, softmax.key))
+      continue;
+    if (!reference->isReduction(Combiner::Max) || softmax.maximum) {
+      fail("what is subtracted from the scores is " + describe(reference) +
+           ", wanted their maximum");
+      return false;
+    }
+    softmax.maximum = reference;
+    coefficient = term.second;
+    scores.terms.erase(id);
+  }
+  if (softmax.maximum) {
+    LinearForm unscaled = scores;
+    if (coefficient >= 0) {
+      fail("the maximum is added to the scores, wanted it subtracted");
+      return false;
+    }
+    unscaled.scale(-1 / coefficient);
+    if (!isMaximumOf(softmax.maximum, softmax, unscaled))
+      return false;
+  }
+  // The scores in normal form: a sum of terms with one factor each.
+  ExprRef sum = nullptr;
+  for (auto &[id, term] : scores.terms) {
+    double factor = std::fabs(term.second - 1) < 1e-6 ? 1 : term.second;
+    ExprRef scaled = e.mul(term.first, e.real(factor));
+    sum = sum ? e.add(sum, scaled) : scaled;
+  }
+  if (!sum) {
+    fail("the exponential is that of a constant");
+    return false;
+  }
+  softmax.scores =
+      scores.constant == 0 ? sum : e.add(sum, e.real(scores.constant));
+  return true;
+}
+
+/// The conditions under which weights or results are 0 are those of rows that
+/// see no key.
+bool Matcher::checkGuards(const SoftmaxMatch &softmax) {
+  for (ExprRef guard : guards) {
+    ExprRef condition = reader.expand(guard);
+    if (isEquality(condition, softmax.sum, 0) ||
+        (softmax.maximum && isEquality(condition, softmax.maximum, -HUGE_VAL)))
+      continue;
+    // All scores of the row are -inf.
+    bool isNone =
+        condition->is<arith::XOrIOp>() && condition->operands[1]->isInteger(1);
+    ExprRef all = isNone ? condition->operands[0] : condition;
+    if (all->isReduction(isNone ? Combiner::Or : Combiner::And) &&
+        all->init()->isInteger(isNone ? 0 : 1) &&
+        overAnother(all, softmax.key).empty()) {
+      ExprRef each = e.instantiate(all, {softmax.key});
+      auto predicate = static_cast<arith::CmpFPredicate>(each->predicate);
+      if (isNone && each->is<arith::CmpFOp>() &&
+          (predicate == arith::CmpFPredicate::ONE ||
+           predicate == arith::CmpFPredicate::UNE))
+        each = e.make<arith::CmpFOp>(
+            e.i1, each->operands,
+            static_cast<int64_t>(arith::CmpFPredicate::OEQ));
+      ExprRef compared =
+          each->kind == Kind::Operation ? each->operands[0] : nullptr;
+      if (compared && isEquality(each, compared, -HUGE_VAL) &&
+          linearForm(compared).matches(linearForm(softmax.scores)))
+        continue;
+    }
+    fail("the weights are 0 where " + describe(condition) +
+         " says so, wanted rows without a visible key only");
+    return false;
+  }
+  return true;
+}
