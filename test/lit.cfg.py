@@ -19,7 +19,7 @@ config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
 # lit.local.cfg.
 config.suffixes = [".mlir", ".test"]
 # Not lit tests: inputs of tests, GoogleTest and pytest suites, measurements.
-config.excludes = ["Inputs", "Unit", "python", "Benchmark"]
+config.excludes = ["Inputs", "Unit", "python", "Benchmark", "Masks"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.attn_obj_root, "test")
 
