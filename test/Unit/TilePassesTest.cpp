@@ -10,7 +10,9 @@
 // Every tile pass is optional. tile-order-blocks, tile-peel-masks and
 // tile-rotate leave the very bits of a kernel's results; tile-fold-exp2 and
 // tile-lazy-max stay within the rounding of f32. (That the kernels are right is
-// checked elsewhere, against the definition.)
+// checked elsewhere, against the definition. Where the visited blocks are
+// several intervals, tile-peel-masks visits them in another order, and sums
+// round otherwise: no variant here is of that kind.)
 //
 //===----------------------------------------------------------------------===//
 
