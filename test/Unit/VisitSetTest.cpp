@@ -182,6 +182,8 @@ struct Mask {
 const Mask masks[] = {
     {"all", true, [](const Place &p) { return p.j >= 0; }},
     {"none", true, [](const Place &p) { return p.j < 0; }},
+    {"contradiction", true,
+     [](const Place &p) { return (p.j < p.i) & (p.j > p.i + 9); }},
     {"causal", true, [](const Place &p) { return p.j <= p.i; }},
     {"causal_offset", true,
      [](const Place &p) { return p.j <= p.i + p.scalar("-20..20"); }},

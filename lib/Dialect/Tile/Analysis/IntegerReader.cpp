@@ -231,6 +231,16 @@ LinearForm IntegerReader::symbolicQuotient(const LinearForm &form,
 LinearForm IntegerReader::quotient(const LinearForm &form, int64_t divisor) {
   if (divisor == 1)
     return form;
+  // floor((x + floor(y / a)) / b) = floor((a x + y) / ab)
+  for (auto [variable, coefficient] : form.terms) {
+    const VisitProblem::Quotient *inner = result.problem.findQuotient(variable);
+    if (coefficient != 1 || !inner || inner->divisor > maxCoefficient / divisor)
+      continue;
+    LinearForm dividend =
+        (form - LinearForm::variable(variable)) * inner->divisor + inner->form;
+    if (isSmall(dividend))
+      return quotient(dividend, inner->divisor * divisor);
+  }
   LinearForm whole, rest;
   whole.constant = llvm::divideFloorSigned(form.constant, divisor);
   rest.constant = form.constant - whole.constant * divisor;

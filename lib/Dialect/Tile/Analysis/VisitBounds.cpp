@@ -14,9 +14,6 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// Pieces beyond which a set with several intervals has no full blocks.
-static constexpr size_t maxPieces = 16;
-
 static bool haveSame(ArrayRef<BlockInterval> intervals,
                      SmallVector<LinearForm, 2> (BlockInterval::*bounds)()
                          const) {
@@ -36,6 +33,8 @@ static bool reaches(const BlockInterval &interval,
 }
 
 bool attn::tile::isOneInterval(const VisitSet &set) {
+  if (set.visited.empty())
+    return true;
   if (!haveSame(set.visited, &BlockInterval::lowerBounds) &&
       !haveSame(set.visited, &BlockInterval::upperBounds))
     return false;
@@ -200,7 +199,7 @@ KeyBlockPieces VisitEmitter::emitPieces(const VisitSet &set) {
   SmallVector<KeyBlockPiece> visited = emitSorted(set.visited);
   size_t numVisited = visited.size(), numMasked = set.masked.size();
   bool isAllMasked =
-      numVisited * (2 * numMasked + 1) > maxPieces ||
+      numVisited * (2 * numMasked + 1) > 2 * maxPieces ||
       llvm::any_of(set.masked, [](const BlockInterval &interval) {
         return interval.constraints.empty();
       });

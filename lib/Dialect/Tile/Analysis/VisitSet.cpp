@@ -31,6 +31,11 @@ static constexpr size_t numCheapConstraints = 12, maxConstraints = 60;
 /// that wait for others to join them.
 static constexpr size_t maxDisjuncts = 256, maxOpenIntervals = 12;
 
+/// Values of a quotient that become disjuncts of their own, and disjuncts that
+/// this makes at most.
+static constexpr int64_t maxSplit = 8;
+static constexpr size_t maxSplitTotal = 48;
+
 //===----------------------------------------------------------------------===//
 // The problem
 //===----------------------------------------------------------------------===//
@@ -52,6 +57,14 @@ unsigned VisitProblem::addUnknown() {
 bool VisitProblem::isSymbolicForm(const LinearForm &form) const {
   return llvm::all_of(form.terms,
                       [&](const auto &term) { return isSymbol(term.first); });
+}
+
+const VisitProblem::Quotient *
+VisitProblem::findQuotient(unsigned variable) const {
+  for (const Quotient &quotient : quotients)
+    if (quotient.variable == variable)
+      return &quotient;
+  return nullptr;
 }
 
 unsigned VisitProblem::addQuotient(const LinearForm &form, int64_t divisor) {
@@ -410,6 +423,65 @@ static void addInterval(const VisitProblem &problem,
   intervals.push_back(std::move(added));
 }
 
+namespace {
+/// Values of a variable: base + least to base + greatest, base of symbols.
+struct ValueRange {
+  unsigned variable;
+  LinearForm base;
+  int64_t least, greatest;
+};
+} // namespace
+
+/// A quotient of the key that lies in a small range: the rows of an image, or
+/// the images of a volume, beside that of the query block. For each of its
+/// values the keys are one interval, for all of them together they may be far
+/// from it.
+static std::optional<ValueRange> findRange(const VisitProblem &problem,
+                                           ArrayRef<LinearForm> disjunct) {
+  for (const LinearForm &lower : disjunct)
+    for (auto [variable, coefficient] : lower.terms) {
+      const VisitProblem::Quotient *quotient = problem.findQuotient(variable);
+      if (coefficient != 1 || !quotient ||
+          quotient->form.coefficient(VisitProblem::column) == 0)
+        continue;
+      // variable >= base
+      LinearForm base = LinearForm::variable(variable) - lower;
+      if (!problem.isSymbolicForm(base))
+        continue;
+      for (const LinearForm &upper : disjunct) {
+        LinearForm slack = upper + LinearForm::variable(variable) - base;
+        if (upper.coefficient(variable) == -1 && slack.terms.empty() &&
+            slack.constant >= 0 && slack.constant <= maxSplit)
+          return ValueRange{variable, base, 0, slack.constant};
+      }
+    }
+  return std::nullopt;
+}
+
+/// Divides disjuncts by the values of such a quotient.
+static void splitRanges(const VisitProblem &problem,
+                        std::vector<Constraints> &disjuncts) {
+  std::vector<Constraints> result;
+  for (size_t i = 0; i < disjuncts.size(); ++i) {
+    std::optional<ValueRange> range = findRange(problem, disjuncts[i]);
+    int64_t count = range ? range->greatest - range->least + 1 : 1;
+    if (!range ||
+        result.size() + disjuncts.size() - i + count > maxSplitTotal) {
+      result.push_back(disjuncts[i]);
+      continue;
+    }
+    for (int64_t value = range->least; value <= range->greatest; ++value) {
+      LinearForm excess = LinearForm::variable(range->variable) - range->base -
+                          LinearForm::number(value);
+      Constraints constraints(disjuncts[i]);
+      constraints.push_back(excess);
+      constraints.push_back(excess * -1);
+      result.push_back(std::move(constraints));
+    }
+  }
+  disjuncts = std::move(result);
+}
+
 /// The blocks for which some row and key satisfy `formula`.
 static SmallVector<BlockInterval, 2> project(const VisitProblem &problem,
                                              const Formula &formula,
@@ -425,6 +497,7 @@ static SmallVector<BlockInterval, 2> project(const VisitProblem &problem,
       getDisjuncts(problem, formula);
   if (failed(disjuncts))
     disjuncts = std::vector<Constraints>(1);
+  splitRanges(problem, *disjuncts);
   for (const Constraints &disjunct : *disjuncts) {
     System system(problem);
     system.add(disjunct);
@@ -507,7 +580,9 @@ VisitSet attn::tile::computeVisitSet(const VisitProblem &problem,
   ArrayRef<LinearForm> given;
   if (set.visited.size() == 1)
     given = set.visited.front().constraints;
-  set.masked = project(problem, problem.mask.negated(), given, maxIntervals);
+  size_t maxMasked = maxPieces / std::max<size_t>(set.visited.size(), 1) / 2;
+  set.masked = project(problem, problem.mask.negated(), given,
+                       std::max<size_t>(maxMasked, 1));
   set.isFirstBlockSeen = isFirstBlockSeen(problem, set);
   return set;
 }

@@ -122,12 +122,15 @@ public:
   /// count as feasible, so that masks of any size compile in a second or two.
   mutable int64_t effort = 10000;
 
-private:
   struct Quotient {
     LinearForm form;
     int64_t divisor;
     unsigned variable;
   };
+  /// What `variable` is the quotient of, if it is one.
+  const Quotient *findQuotient(unsigned variable) const;
+
+private:
   std::vector<bool> isSymbolic;
   std::vector<Quotient> quotients;
 };
@@ -151,8 +154,12 @@ struct VisitSet {
   bool isFirstBlockSeen = false;
 };
 
-/// The set of a mask; at most `maxIntervals` intervals in each part.
-VisitSet computeVisitSet(const VisitProblem &problem, size_t maxIntervals = 4);
+/// Pieces of key blocks that a loop over visits goes through at most.
+constexpr size_t maxPieces = 16;
+
+/// The set of a mask; at most `maxIntervals` intervals are visited, and the
+/// masked ones divide them into no more than `maxPieces`, or about.
+VisitSet computeVisitSet(const VisitProblem &problem, size_t maxIntervals = 6);
 
 /// True if no values of the variables satisfy `constraints` and the facts; may
 /// be false although there are none.
