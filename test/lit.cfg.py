@@ -3,6 +3,7 @@
 #
 # Features for REQUIRES / UNSUPPORTED:
 #   ptxas   a ptxas binary is on the path or in the CUDA Toolkit
+#   nvdisasm   the disassembler that belongs to it is
 #   sm80    the machine has an NVIDIA GPU of compute capability 8.0 or newer
 
 import ctypes
@@ -79,7 +80,8 @@ def compute_capability():
         return 0
 
 
-if shutil.which("ptxas", path=config.environment["PATH"]):
-    config.available_features.add("ptxas")
+for tool in ("ptxas", "nvdisasm"):
+    if shutil.which(tool, path=config.environment["PATH"]):
+        config.available_features.add(tool)
 if compute_capability() >= 80:
     config.available_features.add("sm80")

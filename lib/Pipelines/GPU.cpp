@@ -36,6 +36,8 @@ void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
   functions.addPass(createConvertTileToWarp());
   if (options.deferSum)
     functions.addPass(warp::createWarpDeferSum());
+  if (isHopper && options.persist && options.specialize)
+    functions.addPass(warp::createWarpPersist());
   if (isHopper && options.specialize)
     functions.addPass(warp::createWarpSpecialize());
   else if (options.buffer)
@@ -102,6 +104,7 @@ void attn::buildSM90Pipeline(OpPassManager &manager,
   warp.deferSum = options.deferSum;
   warp.buffer = options.buffer;
   warp.stageStores = options.stageStores;
+  warp.persist = options.persist;
   warp.specialize = options.specialize;
   warp.makeAsync = options.makeAsync;
   warp.insertTurns = options.insertTurns;

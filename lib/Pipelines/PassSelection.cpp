@@ -43,6 +43,8 @@ static constexpr OptionalPass optionalPasses[] = {
      [](PassSelection &s, bool run) { s.tile.lazyMax = run; }},
     {"warp-defer-sum", anyGPU,
      [](PassSelection &s, bool run) { s.warp.deferSum = run; }},
+    {"warp-persist", hopper,
+     [](PassSelection &s, bool run) { s.warp.persist = run; }},
     {"warp-specialize", hopper,
      [](PassSelection &s, bool run) { s.warp.specialize = run; }},
     {"warp-buffer", anyGPU,

@@ -9,6 +9,8 @@
 
 #include "attn/Plan/Plan.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <algorithm>
 
 using namespace attn;
@@ -20,6 +22,24 @@ struct Row {
   int64_t elementBytes;
   int64_t maxHeadDim; // of query and value, padded
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
+  int64_t maxValueHeadDim = 256;
+  /// Query lengths from here on, known, of which blocks of block_q add little.
+  int64_t minQueries = 0;
+  std::optional<bool> hasMask = std::nullopt;
+
+  bool takes(const Workload &workload) const {
+    int64_t valueDim = padHeadDim(workload.valueHeadDim);
+    int64_t dim = std::max(padHeadDim(workload.headDim), valueDim);
+    if (elementBytes != workload.elementBytes || dim > maxHeadDim ||
+        valueDim > maxValueHeadDim || (hasMask && *hasMask != workload.hasMask))
+      return false;
+    if (minQueries == 0)
+      return true;
+    // At most one row in twenty is padding.
+    int64_t rows = llvm::alignTo(workload.queries, tiles.blockQ);
+    return workload.queries >= minQueries &&
+           (rows - workload.queries) * 20 <= workload.queries;
+  }
 };
 } // namespace
 
@@ -33,13 +53,22 @@ static const Row sm80Rows[] = {
     {4, 128, {64, 64, 4, 1, false}}, {4, 256, {64, 32, 4, 1, false}},
 };
 
-// 16-bit: tile sizes among the fastest of about two hundred hand-made kernels
-// on an H200; the compiler's own have not been timed. f32: chosen to fit.
+// 16-bit: the fastest tile sizes of about two hundred hand-made kernels on an
+// H200, which for d = 128 depend on the length; the compiler's own have not
+// been timed. f32: chosen to fit.
 static const Row sm90Rows[] = {
-    {2, 64, {192, 128, 12, 2, false}}, {2, 112, {192, 80, 12, 2, false}},
-    {2, 128, {128, 128, 8, 2, false}}, {2, 160, {128, 96, 8, 2, false}},
-    {2, 256, {128, 64, 8, 2, false}},  {4, 64, {64, 64, 4, 2, false}},
-    {4, 128, {64, 64, 4, 1, false}},   {4, 256, {64, 32, 4, 1, false}},
+    {2, 64, {256, 64, 16, 2, false}},
+    {2, 96, {192, 96, 12, 2, false}},
+    {2, 112, {192, 80, 12, 2, false}},
+    {2, 128, {192, 64, 12, 2, false}, 256, 4096, false},
+    {2, 128, {192, 80, 12, 2, false}, 256, 4096, true},
+    {2, 128, {128, 128, 8, 2, false}},
+    {2, 160, {128, 96, 8, 2, false}},
+    {2, 192, {128, 128, 8, 2, false}, 128},
+    {2, 256, {128, 64, 8, 2, false}},
+    {4, 64, {64, 64, 4, 2, false}},
+    {4, 128, {64, 64, 4, 1, false}},
+    {4, 256, {64, 32, 4, 1, false}},
 };
 
 static const Row cpuRows[] = {
@@ -57,10 +86,8 @@ static llvm::ArrayRef<Row> rowsOf(const TargetInfo &target) {
 
 std::optional<Tiles> plan::lookupHeuristic(const Workload &workload,
                                            const TargetInfo &target) {
-  int64_t dim =
-      std::max(padHeadDim(workload.headDim), padHeadDim(workload.valueHeadDim));
   for (const Row &row : rowsOf(target))
-    if (row.elementBytes == workload.elementBytes && dim <= row.maxHeadDim)
+    if (row.takes(workload))
       return row.tiles;
   return std::nullopt;
 }

@@ -24,6 +24,9 @@ plan::Workload plan::getWorkload(AttentionOp op) {
   workload.elementBytes = query.getElementTypeBitWidth() / 8;
   workload.hasScore = op.hasScore();
   workload.hasMask = op.hasMask();
+  constexpr unsigned lengthDim = 2; // of batch, heads, length, dim
+  if (!query.isDynamicDim(lengthDim))
+    workload.queries = query.getDimSize(lengthDim);
   return workload;
 }
 

@@ -188,6 +188,9 @@ LogicalResult WarpSimulation::runKernel(KernelOp kernel, Interpreter &host) {
                                  host.getSigned(kernel.getGridY()),
                                  host.getSigned(kernel.getGridZ())};
   launch.stored.clear();
+  // One block does all, as `gpu.grid_dim` says.
+  if (kernel.getResident())
+    grid[0] = std::min<int64_t>(grid[0], 1);
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; ++x)

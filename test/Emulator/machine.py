@@ -19,7 +19,8 @@ NaN. Instructions that need a whole warp wait for it.
 import numpy as np
 
 from arithmetic import BITS, FUNCTIONS, NUMPY, compare
-from hopper_instructions import GENERIC_PARAMETER, PARAMETER_BASE, Hopper, follow_move
+from hopper_instructions import (GENERIC_PARAMETER, PARAMETER_BASE, Hopper, follow_move,
+                                 mark_unfenced)
 from memory import Fault, Memory
 from ptx import Address, TYPE_BYTES
 from warp_instructions import WARP_INSTRUCTIONS
@@ -441,6 +442,9 @@ class Block:
             self.check_vector(addresses, width * len(reads))
             for i, read in enumerate(reads):
                 memory.store(addresses + i * width, read(mask), width)
+            if memory is self.shared:
+                threads = np.arange(self.n) if mask is None else np.flatnonzero(mask)
+                mark_unfenced(self, threads, addresses, width * len(reads))
         return step
 
     @staticmethod

@@ -10,6 +10,7 @@
 them, each of which has to be noticed."""
 
 import dataclasses
+import random
 import re
 
 import attn
@@ -30,8 +31,16 @@ def plan(block_q=128, block_k=64, stages=2):
             f"warps = {block_q // 16}, stages = {stages}>")
 
 
-def compiled(case, text=None):
-    return Artifact(attn.compile(case.program(), target="sm_90a", plan=text or plan()).bytes)
+def compiled(case, text=None, disable=None):
+    return Artifact(attn.compile(case.program(), target="sm_90a", plan=text or plan(),
+                                 disable=disable).bytes)
+
+
+OPTIONAL = ["tile-order-blocks", "tile-peel-masks", "tile-fold-exp2", "tile-rotate", "tile-lazy-max",
+            "warp-defer-sum", "warp-persist", "warp-specialize", "warp-buffer", "warp-make-async",
+            "warp-insert-turns", "warp-stage-stores"]
+DROPPED = [[name] for name in OPTIONAL] + [OPTIONAL] + [
+    random.Random(seed).sample(OPTIONAL, random.Random(seed).randint(2, 8)) for seed in range(12)]
 
 
 @pytest.mark.parametrize("causal", ["", "bottom_right"])
@@ -70,6 +79,23 @@ def test_first_block_shows_rows_nothing():
 @pytest.mark.parametrize("stages", [1, 2])
 def test_warps_out_of_step(stages, seed):
     assert run(PLAIN, compiled(PLAIN, plan(stages=stages)), blocks=1, seed=seed) == []
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+@pytest.mark.parametrize("multiprocessors", [1, 3])
+def test_blocks_take_several_tiles(multiprocessors, seed, monkeypatch):
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", multiprocessors)
+    case = dataclasses.replace(PLAIN, batch=2, queries=300, keys=130)
+    assert run(case, compiled(case), seed=seed) == []
+
+
+@pytest.mark.parametrize("dropped", DROPPED, ids=",".join)
+def test_passes_may_be_dropped(dropped, monkeypatch):
+    """Any of the optional passes: the kernel is slower, never wrong."""
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", 2)
+    for causal in ["", "bottom_right"]:
+        case = dataclasses.replace(PLAIN, causal=causal)
+        assert run(case, compiled(case, disable=dropped), blocks=1, seed=1) == []
 
 
 def is_noticed(change):

@@ -125,6 +125,7 @@ def store_matrix(block, words, operands):
 
     def run(mask):
         addresses = per_warp(address(mask))
+        threads = per_warp(np.arange(block.n) if mask is None else np.flatnonzero(mask))
         warps = len(addresses)
         for m, read in enumerate(reads):
             value = per_warp(read(mask))
@@ -134,7 +135,9 @@ def store_matrix(block, words, operands):
             if transposed:
                 matrix = matrix.transpose(0, 2, 1)
             rows = np.ascontiguousarray(matrix).view(np.uint8).reshape(warps * 8, 16)
-            block.shared.store_block(addresses[:, 8 * m:8 * m + 8].reshape(-1), rows)
+            lanes = slice(8 * m, 8 * m + 8)
+            block.shared.store_block(addresses[:, lanes].reshape(-1), rows)
+            mark_unfenced(block, threads[:, lanes].reshape(-1), addresses[:, lanes].reshape(-1), 16)
     return aligned(block, run)
 
 

@@ -18,6 +18,7 @@
 // CHECK: cse
 // CHECK-NEXT: convert-tile-to-warp
 // CHECK-NEXT: warp-defer-sum
+// CHECK-NEXT: warp-persist
 // CHECK-NEXT: warp-specialize{
 // CHECK-NEXT: warp-make-async
 // CHECK-NEXT: warp-insert-turns
@@ -37,6 +38,7 @@
 // BARE: tile-expand-softmax
 // BARE: convert-tile-to-warp
 // BARE-NEXT: warp-defer-sum
-// BARE-NEXT: warp-buffer{
+// BARE-NOT: warp-persist
+// BARE: warp-buffer{
 // BARE-NEXT: warp-stage-stores{
 // BARE-NEXT: warp-assign-resources{

@@ -18,9 +18,9 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // CHECK-NEXT: %[[KR:.*]] = warp.ring at 32768 : <2, 128x128xbf16, panels<128>>
   // CHECK-NEXT: %[[VR:.*]] = warp.ring at 98304 : <2, 128x128xbf16, panels<128>>
 
-  // CHECK: warp.role <producer> warps(4) registers(24) {
+  // CHECK: warp.role <producer> warps(4) registers(40) {
+  // CHECK: warp.copy_async %[[K]][{{.*}}] to %[[KR]]
   // CHECK: warp.copy_async %[[Q]][{{.*}}] to %[[QR]]
-  // CHECK-NEXT: warp.copy_async %[[K]][{{.*}}] to %[[KR]]
   // CHECK: scf.for
   // CHECK: warp.copy_async %[[K]][{{.*}}] to %[[KR]]
   // CHECK: warp.copy_async %[[V]][{{.*}}] to %[[VR]]
@@ -30,7 +30,7 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // CHECK: warp.copy_async %[[V]][{{.*}}] to %[[VR]]
   // CHECK-NOT: warp.copy
 
-  // CHECK: warp.role <consumer> warps(8) registers(240) {
+  // CHECK: warp.role <consumer> warps(8) registers(232) {
   // CHECK: %[[QT:.*]] = warp.await %[[QR]]
   // CHECK: scf.for {{.*}} -> (!warp.frag<128x128xf32, acc, 8>, !warp.frag<128x1xf32, acc, 8>, !warp.frag<128x4xf32, acc, 8>, !warp.frag<128x128xbf16, acc, 8>, index, index)
   // CHECK-NOT: warp.coords

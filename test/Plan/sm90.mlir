@@ -9,12 +9,13 @@
 !q256 = tensor<2x8x?x256xf16>
 !lse = tensor<2x8x?xf32>
 
-// Three groups of four warps share the registers for d = 64, two beyond.
+// Four groups of four warps share the registers for d = 64, two for large d.
 // CHECK-LABEL: func.func @d64
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12, stages = 2>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 2>
 // PLANS-LABEL: // plans for tensor<2x8x?x64xbf16>
 // PLANS: // #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2> shared 41040 B, about 108 registers
-// PLANS: // #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12, stages = 2> shared 90192 B, about 156 registers, 1 blocks per SM, {{[0-9.]+}} clocks per score (pick)
+// PLANS: // #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12, stages = 2> shared 90192 B, about 156 registers, 1 blocks per SM
+// PLANS: // #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 2> shared {{[0-9]+}} B, about 108 registers, 1 blocks per SM, {{[0-9.]+}} clocks per score (pick)
 // WARPS: plan is not feasible: warps = 2, sm_90a takes 4, 8, 12 or 16
 func.func @d64(%q: !q64, %k: !q64) -> !q64 {
   %o, %lse = attn.attention %q, %k, %k : (!q64, !q64, !q64) -> (!q64, !lse)
@@ -28,8 +29,33 @@ func.func @d128(%q: !q128, %k: !q128) -> !q128 {
   return %o : !q128
 }
 
+// Long queries of known length, with and without a mask; shorter
+// ones have too many rows of padding.
+// CHECK-LABEL: func.func @d128_long
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 64, warps = 12, stages = 2>
+// CHECK-LABEL: func.func @d128_long_masked
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 80, warps = 12, stages = 2>
+// CHECK-LABEL: func.func @d128_shorter
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>
+func.func @d128_long(%q: tensor<2x8x8192x128xbf16>, %k: tensor<2x8x?x128xbf16>) -> tensor<2x8x8192x128xbf16> {
+  %o, %lse = attn.attention %q, %k, %k : (tensor<2x8x8192x128xbf16>, tensor<2x8x?x128xbf16>, tensor<2x8x?x128xbf16>) -> (tensor<2x8x8192x128xbf16>, tensor<2x8x8192xf32>)
+  return %o : tensor<2x8x8192x128xbf16>
+}
+func.func @d128_long_masked(%q: tensor<2x8x8192x128xbf16>, %k: tensor<2x8x?x128xbf16>) -> tensor<2x8x8192x128xbf16> {
+  %o, %lse = attn.attention %q, %k, %k
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %m = arith.cmpi sge, %i, %j : i32
+      attn.yield %m : i1
+    } : (tensor<2x8x8192x128xbf16>, tensor<2x8x?x128xbf16>, tensor<2x8x?x128xbf16>) -> (tensor<2x8x8192x128xbf16>, tensor<2x8x8192xf32>)
+  return %o : tensor<2x8x8192x128xbf16>
+}
+func.func @d128_shorter(%q: tensor<2x8x1024x128xbf16>, %k: tensor<2x8x?x128xbf16>) -> tensor<2x8x1024x128xbf16> {
+  %o, %lse = attn.attention %q, %k, %k : (tensor<2x8x1024x128xbf16>, tensor<2x8x?x128xbf16>, tensor<2x8x?x128xbf16>) -> (tensor<2x8x1024x128xbf16>, tensor<2x8x1024xf32>)
+  return %o : tensor<2x8x1024x128xbf16>
+}
+
 // CHECK-LABEL: func.func @d192_and_128
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>
 // SHARED: plan is not feasible: Q tile 49152 B + K ring 3 x 49152 B + V ring 3 x 32768 B + barriers 112 B = 295024 B, sm_90a has 232448 B
 func.func @d192_and_128(%q: !q192, %k: !q192, %v: !q128) -> !q128 {
   %o, %lse = attn.attention %q, %k, %v : (!q192, !q192, !q128) -> (!q128, !lse)

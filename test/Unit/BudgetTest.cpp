@@ -80,7 +80,7 @@ TEST(Budget, panelsAndBarriersOfSm90) {
             "barriers 80 B = 163920 B");
   // Output 64, scores 64, weights 32, and the rest.
   EXPECT_EQ(budget.registers, 188);
-  EXPECT_EQ(budget.registerLimit, 240);
+  EXPECT_EQ(budget.registerLimit, 232);
   // 48 columns of 2 bytes are two panels of 64.
   EXPECT_EQ(computeBudget({40, 40, 2}, {64, 64, 4, 1}, sm90).queryBytes,
             64 * 128);

@@ -18,11 +18,11 @@
 namespace attn {
 
 /// Which of the optional passes of the Warp room run. Each may be dropped:
-/// slower, not wrong. Only sm_90a has the last three; warp-buffer runs there
+/// slower, not wrong. Only sm_90a has the last four; warp-buffer runs there
 /// where warp-specialize does not.
 struct WarpOptions {
   bool deferSum = true, buffer = true, stageStores = true;
-  bool specialize = true, makeAsync = true, insertTurns = true;
+  bool persist = true, specialize = true, makeAsync = true, insertTurns = true;
 };
 
 /// A tile kernel with expanded softmax to a placed warp kernel for `target`.
@@ -53,6 +53,8 @@ void buildSM80Pipeline(OpPassManager &manager, const SM80Options &options);
 
 struct SM90Options : SM80Options {
   SM90Options() { rotate = true; }
+  Option<bool> persist{*this, "persist", llvm::cl::desc("run warp-persist"),
+                       llvm::cl::init(true)};
   Option<bool> specialize{*this, "specialize",
                           llvm::cl::desc("run warp-specialize"),
                           llvm::cl::init(true)};

@@ -45,6 +45,8 @@ struct Workload {
   int64_t elementBytes = 0;
   bool hasScore = false;
   bool hasMask = false;
+  /// Query length, 0 if it is not known.
+  int64_t queries = 0;
 };
 
 /// The numbers of a plan.

@@ -57,7 +57,7 @@ static warp::KernelOp buildKernel(RewriterBase &rewriter,
       warp::KernelOp::create(rewriter, loc, sizes[2], sizes[1], sizes[0],
                              rewriter.getI64IntegerAttr(flat.warps),
                              rewriter.getI64IntegerAttr(flat.plan.getStages()),
-                             /*sharedBytes=*/nullptr);
+                             /*sharedBytes=*/nullptr, /*resident=*/nullptr);
   Type index = rewriter.getIndexType();
   Block *body = rewriter.createBlock(&kernel.getBody(), {},
                                      {index, index, index}, {loc, loc, loc});

@@ -146,6 +146,8 @@ static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
   if (!maps.empty())
     launchOp->setAttr(attn::kTensorMapsAttrName,
                       rewriter.getArrayAttr(descriptions));
+  if (kernel.getResident())
+    launchOp->setAttr(attn::kResidentAttrName, rewriter.getUnitAttr());
   rewriter.eraseOp(kernel);
 }
 

@@ -82,6 +82,30 @@ static void hideInductionVariables(gpu::GPUFuncOp function) {
   });
 }
 
+/// The number of the warp is asked for in many places, by a shuffle that nobody
+/// dares to move: once for the kernel will do.
+static void shareWarpNumber(gpu::GPUFuncOp function) {
+  NVVM::ShflOp first;
+  SmallVector<NVVM::ShflOp> others;
+  function.walk([&](NVVM::ShflOp shuffle) {
+    if (shuffle.getKind() != NVVM::ShflKind::idx)
+      return;
+    if (first)
+      others.push_back(shuffle);
+    else
+      first = shuffle;
+  });
+  if (others.empty())
+    return;
+  auto builder = OpBuilder::atBlockBegin(&function.getBody().front());
+  Value shared = Integers(builder, first.getLoc()).uniformWarp();
+  others.push_back(first);
+  for (NVVM::ShflOp shuffle : others) {
+    shuffle.replaceAllUsesWith(shared);
+    shuffle.erase();
+  }
+}
+
 namespace {
 
 struct ConvertWarpToGPU final
@@ -109,6 +133,7 @@ struct ConvertWarpToGPU final
         if (failed(outlined) || failed(lowerKernel(rewriter, *outlined)) ||
             failed(lowerMath(outlined->function)))
           return signalPassFailure();
+        shareWarpNumber(outlined->function);
         hideInductionVariables(outlined->function);
         any = true;
       }

@@ -173,3 +173,28 @@ func.func @query_in_shared_memory(%q: !view, %k: !view, %v: !view, %nx: index,
   }
   return
 }
+
+// The block's number may be read from a list, at an index with an upper bound.
+// OWN-LABEL: @listed_blocks(
+// OWN: scf.for %[[T:.*]] = %{{.*}} to %{{.*}} step
+// OWN: warp.await %[[K:.*]][%[[T]]]
+// OWN: %[[AHEAD:.*]] = arith.minsi
+// OWN: %[[N:.*]] = memref.load %{{.*}}[%[[AHEAD]]]
+// OWN: warp.copy_async %{{.*}}[%{{.*}}, %{{.*}}, %[[N]], %{{.*}}] to %[[K]]
+func.func @listed_blocks(%k: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, %hi: index, %list: memref<?xindex>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+    %qs = warp.alloc : !warp.slot<64x128xbf16>
+    %ks = warp.alloc : !warp.slot<64x128xbf16>
+    %s0 = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+    scf.for %t = %c0 to %hi step %c1 {
+      %at = arith.minsi %t, %hi : index
+      %row = memref.load %list[%at] : memref<?xindex>
+      warp.copy %k[%b, %h, %row, %c0] to %ks : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, !warp.slot<64x128xbf16>
+      %s = warp.mma %qs, %ks, %s0 transpose_b : !warp.slot<64x128xbf16>, !warp.slot<64x128xbf16>, !warp.frag<64x64xf32, acc, 4>
+    }
+  }
+  return
+}

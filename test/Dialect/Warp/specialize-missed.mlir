@@ -91,22 +91,6 @@ func.func @read_before(%n: index, %k: !view) {
   return
 }
 
-func.func @read_inside(%n: index, %k: !view) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a tile that is copied in a loop is read in an inner region"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
-    %ks = warp.alloc : !t
-    scf.for %i = %c0 to %n step %c1 {
-      warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
-      scf.for %j = %c0 to %n step %c1 {
-        %f = warp.load_frag %ks : !t -> !f
-      }
-    }
-  }
-  return
-}
-
 func.func @rings(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the kernel has rings already"

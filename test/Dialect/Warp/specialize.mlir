@@ -33,7 +33,7 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
     // Scalars are computed once, for both roles.
     // CHECK-NEXT: %[[ROW:.*]] = arith.muli %[[X]], %{{.*}} : index
     %row = arith.muli %x, %c128 : index
-    // CHECK-NEXT: warp.role <producer> warps(4) registers(24) {
+    // CHECK-NEXT: warp.role <producer> warps(4) registers(40) {
     // CHECK-NEXT:   %[[C0:.*]] = arith.constant 0 : index
     // CHECK-NEXT:   warp.copy_async %[[QV]][%[[B]], %[[H]], %[[ROW]], %{{.*}}] to %[[Q]][%[[C0]]]
     // CHECK-NEXT:   scf.for %[[I:.*]] = %[[LO]] to %[[HI]] step %{{.*}} iter_args(%[[KN:.*]] = %[[C0]], %[[VN:.*]] = %[[C0]]) -> (index, index) {
@@ -46,7 +46,7 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
     // CHECK-NEXT:     scf.yield %[[KN1]], %[[VN1]] : index, index
     // CHECK-NEXT:   }
     // CHECK-NEXT: }
-    // CHECK-NEXT: warp.role <consumer> warps(8) registers(240) {
+    // CHECK-NEXT: warp.role <consumer> warps(8) registers(232) {
     warp.copy %q[%b, %h, %row, %c0] to %qs : !view, !q
     %zs = warp.splat %zero : !s
     %zo = warp.splat %zero : !o
@@ -98,9 +98,9 @@ func.func @rotated(%n: index, %lo: index, %mid: index, %hi: index, %q: !view, %k
     %vs = warp.alloc : !t
     %vls = warp.alloc : !t
     // CHECK: warp.role <producer>
-    // CHECK:   warp.copy_async {{.*}} to %[[Q]]
     // CHECK:   warp.copy_async {{.*}} to %[[K]]
     // CHECK:   %[[KN:.*]] = arith.addi
+    // CHECK:   warp.copy_async {{.*}} to %[[Q]]
     // CHECK:   %[[R1:.*]]:3 = scf.for {{.*}} iter_args(%[[VB:.*]] = %{{.*}}, %{{.*}} = %[[KN]], %{{.*}} = %{{.*}}) -> (index, index, index) {
     // CHECK:     warp.copy_async {{.*}} to %[[K]]
     // CHECK:     %[[VR:.*]] = arith.muli %[[VB]]
@@ -113,8 +113,8 @@ func.func @rotated(%n: index, %lo: index, %mid: index, %hi: index, %q: !view, %k
     %zs = warp.splat %zero : !s
     %zo = warp.splat %zero : !o
     warp.copy %k[%b, %h, %lo, %c0] to %k0s : !view, !t
-    // CHECK: warp.await %[[Q]]
     // CHECK: warp.await %[[K]]
+    // CHECK: warp.await %[[Q]]
     %s0 = warp.mma %qs, %k0s, %zs transpose_b : !q, !t, !s
     %p0 = warp.cast truncf %s0 : !s to !p
     // CHECK: scf.for
@@ -192,11 +192,52 @@ func.func @bound_from_memory(%n: index, %k: !view, %lengths: memref<?xi32>) {
     %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     // CHECK: warp.role <producer>
     // CHECK: scf.for %{{.*}} = %{{.*}} to %[[HI]]
-    // CHECK: warp.role <consumer> warps(4) registers(240)
+    // CHECK: warp.role <consumer> warps(4) registers(232)
     // CHECK: scf.for %{{.*}} = %{{.*}} to %[[HI]]
     scf.for %i = %c0 to %hi step %c1 {
       warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
       %s = warp.mma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+    }
+  }
+  return
+}
+
+// A loop over tiles: the query is used in the loop inside, its ring counts the
+// tiles, the keys' ring goes on counting from tile to tile.
+// CHECK-LABEL: @tiles(
+func.func @tiles(%tiles: index, %n: index, %q: !view, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK: warp.kernel
+  warp.kernel blocks(%t, %h, %b) in (%tiles, %c1, %c1) warps(8) stages(2) resident {
+    // CHECK-NEXT: %[[Q:.*]] = warp.ring : <1, 128x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
+    %qs = warp.alloc : !warp.slot<128x128xbf16, panels<128>>
+    %ks = warp.alloc : !warp.slot<64x128xbf16, panels<128>>
+    %zero = arith.constant 0.0 : f32
+    // CHECK: %[[BLOCKS:.*]] = gpu.grid_dim x
+    %blocks = gpu.grid_dim x
+    // CHECK: warp.role <producer>
+    // CHECK: scf.for %[[T:.*]] = %{{.*}} to %{{.*}} step %[[BLOCKS]] iter_args(%[[QN:.*]] = %{{.*}}, %[[KN:.*]] = %{{.*}}) -> (index, index) {
+    // CHECK: warp.copy_async {{.*}} to %[[Q]][%[[QN]]]
+    // CHECK: %[[QN1:.*]] = arith.addi %[[QN]]
+    // CHECK: %[[KR:.*]] = scf.for {{.*}} iter_args(%[[KM:.*]] = %[[KN]]) -> (index) {
+    // CHECK: warp.copy_async {{.*}} to %[[K]][%[[KM]]]
+    // CHECK: scf.yield %[[QN1]], %[[KR]]
+    // CHECK: warp.role <consumer>
+    // CHECK: scf.for {{.*}} step %[[BLOCKS]]
+    // CHECK: %[[QT:.*]] = warp.await %[[Q]]
+    // CHECK: scf.for
+    // CHECK: warp.await %[[K]]
+    // CHECK: }
+    // CHECK: warp.release %[[QT]]
+    scf.for %x = %t to %tiles step %blocks {
+      warp.copy %q[%x, %c0, %c0, %c0] to %qs : !view, !warp.slot<128x128xbf16, panels<128>>
+      scf.for %i = %c0 to %n step %c1 {
+        warp.copy %k[%x, %c0, %i, %c0] to %ks : !view, !warp.slot<64x128xbf16, panels<128>>
+        %z = warp.splat %zero : !warp.frag<128x64xf32, acc, 8>
+        %s = warp.mma %qs, %ks, %z transpose_b : !warp.slot<128x128xbf16, panels<128>>, !warp.slot<64x128xbf16, panels<128>>, !warp.frag<128x64xf32, acc, 8>
+      }
     }
   }
   return

@@ -27,7 +27,8 @@ static ParseResult parseOptionalNumber(OpAsmParser &p, StringRef keyword,
   return success();
 }
 
-// blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304) { … }
+// blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304)
+// resident { … }
 ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
   SmallVector<OpAsmParser::Argument> ids;
   SmallVector<OpAsmParser::UnresolvedOperand> grid;
@@ -53,6 +54,8 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
       parseOptionalNumber(p, "shared", getSharedBytesAttrName(result.name),
                           result))
     return failure();
+  if (succeeded(p.parseOptionalKeyword("resident")))
+    result.addAttribute(getResidentAttrName(result.name), b.getUnitAttr());
   for (OpAsmParser::Argument &id : ids)
     id.type = index;
   Region *body = result.addRegion();
@@ -72,9 +75,11 @@ void KernelOp::print(OpAsmPrinter &p) {
     p << " stages(" << *stages << ")";
   if (std::optional<int64_t> bytes = getSharedBytes())
     p << " shared(" << *bytes << ")";
+  if (getResident())
+    p << " resident";
   p.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(),
-      {getWarpsAttrName(), getStagesAttrName(), getSharedBytesAttrName()});
+      (*this)->getAttrs(), {getWarpsAttrName(), getStagesAttrName(),
+                            getSharedBytesAttrName(), getResidentAttrName()});
   p << " ";
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                 /*printBlockTerminators=*/false);

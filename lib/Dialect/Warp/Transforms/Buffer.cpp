@@ -34,15 +34,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoopChain.h"
+
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPBUFFER
@@ -51,212 +50,6 @@ namespace attn::warp {
 
 using namespace mlir;
 using namespace attn::warp;
-
-//===----------------------------------------------------------------------===//
-// Match
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// One tile of the chain: its slot, and in each loop its copy, the operations
-/// that compute the copied box from the induction variable, and the last
-/// reader.
-struct BufferedTile {
-  AllocOp alloc;
-  SmallVector<CopyOp> copies;
-  SmallVector<SmallVector<Operation *>> slices;
-  SmallVector<Operation *> lastReaders;
-};
-
-/// A tile that is copied once, in front of the loops.
-struct EntryTile {
-  AllocOp alloc;
-  CopyOp copy;
-  SmallVector<LoadFragOp> loads;
-};
-
-struct Chain {
-  SmallVector<scf::ForOp> loops;
-  SmallVector<BufferedTile> tiles;
-  SmallVector<EntryTile> entries;
-
-  Value lowerBound() { return loops.front().getLowerBound(); }
-  Value upperBound() { return loops.back().getUpperBound(); }
-};
-
-/// Finds the chain of a kernel; says why there is none.
-class ChainMatcher {
-public:
-  ChainMatcher(KernelOp kernel, std::string &reason)
-      : kernel(kernel), reason(reason) {}
-
-  FailureOr<Chain> match();
-
-private:
-  LogicalResult give(const Twine &text) {
-    reason = text.str();
-    return failure();
-  }
-  LogicalResult matchLoops(Chain &chain);
-  LogicalResult matchTile(Chain &chain, BufferedTile &tile);
-  LogicalResult matchSlice(scf::ForOp loop, CopyOp copy,
-                           SmallVector<Operation *> &slice);
-  LogicalResult matchReaders(Chain &chain, BufferedTile &tile);
-  void matchEntry(Chain &chain, CopyOp copy);
-
-  KernelOp kernel;
-  std::string &reason;
-};
-} // namespace
-
-/// Whether two values, of two loops, are the same function of their induction
-/// variables.
-static bool isSameFunction(Value a, Value inductionA, Value b,
-                           Value inductionB) {
-  if (a == b || (a == inductionA && b == inductionB))
-    return true;
-  Operation *opA = a.getDefiningOp(), *opB = b.getDefiningOp();
-  if (!opA || !opB || opA->getName() != opB->getName() ||
-      opA->getAttrDictionary() != opB->getAttrDictionary() ||
-      opA->getNumOperands() != opB->getNumOperands() ||
-      opA->getNumRegions() != 0 || a.getType() != b.getType() ||
-      cast<OpResult>(a).getResultNumber() !=
-          cast<OpResult>(b).getResultNumber() ||
-      !isPure(opA))
-    return false;
-  return llvm::all_of(llvm::zip(opA->getOperands(), opB->getOperands()),
-                      [&](auto pair) {
-                        return isSameFunction(std::get<0>(pair), inductionA,
-                                              std::get<1>(pair), inductionB);
-                      });
-}
-
-LogicalResult ChainMatcher::matchLoops(Chain &chain) {
-  for (auto loop : kernel.getBodyBlock()->getOps<scf::ForOp>()) {
-    auto copies = llvm::to_vector(loop.getBody()->getOps<CopyOp>());
-    if (copies.empty())
-      continue;
-    if (!matchPattern(loop.getStep(), m_One()))
-      return give("a loop has a step other than 1");
-    if (!chain.loops.empty() && loop.getLowerBound() != chain.upperBound())
-      return give("a loop does not start where the one before ends");
-    if (chain.loops.empty())
-      chain.tiles.resize(copies.size());
-    if (copies.size() != chain.tiles.size())
-      return give("the loops do not copy the same tiles");
-    for (auto [tile, copy] : llvm::zip_equal(chain.tiles, copies))
-      tile.copies.push_back(copy);
-    chain.loops.push_back(loop);
-  }
-  if (chain.loops.empty())
-    return give("no loop copies a tile");
-  DominanceInfo dominance(kernel);
-  if (!dominance.properlyDominates(chain.upperBound(), chain.loops.front()))
-    return give("the last upper bound is computed behind the first loop");
-  return success();
-}
-
-/// The pure operations of the body that compute the indices of the box.
-LogicalResult ChainMatcher::matchSlice(scf::ForOp loop, CopyOp copy,
-                                       SmallVector<Operation *> &slice) {
-  SetVector<Operation *> found;
-  SmallVector<Value> worklist(copy.getIndices());
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    if (value.getParentBlock() != loop.getBody() ||
-        value == loop.getInductionVar())
-      continue;
-    Operation *op = value.getDefiningOp();
-    if (!op || !isPure(op) || op->getNumRegions() != 0)
-      return give("a copied box is not a function of the block number");
-    if (found.insert(op))
-      llvm::append_range(worklist, op->getOperands());
-  }
-  slice = found.takeVector();
-  llvm::sort(slice,
-             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  return success();
-}
-
-/// Readers stand behind the copy, in its body.
-LogicalResult ChainMatcher::matchReaders(Chain &chain, BufferedTile &tile) {
-  tile.lastReaders.assign(chain.loops.size(), nullptr);
-  for (Operation *user : tile.alloc.getSlot().getUsers()) {
-    if (isa<CopyOp>(user) && llvm::is_contained(tile.copies, user))
-      continue;
-    bool isRead = false;
-    for (auto [loop, copy, last] :
-         llvm::zip_equal(chain.loops, tile.copies, tile.lastReaders)) {
-      Operation *reader = loop.getBody()->findAncestorOpInBlock(*user);
-      if (!reader || !copy->isBeforeInBlock(reader))
-        continue;
-      isRead = true;
-      if (!last || last->isBeforeInBlock(reader))
-        last = reader;
-    }
-    if (!isRead || isa<CopyOp>(user))
-      return give("a slot is used outside the bodies that copy it");
-  }
-  if (llvm::is_contained(tile.lastReaders, nullptr))
-    return give("a copied tile is not read");
-  return success();
-}
-
-LogicalResult ChainMatcher::matchTile(Chain &chain, BufferedTile &tile) {
-  CopyOp first = tile.copies.front();
-  tile.alloc = first.getSlot().getDefiningOp<AllocOp>();
-  if (!tile.alloc)
-    return give("a slot is no warp.alloc");
-  for (auto [loop, copy] : llvm::zip_equal(chain.loops, tile.copies)) {
-    bool same =
-        copy.getSlot() == first.getSlot() && copy.getView() == first.getView();
-    for (auto [index, other] : llvm::zip(first.getIndices(), copy.getIndices()))
-      same =
-          same && isSameFunction(index, chain.loops.front().getInductionVar(),
-                                 other, loop.getInductionVar());
-    if (!same)
-      return give("the loops do not copy the same tiles");
-    SmallVector<Operation *> slice;
-    if (failed(matchSlice(loop, copy, slice)))
-      return failure();
-    tile.slices.push_back(slice);
-  }
-  return matchReaders(chain, tile);
-}
-
-/// A copy in front of the loops whose readers are loads that can wait until the
-/// prologue has been issued, or stand behind it anyway.
-void ChainMatcher::matchEntry(Chain &chain, CopyOp copy) {
-  EntryTile entry = {copy.getSlot().getDefiningOp<AllocOp>(), copy, {}};
-  Block *body = kernel.getBodyBlock();
-  auto isBehind = [&](Operation *op) {
-    Operation *ancestor = body->findAncestorOpInBlock(*op);
-    return ancestor && !ancestor->isBeforeInBlock(chain.loops.front());
-  };
-  if (!entry.alloc || !copy->isBeforeInBlock(chain.loops.front()))
-    return;
-  for (Operation *user : entry.alloc.getSlot().getUsers()) {
-    if (user == copy || isBehind(user))
-      continue;
-    auto load = dyn_cast<LoadFragOp>(user);
-    if (!load || !copy->isBeforeInBlock(load) ||
-        !llvm::all_of(load->getUsers(), isBehind))
-      return;
-    entry.loads.push_back(load);
-  }
-  chain.entries.push_back(entry);
-}
-
-FailureOr<Chain> ChainMatcher::match() {
-  Chain chain;
-  if (failed(matchLoops(chain)))
-    return failure();
-  for (BufferedTile &tile : chain.tiles)
-    if (failed(matchTile(chain, tile)))
-      return failure();
-  for (auto copy : kernel.getBodyBlock()->getOps<CopyOp>())
-    matchEntry(chain, copy);
-  return chain;
-}
 
 //===----------------------------------------------------------------------===//
 // Schedule
@@ -295,7 +88,7 @@ static CopiesAhead scheduleCopies(BufferSchedule schedule, size_t numRings,
 namespace {
 class ChainBuffering {
 public:
-  ChainBuffering(RewriterBase &rewriter, Chain &chain, int64_t depth,
+  ChainBuffering(RewriterBase &rewriter, LoopChain &chain, int64_t depth,
                  BufferSchedule schedule)
       : rewriter(rewriter), chain(chain), depth(depth), schedule(schedule),
         copies(scheduleCopies(schedule, chain.tiles.size(), depth)) {}
@@ -312,7 +105,7 @@ private:
   void awaitTile(size_t tile, size_t loop);
 
   RewriterBase &rewriter;
-  Chain &chain;
+  LoopChain &chain;
   int64_t depth;
   BufferSchedule schedule;
   CopiesAhead copies;
@@ -453,7 +246,7 @@ void ChainBuffering::run() {
 
 /// `early` moves awaits up to the release before: the readers must keep the
 /// order of the rings.
-static bool canAwaitEarly(Chain &chain) {
+static bool canAwaitEarly(LoopChain &chain) {
   for (size_t tile = 1; tile < chain.tiles.size(); ++tile)
     for (size_t loop = 0; loop < chain.loops.size(); ++loop) {
       Operation *before = chain.tiles[tile - 1].lastReaders[loop];
@@ -467,7 +260,7 @@ static bool canAwaitEarly(Chain &chain) {
 LogicalResult attn::warp::bufferLoops(RewriterBase &rewriter, KernelOp kernel,
                                       int64_t depth, BufferSchedule schedule,
                                       std::string &reason) {
-  FailureOr<Chain> chain = ChainMatcher(kernel, reason).match();
+  FailureOr<LoopChain> chain = matchLoopChain(kernel, reason);
   if (failed(chain))
     return failure();
   if (schedule == BufferSchedule::Auto)

@@ -118,11 +118,11 @@ FailureOr<int64_t> attn::warp::insertTurns(RewriterBase &rewriter,
     return failure();
   }
   SmallVector<TurnRange> ranges;
-  for (auto loop : consumer.getBodyBlock()->getOps<scf::ForOp>()) {
+  consumer.walk([&](scf::ForOp loop) {
     FailureOr<TurnRange> range = matchBody(loop);
     if (succeeded(range))
       ranges.push_back(*range);
-  }
+  });
   if (ranges.empty()) {
     reason = "no two products are in flight together in a loop";
     return failure();

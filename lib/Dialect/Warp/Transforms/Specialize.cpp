@@ -24,13 +24,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CopiedTiles.h"
+#include "ProducerSlice.h"
+
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPSPECIALIZE
@@ -40,158 +41,30 @@ namespace attn::warp {
 using namespace mlir;
 using namespace attn::warp;
 
-/// Warps of the producer: roles come in groups of 4, one of them is enough.
-static constexpr int64_t producerWarps = 4;
-/// Registers of the producer's threads: the least there are.
-static constexpr int64_t producerRegisters = 24;
-/// Threads never use more than 255; the next multiple of 8 below, less what the
-/// system keeps.
-static constexpr int64_t maxRegisters = 240;
-static constexpr int64_t registersPerSM = 64 * 1024;
-static constexpr int64_t maxBlockWarps = 32;
-/// The dimensions of a tensor map, and the rows that one copy reads.
-static constexpr int64_t maxViewRank = 4, maxBoxRows = 256;
+/// The least that a role may have, and what a producer has use for: with loops
+/// over tiles and blocks the least is not enough.
+static constexpr int64_t leastRegisters = 24, producerRegisters = 40;
+/// Threads never use more than 255; consumers of two groups leave the producer
+/// what it has use for.
+static constexpr int64_t mostRegisters = 232;
+static constexpr int64_t registersPerSM = 64 * 1024, registerStep = 8;
 
-int64_t attn::warp::getConsumerRegisters(int64_t consumerWarps) {
+/// Down to what setmaxnreg takes.
+static int64_t toStep(int64_t registers) {
+  return registers / registerStep * registerStep;
+}
+
+RoleRegisters attn::warp::shareRegisters(int64_t consumerWarps) {
   int64_t warps = producerWarps + consumerWarps;
-  int64_t atStart = registersPerSM / (warps * layout::warpSize) / 8 * 8;
-  int64_t left = atStart * warps - producerWarps * producerRegisters;
-  return std::min(left / consumerWarps / 8 * 8, maxRegisters);
-}
-
-//===----------------------------------------------------------------------===//
-// Match
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A copy and what reads its tile: first and last, operations of its block.
-struct CopiedTile {
-  CopyOp copy;
-  AllocOp alloc;
-  SmallVector<Operation *> readers;
-  Operation *first = nullptr, *last = nullptr;
-  /// All readers stand in the block of the copy itself.
-  bool isLocal = true;
-  /// It is the transposed right operand of its first reader.
-  bool isTransposed = false;
-};
-
-/// Finds the copies of a kernel; says what is in the way.
-class CopyMatcher {
-public:
-  CopyMatcher(KernelOp kernel, std::string &reason)
-      : kernel(kernel), reason(reason) {}
-
-  FailureOr<SmallVector<CopiedTile>> match();
-
-private:
-  LogicalResult give(const Twine &text) {
-    reason = text.str();
-    return failure();
-  }
-  LogicalResult matchCopy(CopyOp copy, CopiedTile &tile);
-  LogicalResult matchReaders(CopiedTile &tile);
-
-  KernelOp kernel;
-  std::string &reason;
-};
-} // namespace
-
-/// The copy of the same slot that follows in the same block, if any.
-static CopyOp getNextCopy(CopyOp copy) {
-  CopyOp next;
-  for (Operation *user : copy.getSlot().getUsers()) {
-    auto other = dyn_cast<CopyOp>(user);
-    if (!other || other == copy || other->getBlock() != copy->getBlock() ||
-        !copy->isBeforeInBlock(other))
-      continue;
-    if (!next || other->isBeforeInBlock(next))
-      next = other;
-  }
-  return next;
-}
-
-LogicalResult CopyMatcher::matchReaders(CopiedTile &tile) {
-  Block *block = tile.copy->getBlock();
-  CopyOp next = getNextCopy(tile.copy);
-  for (Operation *user : tile.alloc.getSlot().getUsers()) {
-    Operation *reader = block->findAncestorOpInBlock(*user);
-    if (isa<CopyOp>(user) || !reader || !tile.copy->isBeforeInBlock(reader) ||
-        (next && !reader->isBeforeInBlock(next)))
-      continue;
-    tile.readers.push_back(user);
-    tile.isLocal &= reader == user;
-    if (!tile.first || reader->isBeforeInBlock(tile.first)) {
-      tile.first = reader;
-      auto mma = dyn_cast<MmaOp>(user);
-      tile.isTransposed =
-          mma && mma.getTransposeB() && mma.getB() == tile.alloc.getSlot();
-    }
-    if (!tile.last || tile.last->isBeforeInBlock(reader))
-      tile.last = reader;
-  }
-  if (!tile.first)
-    return give("a copied tile is not read in the block that copies it");
-  return success();
-}
-
-LogicalResult CopyMatcher::matchCopy(CopyOp copy, CopiedTile &tile) {
-  tile.copy = copy;
-  tile.alloc = copy.getSlot().getDefiningOp<AllocOp>();
-  if (!tile.alloc)
-    return give("a slot is no warp.alloc");
-  if (!copy.getSlot().getType().hasPanels())
-    return give("a slot has no panels");
-  if (cast<MemRefType>(copy.getView().getType()).getRank() > maxViewRank)
-    return give("a view has more dimensions than a tensor map");
-  if (copy.getSlot().getType().getShape()[0] > maxBoxRows)
-    return give("a tile has more rows than one copy of a tensor map");
-  Operation *parent = copy->getParentOp();
-  while (isa<scf::ForOp>(parent))
-    parent = parent->getParentOp();
-  if (parent != kernel)
-    return give("a copy stands under something else than loops");
-  if (failed(matchReaders(tile)))
-    return failure();
-  if (!tile.isLocal && copy->getParentOp() != kernel)
-    return give("a tile that is copied in a loop is read in an inner region");
-  return success();
-}
-
-FailureOr<SmallVector<CopiedTile>> CopyMatcher::match() {
-  if (kernel.hasRoles() || !kernel.getBodyBlock()->getOps<RingOp>().empty()) {
-    reason = "the kernel has rings already";
-    return failure();
-  }
-  if (kernel.getWarps() % 4 != 0 ||
-      kernel.getWarps() + producerWarps > maxBlockWarps) {
-    reason = "the warps do not form groups of 4, or leave no room for another";
-    return failure();
-  }
-  SmallVector<CopyOp> copies;
-  kernel.walk<WalkOrder::PreOrder>(
-      [&](CopyOp copy) { copies.push_back(copy); });
-  if (copies.empty()) {
-    reason = "no tile is copied";
-    return failure();
-  }
-  SmallVector<CopiedTile> tiles;
-  size_t numReads = 0;
-  SetVector<Operation *> allocs;
-  for (CopyOp copy : copies) {
-    if (failed(matchCopy(copy, tiles.emplace_back())))
-      return failure();
-    numReads += tiles.back().readers.size();
-    allocs.insert(tiles.back().alloc);
-  }
-  size_t numUses = 0;
-  for (Operation *alloc : allocs)
-    numUses += llvm::range_size(alloc->getUses());
-  if (numUses != numReads + copies.size()) {
-    reason = "a slot is read where it was not copied";
-    return failure();
-  }
-  return tiles;
+  int64_t all = toStep(registersPerSM / (warps * layout::warpSize)) * warps;
+  RoleRegisters registers;
+  registers.consumer =
+      std::min(toStep((all - producerWarps * leastRegisters) / consumerWarps),
+               mostRegisters);
+  registers.producer = std::min(
+      toStep((all - consumerWarps * registers.consumer) / producerWarps),
+      producerRegisters);
+  return registers;
 }
 
 //===----------------------------------------------------------------------===//
@@ -218,7 +91,7 @@ public:
 
 private:
   Value getRing(CopiedTile &tile);
-  void awaitTile(CopiedTile &tile);
+  void awaitTile(CopiedTile &tile, Value ring);
   RoleOp createRole(RoleKind kind, int64_t warps, int64_t registers);
   void createConsumer();
   void createProducer();
@@ -264,8 +137,7 @@ Value Specialization::getRing(CopiedTile &tile) {
 
 /// Await in front of the first reader, release behind the last. In front of the
 /// await stands its copy, until the producer takes it over.
-void Specialization::awaitTile(CopiedTile &tile) {
-  Value ring = getRing(tile);
+void Specialization::awaitTile(CopiedTile &tile, Value ring) {
   Location loc = tile.copy.getLoc();
   rewriter.setInsertionPoint(tile.first);
   // The number follows in `countItems`.
@@ -350,26 +222,6 @@ RoleOp Specialization::createRole(RoleKind kind, int64_t warps,
   return role;
 }
 
-static bool isWarpValue(Type type) {
-  return isa<FragType, SlotType, RingType, PendingType>(type);
-}
-
-/// Whether an operation may stand in front of the roles, for both: scalars,
-/// computed without effects other than reads.
-static bool isShared(Operation &op) {
-  WalkResult walk = op.walk([&](Operation *inner) {
-    bool isScalar = llvm::none_of(inner->getOperandTypes(), isWarpValue) &&
-                    llvm::none_of(inner->getResultTypes(), isWarpValue) &&
-                    !isa<WarpDialect>(inner->getDialect());
-    bool onlyReads = inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
-                     isMemoryEffectFree(inner) ||
-                     hasSingleEffect<MemoryEffects::Read>(inner);
-    return isScalar && onlyReads ? WalkResult::advance()
-                                 : WalkResult::interrupt();
-  });
-  return !walk.wasInterrupted();
-}
-
 /// Everything but rings and scalars moves into the consumer.
 void Specialization::createConsumer() {
   Block *body = kernel.getBodyBlock();
@@ -392,7 +244,8 @@ void Specialization::createConsumer() {
   }
   rewriter.setInsertionPoint(body->getTerminator());
   int64_t warps = kernel.getWarps();
-  consumer = createRole(RoleKind::Consumer, warps, getConsumerRegisters(warps));
+  consumer =
+      createRole(RoleKind::Consumer, warps, shareRegisters(warps).consumer);
   Operation *end = consumer.getBodyBlock()->getTerminator();
   for (Operation *op : moved)
     rewriter.moveOpBefore(op, end);
@@ -403,137 +256,6 @@ void Specialization::createConsumer() {
 // Producer: what the awaits depend on
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// The operations in `scope` (the consumer, or the kernel as it was) that its
-/// copies depend on, and the carried values among them.
-class ProducerSlice {
-public:
-  explicit ProducerSlice(Operation *scope) : scope(scope) {}
-
-  /// Fails if a box depends on what fragments or effects gave.
-  LogicalResult compute(std::string &reason);
-  /// Copies of `from`'s operations go to the insertion point.
-  void clone(OpBuilder &builder, Block *from, IRMapping &map);
-
-private:
-  void cloneLoop(OpBuilder &builder, scf::ForOp loop, IRMapping &map);
-  void needOp(Operation *op);
-  void need(Value value);
-
-  Operation *scope;
-  DenseSet<Operation *> ops;
-  DenseSet<Value> values;
-  SmallVector<Value> worklist;
-};
-} // namespace
-
-void ProducerSlice::need(Value value) {
-  if (scope->isAncestor(value.getParentRegion()->getParentOp()) &&
-      values.insert(value).second)
-    worklist.push_back(value);
-}
-
-/// An operation that runs needs the loops around it to run.
-void ProducerSlice::needOp(Operation *op) {
-  for (; op != scope; op = op->getParentOp()) {
-    if (!ops.insert(op).second)
-      return;
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      need(loop.getLowerBound());
-      need(loop.getUpperBound());
-      need(loop.getStep());
-    }
-  }
-}
-
-LogicalResult ProducerSlice::compute(std::string &reason) {
-  scope->walk([&](Operation *op) {
-    if (!isa<CopyOp, CopyAsyncOp>(op))
-      return;
-    needOp(op);
-    for (Value operand : op->getOperands())
-      if (!isWarpValue(operand.getType()))
-        need(operand);
-  });
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
-      Operation *owner = argument.getOwner()->getParentOp();
-      if (owner == scope)
-        continue;
-      auto loop = dyn_cast<scf::ForOp>(owner);
-      if (!loop) {
-        reason = "a copied box depends on a value of a region that is no loop";
-        return failure();
-      }
-      needOp(loop);
-      if (argument == loop.getInductionVar())
-        continue;
-      need(loop.getTiedLoopInit(argument)->get());
-      need(loop.getTiedLoopYieldedValue(argument)->get());
-      continue;
-    }
-    Operation *op = value.getDefiningOp();
-    needOp(op);
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      need(loop.getTiedLoopRegionIterArg(cast<OpResult>(value)));
-      continue;
-    }
-    if (!isShared(*op)) {
-      reason = "a copied box depends on more than scalars";
-      return failure();
-    }
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (!op->isAncestor(operand.getParentRegion()->getParentOp()))
-          need(operand);
-    });
-  }
-  return success();
-}
-
-/// The loop with the carried values that are needed.
-void ProducerSlice::cloneLoop(OpBuilder &builder, scf::ForOp loop,
-                              IRMapping &map) {
-  SmallVector<unsigned> kept;
-  SmallVector<Value> inits;
-  for (auto [number, argument] : llvm::enumerate(loop.getRegionIterArgs())) {
-    if (!values.contains(argument))
-      continue;
-    kept.push_back(number);
-    inits.push_back(map.lookupOrDefault(loop.getInitArgs()[number]));
-  }
-  auto result = scf::ForOp::create(
-      builder, loop.getLoc(), map.lookupOrDefault(loop.getLowerBound()),
-      map.lookupOrDefault(loop.getUpperBound()),
-      map.lookupOrDefault(loop.getStep()), inits,
-      [](OpBuilder &, Location, Value, ValueRange) {});
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(result.getBody());
-  map.map(loop.getInductionVar(), result.getInductionVar());
-  for (auto [number, argument] :
-       llvm::zip_equal(kept, result.getRegionIterArgs()))
-    map.map(loop.getRegionIterArgs()[number], argument);
-  clone(builder, loop.getBody(), map);
-  SmallVector<Value> yielded;
-  for (auto [number, value] : llvm::zip_equal(kept, result.getResults())) {
-    yielded.push_back(map.lookupOrDefault(loop.getYieldedValues()[number]));
-    map.map(loop.getResult(number), value);
-  }
-  scf::YieldOp::create(builder, loop.getLoc(), yielded);
-}
-
-void ProducerSlice::clone(OpBuilder &builder, Block *from, IRMapping &map) {
-  for (Operation &op : from->without_terminator()) {
-    if (!ops.contains(&op))
-      continue;
-    if (auto loop = dyn_cast<scf::ForOp>(op))
-      cloneLoop(builder, loop, map);
-    else
-      builder.clone(op, map);
-  }
-}
-
 /// Takes the copies over from the consumer.
 void Specialization::createProducer() {
   ProducerSlice slice(consumer);
@@ -541,8 +263,8 @@ void Specialization::createProducer() {
   [[maybe_unused]] LogicalResult result = slice.compute(reason);
   assert(succeeded(result) && "checked before the kernel was changed");
   rewriter.setInsertionPoint(consumer);
-  RoleOp producer =
-      createRole(RoleKind::Producer, producerWarps, producerRegisters);
+  RoleOp producer = createRole(RoleKind::Producer, producerWarps,
+                               shareRegisters(consumer.getWarps()).producer);
   rewriter.setInsertionPoint(producer.getBodyBlock()->getTerminator());
   IRMapping map;
   slice.clone(rewriter, consumer.getBodyBlock(), map);
@@ -550,8 +272,15 @@ void Specialization::createProducer() {
 }
 
 void Specialization::run() {
+  // Where both are read first at the same place, what waits for a whole loop to
+  // leave its only slot stands behind what need not.
+  SmallVector<Value> ringOf;
   for (CopiedTile &tile : tiles)
-    awaitTile(tile);
+    ringOf.push_back(getRing(tile));
+  for (bool isLocal : {true, false})
+    for (auto [tile, ring] : llvm::zip_equal(tiles, ringOf))
+      if (tile.isLocal == isLocal)
+        awaitTile(tile, ring);
   SetVector<Operation *> allocs;
   for (CopiedTile &tile : tiles) {
     allocs.insert(tile.alloc);
@@ -581,8 +310,7 @@ void Specialization::run() {
 LogicalResult attn::warp::specializeCopies(RewriterBase &rewriter,
                                            KernelOp kernel, int64_t depth,
                                            std::string &reason) {
-  FailureOr<SmallVector<CopiedTile>> tiles =
-      CopyMatcher(kernel, reason).match();
+  FailureOr<SmallVector<CopiedTile>> tiles = matchCopiedTiles(kernel, reason);
   if (failed(tiles))
     return failure();
   if (failed(ProducerSlice(kernel).compute(reason)))

@@ -33,6 +33,9 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     `warp-buffer` builds by default.
     `shared` is the size in bytes of the block's shared memory once
     `warp-assign-resources` has placed it.
+    With `resident` no more blocks run than stay on the device at once, at most
+    those of the grid: `gpu.grid_dim x` of them, which share the work out by
+    loops of their own.
 
     The protocol of slots and rings (lib/Dialect/Warp/IR/WarpProtocol.cpp):
     (W1) A pending value is waited for exactly once, in the block that issued it
@@ -61,7 +64,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     barriers of 8 bytes (full, empty); they lie at the end of `shared`.
   }];
   let arguments = (ins Index:$gridX, Index:$gridY, Index:$gridZ, I64Attr:$warps,
-                       OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes);
+                       OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
+                       UnitAttr:$resident);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -85,6 +85,36 @@ def WarpDeferSum : Pass<"warp-defer-sum", "::mlir::func::FuncOp"> {
                            "::attn::warp::WarpDialect"];
 }
 
+def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
+  let summary = "blocks stay and take one tile after the other";
+  let description = [{
+    Needs: warp kernels of `convert-tile-to-warp`, before `warp-specialize`.
+    Gives: the same as a `resident` kernel with a loop over tiles around its
+    body, so that the next tile's operands are loaded while the last one's
+    results leave. Optional: where a loop has bounds that differ from block to
+    block the kernel stays as it is, and a *missed* remark says so.
+    ```mlir
+    warp.kernel blocks(%x, %h, %b) in (%n, %heads, %batch) warps(8) { … }
+    ```
+    becomes
+    ```mlir
+    %tiles = … %n * %heads * %batch
+    warp.kernel blocks(%first, %_, %_) in (%tiles, %c1, %c1) warps(8) resident {
+      %blocks = gpu.grid_dim x
+      scf.for %tile = %first to %tiles step %blocks {
+        %x = … ; %h = … ; %b = …
+        …
+      }
+    }
+    ```
+    Example: `test/Dialect/Warp/persist.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::attn::warp::WarpDialect"];
+}
+
 def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
   let summary = "copies move to a producer role";
   let description = [{

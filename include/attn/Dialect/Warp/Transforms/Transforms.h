@@ -26,15 +26,24 @@ LogicalResult bufferLoops(RewriterBase &rewriter, KernelOp kernel,
                           int64_t depth, BufferSchedule schedule,
                           std::string &reason);
 
+/// Puts a loop over tiles around the body of a kernel, which becomes resident.
+/// Fails, with `reason` set and the kernel untouched, if its blocks differ in
+/// work.
+LogicalResult persistBlocks(RewriterBase &rewriter, KernelOp kernel,
+                            std::string &reason);
+
 /// Moves the copies of a kernel into a producer role; the rings that loops fill
 /// get `depth` slots. Fails, with `reason` set and the kernel untouched, if the
 /// copies do not have the expected form.
 LogicalResult specializeCopies(RewriterBase &rewriter, KernelOp kernel,
                                int64_t depth, std::string &reason);
 
-/// What is left of a multiprocessor's registers for each thread of a consumer
-/// role of that many warps, beside a producer of 4.
-int64_t getConsumerRegisters(int64_t consumerWarps);
+/// How a consumer role of that many warps and a producer of 4 share the
+/// registers of a multiprocessor, for each of their threads.
+struct RoleRegisters {
+  int64_t producer = 0, consumer = 0;
+};
+RoleRegisters shareRegisters(int64_t consumerWarps);
 
 /// Splits the products of slots with panels into issue and wait, and moves each
 /// wait to the first use. Gives the number of products.

@@ -1,0 +1,49 @@
+//===- ProducerSlice.h - what copies depend on -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_WARP_TRANSFORMS_PRODUCERSLICE_H
+#define ATTN_LIB_DIALECT_WARP_TRANSFORMS_PRODUCERSLICE_H
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+#include <string>
+
+namespace attn::warp {
+
+/// Whether an operation may stand in front of the roles, for both: scalars,
+/// computed without effects other than reads.
+bool isShared(Operation &op);
+
+/// The operations in `scope` (the consumer, or the kernel as it was) that its
+/// copies depend on, and the carried values among them.
+class ProducerSlice {
+public:
+  explicit ProducerSlice(Operation *scope) : scope(scope) {}
+
+  /// Fails if a box depends on what fragments or effects gave.
+  LogicalResult compute(std::string &reason);
+  /// Copies of `from`'s operations go to the insertion point.
+  void clone(OpBuilder &builder, Block *from, IRMapping &map);
+
+private:
+  void cloneLoop(OpBuilder &builder, scf::ForOp loop, IRMapping &map);
+  void needOp(Operation *op);
+  void need(Value value);
+
+  Operation *scope;
+  DenseSet<Operation *> ops;
+  DenseSet<Value> values;
+  SmallVector<Value> worklist;
+};
+
+} // namespace attn::warp
+
+#endif // ATTN_LIB_DIALECT_WARP_TRANSFORMS_PRODUCERSLICE_H

@@ -1,0 +1,70 @@
+// RUN: attn-opt %s --warp-persist | FileCheck %s
+// RUN: attn-opt %s --warp-persist --remarks-filter=warp-persist -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+!view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!t = !warp.slot<64x128xbf16, panels<128>>
+!f = !warp.frag<64x128xbf16, a, 4>
+
+// x varies fastest, then the head.
+// CHECK-LABEL: @even(
+// CHECK-SAME: %[[NX:.*]]: index, %[[NY:.*]]: index, %[[NZ:.*]]: index, %[[N:.*]]: index
+// CHECK: %[[XY:.*]] = arith.muli %[[NX]], %[[NY]]
+// CHECK: %[[TILES:.*]] = arith.muli %[[XY]], %[[NZ]]
+// CHECK: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK: warp.kernel blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES]], %[[ONE]], %[[ONE]]) warps(4) resident {
+// CHECK-NEXT: warp.alloc
+// CHECK-NEXT: %[[STEP:.*]] = gpu.grid_dim x
+// CHECK-NEXT: scf.for %[[T:.*]] = %[[FIRST]] to %[[TILES]] step %[[STEP]] {
+// CHECK-NEXT: %[[OUTER:.*]] = arith.divui %[[T]], %[[NX]]
+// CHECK-NEXT: %[[BELOW:.*]] = arith.muli %[[OUTER]], %[[NX]]
+// CHECK-NEXT: %[[X:.*]] = arith.subi %[[T]], %[[BELOW]]
+// CHECK-NEXT: %[[Z:.*]] = arith.divui %[[OUTER]], %[[NY]]
+// CHECK-NEXT: %[[HEADS:.*]] = arith.muli %[[Z]], %[[NY]]
+// CHECK-NEXT: %[[Y:.*]] = arith.subi %[[OUTER]], %[[HEADS]]
+// CHECK: scf.for %[[I:.*]] = %{{.*}} to %[[N]]
+// CHECK: warp.copy %{{.*}}[%[[Z]], %[[Y]], %[[X]], %[[I]]]
+func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%nx, %ny, %nz) warps(4) {
+    %ks = warp.alloc : !t
+    scf.for %i = %c0 to %n step %c1 {
+      warp.copy %k[%b, %h, %x, %i] to %ks : !view, !t
+      %f = warp.load_frag %ks : !t -> !f
+    }
+  }
+  return
+}
+
+// CHECK-LABEL: @uneven(
+// CHECK-NOT: resident
+// CHECK-NOT: gpu.grid_dim
+// REMARK: Persist{{.*}}some blocks have more to do than others
+func.func @uneven(%nx: index, %n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    %end = arith.addi %x, %c1 : index
+    scf.for %i = %c0 to %end step %c1 {
+      warp.copy %k[%b, %h, %x, %i] to %ks : !view, !t
+      %f = warp.load_frag %ks : !t -> !f
+    }
+  }
+  return
+}
+
+// REMARK: Persist{{.*}}no tile is copied
+// CHECK-LABEL: @no_copies(
+func.func @no_copies(%nx: index) {
+  warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) {
+  }
+  return
+}
+
+// REMARK: Persist{{.*}}the kernel has rings already, or a loop over tiles
+func.func @resident(%nx: index) {
+  warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) resident {
+  }
+  return
+}
