@@ -22,6 +22,8 @@ def pytest_addoption(parser):
     parser.addoption("--emulated-cases", type=int, default=24,
                      help="how many random programs to emulate")
     parser.addoption("--emulated-from", type=int, default=0, help="the first one's number")
+    parser.addoption("--all-masks", action="store_true",
+                     help="every program of test/Masks on every target, and its definition")
 
 
 def pytest_configure(config):

@@ -23,8 +23,37 @@ from mask_case import MaskInputs, check, compiled
 LENGTHS = [(70, 130), (130, 70), (64, 64), (1, 97), (97, 161), (100, 33)]
 
 
-@pytest.mark.parametrize("target", ["cpu", "sm_80", "sm_90a"])
-@pytest.mark.parametrize("name", masks.names())
+def is_special(name):
+    """Has code of its own in kernels and in the definition."""
+    mask = masks.Mask(name)
+    return bool(mask.sink or mask.dropout or "capture_search" in mask.text)
+
+
+def programs(config):
+    """Each program on the CPU and on one GPU, the special ones on both; with
+    --all-masks all of them."""
+    for name in masks.names():
+        yield name, "cpu"
+        both = config.getoption("--all-masks") or is_special(name)
+        for number, target in enumerate(["sm_80", "sm_90a"]):
+            if both or zlib.crc32(name.encode()) // 8 % 2 == number:
+                yield name, target
+
+
+def definitions(config):
+    """The special ones, and some of the others: they are slow."""
+    for number, name in enumerate(masks.names()):
+        if config.getoption("--all-masks") or is_special(name) or number % 12 == 0:
+            yield name
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.function is test_program:
+        metafunc.parametrize("name, target", list(programs(metafunc.config)))
+    if metafunc.function is test_definition:
+        metafunc.parametrize("name", list(definitions(metafunc.config)))
+
+
 def test_program(name, target):
     number = zlib.crc32(name.encode())
     queries, keys = LENGTHS[number % len(LENGTHS)]
@@ -41,15 +70,6 @@ def attn_run(pytestconfig):
     return tool
 
 
-def with_definition():
-    """What has own code in the definition, and some of the others: it is slow."""
-    special = [name for name in masks.names()
-               if masks.Mask(name).sink or masks.Mask(name).dropout
-               or "capture_search" in masks.Mask(name).text]
-    return sorted({*special, *masks.names()[::8]})
-
-
-@pytest.mark.parametrize("name", with_definition())
 def test_definition(name, tmp_path, pytestconfig):
     """The kernels agree with NumPy; so, then, does what agrees with them."""
     inputs = MaskInputs(name, 37, 50, seed=1)
