@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Dominance.h"
 
 using namespace mlir;
 using namespace attn;
@@ -19,24 +20,14 @@ using namespace attn::raise;
 
 Value attn::raise::readSize(OpBuilder &b, Location loc, Extents &extents,
                             Extent extent, ArrayRef<Operation *> avoided) {
-  Block *block = b.getInsertionBlock();
-  auto isBefore = [&](Value value) {
-    Operation *producer = value.getDefiningOp();
-    Block *own = value.getParentBlock();
-    Operation *here = b.getInsertionPoint() == block->end()
-                          ? nullptr
-                          : &*b.getInsertionPoint();
-    if (own == block)
-      return !producer || !here || producer->isBeforeInBlock(here);
-    // A block around this one: before the operation that holds it.
-    Operation *ancestor = own->findAncestorOpInBlock(*block->getParentOp());
-    return ancestor && (!producer || producer->isBeforeInBlock(ancestor));
-  };
+  Operation *here = &*b.getInsertionPoint();
+  DominanceInfo dominance(here->getParentOfType<func::FuncOp>());
   // Arguments first: they stay when the rest of the graph goes.
   for (bool wantsArgument : {true, false})
     for (const Extents::Place &place : extents.placesOf(extent)) {
       Operation *producer = place.tensor.getDefiningOp();
-      if ((wantsArgument && producer) || !isBefore(place.tensor) ||
+      if ((wantsArgument && producer) ||
+          !dominance.properlyDominates(place.tensor, here) ||
           (producer && llvm::is_contained(avoided, producer)))
         continue;
       if (place.dim < 0)

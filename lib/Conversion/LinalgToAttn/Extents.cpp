@@ -164,7 +164,8 @@ void Extents::visit(Operation *op) {
               node(OpFoldResult(generate.getDynamicExtents()[next++])));
     return;
   }
-  if (isa<tensor::CastOp>(op) || OpTrait::hasElementwiseMappableTraits(op))
+  if (isa<tensor::CastOp>(op) ||
+      (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1))
     for (Value operand : op->getOperands())
       uniteShapes(operand, op->getResult(0));
 }

@@ -139,7 +139,7 @@ bool Matcher::checkUses(AttentionMatch &match, const SoftmaxMatch &softmax,
     if (!replaced.insert(op) || op == rootOp)
       continue;
     for (Operation *user : op->getUsers()) {
-      while (user->getBlock() != rootOp->getBlock())
+      while (user->getBlock() != rootOp->getBlock() && user->getParentOp())
         user = user->getParentOp();
       if (slice.contains(user)) {
         worklist.push_back(user);

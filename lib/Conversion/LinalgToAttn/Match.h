@@ -10,18 +10,10 @@
 #ifndef ATTN_LIB_CONVERSION_LINALGTOATTN_MATCH_H
 #define ATTN_LIB_CONVERSION_LINALGTOATTN_MATCH_H
 
-#include "Reader.h"
+#include "Levels.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace attn::raise {
-
-/// A tensor and the positions at which attention reads it: query, key or value,
-/// at one step back through casts, views and products with a scale.
-struct Level {
-  Value tensor;
-  SmallVector<ExprRef> indices;
-  ExprRef factor; // of the elements, without free variables
-};
 
 /// exp(score - reference) / sum of exp(score - reference), over `key`.
 struct SoftmaxMatch {
@@ -39,6 +31,13 @@ struct ScoreMatch {
   ExprRef score;   // with `product` in it
   ExprRef mask;    // null: none
   bool keepsFiniteMask = false;
+};
+
+/// The operands at all their levels.
+struct OperandLevels {
+  ExprRef queryElement = nullptr, keyElement = nullptr;
+  ExprRef factor = nullptr; // of the product, beside them
+  SmallVector<Level> queries, keys, values;
 };
 
 /// Everything that building needs.
@@ -88,6 +87,10 @@ private:
   bool captureReductions(ScoreMatch &scores);
   std::optional<AttentionMatch> matchOperands(const SoftmaxMatch &softmax,
                                               ScoreMatch scores);
+  void refinePositions(AttentionMatch &match, OperandLevels &operands,
+                       ExprRef &product);
+  bool matchDimensions(AttentionMatch &match, const OperandLevels &operands);
+  bool chooseLevels(AttentionMatch &match, const OperandLevels &operands);
   void placeDimensions(AttentionMatch &match, ArrayRef<ExprRef> queryOnly,
                        ArrayRef<ExprRef> shared);
   void matchScale(AttentionMatch &match, ExprRef product, ExprRef factor);
@@ -96,7 +99,6 @@ private:
                  Value query, Value key);
   bool replaceLse(AttentionMatch &match, const SoftmaxMatch &softmax,
                   Operation *user, llvm::SetVector<Operation *> &replaced);
-  SmallVector<Level> levelsOf(ExprRef element, bool takesFactors);
 
   Expressions &e;
   Extents &extents;

@@ -897,7 +897,7 @@ def gated_product_of_a_perceptron(g):
 
 @kept
 def score_of_unknown_function(g):
-    """math.atan2 is none that every target has."""
+    """math.atan2 is not among the functions of scores."""
     b = g.arg("ij")
     return attention(
         g,

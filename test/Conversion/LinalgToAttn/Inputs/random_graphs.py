@@ -203,6 +203,10 @@ class Spelling:
             for letter in "hkg":
                 g.dynamic = g.dynamic.replace(letter, "")
         p = self.p
+        if p == "cbh":
+            # Two batch dimensions are one of attention: a mask that reads them
+            # needs the size of the second.
+            g.dynamic = g.dynamic.replace("b", "")
         q, k = self.operand(p + "id"), self.heads("d")
         places = rng.choice([[], ["q"], ["k"], ["s"], ["s"], ["q", "k"]])
         if "q" in places:
