@@ -206,6 +206,13 @@ static std::string whyNoOperation(const AttentionMatch &match) {
   return "";
 }
 
+/// A constant whose exponential is next to nothing in f32.
+static bool hasLowConstant(ExprRef score) {
+  return Expressions::contains(score, [](ExprRef node) {
+    return node->isConstant() && node->isFloat() && node->real < -80;
+  });
+}
+
 static std::string listParts(const AttentionMatch &match) {
   std::string parts = "scale " + text(match.scale);
   if (match.score != match.x)
@@ -246,6 +253,9 @@ std::optional<AttentionMatch> Matcher::match(Value value, Miss &miss) {
     if (!found)
       return std::nullopt;
     std::string problem = whyNoOperation(*found);
+    if (!softmax->maximum && hasLowConstant(found->score))
+      problem = "no maximum is subtracted, and a row of low constants has no "
+                "weights then";
     for (ExprRef expr : {found->score, found->mask})
       if (expr && problem.empty())
         problem = whyNoRegion(expr, found->x, found->positions);

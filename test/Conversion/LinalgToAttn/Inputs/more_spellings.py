@@ -505,6 +505,27 @@ def maximum_added(g):
 
 
 @kept
+def maximum_missing_under_low_constants(g):
+    """Where a row has such scores alone, the sum is 0 and the graph has NaN."""
+    m = g.arg("ij", "i1")
+
+    def softmax(s):
+        p = g.unary("math.exp", s)
+        return g.binary("divf", p, g.reduce("addf", p, "j"))
+
+    return attention(
+        g,
+        *g.qkv(),
+        between=lambda s: g.map(
+            [s, m],
+            f"%n = arith.constant {FINFO[s.dtype]} : {s.dtype}\n"
+            f"%y = arith.select %1, %0, %n : {s.dtype}",
+        ),
+        softmax=softmax,
+    )
+
+
+@kept
 def sum_is_a_product(g):
     def softmax(s):
         p = g.unary("math.exp", g.binary("subf", s, g.reduce("maximumf", s, "j")))

@@ -24,6 +24,7 @@ class Spelling:
 
     def __init__(self, g, rng, broken):
         self.g, self.rng, self.broken = g, rng, broken
+        self.low = False  # a score may be a low constant
         self.p = rng.choice(["", "b", "bh", "bh", "bh", "cbh"])
 
     def flip(self, odds=0.5):
@@ -113,6 +114,7 @@ class Spelling:
         g, rng, p = self.g, self.rng, self.p
         hide = rng.choice([INFINITY, INFINITY, FINFO])[s.dtype]
         kind = rng.choice(["index", "index", "iota", "argument", "bias", "bits", "padding"])
+        self.low |= kind == "bits" or hide == FINFO[s.dtype]
         select = f"%n = arith.constant {hide} : {s.dtype}\n%y = arith.select %c, %0, %n : {s.dtype}"
         if kind == "index":
             return g.map([s], self.index_mask() + "\n" + select)
@@ -165,7 +167,7 @@ class Spelling:
         op = "minimumf" if b == "minimum" else self.rng.choice(["maximumf", "maxnumf"])
         if b == "minimum":
             start = {"f32": "0x7F800000", "f16": "0x7C00", "bf16": "0x7F80"}[s.dtype]
-        if self.flip(0.2) and not b:
+        if self.flip(0.2) and not b and not self.low:
             p = g.unary("math.exp", s)
         else:
             top = self.reduction(op, top_of, "j", start)
