@@ -42,6 +42,7 @@ private:
   void readOperator();
   void readResultNumber();
   void readIteratorTypes();
+  void readPermutation();
   void readArray();
   void refuse(size_t offset, const Twine &message) {
     if (!fault)
@@ -77,6 +78,8 @@ void Scanner::skipWord() {
   StringRef word = text.slice(begin, at);
   if (word == "iterator_types")
     readIteratorTypes();
+  else if (word == "permutation")
+    readPermutation();
   else if (word == "array")
     readArray();
   else if (word.contains('.') && llvm::isAlpha(word.front()))
@@ -145,6 +148,20 @@ void Scanner::readIteratorTypes() {
         rest.drop_front(std::min(rest.find('"'), rest.size() - 1) + 1).ltrim();
     rest.consume_front(",");
   }
+}
+
+/// `permutation = [1, 0]` of linalg.transpose: never without its numbers.
+void Scanner::readPermutation() {
+  StringRef rest = text.substr(at).ltrim();
+  if (isGeneric || !rest.consume_front("="))
+    return;
+  rest = rest.ltrim();
+  // Of another operation's attribute dictionary: that may hold anything.
+  if (rest.starts_with("array"))
+    return;
+  if (!rest.starts_with("["))
+    refuse(rest.data() - text.data(),
+           "a permutation is expected in square brackets");
 }
 
 /// `array<i64: 0, 2>`: of integers or floats.

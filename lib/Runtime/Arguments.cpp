@@ -171,14 +171,19 @@ static Status checkStrides(const ArgumentInfo &info, const Argument &tensor) {
   int64_t bytes = elementBytes(info.element);
   int64_t alignment = std::max(info.alignment, bytes);
   int64_t span = 0;
+  auto describe = [&](int64_t i) {
+    return "stride of dimension " + std::to_string(i) + " is " +
+           std::to_string(tensor.strides[i]);
+  };
+  // First, as a transposed tensor breaks other rules as well.
+  int64_t last = tensor.rank - 1;
+  if (last >= 0 && tensor.sizes[last] != 1 && tensor.strides[last] != 1)
+    return Status::error(describe(last) + ", the innermost one must be 1");
   for (int64_t i = 0; i < tensor.rank; ++i) {
     int64_t size = tensor.sizes[i], stride = tensor.strides[i];
     if (size == 1)
       continue;
-    std::string where = "stride of dimension " + std::to_string(i) + " is " +
-                        std::to_string(stride);
-    if (i == tensor.rank - 1 && stride != 1)
-      return Status::error(where + ", the innermost one must be 1");
+    std::string where = describe(i);
     if (stride < 0)
       return Status::error(where + ", negative strides are not supported");
     if (stride == 0 && info.isOutput)

@@ -82,6 +82,17 @@ TEST(InputText, IteratorTypes) {
             "");
 }
 
+TEST(InputText, Permutations) {
+  const char *wanted = "a permutation is expected in square brackets";
+  std::string pretty = "%t = linalg.transpose ins(%a : f32) permutation";
+  EXPECT_EQ(faultOf(pretty + " = [1, 0]"), "");
+  EXPECT_EQ(faultOf(pretty + " = array<i64: 1, 0>"), "");
+  EXPECT_EQ(faultOf(pretty), "");
+  EXPECT_EQ(faultOf(pretty + " ="), wanted);
+  EXPECT_EQ(faultOf(pretty + " = %a"), wanted);
+  EXPECT_EQ(faultOf("\"linalg.transpose\"(%a) <{permutation = 3}>"), "");
+}
+
 TEST(InputText, Arrays) {
   const char *wanted = "an array is expected to be of integers or floats, as "
                        "in array<i64: 0>";

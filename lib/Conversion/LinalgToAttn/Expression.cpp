@@ -11,6 +11,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/bit.h"
 
 #include <cmath>
 
@@ -31,10 +32,11 @@ Expressions::Expressions(MLIRContext *context) : context(context) {
 }
 
 ExprRef Expressions::unique(Expr node) {
-  // Two NaN constants are never equal as doubles: nothing is lost by that.
+  // Constants by their bits: NaN has no place in an order of doubles.
   Key key(static_cast<int>(node.kind), node.type.getAsOpaquePointer(),
-          node.number, node.predicate, node.real, node.integer,
-          node.value.getAsOpaquePointer(), static_cast<int>(node.combiner),
+          node.number, node.predicate, llvm::bit_cast<uint64_t>(node.real),
+          node.integer, node.value.getAsOpaquePointer(),
+          static_cast<int>(node.combiner),
           node.name ? node.name->getAsOpaquePointer() : nullptr,
           std::vector<int64_t>(node.extents.begin(), node.extents.end()),
           std::vector<ExprRef>(node.operands.begin(), node.operands.end()));

@@ -154,9 +154,9 @@ private:
   ExprRef simplifyInteger(const Expr &node);
   ExprRef simplifySelect(const Expr &node);
 
-  using Key = std::tuple<int, const void *, unsigned, int64_t, double, int64_t,
-                         const void *, int, const void *, std::vector<int64_t>,
-                         std::vector<const Expr *>>;
+  using Key = std::tuple<int, const void *, unsigned, int64_t, uint64_t,
+                         int64_t, const void *, int, const void *,
+                         std::vector<int64_t>, std::vector<const Expr *>>;
   MLIRContext *context;
   std::deque<Expr> nodes;
   std::map<Key, ExprRef> uniqued;

@@ -236,9 +236,10 @@ FailureOr<FlatKernel> attn::matchFlatKernel(func::FuncOp func,
                      "directly in a function");
     return failure();
   }
-  bool isLast = llvm::none_of(
-      func.getOps<scf::ForallOp>(),
-      [&](scf::ForallOp other) { return grid->isBeforeInBlock(other); });
+  bool isLast =
+      llvm::none_of(func.getOps<scf::ForallOp>(), [&](scf::ForallOp other) {
+        return grid->isBeforeInBlock(other);
+      });
   int64_t warps = isLast ? plan.getWarps() : 1;
   WalkResult walk = grid.walk([&](Operation *op) {
     return failed(checkOp(op, grid, warps)) ? WalkResult::interrupt()

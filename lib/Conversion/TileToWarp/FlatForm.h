@@ -21,8 +21,8 @@ struct FlatKernel {
   func::FuncOp func;
   scf::ForallOp grid;
   PlanAttr plan;
-  /// Those of the plan; a grid in front of another one, which prepares something
-  /// for it, has one warp per block.
+  /// Those of the plan; a grid in front of another one, which prepares
+  /// something for it, has one warp per block.
   int64_t warps = 1;
 };
 

@@ -320,8 +320,8 @@ void populateWgmmaPatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns,
                            ProductsInFlight &inFlight);
 
-/// Which register of an operand that stretches to `layout` belongs to a register
-/// of that; 0 for a scalar.
+/// Which register of an operand that stretches to `layout` belongs to a
+/// register of that; 0 for a scalar.
 int64_t sliceRegister(const layout::Fragment &layout, Type type, int64_t reg);
 
 //===----------------------------------------------------------------------===//

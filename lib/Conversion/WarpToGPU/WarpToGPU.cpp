@@ -60,6 +60,8 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
 
   ConversionConfig config;
   config.allowPatternRollback = false;
+  // Folding may ask for constants of fragments, which there are none of.
+  config.foldingMode = DialectConversionFoldingMode::Never;
   return applyPartialConversion(kernel.function, target, std::move(patterns),
                                 config);
 }

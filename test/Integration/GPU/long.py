@@ -51,7 +51,7 @@ def run(options, measure_all):
 def measure(options, torch, attn, dim):
     length = options.long
     text = attn.attention("bf16", dim, variants=["causal"])
-    artifact = attn.compile(text, plan=options.plan or None)
+    artifact = attn.compile(text, target=options.target, plan=options.plan or None)
     torch.manual_seed(options.seed)
     shape = (1, 1, length, dim)
     q, k, v = (torch.randn(shape, device="cuda").bfloat16() for _ in range(3))
@@ -117,7 +117,9 @@ def address(options, torch, attn, batch, queries, keys, gap):
 
     q, k, v, o = make(queries), make(keys), make(keys), make(queries)
     lse = torch.full((batch, 1, queries), float("nan"), device="cuda")
-    kernel = attn.compile(attn.attention("bf16", dim), plan=options.plan or None).on_device()
+    kernel = attn.compile(
+        attn.attention("bf16", dim), target=options.target, plan=options.plan or None
+    ).on_device()
     kernel.launch(q, k, v, o, lse)
     kernel.synchronize()
     sample = torch.cat([torch.arange(8), torch.arange(queries - 8, queries)]).cuda()

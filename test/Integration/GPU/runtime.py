@@ -24,10 +24,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
 
 
 class Checks:
-    def __init__(self, attn, torch):
+    def __init__(self, attn, torch, target):
         self.attn, self.torch = attn, torch
         text = attn.attention("bf16", 64, variants=["causal"])
-        self.artifact = attn.compile(text)
+        self.artifact = attn.compile(text, target=target)
         self.kernel = self.artifact.on_device()
 
     def tensors(self, queries=100, keys=120, batch=2):
@@ -154,6 +154,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--lib", required=True)
+    parser.add_argument("--target", default="sm_80", help="sm_80 or sm_90a")
     options = parser.parse_args()
     try:
         import torch
@@ -168,7 +169,7 @@ def main():
     attn.use_library(options.lib)
     torch.manual_seed(1)
     torch.zeros(1, device="cuda")
-    checks, bad = Checks(attn, torch), 0
+    checks, bad = Checks(attn, torch, options.target), 0
     for name in [name for name in dir(checks) if name.startswith("check_")]:
         try:
             getattr(checks, name)()

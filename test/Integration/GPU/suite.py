@@ -55,7 +55,7 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="numbers of cases, with commas")
     parser.add_argument("--longest", type=int, default=3000, help="longest sequence")
-    parser.add_argument("--target", default="sm_80", help="sm_80 or cpu")
+    parser.add_argument("--target", default="sm_80", help="sm_80, sm_90a or cpu")
     parser.add_argument("--plan", default="", help="one plan for all; default: the pick")
     parser.add_argument("--artifacts", help="directory that keeps programs and artifacts")
     parser.add_argument("--reuse", action="store_true", help="take what is there already")

@@ -11,17 +11,22 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace attn::warp;
 
 RingItem RingItem::of(Value number) {
   RingItem item = {number, 0};
+  // Verifiers see operations that use their own results, too.
+  llvm::SmallPtrSet<Operation *, 4> seen;
   while (item.base) {
     APInt constant;
     if (matchPattern(item.base, m_ConstantInt(&constant)))
       return {Value(), item.offset + constant.getSExtValue()};
     Operation *op = item.base.getDefiningOp();
+    if (op && !seen.insert(op).second)
+      return item;
     if (auto add = dyn_cast_or_null<arith::AddIOp>(op)) {
       if (matchPattern(add.getRhs(), m_ConstantInt(&constant)))
         item = {add.getLhs(), item.offset + constant.getSExtValue()};

@@ -94,13 +94,15 @@ LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!element.isIntOrFloat())
     return emitError() << "fragment of " << element
                        << ", expected an integer or float element type";
-  if (kind == FragKind::A && !isa<FloatType>(element))
+  // i1: the type of comparisons.
+  if (kind == FragKind::A && !isa<FloatType>(element) && !element.isInteger(1))
     return emitError() << "operand fragment of " << element
                        << ", expected a float element type";
   auto layoutKind = kind == FragKind::Acc ? layout::FragmentKind::Acc
                                           : layout::FragmentKind::A;
+  bool isCondition = kind == FragKind::A && element.isInteger(1);
   layout::Fragment fragment = {layoutKind, shape[0], shape[1], warps,
-                               bitsOf(element)};
+                               isCondition ? 16 : bitsOf(element)};
   std::string message = fragment.check();
   if (!message.empty())
     return emitError() << "'" << stringifyFragKind(kind)
