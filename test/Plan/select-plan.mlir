@@ -33,7 +33,7 @@ func.func @d64_masked(%q: !q64, %k: !q64) -> !q64 {
 }
 
 // CHECK-LABEL: func.func @d128
-// CHECK: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 4, stages = 2>
+// CHECK: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 48, warps = 4, stages = 2>
 func.func @d128(%q: !q128, %k: !q128) -> !q128 {
   %o, %lse = attn.attention %q, %k, %k : (!q128, !q128, !q128) -> (!q128, !lse)
   return %o : !q128
