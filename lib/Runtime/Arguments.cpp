@@ -258,8 +258,8 @@ static Status checkAndPack(const Artifact &artifact, const Arguments &arguments,
 }
 
 // Strides of dimensions that have one element say nothing and may be anything;
-// the driver wants multiples of 16. An empty tensor has no map: nothing is read
-// of it, so any memory will do.
+// the driver wants multiples of 16. An empty tensor has no map, but a kernel
+// may copy a box of it all the same (and use nothing of that): all zeros.
 static TensorMapCall describeMap(const Artifact &artifact,
                                  const TensorMapInfo &info,
                                  const Arguments &arguments) {
@@ -269,16 +269,10 @@ static TensorMapCall describeMap(const Artifact &artifact,
   call.box[0] = static_cast<uint32_t>(info.boxColumns);
   call.box[1] = static_cast<uint32_t>(info.boxRows);
   call.swizzleBytes = info.swizzleBytes;
-  call.data = tensor.data;
-  if (!hasElements(tensor)) {
-    for (const Argument &other : arguments)
-      if (other.kind == Argument::Kind::Tensor && hasElements(other) &&
-          reinterpret_cast<uintptr_t>(other.data) % 16 == 0) {
-        call.data = other.data;
-        break;
-      }
+  call.isEmpty = !hasElements(tensor);
+  if (call.isEmpty)
     return call;
-  }
+  call.data = tensor.data;
   int64_t bytes = elementBytes(call.element);
   for (int64_t i = 0; i < tensor.rank; ++i) {
     int64_t dimension = tensor.rank - 1 - i;
@@ -330,6 +324,13 @@ static Result<KernelCall> prepareKernel(const Artifact &artifact,
   return call;
 }
 
+static void placeNext(WorkspaceCall &workspace, LaunchCall &call) {
+  workspace.offset = call.workspaceBytes;
+  int64_t chunks =
+      (workspace.bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment;
+  call.workspaceBytes += chunks * kWorkspaceAlignment;
+}
+
 // One behind the other in one piece of memory.
 static Status placeWorkspaces(const Artifact &artifact,
                               const Arguments &arguments,
@@ -351,12 +352,16 @@ static Status placeWorkspaces(const Artifact &artifact,
                              "address space");
       workspace.sizes.push_back(*size);
     }
-    workspace.offset = call.workspaceBytes;
-    int64_t chunks =
-        (workspace.bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment;
-    call.workspaceBytes += chunks * kWorkspaceAlignment;
+    placeNext(workspace, call);
   }
   return Status();
+}
+
+static bool needsZeros(const KernelCall &kernel) {
+  for (const TensorMapCall &map : kernel.tensorMaps)
+    if (map.isEmpty && !kernel.isEmpty)
+      return true;
+  return false;
 }
 
 Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
@@ -375,6 +380,11 @@ Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
         prepareKernel(artifact, kernel, arguments, multiprocessors);
     if (!one.ok())
       return one.status();
+    if (needsZeros(*one) && call.zeros.bytes == 0) {
+      call.zeros.bytes = kWorkspaceAlignment;
+      call.zeros.isZeroed = true;
+      placeNext(call.zeros, call);
+    }
     call.kernels.push_back(std::move(*one));
   }
   // A result is defined by blocks only: without one, none may have elements.

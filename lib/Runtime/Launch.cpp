@@ -21,7 +21,7 @@ struct alignas(64) TensorMap {
 } // namespace
 
 static Status encode(const Driver &driver, const TensorMapCall &call,
-                     TensorMap &map) {
+                     void *data, TensorMap &map) {
   if (!driver.tensorMapEncodeTiled)
     return Status::error("this kernel needs cuTensorMapEncodeTiled, which the "
                          "driver does not have (CUDA 12 or later does)");
@@ -36,24 +36,30 @@ static Status encode(const Driver &driver, const TensorMapCall &call,
   return driver.check(
       driver.tensorMapEncodeTiled(
           &map, call.element == ElementKind::F16 ? kFloat16 : kBFloat16, 4,
-          call.data, call.sizes.data(), call.strides.data(), call.box.data(),
-          kOnes, kNoInterleave, swizzle, kPromote128, kFillZero),
+          data, call.sizes.data(), call.strides.data(), call.box.data(), kOnes,
+          kNoInterleave, swizzle, kPromote128, kFillZero),
       "cuTensorMapEncodeTiled");
+}
+
+static Status clear(const Driver &driver, const WorkspaceCall &part,
+                    void *workspace, CUstream stream) {
+  if (!part.isZeroed || part.bytes == 0)
+    return Status();
+  auto address = reinterpret_cast<CUdeviceptr>(workspace) + part.offset;
+  return driver.check(driver.memsetD8Async(address, 0, part.bytes, stream),
+                      "clearing a workspace");
 }
 
 Status Module::run(const LaunchCall &call, void *workspace,
                    CUstream stream) const {
   const Driver &driver = *owner.driver;
-  for (const WorkspaceCall &part : call.workspaces) {
-    if (!part.isZeroed || part.bytes == 0)
-      continue;
-    auto address = reinterpret_cast<CUdeviceptr>(workspace) + part.offset;
-    Status status =
-        driver.check(driver.memsetD8Async(address, 0, part.bytes, stream),
-                     "clearing a workspace");
-    if (!status.ok())
-      return status;
-  }
+  Status cleared = clear(driver, call.zeros, workspace, stream);
+  for (const WorkspaceCall &part : call.workspaces)
+    if (cleared.ok())
+      cleared = clear(driver, part, workspace, stream);
+  if (!cleared.ok())
+    return cleared;
+  void *zeros = static_cast<char *>(workspace) + call.zeros.offset;
   std::vector<uint64_t> slots = call.parameters;
   packWorkspaces(call, workspace, slots);
   for (size_t i = 0; i < call.kernels.size(); ++i) {
@@ -66,7 +72,9 @@ Status Module::run(const LaunchCall &call, void *workspace,
       parameters.push_back(&slot);
     std::vector<TensorMap> maps(kernel.tensorMaps.size());
     for (size_t m = 0; m < maps.size(); ++m) {
-      Status status = encode(driver, kernel.tensorMaps[m], maps[m]);
+      const TensorMapCall &map = kernel.tensorMaps[m];
+      Status status =
+          encode(driver, map, map.isEmpty ? zeros : map.data, maps[m]);
       if (!status.ok())
         return status;
       parameters.push_back(&maps[m]);

@@ -120,16 +120,6 @@ static FailureOr<LaunchExpr> expressionOf(Value value) {
   return expr;
 }
 
-/// A tensor map cannot be empty: it would show another argument's memory.
-static LaunchCheck hasKeys(int64_t argument) {
-  LaunchExpr length;
-  length.kind = LaunchExpr::Kind::Dim;
-  length.argument = argument;
-  length.value = 2; // of batch, heads, length, dim
-  return {binary(Kind::Min, std::move(length), constant(1)), constant(1),
-          "sm_90a kernels need at least one key"};
-}
-
 /// What the host allocates: memory for one launch.
 static FailureOr<WorkspaceInfo> describeWorkspace(memref::AllocOp alloc) {
   MemRefType type = alloc.getType();
@@ -157,8 +147,7 @@ static FailureOr<WorkspaceInfo> describeWorkspace(memref::AllocOp alloc) {
 }
 
 static LogicalResult describeTensorMaps(gpu::LaunchFuncOp launch,
-                                        KernelInfo &kernel,
-                                        Artifact &artifact) {
+                                        KernelInfo &kernel) {
   auto maps = launch->getAttrOfType<ArrayAttr>(kTensorMapsAttrName);
   if (!maps)
     return success();
@@ -168,11 +157,6 @@ static LogicalResult describeTensorMaps(gpu::LaunchFuncOp launch,
       return launch.emitOpError("has a tensor map that is no list of argument, "
                                 "rows, columns and swizzle");
     kernel.tensorMaps.push_back({map[0], map[1], map[2], map[3]});
-    if (map[0] == 0)
-      continue;
-    LaunchCheck check = hasKeys(map[0]);
-    if (!llvm::is_contained(artifact.checks, check))
-      artifact.checks.push_back(std::move(check));
   }
   return success();
 }
@@ -252,7 +236,7 @@ LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
     KernelInfo &kernel = artifact.kernels.emplace_back();
     kernel.entry = launch.getKernelName().str();
     if (failed(describeSizes(launch, kernel)) ||
-        failed(describeTensorMaps(launch, kernel, artifact)) ||
+        failed(describeTensorMaps(launch, kernel)) ||
         failed(describeOperands(host, launch, allocs, kernel.tensorMaps.size(),
                                 artifact)))
       return failure();

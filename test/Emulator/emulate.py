@@ -105,9 +105,15 @@ def workspace(description, tensors):
     return Tensor(description["element"], shape, strides, np.full(count, fill, np.uint8))
 
 
-def tensor_map(description, tensors):
+def tensor_map(description, tensors, memory):
     """As the runtime makes it: four dimensions, the innermost first."""
     tensor = tensors[description["argument"]]
+    box = description["columns"], description["rows"]
+    if 0 in tensor.shape:
+        # Shows zeros: one element, and what lies outside.
+        zeros = memory.allocate(16)
+        memory.slice(zeros, 16)[:] = 0
+        return TensorMap(zeros, [1] * 4, [16] * 3, box, description["swizzle"])
     bytes = ELEMENT_BYTES[tensor.element]
     sizes, strides = list(tensor.shape[::-1]), list(tensor.strides[::-1])
     sizes += [1] * (4 - len(sizes))
@@ -116,8 +122,7 @@ def tensor_map(description, tensors):
     strides = [s if n > 1 else 16 for s, n in zip(strides, sizes[1:])]
     if any(s % 16 for s in strides):
         raise ValueError("a tensor map with strides that are no multiple of 16 bytes")
-    return TensorMap(tensor.address, sizes, strides,
-                     (description["columns"], description["rows"]), description["swizzle"])
+    return TensorMap(tensor.address, sizes, strides, box, description["swizzle"])
 
 
 def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
@@ -138,7 +143,7 @@ def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
     executed = 0
     for description, kernel in zip(manifest["kernels"], artifact.kernels):
         arguments = parameters(kernel, [*tensors, *workspaces])
-        maps = [tensor_map(m, tensors) for m in description["tensor_maps"]]
+        maps = [tensor_map(m, tensors, memory) for m in description["tensor_maps"]]
         chosen = blocks if kernel is artifact.kernel else None
         executed += run_kernel(description, kernel, arguments, maps, tensors, memory,
                                chosen, seed)

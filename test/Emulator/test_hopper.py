@@ -136,7 +136,13 @@ def test_wrong_descriptor_is_noticed():
     assert is_noticed(other_panel)
 
 
-def test_no_keys_are_refused():
-    case = dataclasses.replace(PLAIN, keys=0)
-    with pytest.raises(ValueError, match="at least one key"):
-        run(case, compiled(case))
+@pytest.mark.parametrize("dropped", [[], ["tile-rotate"], ["warp-specialize"], ["tile-lazy-max"], OPTIONAL],
+                         ids=",".join)
+@pytest.mark.parametrize("change", [{}, dict(causal="bottom_right"), dict(alibi="top_left", head_dim=128),
+                                    dict(documents=True), dict(value_dim=128, group=1)])
+def test_no_keys(change, dropped, monkeypatch):
+    """o = 0 and lse = -inf, whatever a box of nothing shows."""
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", 2)
+    case = dataclasses.replace(PLAIN, keys=0, **change)
+    case.value_dim = change.get("value_dim", case.head_dim)
+    assert run(case, compiled(case, disable=dropped)) == []

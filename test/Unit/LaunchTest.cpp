@@ -125,11 +125,18 @@ TEST_F(LaunchTest, MakesTensorMaps) {
   // It is the last parameter.
   EXPECT_EQ(fakeRecord()->parameters.back(), 0u);
 
-  // Nothing is read of a tensor without elements.
+  // A tensor without elements shows zeros, in memory of the launch.
+  EXPECT_EQ(*module->workspaceBytes(call), 0);
   manySizes[1] = 0;
-  ASSERT_TRUE(module->launch(call, nullptr).ok());
+  EXPECT_EQ(*module->workspaceBytes(call), 256);
+  alignas(256) static unsigned char own[256];
+  own[0] = 1;
+  WorkspaceMemory given{own, sizeof(own)};
+  ASSERT_TRUE(module->launch(call, nullptr, &given).ok());
   EXPECT_EQ(fakeRecord()->tensorMaps.back().sizes,
             (std::vector<uint64_t>{1, 1, 1, 1}));
+  EXPECT_EQ(fakeRecord()->tensorMaps.back().data, own);
+  EXPECT_EQ(own[0], 0);
 }
 
 TEST_F(LaunchTest, WorkspacesStandBehindTheArguments) {

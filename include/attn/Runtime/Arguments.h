@@ -60,6 +60,8 @@ struct TensorMapCall {
   std::array<uint64_t, 3> strides = {16, 16, 16};
   std::array<uint32_t, 4> box = {1, 1, 1, 1};
   int64_t swizzleBytes = 0;
+  /// The tensor has no element. A map must show some: one, that is zero.
+  bool isEmpty = false;
 };
 
 /// What the driver is told of one kernel.
@@ -87,6 +89,9 @@ struct LaunchCall {
   /// as the parameter has).
   std::vector<uint64_t> parameters;
   std::vector<WorkspaceCall> workspaces;
+  /// What the maps of empty tensors show, behind the workspaces; no bytes where
+  /// there are none.
+  WorkspaceCall zeros;
   int64_t workspaceBytes = 0;
   std::vector<KernelCall> kernels;
   /// Nothing to do: the last grid has no block, and no output has an element.
