@@ -15,12 +15,15 @@
                   {"128": ["#attn.plan<...>", ...], "64": [...]}
     bench.py --lib ... --dims 80,96,112,160,192,192x128 --lengths 1024,4096,8192
                   QKxV: head dimensions that differ
+    bench.py --lib ... --hidden 4096 --gqa 4 --dims 128   32 query heads, 8 of keys
+    bench.py --lib ... --element f16 --logits 8           logits of deviation 8
 
 The field's protocol: 16384 tokens in all, hidden size 2048, so batch =
-16384/length and heads = 2048/dim; (batch, length, heads, dim) in memory;
-FLOPs 4 b h s s d, half of that when causal. For each shape the contestants take
-turns in random order, L2 is overwritten before each launch, and a figure is the
-median of CUDA-event times. The GPU is kept busy: nothing waits in between.
+16384/length (the nearest number, at least 1) and heads = 2048/dim; (batch,
+length, heads, dim) in memory; FLOPs 4 b h s s d, half of that when causal. For
+each shape the contestants take turns in random order, L2 is overwritten before
+each launch, and a figure is the median of CUDA-event times. The GPU is kept
+busy: nothing waits in between.
 """
 
 import argparse
@@ -39,7 +42,7 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 from compiling import Compiler  # noqa: E402
 
-TOKENS, HIDDEN = 16384, 2048
+TOKENS = 16384
 L2_BYTES = 256 << 20  # more than any L2
 
 
@@ -53,6 +56,9 @@ def parse_arguments():
     parser.add_argument("--dims", default="64,128,256")
     parser.add_argument("--lengths", default="512,1024,2048,4096,8192,16384")
     parser.add_argument("--causal", default="0,1")
+    parser.add_argument("--hidden", type=int, default=2048, help="query heads times head_dim")
+    parser.add_argument("--gqa", type=int, default=1, help="query heads to a head of keys")
+    parser.add_argument("--logits", type=float, default=1.0, help="their standard deviation")
     parser.add_argument("--plans", help="JSON file: dim to a list of plans")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--warmup", type=int, default=5)
@@ -80,8 +86,8 @@ def dims_of(options):
     return dims
 
 
-def shape_of(dim, length):
-    return max(1, TOKENS // length), HIDDEN // dim
+def shape_of(options, dim, length):
+    return max(1, round(TOKENS / length)), options.hidden // dim
 
 
 def compile_kernels(options, directory):
@@ -97,8 +103,8 @@ def compile_kernels(options, directory):
                 for length in numbers(options.lengths) if options.static else [0]:
                     sizes = {}
                     if length:
-                        batch, heads = shape_of(dim, length)
-                        sizes = dict(batch=batch, heads=heads, kv_heads=heads)
+                        batch, heads = shape_of(options, dim, length)
+                        sizes = dict(batch=batch, heads=heads, kv_heads=heads // options.gqa)
                     text = attn.attention(
                         options.element,
                         dim,
@@ -136,7 +142,9 @@ def environment(options, torch):
         "commit": options.commit,
         "date": time.strftime("%Y-%m-%d"),
         "element": options.element,
-        "protocol": "16384 tokens, hidden 2048, (batch, length, heads, dim), medians",
+        "query_heads_per_kv_head": options.gqa,
+        "logits_deviation": options.logits,
+        "protocol": f"{TOKENS} tokens, hidden {options.hidden}, (batch, length, heads, dim), medians",
     }
     command = "nvidia-smi --query-gpu=driver_version,power.limit,clocks.max.sm --format=csv,noheader"
     try:
@@ -151,21 +159,23 @@ class Shape:
     """The tensors of one shape and who competes on them."""
 
     def __init__(self, options, torch, dim, value_dim, causal, length):
-        batch, heads = shape_of(dim, length)
+        batch, heads = shape_of(options, dim, length)
         self.flops = 2 * batch * heads * length * length * (dim + value_dim) / (2 if causal else 1)
         dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[options.element]
 
-        def make(columns):
+        def make(heads, columns, factor=1.0):
             sizes = (batch, length, heads, columns)
-            return torch.randn(sizes, device="cuda", dtype=dtype).transpose(1, 2)
+            values = torch.randn(sizes, device="cuda") * factor
+            return values.to(dtype).transpose(1, 2)
 
-        self.q, self.k = make(dim), make(dim)
-        self.v, self.o = make(value_dim), make(value_dim)
+        kv_heads = heads // options.gqa
+        self.q, self.o = make(heads, dim, options.logits), make(heads, value_dim)
+        self.k, self.v = make(kv_heads, dim), make(kv_heads, value_dim)
         self.lse = torch.empty(batch, heads, length, device="cuda")
         self.causal = bool(causal)
         self.contestants, self.facts, self.keep = {}, {}, []
 
-    def add_peer(self, torch, name):
+    def add_peer(self, options, torch, name):
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
         backend = {
@@ -176,7 +186,7 @@ class Shape:
         def run():
             with sdpa_kernel(backend), torch.no_grad():
                 return torch.nn.functional.scaled_dot_product_attention(
-                    self.q, self.k, self.v, is_causal=self.causal
+                    self.q, self.k, self.v, is_causal=self.causal, enable_gqa=options.gqa > 1
                 )
 
         try:
@@ -242,7 +252,7 @@ def run_shape(options, torch, flush, rng, kernels, dims, causal, length):
     shape = Shape(options, torch, dim, value_dim, causal, length)
     peers = list(filter(None, options.peers.split(",")))
     for peer in peers:
-        shape.add_peer(torch, peer)
+        shape.add_peer(options, torch, peer)
     key = (dim_name, causal, length if options.static else 0)
     for label, plan, path, error, _ in kernels.get(key, []):
         shape.add_kernel(torch, label, plan, path, error)
@@ -338,7 +348,7 @@ def main():
                         print(f"d={dims[0]} causal={causal} s={length}: {error}", flush=True)
                     if options.json:
                         pathlib.Path(options.json).write_text(
-                            json.dumps({"environment": found, "rows": rows}, indent=1)
+                            json.dumps({"environment": found, "rows": rows}, indent=1) + "\n"
                         )
         summary(options, rows)
     errors = sum(

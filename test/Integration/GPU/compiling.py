@@ -21,14 +21,14 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
-def _compile_one(library, source, output, target, plan=""):
+def _compile_one(library, source, output, target, plan="", disable=""):
     sys.path.insert(0, str(ROOT / "python"))
     import attn
 
     attn.use_library(library)
     try:
         artifact = attn.compile(
-            pathlib.Path(source).read_text(), target=target, plan=plan
+            pathlib.Path(source).read_text(), target=target, plan=plan, disable=disable
         )
     except attn.AttnError as error:
         print(error, file=sys.stderr)
@@ -54,18 +54,18 @@ class Compiler:
         self.timeout = timeout
         self.pool = concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count())
 
-    def compile(self, name, text, plan=""):
+    def compile(self, name, text, plan="", disable=""):
         """A future of (seconds, error or "")."""
-        return self.pool.submit(self._run, name, text, plan)
+        return self.pool.submit(self._run, name, text, plan, disable)
 
-    def _run(self, name, text, plan):
+    def _run(self, name, text, plan, disable):
         source = self.directory / f"{name}.mlir"
         output = self.directory / f"{name}.attn"
         source.write_text(text)
         if output.exists():
             output.unlink()
         command = [sys.executable, __file__, self.library, source, output]
-        command += [self.target, plan]
+        command += [self.target, plan, disable]
         start = time.time()
         try:
             result = subprocess.run(

@@ -58,7 +58,7 @@ def parse_arguments():
     parser.add_argument("--commit", default="")
     parser.add_argument("--time-limit", type=float, default=1e9)
     options = parser.parse_args()
-    options.element = "bf16"
+    options.element, options.hidden, options.gqa, options.logits = "bf16", HIDDEN, 1, 1.0
     options.lib = str(pathlib.Path(options.lib).resolve())
     return options
 
@@ -234,7 +234,7 @@ def main():
                 if options.json:
                     found = dict(environment(options, torch), protocol=__doc__.split("\n\n")[2])
                     pathlib.Path(options.json).write_text(
-                        json.dumps({"environment": found, "rows": rows}, indent=1)
+                        json.dumps({"environment": found, "rows": rows}, indent=1) + "\n"
                     )
     for target in options.targets.split(","):
         ratios = [row["contestants"][target].get("of_flex") for row in rows]
