@@ -52,6 +52,8 @@ void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
     staging.sharedLimit = resources.sharedLimit = info->sharedBytesPerBlock;
   if (options.stageStores)
     functions.addPass(warp::createWarpStageStores(staging));
+  if (isHopper && options.deepenRings)
+    functions.addPass(warp::createWarpDeepenRings({resources.sharedLimit}));
   functions.addPass(warp::createWarpAssignResources(resources));
   // The door of the Warp room: constants and unit steps.
   functions.addPass(createCanonicalizerPass());
@@ -108,6 +110,7 @@ void attn::buildSM90Pipeline(OpPassManager &manager,
   warp.specialize = options.specialize;
   warp.makeAsync = options.makeAsync;
   warp.insertTurns = options.insertTurns;
+  warp.deepenRings = options.deepenRings;
   buildTileToWarpPipeline(manager, target, warp);
   buildWarpToGPUPipeline(manager, target);
   buildGPUToNVVMPipeline(manager);

@@ -55,6 +55,8 @@ static constexpr OptionalPass optionalPasses[] = {
      [](PassSelection &s, bool run) { s.warp.insertTurns = run; }},
     {"warp-stage-stores", anyGPU,
      [](PassSelection &s, bool run) { s.warp.stageStores = run; }},
+    {"warp-deepen-rings", hopper,
+     [](PassSelection &s, bool run) { s.warp.deepenRings = run; }},
 };
 
 std::vector<std::string> attn::listOptionalPasses(StringRef target) {

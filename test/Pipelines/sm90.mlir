@@ -1,6 +1,6 @@
 // The passes of the named pipeline, in order; and with the optional ones dropped.
 // RUN: attn-opt %s --attn-sm90 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
-// RUN: attn-opt %s --attn-sm90="order-blocks=false peel-masks=false fold-exp2=false rotate=false lazy-max=false specialize=false make-async=false insert-turns=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
+// RUN: attn-opt %s --attn-sm90="order-blocks=false peel-masks=false fold-exp2=false rotate=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
 
 // CHECK: builtin.module(
 // CHECK: attn-expand-variants
@@ -23,6 +23,7 @@
 // CHECK-NEXT: warp-make-async
 // CHECK-NEXT: warp-insert-turns
 // CHECK-NEXT: warp-stage-stores{shared-limit=232448}
+// CHECK-NEXT: warp-deepen-rings{shared-limit=232448}
 // CHECK-NEXT: warp-assign-resources{shared-limit=232448}
 // CHECK-NEXT: canonicalize
 // CHECK: cse

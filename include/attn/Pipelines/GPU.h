@@ -18,11 +18,12 @@
 namespace attn {
 
 /// Which of the optional passes of the Warp room run. Each may be dropped:
-/// slower, not wrong. Only sm_90a has the last four; warp-buffer runs there
+/// slower, not wrong. Only sm_90a has the last five; warp-buffer runs there
 /// where warp-specialize does not.
 struct WarpOptions {
   bool deferSum = true, buffer = true, stageStores = true;
   bool persist = true, specialize = true, makeAsync = true, insertTurns = true;
+  bool deepenRings = true;
 };
 
 /// A tile kernel with expanded softmax to a placed warp kernel for `target`.
@@ -63,6 +64,9 @@ struct SM90Options : SM80Options {
                          llvm::cl::init(true)};
   Option<bool> insertTurns{*this, "insert-turns",
                            llvm::cl::desc("run warp-insert-turns"),
+                           llvm::cl::init(true)};
+  Option<bool> deepenRings{*this, "deepen-rings",
+                           llvm::cl::desc("run warp-deepen-rings"),
                            llvm::cl::init(true)};
 };
 

@@ -50,6 +50,7 @@ PASSES = {
     "warp-make-async": "products run while other instructions are issued",
     "warp-insert-turns": "warpgroups take turns at the tensor cores: one multiplies, one exponentiates",
     "warp-stage-stores": "the output leaves through shared memory in whole lines",
+    "warp-deepen-rings": "the next tile's queries are loaded beside this one's use",
 }
 METRIC = "sm__cycles_active.avg"
 

@@ -52,6 +52,13 @@ static std::string inWords(ArrayRef<Memory> memory) {
   return text;
 }
 
+int64_t attn::warp::getSharedBytesUsed(KernelOp kernel) {
+  int64_t bytes = kernel.getBarrierBytes();
+  for (const Memory &part : collectMemory(kernel))
+    bytes += llvm::alignTo(part.depth * part.slotBytes(), part.alignment());
+  return bytes;
+}
+
 LogicalResult attn::warp::placeSharedMemory(KernelOp kernel, int64_t limit) {
   SmallVector<Memory> memory = collectMemory(kernel);
   int64_t bytes = 0, barriers = kernel.getBarrierBytes();

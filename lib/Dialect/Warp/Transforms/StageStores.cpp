@@ -34,23 +34,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-/// The bytes that the kernel's slots, rings and barriers take.
-static int64_t getUsedBytes(KernelOp kernel) {
-  int64_t bytes = kernel.getBarrierBytes();
-  for (Operation &op : *kernel.getBodyBlock()) {
-    auto add = [&](int64_t depth, SlotType slot) {
-      layout::SharedTile tile = slot.getLayout();
-      bytes += llvm::alignTo(depth * tile.bytes(), tile.alignment());
-    };
-    if (auto alloc = dyn_cast<AllocOp>(op))
-      add(1, alloc.getSlot().getType());
-    else if (auto ring = dyn_cast<RingOp>(op))
-      add(ring.getRing().getType().getDepth(),
-          ring.getRing().getType().getSlotType());
-  }
-  return bytes;
-}
-
 /// The widest slot of whole panels that takes the tile in equal parts and fits
 /// into `bytes`; null if there is none.
 static SlotType chooseOwnSlot(FragType frag, int64_t bytes) {
@@ -128,7 +111,7 @@ static LogicalResult stageStore(RewriterBase &rewriter, KernelOp kernel,
   Value slot;
   unsigned bits = frag.getElementType().getIntOrFloatBitWidth();
   if (kernel.hasRoles() && bits == 16)
-    if (SlotType type = chooseOwnSlot(frag, limit - getUsedBytes(kernel)))
+    if (SlotType type = chooseOwnSlot(frag, limit - getSharedBytesUsed(kernel)))
       slot = createOwnSlot(rewriter, kernel, type, store.getLoc());
   if (!slot) {
     auto [input, release] = findInputSlot(store);

@@ -210,6 +210,27 @@ def WarpStageStores : Pass<"warp-stage-stores", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::attn::warp::WarpDialect"];
 }
 
+def WarpDeepenRings : Pass<"warp-deepen-rings", "::mlir::func::FuncOp"> {
+  let summary = "the next tile's queries are loaded beside this one's use";
+  let description = [{
+    Needs: warp kernels whose memory is not placed; behind the passes that take
+    shared memory. Gives: the same, in resident kernels each ring of one slot
+    with a second one, as long as it fits. Optional: what does not fit stays as
+    it is, and a *missed* remark says so.
+    ```mlir
+    %Q = warp.ring : !warp.ring<1, 128x128xbf16, panels<128>>
+    // becomes
+    %Q = warp.ring : !warp.ring<2, 128x128xbf16, panels<128>>
+    ```
+    Example: `test/Dialect/Warp/deepen-rings.mlir`.
+  }];
+  let options = [
+    Option<"sharedLimit", "shared-limit", "int64_t", "232448",
+           "Bytes of shared memory a block may use (227 KiB on sm_90a)">
+  ];
+  let dependentDialects = ["::attn::warp::WarpDialect"];
+}
+
 def WarpAssignResources
     : Pass<"warp-assign-resources", "::mlir::func::FuncOp"> {
   let summary = "places slots and rings in shared memory";

@@ -60,6 +60,15 @@ FailureOr<int64_t> insertTurns(RewriterBase &rewriter, KernelOp kernel,
 int64_t stageStores(RewriterBase &rewriter, KernelOp kernel, int64_t limit,
                     std::string &reason);
 
+/// Gives rings of one slot that a loop over tiles refills a second one, as long
+/// as the kernel takes at most `limit` bytes. Gives the number of such rings;
+/// `reason` says why one stayed as it is.
+int64_t deepenRings(RewriterBase &rewriter, KernelOp kernel, int64_t limit,
+                    std::string &reason);
+
+/// The bytes that a kernel's slots, rings and barriers take.
+int64_t getSharedBytesUsed(KernelOp kernel);
+
 /// Gives each slot and ring its place and the kernel its bytes. Emits an error
 /// if more than `limit` bytes are needed.
 LogicalResult placeSharedMemory(KernelOp kernel, int64_t limit);

@@ -1,0 +1,79 @@
+//===- DeepenRings.cpp - a second slot where memory is left ----*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The queries have a ring of one slot: in a tile they are loaded once. In a
+// resident kernel that slot is refilled for the next tile, at the earliest when
+// the last consumer has read it, and the consumer that is ahead waits for the
+// memory's latency between two tiles. With a second slot the next queries are
+// there before they are asked for.
+//
+// It takes what is left of shared memory, so it runs behind whatever else uses
+// that, and what it does not find it does without.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/Transforms/Passes.h"
+#include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "mlir/IR/Remarks.h"
+
+namespace attn::warp {
+#define GEN_PASS_DEF_WARPDEEPENRINGS
+#include "attn/Dialect/Warp/Transforms/Passes.h.inc"
+} // namespace attn::warp
+
+using namespace mlir;
+using namespace attn::warp;
+
+static RingType withDepth(RingType type, int64_t depth) {
+  return RingType::get(type.getContext(), depth, type.getShape(),
+                       type.getElementType(), type.getPanelBytes());
+}
+
+int64_t attn::warp::deepenRings(RewriterBase &rewriter, KernelOp kernel,
+                                int64_t limit, std::string &reason) {
+  reason = "no loop over tiles refills a ring of one slot";
+  if (!kernel.getResident() || !kernel.hasRoles())
+    return 0;
+  int64_t numDeepened = 0;
+  for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>()) {
+    RingType type = ring.getRing().getType();
+    if (type.getDepth() != 1)
+      continue;
+    // Items are counted, so a ring's depth is a matter of its type alone.
+    rewriter.modifyOpInPlace(
+        ring, [&] { ring.getRing().setType(withDepth(type, 2)); });
+    int64_t bytes = getSharedBytesUsed(kernel);
+    if (bytes <= limit) {
+      ++numDeepened;
+      continue;
+    }
+    rewriter.modifyOpInPlace(ring, [&] { ring.getRing().setType(type); });
+    reason = "a second slot would make it " + std::to_string(bytes) +
+             " bytes of shared memory of " + std::to_string(limit);
+  }
+  return numDeepened;
+}
+
+namespace {
+struct WarpDeepenRings final
+    : attn::warp::impl::WarpDeepenRingsBase<WarpDeepenRings> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    getOperation().walk([&](KernelOp kernel) {
+      std::string reason;
+      if (deepenRings(rewriter, kernel, sharedLimit, reason) == 0)
+        remark::missed(kernel.getLoc(), remark::RemarkOpts::name("DeepenRings")
+                                            .category("warp-deepen-rings"))
+            << reason;
+    });
+  }
+};
+} // namespace
