@@ -24,6 +24,11 @@ plan::Workload plan::getWorkload(AttentionOp op) {
   workload.elementBytes = query.getElementTypeBitWidth() / 8;
   workload.hasScore = op.hasScore();
   workload.hasMask = op.hasMask();
+  // Before attn-expand-variants the same is said by name.
+  if (ArrayAttr variants = op.getVariantsAttr())
+    for (Attribute variant : variants)
+      (isa<CausalAttr, WindowAttr>(variant) ? workload.hasMask
+                                            : workload.hasScore) = true;
   constexpr unsigned lengthDim = 2; // of batch, heads, length, dim
   if (!query.isDynamicDim(lengthDim))
     workload.queries = query.getDimSize(lengthDim);

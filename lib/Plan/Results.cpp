@@ -44,12 +44,8 @@ ResultKey plan::getResultKey(AttentionOp op, StringRef target) {
   Workload workload = getWorkload(op);
   key.headDim = workload.headDim;
   key.valueHeadDim = workload.valueHeadDim;
-  key.hasMask = op.hasMask();
-  key.hasScore = op.hasScore();
-  if (ArrayAttr variants = op.getVariantsAttr())
-    for (Attribute variant : variants)
-      (isa<CausalAttr, WindowAttr>(variant) ? key.hasMask : key.hasScore) =
-          true;
+  key.hasMask = workload.hasMask;
+  key.hasScore = workload.hasScore;
   return key;
 }
 

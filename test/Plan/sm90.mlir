@@ -40,6 +40,15 @@ func.func @d128_masked(%q: tensor<2x8x8192x128xbf16>, %k: tensor<2x8x?x128xbf16>
     } : (tensor<2x8x8192x128xbf16>, tensor<2x8x?x128xbf16>, tensor<2x8x?x128xbf16>) -> (tensor<2x8x8192x128xbf16>, tensor<2x8x8192xf32>)
   return %o : tensor<2x8x8192x128xbf16>
 }
+
+// The same said by name, as attn-bench sees it.
+// CHECK-LABEL: func.func @d128_causal
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 3>
+func.func @d128_causal(%q: !q128, %k: !q128) -> !q128 {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.causal]} : (!q128, !q128, !q128) -> (!q128, !lse)
+  return %o : !q128
+}
+
 // CHECK-LABEL: func.func @d192_and_128
 // CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>
 // SHARED: plan is not feasible: Q tile 49152 B + K ring 3 x 49152 B + V ring 3 x 32768 B + barriers 112 B = 295024 B, sm_90a has 232448 B
