@@ -35,6 +35,8 @@ static constexpr OptionalPass optionalPasses[] = {
      [](PassSelection &s, bool run) { s.tile.listBlocks = run; }},
     {"tile-peel-masks", anywhere,
      [](PassSelection &s, bool run) { s.tile.peelMasks = run; }},
+    {"tile-bound-keys", anywhere,
+     [](PassSelection &s, bool run) { s.tile.boundKeys = run; }},
     {"tile-fold-exp2", anywhere,
      [](PassSelection &s, bool run) { s.tile.foldExp2 = run; }},
     {"tile-rotate", anywhere,

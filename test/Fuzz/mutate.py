@@ -89,6 +89,7 @@ PIPELINES = [
     "--tile-rotate",
     "--tile-lazy-max",
     "--tile-peel-masks",
+    "--tile-bound-keys",
     "--tile-fold-exp2",
     "--tile-expand-softmax",
     "--convert-tile-to-loops",

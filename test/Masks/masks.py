@@ -31,6 +31,7 @@ l (the longer of these two), numbers, and size/number (rounded up). Kinds:
     normal           floats of variance 1
     holes            0, or -inf with probability 1/3
     ids COUNT        non-decreasing, from 0 to COUNT - 1
+    sorted LO HI     integers that never decrease
     offsets          non-decreasing, from 0 to sk: ends of documents (or to the
                      size that follows)
     permutation      of 0 ... size - 1, along the last dimension
@@ -104,14 +105,14 @@ class Capture:
 
     def values(self, shape, rng):
         sizes = [shape.size(word) for word in self.shape]
-        if self.kind in ("integers", "ids"):
+        if self.kind in ("integers", "sorted", "ids"):
             first, last = 0, 0
             if self.kind == "ids":
                 last = int(self.limits[0]) - 1
             else:
                 first, last = (shape.size(limit) for limit in self.limits)
             drawn = rng.integers(first, last, size=sizes, endpoint=True)
-            return np.sort(drawn) if self.kind == "ids" else drawn
+            return drawn if self.kind == "integers" else np.sort(drawn)
         if self.kind == "offsets":
             end = shape.size(self.limits[0] if self.limits else "sk")
             drawn = np.sort(rng.integers(0, end, size=sizes, endpoint=True))

@@ -55,7 +55,7 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // CHECK: scf.for
   // CHECK: warp.turn {
   // CHECK: %[[S2:.*]] = warp.wait
-  // CHECK: %[[M:.*]] = arith.andi
+  // CHECK: %[[M:.*]] = arith.cmpi slt
   // CHECK: warp.select %[[M]], %[[S2]]
   // CHECK: warp.release %[[QT]]
   // CHECK: warp.store

@@ -48,6 +48,9 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
   Option<bool> peelMasks{*this, "peel-masks",
                          llvm::cl::desc("run tile-peel-masks"),
                          llvm::cl::init(true)};
+  Option<bool> boundKeys{*this, "bound-keys",
+                         llvm::cl::desc("run tile-bound-keys"),
+                         llvm::cl::init(true)};
   Option<bool> rotate{*this, "rotate", llvm::cl::desc("run tile-rotate"),
                       llvm::cl::init(false)};
   Option<bool> lazyMax{*this, "lazy-max", llvm::cl::desc("run tile-lazy-max"),

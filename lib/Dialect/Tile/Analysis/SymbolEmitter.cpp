@@ -222,6 +222,9 @@ Value SymbolEmitter::emitGatherCount(const SymbolSource &source,
                                  : linear(problem.problem.upperBound,
                                           problem.problem.numColumns, 0);
     valid = conjoin(valid, notBelow(size, keys));
+  } else {
+    // No element is below the least number.
+    valid = conjoin(valid, notBelow(limit, constant(-largest - 1)));
   }
   Value inRange = max(min(limit, constant(largest)), constant(-largest - 1));
   Value count = SearchOp::create(builder, loc, builder.getI32Type(), view,

@@ -98,7 +98,9 @@ static LogicalResult verifyContents(RoleOp role) {
   bool isProducer = role.getKind() == RoleKind::Producer;
   WalkResult walk = role.getBody().walk([&](Operation *op) {
     bool isCopy = isa<CopyAsyncOp>(op);
-    bool isWarpOp = isa<WarpDialect>(op->getDialect()) && !isa<YieldOp>(op);
+    // A search for a fragment is refused for its result.
+    bool isWarpOp =
+        isa<WarpDialect>(op->getDialect()) && !isa<YieldOp, SearchOp>(op);
     bool allowed = isProducer ? isCopy || !isWarpOp : !isCopy;
     allowed &= !isa<CopyOp>(op);
     if (isProducer)
@@ -138,8 +140,9 @@ static LogicalResult verifyBeside(KernelOp kernel) {
     if (isa<RoleOp, RingOp, AllocOp, YieldOp>(op))
       continue;
     WalkResult walk = op.walk([&](Operation *inner) {
-      return isa<WarpDialect>(inner->getDialect()) ||
-                     llvm::any_of(inner->getResultTypes(), isWarpValue)
+      bool isWarpOp =
+          isa<WarpDialect>(inner->getDialect()) && !isa<SearchOp>(inner);
+      return isWarpOp || llvm::any_of(inner->getResultTypes(), isWarpValue)
                  ? WalkResult::interrupt()
                  : WalkResult::advance();
     });

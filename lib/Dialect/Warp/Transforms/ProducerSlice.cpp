@@ -20,9 +20,10 @@ static bool isWarpValue(Type type) {
 
 bool attn::warp::isShared(Operation &op) {
   WalkResult walk = op.walk([&](Operation *inner) {
-    bool isScalar = llvm::none_of(inner->getOperandTypes(), isWarpValue) &&
-                    llvm::none_of(inner->getResultTypes(), isWarpValue) &&
-                    !isa<WarpDialect>(inner->getDialect());
+    bool isScalar =
+        llvm::none_of(inner->getOperandTypes(), isWarpValue) &&
+        llvm::none_of(inner->getResultTypes(), isWarpValue) &&
+        (!isa<WarpDialect>(inner->getDialect()) || isa<SearchOp>(inner));
     bool onlyReads = inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
                      isMemoryEffectFree(inner) ||
                      hasSingleEffect<MemoryEffects::Read>(inner);

@@ -103,6 +103,47 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   ];
 }
 
+def TileBoundKeys : Pass<"tile-bound-keys", "::mlir::func::FuncOp"> {
+  let summary = "masks compare each key with two bounds of its row";
+  let description = [{
+    Needs: a tile program. Gives: a tile program that computes the same.
+
+    A comparison of a search for the key, or of a sorted gather at it, with a
+    value that is the same for all keys becomes a range of keys. Its ends are
+    computed in front of the loop: per row two elements in place of a search per
+    key, or two searches in place of a gather per key. With documents by offsets,
+
+    ```mlir
+    %x = tile.search %offsets[], %rows : …                    // in front
+    scf.for … {
+      %y = tile.search %offsets[], %keys : …
+      %same = arith.cmpi eq, %xs, %ys : vector<128x64xi32>
+    ```
+    becomes, with o[-1] below and o[size] above all keys,
+    ```mlir
+    %from = tile.gather %offsets[%x - 1]                      // in front
+    %above = tile.gather %offsets[%x]
+    scf.for … {
+      %a = arith.cmpi sge, %keys, %from : vector<128x64xi32>
+      %b = arith.cmpi slt, %keys, %above : vector<128x64xi32>
+      %same = arith.andi %a, %b : vector<128x64xi1>
+    ```
+    This holds for any value of the row, in or out of the range of the memory.
+    Keys behind the end of a gathered memory read 0: a third comparison asks for
+    them.
+
+    Then, where a mask sets several upper bounds to the keys of a row (the end
+    of its document, its own position, the number of keys), one comparison with
+    their minimum remains, and one with the maximum of the lower bounds.
+
+    Comes behind `tile-peel-masks`, which reads masks as they were written.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
   let summary = "fold the factor of the scores and log2(e) into one fma and exp2";
   let description = [{

@@ -50,6 +50,15 @@ FailureOr<PeeledLoop> peelMasks(RewriterBase &rewriter, scf::ForOp loop,
 /// that the loop visits shows everything.
 void dropMask(RewriterBase &rewriter, scf::ForOp loop);
 
+/// Replaces comparisons of sorted data at the key (searches, sorted gathers)
+/// with values of the row by bounds of the key, in all loops under `root`;
+/// returns how many.
+int64_t boundSortedKeys(RewriterBase &rewriter, Operation *root);
+
+/// Makes one of all lower and one of all upper bounds that the mask in `loop`
+/// sets to the keys of a row; false where there is nothing to join.
+bool joinKeyBounds(RewriterBase &rewriter, scf::ForOp loop);
+
 /// Divides `loop`, over all key blocks, into one over the blocks in which the
 /// mask both shows and hides, and one over those in which it hides nothing, as
 /// grids in front of the kernel list them; the second one is returned. Fails,

@@ -272,7 +272,8 @@ def Warp_SearchOp : Warp_Op<"search"> {
     The meaning of `tile.search`: one leading index per dimension of the memref
     but the last, which never decreases, then the value; each is an i32 or an
     `acc` fragment of i32 that stretches to the result. Of scalars only, the
-    result is an i32 that all lanes compute.
+    result is an i32, and the search a scalar operation: it may stand in a
+    producer, and beside roles.
     ```mlir
     %n = warp.search %ends[%b], %rows : memref<?x?xi32>, !warp.frag<64x1xi32, acc, 4>, (i32) -> !warp.frag<64x1xi32, acc, 4>
     ```

@@ -1,0 +1,93 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Sorted data at the key against any number of the row, by every comparison:
+tile-bound-keys makes ranges of keys of them. Memory of every length, repeated
+and extreme elements, limits in and out of range; against brute force, which
+keys show exactly."""
+
+import attn
+import numpy as np
+import pytest
+
+LEAST, GREATEST = -2**31, 2**31 - 1
+COMPARE = {"eq": np.equal, "ne": np.not_equal, "slt": np.less, "sle": np.less_equal,
+           "sgt": np.greater, "sge": np.greater_equal}
+SWAPPED = {"eq": "eq", "ne": "ne", "slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
+DATA = {"search": "attn.capture_search %data[%b], %j : tensor<?x?xi32>",
+        "gather": "attn.capture_load %data[%b, %j] : tensor<?x?xi32>"}
+PLAN = "#attn.plan<target = cpu, block_q = 8, block_k = 8>"
+
+
+def program(kind, predicate, swapped, of_rows=True):
+    sides = ["%element", "%limit" if of_rows else "%limits"][::-1 if swapped else 1]
+    limit = "%limit = attn.capture_load %limits[%i] : tensor<?xi32>" if of_rows else ""
+    return attn.attention(
+        "f32", 8, captures=[("data", "tensor<?x?xi32>"), ("limits", "tensor<?xi32>" if of_rows else "i32")],
+        sorted_captures=[0], mask=f"""
+            %element = {DATA[kind]}
+            {limit}
+            %m = arith.cmpi {SWAPPED[predicate] if swapped else predicate}, {', '.join(sides)} : i32
+            attn.yield %m : i1""")
+
+
+def element(data, kind, keys):
+    """y(0) ... y(keys - 1) of one row of the memory."""
+    c = np.arange(keys)
+    if kind == "search":
+        return np.searchsorted(data, c, side="right")
+    return np.concatenate([data, np.zeros(keys, data.dtype)])[:keys]
+
+
+def cases(rng):
+    """(data of two batch entries, or of none; limits; keys)"""
+    extremes = [LEAST, LEAST + 1, -1, 0, 1, 2, GREATEST - 1, GREATEST]
+    for keys, size, rows in [(30, 0, 2), (30, 30, 2), (30, 13, 2), (21, 40, 2), (40, 1, 1), (9, 5, 0)]:
+        low, high = [(-3, 3), (0, keys), (LEAST, GREATEST)][rng.integers(3)]
+        data = np.sort(rng.integers(low, high, (rows, size), endpoint=True), axis=-1)
+        if size > 4:
+            data[..., 0], data[..., 1], data[..., -1] = LEAST, LEAST, GREATEST
+        near = rng.choice(np.append(data.ravel(), 0), 24) + rng.integers(-1, 1, 24, endpoint=True)
+        limits = np.concatenate([extremes, np.clip(near, LEAST, GREATEST), np.arange(-1, size + 2)])
+        yield data.astype(np.int32), limits.astype(np.int32), keys
+
+
+def check(kernel, kind, predicate, data, limits, keys, rng):
+    """`limits`: one number for each query, or one for all."""
+    # Equal scores: lse counts the keys, and o is their mean.
+    queries = np.size(limits)
+    q = np.zeros((2, 1, queries, 8), np.float32)
+    k, v = rng.standard_normal((2, 2, 1, keys, 8)).astype(np.float32)
+    o, lse = np.full_like(q, np.nan), np.full((2, 1, queries), np.nan, np.float32)
+    kernel.launch(q, k, v, data, limits, o, lse)
+    for b in range(2):
+        # Memory of one batch entry, or none, reads 0 at another.
+        y = element(data[b], kind, keys) if b < len(data) else np.zeros(keys)
+        visible = COMPARE[predicate](y[None, :], np.atleast_1d(limits)[:, None])
+        count, where = visible.sum(axis=1), (data.shape, keys, b)
+        with np.errstate(divide="ignore"):
+            assert np.allclose(lse[b, 0], np.log(count), atol=1e-5), where
+        assert np.allclose(o[b, 0] * count[:, None], visible @ v[b, 0], atol=1e-4), where
+
+
+@pytest.mark.parametrize("kind", DATA)
+@pytest.mark.parametrize("predicate", COMPARE)
+def test_limits_of_rows(kind, predicate):
+    rng = np.random.default_rng([len(kind), *predicate.encode()])
+    kernel = attn.compile(program(kind, predicate, bool(rng.integers(2))), target="cpu", plan=PLAN)
+    for data, limits, keys in cases(rng):
+        check(kernel, kind, predicate, data, limits, keys, rng)
+
+
+@pytest.mark.parametrize("kind, predicate", [("search", "eq"), ("search", "sgt"), ("gather", "eq"), ("gather", "ne")])
+def test_one_limit(kind, predicate):
+    rng = np.random.default_rng(1)
+    kernel = attn.compile(program(kind, predicate, False, of_rows=False), target="cpu", plan=PLAN)
+    for data, limits, keys in cases(rng):
+        for limit in limits[::5]:
+            check(kernel, kind, predicate, data, int(limit), keys, rng)
