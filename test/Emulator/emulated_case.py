@@ -235,6 +235,7 @@ def judge(case, inputs, complete):
             # Beyond 512, f32 itself is no finer than the rule.
             large = np.abs(exact_lse[seen])
             allowed = 1e-4 + np.where(large < 512, 0, 2.0**-22 * large)
+            allowed = allowed + case.score_truncation * inputs.largest_score
             if case.element == "f16" and inputs.largest_score >= 65504:
                 allowed = allowed + 2.0**-20 * inputs.largest_score
             error_lse = np.abs(lse[seen] - exact_lse[seen])

@@ -37,5 +37,13 @@ def tf32(bits):
     return (np.asarray(bits, np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
+def f32_towards_zero(values):
+    """How tensor cores round a sum: they cut it off."""
+    values = np.ascontiguousarray(values, np.float64)
+    bits = values.view(np.uint64) & np.uint64(0xFFFFFFFFE0000000)
+    fits = np.abs(values) < 2.0**128
+    return np.where(fits, bits.view(np.float64), values).astype(np.float32)
+
+
 DECODE = {"bf16": bf16_to_f32, "f16": f16_to_f32}
 ENCODE = {"bf16": f32_to_bf16, "f16": f32_to_f16}

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from floats import DECODE
+from floats import DECODE, f32_towards_zero
 from memory import Fault
 
 WAITING = 4  # state of a thread that waits for the phase of an mbarrier
@@ -322,7 +322,7 @@ class Issue:
             for i in range(self.columns // 2):
                 part = product[row + 8 * (i >> 1 & 1), 8 * (i >> 2) + pair + (i & 1)]
                 old = self.tile.values[i] if self.accumulate else 0
-                self.tile.values[i] = (part + old).astype(np.float32)
+                self.tile.values[i] = f32_towards_zero(part + old)
         self.tile.users -= 1
 
     def left_operand(self, block):

@@ -15,7 +15,7 @@ behind the first and the operands, and returns a step (mask, pc).
 
 import numpy as np
 
-from floats import DECODE, tf32
+from floats import DECODE, f32_towards_zero, tf32
 from hopper_instructions import HOPPER_INSTRUCTIONS, mark_unfenced, tensor_copy
 from memory import Fault
 
@@ -196,7 +196,7 @@ def multiply_accumulate(block, words, operands):
             product = left.astype(np.float64) @ right.astype(np.float64)
             for i, (write, acc) in enumerate(zip(d, c)):
                 part = product[:, row + 8 * (i >> 1), 2 * pair + (i & 1)]
-                write(mask, (part.reshape(-1) + acc(mask)).astype(np.float32))
+                write(mask, f32_towards_zero(part.reshape(-1) + acc(mask)))
     return aligned(block, run)
 
 

@@ -58,6 +58,14 @@ class Case:
     def scale_value(self):
         return self.scale or self.head_dim**-0.5
 
+    @property
+    def score_truncation(self):
+        """What a score of 1 may lose in a tensor core, which cuts off what f32
+        cannot hold of a sum after each step of 16 products (f32: three of 8):
+        half a unit in the last place each."""
+        steps = 3 * self.head_dim / 8 if self.element == "f32" else self.head_dim / 16
+        return steps * 2.0**-24
+
     def variants(self):
         """In the order in which they apply."""
         listed = []

@@ -11,10 +11,10 @@ with r in float64 and t0 the unfused evaluation in the input type,
 
   max |o - r| <= 2 max |t0 - r| + 1e-5,  RMSE(o) <= RMSE(t0),  |lse - r| <= 1e-4,
 
-a row without a visible key has o = 0 and lse = -inf, the same launch gives the
-same bits, and no byte outside the results changes. Where the input type cannot
-hold the scores (N14), t0 is not defined and the rounding of f32 scores is what
-is allowed. PyTorch."""
+(and what tensor cores cut off of large scores), a row without a visible key has
+o = 0 and lse = -inf, the same launch gives the same bits, and no byte outside
+the results changes. Where the input type cannot hold the scores (N14), t0 is
+not defined and the rounding of f32 scores is what is allowed. PyTorch."""
 
 import math
 
@@ -82,6 +82,7 @@ def _errors(case, inputs, failures):
             worst["e_t0"] = max(worst["e_t0"], float(error0.max()))
             worst["e_lse"] = max(worst["e_lse"], float(error_lse.max()))
             allowed = LSE_TOLERANCE + LSE_RELATIVE * exact_lse[seen].abs()
+            allowed = allowed + case.score_truncation * inputs.largest_score
             if inputs.score_slack():
                 allowed = allowed + SCORE_RELATIVE * inputs.largest_score
             worst_lse = max(worst_lse, float((error_lse / allowed).max()))
@@ -92,7 +93,7 @@ def _errors(case, inputs, failures):
     if bad_finite:
         failures.append("o is not finite")
     if bad_empty:
-        failures.append("a row without a visible key is not o = 0, lse = -inf")
+        failures.append("(and what tensor cores cut off of large scores), a row without a visible key is not o = 0, lse = -inf")
     slack = inputs.score_slack()
     if not worst["e_o"] <= 2 * worst["e_t0"] + 1e-5 + slack:
         failures.append(
