@@ -9,6 +9,8 @@
 
 #include "OperandOptions.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 using namespace mlir;
 using namespace attn;
 namespace cl = llvm::cl;
@@ -19,8 +21,11 @@ OperandOptions::OperandOptions(cl::OptionCategory &category)
                      "whole shapes by name"),
             cl::value_desc("b=2,sq=128,c0=8x128,..."), cl::cat(category)),
       layout("layout",
-             cl::desc("q, k, v and o in memory: bhsd (default) or bshd"),
+             cl::desc("q, k, v and o in memory: bhsd (default), bshd, ..."),
              cl::init("bhsd"), cl::cat(category)),
+      padding("padding",
+              cl::desc("Elements between the rows of tensors and around them"),
+              cl::init(0), cl::cat(category)),
       inputs("input", cl::desc("Read an argument from a file"),
              cl::value_desc("name=file.npy"), cl::cat(category)),
       scalars("scalar", cl::desc("The value of a scalar"),
@@ -40,10 +45,16 @@ LogicalResult attn::splitItem(const ToolOptions &tool, StringRef item,
 
 LogicalResult OperandOptions::read(const ToolOptions &tool,
                                    OperandRequest &request) const {
-  if (layout != "bhsd" && layout != "bshd")
-    return tool.fail("unknown --layout=" + layout + ", expected bhsd or bshd");
+  constexpr StringLiteral letters = "bhsd";
+  std::string sorted = layout;
+  llvm::sort(sorted);
+  if (sorted != "bdhs")
+    return tool.fail("unknown --layout=" + layout +
+                     ", expected b, h, s and d in some order");
+  for (char letter : layout)
+    request.order.push_back(letters.find(letter));
+  request.padding = padding;
   request.shape = shape;
-  request.lengthBeforeHeads = layout == "bshd";
   request.seed = seed;
   for (StringRef item : inputs)
     if (failed(splitItem(tool, item, "input", request.files)))

@@ -27,6 +27,7 @@ struct OperandOptions {
 
   llvm::cl::opt<std::string> shape;
   llvm::cl::opt<std::string> layout;
+  llvm::cl::opt<unsigned> padding;
   llvm::cl::list<std::string> inputs;
   llvm::cl::list<std::string> scalars;
   llvm::cl::opt<unsigned> seed;

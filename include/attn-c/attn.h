@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 2
+#define ATTN_API_VERSION 3
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -141,15 +141,19 @@ ATTN_EXPORT void attnKernelDestroy(AttnKernel *kernel);
 /* Puts the kernel into `stream` (a CUstream or cudaStream_t; NULL: the default
    stream) and returns; a CPU kernel has run when the call returns, and ignores
    `stream`. Arguments: those of the source function, then one tensor for each
-   of its results. Everything that can be wrong with them is checked. */
+   of its results. Everything that can be wrong with them is checked. Kernels
+   want rows without gaps between elements and, on a GPU, addresses that are
+   multiples of 16 bytes: a tensor of rank up to 4 that lies otherwise is copied
+   into memory of the launch before, or from there behind the kernel. */
 ATTN_EXPORT int attnLaunch(const AttnKernel *kernel,
                            const AttnArgument *arguments, size_t count,
                            void *stream);
 /* Since API version 2. Some kernels need memory of their own for a launch (the
-   block map of a mask that only data decide). attnLaunch allocates it in the
-   order of the stream; who wants to allocate it himself asks for its size and
-   launches with it. Device memory, aligned to 256 bytes, that nothing else uses
-   until the launch is done; NULL and 0 where the size is 0. */
+   block map of a mask that only data decide, copies of tensors). attnLaunch
+   allocates it in the order of the stream; who wants to allocate it himself
+   asks for its size and launches with it. Device memory, aligned to 256 bytes,
+   that nothing else uses until the launch is done; NULL and 0 where the size is
+   0. */
 ATTN_EXPORT int attnGetWorkspaceBytes(const AttnKernel *kernel,
                                       const AttnArgument *arguments,
                                       size_t count, size_t *bytes);
@@ -157,6 +161,15 @@ ATTN_EXPORT int attnLaunchWithWorkspace(const AttnKernel *kernel,
                                         const AttnArgument *arguments,
                                         size_t count, void *workspace,
                                         size_t workspace_bytes, void *stream);
+/* Since API version 3. What such a launch does besides its kernels: a line for
+   each tensor that is copied, with the reason; "" where it copies nothing. The
+   text lives until the next call of this function in this thread. */
+ATTN_EXPORT int attnDescribeLaunch(const AttnKernel *kernel,
+                                   const AttnArgument *arguments, size_t count,
+                                   const char **text);
+/* Since API version 3. How many tensors the launches of a kernel have copied.
+ */
+ATTN_EXPORT int64_t attnKernelGetRelayouts(const AttnKernel *kernel);
 /* Waits for all work on the kernel's device. */
 ATTN_EXPORT int attnSynchronize(const AttnKernel *kernel);
 /* As attnArtifactGetManifest. */

@@ -79,13 +79,22 @@ public:
                          const runtime::WorkspaceMemory *) const override {
     return program.invoke(arguments);
   }
+  /// It takes what it needs from the process.
   runtime::Result<int64_t>
   workspaceBytes(const runtime::Arguments &arguments) const override {
     auto call = runtime::prepareLaunch(program.manifest(), arguments);
     if (!call.ok())
       return call.status();
-    return call->workspaceBytes;
+    return 0;
   }
+  runtime::Result<std::string>
+  describeLaunch(const runtime::Arguments &arguments) const override {
+    auto call = runtime::prepareLaunch(program.manifest(), arguments);
+    if (!call.ok())
+      return call.status();
+    return runtime::describeRelayouts(program.manifest(), *call);
+  }
+  int64_t relayouts() const override { return program.relayouts(); }
   runtime::Status synchronize() const override { return {}; }
 
 private:

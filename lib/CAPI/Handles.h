@@ -29,6 +29,9 @@ public:
          const runtime::WorkspaceMemory *memory) const = 0;
   virtual runtime::Result<int64_t>
   workspaceBytes(const runtime::Arguments &arguments) const = 0;
+  virtual runtime::Result<std::string>
+  describeLaunch(const runtime::Arguments &arguments) const = 0;
+  virtual int64_t relayouts() const = 0;
   virtual runtime::Status synchronize() const = 0;
   virtual int registers() const { return -1; }
   virtual int localBytes() const { return -1; }

@@ -25,6 +25,11 @@ public:
   Result<int64_t> workspaceBytes(const Arguments &arguments) const override {
     return module.workspaceBytes(arguments);
   }
+  Result<std::string>
+  describeLaunch(const Arguments &arguments) const override {
+    return module.describeLaunch(arguments);
+  }
+  int64_t relayouts() const override { return module.relayouts(); }
   Status synchronize() const override { return module.device().synchronize(); }
   int registers() const override { return module.registers(); }
   int localBytes() const override { return module.localBytes(); }
@@ -131,6 +136,27 @@ int attnLaunchWithWorkspace(const AttnKernel *kernel,
     return finish(converted.status());
   WorkspaceMemory memory{workspace, workspace_bytes};
   return finish(kernel->kernel->launch(*converted, stream, &memory));
+}
+
+int attnDescribeLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
+                       size_t count, const char **text) {
+  Result<Arguments> converted =
+      convert("attnDescribeLaunch", kernel, arguments, count);
+  if (!converted.ok() || !text)
+    return finish(converted.ok()
+                      ? Status::error("attnDescribeLaunch: text is NULL")
+                      : converted.status());
+  Result<std::string> description = kernel->kernel->describeLaunch(*converted);
+  if (!description.ok())
+    return finish(description.status());
+  thread_local std::string kept;
+  kept = std::move(*description);
+  *text = kept.c_str();
+  return 0;
+}
+
+int64_t attnKernelGetRelayouts(const AttnKernel *kernel) {
+  return kernel->kernel->relayouts();
 }
 
 int attnSynchronize(const AttnKernel *kernel) {

@@ -13,6 +13,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Host/Engine.h"
 #include "attn/Pipelines/Signature.h"
+#include "attn/Runtime/Relayout.h"
 #include "attn/Support/Version.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -90,6 +91,13 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
   for (LaunchExpr &blocks : kernel.grid)
     blocks.value = 1; // the loop over blocks is inside
   program.needsContiguousOutputs = options.kind != HostOptions::Kind::Tiled;
+  // Copied here, of whatever size the elements are.
+  constexpr int64_t elementSizes[] = {1, 2, 4, 8}, allElements = int64_t(1)
+                                                                 << 47;
+  if (options.kind == HostOptions::Kind::Tiled)
+    for (int64_t bytes : elementSizes)
+      description.relayouts.push_back(
+          {description.name, bytes, 1, allElements});
   if (options.kind == HostOptions::Kind::OracleF64)
     for (ArgumentInfo &info : description.arguments)
       if (info.isOutput)
@@ -124,6 +132,17 @@ static bool isContiguous(const runtime::Argument &tensor) {
   return true;
 }
 
+void HostProgram::relayout(const runtime::LaunchCall &call, bool outputs,
+                           void *memory) const {
+  for (const runtime::RelayoutCall &copy : call.relayouts) {
+    if (copy.isOutput != outputs)
+      continue;
+    runtime::relayoutHere(copy,
+                          static_cast<char *>(memory) + copy.place.offset);
+    relayoutCount->fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
 runtime::Status HostProgram::invoke(const runtime::Arguments &arguments) const {
   auto call = runtime::prepareLaunch(description, arguments);
   if (!call.ok())
@@ -134,9 +153,19 @@ runtime::Status HostProgram::invoke(const runtime::Arguments &arguments) const {
         return runtime::Status::error("output '" +
                                       description.arguments[i].name +
                                       "' of an oracle must be contiguous");
+  std::vector<char> memory(call->relayouts.empty()
+                               ? 0
+                               : call->workspaceBytes +
+                                     runtime::kWorkspaceAlignment);
+  void *aligned = reinterpret_cast<void *>(
+      llvm::alignTo(reinterpret_cast<uintptr_t>(memory.data()),
+                    runtime::kWorkspaceAlignment));
+  relayout(*call, /*outputs=*/false, aligned);
+  std::vector<uint64_t> parameters = runtime::kernelParameters(*call, aligned);
   SmallVector<void *> slots;
-  for (uint64_t &parameter : call->parameters)
+  for (uint64_t &parameter : parameters)
     slots.push_back(&parameter);
   entry(slots.data());
+  relayout(*call, /*outputs=*/true, aligned);
   return runtime::Status();
 }

@@ -232,10 +232,8 @@ static Result<HostTensor> makeTensor(const ArgumentInfo &info, Shape shape,
     return fits;
   bool isMain = info.name == "q" || info.name == "k" || info.name == "v" ||
                 info.name == "o";
-  Shape order;
-  if (request.lengthBeforeHeads && isMain)
-    order = {0, 2, 1, 3};
-  HostTensor tensor(info.element, shape, order, request.padding);
+  HostTensor tensor(info.element, shape, isMain ? request.order : Shape(),
+                    request.padding);
   if (given)
     tensor.assign(given->values());
   else if (!info.isOutput)

@@ -76,6 +76,11 @@ bool TrialRun::prepare(const Artifact &manifest) {
        llvm::zip_equal(manifest.arguments, operands.tensors))
     if (tensor)
       report.shapes.push_back(describeTensor(info, *tensor));
+  // Whether the call is valid does not depend on the device.
+  auto call = runtime::prepareLaunch(manifest, operands.arguments());
+  if (!call.ok())
+    return fail(TrialStatus::BadInput, call.message());
+  report.relayouts = runtime::describeRelayouts(manifest, *call);
   FailureOr<func::FuncOp> function = findFunction(module, request.function);
   if (succeeded(function))
     function->walk([&](AttentionOp op) {
@@ -129,10 +134,6 @@ bool TrialRun::runOnGPU() {
   report.compileSeconds = now() - start;
   if (!prepare(*artifact))
     return false;
-  // Whether the call is valid does not depend on the device.
-  auto call = runtime::prepareLaunch(*artifact, operands.arguments());
-  if (!call.ok())
-    return fail(TrialStatus::BadInput, call.message());
   auto device = runtime::Device::current();
   if (!device.ok())
     return fail(TrialStatus::NoDevice, device.message());

@@ -70,6 +70,7 @@ void attn::buildWarpToGPUPipeline(OpPassManager &manager, StringRef target) {
   OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
   kernels.addNestedPass<gpu::GPUFuncOp>(createLoopInvariantCodeMotionPass());
   kernels.addPass(createCSEPass());
+  manager.addPass(createGPUAddRelayouts());
 }
 
 void attn::buildGPUToNVVMPipeline(OpPassManager &manager) {

@@ -9,6 +9,8 @@
 
 #include "attn/Runtime/Arguments.h"
 
+#include "attn/Runtime/Relayout.h"
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -166,42 +168,30 @@ static Status checkShape(const ArgumentInfo &info, const Argument &tensor) {
   return Status();
 }
 
-// Strides, and that the last element's byte offset fits 63 bits.
+// That all elements lie in the address space, and those of a result apart.
 static Status checkStrides(const ArgumentInfo &info, const Argument &tensor) {
   int64_t bytes = elementBytes(info.element);
-  int64_t alignment = std::max(info.alignment, bytes);
   int64_t span = 0;
-  auto describe = [&](int64_t i) {
-    return "stride of dimension " + std::to_string(i) + " is " +
-           std::to_string(tensor.strides[i]);
-  };
-  // First, as a transposed tensor breaks other rules as well.
-  int64_t last = tensor.rank - 1;
-  if (last >= 0 && tensor.sizes[last] != 1 && tensor.strides[last] != 1)
-    return Status::error(describe(last) + ", the innermost one must be 1");
   for (int64_t i = 0; i < tensor.rank; ++i) {
     int64_t size = tensor.sizes[i], stride = tensor.strides[i];
     if (size == 1)
       continue;
-    std::string where = describe(i);
-    if (stride < 0)
-      return Status::error(where + ", negative strides are not supported");
+    std::string where = "stride of dimension " + std::to_string(i) + " is " +
+                        std::to_string(stride);
     if (stride == 0 && info.isOutput)
       return Status::error(where + ", elements of an output may not overlap");
     int64_t extent, strideBytes;
-    if (__builtin_mul_overflow(size - 1, stride, &extent) ||
+    if (stride == std::numeric_limits<int64_t>::min() ||
+        __builtin_mul_overflow(size - 1, std::abs(stride), &extent) ||
         __builtin_add_overflow(span, extent, &span) ||
         __builtin_mul_overflow(stride, bytes, &strideBytes) ||
         span > std::numeric_limits<int64_t>::max() / bytes - 1)
       return Status::error(where + ", the tensor leaves the address space");
-    if (i != tensor.rank - 1 && strideBytes % alignment != 0)
-      return Status::error(where + " elements of " + std::to_string(bytes) +
-                           " bytes, wanted a multiple of " +
-                           std::to_string(alignment) + " bytes");
   }
   return Status();
 }
 
+// What no copy mends.
 static Status checkTensor(const ArgumentInfo &info, const Argument &tensor) {
   if (tensor.kind != Argument::Kind::Tensor)
     return Status::error("wanted a tensor, got a scalar");
@@ -210,10 +200,10 @@ static Status checkTensor(const ArgumentInfo &info, const Argument &tensor) {
     return status;
   if (!tensor.data)
     return Status::error("data pointer is null");
-  int64_t alignment = std::max(info.alignment, elementBytes(info.element));
-  if (reinterpret_cast<uintptr_t>(tensor.data) % alignment != 0)
+  int64_t bytes = elementBytes(info.element);
+  if (reinterpret_cast<uintptr_t>(tensor.data) % bytes != 0)
     return Status::error("data pointer is not aligned to " +
-                         std::to_string(alignment) + " bytes");
+                         std::to_string(bytes) + " bytes");
   return checkStrides(info, tensor);
 }
 
@@ -233,26 +223,49 @@ static void packTensor(const Argument &tensor,
 // The whole launch
 //===----------------------------------------------------------------------===//
 
-static Status checkAndPack(const Artifact &artifact, const Arguments &arguments,
-                           std::vector<uint64_t> &parameters) {
-  if (arguments.size() != artifact.arguments.size())
+// Checks `tensor`; where kernels cannot take its layout, plans a copy, and
+// makes of `tensor` a view of that.
+static Status fit(const Artifact &artifact, size_t number, Argument &tensor,
+                  LaunchCall &call) {
+  const ArgumentInfo &info = artifact.arguments[number];
+  Status status = checkTensor(info, tensor);
+  if (!status.ok() || !hasElements(tensor) ||
+      describeMisfit(info, tensor).empty())
+    return status;
+  Result<RelayoutCall> relayout = planRelayout(artifact, number, tensor);
+  if (!relayout.ok())
+    return relayout.status();
+  call.relayouts.push_back(std::move(*relayout));
+  tensor.strides =
+      call.relayouts.back().packed.data() + kMaxRelayoutRank - tensor.rank;
+  return Status();
+}
+
+// `views` are the arguments as the kernels see them; they refer to `call`.
+static Status checkAndPack(const Artifact &artifact, Arguments &views,
+                           LaunchCall &call) {
+  if (views.size() != artifact.arguments.size())
     return Status::error("kernel '" + artifact.name + "' takes " +
                          std::to_string(artifact.arguments.size()) +
                          " arguments (results included), got " +
-                         std::to_string(arguments.size()));
-  for (size_t i = 0; i < arguments.size(); ++i) {
+                         std::to_string(views.size()));
+  call.relayouts.reserve(views.size());
+  for (size_t i = 0; i < views.size(); ++i) {
     const ArgumentInfo &info = artifact.arguments[i];
     if (info.isTensor) {
-      Status status = checkTensor(info, arguments[i]);
+      size_t before = call.relayouts.size();
+      Status status = fit(artifact, i, views[i], call);
       if (!status.ok())
         return Status::error(describe(artifact, i) + ": " + status.message());
-      packTensor(arguments[i], parameters);
+      if (call.relayouts.size() > before)
+        call.relayouts.back().slot = call.parameters.size();
+      packTensor(views[i], call.parameters);
       continue;
     }
-    Result<uint64_t> bits = scalarBits(arguments[i], info.element);
+    Result<uint64_t> bits = scalarBits(views[i], info.element);
     if (!bits.ok())
       return Status::error(describe(artifact, i) + ": " + bits.message());
-    parameters.push_back(*bits);
+    call.parameters.push_back(*bits);
   }
   return Status();
 }
@@ -269,8 +282,7 @@ static TensorMapCall describeMap(const Artifact &artifact,
   call.box[0] = static_cast<uint32_t>(info.boxColumns);
   call.box[1] = static_cast<uint32_t>(info.boxRows);
   call.swizzleBytes = info.swizzleBytes;
-  call.isEmpty = !hasElements(tensor);
-  if (call.isEmpty)
+  if (!hasElements(tensor))
     return call;
   call.data = tensor.data;
   int64_t bytes = elementBytes(call.element);
@@ -303,10 +315,18 @@ static Status runChecks(const Artifact &artifact, const Arguments &arguments,
 static Result<KernelCall> prepareKernel(const Artifact &artifact,
                                         const KernelInfo &kernel,
                                         const Arguments &arguments,
-                                        int64_t multiprocessors) {
+                                        int64_t multiprocessors,
+                                        const LaunchCall &launch) {
   KernelCall call;
-  for (const TensorMapInfo &map : kernel.tensorMaps)
-    call.tensorMaps.push_back(describeMap(artifact, map, arguments));
+  for (const TensorMapInfo &info : kernel.tensorMaps) {
+    TensorMapCall map = describeMap(artifact, info, arguments);
+    if (!map.data)
+      map.offset = launch.zeros.offset;
+    for (const RelayoutCall &relayout : launch.relayouts)
+      if (relayout.argument == info.argument)
+        map.offset = relayout.place.offset;
+    call.tensorMaps.push_back(map);
+  }
   constexpr int64_t kMaxGrid[] = {0x7fffffff, 0xffff, 0xffff};
   for (size_t i = 0; i < call.grid.size(); ++i) {
     Result<int64_t> blocks =
@@ -331,11 +351,9 @@ static void placeNext(WorkspaceCall &workspace, LaunchCall &call) {
   call.workspaceBytes += chunks * kWorkspaceAlignment;
 }
 
-// One behind the other in one piece of memory.
-static Status placeWorkspaces(const Artifact &artifact,
-                              const Arguments &arguments,
-                              int64_t multiprocessors, LaunchCall &call) {
-  constexpr int64_t kMaxBytes = int64_t(1) << 48;
+static Status measureWorkspaces(const Artifact &artifact,
+                                const Arguments &arguments,
+                                int64_t multiprocessors, LaunchCall &call) {
   for (const WorkspaceInfo &info : artifact.workspaces) {
     WorkspaceCall &workspace = call.workspaces.emplace_back();
     workspace.bytes = elementBytes(info.element);
@@ -345,61 +363,86 @@ static Status placeWorkspaces(const Artifact &artifact,
       if (!size.ok())
         return size.status();
       if (*size < 0 ||
-          __builtin_mul_overflow(workspace.bytes, *size, &workspace.bytes) ||
-          workspace.bytes > kMaxBytes)
-        return Status::error("'" + artifact.name +
-                             "' needs a workspace that does not fit the "
-                             "address space");
+          __builtin_mul_overflow(workspace.bytes, *size, &workspace.bytes))
+        workspace.bytes = std::numeric_limits<int64_t>::max();
       workspace.sizes.push_back(*size);
     }
-    placeNext(workspace, call);
   }
   return Status();
 }
 
-static bool needsZeros(const KernelCall &kernel) {
-  for (const TensorMapCall &map : kernel.tensorMaps)
-    if (map.isEmpty && !kernel.isEmpty)
-      return true;
+static bool hasEmptyMaps(const Artifact &artifact, const Arguments &arguments) {
+  for (const KernelInfo &kernel : artifact.kernels)
+    for (const TensorMapInfo &map : kernel.tensorMaps)
+      if (!hasElements(arguments[map.argument]))
+        return true;
   return false;
+}
+
+// One behind the other in one piece of memory.
+static Status placeWorkspaces(const Artifact &artifact,
+                              const Arguments &arguments,
+                              int64_t multiprocessors, LaunchCall &call) {
+  Status status = measureWorkspaces(artifact, arguments, multiprocessors, call);
+  if (!status.ok())
+    return status;
+  if (hasEmptyMaps(artifact, arguments)) {
+    call.zeros.bytes = kWorkspaceAlignment;
+    call.zeros.isZeroed = true;
+  }
+  std::vector<WorkspaceCall *> places = {&call.zeros};
+  for (WorkspaceCall &workspace : call.workspaces)
+    places.push_back(&workspace);
+  for (RelayoutCall &relayout : call.relayouts)
+    places.push_back(&relayout.place);
+  constexpr int64_t kMaxBytes = int64_t(1) << 48;
+  for (WorkspaceCall *place : places) {
+    if (place->bytes > kMaxBytes)
+      return Status::error("'" + artifact.name +
+                           "' needs a workspace that does not fit the "
+                           "address space");
+    placeNext(*place, call);
+  }
+  return Status();
 }
 
 Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
                                           const Arguments &arguments,
                                           int64_t multiprocessors) {
   LaunchCall call;
-  Status status = checkAndPack(artifact, arguments, call.parameters);
+  Arguments views = arguments;
+  Status status = checkAndPack(artifact, views, call);
   if (status.ok())
-    status = runChecks(artifact, arguments, multiprocessors);
+    status = runChecks(artifact, views, multiprocessors);
   if (status.ok())
-    status = placeWorkspaces(artifact, arguments, multiprocessors, call);
+    status = placeWorkspaces(artifact, views, multiprocessors, call);
   if (!status.ok())
     return status;
   for (const KernelInfo &kernel : artifact.kernels) {
     Result<KernelCall> one =
-        prepareKernel(artifact, kernel, arguments, multiprocessors);
+        prepareKernel(artifact, kernel, views, multiprocessors, call);
     if (!one.ok())
       return one.status();
-    if (needsZeros(*one) && call.zeros.bytes == 0) {
-      call.zeros.bytes = kWorkspaceAlignment;
-      call.zeros.isZeroed = true;
-      placeNext(call.zeros, call);
-    }
     call.kernels.push_back(std::move(*one));
   }
   // A result is defined by blocks only: without one, none may have elements.
   call.isEmpty = call.kernels.empty() || call.kernels.back().isEmpty;
-  for (size_t i = 0; call.isEmpty && i < arguments.size(); ++i)
-    if (artifact.arguments[i].isOutput && hasElements(arguments[i]))
+  for (size_t i = 0; call.isEmpty && i < views.size(); ++i)
+    if (artifact.arguments[i].isOutput && hasElements(views[i]))
       return Status::error(describe(artifact, i) +
                            ": has elements, but the grid is empty");
   return call;
 }
 
-void runtime::packWorkspaces(const LaunchCall &call, void *memory,
-                             std::vector<uint64_t> &parameters) {
+std::vector<uint64_t> runtime::kernelParameters(const LaunchCall &call,
+                                                void *memory) {
+  std::vector<uint64_t> parameters = call.parameters;
+  auto base = reinterpret_cast<uintptr_t>(memory);
+  for (const RelayoutCall &relayout : call.relayouts)
+    parameters[relayout.slot] = parameters[relayout.slot + 1] =
+        base + relayout.place.offset;
   for (const WorkspaceCall &workspace : call.workspaces) {
-    uint64_t address = reinterpret_cast<uintptr_t>(memory) + workspace.offset;
+    uint64_t address = base + workspace.offset;
     parameters.insert(parameters.end(), {address, address, 0});
     parameters.insert(parameters.end(), workspace.sizes.begin(),
                       workspace.sizes.end());
@@ -410,4 +453,16 @@ void runtime::packWorkspaces(const LaunchCall &call, void *memory,
       stride *= static_cast<uint64_t>(workspace.sizes[i]);
     }
   }
+  return parameters;
+}
+
+std::string runtime::describeRelayouts(const Artifact &artifact,
+                                       const LaunchCall &call) {
+  std::string text;
+  for (const RelayoutCall &relayout : call.relayouts)
+    text += "'" + artifact.arguments[relayout.argument].name +
+            (relayout.isOutput ? "' is copied behind the kernel: "
+                               : "' is copied first: ") +
+            relayout.reason + "\n";
+  return text;
 }

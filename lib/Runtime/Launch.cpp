@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Runtime/Module.h"
+#include "attn/Runtime/Relayout.h"
 #include "attn/Runtime/Workspace.h"
 
 using namespace attn;
@@ -50,19 +51,42 @@ static Status clear(const Driver &driver, const WorkspaceCall &part,
                       "clearing a workspace");
 }
 
+Status Module::relayout(const LaunchCall &call, bool outputs, void *workspace,
+                        CUstream stream) const {
+  const Driver &driver = *owner.driver;
+  for (const RelayoutCall &copy : call.relayouts) {
+    if (copy.isOutput != outputs)
+      continue;
+    const RelayoutInfo &info = source.relayouts[copy.kernel];
+    std::vector<uint64_t> slots = relayoutParameters(
+        copy, static_cast<char *>(workspace) + copy.place.offset);
+    std::vector<void *> parameters;
+    for (uint64_t &slot : slots)
+      parameters.push_back(&slot);
+    Status status = driver.check(
+        driver.launchKernel(relayoutFunctions[copy.kernel], copy.grid[0],
+                            copy.grid[1], copy.grid[2],
+                            static_cast<unsigned>(info.threads), 1, 1, 0,
+                            stream, parameters.data(), nullptr),
+        ("launching '" + info.entry + "'").c_str());
+    if (!status.ok())
+      return status;
+    relayoutCount->fetch_add(1, std::memory_order_relaxed);
+  }
+  return Status();
+}
+
 Status Module::run(const LaunchCall &call, void *workspace,
                    CUstream stream) const {
   const Driver &driver = *owner.driver;
-  Status cleared = clear(driver, call.zeros, workspace, stream);
+  Status status = clear(driver, call.zeros, workspace, stream);
   for (const WorkspaceCall &part : call.workspaces)
-    if (cleared.ok())
-      cleared = clear(driver, part, workspace, stream);
-  if (!cleared.ok())
-    return cleared;
-  void *zeros = static_cast<char *>(workspace) + call.zeros.offset;
-  std::vector<uint64_t> slots = call.parameters;
-  packWorkspaces(call, workspace, slots);
-  for (size_t i = 0; i < call.kernels.size(); ++i) {
+    if (status.ok())
+      status = clear(driver, part, workspace, stream);
+  if (status.ok())
+    status = relayout(call, /*outputs=*/false, workspace, stream);
+  std::vector<uint64_t> slots = kernelParameters(call, workspace);
+  for (size_t i = 0; i < call.kernels.size() && status.ok(); ++i) {
     const KernelCall &kernel = call.kernels[i];
     const KernelInfo &info = source.kernels[i];
     if (kernel.isEmpty)
@@ -71,24 +95,24 @@ Status Module::run(const LaunchCall &call, void *workspace,
     for (uint64_t &slot : slots)
       parameters.push_back(&slot);
     std::vector<TensorMap> maps(kernel.tensorMaps.size());
-    for (size_t m = 0; m < maps.size(); ++m) {
+    for (size_t m = 0; m < maps.size() && status.ok(); ++m) {
       const TensorMapCall &map = kernel.tensorMaps[m];
-      Status status =
-          encode(driver, map, map.isEmpty ? zeros : map.data, maps[m]);
-      if (!status.ok())
-        return status;
+      void *data =
+          map.offset ? static_cast<char *>(workspace) + *map.offset : map.data;
+      status = encode(driver, map, data, maps[m]);
       parameters.push_back(&maps[m]);
     }
-    Status status = driver.check(
+    if (!status.ok())
+      break;
+    status = driver.check(
         driver.launchKernel(functions[i], kernel.grid[0], kernel.grid[1],
                             kernel.grid[2], static_cast<unsigned>(info.threads),
                             1, 1, static_cast<unsigned>(info.sharedBytes),
                             stream, parameters.data(), nullptr),
         ("launching '" + info.entry + "'").c_str());
-    if (!status.ok())
-      return status;
   }
-  return Status();
+  return status.ok() ? relayout(call, /*outputs=*/true, workspace, stream)
+                     : status;
 }
 
 Status Module::launch(const Arguments &arguments, CUstream stream,
@@ -116,6 +140,14 @@ Status Module::launch(const Arguments &arguments, CUstream stream,
     return Status::error("the workspace is not aligned to " +
                          std::to_string(kWorkspaceAlignment) + " bytes");
   return run(*call, memory->data, stream);
+}
+
+Result<std::string> Module::describeLaunch(const Arguments &arguments) const {
+  Result<LaunchCall> call =
+      prepareLaunch(source, arguments, owner.multiprocessors);
+  if (!call.ok())
+    return call.status();
+  return describeRelayouts(source, *call);
 }
 
 Result<int64_t> Module::workspaceBytes(const Arguments &arguments) const {

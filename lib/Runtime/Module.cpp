@@ -173,6 +173,13 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
   for (const KernelInfo &kernel : module.source.kernels)
     if (status.ok())
       status = module.configure(kernel);
+  for (const RelayoutInfo &kernel : module.source.relayouts)
+    if (status.ok())
+      status = device.driver->check(
+          device.driver->moduleGetFunction(
+              &module.relayoutFunctions.emplace_back(), module.module,
+              kernel.entry.c_str()),
+          ("finding the kernel '" + kernel.entry + "'").c_str());
   if (!status.ok())
     return status;
   return module;
@@ -192,6 +199,8 @@ void Module::swap(Module &other) {
   std::swap(text, other.text);
   std::swap(module, other.module);
   std::swap(functions, other.functions);
+  std::swap(relayoutFunctions, other.relayoutFunctions);
+  std::swap(relayoutCount, other.relayoutCount);
   std::swap(registerCount, other.registerCount);
   std::swap(localByteCount, other.localByteCount);
 }

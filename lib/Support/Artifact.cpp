@@ -22,7 +22,7 @@
 
 using namespace attn;
 
-static constexpr std::string_view kMagic = "attn-artifact 2\n";
+static constexpr std::string_view kMagic = "attn-artifact 3\n";
 static constexpr size_t kChecksumDigits = 16;
 
 //===----------------------------------------------------------------------===//
@@ -96,6 +96,11 @@ bool KernelInfo::operator==(const KernelInfo &other) const {
          sharedBytes == other.sharedBytes && registers == other.registers &&
          spillStoreBytes == other.spillStoreBytes &&
          spillLoadBytes == other.spillLoadBytes;
+}
+
+bool RelayoutInfo::operator==(const RelayoutInfo &other) const {
+  return entry == other.entry && elementBytes == other.elementBytes &&
+         threads == other.threads && elements == other.elements;
 }
 
 bool Artifact::operator==(const Artifact &other) const {

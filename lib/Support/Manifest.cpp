@@ -126,6 +126,12 @@ std::string Artifact::manifest() const {
   json["kernels"] = Json::array();
   for (const KernelInfo &kernel : kernels)
     json["kernels"].push_back(toJson(kernel));
+  json["relayouts"] = Json::array();
+  for (const RelayoutInfo &relayout : relayouts)
+    json["relayouts"].push_back({{"entry", relayout.entry},
+                                 {"element_bytes", relayout.elementBytes},
+                                 {"threads", relayout.threads},
+                                 {"elements", relayout.elements}});
   json["checks"] = Json::array();
   for (const LaunchCheck &check : checks)
     json["checks"].push_back({{"lhs", toJson(check.lhs)},
@@ -175,6 +181,7 @@ private:
   bool parseExpr(const Json &json, LaunchExpr &expr, int depth = 0);
   bool readTensorMap(const Json &json, const Artifact &artifact,
                      TensorMapInfo &map);
+  bool readRelayout(const Json &json, RelayoutInfo &relayout);
   bool readOperandRef(const Json &json, LaunchExpr &expr);
   bool checkExpr(const LaunchExpr &expr, const Artifact &artifact);
 
@@ -415,6 +422,20 @@ bool ManifestReader::readKernel(const Json &json, const Artifact &artifact,
   return true;
 }
 
+bool ManifestReader::readRelayout(const Json &json, RelayoutInfo &relayout) {
+  constexpr int64_t maxThreads = 1024, maxElementBytes = 8;
+  if (!get(json, "entry", relayout.entry) ||
+      !get(json, "element_bytes", relayout.elementBytes) ||
+      !get(json, "threads", relayout.threads) ||
+      !get(json, "elements", relayout.elements))
+    return false;
+  if (relayout.threads < 1 || relayout.threads > maxThreads ||
+      relayout.elements < 1 || relayout.elementBytes < 1 ||
+      relayout.elementBytes > maxElementBytes)
+    return fail("relayout '" + relayout.entry + "' has wrong sizes");
+  return true;
+}
+
 bool ManifestReader::read(std::string_view text, Artifact &artifact,
                           uint64_t &ptxBytes, uint64_t &cubinBytes) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -430,8 +451,9 @@ bool ManifestReader::read(std::string_view text, Artifact &artifact,
   const Json *arguments = getArray(json, "arguments");
   const Json *workspaces = getArray(json, "workspaces");
   const Json *kernels = getArray(json, "kernels");
+  const Json *relayouts = getArray(json, "relayouts");
   const Json *checks = getArray(json, "checks");
-  if (!arguments || !workspaces || !kernels || !checks)
+  if (!arguments || !workspaces || !kernels || !relayouts || !checks)
     return false;
   for (const Json &argument : *arguments)
     if (!readArgument(argument, artifact.arguments.emplace_back()))
@@ -441,6 +463,9 @@ bool ManifestReader::read(std::string_view text, Artifact &artifact,
       return false;
   for (const Json &kernel : *kernels)
     if (!readKernel(kernel, artifact, artifact.kernels.emplace_back()))
+      return false;
+  for (const Json &relayout : *relayouts)
+    if (!readRelayout(relayout, artifact.relayouts.emplace_back()))
       return false;
   for (const Json &entry : *checks) {
     LaunchCheck &check = artifact.checks.emplace_back();

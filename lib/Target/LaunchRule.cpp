@@ -222,9 +222,25 @@ static LogicalResult describeOperands(func::FuncOp host,
   return success();
 }
 
+/// The kernels beside those of `launch` that copy tensors.
+static void describeRelayouts(gpu::LaunchFuncOp launch, Artifact &artifact) {
+  auto module = SymbolTable::lookupNearestSymbolFrom<gpu::GPUModuleOp>(
+      launch, launch.getKernelModuleName());
+  if (!module)
+    return;
+  for (auto function : module.getOps<gpu::GPUFuncOp>()) {
+    auto sizes = function->getAttrOfType<DenseI64ArrayAttr>(kRelayoutAttrName);
+    std::optional<ArrayRef<int32_t>> threads = function.getKnownBlockSize();
+    if (sizes && sizes.size() == 2 && threads)
+      artifact.relayouts.push_back(
+          {function.getName().str(), sizes[0], threads->front(), sizes[1]});
+  }
+}
+
 LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
   artifact.workspaces.clear();
   artifact.kernels.clear();
+  artifact.relayouts.clear();
   SmallVector<memref::AllocOp> allocs(host.getOps<memref::AllocOp>());
   for (memref::AllocOp alloc : allocs) {
     FailureOr<WorkspaceInfo> workspace = describeWorkspace(alloc);
@@ -241,6 +257,8 @@ LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
                                 artifact)))
       return failure();
   }
+  if (!artifact.kernels.empty())
+    describeRelayouts(*host.getOps<gpu::LaunchFuncOp>().begin(), artifact);
   if (artifact.kernels.empty())
     return host.emitError("expected a gpu.launch_func in '")
            << host.getName() << "'";

@@ -12,7 +12,7 @@ import ctypes
 import pathlib
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-API_VERSION = 2
+API_VERSION = 3
 
 
 class AttnError(RuntimeError):
@@ -86,6 +86,11 @@ _FUNCTIONS = {
         c_int,
         [c_void_p, ctypes.POINTER(Argument), c_size_t, c_void_p, c_size_t, c_void_p],
     ),
+    "attnDescribeLaunch": (
+        c_int,
+        [c_void_p, ctypes.POINTER(Argument), c_size_t, ctypes.POINTER(c_char_p)],
+    ),
+    "attnKernelGetRelayouts": (c_int64, [c_void_p]),
     "attnSynchronize": (c_int, [c_void_p]),
     "attnKernelGetManifest": (c_char_p, [c_void_p]),
     "attnKernelGetLog": (c_char_p, [c_void_p]),

@@ -10,6 +10,7 @@
 
 import ctypes
 import json
+import warnings
 import weakref
 
 from . import _capi
@@ -94,6 +95,7 @@ class Kernel:
         self.manifest = json.loads(
             _capi.string(library.attnKernelGetManifest, handle)
         )
+        self._has_warned = False
         self._device = "cpu" if self.manifest["target"] == "cpu" else "cuda"
 
     @property
@@ -120,10 +122,33 @@ class Kernel:
         integer handle or a stream of torch or CuPy; None: torch's current one
         for torch tensors, else the default stream) and does not wait. A tensor
         of bytes as `workspace` is used instead of memory from the driver; it
-        must have workspace_bytes() bytes."""
+        must have workspace_bytes() bytes. A tensor whose layout the kernel cannot
+        take (see describe_launch) is copied: a warning says so, once."""
         arguments = self.prepare(*values)
         handle = None if self._device == "cpu" else _stream_handle(stream, values)
         self.launch_prepared(arguments, handle, workspace)
+        if not self._has_warned and self.relayouts:
+            self._has_warned = True
+            lines = "; ".join(self.describe_launch(*values))
+            warnings.warn(
+                f"kernel '{self.manifest['name']}': {lines}", stacklevel=2
+            )
+
+    @property
+    def relayouts(self):
+        """How many tensors launches have copied because of their layout."""
+        return _capi.library().attnKernelGetRelayouts(self._handle)
+
+    def describe_launch(self, *values):
+        """What a launch on these arguments does besides its kernels: a line for
+        each tensor that is copied, with the reason."""
+        arguments = self.prepare(*values)
+        text = ctypes.c_char_p()
+        if _capi.library().attnDescribeLaunch(
+            self._handle, arguments, len(arguments), text
+        ):
+            raise _capi.error()
+        return text.value.decode(errors="replace").splitlines()
 
     def workspace_bytes(self, *values):
         """Bytes of memory that a launch on these arguments needs besides them;

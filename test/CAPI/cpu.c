@@ -45,6 +45,8 @@ int main(void) {
   float lse[LENGTH];
   const int64_t sizes[] = {1, 1, LENGTH, DIM};
   const int64_t strides[] = {LENGTH * DIM, LENGTH * DIM, DIM, 1};
+  const int64_t across[] = {0, 0, 1, 7};
+  const char *text = NULL;
   const int64_t lse_strides[] = {LENGTH, LENGTH, 1};
   const int64_t short_sizes[] = {1, 1, LENGTH - 1, DIM};
   AttnArgument arguments[5];
@@ -109,6 +111,20 @@ int main(void) {
   // CHECK-NEXT: workspace: 1, attnGetWorkspaceBytes: bytes is NULL
   i = attnGetWorkspaceBytes(kernel, arguments, 5, NULL);
   printf("workspace: %d, %s\n", i, attnErrorMessage());
+
+  // CHECK-NEXT: describe: 0, '', 0 copies
+  i = attnDescribeLaunch(kernel, arguments, 5, &text);
+  printf("describe: %d, '%s', %d copies\n", i, text,
+         (int)attnKernelGetRelayouts(kernel));
+  // CHECK-NEXT: describe: 0, 'k' is copied first: stride of dimension 3 is 7,
+  arguments[1] = tensor(k, 4, short_sizes, across);
+  arguments[2] = tensor(v, 4, short_sizes, strides);
+  i = attnDescribeLaunch(kernel, arguments, 5, &text);
+  printf("describe: %d, %s", i, text);
+  arguments[2] = tensor(v, 4, sizes, strides);
+  // CHECK-NEXT: describe: 1, attnDescribeLaunch: text is NULL
+  i = attnDescribeLaunch(kernel, arguments, 5, NULL);
+  printf("describe: %d, %s\n", i, attnErrorMessage());
 
   // CHECK-NEXT: launch: 1, kernel 'causal' takes 5 arguments
   i = attnLaunch(kernel, arguments, 3, NULL);

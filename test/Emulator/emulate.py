@@ -42,17 +42,23 @@ class Artifact:
         text = rest[start : start + self.manifest["ptx_bytes"]].decode()
         kernels = ptx.parse(text)
         self.kernels = [kernels[k["entry"]] for k in self.manifest["kernels"]]
+        self.relayouts = {r["element_bytes"]: (r, kernels[r["entry"]])
+                          for r in self.manifest["relayouts"]}
         self.kernel = self.kernels[-1]  # the one that computes the results
 
 
 class Tensor:
     """A strided array in emulated memory: bits of `element`, strides in
-    elements, `room` bytes mapped so that each byte outside is a fault."""
+    elements, whose first element is number `first` of the storage."""
 
-    def __init__(self, element, shape, strides, bits):
+    def __init__(self, element, shape, strides, bits, first=0):
         self.element, self.shape, self.strides = element, shape, strides
-        self.bits = bits  # one-dimensional, of the storage
-        self.address = None
+        self.bits, self.first = bits, first  # one-dimensional, of the storage
+        self.base = None
+
+    @property
+    def address(self):
+        return self.base + self.first * ELEMENT_BYTES[self.element]
 
 
 class Scalar:
@@ -125,6 +131,47 @@ def tensor_map(description, tensors, memory):
     return TensorMap(tensor.address, sizes, strides, box, description["swizzle"])
 
 
+def fits(tensor, alignment):
+    """Whether kernels take the tensor as it lies."""
+    bytes = ELEMENT_BYTES[tensor.element]
+    steps = [s for s, n in zip(tensor.strides[:-1], tensor.shape[:-1]) if n != 1]
+    return (tensor.address % max(alignment, bytes) == 0
+            and (tensor.shape[-1:] == [1] or tensor.strides[-1:] in ([], [1]))
+            and all(s >= 0 and s * bytes % max(alignment, bytes) == 0 for s in steps))
+
+
+def packed_copy(tensor, alignment, memory):
+    """A tensor of the same shape with rows one behind the other."""
+    bytes = ELEMENT_BYTES[tensor.element]
+    row = -(-tensor.shape[-1] * bytes // max(alignment, bytes)) * max(alignment, bytes) // bytes
+    sizes = [*tensor.shape[:-1], row]
+    strides = [int(np.prod(sizes[i + 1:])) for i in range(len(sizes))]
+    copy = Tensor(tensor.element, tensor.shape, strides,
+                  np.full(int(np.prod(sizes)) * bytes, 0xAD, np.uint8))
+    place([copy], memory)
+    return copy
+
+
+def relayout(artifact, source, target, memory, seed):
+    """Runs the artifact's kernel that copies one tensor into the other."""
+    four = [Tensor(t.element, [1] * (4 - len(t.shape)) + list(t.shape),
+                   [0] * (4 - len(t.shape)) + list(t.strides), t.bits, t.first)
+            for t in (source, target)]
+    four[0].base, four[1].base = source.base, target.base
+    description, kernel = artifact.relayouts[ELEMENT_BYTES[source.element]]
+    sizes = four[0].shape
+    grid = [-(-sizes[2] * sizes[3] // description["elements"]), sizes[1], sizes[0]]
+    description = {**description, "grid": grid, "shared_bytes": 0}
+    return run_kernel(description, kernel, parameters(kernel, four), [], four, memory, None, seed)
+
+
+def place(tensors, memory):
+    for tensor in tensors:
+        size = tensor.bits.nbytes
+        tensor.base = memory.allocate(size)
+        memory.slice(tensor.base, size)[:] = tensor.bits.view(np.uint8)
+
+
 def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
     """Runs the blocks of the grid (all, or those that `blocks` lists as (x, y,
     z)), of kernels in front of the last one all; afterwards each tensor's bits
@@ -136,19 +183,26 @@ def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
     memory = Memory("global", GLOBAL_BASE, memory_bytes)
     workspaces = [workspace(w, tensors) for w in manifest["workspaces"]]
     inside = [t for t in [*tensors, *workspaces] if isinstance(t, Tensor)]
-    for tensor in inside:
-        size = tensor.bits.nbytes
-        tensor.address = memory.allocate(size)
-        memory.slice(tensor.address, size)[:] = tensor.bits.view(np.uint8)
-    executed = 0
+    place(inside, memory)
+    executed, behind, views = 0, [], list(tensors)
+    for i, (tensor, info) in enumerate(zip(tensors, manifest["arguments"])):
+        if isinstance(tensor, Scalar) or 0 in tensor.shape or fits(tensor, info["alignment"]):
+            continue
+        views[i] = packed_copy(tensor, info["alignment"], memory)
+        if info["output"]:
+            behind.append((views[i], tensor))
+        else:
+            executed += relayout(artifact, tensor, views[i], memory, seed)
     for description, kernel in zip(manifest["kernels"], artifact.kernels):
-        arguments = parameters(kernel, [*tensors, *workspaces])
-        maps = [tensor_map(m, tensors, memory) for m in description["tensor_maps"]]
+        arguments = parameters(kernel, [*views, *workspaces])
+        maps = [tensor_map(m, views, memory) for m in description["tensor_maps"]]
         chosen = blocks if kernel is artifact.kernel else None
         executed += run_kernel(description, kernel, arguments, maps, tensors, memory,
                                chosen, seed)
+    for copy, tensor in behind:
+        executed += relayout(artifact, copy, tensor, memory, seed)
     for tensor in inside:
-        tensor.bits[:] = memory.slice(tensor.address, tensor.bits.nbytes).view(tensor.bits.dtype)
+        tensor.bits[:] = memory.slice(tensor.base, tensor.bits.nbytes).view(tensor.bits.dtype)
     artifact.workspaces = workspaces  # what they held at the end
     return executed
 

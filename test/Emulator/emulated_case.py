@@ -38,25 +38,30 @@ def decode(element, bits):
 
 
 class Array:
-    """A tensor in poisoned storage, as a view of its bits."""
+    """A tensor in poisoned storage, as a view of its bits. A layout of "bshd+1":
+    one element behind the start of the memory."""
 
     def __init__(self, element, shape, layout="bhsd", padding=(0, 0)):
         self.element, self.shape = element, tuple(shape)
+        layout, _, first = layout.partition("+")
+        first = int(first or 0)
         order = list(range(len(shape)))
-        if layout == "bshd" and len(shape) == 4:
-            order = [0, 2, 1, 3]
+        if len(shape) == 4:
+            order = ["bhsd".index(letter) for letter in layout]
         sizes = list(shape)
         if len(shape) == 4:
             sizes[2] += padding[0]
             sizes[3] += padding[1]
-        self.storage = np.full([sizes[i] for i in order], POISON[element], BITS[element])
+        sizes = [sizes[i] for i in order]
+        whole = np.full(first + int(np.prod(sizes)), POISON[element], BITS[element])
+        self.storage = whole[first:].reshape(sizes)
         view = self.storage.transpose(np.argsort(order))
         self.view = view[tuple(slice(0, n) for n in shape)]
         self.untouched = np.ones(self.storage.shape, bool)
         self.untouched.transpose(np.argsort(order))[tuple(slice(0, n) for n in shape)] = False
         item = self.storage.itemsize
         strides = [s // item for s in self.view.strides]
-        self.tensor = Tensor(element, list(shape), strides, self.storage.reshape(-1))
+        self.tensor = Tensor(element, list(shape), strides, whole, first)
 
     def set(self, values):
         self.view[...] = encode(self.element, values).reshape(self.shape)

@@ -27,6 +27,7 @@
 // CHECK-NEXT: gpu.func(
 // CHECK-NEXT: loop-invariant-code-motion
 // CHECK: cse
+// CHECK: gpu-add-relayouts
 // CHECK: gpu.module(
 // CHECK-NEXT: convert-scf-to-cf
 // CHECK: convert-gpu-to-nvvm{

@@ -13,8 +13,8 @@
 // CHECK: #ifndef ATTN_KERNEL_ATTEND_H
 // CHECK: #include "attn-c/attn.h"
 // CHECK: static const unsigned char attend_artifact[{{[0-9]+}}] = {
-// "attn-artifact 2"
-// CHECK-NEXT: 97,116,116,110,45,97,114,116,105,102,97,99,116,32,50,10,
+// "attn-artifact 3"
+// CHECK-NEXT: 97,116,116,110,45,97,114,116,105,102,97,99,116,32,51,10,
 // CHECK: static inline AttnKernel *attend_load(int device) {
 // CHECK: static inline int attend_launch(const AttnKernel *kernel,
 // CHECK-NEXT: AttnTensor arg_q,

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Runtime/Arguments.h"
+#include "attn/Runtime/Relayout.h"
 
 #include "gtest/gtest.h"
 
@@ -238,7 +238,7 @@ TEST_F(Call, RefusesWrongStrides) {
                        "of 2 bytes, wanted a multiple of 16 bytes");
   qStrides[2] = -512;
   EXPECT_EQ(message(), "argument 0 ('q'): stride of dimension 2 is -512, "
-                       "negative strides are not supported");
+                       "kernels take none below 0");
   qStrides[2] = kMax / 64;
   EXPECT_EQ(message(), "argument 0 ('q'): stride of dimension 2 is " +
                            std::to_string(kMax / 64) +
@@ -248,6 +248,83 @@ TEST_F(Call, RefusesWrongStrides) {
   oStrides[2] = 0;
   EXPECT_EQ(message(), "argument 2 ('o'): stride of dimension 2 is 0, elements "
                        "of an output may not overlap");
+}
+
+TEST_F(Call, CopiesWhatKernelsCannotTake) {
+  artifact.relayouts = {{"copy32", 4, 64, 1000}, {"copy16", 2, 128, 4096}};
+  oStrides[3] = 100;
+  oStrides[2] = 1;
+  qData = reinterpret_cast<void *>(0x10002);
+  Result<LaunchCall> call = prepare();
+  ASSERT_TRUE(call.ok()) << call.message();
+  ASSERT_EQ(call->relayouts.size(), 2u);
+  const RelayoutCall &q = call->relayouts[0], &o = call->relayouts[1];
+  EXPECT_EQ(q.kernel, 1);
+  EXPECT_FALSE(q.isOutput);
+  EXPECT_EQ(q.grid, (std::array<uint32_t, 3>{2, 8, 2}));
+  EXPECT_EQ(q.place.bytes, 2 * 8 * 100 * 64 * 2);
+  EXPECT_EQ(q.packed, (std::array<int64_t, 4>{51200, 6400, 64, 1}));
+  EXPECT_TRUE(o.isOutput);
+  EXPECT_EQ(o.place.offset, q.place.offset + q.place.bytes);
+  EXPECT_EQ(call->workspaceBytes, 2 * q.place.bytes);
+  EXPECT_EQ(
+      describeRelayouts(artifact, *call),
+      "'q' is copied first: data pointer is not aligned to 16 bytes\n"
+      "'o' is copied behind the kernel: stride of dimension 3 is 100, the "
+      "innermost one must be 1\n");
+  // The kernels see the copies, the copying kernels both.
+  std::vector<uint64_t> expected = {
+      0x40000, 0x40000, 0, 2, 8, 100, 64, 51200, 6400, 64, 1, 7,
+      0x72000, 0x72000, 0, 2, 8, 100, 64, 51200, 6400, 64, 1};
+  EXPECT_EQ(kernelParameters(*call, reinterpret_cast<void *>(0x40000)),
+            expected);
+  expected = {0x40000, 0x40000, 0, 2, 8, 100, 64, 51200, 6400, 64, 1,
+              0x20000, 0x20000, 0, 2, 8, 100, 64, 51200, 6400, 1,  100};
+  EXPECT_EQ(relayoutParameters(o, reinterpret_cast<void *>(0x40000)), expected);
+
+  // What no copy mends.
+  qData = reinterpret_cast<void *>(0x10001);
+  EXPECT_EQ(message(),
+            "argument 0 ('q'): data pointer is not aligned to 2 bytes");
+  artifact.relayouts.pop_back();
+  qData = reinterpret_cast<void *>(0x10002);
+  EXPECT_EQ(message(),
+            "argument 0 ('q'): data pointer is not aligned to 16 bytes");
+}
+
+TEST_F(Call, CopiesKeepRowsAligned) {
+  artifact.relayouts = {{"copy16", 2, 128, 4096}};
+  artifact.arguments[0].shape = {-1, 8, -1, 60};
+  qSizes[3] = 60;
+  qStrides[2] = -512;
+  Result<LaunchCall> call = prepare();
+  ASSERT_TRUE(call.ok()) << call.message();
+  EXPECT_EQ(call->relayouts[0].packed,
+            (std::array<int64_t, 4>{51200, 6400, 64, 1}));
+  EXPECT_EQ(call->relayouts[0].reason, "stride of dimension 2 is -512, kernels "
+                                       "take none below 0");
+}
+
+TEST(Relayout, HereAndBack) {
+  int16_t there[24] = {}, packed[24] = {};
+  RelayoutCall call;
+  call.elementBytes = 2;
+  call.sizes = {1, 2, 3, 4};
+  call.strides = {0, 12, 1, 3}; // rows lie across
+  call.packed = {24, 12, 4, 1};
+  call.data = there;
+  for (int16_t i = 0; i < 24; ++i)
+    there[i] = i;
+  relayoutHere(call, packed);
+  EXPECT_EQ(packed[1], 3);
+  EXPECT_EQ(packed[4], 1);
+  EXPECT_EQ(packed[23], 23);
+  for (int16_t &value : packed)
+    value = static_cast<int16_t>(-value);
+  call.isOutput = true;
+  relayoutHere(call, packed);
+  for (int16_t i = 0; i < 24; ++i)
+    EXPECT_EQ(there[i], -i);
 }
 
 TEST_F(Call, RefusesWrongPointers) {

@@ -102,7 +102,7 @@ static std::string parseErrorOfManifest(const std::string &from,
                                         const std::string &to) {
   Artifact artifact = sample();
   std::string json = replaced(artifact.manifest(), from, to);
-  std::string body = "attn-artifact 2\n" + std::to_string(json.size()) + "\n" +
+  std::string body = "attn-artifact 3\n" + std::to_string(json.size()) + "\n" +
                      json + artifact.ptx;
   body.append(artifact.cubin.begin(), artifact.cubin.end());
   return parseError(sealed(body));
@@ -144,6 +144,18 @@ TEST(Artifact, KeepsWorkspacesAndKernelsInOrder) {
   artifact.workspaces[0].sizes[0] = dim(7, 0);
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression names argument 7 of 3");
+}
+
+TEST(Artifact, KeepsRelayouts) {
+  Artifact artifact = sample();
+  artifact.relayouts = {{"copy16", 2, 256, 4096}, {"copy32", 4, 128, 1}};
+  std::string error;
+  std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
+  ASSERT_TRUE(read.has_value()) << error;
+  EXPECT_EQ(read->relayouts, artifact.relayouts);
+  artifact.relayouts[1].elements = 0;
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: relayout 'copy32' has wrong sizes");
 }
 
 TEST(Artifact, RoundTrips) {
@@ -191,17 +203,17 @@ TEST(Artifact, EveryChangedByteIsRefused) {
 
 TEST(Artifact, SaysWhatIsWrong) {
   EXPECT_EQ(parseError("ELF"), "not an attn artifact (wanted a file that "
-                               "starts with 'attn-artifact 2')");
-  EXPECT_EQ(parseError("attn-artifact 2\n"), "artifact is truncated");
-  EXPECT_EQ(parseError("attn-artifact 2\n0123456789abcdef"),
+                               "starts with 'attn-artifact 3')");
+  EXPECT_EQ(parseError("attn-artifact 3\n"), "artifact is truncated");
+  EXPECT_EQ(parseError("attn-artifact 3\n0123456789abcdef"),
             "artifact is truncated or corrupted (checksum differs)");
-  EXPECT_EQ(parseError(sealed("attn-artifact 2\n12x\n")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 3\n12x\n")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 2\n99\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 3\n99\n{}")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 2\n2\n[]")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 3\n2\n[]")),
             "artifact manifest: not a JSON object");
-  EXPECT_EQ(parseError(sealed("attn-artifact 2\n2\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 3\n2\n{}")),
             "artifact manifest: no 'name'");
 }
 

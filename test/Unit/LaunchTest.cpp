@@ -180,6 +180,33 @@ TEST_F(LaunchTest, WorkspacesStandBehindTheArguments) {
             "the workspace is not aligned to 256 bytes");
 }
 
+TEST_F(LaunchTest, CopiesStandAroundTheKernels) {
+  artifact.arguments[0].alignment = artifact.arguments[2].alignment = 16;
+  artifact.relayouts = {{"scale_relayout32", 4, 256, 16}};
+  EXPECT_EQ(Module::load(*Device::current(), artifact).message(),
+            "finding the kernel 'scale_relayout32' failed: CUDA_ERROR_OTHER "
+            "(fake)");
+  artifact.ptx += " .entry scale_relayout32";
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  EXPECT_EQ(*module->describeLaunch(arguments()), "");
+  ASSERT_TRUE(module->launch(arguments(), nullptr).ok());
+  EXPECT_EQ(module->relayouts(), 0);
+  fakeRecord()->grids.clear();
+  strides[0] = 9;
+  EXPECT_EQ(*module->workspaceBytes(arguments()), 2 * 512);
+  ASSERT_TRUE(module->launch(arguments(), nullptr).ok());
+  EXPECT_EQ(fakeRecord()->grids, (std::vector<std::array<unsigned, 3>>{
+                                     {5, 1, 1}, {3, 1, 1}, {5, 1, 1}}));
+  EXPECT_EQ(fakeRecord()->threads, 256u);
+  EXPECT_EQ(module->relayouts(), 2);
+  EXPECT_EQ(fakeRecord()->buffers, 0);
+  EXPECT_NE(module->describeLaunch(arguments())->find("'out' is copied"),
+            std::string::npos);
+  Module moved = std::move(*module);
+  EXPECT_EQ(moved.relayouts(), 2);
+}
+
 TEST_F(LaunchTest, KernelsRunInOrder) {
   KernelInfo first = artifact.kernels[0];
   first.entry = "prepare";

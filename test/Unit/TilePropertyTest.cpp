@@ -152,7 +152,8 @@ public:
                          : letter == 's' ? text(std::max<int64_t>(keys / 2, 1))
                                          : std::string(1, letter);
     }
-    request.lengthBeforeHeads = choice.chance(50);
+    if (choice.chance(50))
+      request.order = {0, 2, 1, 3};
     request.padding = choice.of<int64_t>({0, 1, 8});
     request.seed = choice.between(0, 1 << 20);
     return request;
@@ -404,7 +405,7 @@ TEST_F(TilePropertyTest, EqualsTheOracle) {
         OperandRequest request = program.request();
         SCOPED_TRACE(source + "program " + std::to_string(p) + ", --shape=" +
                      request.shape + " --seed=" + std::to_string(request.seed) +
-                     (request.lengthBeforeHeads ? " --layout=bshd" : "") +
+                     (request.order.empty() ? "" : " --layout=bshd") +
                      (options.tile.orderBlocks ? ", order-blocks" : "") +
                      (options.tile.peelMasks ? ", peel-masks" : "") +
                      (options.tile.foldExp2 ? ", fold-exp2" : ""));

@@ -8,6 +8,8 @@
 #===----------------------------------------------------------------------===#
 """The CPU target from Python, with NumPy."""
 
+import warnings
+
 import attn
 import numpy
 import pytest
@@ -116,6 +118,32 @@ def test_strided_layout():
     kernel.launch(heads_inside(q), k, heads_inside(v), strided, lse)
     kernel.launch(q, k, v, o, lse)
     assert (strided == o).all()
+
+
+def test_rows_with_gaps_are_copied():
+    q, k, v, o, lse = tensors(2, 3, 3, 17, 19, 24)
+    kernel = attn.compile(attn.attention("f32", 24), target="cpu")
+    assert kernel.describe_launch(q, k, v, o, lse) == []
+    kernel.launch(q, k, v, o, lse)
+    assert kernel.relayouts == 0
+
+    def across(array):
+        moved = array.swapaxes(-1, -2).copy()
+        return moved.swapaxes(-1, -2)[:, ::-1][:, ::-1]
+
+    other = across(o), numpy.zeros((*lse.shape, 2), numpy.float32)[..., 1]
+    other[0][...] = 0
+    backwards = k[:, ::-1].copy()[:, ::-1]
+    lines = kernel.describe_launch(q, backwards, across(v), *other)
+    assert [line.split()[0] for line in lines] == ["'k'", "'v'", "'o'", "'lse'"]
+    assert "none below 0" in lines[0] and "behind the kernel" in lines[2]
+    with pytest.warns(UserWarning, match="'k' is copied first"):
+        kernel.launch(q, backwards, across(v), *other)
+    assert kernel.relayouts == 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it was said
+        kernel.launch(q, backwards, across(v), *other)
+    assert (other[0] == o).all() and (other[1] == lse).all()
 
 
 def test_plan_is_taken():

@@ -49,6 +49,12 @@ void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
   os << "\n";
   line("plan") << manifest.plan << "\n";
   line("shapes") << llvm::join(report.shapes, ", ") << "\n";
+  StringRef relayouts = report.relayouts;
+  while (!relayouts.empty()) {
+    auto [first, rest] = relayouts.split('\n');
+    line("relayout") << first << "\n";
+    relayouts = rest;
+  }
   line("compiled") << "in " << duration(report.compileSeconds);
   const KernelInfo &kernel = manifest.kernels.back();
   if (kernel.registers >= 0)
@@ -92,6 +98,8 @@ void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
       {"shapes", llvm::json::Array(report.shapes)},
       {"compile_s", report.compileSeconds},
   };
+  if (!report.relayouts.empty())
+    object["relayouts"] = report.relayouts;
   if (!report.device.empty())
     object["device"] = report.device;
   if (const KernelInfo &kernel = manifest.kernels.back();

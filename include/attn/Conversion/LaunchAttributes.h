@@ -27,6 +27,10 @@ inline constexpr llvm::StringLiteral kResidentAttrName = "warp.resident";
 /// kernel starts.
 inline constexpr llvm::StringLiteral kZeroedAttrName = "warp.zeroed";
 
+/// On a `gpu.func`: it copies a tensor into another layout; bytes of an
+/// element, and elements of the last two dimensions for each block.
+inline constexpr llvm::StringLiteral kRelayoutAttrName = "warp.relayout";
+
 } // namespace attn
 
 #endif // ATTN_CONVERSION_LAUNCHATTRIBUTES_H

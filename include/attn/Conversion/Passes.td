@@ -265,4 +265,28 @@ def ConvertWarpToGPU : Pass<"convert-warp-to-gpu", "::mlir::ModuleOp"> {
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// AddRelayouts
+//===----------------------------------------------------------------------===//
+
+def GPUAddRelayouts : Pass<"gpu-add-relayouts", "::mlir::ModuleOp"> {
+  let summary = "kernels that copy tensors from one layout into another";
+  let description = [{
+    Needs: functions that launch kernels (`convert-warp-to-gpu`).
+
+    Gives: beside the kernels of `@f`, for each size of elements that a tensor
+    argument of `@f` has, a kernel `@f_relayout16` of two strided tensors of
+    rank 4 that copies the first into the second. The runtime launches it for
+    arguments whose layout the kernels of `@f` cannot take (a base or strides
+    that are no multiples of 16 bytes, rows that are not contiguous); `@f`
+    itself does not. Without it such a launch is refused.
+
+    Example: `test/Conversion/AddRelayouts/add-relayouts.mlir`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
 #endif // ATTN_CONVERSION_PASSES_TD

@@ -17,6 +17,7 @@
 #include "attn/Support/Artifact.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <atomic>
 #include <memory>
 
 namespace mlir {
@@ -59,10 +60,17 @@ public:
   /// Runs the function. Outputs of the oracles must be contiguous.
   runtime::Status invoke(const runtime::Arguments &arguments) const;
 
+  /// How many tensors calls have copied because of their layout.
+  int64_t relayouts() const { return *relayoutCount; }
+
 private:
   HostProgram();
+  void relayout(const runtime::LaunchCall &call, bool outputs,
+                void *memory) const;
 
   Artifact description;
+  std::unique_ptr<std::atomic<int64_t>> relayoutCount =
+      std::make_unique<std::atomic<int64_t>>(0);
   bool needsContiguousOutputs = false;
   std::unique_ptr<ExecutionEngine> engine;
   void (*entry)(void **) = nullptr;

@@ -24,9 +24,9 @@ struct OperandRequest {
   /// `c0=2x8x?x64`-like whole shapes by name; only what the types leave open is
   /// needed.
   std::string shape;
-  /// Tensors in memory as [batch, length, heads, dim] instead of
-  /// [batch, heads, length, dim].
-  bool lengthBeforeHeads = false;
+  /// q, k, v and o in memory: which of batch, heads, length and dim (0 to 3)
+  /// stands where, from the outermost in; empty: as they are.
+  std::vector<int64_t> order;
   uint64_t seed = 0;
   /// .npy files and values of scalars, by argument name; others are random.
   std::map<std::string, std::string> files;

@@ -54,6 +54,8 @@ struct TrialReport {
   std::string device;
   double compileSeconds = 0;
   std::vector<std::string> shapes; // "q 1x8x512x64 bf16"
+  /// Which tensors a launch copies, and why: a line each.
+  std::string relayouts;
   std::optional<ErrorReport> check;
   std::optional<Timing> timing;
   Work work;

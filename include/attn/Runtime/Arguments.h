@@ -18,6 +18,8 @@
 #include "attn/Runtime/Result.h"
 #include "attn/Support/Artifact.h"
 
+#include <optional>
+
 namespace attn::runtime {
 
 /// One argument, in the order of `Artifact::arguments`: a view of a tensor
@@ -60,8 +62,8 @@ struct TensorMapCall {
   std::array<uint64_t, 3> strides = {16, 16, 16};
   std::array<uint32_t, 4> box = {1, 1, 1, 1};
   int64_t swizzleBytes = 0;
-  /// The tensor has no element. A map must show some: one, that is zero.
-  bool isEmpty = false;
+  /// Where in the memory of the launch the elements lie, in place of `data`.
+  std::optional<int64_t> offset;
 };
 
 /// What the driver is told of one kernel.
@@ -84,13 +86,32 @@ struct WorkspaceCall {
 /// The alignment of workspaces: what the driver gives allocations.
 inline constexpr int64_t kWorkspaceAlignment = 256;
 
+/// A tensor that is copied because the kernels cannot take its layout: into
+/// memory of the launch, before they run, or from there, behind them.
+struct RelayoutCall {
+  int64_t argument = 0;
+  std::string reason;
+  bool isOutput = false;
+  void *data = nullptr;
+  int64_t elementBytes = 0;
+  /// Padded with ones in front; strides in elements, of the caller's tensor and
+  /// of the copy.
+  std::array<int64_t, 4> sizes = {1, 1, 1, 1};
+  std::array<int64_t, 4> strides = {0, 0, 0, 0}, packed = {0, 0, 0, 0};
+  WorkspaceCall place;
+  size_t slot = 0;    // where the parameters of the kernels have its address
+  int64_t kernel = 0; // of Artifact::relayouts
+  std::array<uint32_t, 3> grid = {0, 0, 0};
+};
+
 struct LaunchCall {
   /// Of the arguments, one slot each (the driver reads as many bytes of a slot
   /// as the parameter has).
   std::vector<uint64_t> parameters;
   std::vector<WorkspaceCall> workspaces;
-  /// What the maps of empty tensors show, behind the workspaces; no bytes where
-  /// there are none.
+  std::vector<RelayoutCall> relayouts;
+  /// What the maps of empty tensors show, which must show something; no bytes
+  /// where there are none.
   WorkspaceCall zeros;
   int64_t workspaceBytes = 0;
   std::vector<KernelCall> kernels;
@@ -104,9 +125,12 @@ Result<LaunchCall> prepareLaunch(const Artifact &artifact,
                                  const Arguments &arguments,
                                  int64_t multiprocessors = 1);
 
-/// Adds the parameters of the workspaces of `call`, which lie at `memory`.
-void packWorkspaces(const LaunchCall &call, void *memory,
-                    std::vector<uint64_t> &parameters);
+/// The parameters of the kernels but for tensor maps, where the memory of the
+/// launch is at `memory`.
+std::vector<uint64_t> kernelParameters(const LaunchCall &call, void *memory);
+
+/// One line for each tensor that is copied, with the reason.
+std::string describeRelayouts(const Artifact &artifact, const LaunchCall &call);
 
 } // namespace attn::runtime
 

@@ -13,6 +13,9 @@
 #include "attn/Runtime/Arguments.h"
 #include "attn/Runtime/Device.h"
 
+#include <atomic>
+#include <memory>
+
 namespace attn::runtime {
 
 /// Which image of an artifact a device can run.
@@ -52,6 +55,11 @@ public:
                 const WorkspaceMemory *memory = nullptr) const;
   /// Bytes of memory that the workspaces of such a launch need.
   Result<int64_t> workspaceBytes(const Arguments &arguments) const;
+  /// What such a launch does besides its kernels: a line for each tensor that
+  /// it copies, with the reason; empty if nothing.
+  Result<std::string> describeLaunch(const Arguments &arguments) const;
+  /// How many tensors launches have copied.
+  int64_t relayouts() const { return *relayoutCount; }
 
   const Artifact &artifact() const { return source; }
   const Device &device() const { return owner; }
@@ -68,6 +76,8 @@ private:
   Status loadImage();
   Status configure(const KernelInfo &kernel);
   Status run(const LaunchCall &call, void *workspace, CUstream stream) const;
+  Status relayout(const LaunchCall &call, bool outputs, void *workspace,
+                  CUstream stream) const;
 
   Artifact source;
   Device owner;
@@ -75,6 +85,9 @@ private:
   std::string text;
   CUmodule module = nullptr;
   std::vector<CUfunction> functions; // one per kernel
+  std::vector<CUfunction> relayoutFunctions;
+  std::unique_ptr<std::atomic<int64_t>> relayoutCount =
+      std::make_unique<std::atomic<int64_t>>(0);
   int registerCount = 0;
   int localByteCount = 0;
 };

@@ -37,7 +37,7 @@ std::optional<ElementKind> findElement(std::string_view name);
 /// arguments first, then its results as output buffers. In the kernel's
 /// parameter list a tensor of rank r is a strided memref descriptor, spread
 /// out: pointer, pointer, i64 offset, r x i64 sizes, r x i64 strides (in
-/// elements; the innermost stride must be 1). A scalar is itself.
+/// elements; the innermost stride is 1). A scalar is itself.
 struct ArgumentInfo {
   std::string name;
   ElementKind element = ElementKind::F32;
@@ -119,6 +119,19 @@ struct KernelInfo {
   bool operator==(const KernelInfo &other) const;
 };
 
+/// A kernel that copies a tensor of rank 4 and of elements of that size from
+/// one layout into another: its parameters are two such tensors, as arguments
+/// are, of the same sizes. Each block copies that many `elements` of the last
+/// two dimensions; the grid's y and z are the second and the first dimension.
+struct RelayoutInfo {
+  std::string entry; // symbol in the image
+  int64_t elementBytes = 0;
+  int64_t threads = 0;
+  int64_t elements = 0;
+
+  bool operator==(const RelayoutInfo &other) const;
+};
+
 struct Artifact {
   std::string name;   // the source function
   std::string target; // "sm_80"
@@ -131,6 +144,8 @@ struct Artifact {
   std::vector<LaunchCheck> checks;
   /// They run in this order; the last one defines the results.
   std::vector<KernelInfo> kernels;
+  /// For arguments whose layout the kernels cannot take.
+  std::vector<RelayoutInfo> relayouts;
 
   /// The artifact as bytes of one file: a magic line, a JSON manifest, the
   /// images, a checksum.

@@ -19,6 +19,7 @@ import argparse
 import pathlib
 import sys
 import threading
+import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
 
@@ -130,18 +131,62 @@ class Checks:
         values[1] = values[1].cpu()
         self.expect_refused(values, "argument 'k'", "wanted a tensor on cuda, got one on cpu")
 
+    def expect_copied(self, good, bad, *words):
+        """`bad` are the tensors of `good` in layouts that kernels do not take: the
+        runtime copies them, says so, and the bits are the same."""
+        self.kernel.launch(*good)
+        text = " ".join(self.kernel.describe_launch(*bad))
+        missing = [word for word in words if word not in text]
+        assert not missing, f"'{text}' does not say {missing}"
+        before = self.kernel.relayouts
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.kernel.launch(*bad)
+        assert self.kernel.relayouts > before
+        for a, b in zip(good[3:], bad[3:]):
+            assert self.torch.equal(a, b)
+
     def check_alignment(self):
-        values = list(self.tensors())
-        flat = self.torch.empty(values[0].numel() + 1, device="cuda").bfloat16()
-        values[0] = flat[1:].view(values[0].shape)
-        self.expect_refused(values, "'q'", "not aligned to 16 bytes")
+        good = self.tensors()
+        bad = list(good)
+        flat = self.torch.empty(good[0].numel() + 1, device="cuda").bfloat16()
+        bad[0] = flat[1:].view(good[0].shape).copy_(good[0])
+        bad[3], bad[4] = (self.torch.zeros_like(x) for x in good[3:])
+        self.expect_copied(good, bad, "'q'", "not aligned to 16 bytes")
 
     def check_strides(self):
+        torch, good = self.torch, self.tensors()
+        bad = list(good)
+        bad[1] = torch.empty(2, 2, 120, 65, device="cuda").bfloat16()[..., :64].copy_(good[1])
+        bad[2] = good[2].transpose(2, 3).contiguous().transpose(2, 3)
+        bad[3] = torch.empty(64, 100, 4, 2, device="cuda").bfloat16().permute(3, 2, 1, 0)
+        bad[4] = torch.empty(2, 4, 100, 3, device="cuda")[..., 1]
+        self.expect_copied(good, bad, "'k'", "wanted a multiple of 16 bytes",
+                           "'v' is copied first", "'o' is copied behind the kernel",
+                           "innermost one must be 1", "'lse'")
+
+    def check_copies_in_a_graph(self):
+        torch, good = self.torch, self.tensors()
+        self.kernel.launch(*good)
+        bad = [x.transpose(-1, -2).contiguous().transpose(-1, -2) for x in good]
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            self.kernel.launch(*bad)
+        for _ in range(3):
+            bad[3].zero_()
+            graph.replay()
+            torch.cuda.synchronize()
+            assert torch.equal(good[3], bad[3]) and torch.equal(good[4], bad[4])
+
+    def check_expanded_heads(self):
+        """One key head for all, by a stride of 0."""
         values = list(self.tensors())
-        values[1] = self.torch.empty(2, 2, 120, 65, device="cuda").bfloat16()[..., :64]
-        self.expect_refused(values, "'k'", "wanted a multiple of 16 bytes")
-        values[1] = self.torch.empty(2, 2, 64, 120, device="cuda").bfloat16().transpose(2, 3)
-        self.expect_refused(values, "'k'", "innermost one must be 1")
+        one = values[1][:, :1].contiguous()
+        self.kernel.launch(values[0], one.repeat(1, 2, 1, 1), *values[2:])
+        first = values[3].clone()
+        self.kernel.launch(values[0], one.expand(-1, 2, -1, -1), *values[2:])
+        assert self.torch.equal(first, values[3])
 
     def check_shapes(self):
         values = list(self.tensors())

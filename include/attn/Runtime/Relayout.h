@@ -1,0 +1,47 @@
+//===- Relayout.h - tensors in layouts that kernels do not take -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel reads rows of 16 bytes at addresses that are multiples of 16, and
+// its innermost dimension is contiguous. A tensor that lies otherwise is copied
+// into memory of the launch before the kernels run, a result behind them:
+// slower by the time of the copy, and the same bits. Needs no GPU.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_RUNTIME_RELAYOUT_H
+#define ATTN_RUNTIME_RELAYOUT_H
+
+#include "attn/Runtime/Arguments.h"
+
+namespace attn::runtime {
+
+/// Tensors of a higher rank are not copied.
+inline constexpr int64_t kMaxRelayoutRank = 4;
+
+/// Why kernels cannot take `tensor` as it lies, whose shape is right; empty if
+/// they can.
+std::string describeMisfit(const ArgumentInfo &info, const Argument &tensor);
+
+/// The copy of such a tensor: what to launch, but for the place of the packed
+/// elements. An error, with what `describeMisfit` says, where the artifact has
+/// no kernel for it.
+Result<RelayoutCall> planRelayout(const Artifact &artifact, size_t argument,
+                                  const Argument &tensor);
+
+/// The parameters of the kernel that copies `call`'s tensor to `packed` or, if
+/// it is a result, from there.
+std::vector<uint64_t> relayoutParameters(const RelayoutCall &call,
+                                         void *packed);
+
+/// The same copy, done here: of tensors in the host's memory.
+void relayoutHere(const RelayoutCall &call, void *packed);
+
+} // namespace attn::runtime
+
+#endif // ATTN_RUNTIME_RELAYOUT_H

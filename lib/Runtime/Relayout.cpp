@@ -1,0 +1,148 @@
+//===- Relayout.cpp - tensors in layouts that kernels do not take -*- C++
+//-*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Runtime/Relayout.h"
+
+#include <cstring>
+
+using namespace attn;
+using namespace attn::runtime;
+
+std::string runtime::describeMisfit(const ArgumentInfo &info,
+                                    const Argument &tensor) {
+  int64_t bytes = elementBytes(info.element);
+  int64_t alignment = std::max(info.alignment, bytes);
+  auto describe = [&](int64_t i) {
+    return "stride of dimension " + std::to_string(i) + " is " +
+           std::to_string(tensor.strides[i]);
+  };
+  // First, as a transposed tensor breaks other rules as well.
+  int64_t last = tensor.rank - 1;
+  if (last >= 0 && tensor.sizes[last] != 1 && tensor.strides[last] != 1)
+    return describe(last) + ", the innermost one must be 1";
+  for (int64_t i = 0; i < last; ++i) {
+    if (tensor.sizes[i] == 1)
+      continue;
+    if (tensor.strides[i] < 0)
+      return describe(i) + ", kernels take none below 0";
+    // No overflow: the shape was checked.
+    if (tensor.strides[i] * bytes % alignment != 0)
+      return describe(i) + " elements of " + std::to_string(bytes) +
+             " bytes, wanted a multiple of " + std::to_string(alignment) +
+             " bytes";
+  }
+  if (reinterpret_cast<uintptr_t>(tensor.data) % alignment != 0)
+    return "data pointer is not aligned to " + std::to_string(alignment) +
+           " bytes";
+  return "";
+}
+
+// Which of the artifact's kernels copies elements of that size.
+static const RelayoutInfo *findKernel(const Artifact &artifact, int64_t bytes,
+                                      int64_t &number) {
+  for (size_t i = 0; i < artifact.relayouts.size(); ++i)
+    if (artifact.relayouts[i].elementBytes == bytes) {
+      number = static_cast<int64_t>(i);
+      return &artifact.relayouts[i];
+    }
+  return nullptr;
+}
+
+Result<RelayoutCall> runtime::planRelayout(const Artifact &artifact,
+                                           size_t argument,
+                                           const Argument &tensor) {
+  const ArgumentInfo &info = artifact.arguments[argument];
+  RelayoutCall call;
+  call.reason = describeMisfit(info, tensor);
+  call.argument = static_cast<int64_t>(argument);
+  call.isOutput = info.isOutput;
+  call.data = tensor.data;
+  call.elementBytes = elementBytes(info.element);
+  const RelayoutInfo *kernel =
+      findKernel(artifact, call.elementBytes, call.kernel);
+  if (!kernel)
+    return Status::error(call.reason);
+  if (tensor.rank > kMaxRelayoutRank)
+    return Status::error(call.reason + " (only tensors of rank up to " +
+                         std::to_string(kMaxRelayoutRank) + " are copied)");
+
+  int64_t first = kMaxRelayoutRank - tensor.rank;
+  for (int64_t i = 0; i < tensor.rank; ++i) {
+    call.sizes[first + i] = tensor.sizes[i];
+    call.strides[first + i] = tensor.strides[i];
+  }
+  // Rows as far apart as the kernel wants them.
+  int64_t elements =
+      std::max(info.alignment, call.elementBytes) / call.elementBytes;
+  int64_t stride = 1;
+  bool overflows = false;
+  for (int64_t i = kMaxRelayoutRank; i-- > 0;) {
+    call.packed[i] = stride;
+    overflows |= __builtin_mul_overflow(stride, call.sizes[i], &stride);
+    if (i == kMaxRelayoutRank - 1)
+      stride = (stride + elements - 1) / elements * elements;
+  }
+  if (overflows ||
+      __builtin_mul_overflow(stride, call.elementBytes, &call.place.bytes))
+    return Status::error(call.reason +
+                         ", and a copy does not fit the address space");
+
+  int64_t inBlocks = call.sizes[2] * call.sizes[3];
+  int64_t blocks = (inBlocks + kernel->elements - 1) / kernel->elements;
+  constexpr int64_t kMaxGrid[] = {0x7fffffff, 0xffff, 0xffff};
+  const std::array<int64_t, 3> grid = {blocks, call.sizes[1], call.sizes[0]};
+  for (size_t i = 0; i < grid.size(); ++i) {
+    if (grid[i] > kMaxGrid[i])
+      return Status::error(call.reason + ", and it is too large to be copied");
+    call.grid[i] = static_cast<uint32_t>(grid[i]);
+  }
+  return call;
+}
+
+static void packView(void *data, const std::array<int64_t, 4> &sizes,
+                     const std::array<int64_t, 4> &strides,
+                     std::vector<uint64_t> &parameters) {
+  uint64_t address = reinterpret_cast<uintptr_t>(data);
+  parameters.insert(parameters.end(), {address, address, 0});
+  parameters.insert(parameters.end(), sizes.begin(), sizes.end());
+  parameters.insert(parameters.end(), strides.begin(), strides.end());
+}
+
+std::vector<uint64_t> runtime::relayoutParameters(const RelayoutCall &call,
+                                                  void *packed) {
+  std::vector<uint64_t> parameters;
+  if (call.isOutput) {
+    packView(packed, call.sizes, call.packed, parameters);
+    packView(call.data, call.sizes, call.strides, parameters);
+  } else {
+    packView(call.data, call.sizes, call.strides, parameters);
+    packView(packed, call.sizes, call.packed, parameters);
+  }
+  return parameters;
+}
+
+void runtime::relayoutHere(const RelayoutCall &call, void *packed) {
+  auto *here = static_cast<char *>(packed);
+  auto *there = static_cast<char *>(call.data);
+  for (int64_t a = 0; a < call.sizes[0]; ++a)
+    for (int64_t b = 0; b < call.sizes[1]; ++b)
+      for (int64_t c = 0; c < call.sizes[2]; ++c)
+        for (int64_t d = 0; d < call.sizes[3]; ++d) {
+          auto offset = [&](const std::array<int64_t, 4> &strides) {
+            return (a * strides[0] + b * strides[1] + c * strides[2] +
+                    d * strides[3]) *
+                   call.elementBytes;
+          };
+          char *inner = here + offset(call.packed);
+          char *outer = there + offset(call.strides);
+          std::memcpy(call.isOutput ? outer : inner,
+                      call.isOutput ? inner : outer, call.elementBytes);
+        }
+}
