@@ -22,12 +22,16 @@ static int64_t countReaders(KernelOp kernel) {
   return consumer ? consumer.getWarps() : kernel.getWarps();
 }
 
-WarpBlock::WarpBlock(KernelOp kernel, Launch &launch)
-    : kernel(kernel), launch(launch), readers(countReaders(kernel)),
-      barrier(kernel.getWarps()), turns(readers), issues(readers) {
+WarpBlock::WarpBlock(KernelOp kernel, Launch &launch, const BlockPlace &place)
+    : kernel(kernel), launch(launch), place(place),
+      readers(countReaders(kernel)), barrier(kernel.getWarps()), turns(readers),
+      issues(readers) {
   for (Operation &op : *kernel.getBodyBlock()) {
     if (auto ring = dyn_cast<RingOp>(op))
       rings.insert({&op, Ring(ring.getRing().getType().getDepth(), readers)});
+    else if (auto numbers = dyn_cast<NumbersOp>(op))
+      rings.insert(
+          {&op, Ring(numbers.getRing().getType().getDepth(), readers)});
     else if (isa<AllocOp>(op))
       rings.insert({&op, Ring(1, readers)});
   }
@@ -44,7 +48,7 @@ LogicalResult WarpBlock::finish(const Transfer &transfer) {
 
 LogicalResult WarpBlock::checkEnd() {
   for (auto &[op, ring] : rings) {
-    if (!isa<RingOp>(op))
+    if (!isa<RingOp, NumbersOp>(op))
       continue;
     if (std::string message = ring.checkEnd(); !message.empty())
       return op->emitOpError(message);

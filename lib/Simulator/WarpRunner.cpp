@@ -18,7 +18,7 @@ using namespace attn::warp;
 
 WarpRunner::WarpRunner(WarpBlock &block, RoleOp role, int64_t warp)
     : block(block), role(role), warp(warp),
-      values(layout::warpSize, BlockPlace(), /*shared=*/nullptr,
+      values(layout::warpSize, block.place, /*shared=*/nullptr,
              block.launch.global) {
   enter(block.kernel.getBodyBlock());
 }
@@ -226,6 +226,12 @@ WarpRunner::Step WarpRunner::step() {
     return release(slot);
   if (auto product = dyn_cast<WaitOp>(op))
     return wait(product);
+  if (auto tile = dyn_cast<DrawOp>(op))
+    return draw(tile);
+  if (auto numbers = dyn_cast<PublishOp>(op))
+    return publish(numbers);
+  if (auto numbers = dyn_cast<TakeOp>(op))
+    return takeNumbers(numbers);
 
   std::optional<LogicalResult> done = executeFragments(op);
   if (!done)

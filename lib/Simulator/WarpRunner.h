@@ -82,6 +82,9 @@ private:
   Step await(warp::AwaitOp op);
   Step release(warp::ReleaseOp op);
   Step wait(warp::WaitOp op);
+  Step draw(warp::DrawOp op);
+  Step publish(warp::PublishOp op);
+  Step takeNumbers(warp::TakeOp op);
   void finishCopies(int64_t younger);
 
   // Nothing: not an operation of the group.

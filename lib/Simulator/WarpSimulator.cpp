@@ -60,7 +60,7 @@ private:
   void allocate(memref::AllocOp op, Interpreter &host);
   LogicalResult runKernel(KernelOp kernel, Interpreter &host);
   LogicalResult runBlock(KernelOp kernel, Interpreter &host,
-                         std::array<int64_t, 3> place);
+                         const BlockPlace &place);
 
   uint64_t seed;
   Launch launch;
@@ -163,8 +163,8 @@ static LogicalResult runWarps(WarpBlock &block,
 }
 
 LogicalResult WarpSimulation::runBlock(KernelOp kernel, Interpreter &host,
-                                       std::array<int64_t, 3> place) {
-  WarpBlock block(kernel, launch);
+                                       const BlockPlace &place) {
+  WarpBlock block(kernel, launch, place);
   std::vector<WarpRunner> warps = makeWarps(kernel, block);
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(kernel.getBody(), captured);
@@ -175,7 +175,7 @@ LogicalResult WarpSimulation::runBlock(KernelOp kernel, Interpreter &host,
         lanes.push_back(Part(layout::warpSize, part[0]));
       warp.set(value, std::move(lanes));
     }
-    for (auto [dim, index] : llvm::enumerate(place))
+    for (auto [dim, index] : llvm::enumerate(place.block))
       warp.set(kernel.getBody().getArgument(dim),
                {Part(layout::warpSize, index)});
   }
@@ -188,13 +188,14 @@ LogicalResult WarpSimulation::runKernel(KernelOp kernel, Interpreter &host) {
                                  host.getSigned(kernel.getGridY()),
                                  host.getSigned(kernel.getGridZ())};
   launch.stored.clear();
-  // One block does all, as `gpu.grid_dim` says.
+  // One to three blocks do all, one after the other.
+  constexpr uint64_t maxResident = 3;
   if (kernel.getResident())
-    grid[0] = std::min<int64_t>(grid[0], 1);
+    grid[0] = std::min<int64_t>(grid[0], 1 + seed % maxResident);
   for (int64_t z = 0; z < grid[2]; ++z)
     for (int64_t y = 0; y < grid[1]; ++y)
       for (int64_t x = 0; x < grid[0]; ++x)
-        if (failed(runBlock(kernel, host, {x, y, z})))
+        if (failed(runBlock(kernel, host, {{x, y, z}, grid})))
           return failure();
   return success();
 }

@@ -223,6 +223,8 @@ class Block:
             step = self.compile_branch(instruction)
         elif opcode in ("ret", "exit"):
             step = self.compile_exit(instruction)
+        elif instruction.opcode[:3] == ["bar", "warp", "sync"]:
+            step = self.guarded(instruction, self.meet_warp)
         elif opcode in ("bar", "barrier"):
             step = self.compile_barrier(instruction)
         else:
@@ -277,6 +279,10 @@ class Block:
             return -1
         return step
 
+    def meet_warp(self, mask, pc):
+        """bar.warp.sync of all lanes"""
+        return None if self.whole_warps(mask, pc) else -1
+
     def compile_barrier(self, instruction):
         """bar.sync and bar.arrive, with or without a thread count."""
         words, operands = instruction.opcode, instruction.operands
@@ -317,6 +323,8 @@ class Block:
             return self.compile_load(words[1:], operands)
         if words[0] == "st":
             return self.compile_store(words[1:], operands)
+        if words[0] == "atom":
+            return self.compile_atom(words[1:], operands)
         if words[0] == "mov":
             return self.compile_move(words[1:], operands)
         if words[0] == "setp":
@@ -445,6 +453,23 @@ class Block:
             if memory is self.shared:
                 threads = np.arange(self.n) if mask is None else np.flatnonzero(mask)
                 mark_unfenced(self, threads, addresses, width * len(reads))
+        return step
+
+    def compile_atom(self, words, operands):
+        """atom.global.inc.u32: one thread after the other."""
+        if words != ["global", "inc", "u32"]:
+            raise Fault(f"atom.{'.'.join(words)} is not emulated")
+        write, address = self.target(operands[0]), self.address(operands[1])
+        limit = self.source(operands[2], "u32")
+
+        def step(mask, pc):
+            before = []
+            for at, last in zip(address(mask), limit(mask)):
+                place = np.array([at])
+                before.append(self.global_memory.load(place, 4)[0])
+                after = 0 if before[-1] >= last else before[-1] + 1
+                self.global_memory.store(place, np.array([after], np.uint32), 4)
+            write(mask, np.array(before, np.uint32))
         return step
 
     @staticmethod

@@ -89,6 +89,27 @@ def test_blocks_take_several_tiles(multiprocessors, seed, monkeypatch):
     assert run(case, compiled(case), seed=seed) == []
 
 
+@pytest.mark.parametrize("seed", [None, 0])
+@pytest.mark.parametrize("multiprocessors", [1, 2, 3])
+def test_blocks_draw_tiles(multiprocessors, seed, monkeypatch):
+    """Tiles of unequal work; the last draw leaves the counter as it was."""
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", multiprocessors)
+    case = dataclasses.replace(PLAIN, batch=2, queries=300, keys=130 + 64 * multiprocessors,
+                               causal="top_left")
+    artifact = compiled(case)
+    assert run(case, artifact, seed=seed) == []
+    [counter] = artifact.workspaces
+    assert not counter.bits.any()
+
+
+def test_heads_in_groups(monkeypatch):
+    """More heads than a group has, and an odd rest."""
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", 5)
+    case = dataclasses.replace(PLAIN, batch=1, kv_heads=7, group=5, queries=70, keys=70,
+                               causal="bottom_right")
+    assert run(case, compiled(case, plan(block_q=64))) == []
+
+
 @pytest.mark.parametrize("dropped", DROPPED, ids=",".join)
 def test_passes_may_be_dropped(dropped, monkeypatch):
     """Any of the optional passes: the kernel is slower, never wrong."""

@@ -10,6 +10,7 @@
 #ifndef ATTN_CONVERSION_LAUNCHATTRIBUTES_H
 #define ATTN_CONVERSION_LAUNCHATTRIBUTES_H
 
+#include "attn/Dialect/Warp/IR/HostMemory.h"
 #include "attn/Support/LLVM.h"
 
 namespace attn {
@@ -22,10 +23,6 @@ inline constexpr llvm::StringLiteral kTensorMapsAttrName = "warp.tensor_maps";
 /// On a `gpu.launch_func`: its blocks stay and share the work out; the grid's x
 /// is at most the number of multiprocessors.
 inline constexpr llvm::StringLiteral kResidentAttrName = "warp.resident";
-
-/// On a `memref.alloc` of a host function: all bytes are zero when the first
-/// kernel starts.
-inline constexpr llvm::StringLiteral kZeroedAttrName = "warp.zeroed";
 
 /// On a `gpu.func`: it copies a tensor into another layout; bytes of an
 /// element, and elements of the last two dimensions for each block.

@@ -50,32 +50,23 @@ Value attn::warp::sharedAddress(OpBuilder &builder, Operation *op,
       offset);
 }
 
-namespace {
-/// The barriers of the slot that an item of a ring uses, and the parity of the
-/// phase in which it arrives; i32.
-struct ItemBarriers {
-  Value full, empty, parity;
-
-  static ItemBarriers get(OpBuilder &builder, Operation *op, Value item,
-                          const RolePlan::Access &access) {
-    constexpr int64_t barrierBytes = RingOp::barrierBytesPerSlot / 2;
-    Integers ints(builder, op->getLoc());
-    Value number = ints.fromIndex(item);
-    ItemBarriers barriers;
-    barriers.full = sharedAddress(builder, op, access.barriers);
-    barriers.parity = number;
-    if (access.depth > 1) {
-      barriers.full =
-          ints.add(barriers.full, ints.mul(ints.rem(number, access.depth),
-                                           RingOp::barrierBytesPerSlot));
-      barriers.parity = ints.div(number, access.depth);
-    }
-    barriers.parity = ints.bitAnd(barriers.parity, 1);
-    barriers.empty = ints.add(barriers.full, barrierBytes);
-    return barriers;
+ItemBarriers ItemBarriers::get(OpBuilder &builder, Operation *op, Value item,
+                               const RolePlan::Access &access) {
+  constexpr int64_t barrierBytes = RingOp::barrierBytesPerSlot / 2;
+  Integers ints(builder, op->getLoc());
+  Value number = ints.fromIndex(item);
+  ItemBarriers barriers;
+  barriers.full = sharedAddress(builder, op, access.barriers);
+  barriers.parity = number;
+  if (access.depth > 1) {
+    barriers.full = ints.add(
+        barriers.full, ints.mul(ints.rem(number, access.depth), access.stride));
+    barriers.parity = ints.div(number, access.depth);
   }
-};
-} // namespace
+  barriers.parity = ints.bitAnd(barriers.parity, 1);
+  barriers.empty = ints.add(barriers.full, barrierBytes);
+  return barriers;
+}
 
 /// The address of the slot that item `item` of a ring uses.
 static Value slotAddress(OpBuilder &builder, Location loc, RingType ring,

@@ -136,6 +136,9 @@ void attn::warp::populateFragmentTypeConversions(TypeConverter &converter) {
   converter.addConversion([](SlotType type) -> Type {
     return IntegerType::get(type.getContext(), 32);
   });
+  converter.addConversion([](NumbersType type) -> Type {
+    return IntegerType::get(type.getContext(), 32);
+  });
   converter.addConversion([](RingType type) -> Type {
     return IntegerType::get(type.getContext(), 32);
   });

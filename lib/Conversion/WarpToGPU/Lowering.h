@@ -70,6 +70,8 @@ struct RolePlan {
     int64_t barriers = 0; // byte of shared memory of slot 0's full barrier
     int64_t depth = 0;
     int64_t tensorMap = 0; // argument of the kernel function (copies)
+    /// From the barriers of one slot to those of the next.
+    int64_t stride = RingOp::barrierBytesPerSlot;
   };
   llvm::DenseMap<Operation *, Access> accesses;
   /// Stores by TMA.
@@ -99,6 +101,15 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
                                         func::FuncOp host, KernelOp kernel,
                                         StringRef name,
                                         const KernelTarget &target);
+
+/// The barriers of the slot that an item of a ring uses, and the parity of the
+/// phase in which it arrives; i32.
+struct ItemBarriers {
+  Value full, empty, parity;
+
+  static ItemBarriers get(OpBuilder &builder, Operation *op, Value item,
+                          const RolePlan::Access &access);
+};
 
 //===----------------------------------------------------------------------===//
 // Integers.cpp
@@ -334,6 +345,9 @@ void populateElementwisePatterns(const TypeConverter &converter,
 void populateCopyPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns, const AwaitPlans &awaits,
                           RolePlan &roles);
+/// warp.draw, warp.publish and warp.take (Numbers.cpp).
+void populateNumberPatterns(const TypeConverter &converter,
+                            RewritePatternSet &patterns, const RolePlan &roles);
 /// warp.search (Searches.cpp).
 void populateSearchPatterns(const TypeConverter &converter,
                             RewritePatternSet &patterns);

@@ -14,6 +14,9 @@
 // its release that of `empty`. The producer may fill the slot when the phase
 // before its own is complete, which for the first item a fresh barrier is.
 //
+// `warp.numbers` are such a ring, whose items are written by a thread of the
+// producer.
+//
 // Consumer warps come first in the block; the producer is one thread of its
 // first warp.
 //
@@ -63,8 +66,15 @@ int64_t TensorMaps::add(TensorMap map) {
 FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
   TensorMaps result;
   RoleOp producer = kernel.getRole(RoleKind::Producer);
-  if (!producer)
+  if (!producer) {
+    WalkResult drawn = kernel.walk([](DrawOp draw) {
+      draw.emitOpError("in a kernel without roles: run warp-specialize first");
+      return WalkResult::interrupt();
+    });
+    if (drawn.wasInterrupted())
+      return failure();
     return result;
+  }
   WalkResult walk = producer.walk([&](CopyAsyncOp copy) {
     auto argument = dyn_cast<BlockArgument>(copy.getView());
     if (!argument || !isa<func::FuncOp>(argument.getOwner()->getParentOp())) {
@@ -107,6 +117,13 @@ RolePlan attn::warp::planRoles(KernelOp kernel, gpu::GPUFuncOp function,
   for (auto [ring, offset] :
        llvm::zip_equal(function.getBody().front().getOps<RingOp>(), offsets))
     rings[ring.getRing()] = {offset, ring.getRing().getType().getDepth(), 0};
+  for (auto [numbers, own] :
+       llvm::zip_equal(kernel.getBodyBlock()->getOps<NumbersOp>(),
+                       function.getBody().front().getOps<NumbersOp>())) {
+    NumbersType type = own.getRing().getType();
+    rings[own.getRing()] = {numbers.getOffset(), type.getDepth(), 0,
+                            type.getItemBytes()};
+  }
   const int64_t *map = maps.ofCopies.begin(), *storeMap = maps.ofStores.begin();
   function.walk([&](Operation *op) {
     if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
@@ -118,6 +135,10 @@ RolePlan attn::warp::planRoles(KernelOp kernel, gpu::GPUFuncOp function,
         plan.stores[op] = {firstMap + number,
                            bool(getSourceThroughTurns(store.getStaging())
                                     .getDefiningOp<AwaitOp>())};
+    } else if (auto publish = dyn_cast<PublishOp>(op)) {
+      plan.accesses[op] = rings.lookup(publish.getRing());
+    } else if (auto take = dyn_cast<TakeOp>(op)) {
+      plan.accesses[op] = rings.lookup(take.getRing());
     } else if (auto await = dyn_cast<AwaitOp>(op)) {
       plan.accesses[op] = rings.lookup(await.getRing());
       int64_t number = plan.emptyBarriers.size();
@@ -137,7 +158,6 @@ static void setUpBarriers(OpBuilder &builder, gpu::GPUFuncOp function,
                           int64_t consumerWarps, const RolePlan &plan) {
   Location loc = function.getLoc();
   Integers ints(builder, loc);
-  constexpr int64_t perSlot = RingOp::barrierBytesPerSlot;
   llvm::SmallDenseSet<int64_t> done;
   {
     OpBuilder::InsertionGuard guard(builder);
@@ -156,9 +176,10 @@ static void setUpBarriers(OpBuilder &builder, gpu::GPUFuncOp function,
       for (int64_t slot = 0; slot < ring.depth; ++slot) {
         Value full =
             sharedAddress(builder, function.getBody().front().getTerminator(),
-                          ring.barriers + slot * perSlot);
+                          ring.barriers + slot * ring.stride);
         emitBarrierInit(builder, loc, full, 1);
-        emitBarrierInit(builder, loc, ints.add(full, perSlot / 2),
+        emitBarrierInit(builder, loc,
+                        ints.add(full, RingOp::barrierBytesPerSlot / 2),
                         consumerWarps);
       }
     emitBarrierInitFence(builder, loc);

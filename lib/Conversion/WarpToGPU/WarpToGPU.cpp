@@ -44,6 +44,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateFragmentPatterns(converter, patterns);
   populateElementwisePatterns(converter, patterns);
   populateCopyPatterns(converter, patterns, kernel.awaits, kernel.roles);
+  populateNumberPatterns(converter, patterns, kernel.roles);
   populateSearchPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);
   populateStagedStorePatterns(converter, patterns, kernel.roles);

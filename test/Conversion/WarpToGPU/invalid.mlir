@@ -62,3 +62,13 @@ func.func @math(%x: f32, %o: memref<?xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @drawn_without_roles(%n: index, %counter: memref<1xi32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) resident {
+    // expected-error@+1 {{'warp.draw' op in a kernel without roles: run warp-specialize first}}
+    %t = warp.draw %counter below %n : memref<1xi32>
+  }
+  return
+}

@@ -36,10 +36,23 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
   return
 }
 
+// The next tile is drawn in front of the last copy.
 // CHECK-LABEL: @uneven(
-// CHECK-NOT: resident
-// CHECK-NOT: gpu.grid_dim
-// REMARK: Persist{{.*}}some blocks have more to do than others
+// CHECK: %[[COUNTER:.*]] = memref.alloc() {warp.zeroed} : memref<1xi32>
+// CHECK: warp.kernel blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES:.*]], %{{.*}}, %{{.*}}) warps(4) resident {
+// CHECK: scf.while (%[[T0:.*]] = %[[FIRST]], %{{.*}}, %{{.*}}, %{{.*}}) :
+// CHECK-NEXT: %[[MORE:.*]] = arith.cmpi ult, %[[T0]], %[[TILES]]
+// CHECK-NEXT: scf.condition(%[[MORE]]) %[[T0]],
+// CHECK: ^bb0(%{{.*}}: index, %[[X:.*]]: index, %[[Y:.*]]: index, %[[Z:.*]]: index):
+// CHECK: arith.addi %[[X]],
+// CHECK: scf.for
+// CHECK: warp.copy %{{.*}}[%[[Z]], %[[Y]], %[[X]],
+// CHECK: }
+// CHECK-NEXT: %[[NEXT:.*]] = warp.draw %[[COUNTER]] below %[[TILES]] : memref<1xi32>
+// CHECK-NEXT: warp.copy
+// CHECK: %[[NUMBER:.*]] = arith.index_cast %[[NEXT]] : index to i32
+// CHECK: arith.divui %[[NUMBER]],
+// CHECK: scf.yield %[[NEXT]],
 func.func @uneven(%nx: index, %n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -50,6 +63,8 @@ func.func @uneven(%nx: index, %n: index, %k: !view) {
       warp.copy %k[%b, %h, %x, %i] to %ks : !view, !t
       %f = warp.load_frag %ks : !t -> !f
     }
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
   }
   return
 }

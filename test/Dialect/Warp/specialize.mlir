@@ -242,3 +242,57 @@ func.func @tiles(%tiles: index, %n: index, %q: !view, %k: !view) {
   }
   return
 }
+
+// Tiles that are drawn: the producer has the number, and what it is taken apart
+// with; the consumer is told, behind its last store.
+// CHECK-LABEL: @drawn(
+// CHECK: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
+// CHECK-NEXT: %[[NUMBERS:.*]] = warp.numbers : <2, 2>
+// CHECK: warp.role <producer>
+// CHECK: %[[ROW0:.*]] = arith.divui %[[FIRST:.*]], %{{.*}} : index
+// CHECK: %[[ITEM0:.*]] = arith.constant 0 : index
+// CHECK: warp.publish %[[FIRST]], %[[ROW0]] to %[[NUMBERS]][%[[ITEM0]]] : <2, 2>
+// CHECK: scf.while (%[[T:.*]] = %[[FIRST]], %{{.*}} = %[[ROW0]], %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
+// CHECK: scf.for
+// CHECK: warp.copy_async
+// CHECK: %[[NEXT:.*]] = warp.draw
+// CHECK: warp.copy_async
+// CHECK: %[[ROW:.*]] = arith.divui %[[NEXT]], %{{.*}} : index
+// CHECK: warp.publish %[[NEXT]], %[[ROW]] to %[[NUMBERS]][%{{.*}}] : <2, 2>
+// CHECK: scf.yield %[[NEXT]], %[[ROW]],
+// CHECK: warp.role <consumer>
+// CHECK-NOT: arith.divui
+// CHECK: %[[TAKEN:.*]]:2 = warp.take %[[NUMBERS]][%{{.*}}] : <2, 2>
+// CHECK: scf.while (%{{.*}} = %[[TAKEN]]#0, %{{.*}} = %[[TAKEN]]#1, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
+// CHECK-NOT: warp.draw
+// CHECK-NOT: arith.divui
+// CHECK: warp.store
+// CHECK: %[[AGAIN:.*]]:2 = warp.take %[[NUMBERS]][%{{.*}}] : <2, 2>
+// CHECK: scf.yield %[[AGAIN]]#0, %[[AGAIN]]#1,
+func.func @drawn(%n: index, %k: !view, %counter: memref<1xi32>, %out: memref<?x?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(4) stages(2) resident {
+    %ks = warp.alloc : !t
+    %row0 = arith.divui %x, %n : index
+    %r:2 = scf.while (%t = %x, %row = %row0) : (index, index) -> (index, index) {
+      %more = arith.cmpi ult, %t, %n : index
+      scf.condition(%more) %t, %row : index, index
+    } do {
+    ^bb0(%t: index, %row: index):
+      scf.for %i = %c0 to %row step %c1 {
+        warp.copy %k[%c0, %c0, %i, %c0] to %ks : !view, !t
+        %f = warp.load_frag %ks : !t -> !warp.frag<64x128xbf16, a, 4>
+      }
+      %next = warp.draw %counter below %n : memref<1xi32>
+      warp.copy %k[%c0, %c0, %row, %c0] to %ks : !view, !t
+      %f = warp.load_frag %ks : !t -> !warp.frag<64x128xbf16, a, 4>
+      %l = warp.splat %zero : !warp.frag<64x1xf32, acc, 4>
+      warp.store %l, %out[%c0, %c0, %row] rows : !warp.frag<64x1xf32, acc, 4>, memref<?x?x?xf32>
+      %nextrow = arith.divui %next, %n : index
+      scf.yield %next, %nextrow : index, index
+    }
+  }
+  return
+}

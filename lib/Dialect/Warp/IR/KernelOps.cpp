@@ -122,5 +122,10 @@ int64_t KernelOp::getBarrierBytes() {
   int64_t slots = 0;
   for (auto ring : getBodyBlock()->getOps<RingOp>())
     slots += ring.getRing().getType().getDepth();
-  return slots * RingOp::barrierBytesPerSlot;
+  int64_t bytes = slots * RingOp::barrierBytesPerSlot;
+  for (auto numbers : getBodyBlock()->getOps<NumbersOp>()) {
+    NumbersType type = numbers.getRing().getType();
+    bytes += type.getDepth() * type.getItemBytes();
+  }
+  return bytes;
 }

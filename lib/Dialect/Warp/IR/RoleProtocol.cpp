@@ -25,9 +25,16 @@
 // consumer awaits its D-th successor, which is p <= c. Hence the producer
 // arrives at c, and the consumer goes on.
 //
+// A `warp.publish` is a copy in this, a `warp.take` an await with its release.
+// Loops of both roles run equally often if their bounds are the same values, or
+// (`scf.while`) their conditions: what is published is the same as what is
+// taken, and carried values are if they start so and every iteration keeps it.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Protocol.h"
+#include "SameValues.h"
+#include "attn/Dialect/Warp/IR/LoopValues.h"
 #include "attn/Dialect/Warp/IR/RingItem.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
 
@@ -93,11 +100,12 @@ static LogicalResult verifyReads(RoleOp role) {
   return failure(walk.wasInterrupted());
 }
 
-/// Producers copy and compute scalars; consumers do everything else.
+/// Producers copy, hand out tiles and compute scalars; consumers do everything
+/// else.
 static LogicalResult verifyContents(RoleOp role) {
   bool isProducer = role.getKind() == RoleKind::Producer;
   WalkResult walk = role.getBody().walk([&](Operation *op) {
-    bool isCopy = isa<CopyAsyncOp>(op);
+    bool isCopy = isa<CopyAsyncOp, DrawOp, PublishOp>(op);
     // A search for a fragment is refused for its result.
     bool isWarpOp =
         isa<WarpDialect>(op->getDialect()) && !isa<YieldOp, SearchOp>(op);
@@ -122,7 +130,7 @@ static LogicalResult verifyContents(RoleOp role) {
 /// Turns belong to consumers of several groups, all of which must pass.
 static LogicalResult verifyTurn(TurnOp turn) {
   Operation *parent = turn->getParentOp();
-  while (isa<scf::ForOp>(parent))
+  while (isa<scf::ForOp, scf::WhileOp>(parent))
     parent = parent->getParentOp();
   auto role = dyn_cast<RoleOp>(parent);
   if (!role)
@@ -137,7 +145,7 @@ static LogicalResult verifyTurn(TurnOp turn) {
 /// A kernel with roles holds nothing else that runs on the warps.
 static LogicalResult verifyBeside(KernelOp kernel) {
   for (Operation &op : *kernel.getBodyBlock()) {
-    if (isa<RoleOp, RingOp, AllocOp, YieldOp>(op))
+    if (isa<RoleOp, RingOp, NumbersOp, AllocOp, YieldOp>(op))
       continue;
     WalkResult walk = op.walk([&](Operation *inner) {
       bool isWarpOp =
@@ -177,6 +185,17 @@ static LogicalResult verifyRegisters(KernelOp kernel, RoleOp producer,
          << warps << " x " << atStart << " = " << warps * atStart;
 }
 
+/// Numbers go from role to role.
+static LogicalResult verifyNoNumbers(KernelOp kernel) {
+  WalkResult walk = kernel.walk([](Operation *op) {
+    if (!isa<NumbersOp, PublishOp, TakeOp>(op))
+      return WalkResult::advance();
+    op->emitOpError("stands in a kernel without roles");
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 LogicalResult attn::warp::verifyRoles(KernelOp kernel) {
   SmallVector<RoleOp> roles =
       llvm::to_vector(kernel.getBodyBlock()->getOps<RoleOp>());
@@ -187,7 +206,8 @@ LogicalResult attn::warp::verifyRoles(KernelOp kernel) {
   if (turns.wasInterrupted())
     return failure();
   if (roles.empty())
-    return verifyWarps(kernel, kernel.getWarps(), "kernel");
+    return success(succeeded(verifyNoNumbers(kernel)) &&
+                   succeeded(verifyWarps(kernel, kernel.getWarps(), "kernel")));
   RoleOp producer = kernel.getRole(RoleKind::Producer);
   RoleOp consumer = kernel.getRole(RoleKind::Consumer);
   if (roles.size() != 2 || !producer || !consumer)
@@ -224,7 +244,20 @@ static Value getRing(Operation *op) {
     return await.getRing();
   if (auto copy = dyn_cast<CopyAsyncOp>(op))
     return copy.getRing();
+  if (auto publish = dyn_cast<PublishOp>(op))
+    return publish.getRing();
+  if (auto take = dyn_cast<TakeOp>(op))
+    return take.getRing();
   return {};
+}
+
+/// In front of the condition nothing happens.
+static LogicalResult verifyBefore(scf::WhileOp loop) {
+  for (Operation &op : loop.getBeforeBody()->without_terminator())
+    if (!isMemoryEffectFree(&op))
+      return op.emitOpError("stands in front of the condition of a loop of "
+                            "roles, expected operations without effects");
+  return success();
 }
 
 static LogicalResult listSteps(Block *block, std::vector<Step> &steps) {
@@ -245,43 +278,16 @@ static LogicalResult listSteps(Block *block, std::vector<Step> &steps) {
           return failure();
     if (inner.empty())
       continue;
-    if (!isa<scf::ForOp>(op))
+    if (auto loop = dyn_cast<scf::WhileOp>(op))
+      if (failed(verifyBefore(loop)))
+        return failure();
+    if (!isa<scf::ForOp, scf::WhileOp>(op))
       return inner.front().op->emitOpError("stands under '")
              << op.getName() << "', items of roles are used in loops only";
     steps.push_back({&op, {}, std::move(inner)});
   }
   return success();
 }
-
-namespace {
-/// Values of the producer that are the same as values of the consumer, besides
-/// those that are the same value.
-class SameValues {
-public:
-  void add(Value producer, Value consumer) { pairs[producer] = consumer; }
-
-  bool areSame(Value a, Value b) const {
-    if (a == b || pairs.lookup(a) == b)
-      return true;
-    Operation *opA = a.getDefiningOp(), *opB = b.getDefiningOp();
-    if (!opA || !opB || opA->getName() != opB->getName() ||
-        opA->getAttrDictionary() != opB->getAttrDictionary() ||
-        opA->getNumOperands() != opB->getNumOperands() ||
-        opA->getNumRegions() != 0 ||
-        cast<OpResult>(a).getResultNumber() !=
-            cast<OpResult>(b).getResultNumber() ||
-        !isPure(opA))
-      return false;
-    return llvm::all_of(llvm::zip(opA->getOperands(), opB->getOperands()),
-                        [&](auto pair) {
-                          return areSame(std::get<0>(pair), std::get<1>(pair));
-                        });
-  }
-
-private:
-  DenseMap<Value, Value> pairs;
-};
-} // namespace
 
 static LogicalResult differ(Operation *copy, Operation *await) {
   Operation *at = await ? await : copy;
@@ -300,14 +306,14 @@ static LogicalResult compareSteps(ArrayRef<Step> producer,
     const Step &copy = producer[number], &await = consumer[number];
     if (copy.ring != await.ring)
       return differ(copy.op, await.op);
+    if (auto publish = dyn_cast<PublishOp>(copy.op))
+      for (auto [value, taken] :
+           llvm::zip_equal(publish.getValues(), await.op->getResults()))
+        same.add(value, taken);
     if (copy.ring)
       continue;
-    auto loopA = cast<scf::ForOp>(copy.op), loopB = cast<scf::ForOp>(await.op);
-    if (!same.areSame(loopA.getLowerBound(), loopB.getLowerBound()) ||
-        !same.areSame(loopA.getUpperBound(), loopB.getUpperBound()) ||
-        !same.areSame(loopA.getStep(), loopB.getStep()))
-      return differ(loopA, loopB);
-    same.add(loopA.getInductionVar(), loopB.getInductionVar());
+    if (!areSameLoops(copy.op, await.op, same))
+      return differ(copy.op, await.op);
     if (failed(compareSteps(copy.body, await.body, same)))
       return failure();
   }
@@ -323,6 +329,10 @@ static LogicalResult compareSteps(ArrayRef<Step> producer,
 //===----------------------------------------------------------------------===//
 
 static RingItem getItem(Operation *op) {
+  if (auto publish = dyn_cast<PublishOp>(op))
+    return RingItem::of(publish.getItem());
+  if (auto take = dyn_cast<TakeOp>(op))
+    return RingItem::of(take.getItem());
   if (auto await = dyn_cast<AwaitOp>(op))
     return RingItem::of(await.getItem());
   return RingItem::of(cast<CopyAsyncOp>(op).getItem());
@@ -339,15 +349,15 @@ static void collectFirstUses(ArrayRef<Step> steps,
 }
 
 /// The value that `loop` carries and `use`, in its body, counts from.
-static BlockArgument getCounter(scf::ForOp loop, Operation *use) {
+static BlockArgument getCounter(Operation *loop, Operation *use) {
   Value base = getItem(use).base;
-  while (auto argument = dyn_cast_or_null<BlockArgument>(base)) {
-    auto owner = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
-    if (!owner || argument == owner.getInductionVar())
+  while (base) {
+    std::optional<CarriedValue> carried = getCarriedValue(base);
+    if (!carried)
       return {};
-    if (owner == loop)
-      return argument;
-    base = RingItem::of(owner.getTiedLoopInit(argument)->get()).base;
+    if (carried->loop == loop)
+      return cast<BlockArgument>(base);
+    base = RingItem::of(carried->init).base;
   }
   return {};
 }
@@ -366,14 +376,13 @@ static LogicalResult verifyNumbers(ArrayRef<Step> steps,
       ++next[step.ring].offset;
       continue;
     }
-    auto loop = cast<scf::ForOp>(step.op);
     llvm::MapVector<Value, Operation *> uses;
     collectFirstUses(step.body, uses);
     DenseMap<Value, BlockArgument> counters;
     for (auto [ring, use] : uses) {
-      BlockArgument counter = getCounter(loop, use);
+      BlockArgument counter = getCounter(step.op, use);
       if (!counter ||
-          !(RingItem::of(loop.getTiedLoopInit(counter)->get()) == next[ring]))
+          !(RingItem::of(getCarriedValue(counter)->init) == next[ring]))
         return refuseNumber(use);
       counters[ring] = counter;
       next[ring] = {counter, 0};
@@ -382,10 +391,9 @@ static LogicalResult verifyNumbers(ArrayRef<Step> steps,
       return failure();
     for (auto [ring, use] : uses) {
       BlockArgument counter = counters[ring];
-      if (!(RingItem::of(loop.getTiedLoopYieldedValue(counter)->get()) ==
-            next[ring]))
+      if (!(RingItem::of(getCarriedValue(counter)->yielded) == next[ring]))
         return refuseNumber(use);
-      next[ring] = {loop.getTiedLoopResult(counter), 0};
+      next[ring] = {getLastValue(counter), 0};
     }
   }
   return success();
@@ -453,6 +461,9 @@ LogicalResult attn::warp::verifyRoleRings(KernelOp kernel) {
   SameValues same;
   if (failed(compareSteps(copies, awaits, same)))
     return failure();
+  if (!same.isKept())
+    return kernel.emitOpError("has loops in its roles whose bounds do not stay "
+                              "the same from iteration to iteration");
   for (ArrayRef<Step> steps :
        {ArrayRef<Step>(copies), ArrayRef<Step>(awaits)}) {
     DenseMap<Value, RingItem> next;

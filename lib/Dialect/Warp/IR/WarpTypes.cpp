@@ -14,6 +14,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace attn;
@@ -216,6 +217,27 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
 SlotType RingType::getSlotType() const {
   return SlotType::get(getContext(), getShape(), getElementType(),
                        getPanelBytes());
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+LogicalResult NumbersType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  int64_t depth, int64_t count) {
+  constexpr int64_t maxCount = 16;
+  if (depth < 1 || depth > maxDepth)
+    return emitError() << "numbers of depth " << depth << ", expected 1 to "
+                       << maxDepth;
+  if (count < 1 || count > maxCount)
+    return emitError() << count << " numbers, expected 1 to " << maxCount;
+  return success();
+}
+
+int64_t NumbersType::getItemBytes() const {
+  constexpr int64_t numberBytes = 4, alignment = 16;
+  return RingOp::barrierBytesPerSlot +
+         llvm::alignTo(getCount() * numberBytes, alignment);
 }
 
 //===----------------------------------------------------------------------===//

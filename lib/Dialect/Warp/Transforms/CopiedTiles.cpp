@@ -90,7 +90,7 @@ LogicalResult CopyMatcher::matchCopy(CopyOp copy, CopiedTile &tile) {
   if (copy.getSlot().getType().getShape()[0] > maxBoxRows)
     return give("a tile has more rows than one copy of a tensor map");
   Operation *parent = copy->getParentOp();
-  while (isa<scf::ForOp>(parent))
+  while (isa<scf::ForOp, scf::WhileOp>(parent))
     parent = parent->getParentOp();
   if (parent != kernel)
     return give("a copy stands under something else than loops");

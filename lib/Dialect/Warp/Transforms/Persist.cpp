@@ -13,21 +13,38 @@
 // producer loads the next tile's operands while the last one's results leave.
 //
 // The body of the kernel goes into a loop over tiles; the numbers that the
-// block had come from the tile's number, the first one varying fastest.
+// block had come from the tile's number.
 //
-// Handing out tiles in advance pays only if they take equally long. Where the
-// bounds of a loop depend on the block's numbers (a causal mask) the kernel
-// stays as it is, and the hardware gives the next tile to who is free.
+// Handing out tiles in advance pays only if they take equally long: then the
+// loop is counted, and the first number varies fastest. Where the bounds of a
+// loop depend on the block's numbers (a causal mask) a block draws its next
+// tile from a counter that all blocks share, and does so late, at the last copy
+// of the tile before: the sooner it is done the less is known about who will be
+// free first.
+//
+// The order of tiles that are drawn: longest first, which is the order of x
+// (the tile room sees to it). But the keys that blocks read at the same time
+// should stay in the cache, so heads (all combinations of y and z) come in
+// groups, and x goes from end to end in one group after the other:
+//
+//   tile    = group * (G * nx) + x * size + head in group
+//
+// with `size` = G, or what is left of the heads in the last group. G is as many
+// heads as have about 32 MiB of copied tiles, and at most 32, for where all is
+// small the cache is filled for the first time, better not all at once.
 //
 //===----------------------------------------------------------------------===//
 
 #include "CopiedTiles.h"
 #include "ProducerSlice.h"
 
+#include "attn/Dialect/Warp/IR/HostMemory.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Remarks.h"
 
@@ -81,6 +98,200 @@ static std::pair<Value, Value> divide(OpBuilder &b, Location loc, Value value,
   return {quotient, b.createOrFold<arith::SubIOp>(loc, value, below)};
 }
 
+namespace {
+/// The blocks' numbers as tiles, and what has to move into the loop over them.
+class TileLoop {
+public:
+  TileLoop(RewriterBase &rewriter, KernelOp kernel, ArrayRef<CopiedTile> tiles);
+
+  /// Block n takes the tiles n, n + number of blocks, …
+  void count();
+  /// Block n starts with tile n and draws the others.
+  void draw();
+
+private:
+  using Numbers = std::array<Value, 3>;
+
+  void moveBody(Operation *end, const Numbers &numbers);
+  void chooseGroup();
+  Numbers decode(Value tile);
+  Value toInt(Value index);
+  Value constant(int64_t value);
+  Operation *findLastCopy();
+
+  RewriterBase &rewriter;
+  KernelOp kernel;
+  Location loc;
+  Block *body;
+  SmallVector<Operation *> moved;
+  SmallVector<Value> views; // of the tiles that loops copy
+  Value nx, ny, nz, tiles;
+  Value group; // heads, i32
+};
+} // namespace
+
+TileLoop::TileLoop(RewriterBase &rewriter, KernelOp kernel,
+                   ArrayRef<CopiedTile> copied)
+    : rewriter(rewriter), kernel(kernel), loc(kernel.getLoc()),
+      body(kernel.getBodyBlock()), nx(kernel.getGridX()), ny(kernel.getGridY()),
+      nz(kernel.getGridZ()) {
+  for (Operation &op : body->without_terminator())
+    if (!isa<AllocOp>(op))
+      moved.push_back(&op);
+  for (CopiedTile tile : copied)
+    if (isa<scf::ForOp>(tile.copy->getParentOp()) &&
+        !llvm::is_contained(views, tile.copy.getView()))
+      views.push_back(tile.copy.getView());
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(kernel);
+  tiles = rewriter.createOrFold<arith::MulIOp>(loc, nx, ny);
+  tiles = rewriter.createOrFold<arith::MulIOp>(loc, tiles, nz);
+  Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
+  rewriter.modifyOpInPlace(kernel, [&] {
+    kernel.getGridXMutable().assign(tiles);
+    kernel.getGridYMutable().assign(one);
+    kernel.getGridZMutable().assign(one);
+    kernel.setResident(true);
+  });
+}
+
+/// The body in front of `end`, with the numbers of a tile for the block's.
+void TileLoop::moveBody(Operation *end, const Numbers &numbers) {
+  for (Operation *op : moved)
+    rewriter.moveOpBefore(op, end);
+  Operation *loop = end->getParentOp();
+  for (auto [argument, number] : llvm::zip_equal(body->getArguments(), numbers))
+    rewriter.replaceUsesWithIf(argument, number, [&](OpOperand &use) {
+      return loop->isProperAncestor(use.getOwner());
+    });
+}
+
+void TileLoop::count() {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(body->getTerminator());
+  Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
+  auto loop =
+      scf::ForOp::create(rewriter, loc, body->getArgument(0), tiles, blocks);
+  rewriter.setInsertionPointToStart(loop.getBody());
+  auto [outer, x] = divide(rewriter, loc, loop.getInductionVar(), nx);
+  auto [z, y] = divide(rewriter, loc, outer, ny);
+  moveBody(loop.getBody()->getTerminator(), {x, y, z});
+}
+
+Value TileLoop::toInt(Value index) {
+  return rewriter.createOrFold<arith::IndexCastOp>(loc, rewriter.getI32Type(),
+                                                   index);
+}
+
+Value TileLoop::constant(int64_t value) {
+  return arith::ConstantIntOp::create(rewriter, loc, value, 32);
+}
+
+/// Heads of a group: how many have what loops copy in `cacheKiB`, `ratio` of
+/// them the same.
+void TileLoop::chooseGroup() {
+  constexpr int64_t cacheKiB = 32 * 1024, maxGroup = 32, kib = 1024;
+  Value heads = toInt(rewriter.createOrFold<arith::MulIOp>(loc, ny, nz));
+  Value size = constant(1), copied = constant(1);
+  for (Value view : views) {
+    auto type = cast<MemRefType>(view.getType());
+    auto sizeOf = [&](int64_t dim) {
+      return toInt(rewriter.createOrFold<memref::DimOp>(loc, view, dim));
+    };
+    int64_t rowBytes =
+        type.getShape().back() * type.getElementTypeBitWidth() / 8;
+    Value rows = sizeOf(type.getRank() - 2);
+    Value bytes = arith::DivUIOp::create(
+        rewriter, loc, rows, constant(std::max<int64_t>(kib / rowBytes, 1)));
+    size = arith::AddIOp::create(rewriter, loc, size, bytes);
+    copied = constant(1);
+    for (int64_t dim = 0; dim < type.getRank() - 2; ++dim)
+      copied = arith::MulIOp::create(rewriter, loc, copied, sizeOf(dim));
+  }
+  copied = arith::MaxUIOp::create(rewriter, loc, copied, constant(1));
+  Value ratio = arith::DivUIOp::create(rewriter, loc, heads, copied);
+  group = arith::DivUIOp::create(rewriter, loc, constant(cacheKiB), size);
+  group = arith::MulIOp::create(rewriter, loc, group, ratio);
+  group = arith::MinUIOp::create(rewriter, loc, group, constant(maxGroup));
+  group = arith::MaxUIOp::create(rewriter, loc, group, ratio);
+  group = arith::MaxUIOp::create(rewriter, loc, group, constant(1));
+}
+
+TileLoop::Numbers TileLoop::decode(Value tile) {
+  auto minus = [&](Value a, Value b) -> Value {
+    return arith::SubIOp::create(rewriter, loc, a, b);
+  };
+  auto times = [&](Value a, Value b) -> Value {
+    return arith::MulIOp::create(rewriter, loc, a, b);
+  };
+  Value number = toInt(tile), columns = toInt(nx), heads = toInt(ny);
+  Value allHeads = times(heads, toInt(nz));
+  auto [groupNumber, inGroup] =
+      divide(rewriter, loc, number, times(group, columns));
+  Value first = times(groupNumber, group);
+  Value size =
+      arith::MinUIOp::create(rewriter, loc, group, minus(allHeads, first));
+  // Behind the last tile there are no heads left.
+  size = arith::MaxSIOp::create(rewriter, loc, size, constant(1));
+  auto [x, inSize] = divide(rewriter, loc, inGroup, size);
+  Value head = arith::AddIOp::create(rewriter, loc, first, inSize);
+  auto [z, y] = divide(rewriter, loc, head, heads);
+  auto toIndex = [&](Value value) -> Value {
+    return arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(),
+                                      value);
+  };
+  return {toIndex(x), toIndex(y), toIndex(z)};
+}
+
+/// Where the last copy of a tile stands, or what follows the loops.
+Operation *TileLoop::findLastCopy() {
+  Operation *place = nullptr;
+  for (Operation *op : moved) {
+    if (isa<CopyOp>(op))
+      place = op;
+    else if (isa<scf::ForOp>(op))
+      place = op->getNextNode();
+  }
+  return place;
+}
+
+void TileLoop::draw() {
+  OpBuilder::InsertionGuard guard(rewriter);
+  auto host = kernel->getParentOfType<func::FuncOp>();
+  rewriter.setInsertionPointToStart(&host.getBody().front());
+  auto counter = memref::AllocOp::create(
+      rewriter, loc, MemRefType::get({1}, rewriter.getI32Type()));
+  counter->setAttr(attn::kZeroedAttrName, rewriter.getUnitAttr());
+
+  rewriter.setInsertionPoint(body->getTerminator());
+  chooseGroup();
+  Value firstTile = body->getArgument(0);
+  Numbers first = decode(firstTile);
+  Operation *lastCopy = findLastCopy();
+  SmallVector<Type> types(1 + first.size(), rewriter.getIndexType());
+  SmallVector<Location> locs(types.size(), loc);
+  SmallVector<Value> inits = {firstTile};
+  llvm::append_range(inits, first);
+  auto loop = scf::WhileOp::create(rewriter, loc, types, inits);
+
+  Block *before = rewriter.createBlock(&loop.getBefore(), {}, types, locs);
+  Value isTile = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
+                                       before->getArgument(0), tiles);
+  scf::ConditionOp::create(rewriter, loc, isTile, before->getArguments());
+
+  Block *after = rewriter.createBlock(&loop.getAfter(), {}, types, locs);
+  auto yield = scf::YieldOp::create(rewriter, loc, after->getArguments());
+  moveBody(yield, {after->getArgument(1), after->getArgument(2),
+                   after->getArgument(3)});
+  rewriter.setInsertionPoint(lastCopy ? lastCopy : yield);
+  Value next =
+      DrawOp::create(rewriter, loc, rewriter.getIndexType(), counter, tiles);
+  rewriter.setInsertionPoint(yield);
+  SmallVector<Value> yielded = {next};
+  llvm::append_range(yielded, decode(next));
+  rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(yielded); });
+}
+
 LogicalResult attn::warp::persistBlocks(RewriterBase &rewriter, KernelOp kernel,
                                         std::string &reason) {
   Block *body = kernel.getBodyBlock();
@@ -90,46 +301,20 @@ LogicalResult attn::warp::persistBlocks(RewriterBase &rewriter, KernelOp kernel,
     return failure();
   }
   // Without a producer nothing would run ahead of the loop.
-  if (failed(matchCopiedTiles(kernel, reason)) ||
-      failed(ProducerSlice(kernel).compute(reason)))
+  FailureOr<SmallVector<CopiedTile>> tiles = matchCopiedTiles(kernel, reason);
+  if (failed(tiles) || failed(ProducerSlice(kernel).compute(reason)))
     return failure();
-  if (!isBalanced(kernel)) {
-    reason = "some blocks have more to do than others";
+  bool isEven = isBalanced(kernel);
+  if (!isEven &&
+      kernel->getParentOp() != kernel->getParentOfType<func::FuncOp>()) {
+    reason = "blocks differ in work, and no function allocates their counter";
     return failure();
   }
-  OpBuilder::InsertionGuard guard(rewriter);
-  Location loc = kernel.getLoc();
-  SmallVector<Operation *> moved;
-  for (Operation &op : body->without_terminator())
-    if (!isa<AllocOp>(op))
-      moved.push_back(&op);
-
-  rewriter.setInsertionPoint(kernel);
-  Value nx = kernel.getGridX(), ny = kernel.getGridY(), nz = kernel.getGridZ();
-  Value tiles = rewriter.createOrFold<arith::MulIOp>(loc, nx, ny);
-  tiles = rewriter.createOrFold<arith::MulIOp>(loc, tiles, nz);
-  Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
-
-  rewriter.setInsertionPoint(body->getTerminator());
-  Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
-  auto loop =
-      scf::ForOp::create(rewriter, loc, body->getArgument(0), tiles, blocks);
-  rewriter.setInsertionPointToStart(loop.getBody());
-  auto [outer, x] = divide(rewriter, loc, loop.getInductionVar(), nx);
-  auto [z, y] = divide(rewriter, loc, outer, ny);
-  for (Operation *op : moved)
-    rewriter.moveOpBefore(op, loop.getBody()->getTerminator());
-  const std::array numbers = {x, y, z};
-  for (auto [argument, number] : llvm::zip_equal(body->getArguments(), numbers))
-    rewriter.replaceUsesWithIf(argument, number, [&](OpOperand &use) {
-      return loop->isProperAncestor(use.getOwner());
-    });
-  rewriter.modifyOpInPlace(kernel, [&] {
-    kernel.getGridXMutable().assign(tiles);
-    kernel.getGridYMutable().assign(one);
-    kernel.getGridZMutable().assign(one);
-    kernel.setResident(true);
-  });
+  TileLoop loop(rewriter, kernel, *tiles);
+  if (isEven)
+    loop.count();
+  else
+    loop.draw();
   return success();
 }
 

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace attn::warp;
 
 static bool isWarpValue(Type type) {
-  return isa<FragType, SlotType, RingType, PendingType>(type);
+  return isa<FragType, SlotType, RingType, NumbersType, PendingType>(type);
 }
 
 bool attn::warp::isShared(Operation &op) {
@@ -48,13 +48,66 @@ void ProducerSlice::needOp(Operation *op) {
       need(loop.getLowerBound());
       need(loop.getUpperBound());
       need(loop.getStep());
+    } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+      need(loop.getConditionOp().getCondition());
     }
   }
 }
 
+LogicalResult ProducerSlice::needSources(BlockArgument argument) {
+  Operation *owner = argument.getOwner()->getParentOp();
+  if (owner == scope)
+    return success();
+  if (auto loop = dyn_cast<scf::ForOp>(owner)) {
+    needOp(loop);
+    if (argument == loop.getInductionVar())
+      return success();
+    need(loop.getTiedLoopInit(argument)->get());
+    need(loop.getTiedLoopYieldedValue(argument)->get());
+    return success();
+  }
+  auto loop = dyn_cast<scf::WhileOp>(owner);
+  if (!loop)
+    return failure();
+  needOp(loop);
+  unsigned number = argument.getArgNumber();
+  if (argument.getOwner() == loop.getAfterBody()) {
+    need(loop.getConditionOp().getArgs()[number]);
+    return success();
+  }
+  need(loop.getInits()[number]);
+  need(loop.getYieldOp().getOperand(number));
+  return success();
+}
+
+/// The publication that stands in front of what takes it.
+static PublishOp getPublication(Operation *take) {
+  return cast<PublishOp>(take->getPrevNode());
+}
+
+LogicalResult ProducerSlice::needSources(Operation *op, unsigned result) {
+  if (isa<TakeOp>(op)) {
+    need(getPublication(op).getValues()[result]);
+    return success();
+  }
+  needOp(op);
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    need(loop.getRegionIterArg(result));
+    return success();
+  }
+  if (!isShared(*op) && !isa<DrawOp>(op))
+    return failure();
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (!op->isAncestor(operand.getParentRegion()->getParentOp()))
+        need(operand);
+  });
+  return success();
+}
+
 LogicalResult ProducerSlice::compute(std::string &reason) {
   scope->walk([&](Operation *op) {
-    if (!isa<CopyOp, CopyAsyncOp>(op))
+    if (!isa<CopyOp, CopyAsyncOp, PublishOp>(op))
       return;
     needOp(op);
     for (Value operand : op->getOperands())
@@ -64,36 +117,17 @@ LogicalResult ProducerSlice::compute(std::string &reason) {
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     if (auto argument = dyn_cast<BlockArgument>(value)) {
-      Operation *owner = argument.getOwner()->getParentOp();
-      if (owner == scope)
-        continue;
-      auto loop = dyn_cast<scf::ForOp>(owner);
-      if (!loop) {
+      if (failed(needSources(argument))) {
         reason = "a copied box depends on a value of a region that is no loop";
         return failure();
       }
-      needOp(loop);
-      if (argument == loop.getInductionVar())
-        continue;
-      need(loop.getTiedLoopInit(argument)->get());
-      need(loop.getTiedLoopYieldedValue(argument)->get());
       continue;
     }
-    Operation *op = value.getDefiningOp();
-    needOp(op);
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      need(loop.getTiedLoopRegionIterArg(cast<OpResult>(value)));
-      continue;
-    }
-    if (!isShared(*op)) {
+    auto result = cast<OpResult>(value);
+    if (failed(needSources(result.getOwner(), result.getResultNumber()))) {
       reason = "a copied box depends on more than scalars";
       return failure();
     }
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (!op->isAncestor(operand.getParentRegion()->getParentOp()))
-          need(operand);
-    });
   }
   return success();
 }
@@ -129,12 +163,59 @@ void ProducerSlice::cloneLoop(OpBuilder &builder, scf::ForOp loop,
   scf::YieldOp::create(builder, loop.getLoc(), yielded);
 }
 
+/// Both regions, with the values that are needed.
+void ProducerSlice::cloneWhile(OpBuilder &builder, scf::WhileOp loop,
+                               IRMapping &map) {
+  auto keep = [&](Block *block) {
+    SmallVector<BlockArgument> kept;
+    for (BlockArgument argument : block->getArguments())
+      if (values.contains(argument))
+        kept.push_back(argument);
+    return kept;
+  };
+  SmallVector<BlockArgument> before = keep(loop.getBeforeBody());
+  SmallVector<BlockArgument> after = keep(loop.getAfterBody());
+  auto choose = [&](OperandRange operands, ArrayRef<BlockArgument> kept) {
+    return llvm::map_to_vector(kept, [&](BlockArgument argument) {
+      return map.lookupOrDefault(operands[argument.getArgNumber()]);
+    });
+  };
+  SmallVector<Type> types(after.size(), builder.getIndexType());
+  for (auto [type, argument] : llvm::zip_equal(types, after))
+    type = argument.getType();
+  scf::WhileOp::create(
+      builder, loop.getLoc(), types, choose(loop.getInits(), before),
+      [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+        for (auto [argument, copy] : llvm::zip_equal(before, arguments))
+          map.map(argument, copy);
+        clone(inner, loop.getBeforeBody(), map);
+        scf::ConditionOp condition = loop.getConditionOp();
+        scf::ConditionOp::create(inner, loc,
+                                 map.lookupOrDefault(condition.getCondition()),
+                                 choose(condition.getArgs(), after));
+      },
+      [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+        for (auto [argument, copy] : llvm::zip_equal(after, arguments))
+          map.map(argument, copy);
+        clone(inner, loop.getAfterBody(), map);
+        scf::YieldOp::create(inner, loc,
+                             choose(loop.getYieldOp()->getOperands(), before));
+      });
+}
+
 void ProducerSlice::clone(OpBuilder &builder, Block *from, IRMapping &map) {
   for (Operation &op : from->without_terminator()) {
+    if (auto take = dyn_cast<TakeOp>(op))
+      for (auto [taken, value] :
+           llvm::zip_equal(take.getValues(), getPublication(take).getValues()))
+        map.map(taken, map.lookupOrDefault(value));
     if (!ops.contains(&op))
       continue;
+    auto tiles = dyn_cast<scf::WhileOp>(op);
     if (auto loop = dyn_cast<scf::ForOp>(op))
       cloneLoop(builder, loop, map);
+    else if (tiles && !isShared(op))
+      cloneWhile(builder, tiles, map);
     else
       builder.clone(op, map);
   }

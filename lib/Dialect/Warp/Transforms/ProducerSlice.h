@@ -29,12 +29,16 @@ public:
   explicit ProducerSlice(Operation *scope) : scope(scope) {}
 
   /// Fails if a box depends on what fragments or effects gave.
+  /// What is published counts as copied.
   LogicalResult compute(std::string &reason);
   /// Copies of `from`'s operations go to the insertion point.
   void clone(OpBuilder &builder, Block *from, IRMapping &map);
 
 private:
   void cloneLoop(OpBuilder &builder, scf::ForOp loop, IRMapping &map);
+  void cloneWhile(OpBuilder &builder, scf::WhileOp loop, IRMapping &map);
+  LogicalResult needSources(BlockArgument argument);
+  LogicalResult needSources(Operation *op, unsigned result);
   void needOp(Operation *op);
   void need(Value value);
 

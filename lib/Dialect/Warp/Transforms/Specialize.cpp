@@ -22,16 +22,23 @@
 // Items are counted: a loop in which a ring is used carries the number of the
 // ring's next item.
 //
+// Where tiles are drawn (`warp.draw`) only the producer draws. It publishes
+// what the loop over tiles carries, the consumer takes it: item 0 in front of
+// the loop, item n + 1 at the end of the body that has tile n.
+//
 //===----------------------------------------------------------------------===//
 
 #include "CopiedTiles.h"
 #include "ProducerSlice.h"
 
+#include "attn/Dialect/Warp/IR/LoopValues.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPSPECIALIZE
@@ -95,9 +102,14 @@ private:
   RoleOp createRole(RoleKind kind, int64_t warps, int64_t registers);
   void createConsumer();
   void createProducer();
+  void takeNumbers();
+  void takeNumbers(Operation *user, MutableOperandRange carried, Value ring);
+  void dropDraws();
+  void moveToProducer(RoleOp producer);
   void countItems(Block *block, DenseMap<Value, Value> &next);
-  scf::ForOp carryCounters(scf::ForOp loop, ArrayRef<Value> rings,
-                           DenseMap<Value, Value> &next);
+  LoopLikeOpInterface carryCounters(LoopLikeOpInterface loop,
+                                    ArrayRef<Value> rings,
+                                    DenseMap<Value, Value> &next);
 
   RewriterBase &rewriter;
   KernelOp kernel;
@@ -155,60 +167,83 @@ void Specialization::awaitTile(CopiedTile &tile, Value ring) {
     });
 }
 
+/// The ring that the consumer reads, and the number of the item.
+static std::pair<Value, Value> getUse(Operation *op) {
+  if (auto await = dyn_cast<AwaitOp>(op))
+    return {await.getRing(), await.getItem()};
+  if (auto take = dyn_cast<TakeOp>(op))
+    return {take.getRing(), take.getItem()};
+  return {};
+}
+
 /// The rings that are used in a block and below, in order of first use.
 static SetVector<Value> getUsedRings(Block *block) {
   SetVector<Value> rings;
-  block->walk<WalkOrder::PreOrder>(
-      [&](AwaitOp await) { rings.insert(await.getRing()); });
+  block->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (Value ring = getUse(op).first)
+      rings.insert(ring);
+  });
   return rings;
 }
 
 /// A loop that carries the item numbers of `rings` too.
-scf::ForOp Specialization::carryCounters(scf::ForOp loop, ArrayRef<Value> rings,
-                                         DenseMap<Value, Value> &next) {
+LoopLikeOpInterface
+Specialization::carryCounters(LoopLikeOpInterface loop, ArrayRef<Value> rings,
+                              DenseMap<Value, Value> &next) {
   SmallVector<Value> inits;
   for (Value ring : rings)
     inits.push_back(next[ring]);
+  if (auto tiles = dyn_cast<scf::WhileOp>(*loop))
+    return addCarriedValues(rewriter, tiles, inits);
   auto yieldSame = [](OpBuilder &, Location, ArrayRef<BlockArgument> carried) {
     return SmallVector<Value>(carried.begin(), carried.end());
   };
   FailureOr<LoopLikeOpInterface> replaced = loop.replaceWithAdditionalYields(
       rewriter, inits, /*replaceInitOperandUsesInLoop=*/false, yieldSame);
   assert(succeeded(replaced) && "scf.for takes more carried values");
-  return cast<scf::ForOp>(replaced->getOperation());
+  return *replaced;
 }
 
-/// Numbers the awaits of a block; `next` holds the number of each ring's next
-/// item.
+/// The block of a loop that uses rings.
+static Block *getLoopBody(LoopLikeOpInterface loop) {
+  if (auto tiles = dyn_cast<scf::WhileOp>(*loop))
+    return tiles.getAfterBody();
+  return cast<scf::ForOp>(*loop).getBody();
+}
+
+/// Numbers the uses of items in a block; `next` holds the number of each ring's
+/// next item.
 void Specialization::countItems(Block *block, DenseMap<Value, Value> &next) {
   for (Operation &op : llvm::make_early_inc_range(*block)) {
-    if (auto await = dyn_cast<AwaitOp>(op)) {
-      Value number = next[await.getRing()];
-      rewriter.replaceOp(await.getItem().getDefiningOp(), number);
-      rewriter.setInsertionPointAfter(await);
-      Location loc = await.getLoc();
+    if (auto [ring, item] = getUse(&op); ring) {
+      Value number = next[ring];
+      rewriter.replaceOp(item.getDefiningOp(), number);
+      rewriter.setInsertionPointAfter(&op);
+      Location loc = op.getLoc();
       Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
-      next[await.getRing()] = arith::AddIOp::create(rewriter, loc, number, one);
+      next[ring] = arith::AddIOp::create(rewriter, loc, number, one);
       continue;
     }
-    auto loop = dyn_cast<scf::ForOp>(op);
-    if (!loop)
+    auto loop = dyn_cast<LoopLikeOpInterface>(op);
+    if (!loop || !isa<scf::ForOp, scf::WhileOp>(op))
       continue;
-    SetVector<Value> used = getUsedRings(loop.getBody());
+    SetVector<Value> used = getUsedRings(getLoopBody(loop));
     if (used.empty())
       continue;
-    unsigned numOld = loop.getInitArgs().size();
     loop = carryCounters(loop, used.getArrayRef(), next);
-    for (auto [number, ring] : llvm::enumerate(used))
-      next[ring] = loop.getRegionIterArg(numOld + number);
-    countItems(loop.getBody(), next);
-    auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+    Block *body = getLoopBody(loop);
+    auto counters = body->getArguments().take_back(used.size());
+    for (auto [ring, counter] : llvm::zip_equal(used, counters))
+      next[ring] = counter;
+    countItems(body, next);
+    auto yield = cast<scf::YieldOp>(body->getTerminator());
+    unsigned first = yield.getNumOperands() - used.size();
     rewriter.modifyOpInPlace(yield, [&] {
       for (auto [number, ring] : llvm::enumerate(used))
-        yield.setOperand(numOld + number, next[ring]);
+        yield.setOperand(first + number, next[ring]);
     });
-    for (auto [number, ring] : llvm::enumerate(used))
-      next[ring] = loop.getResult(numOld + number);
+    for (auto [ring, counter] : llvm::zip_equal(used, counters))
+      next[ring] = getLastValue(counter);
   }
 }
 
@@ -253,6 +288,80 @@ void Specialization::createConsumer() {
 }
 
 //===----------------------------------------------------------------------===//
+// Numbers of tiles
+//===----------------------------------------------------------------------===//
+
+/// In front of `user`; the publication stands there until the producer takes it
+/// over.
+void Specialization::takeNumbers(Operation *user, MutableOperandRange carried,
+                                 Value ring) {
+  rewriter.setInsertionPoint(user);
+  Location loc = user->getLoc();
+  // The number follows in `countItems`.
+  Value item = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  SmallVector<Value> values = llvm::to_vector(carried.getAsOperandRange());
+  PublishOp::create(rewriter, loc, values, ring, item);
+  auto take = TakeOp::create(rewriter, loc, ring, item);
+  rewriter.modifyOpInPlace(user, [&] { carried.assign(take.getValues()); });
+}
+
+void Specialization::takeNumbers() {
+  DrawOp draw;
+  consumer.walk([&](DrawOp other) { draw = other; });
+  if (!draw)
+    return;
+  auto loop = draw->getParentOfType<scf::WhileOp>();
+  rewriter.setInsertionPointAfter(lastRing);
+  // Two, so that the producer need not wait for a consumer that has yet to read
+  // the last one.
+  constexpr int64_t depth = 2;
+  auto type =
+      NumbersType::get(kernel.getContext(), depth, loop.getInits().size());
+  Value ring = NumbersOp::create(rewriter, loop.getLoc(), type);
+  takeNumbers(loop, loop.getInitsMutable(), ring);
+  scf::YieldOp yield = loop.getYieldOp();
+  takeNumbers(yield, yield.getResultsMutable(), ring);
+}
+
+/// With what is computed from it.
+static void eraseWithUsers(RewriterBase &rewriter, Operation *op) {
+  while (!op->use_empty())
+    eraseWithUsers(rewriter, *op->user_begin());
+  rewriter.eraseOp(op);
+}
+
+/// The producer has taken them over.
+void Specialization::dropDraws() {
+  consumer.walk([&](PublishOp publish) { rewriter.eraseOp(publish); });
+  SmallVector<DrawOp> draws;
+  consumer.walk([&](DrawOp draw) { draws.push_back(draw); });
+  for (DrawOp draw : draws)
+    eraseWithUsers(rewriter, draw);
+  if (draws.empty())
+    return;
+  // What the tile's number was taken apart with.
+  consumer.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (isOpTriviallyDead(op))
+      rewriter.eraseOp(op);
+  });
+}
+
+/// Scalars that only the producer reads.
+void Specialization::moveToProducer(RoleOp producer) {
+  Operation *first = &producer.getBodyBlock()->front();
+  for (Operation &op :
+       llvm::make_early_inc_range(llvm::reverse(*kernel.getBodyBlock()))) {
+    if (isa<RoleOp>(op) || op.use_empty() || !isMemoryEffectFree(&op) ||
+        !llvm::all_of(op.getUsers(), [&](Operation *user) {
+          return producer->isProperAncestor(user);
+        }))
+      continue;
+    rewriter.moveOpBefore(&op, first);
+    first = &op;
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Producer: what the awaits depend on
 //===----------------------------------------------------------------------===//
 
@@ -269,6 +378,8 @@ void Specialization::createProducer() {
   IRMapping map;
   slice.clone(rewriter, consumer.getBodyBlock(), map);
   consumer.walk([&](CopyAsyncOp copy) { rewriter.eraseOp(copy); });
+  dropDraws();
+  moveToProducer(producer);
 }
 
 void Specialization::run() {
@@ -289,6 +400,7 @@ void Specialization::run() {
   for (Operation *alloc : allocs)
     rewriter.eraseOp(alloc);
   createConsumer();
+  takeNumbers();
   DenseMap<Value, Value> next;
   rewriter.setInsertionPointToStart(consumer.getBodyBlock());
   Value zero = arith::ConstantIndexOp::create(rewriter, kernel.getLoc(), 0);

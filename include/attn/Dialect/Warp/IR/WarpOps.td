@@ -52,7 +52,11 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          of a ring are numbered 0, 1, 2, … as they are used; no more items are
          held than the ring has slots; a turn is taken by every group alike.
          Under the answer of `warp.any`, which warps get differently, stands
-         nothing that warps do together.
+         nothing that warps do together. What is said of a ring and its copies
+         and awaits holds for `warp.numbers`, `warp.publish` and `warp.take`. A
+         loop whose end is not known in advance is an `scf.while`, in both roles,
+         that passes on what it carries and ends by a condition of numbers that
+         are the same in both.
     (W4) Placed slots and rings lie inside `shared` bytes, below the barriers of
          the rings, and do not overlap. The registers of all warps exist.
     (W5) Every fragment is spread over the warps of its role, or of the kernel if
@@ -61,7 +65,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
 
     With roles the kernel holds rings, slots to store via, scalar operations and
     one `warp.role` of each kind, and `warps` is their sum. Every slot of a ring then has two
-    barriers of 8 bytes (full, empty); they lie at the end of `shared`.
+    barriers of 8 bytes (full, empty); they lie at the end of `shared`, with what
+    `warp.numbers` hold.
   }];
   let arguments = (ins Index:$gridX, Index:$gridY, Index:$gridZ, I64Attr:$warps,
                        OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
@@ -75,8 +80,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     /// The role of a kind, or null.
     RoleOp getRole(RoleKind kind);
     bool hasRoles();
-    /// Bytes of the rings' barriers at the end of shared memory; 0 without
-    /// roles.
+    /// Bytes of the rings' barriers and of numbers at the end of shared memory;
+    /// 0 without roles.
     int64_t getBarrierBytes();
   }];
 }
@@ -285,6 +290,81 @@ def Warp_SearchOp : Warp_Op<"search"> {
     $view `[` $indices `]` `,` $value attr-dict `:` type($view) `,` type($value) `,` functional-type($indices, $result)
   }];
   let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles that are handed out
+//===----------------------------------------------------------------------===//
+
+def Warp_DrawOp : Warp_Op<"draw"> {
+  let summary = "the number of the next tile that nobody has taken";
+  let description = [{
+    In a `resident` kernel block n starts with tile n; then each draw gives the
+    next number, counted over all blocks, from the number of blocks on. The
+    counter is an element of memory that is zero when the kernel starts, and zero
+    again when every tile below `tiles` has been followed by one draw.
+
+    (C1) Stands in a `resident` kernel; if that has roles, in the producer.
+    (C2) The counter is one i32.
+    ```mlir
+    %next = warp.draw %counter below %tiles : memref<1xi32>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead, MemWrite]>:$counter, Index:$tiles);
+  let results = (outs Index:$number);
+  let assemblyFormat = "$counter `below` $tiles attr-dict `:` type($counter)";
+  let hasVerifier = 1;
+}
+
+def Warp_NumbersOp : Warp_Op<"numbers"> {
+  let summary = "a ring of numbers in shared memory, from the producer to the consumer";
+  let description = [{
+    As `warp.ring`; its place is behind the barriers of the rings.
+
+    (C1) Stands directly in the kernel.
+    ```mlir
+    %tiles = warp.numbers : !warp.numbers<2, 4>
+    ```
+  }];
+  let results = (outs Res<Warp_NumbersType, "", [MemAlloc]>:$ring);
+  let assemblyFormat = "attr-dict `:` type($ring)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The byte of shared memory where item 0 lies. Needs a placed kernel with
+    /// roles.
+    int64_t getOffset();
+  }];
+}
+
+def Warp_PublishOp : Warp_Op<"publish"> {
+  let summary = "the producer tells all warps of the consumer numbers";
+  let description = [{
+    Waits until the item before in the same place has been taken by all.
+
+    (C1) As many numbers as an item of the ring has, each from -2^31 to 2^31 - 1.
+    ```mlir
+    warp.publish %x, %head to %ring[%item] : !warp.numbers<2, 2>
+    ```
+  }];
+  let arguments = (ins Variadic<Index>:$values, Arg<Warp_NumbersType, "", [MemWrite]>:$ring,
+                       Index:$item);
+  let assemblyFormat = "$values `to` $ring `[` $item `]` attr-dict `:` type($ring)";
+  let hasVerifier = 1;
+}
+
+def Warp_TakeOp : Warp_Op<"take", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "waits for numbers of the producer, and reads them";
+  let description = [{
+    Waits for this warp alone. That the numbers are released is part of it.
+
+    (C1) As many numbers as an item of the ring has.
+    ```mlir
+    %x, %head = warp.take %ring[%item] : !warp.numbers<2, 2>
+    ```
+  }];
+  let arguments = (ins Arg<Warp_NumbersType, "", [MemRead, MemWrite]>:$ring, Index:$item);
+  let results = (outs Variadic<Index>:$values);
+  let assemblyFormat = "$ring `[` $item `]` attr-dict `:` type($ring)";
 }
 
 //===----------------------------------------------------------------------===//

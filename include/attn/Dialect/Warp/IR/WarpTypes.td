@@ -130,6 +130,18 @@ def Warp_RingType : Warp_Type<"Ring", "ring"> {
   }];
 }
 
+def Warp_NumbersType : Warp_Type<"Numbers", "numbers"> {
+  let summary = "a ring of `depth` items of `count` numbers each: `!warp.numbers<2, 4>`";
+  let parameters = (ins "int64_t":$depth, "int64_t":$count);
+  let assemblyFormat = "`<` $depth `,` $count `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Shared memory of one item: its barriers as in a `warp.ring`, then the
+    /// numbers.
+    int64_t getItemBytes() const;
+  }];
+}
+
 def Warp_PendingType : Warp_Type<"Pending", "pending"> {
   let summary = "a fragment that the tensor cores are still writing: `!warp.pending<128x64xf32, acc, 8>`";
   let description = [{

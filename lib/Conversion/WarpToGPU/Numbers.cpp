@@ -1,0 +1,150 @@
+//===- Numbers.cpp - tiles that are handed out -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The counter starts at 0 and goes up by one with each draw; with the number of
+// tiles it wraps around. Each tile is followed by one draw, so the last draw of
+// a launch, wherever it happens, leaves 0 behind.
+//
+// An item of `warp.numbers`: its two barriers (as those of a ring), then the
+// numbers, 4 bytes each.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+namespace {
+
+/// The address is part of the operations that use it.
+struct LowerNumbers final : OpConversionPattern<NumbersOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(NumbersOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, Integers(rewriter, op.getLoc()).constant(0));
+    return success();
+  }
+};
+
+struct LowerDraw final : OpConversionPattern<DrawOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(DrawOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Integers ints(rewriter, loc);
+    FailureOr<View> view = View::get(rewriter, loc, op.getCounter());
+    if (failed(view))
+      return failure();
+    Value last = ints.add(ints.fromIndex(adaptor.getTiles()), -1);
+    Type word = rewriter.getI32Type();
+    auto drawn = LLVM::InlineAsmOp::create(
+        rewriter, loc, TypeRange{word}, ValueRange{view->address, last},
+        "atom.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}",
+        /*has_side_effects=*/true, /*is_align_stack=*/false,
+        LLVM::TailCallKind::None,
+        LLVM::AsmDialectAttr::get(rewriter.getContext(),
+                                  LLVM::AsmDialect::AD_ATT),
+        ArrayAttr());
+    Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
+    Value number = ints.add(drawn.getRes(), ints.fromIndex(blocks));
+    rewriter.replaceOp(op, ints.toIndex(number));
+    return success();
+  }
+};
+
+/// Where number `number` of an item lies.
+static Value numberAddress(OpBuilder &builder, Location loc,
+                           const ItemBarriers &barriers, int64_t number) {
+  constexpr int64_t numberBytes = 4;
+  Integers ints(builder, loc);
+  auto pointer = LLVM::LLVMPointerType::get(
+      builder.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
+  return LLVM::IntToPtrOp::create(
+      builder, loc, pointer,
+      ints.add(barriers.full,
+               RingOp::barrierBytesPerSlot + number * numberBytes));
+}
+
+struct LowerPublish final : OpConversionPattern<PublishOp> {
+  LowerPublish(const TypeConverter &converter, MLIRContext *context,
+               const RolePlan &roles)
+      : OpConversionPattern(converter, context), roles(roles) {}
+
+  LogicalResult
+  matchAndRewrite(PublishOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Integers ints(rewriter, loc);
+    auto barriers = ItemBarriers::get(rewriter, op, adaptor.getItem(),
+                                      roles.accesses.lookup(op));
+    emitBarrierWait(rewriter, loc, barriers.empty,
+                    ints.bitXor(barriers.parity, 1));
+    for (auto [number, value] : llvm::enumerate(adaptor.getValues()))
+      LLVM::StoreOp::create(
+          rewriter, loc, ints.fromIndex(value),
+          numberAddress(rewriter, loc, barriers, int64_t(number)));
+    emitBarrierArrive(rewriter, loc, barriers.full);
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  const RolePlan &roles;
+};
+
+struct LowerTake final : OpConversionPattern<TakeOp> {
+  LowerTake(const TypeConverter &converter, MLIRContext *context,
+            const RolePlan &roles)
+      : OpConversionPattern(converter, context), roles(roles) {}
+
+  LogicalResult
+  matchAndRewrite(TakeOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Integers ints(rewriter, loc);
+    auto barriers = ItemBarriers::get(rewriter, op, adaptor.getItem(),
+                                      roles.accesses.lookup(op));
+    emitBarrierWait(rewriter, loc, barriers.full, barriers.parity);
+    SmallVector<Value> values;
+    for (size_t number = 0; number < op.getNumResults(); ++number) {
+      Value loaded = LLVM::LoadOp::create(
+          rewriter, loc, rewriter.getI32Type(),
+          numberAddress(rewriter, loc, barriers, int64_t(number)));
+      values.push_back(ints.toIndex(loaded));
+    }
+    // The arrival is that of all lanes.
+    NVVM::SyncWarpOp::create(rewriter, loc, ints.constant(-1));
+    emitBarrierArrive(rewriter, loc, barriers.empty);
+    rewriter.replaceOp(op, values);
+    return success();
+  }
+
+private:
+  const RolePlan &roles;
+};
+
+} // namespace
+
+void attn::warp::populateNumberPatterns(const TypeConverter &converter,
+                                        RewritePatternSet &patterns,
+                                        const RolePlan &roles) {
+  MLIRContext *context = patterns.getContext();
+  patterns.add<LowerNumbers, LowerDraw>(converter, context);
+  patterns.add<LowerPublish, LowerTake>(converter, context, roles);
+}

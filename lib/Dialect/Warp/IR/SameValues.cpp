@@ -1,0 +1,88 @@
+//===- SameValues.cpp - values that roles agree on ---------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SameValues.h"
+
+#include "attn/Dialect/Warp/IR/LoopValues.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace attn::warp;
+
+bool SameValues::areSame(Value a, Value b) {
+  return a == b || pairs.contains({a, b}) || areCarried(a, b) ||
+         areComputed(a, b);
+}
+
+/// The same at the start of all loops that carry them, if they are at the end.
+bool SameValues::areCarried(Value a, Value b) {
+  std::optional<CarriedValue> consumer = getCarriedValue(b);
+  if (!consumer)
+    return false;
+  std::optional<CarriedValue> producer = getCarriedValue(a);
+  if (producer && !loops.contains({producer->loop, consumer->loop}))
+    return false;
+  // What is the same in all iterations need not be carried.
+  if (!producer)
+    producer = {nullptr, a, a};
+  if (!areSame(producer->init, consumer->init))
+    return false;
+  add(a, b);
+  atEnd.push_back({producer->yielded, consumer->yielded});
+  return true;
+}
+
+bool SameValues::areComputed(Value a, Value b) {
+  Operation *opA = a.getDefiningOp(), *opB = b.getDefiningOp();
+  if (!opA || !opB ||
+      cast<OpResult>(a).getResultNumber() !=
+          cast<OpResult>(b).getResultNumber())
+    return false;
+  // Kernels do not write what they read.
+  bool onlyRead = llvm::all_of(std::array{opA, opB}, [](Operation *op) {
+    return isPure(op) || hasSingleEffect<MemoryEffects::Read>(op) ||
+           op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
+  });
+  bool isWarpOp = isa<WarpDialect>(opA->getDialect()) && !isa<SearchOp>(opA);
+  if (!onlyRead || isWarpOp)
+    return false;
+  return OperationEquivalence::isEquivalentTo(
+      opA, opB,
+      [&](Value left, Value right) { return success(areSame(left, right)); },
+      [&](Value left, Value right) { add(left, right); },
+      OperationEquivalence::IgnoreLocations);
+}
+
+bool SameValues::isKept() {
+  while (!atEnd.empty()) {
+    auto [a, b] = atEnd.pop_back_val();
+    if (!areSame(a, b))
+      return false;
+  }
+  return true;
+}
+
+bool attn::warp::areSameLoops(Operation *producer, Operation *consumer,
+                              SameValues &same) {
+  same.addLoops(producer, consumer);
+  if (auto loopA = dyn_cast<scf::WhileOp>(producer)) {
+    auto loopB = dyn_cast<scf::WhileOp>(consumer);
+    return loopB && same.areSame(loopA.getConditionOp().getCondition(),
+                                 loopB.getConditionOp().getCondition());
+  }
+  auto loopA = cast<scf::ForOp>(producer);
+  auto loopB = dyn_cast<scf::ForOp>(consumer);
+  if (!loopB || !same.areSame(loopA.getLowerBound(), loopB.getLowerBound()) ||
+      !same.areSame(loopA.getUpperBound(), loopB.getUpperBound()) ||
+      !same.areSame(loopA.getStep(), loopB.getStep()))
+    return false;
+  same.add(loopA.getInductionVar(), loopB.getInductionVar());
+  return true;
+}

@@ -1,0 +1,561 @@
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+!view = memref<?x?xbf16, strided<[?, 1]>>
+!ring = !warp.ring<2, 64x64xbf16, panels<128>>
+!t = !warp.slot<64x64xbf16, panels<128>>
+!tiles = !warp.numbers<2, 2>
+
+func.func @c1_publishes_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+    %r = warp.ring : !ring
+    %tiles = warp.numbers : !tiles
+    warp.role <producer> warps(4) {
+      %row0 = arith.addi %x, %c1 : index
+      // expected-error@+1 {{'warp.publish' op publishes 1 numbers in '!warp.numbers<2, 2>'}}
+      warp.publish %x to %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %t, %row, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%t: index, %row: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next = warp.draw %counter below %n : memref<1xi32>
+        %nextrow = arith.addi %next, %c1 : index
+        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+    warp.role <consumer> warps(4) {
+      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %row, %t, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%row: index, %t: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          %s = warp.await %r[%j] : !ring -> !t
+          warp.release %s : !t
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!view = memref<?x?xbf16, strided<[?, 1]>>
+!ring = !warp.ring<2, 64x64xbf16, panels<128>>
+!t = !warp.slot<64x64xbf16, panels<128>>
+!tiles = !warp.numbers<2, 2>
+
+func.func @w3_not_published(%n: index, %v: !view, %counter: memref<1xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+    %r = warp.ring : !ring
+    %tiles = warp.numbers : !tiles
+    warp.role <producer> warps(4) {
+      %row0 = arith.addi %x, %c1 : index
+      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %t, %row, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%t: index, %row: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next = warp.draw %counter below %n : memref<1xi32>
+        %nextrow = arith.addi %next, %c1 : index
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+    warp.role <consumer> warps(4) {
+      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %row, %t, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%row: index, %t: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          %s = warp.await %r[%j] : !ring -> !t
+          warp.release %s : !t
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
+        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!view = memref<?x?xbf16, strided<[?, 1]>>
+!ring = !warp.ring<2, 64x64xbf16, panels<128>>
+!t = !warp.slot<64x64xbf16, panels<128>>
+!tiles = !warp.numbers<2, 2>
+
+func.func @w3_publishes_another_number(%n: index, %v: !view, %counter: memref<1xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{'warp.kernel' op has loops in its roles whose bounds do not stay the same from iteration to iteration}}
+  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+    %r = warp.ring : !ring
+    %tiles = warp.numbers : !tiles
+    warp.role <producer> warps(4) {
+      %row0 = arith.addi %x, %c1 : index
+      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %t, %row, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%t: index, %row: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next = warp.draw %counter below %n : memref<1xi32>
+        %nextrow = arith.addi %next, %c1 : index
+        warp.publish %next, %next to %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+    warp.role <consumer> warps(4) {
+      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %row, %t, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%row: index, %t: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          %s = warp.await %r[%j] : !ring -> !t
+          warp.release %s : !t
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!view = memref<?x?xbf16, strided<[?, 1]>>
+!ring = !warp.ring<2, 64x64xbf16, panels<128>>
+!t = !warp.slot<64x64xbf16, panels<128>>
+!tiles = !warp.numbers<2, 2>
+
+func.func @w3_takes_in_another_order(%n: index, %v: !view, %counter: memref<1xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+    %r = warp.ring : !ring
+    %tiles = warp.numbers : !tiles
+    warp.role <producer> warps(4) {
+      %row0 = arith.addi %x, %c1 : index
+      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      // expected-note@+1 {{the producer is here}}
+      %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %t, %row, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%t: index, %row: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next = warp.draw %counter below %n : memref<1xi32>
+        %nextrow = arith.addi %next, %c1 : index
+        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+    warp.role <consumer> warps(4) {
+      %row0, %t0 = warp.take %tiles[%c0] : !tiles
+      // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
+      %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %row, %t, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%row: index, %t: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          %s = warp.await %r[%j] : !ring -> !t
+          warp.release %s : !t
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!view = memref<?x?xbf16, strided<[?, 1]>>
+!ring = !warp.ring<2, 64x64xbf16, panels<128>>
+!t = !warp.slot<64x64xbf16, panels<128>>
+!tiles = !warp.numbers<2, 2>
+
+func.func @w3_ends_sooner(%n: index, %v: !view, %counter: memref<1xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+    %r = warp.ring : !ring
+    %tiles = warp.numbers : !tiles
+    warp.role <producer> warps(4) {
+      %row0 = arith.addi %x, %c1 : index
+      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      // expected-note@+1 {{the producer is here}}
+      %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ule, %t, %n : index
+        scf.condition(%more) %t, %row, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%t: index, %row: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next = warp.draw %counter below %n : memref<1xi32>
+        %nextrow = arith.addi %next, %c1 : index
+        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+    warp.role <consumer> warps(4) {
+      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
+      %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %row, %t, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%row: index, %t: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          %s = warp.await %r[%j] : !ring -> !t
+          warp.release %s : !t
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!view = memref<?x?xbf16, strided<[?, 1]>>
+!ring = !warp.ring<2, 64x64xbf16, panels<128>>
+!t = !warp.slot<64x64xbf16, panels<128>>
+!tiles = !warp.numbers<2, 2>
+
+func.func @w3_item_taken_twice(%n: index, %v: !view, %counter: memref<1xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+    %r = warp.ring : !ring
+    %tiles = warp.numbers : !tiles
+    warp.role <producer> warps(4) {
+      %row0 = arith.addi %x, %c1 : index
+      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %t, %row, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%t: index, %row: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next = warp.draw %counter below %n : memref<1xi32>
+        %nextrow = arith.addi %next, %c1 : index
+        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+    warp.role <consumer> warps(4) {
+      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %row, %t, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%row: index, %t: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          %s = warp.await %r[%j] : !ring -> !t
+          warp.release %s : !t
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        // expected-error@+1 {{'warp.take' op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
+        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m : index, index, index, index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!view = memref<?x?xbf16, strided<[?, 1]>>
+!ring = !warp.ring<2, 64x64xbf16, panels<128>>
+!t = !warp.slot<64x64xbf16, panels<128>>
+!tiles = !warp.numbers<2, 2>
+
+func.func @w3_starts_at_another_item(%n: index, %v: !view, %counter: memref<1xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+    %r = warp.ring : !ring
+    %tiles = warp.numbers : !tiles
+    warp.role <producer> warps(4) {
+      %row0 = arith.addi %x, %c1 : index
+      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c0) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %t, %row, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%t: index, %row: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next = warp.draw %counter below %n : memref<1xi32>
+        %nextrow = arith.addi %next, %c1 : index
+        // expected-error@+1 {{'warp.publish' op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
+        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+    warp.role <consumer> warps(4) {
+      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %row, %t, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%row: index, %t: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          %s = warp.await %r[%j] : !ring -> !t
+          warp.release %s : !t
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!view = memref<?x?xbf16, strided<[?, 1]>>
+!ring = !warp.ring<2, 64x64xbf16, panels<128>>
+!t = !warp.slot<64x64xbf16, panels<128>>
+!tiles = !warp.numbers<2, 2>
+
+func.func @w5_consumer_draws(%n: index, %v: !view, %counter: memref<1xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+    %r = warp.ring : !ring
+    %tiles = warp.numbers : !tiles
+    warp.role <producer> warps(4) {
+      %row0 = arith.addi %x, %c1 : index
+      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %t, %row, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%t: index, %row: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next = warp.draw %counter below %n : memref<1xi32>
+        %nextrow = arith.addi %next, %c1 : index
+        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+    // expected-note@+1 {{the role}}
+    warp.role <consumer> warps(4) {
+      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %row, %t, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%row: index, %t: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          %s = warp.await %r[%j] : !ring -> !t
+          warp.release %s : !t
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        // expected-error@+1 {{'warp.draw' op may not stand in a consumer}}
+        %own = warp.draw %counter below %n : memref<1xi32>
+        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+!view = memref<?x?xbf16, strided<[?, 1]>>
+!ring = !warp.ring<2, 64x64xbf16, panels<128>>
+!t = !warp.slot<64x64xbf16, panels<128>>
+!tiles = !warp.numbers<2, 2>
+
+func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref<1xi32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %word = arith.constant 1 : i32
+  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+    %r = warp.ring : !ring
+    %tiles = warp.numbers : !tiles
+    warp.role <producer> warps(4) {
+      %row0 = arith.addi %x, %c1 : index
+      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %t, %row, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%t: index, %row: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next = warp.draw %counter below %n : memref<1xi32>
+        %nextrow = arith.addi %next, %c1 : index
+        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+    warp.role <consumer> warps(4) {
+      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
+        // expected-error@+1 {{'memref.store' op stands in front of the condition of a loop of roles, expected operations without effects}}
+        memref.store %word, %counter[%c0] : memref<1xi32>
+        %more = arith.cmpi ult, %t, %n : index
+        scf.condition(%more) %row, %t, %i, %m : index, index, index, index
+      } do {
+      ^bb0(%row: index, %t: index, %i: index, %m: index):
+        %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
+          %s = warp.await %r[%j] : !ring -> !t
+          warp.release %s : !t
+          %j1 = arith.addi %j, %c1 : index
+          scf.yield %j1 : index
+        }
+        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %m1 = arith.addi %m, %c1 : index
+        scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @c1_draws_in_a_grid(%n: index, %counter: memref<1xi32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.draw' op stands outside a resident kernel}}
+    %t = warp.draw %counter below %n : memref<1xi32>
+  }
+  return
+}
+
+// -----
+
+func.func @c2_counts_in_two_numbers(%n: index, %counter: memref<2xi32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) resident {
+    // expected-error@+1 {{'warp.draw' op counts in 'memref<2xi32>', expected a memref of one i32}}
+    %t = warp.draw %counter below %n : memref<2xi32>
+  }
+  return
+}
+
+// -----
+
+func.func @w3_numbers_without_roles(%n: index, %counter: memref<1xi32>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) resident {
+    // expected-error@+1 {{'warp.numbers' op stands in a kernel without roles}}
+    %t = warp.numbers : !warp.numbers<2, 2>
+  }
+  return
+}
+
+// -----
+
+func.func @c1_numbers_in_a_role(%n: index) {
+  %true = arith.constant true
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    scf.if %true {
+      // expected-error@+1 {{'warp.numbers' op must stand directly in a warp.kernel}}
+      %t = warp.numbers : !warp.numbers<2, 2>
+    }
+  }
+  return
+}
+
+// -----
+
+// expected-error@+1 {{numbers of depth 0, expected 1 to 64}}
+func.func private @depth(!warp.numbers<0, 2>)
+
+// -----
+
+// expected-error@+1 {{17 numbers, expected 1 to 16}}
+func.func private @count(!warp.numbers<2, 17>)
