@@ -14,15 +14,22 @@
 // CHECK: warp.kernel blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES]], %[[ONE]], %[[ONE]]) warps(4) resident {
 // CHECK-NEXT: warp.alloc
 // CHECK-NEXT: %[[STEP:.*]] = gpu.grid_dim x
-// CHECK-NEXT: scf.for %[[T:.*]] = %[[FIRST]] to %[[TILES]] step %[[STEP]] {
-// CHECK-NEXT: %[[OUTER:.*]] = arith.divui %[[T]], %[[NX]]
-// CHECK-NEXT: %[[BELOW:.*]] = arith.muli %[[OUTER]], %[[NX]]
-// CHECK-NEXT: %[[X:.*]] = arith.subi %[[T]], %[[BELOW]]
-// CHECK-NEXT: %[[Z:.*]] = arith.divui %[[OUTER]], %[[NY]]
-// CHECK-NEXT: %[[HEADS:.*]] = arith.muli %[[Z]], %[[NY]]
-// CHECK-NEXT: %[[Y:.*]] = arith.subi %[[OUTER]], %[[HEADS]]
-// CHECK: scf.for %[[I:.*]] = %{{.*}} to %[[N]]
+// CHECK-NEXT: %[[T:.*]] = arith.index_cast %[[FIRST]] : index to i32
+// CHECK-NEXT: %[[NX32:.*]] = arith.index_cast %[[NX]] : index to i32
+// CHECK-NEXT: %[[OUTER:.*]] = arith.divui %[[T]], %[[NX32]]
+// CHECK-NEXT: %[[BELOW:.*]] = arith.muli %[[OUTER]], %[[NX32]]
+// CHECK-NEXT: %[[X32:.*]] = arith.subi %[[T]], %[[BELOW]]
+// CHECK-NEXT: %[[NY32:.*]] = arith.index_cast %[[NY]] : index to i32
+// CHECK-NEXT: %[[Z32:.*]] = arith.divui %[[OUTER]], %[[NY32]]
+// CHECK-NEXT: %[[HEADS:.*]] = arith.muli %[[Z32]], %[[NY32]]
+// CHECK-NEXT: %[[Y32:.*]] = arith.subi %[[OUTER]], %[[HEADS]]
+// CHECK: scf.while (%{{.*}} = %[[FIRST]], %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
+// CHECK: ^bb0(%[[TILE:.*]]: index, %[[X:.*]]: index, %[[Y:.*]]: index, %[[Z:.*]]: index):
+// CHECK-NEXT: scf.for %[[I:.*]] = %{{.*}} to %[[N]]
 // CHECK: warp.copy %{{.*}}[%[[Z]], %[[Y]], %[[X]], %[[I]]]
+// CHECK: }
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[TILE]], %[[STEP]]
+// CHECK: scf.yield %[[NEXT]],
 func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -13,14 +13,15 @@
 // producer loads the next tile's operands while the last one's results leave.
 //
 // The body of the kernel goes into a loop over tiles; the numbers that the
-// block had come from the tile's number.
+// block had come from the tile's number. The loop carries them, so that
+// `warp-specialize` can leave the divisions to the producer.
 //
 // Handing out tiles in advance pays only if they take equally long: then the
-// loop is counted, and the first number varies fastest. Where the bounds of a
-// loop depend on the block's numbers (a causal mask) a block draws its next
-// tile from a counter that all blocks share, and does so late, at the last copy
-// of the tile before: the sooner it is done the less is known about who will be
-// free first.
+// next tile is the one that comes as many later as there are blocks, and the
+// first number varies fastest. Where the bounds of a loop depend on the block's
+// numbers (a causal mask) a block draws its next tile from a counter that all
+// blocks share, and does so late, at the last copy of the tile before: the
+// sooner it is done the less is known about who will be free first.
 //
 // The order of tiles that are drawn: longest first, which is the order of x
 // (the tile room sees to it). But the keys that blocks read at the same time
@@ -47,7 +48,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Remarks.h"
-
+#include "llvm/ADT/MapVector.h"
 #include <array>
 
 namespace attn::warp {
@@ -56,6 +57,7 @@ namespace attn::warp {
 } // namespace attn::warp
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::warp;
 
 /// Whether a value is computed from the block's numbers.
@@ -112,10 +114,13 @@ public:
 private:
   using Numbers = std::array<Value, 3>;
 
-  void moveBody(Operation *end, const Numbers &numbers);
+  void createLoop(function_ref<Value(Value)> getNext,
+                  function_ref<Numbers(Value)> decode);
+  Numbers decodeInRows(Value tile);
+  Numbers decodeInGroups(Value tile);
   void chooseGroup();
-  Numbers decode(Value tile);
   Value toInt(Value index);
+  Value toIndex(Value value);
   Value constant(int64_t value);
   Operation *findLastCopy();
 
@@ -124,7 +129,7 @@ private:
   Location loc;
   Block *body;
   SmallVector<Operation *> moved;
-  SmallVector<Value> views; // of the tiles that loops copy
+  llvm::MapVector<Value, SlotType> views; // of the tiles that loops copy
   Value nx, ny, nz, tiles;
   Value group; // heads, i32
 };
@@ -139,9 +144,8 @@ TileLoop::TileLoop(RewriterBase &rewriter, KernelOp kernel,
     if (!isa<AllocOp>(op))
       moved.push_back(&op);
   for (CopiedTile tile : copied)
-    if (isa<scf::ForOp>(tile.copy->getParentOp()) &&
-        !llvm::is_contained(views, tile.copy.getView()))
-      views.push_back(tile.copy.getView());
+    if (isa<scf::ForOp>(tile.copy->getParentOp()))
+      views.insert({tile.copy.getView(), tile.copy.getSlot().getType()});
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(kernel);
   tiles = rewriter.createOrFold<arith::MulIOp>(loc, nx, ny);
@@ -155,32 +159,57 @@ TileLoop::TileLoop(RewriterBase &rewriter, KernelOp kernel,
   });
 }
 
-/// The body in front of `end`, with the numbers of a tile for the block's.
-void TileLoop::moveBody(Operation *end, const Numbers &numbers) {
+/// A loop over tiles around the body. `getNext` gives the next one's number, at
+/// the end of the body or wherever in it.
+void TileLoop::createLoop(function_ref<Value(Value)> getNext,
+                          function_ref<Numbers(Value)> decode) {
+  Value firstTile = body->getArgument(0);
+  SmallVector<Value> inits = {firstTile};
+  llvm::append_range(inits, decode(firstTile));
+  SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
+  SmallVector<Location> locs(types.size(), loc);
+  auto loop = scf::WhileOp::create(rewriter, loc, types, inits);
+
+  Block *before = rewriter.createBlock(&loop.getBefore(), {}, types, locs);
+  Value isTile = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
+                                       before->getArgument(0), tiles);
+  scf::ConditionOp::create(rewriter, loc, isTile, before->getArguments());
+
+  Block *after = rewriter.createBlock(&loop.getAfter(), {}, types, locs);
+  auto yield = scf::YieldOp::create(rewriter, loc, after->getArguments());
   for (Operation *op : moved)
-    rewriter.moveOpBefore(op, end);
-  Operation *loop = end->getParentOp();
+    rewriter.moveOpBefore(op, yield);
+  auto numbers = after->getArguments().drop_front();
   for (auto [argument, number] : llvm::zip_equal(body->getArguments(), numbers))
     rewriter.replaceUsesWithIf(argument, number, [&](OpOperand &use) {
       return loop->isProperAncestor(use.getOwner());
     });
+  rewriter.setInsertionPoint(yield);
+  SmallVector<Value> yielded = {getNext(after->getArgument(0))};
+  rewriter.setInsertionPoint(yield);
+  llvm::append_range(yielded, decode(yielded.front()));
+  rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(yielded); });
 }
 
 void TileLoop::count() {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(body->getTerminator());
   Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
-  auto loop =
-      scf::ForOp::create(rewriter, loc, body->getArgument(0), tiles, blocks);
-  rewriter.setInsertionPointToStart(loop.getBody());
-  auto [outer, x] = divide(rewriter, loc, loop.getInductionVar(), nx);
-  auto [z, y] = divide(rewriter, loc, outer, ny);
-  moveBody(loop.getBody()->getTerminator(), {x, y, z});
+  createLoop(
+      [&](Value tile) -> Value {
+        return arith::AddIOp::create(rewriter, loc, tile, blocks);
+      },
+      [&](Value tile) { return decodeInRows(tile); });
 }
 
 Value TileLoop::toInt(Value index) {
   return rewriter.createOrFold<arith::IndexCastOp>(loc, rewriter.getI32Type(),
                                                    index);
+}
+
+Value TileLoop::toIndex(Value value) {
+  return arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(),
+                                    value);
 }
 
 Value TileLoop::constant(int64_t value) {
@@ -193,16 +222,18 @@ void TileLoop::chooseGroup() {
   constexpr int64_t cacheKiB = 32 * 1024, maxGroup = 32, kib = 1024;
   Value heads = toInt(rewriter.createOrFold<arith::MulIOp>(loc, ny, nz));
   Value size = constant(1), copied = constant(1);
-  for (Value view : views) {
+  for (auto [view, slot] : views) {
     auto type = cast<MemRefType>(view.getType());
-    auto sizeOf = [&](int64_t dim) {
-      return toInt(rewriter.createOrFold<memref::DimOp>(loc, view, dim));
+    auto sizeOf = [&, memory = view](int64_t dim) {
+      return toInt(rewriter.createOrFold<memref::DimOp>(loc, memory, dim));
     };
-    int64_t rowBytes =
-        type.getShape().back() * type.getElementTypeBitWidth() / 8;
-    Value rows = sizeOf(type.getRank() - 2);
-    Value bytes = arith::DivUIOp::create(
-        rewriter, loc, rows, constant(std::max<int64_t>(kib / rowBytes, 1)));
+    // In pieces of 16 bytes, so that lengths of 2^24 do not overflow.
+    int64_t piecesPerRow =
+        slot.getLayout().bytes() / slot.getShape()[0] / layout::chunkBytes;
+    Value pieces = arith::MulIOp::create(
+        rewriter, loc, sizeOf(type.getRank() - 2), constant(piecesPerRow));
+    Value bytes = arith::DivUIOp::create(rewriter, loc, pieces,
+                                         constant(kib / layout::chunkBytes));
     size = arith::AddIOp::create(rewriter, loc, size, bytes);
     copied = constant(1);
     for (int64_t dim = 0; dim < type.getRank() - 2; ++dim)
@@ -217,7 +248,13 @@ void TileLoop::chooseGroup() {
   group = arith::MaxUIOp::create(rewriter, loc, group, constant(1));
 }
 
-TileLoop::Numbers TileLoop::decode(Value tile) {
+TileLoop::Numbers TileLoop::decodeInRows(Value tile) {
+  auto [outer, x] = divide(rewriter, loc, toInt(tile), toInt(nx));
+  auto [z, y] = divide(rewriter, loc, outer, toInt(ny));
+  return {toIndex(x), toIndex(y), toIndex(z)};
+}
+
+TileLoop::Numbers TileLoop::decodeInGroups(Value tile) {
   auto minus = [&](Value a, Value b) -> Value {
     return arith::SubIOp::create(rewriter, loc, a, b);
   };
@@ -236,10 +273,6 @@ TileLoop::Numbers TileLoop::decode(Value tile) {
   auto [x, inSize] = divide(rewriter, loc, inGroup, size);
   Value head = arith::AddIOp::create(rewriter, loc, first, inSize);
   auto [z, y] = divide(rewriter, loc, head, heads);
-  auto toIndex = [&](Value value) -> Value {
-    return arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(),
-                                      value);
-  };
   return {toIndex(x), toIndex(y), toIndex(z)};
 }
 
@@ -261,35 +294,19 @@ void TileLoop::draw() {
   rewriter.setInsertionPointToStart(&host.getBody().front());
   auto counter = memref::AllocOp::create(
       rewriter, loc, MemRefType::get({1}, rewriter.getI32Type()));
-  counter->setAttr(attn::kZeroedAttrName, rewriter.getUnitAttr());
+  counter->setAttr(kZeroedAttrName, rewriter.getUnitAttr());
 
   rewriter.setInsertionPoint(body->getTerminator());
   chooseGroup();
-  Value firstTile = body->getArgument(0);
-  Numbers first = decode(firstTile);
   Operation *lastCopy = findLastCopy();
-  SmallVector<Type> types(1 + first.size(), rewriter.getIndexType());
-  SmallVector<Location> locs(types.size(), loc);
-  SmallVector<Value> inits = {firstTile};
-  llvm::append_range(inits, first);
-  auto loop = scf::WhileOp::create(rewriter, loc, types, inits);
-
-  Block *before = rewriter.createBlock(&loop.getBefore(), {}, types, locs);
-  Value isTile = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
-                                       before->getArgument(0), tiles);
-  scf::ConditionOp::create(rewriter, loc, isTile, before->getArguments());
-
-  Block *after = rewriter.createBlock(&loop.getAfter(), {}, types, locs);
-  auto yield = scf::YieldOp::create(rewriter, loc, after->getArguments());
-  moveBody(yield, {after->getArgument(1), after->getArgument(2),
-                   after->getArgument(3)});
-  rewriter.setInsertionPoint(lastCopy ? lastCopy : yield);
-  Value next =
-      DrawOp::create(rewriter, loc, rewriter.getIndexType(), counter, tiles);
-  rewriter.setInsertionPoint(yield);
-  SmallVector<Value> yielded = {next};
-  llvm::append_range(yielded, decode(next));
-  rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(yielded); });
+  createLoop(
+      [&](Value) -> Value {
+        if (lastCopy)
+          rewriter.setInsertionPoint(lastCopy);
+        return DrawOp::create(rewriter, loc, rewriter.getIndexType(), counter,
+                              tiles);
+      },
+      [&](Value tile) { return decodeInGroups(tile); });
 }
 
 LogicalResult attn::warp::persistBlocks(RewriterBase &rewriter, KernelOp kernel,

@@ -22,9 +22,9 @@
 // Items are counted: a loop in which a ring is used carries the number of the
 // ring's next item.
 //
-// Where tiles are drawn (`warp.draw`) only the producer draws. It publishes
-// what the loop over tiles carries, the consumer takes it: item 0 in front of
-// the loop, item n + 1 at the end of the body that has tile n.
+// Of a loop over tiles (`warp-persist`) only the producer knows which tile
+// comes next. It publishes what the loop carries, the consumer takes it: item 0
+// in front of the loop, item n + 1 at the end of the body that has tile n.
 //
 //===----------------------------------------------------------------------===//
 
@@ -104,7 +104,7 @@ private:
   void createProducer();
   void takeNumbers();
   void takeNumbers(Operation *user, MutableOperandRange carried, Value ring);
-  void dropDraws();
+  void dropPublications();
   void moveToProducer(RoleOp producer);
   void countItems(Block *block, DenseMap<Value, Value> &next);
   LoopLikeOpInterface carryCounters(LoopLikeOpInterface loop,
@@ -306,11 +306,13 @@ void Specialization::takeNumbers(Operation *user, MutableOperandRange carried,
 }
 
 void Specialization::takeNumbers() {
-  DrawOp draw;
-  consumer.walk([&](DrawOp other) { draw = other; });
-  if (!draw)
+  auto loops = consumer.getBodyBlock()->getOps<scf::WhileOp>();
+  auto tiles = llvm::find_if(loops, [](scf::WhileOp loop) {
+    return !getUsedRings(loop.getAfterBody()).empty();
+  });
+  if (tiles == loops.end())
     return;
-  auto loop = draw->getParentOfType<scf::WhileOp>();
+  scf::WhileOp loop = *tiles;
   rewriter.setInsertionPointAfter(lastRing);
   // Two, so that the producer need not wait for a consumer that has yet to read
   // the last one.
@@ -323,25 +325,18 @@ void Specialization::takeNumbers() {
   takeNumbers(yield, yield.getResultsMutable(), ring);
 }
 
-/// With what is computed from it.
-static void eraseWithUsers(RewriterBase &rewriter, Operation *op) {
-  while (!op->use_empty())
-    eraseWithUsers(rewriter, *op->user_begin());
-  rewriter.eraseOp(op);
-}
-
-/// The producer has taken them over.
-void Specialization::dropDraws() {
-  consumer.walk([&](PublishOp publish) { rewriter.eraseOp(publish); });
-  SmallVector<DrawOp> draws;
-  consumer.walk([&](DrawOp draw) { draws.push_back(draw); });
-  for (DrawOp draw : draws)
-    eraseWithUsers(rewriter, draw);
-  if (draws.empty())
+/// The producer has taken over what was published, and how it came about.
+void Specialization::dropPublications() {
+  bool hadAny = false;
+  consumer.walk([&](PublishOp publish) {
+    rewriter.eraseOp(publish);
+    hadAny = true;
+  });
+  if (!hadAny)
     return;
-  // What the tile's number was taken apart with.
+  // Users come first.
   consumer.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-    if (isOpTriviallyDead(op))
+    if (isOpTriviallyDead(op) || (isa<DrawOp>(op) && op->use_empty()))
       rewriter.eraseOp(op);
   });
 }
@@ -378,7 +373,7 @@ void Specialization::createProducer() {
   IRMapping map;
   slice.clone(rewriter, consumer.getBodyBlock(), map);
   consumer.walk([&](CopyAsyncOp copy) { rewriter.eraseOp(copy); });
-  dropDraws();
+  dropPublications();
   moveToProducer(producer);
 }
 

@@ -91,34 +91,26 @@ def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
     Needs: warp kernels of `convert-tile-to-warp`, before `warp-specialize`.
     Gives: the same as a `resident` kernel with a loop over tiles around its
     body, so that the next tile's operands are loaded while the last one's
-    results leave. Where a loop has bounds that differ from block to block the
-    next tile is drawn, in front of the last copy; groups of heads then take
-    turns, longest tiles first in each. Optional: where nothing is copied the
-    kernel stays as it is, and a *missed* remark says so.
+    results leave. The loop carries the tile's number and the three numbers of
+    the block that it stands for. Where all tiles are alike the next is the one
+    that comes as many later as there are blocks; where a loop has bounds that
+    differ from block to block it is drawn, in front of the last copy, and groups
+    of heads take turns, longest tiles first in each. Optional: where nothing is
+    copied the kernel stays as it is, and a *missed* remark says so.
     ```mlir
     warp.kernel blocks(%x, %h, %b) in (%n, %heads, %batch) warps(8) { … }
     ```
     becomes
     ```mlir
-    %tiles = … %n * %heads * %batch
-    warp.kernel blocks(%first, %_, %_) in (%tiles, %c1, %c1) warps(8) resident {
-      %blocks = gpu.grid_dim x
-      scf.for %tile = %first to %tiles step %blocks {
-        %x = … ; %h = … ; %b = …
-        …
-      }
-    }
-    ```
-    or, with tiles that differ,
-    ```mlir
     %counter = memref.alloc() {warp.zeroed} : memref<1xi32>
+    %tiles = … %n * %heads * %batch
     warp.kernel blocks(%first, %_, %_) in (%tiles, %c1, %c1) warps(8) resident {
       scf.while (%tile = %first, %x = …, %h = …, %b = …) {
         %more = arith.cmpi ult, %tile, %tiles
         scf.condition(%more) %tile, %x, %h, %b
       } do {
         …
-        %next = warp.draw %counter below %tiles
+        %next = warp.draw %counter below %tiles   // or %tile + number of blocks
         warp.copy …
         …
         scf.yield %next, …
@@ -143,10 +135,10 @@ def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
     Gives: the same with a ring for each operand and two roles. The producer is
     what the copied boxes depend on: the loops and their scalars. The consumer is
     the rest, with an await where a tile is first read and a release where it was
-    read last. The items of a ring are counted through the loops. Where tiles are
-    drawn the producer does it and publishes what the loop over tiles carries, in
-    front of the loop and at the end of its body; the consumer takes it there,
-    behind its last store. Optional: where
+    read last. The items of a ring are counted through the loops. What a loop
+    over tiles carries (`warp-persist`) the producer publishes, in front of the
+    loop and at the end of its body; the consumer takes it there, behind its last
+    store. Optional: where
     the form is not met the kernel stays as it is and a *missed* remark says why;
     `warp-buffer` then does what it can.
     ```mlir
