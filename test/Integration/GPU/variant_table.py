@@ -14,6 +14,7 @@ import random
 from typing import Callable
 
 WINDOW, PREFIX, SOFTCAP, DOCUMENT = 1024, 2048, 30.0, 1300
+DEVICE = "cuda"  # where captured tensors lie
 CAUSAL = "%c = arith.cmpi sge, %i, %j : i32\n"
 
 
@@ -30,7 +31,7 @@ def causal(b, h, i, j):
 
 
 def table_lookup(torch, values, dtype=None):
-    return torch.tensor(values, device="cuda", dtype=dtype)
+    return torch.tensor(values, device=DEVICE, dtype=dtype)
 
 
 def make_variants(length, heads):
@@ -58,7 +59,7 @@ def make_variants(length, heads):
 
     def relative_values(torch):
         generator = torch.Generator().manual_seed(7)
-        return torch.randn(heads, 257, generator=generator).cuda()
+        return torch.randn(heads, 257, generator=generator).to(DEVICE)
 
     def neighbourhood(torch):
         def near(b, h, i, j):
@@ -191,8 +192,8 @@ def make_variants(length, heads):
         "sink_causal": Variant(
             {"variants": ["causal"], "sink": True},
             lambda torch: (None, causal),
-            lambda torch: [torch.linspace(-2.0, 2.0, heads, device="cuda")],
-            lambda torch: torch.linspace(-2.0, 2.0, heads, device="cuda"),
+            lambda torch: [torch.linspace(-2.0, 2.0, heads, device=DEVICE)],
+            lambda torch: torch.linspace(-2.0, 2.0, heads, device=DEVICE),
         ),
         "block_sparse": Variant(
             {

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Tunes a few programs on the GPU with attn-bench, and checks that the compiler
+takes from the file what was fastest.
+
+    tune.py --bin build/bin --target sm_90a --results h200.json
+    tune.py --bin ... --dims 64,128 --queries 4096 --seconds 170
+
+Exit code 0: each winner is the compiler's pick with the file, and no other plan;
+1: not; 77: no GPU.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
+
+NO_DEVICE = 3
+TOKENS, HIDDEN = 16384, 2048
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bin", required=True, help="where attn-bench and attn-compile are")
+    parser.add_argument("--target", default="sm_90a")
+    parser.add_argument("--dims", default="128", help="head dimensions, with commas")
+    parser.add_argument("--variants", default="causal", help="causal, full or both, with commas")
+    parser.add_argument("--queries", type=int, default=4096, help="length of a sequence")
+    parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=170, help="no new program after these")
+    parser.add_argument("--results", help="the file of results; default: a temporary one")
+    return parser.parse_args()
+
+
+def picked(options, source, results=None):
+    """The plan of the compiler, as it prints it."""
+    command = [str(pathlib.Path(options.bin) / "attn-compile"), str(source), "--emit=tile"]
+    command += [f"--target={options.target}"] + ([f"--results={results}"] if results else [])
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return re.search(r"#attn\.plan<[^>]*>", text)[0]
+
+
+def tune(options, source, dim, results):
+    """The report of attn-bench; None without a GPU."""
+    sizes = dict(b=max(1, TOKENS // options.queries), h=HIDDEN // dim, sq=options.queries)
+    shape = ",".join(f"{key}={value}" for key, value in sizes.items())
+    command = [str(pathlib.Path(options.bin) / "attn-bench"), str(source), "--tune", "--json"]
+    command += [f"--target={options.target}", f"--shape={shape}", f"--results={results}"]
+    command += [f"--repeats={options.repeats}"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)  # progress is on stderr
+    if done.returncode == NO_DEVICE:
+        return None
+    done.check_returncode()
+    return json.loads(done.stdout)
+
+
+def report(name, measured, before):
+    """Prints the fastest plans; those that no other was faster than."""
+    rows = sorted((row for row in measured["candidates"] if "median_s" in row),
+                  key=lambda row: row["median_s"])
+    refused = len(measured["candidates"]) - len(rows)
+    print(f"\n{name}: {len(rows)} plans measured, {refused} refused")
+    for row in rows[:5] + [row for row in rows[5:] if row["plan"] == before]:
+        mark = "  (the pick without the file)" if row["plan"] == before else ""
+        print(f"  {row['median_s'] * 1e6:9.1f} us  {row['plan']}{mark}")
+    return [row["plan"] for row in rows if row["median_s"] == rows[0]["median_s"]]
+
+
+def main():
+    options = parse_arguments()
+    import attn
+
+    start, bad = time.time(), 0
+    with tempfile.TemporaryDirectory() as directory:
+        results = pathlib.Path(options.results or pathlib.Path(directory) / "results.json")
+        for dim in map(int, options.dims.split(",")):
+            for variant in options.variants.split(","):
+                if time.time() - start > options.seconds:
+                    print(f"no time left for {variant} d={dim}")
+                    continue
+                source = pathlib.Path(directory) / f"{variant}-{dim}.mlir"
+                variants = ["causal"] if variant == "causal" else []
+                source.write_text(attn.attention("bf16", dim, variants=variants))
+                before = picked(options, source)
+                measured = tune(options, source, dim, results)
+                if measured is None:
+                    print("skipped: no GPU")
+                    return 77
+                best = report(f"{variant} d={dim} {options.target}", measured, before)
+                after = picked(options, source, results)
+                if after not in best:
+                    bad += 1
+                    print(f"WRONG: with the file the compiler picks {after}")
+                else:
+                    change = "changes the pick" if after != before else "confirms the pick"
+                    print(f"  the file {change} ({time.time() - start:.0f} s)", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
