@@ -200,7 +200,9 @@ struct LowerBroadcast final : OpConversionPattern<BroadcastOp> {
 
 /// Element by element; f32 to 16 bits by the instruction for pairs.
 struct LowerCast final : OpConversionPattern<CastOp> {
-  using OpConversionPattern::OpConversionPattern;
+  LowerCast(const TypeConverter &converter, MLIRContext *context,
+            const Positions &positions)
+      : OpConversionPattern(converter, context), positions(positions) {}
 
   LogicalResult
   matchAndRewrite(CastOp op, OneToNOpAdaptor adaptor,
@@ -209,7 +211,10 @@ struct LowerCast final : OpConversionPattern<CastOp> {
     FragType from = op.getValue().getType(), to = op.getResult().getType();
     SmallVector<Value> source = unpack(rewriter, loc, from, adaptor.getValue());
     SmallVector<Value> result;
-    if (from.getElementType().isF32() && isPacked(to)) {
+    if (std::optional<SmallVector<Value>> fromOffsets =
+            convertOffsets(op, source, positions, rewriter)) {
+      result = *fromOffsets;
+    } else if (from.getElementType().isF32() && isPacked(to)) {
       for (size_t i = 0; i < source.size(); i += 2)
         result.push_back(truncatePair(rewriter, loc, source[i], source[i + 1],
                                       to.getElementType()));
@@ -262,6 +267,8 @@ private:
     }
     llvm_unreachable("unknown cast kind");
   }
+
+  const Positions &positions;
 };
 
 /// acc -> a. 16 bits: the pairs of an accumulator already are the registers of
@@ -407,8 +414,10 @@ struct LowerCoords final : OpConversionPattern<CoordsOp> {
 } // namespace
 
 void attn::warp::populateFragmentPatterns(const TypeConverter &converter,
-                                          RewritePatternSet &patterns) {
-  patterns.add<LowerSplat, LowerBroadcast, LowerCast, LowerConvert, LowerSelect,
+                                          RewritePatternSet &patterns,
+                                          const Positions &positions) {
+  patterns.add<LowerCast>(converter, patterns.getContext(), positions);
+  patterns.add<LowerSplat, LowerBroadcast, LowerConvert, LowerSelect,
                LowerReduce, LowerAny, LowerCoords>(converter,
                                                    patterns.getContext());
 }

@@ -20,6 +20,7 @@
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Fragments.h"
 #include "attn/Layout/Swizzle.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -196,6 +197,40 @@ struct View {
 };
 
 //===----------------------------------------------------------------------===//
+// Offsets.cpp
+//===----------------------------------------------------------------------===//
+
+/// Operands of comparisons and of conversions to floats that are coordinates,
+/// plus or minus each other and numbers that all elements share.
+struct Positions {
+  llvm::DenseSet<std::pair<Operation *, unsigned>> operands;
+
+  bool has(Operation *op, unsigned operand) const {
+    return operands.contains({op, operand});
+  }
+  /// Reads a function before anything of it is lowered.
+  static Positions plan(gpu::GPUFuncOp function);
+};
+
+/// lhs + rhs, or lhs - rhs, one value plus constants again if one side is; at
+/// most one sum per pair of values, and one with a constant per element.
+std::optional<SmallVector<Value>> addOffsets(Operation *op, ArrayRef<Value> lhs,
+                                             ArrayRef<Value> rhs,
+                                             OpBuilder &builder);
+/// base + c < limit as c < limit - base: what differs between elements is an
+/// immediate operand. The difference saturates, so that it is right for every
+/// limit.
+std::optional<SmallVector<Value>>
+compareOffsets(arith::CmpIOp op, ArrayRef<Value> lhs, ArrayRef<Value> rhs,
+               const Positions &positions, OpBuilder &builder);
+/// float(base + c) as float(base) + c, which is exact below 2^24 and rounds
+/// twice beyond: conversions are slow, sums are not.
+std::optional<SmallVector<Value>> convertOffsets(CastOp op,
+                                                 ArrayRef<Value> values,
+                                                 const Positions &positions,
+                                                 OpBuilder &builder);
+
+//===----------------------------------------------------------------------===//
 // Fragments.cpp
 //===----------------------------------------------------------------------===//
 
@@ -226,7 +261,8 @@ Value laneColumn(Integers &ints);
 void populateFragmentTypeConversions(TypeConverter &converter);
 
 void populateFragmentPatterns(const TypeConverter &converter,
-                              RewritePatternSet &patterns);
+                              RewritePatternSet &patterns,
+                              const Positions &positions);
 
 //===----------------------------------------------------------------------===//
 // Math.cpp
@@ -341,7 +377,8 @@ int64_t sliceRegister(const layout::Fragment &layout, Type type, int64_t reg);
 //===----------------------------------------------------------------------===//
 
 void populateElementwisePatterns(const TypeConverter &converter,
-                                 RewritePatternSet &patterns);
+                                 RewritePatternSet &patterns,
+                                 const Positions &positions);
 void populateCopyPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns, const AwaitPlans &awaits,
                           RolePlan &roles);

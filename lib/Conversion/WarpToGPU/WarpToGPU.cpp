@@ -33,6 +33,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
                                  OutlinedKernel &kernel) {
   MLIRContext *context = kernel.function->getContext();
   ProductsInFlight products = ProductsInFlight::plan(kernel.function);
+  Positions positions = Positions::plan(kernel.function);
   if (failed(lowerTurns(rewriter, kernel.function)) ||
       failed(lowerRoles(rewriter, kernel.function, kernel.roles)))
     return failure();
@@ -41,8 +42,8 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateFragmentTypeConversions(converter);
 
   RewritePatternSet patterns(context);
-  populateFragmentPatterns(converter, patterns);
-  populateElementwisePatterns(converter, patterns);
+  populateFragmentPatterns(converter, patterns, positions);
+  populateElementwisePatterns(converter, patterns, positions);
   populateCopyPatterns(converter, patterns, kernel.awaits, kernel.roles);
   populateNumberPatterns(converter, patterns, kernel.roles);
   populateSearchPatterns(converter, patterns);

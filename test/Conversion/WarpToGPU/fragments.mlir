@@ -64,11 +64,13 @@ func.func @partial(%x: f32, %o: !lse) {
 // CHECK: arith.divui %{{.*}}, %c4_i32
 // CHECK: %[[ROW0:.*]] = arith.addi %[[B]], %{{.*}} : i32
 // CHECK: %[[ROW1:.*]] = arith.addi %[[ROW0]], %c8_i32
-// Broadcast: registers (row 0, col 0), (row 0, col 1), (row 8, col 0), …
-// CHECK: arith.addi %[[ROW0]], %[[COL0]]
-// CHECK: arith.addi %[[ROW0]], %[[COL1]]
-// CHECK: arith.addi %[[ROW1]], %[[COL0]]
-// CHECK: arith.addi %[[ROW1]], %[[COL1]]
+// Broadcast: registers (row 0, col 0), (row 0, col 1), (row 8, col 0), …, whose
+// sums are one and constants.
+// CHECK: %[[SUM:.*]] = arith.addi %[[ROW0]], %[[COL0]]
+// CHECK: arith.addi %[[SUM]], %c1_i32
+// CHECK: arith.addi %[[SUM]], %c8_i32
+// CHECK: arith.addi %[[SUM]], %c9_i32
+// CHECK-NOT: arith.addi %[[ROW1]]
 func.func @coords(%base: i32, %o: memref<?x?xi32, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {

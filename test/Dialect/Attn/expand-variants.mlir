@@ -129,9 +129,9 @@ func.func @softcap(%q: !q, %k: !k) -> !q {
 // CHECK: %[[C8:.*]] = arith.constant 8 : i32
 // CHECK: %[[DIAGONAL:.*]] = arith.addi %[[I]], %[[C8]] : i32
 // CHECK: %[[D:.*]] = arith.subi %[[DIAGONAL]], %[[J]] : i32
-// CHECK: %[[ABS:.*]] = math.absi %[[D]] : i32
-// CHECK: %[[F:.*]] = arith.sitofp %[[ABS]] : i32 to f32
-// CHECK: %[[BIAS:.*]] = arith.mulf %[[SLOPE]], %[[F]] : f32
+// CHECK: %[[F:.*]] = arith.sitofp %[[D]] : i32 to f32
+// CHECK: %[[ABS:.*]] = math.absf %[[F]] : f32
+// CHECK: %[[BIAS:.*]] = arith.mulf %[[SLOPE]], %[[ABS]] : f32
 // CHECK: arith.subf %[[X]], %[[BIAS]] : f32
 func.func @alibi(%q: !q, %k: !k) -> !q {
   %o, %lse = attn.attention %q, %k, %k {variants = [#attn.alibi]}
@@ -149,6 +149,32 @@ func.func @alibi(%q: !q, %k: !k) -> !q {
 // CHECK-NOT: mask(
 func.func @alibi_dynamic(%q: !dq, %k: !dk) -> !dq {
   %o, %lse = attn.attention %q, %k, %k {variants = [#attn.alibi<top_left>]}
+    : (!dq, !dk, !dk) -> (!dq, !dl)
+  return %o : !dq
+}
+
+// Keys behind the diagonal are hidden; behind another diagonal they need not be.
+// CHECK-LABEL: func.func @alibi_causal(
+// CHECK: arith.sitofp
+// CHECK-NOT: math.absf
+// CHECK: arith.subf
+// CHECK-LABEL: func.func @alibi_window(
+// CHECK-NOT: math.absf
+// CHECK: arith.subf
+// CHECK-LABEL: func.func @alibi_other_diagonal(
+// CHECK: math.absf
+func.func @alibi_causal(%q: !dq, %k: !dk) -> !dq {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.alibi, #attn.causal]}
+    : (!dq, !dk, !dk) -> (!dq, !dl)
+  return %o : !dq
+}
+func.func @alibi_window(%q: !dq, %k: !dk) -> !dq {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.window<left = 7, right = 0>, #attn.alibi]}
+    : (!dq, !dk, !dk) -> (!dq, !dl)
+  return %o : !dq
+}
+func.func @alibi_other_diagonal(%q: !dq, %k: !dk) -> !dq {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.alibi, #attn.causal<top_left>, #attn.window<left = 7, right = 1>]}
     : (!dq, !dk, !dk) -> (!dq, !dl)
   return %o : !dq
 }

@@ -45,12 +45,15 @@ func.func @last_factor_of_a_score(%s: !tile, %m: !row, %l: !row) -> !tile {
   return %p : !tile
 }
 
-// CHECK-LABEL: func.func @bias_after_the_scale_only_exp2
-func.func @bias_after_the_scale_only_exp2(%s: !tile, %bias: !tile, %m: !row, %l: !row) -> !tile {
+// The factor stays with the scores; product and sum are one operation.
+// CHECK-LABEL: func.func @bias_after_the_scale
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[BIAS:[a-z0-9]+]]: vector<16x32xf32>
+func.func @bias_after_the_scale(%s: !tile, %bias: !tile, %m: !row, %l: !row) -> !tile {
+  // CHECK: %[[C:.*]] = arith.constant dense<1.250000e-01>
   %c = arith.constant dense<0.125> : !tile
-  // CHECK: arith.mulf
   %x = arith.mulf %s, %c : !tile
-  // CHECK: %[[Y:.*]] = arith.addf
+  // CHECK: %[[Y:.*]] = math.fma %[[S]], %[[C]], %[[BIAS]]
+  // CHECK-NOT: arith
   %y = arith.addf %x, %bias : !tile
   // CHECK: tile.online_softmax %[[Y]], %{{.*}}, %{{.*}} {exp2} :
   %p, %m1, %l1, %c1 = tile.online_softmax %y, %m, %l : !tile, !row
@@ -130,5 +133,49 @@ func.func @factors_with_another_use_stay(%s: !tile, %m: !row, %l: !row) -> !tile
   %t = math.tanh %y : !tile
   %z = arith.addf %t, %x : !tile
   %p, %m1, %l1, %c1 = tile.online_softmax %z, %m, %l : !tile, !row
+  return %p : !tile
+}
+
+// ALiBi: what is added is an integer times a slope. The slope takes the factor
+// on itself, so that it leaves the scores.
+// CHECK-LABEL: func.func @distance_times_slope
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[D:[a-z0-9]+]]: vector<16x32xi32>, %[[SLOPE:[a-z0-9]+]]: f32
+func.func @distance_times_slope(%s: !tile, %d: vector<16x32xi32>, %slope: f32, %m: !row, %l: !row) -> !tile {
+  // CHECK: %[[RATE:.*]] = arith.mulf %[[SLOPE]], %{{.*}} : f32
+  %c = arith.constant dense<0.125> : !tile
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %c1 step %c1 iter_args(%o = %s) -> !tile {
+    %x = arith.mulf %s, %c : !tile
+    // CHECK: scf.for
+    // CHECK-NOT: arith.mulf
+    // CHECK: %[[F:.*]] = arith.sitofp %[[D]]
+    %f = arith.sitofp %d : vector<16x32xi32> to !tile
+    %slopes = vector.broadcast %slope : f32 to !tile
+    %b = arith.mulf %slopes, %f : !tile
+    // CHECK: %[[RATES:.*]] = vector.broadcast %[[RATE]]
+    // CHECK: %[[Y:.*]] = math.fma %[[F]], %[[RATES]], %[[S]]
+    // CHECK-NOT: arith.{{mulf|subf}}
+    %y = arith.subf %x, %b : !tile
+    // CHECK: tile.online_softmax %[[Y]], %{{.*}}, %{{.*}} {exp2, scale = 1.250000e-01 : f32}
+    %p, %m1, %l1, %c2 = tile.online_softmax %y, %m, %l : !tile, !row
+    scf.yield %p : !tile
+  }
+  return %r : !tile
+}
+
+// A float may be too large to be divided by the factor, and what is not there
+// for all scores alike does not move.
+// CHECK-LABEL: func.func @float_times_slope
+func.func @float_times_slope(%s: !tile, %f: !tile, %slope: f32, %m: !row, %l: !row) -> !tile {
+  %c = arith.constant dense<0.125> : !tile
+  %x = arith.mulf %s, %c : !tile
+  %slopes = vector.broadcast %slope : f32 to !tile
+  // CHECK: %[[B:.*]] = arith.mulf
+  %b = arith.mulf %slopes, %f : !tile
+  // CHECK: %[[Y:.*]] = math.fma %{{.*}}, %{{.*}}, %[[B]]
+  %y = arith.addf %x, %b : !tile
+  // CHECK: tile.online_softmax %[[Y]], %{{.*}}, %{{.*}} {exp2} :
+  %p, %m1, %l1, %c2 = tile.online_softmax %y, %m, %l : !tile, !row
   return %p : !tile
 }

@@ -139,7 +139,19 @@ static Value makeSoftcap(OpBuilder &b, Location loc, SoftcapAttr softcap,
   return arith::MulFOp::create(b, loc, bent, makeF32(b, loc, cap));
 }
 
-/// x - 2^(-8 (h + 1) / H) * |i + offset - j|.
+/// Whether a variant hides all keys behind the diagonal.
+static bool hidesBehind(ArrayAttr variants, Alignment alignment) {
+  return llvm::any_of(variants, [&](Attribute variant) {
+    if (auto causal = dyn_cast<CausalAttr>(variant))
+      return causal.getAlignment() == alignment;
+    auto window = dyn_cast<WindowAttr>(variant);
+    return window && window.getAlignment() == alignment &&
+           window.getRight() == 0;
+  });
+}
+
+/// x - 2^(-8 (h + 1) / H) * |i + offset - j|; without the bars where the keys
+/// for which they matter are hidden.
 static Value makeAlibi(OpBuilder &b, Location loc, const Expansion &e,
                        AlibiAttr alibi, Value x, Block &block) {
   Type f32 = b.getF32Type();
@@ -161,10 +173,11 @@ static Value makeAlibi(OpBuilder &b, Location loc, const Expansion &e,
       b, loc, arith::MulFOp::create(b, loc, rate, rank).getResult());
   Value diagonal =
       makeDiagonal(b, loc, e, i, captures, alibi.getAlignment(), 0);
-  Value distance = math::AbsIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, diagonal, j).getResult());
-  Value bias = arith::MulFOp::create(
-      b, loc, slope, arith::SIToFPOp::create(b, loc, f32, distance));
+  Value distance = arith::SIToFPOp::create(
+      b, loc, f32, arith::SubIOp::create(b, loc, diagonal, j).getResult());
+  if (!hidesBehind(AttentionOp(e.from).getVariantsAttr(), alibi.getAlignment()))
+    distance = math::AbsFOp::create(b, loc, distance);
+  Value bias = arith::MulFOp::create(b, loc, slope, distance);
   return arith::SubFOp::create(b, loc, x, bias);
 }
 

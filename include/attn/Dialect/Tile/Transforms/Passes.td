@@ -165,8 +165,15 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     ```
     so that one fused multiply-add per score remains. Two constant factors of a
     score in a row become one.
+
+    The factor also leaves a sum with an integer times a number of the row or
+    head (ALiBi), which takes its inverse on itself: c x + r n = c (x + (r/c) n).
+    Other products that are added to something become one `math.fma` with that.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::vector::VectorDialect"
+  ];
 }
 
 def TileRotate : Pass<"tile-rotate", "::mlir::func::FuncOp"> {

@@ -1,0 +1,202 @@
+//===- Offsets.cpp - elements that are one value plus constants -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The columns of a lane are its first one plus constants, and so are their
+// distances from a row. Sums keep this form; what is done with them then costs
+// one operation with an immediate operand per element, and no registers but for
+// the first.
+//
+// That base + c is not below base needs a proof where it is compared or
+// converted: positions, coordinates plus or minus each other and numbers that
+// are the same for all elements, are assumed not to wrap around.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+//===----------------------------------------------------------------------===//
+// Positions
+//===----------------------------------------------------------------------===//
+
+static bool isPosition(Value value) {
+  if (value.getType().isInteger(32))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_present<CoordsOp, SplatOp>(op))
+    return true;
+  if (auto broadcast = dyn_cast_or_null<BroadcastOp>(op))
+    return isPosition(broadcast.getValue());
+  if (isa_and_present<arith::AddIOp, arith::SubIOp>(op))
+    return isPosition(op->getOperand(0)) && isPosition(op->getOperand(1));
+  return false;
+}
+
+Positions Positions::plan(gpu::GPUFuncOp function) {
+  Positions positions;
+  function.walk([&](Operation *op) {
+    auto cast = dyn_cast<CastOp>(op);
+    if (!isa<arith::CmpIOp>(op) &&
+        !(cast && cast.getKind() == CastKind::SIToFP))
+      return;
+    for (OpOperand &operand : op->getOpOperands())
+      if (isPosition(operand.get()))
+        positions.operands.insert({op, operand.getOperandNumber()});
+  });
+  return positions;
+}
+
+//===----------------------------------------------------------------------===//
+// Values plus constants
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// base + constant; without a base the constant alone.
+struct Offset {
+  Value base;
+  int64_t constant = 0;
+
+  static Offset split(Value value) {
+    Offset result = {value, 0};
+    if (std::optional<int64_t> number = getConstantIntValue(value))
+      return {Value(), *number};
+    while (auto add = result.base.getDefiningOp<arith::AddIOp>()) {
+      std::optional<int64_t> number = getConstantIntValue(add.getRhs());
+      if (!number)
+        break;
+      result = {add.getLhs(), result.constant + *number};
+    }
+    return result;
+  }
+};
+} // namespace
+
+static SmallVector<Offset> splitAll(ArrayRef<Value> values) {
+  return llvm::map_to_vector(values, Offset::split);
+}
+
+/// Whether elements of the same base differ by constants.
+static bool shareBases(ArrayRef<Offset> offsets) {
+  llvm::SmallDenseMap<Value, int64_t> first;
+  for (const Offset &offset : offsets) {
+    if (!offset.base)
+      continue;
+    auto [place, isNew] = first.insert({offset.base, offset.constant});
+    if (!isNew && place->second != offset.constant)
+      return true;
+  }
+  return false;
+}
+
+std::optional<SmallVector<Value>> attn::warp::addOffsets(Operation *op,
+                                                         ArrayRef<Value> lhs,
+                                                         ArrayRef<Value> rhs,
+                                                         OpBuilder &builder) {
+  bool isSum = isa<arith::AddIOp>(op);
+  if (!lhs.front().getType().isInteger(32) ||
+      !(isSum || isa<arith::SubIOp>(op)))
+    return std::nullopt;
+  SmallVector<Offset> left = splitAll(lhs), right = splitAll(rhs);
+  if (!shareBases(left) && !shareBases(right))
+    return std::nullopt;
+  Location loc = op->getLoc();
+  Integers ints(builder, loc);
+  llvm::SmallDenseMap<std::pair<Value, Value>, Value> bases;
+  SmallVector<Value> result;
+  for (auto [a, b] : llvm::zip_equal(left, right)) {
+    int64_t constant = a.constant + (isSum ? b.constant : -b.constant);
+    Value &base = bases[{a.base, b.base}];
+    if (!base && (!b.base || (isSum && !a.base)))
+      base = b.base ? b.base : a.base;
+    else if (!base) {
+      Value first = a.base ? a.base : ints.constant(0);
+      base =
+          isSum
+              ? arith::AddIOp::create(builder, loc, first, b.base).getResult()
+              : arith::SubIOp::create(builder, loc, first, b.base).getResult();
+    }
+    // Sums are modulo 2^32, whatever their order.
+    result.push_back(base ? ints.add(base, int32_t(constant))
+                          : ints.constant(int32_t(constant)));
+  }
+  return result;
+}
+
+std::optional<SmallVector<Value>>
+attn::warp::compareOffsets(arith::CmpIOp op, ArrayRef<Value> lhs,
+                           ArrayRef<Value> rhs, const Positions &positions,
+                           OpBuilder &builder) {
+  if (!lhs.front().getType().isInteger(32) ||
+      arith::CmpIPredicate::ult <= op.getPredicate())
+    return std::nullopt;
+  SmallVector<Offset> offsets = splitAll(lhs);
+  ArrayRef<Value> limits = rhs;
+  bool isLeft = positions.has(op, 0) && shareBases(offsets);
+  if (!isLeft) {
+    offsets = splitAll(rhs);
+    limits = lhs;
+    if (!positions.has(op, 1) || !shareBases(offsets))
+      return std::nullopt;
+  }
+  Location loc = op.getLoc();
+  Integers ints(builder, loc);
+  llvm::SmallDenseMap<std::pair<Value, Value>, Value> differences;
+  SmallVector<Value> result;
+  for (auto [offset, limit] : llvm::zip_equal(offsets, limits)) {
+    Value &difference = differences[{limit, offset.base}];
+    if (!difference)
+      difference = offset.base
+                       ? LLVM::SSubSat::create(builder, loc, limit.getType(),
+                                               limit, offset.base)
+                             .getResult()
+                       : limit;
+    Value number = ints.constant(offset.constant);
+    result.push_back(arith::CmpIOp::create(builder, loc, op.getPredicate(),
+                                           isLeft ? number : difference,
+                                           isLeft ? difference : number));
+  }
+  return result;
+}
+
+std::optional<SmallVector<Value>>
+attn::warp::convertOffsets(CastOp op, ArrayRef<Value> values,
+                           const Positions &positions, OpBuilder &builder) {
+  Type type = op.getResult().getType().getElementType();
+  if (op.getKind() != CastKind::SIToFP || !type.isF32() ||
+      !values.front().getType().isInteger(32) || !positions.has(op, 0))
+    return std::nullopt;
+  SmallVector<Offset> offsets = splitAll(values);
+  if (!shareBases(offsets))
+    return std::nullopt;
+  Location loc = op.getLoc();
+  llvm::SmallDenseMap<Value, Value> bases;
+  SmallVector<Value> result;
+  for (const Offset &offset : offsets) {
+    Value &base = bases[offset.base];
+    if (!base) {
+      Value integer =
+          offset.base ? offset.base : Integers(builder, loc).constant(0);
+      base = arith::SIToFPOp::create(builder, loc, type, integer);
+    }
+    Value number = arith::ConstantOp::create(
+        builder, loc, builder.getF32FloatAttr(float(offset.constant)));
+    result.push_back(
+        offset.constant == 0
+            ? base
+            : arith::AddFOp::create(builder, loc, base, number).getResult());
+  }
+  return result;
+}
