@@ -12,6 +12,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Host/Engine.h"
+#include "attn/Pipelines/ArgumentViews.h"
 #include "attn/Pipelines/Signature.h"
 #include "attn/Runtime/Relayout.h"
 #include "attn/Support/Version.h"
@@ -90,21 +91,22 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
   kernel.entry = description.name;
   for (LaunchExpr &blocks : kernel.grid)
     blocks.value = 1; // the loop over blocks is inside
-  program.needsContiguousOutputs = options.kind != HostOptions::Kind::Tiled;
+  for (ArgumentInfo &info : description.arguments)
+    info.isDense = info.isOutput && options.kind != HostOptions::Kind::Tiled;
   // Copied here, of whatever size the elements are.
   constexpr int64_t elementSizes[] = {1, 2, 4, 8}, allElements = int64_t(1)
                                                                  << 47;
-  if (options.kind == HostOptions::Kind::Tiled)
-    for (int64_t bytes : elementSizes)
-      description.relayouts.push_back(
-          {description.name, bytes, 1, allElements});
+  for (int64_t bytes : elementSizes)
+    description.relayouts.push_back({description.name, bytes, 1, allElements});
   if (options.kind == HostOptions::Kind::OracleF64)
     for (ArgumentInfo &info : description.arguments)
       if (info.isOutput)
         info.element = ElementKind::F64;
 
   OwningOpRef<ModuleOp> copy = isolate(module, function->getName());
-  if (failed(lowerToLLVM(*copy, options, description)))
+  if (failed(absorbArgumentViews(
+          copy->lookupSymbol<func::FuncOp>(function->getName()))) ||
+      failed(lowerToLLVM(*copy, options, description)))
     return failure();
   auto engine = createHostEngine(*copy, options.optimization);
   if (failed(engine))
@@ -122,16 +124,6 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
 // Calling
 //===----------------------------------------------------------------------===//
 
-static bool isContiguous(const runtime::Argument &tensor) {
-  int64_t stride = 1;
-  for (int64_t i = tensor.rank; i-- > 0;) {
-    if (tensor.sizes[i] != 1 && tensor.strides[i] != stride)
-      return false;
-    stride *= tensor.sizes[i];
-  }
-  return true;
-}
-
 void HostProgram::relayout(const runtime::LaunchCall &call, bool outputs,
                            void *memory) const {
   for (const runtime::RelayoutCall &copy : call.relayouts) {
@@ -147,12 +139,6 @@ runtime::Status HostProgram::invoke(const runtime::Arguments &arguments) const {
   auto call = runtime::prepareLaunch(description, arguments);
   if (!call.ok())
     return call.status();
-  if (needsContiguousOutputs)
-    for (size_t i = 0; i < arguments.size(); ++i)
-      if (description.arguments[i].isOutput && !isContiguous(arguments[i]))
-        return runtime::Status::error("output '" +
-                                      description.arguments[i].name +
-                                      "' of an oracle must be contiguous");
   std::vector<char> memory(call->relayouts.empty()
                                ? 0
                                : call->workspaceBytes +

@@ -74,8 +74,8 @@ static Result<ShapeSpec> parseShape(llvm::StringRef text,
   return spec;
 }
 
-/// Which letter stands for each dimension of an argument.
-static std::vector<const char *> letters(llvm::StringRef name) {
+/// Which letter stands for each dimension of an argument as a kernel sees it.
+static std::vector<const char *> kernelLetters(llvm::StringRef name) {
   if (name == "q" || name == "o")
     return {"b", "h", "sq", ""};
   if (name == "lse")
@@ -85,6 +85,22 @@ static std::vector<const char *> letters(llvm::StringRef name) {
   if (name == "sink")
     return {"h"};
   return {};
+}
+
+/// Which letter stands for each dimension of an argument; "" for none.
+static std::vector<const char *> letters(const ArgumentInfo &info) {
+  std::vector<const char *> names = kernelLetters(info.name);
+  if (info.view.empty())
+    return names;
+  std::vector<const char *> own(info.shape.size(), "");
+  std::vector<int> uses(info.shape.size(), 0);
+  for (const auto &parts : info.view)
+    for (const ViewPart &part : parts)
+      ++uses[part.dim];
+  for (size_t i = 0; i < info.view.size() && i < names.size(); ++i)
+    if (info.view[i].size() == 1 && uses[info.view[i][0].dim] == 1)
+      own[info.view[i][0].dim] = names[i];
+  return own;
 }
 
 static Status narrow(int64_t &size, int64_t known, const std::string &where) {
@@ -98,9 +114,9 @@ static Status narrow(int64_t &size, int64_t known, const std::string &where) {
 }
 
 /// As many keys as queries, as many key heads as heads, if nothing says other.
-static void useDefaults(Shape &shape, llvm::StringRef name,
+static void useDefaults(Shape &shape, const ArgumentInfo &info,
                         const ShapeSpec &spec) {
-  auto names = letters(name);
+  auto names = letters(info);
   for (size_t d = 0; d < shape.size() && d < names.size(); ++d)
     for (auto [own, other] : {std::pair("hkv", "h"), std::pair("sk", "sq")})
       if (shape[d] < 0 && llvm::StringRef(names[d]) == own &&
@@ -127,15 +143,15 @@ static Result<std::vector<Shape>> bindShapes(const Artifact &manifest,
       if (whole != spec->whole.end())
         if (Status s = narrow(shape[d], whole->second[d], where); !s.ok())
           return s;
-      auto names = letters(info.name);
+      auto names = letters(info);
       if (d < names.size() && spec->letters.count(names[d]))
         if (Status s = narrow(shape[d], spec->letters[names[d]], where);
             !s.ok())
           return s;
     }
-    useDefaults(shape, info.name, *spec);
+    useDefaults(shape, info, *spec);
     // What is known of this argument is known of those that share its letters.
-    auto names = letters(info.name);
+    auto names = letters(info);
     for (size_t d = 0; d < shape.size() && d < names.size(); ++d)
       if (shape[d] >= 0 && names[d][0])
         spec->letters.emplace(names[d], shape[d]);
@@ -232,7 +248,8 @@ static Result<HostTensor> makeTensor(const ArgumentInfo &info, Shape shape,
     return fits;
   bool isMain = info.name == "q" || info.name == "k" || info.name == "v" ||
                 info.name == "o";
-  HostTensor tensor(info.element, shape, isMain ? request.order : Shape(),
+  bool hasOrder = isMain && shape.size() == request.order.size();
+  HostTensor tensor(info.element, shape, hasOrder ? request.order : Shape(),
                     request.padding);
   if (given)
     tensor.assign(given->values());

@@ -9,6 +9,8 @@
 
 #include "attn/Host/Work.h"
 
+#include "attn/Runtime/View.h"
+
 using namespace mlir;
 using namespace attn;
 
@@ -58,13 +60,21 @@ Work attn::countWork(AttentionOp op, const Artifact &manifest,
       continue;
     work.bytes += static_cast<double>(tensor->numElements()) *
                   elementBytes(tensor->element());
+    // As the kernel sees them.
+    runtime::Argument argument = runtime::Argument::tensor(
+        nullptr, tensor->sizes().size(), tensor->sizes().data(),
+        tensor->strides().data());
+    auto parts = runtime::viewParts(info, argument);
+    if (!parts.ok())
+      continue;
+    std::vector<int64_t> sizes = runtime::viewSizes(*parts);
     if (info.name == "q")
-      q = tensor->sizes();
+      q = sizes;
     if (info.name == "k")
-      k = tensor->sizes();
+      k = sizes;
     // One tensor may be key and value.
     if (info.name == "v" || (info.name == "k" && v.empty()))
-      v = tensor->sizes();
+      v = sizes;
   }
   if (q.size() != 4 || k.size() != 4)
     return work;

@@ -10,6 +10,7 @@
 #include "attn/Pipelines/Compile.h"
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Pipelines/ArgumentViews.h"
 #include "attn/Pipelines/GPU.h"
 #include "attn/Pipelines/Signature.h"
 #include "attn/Support/TargetInfo.h"
@@ -88,7 +89,8 @@ LogicalResult Compilation::begin() {
     return module->emitError("unknown GPU '")
            << options.target << "', expected sm_80 or sm_90a";
   FailureOr<func::FuncOp> function = findFunction(*module, options.function);
-  if (failed(function) || failed(describeSignature(*function, artifact)))
+  if (failed(function) || failed(describeSignature(*function, artifact)) ||
+      failed(absorbArgumentViews(*function)))
     return failure();
   name = function->getName().str();
   artifact.target = options.target;

@@ -11,6 +11,7 @@
 #include "attn/Pipelines/Signature.h"
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Pipelines/ArgumentViews.h"
 
 using namespace mlir;
 using namespace attn;
@@ -141,10 +142,13 @@ static FailureOr<AttentionOp> findAttention(func::FuncOp function) {
            << " attn.attention operations, wanted 1";
   for (Value operand : {found.front().getQuery(), found.front().getKey(),
                         found.front().getValue()}) {
-    auto arg = dyn_cast<BlockArgument>(operand);
+    FailureOr<TracedView> view = traceView(operand);
+    auto arg = succeeded(view) ? dyn_cast<BlockArgument>(view->source)
+                               : BlockArgument();
     if (!arg || arg.getOwner() != &function.getBody().front())
       return found.front().emitError(
-          "query, key and value must be arguments of the function");
+          "query, key and value must be arguments of the function, or reshapes "
+          "or transposes of them");
   }
   return found.front();
 }
@@ -166,9 +170,14 @@ LogicalResult attn::describeSignature(func::FuncOp function,
     names[value] = name.str();
   if (op->getSink())
     names[op->getSink()] = "sink";
-  names[op->getQuery()] = "q";
-  names[op->getKey()] = "k";
-  names[op->getValue()] = "v";
+  std::array<int64_t, 3> numbers;
+  std::array<TracedView, 3> views;
+  constexpr StringLiteral operandNames[] = {"q", "k", "v"};
+  for (unsigned i = 0; i < numbers.size(); ++i) {
+    views[i] = *traceView((*op)->getOperand(i));
+    numbers[i] = cast<BlockArgument>(views[i].source).getArgNumber();
+    names[views[i].source] = operandNames[i].str();
+  }
   names[op->getOutput()] = "o";
   names[op->getLse()] = "lse";
 
@@ -180,22 +189,36 @@ LogicalResult attn::describeSignature(func::FuncOp function,
     if (failed(describe(function, arg.getType(), name, false, artifact)))
       return failure();
   }
+  for (auto [number, view] : llvm::zip_equal(numbers, views))
+    if (!view.isWhole())
+      artifact.arguments[number].view = view.parts;
   Places places;
-  places.q = cast<BlockArgument>(op->getQuery()).getArgNumber();
-  places.k = cast<BlockArgument>(op->getKey()).getArgNumber();
-  places.v = cast<BlockArgument>(op->getValue()).getArgNumber();
+  places.q = numbers[0];
+  places.k = numbers[1];
+  places.v = numbers[2];
   if (auto sink = dyn_cast_or_null<BlockArgument>(op->getSink()))
     places.sink = sink.getArgNumber();
   Operation *terminator = function.getBody().front().getTerminator();
   for (Value value : terminator->getOperands()) {
-    auto it = names.find(value);
-    if (value != op->getOutput() && value != op->getLse())
+    FailureOr<TracedView> view = traceView(value);
+    if (failed(view) || view->source.getDefiningOp() != *op)
       return function.emitError("a result of the function is not a result of "
                                 "its attn.attention");
-    (value == op->getOutput() ? places.o : places.lse) =
+    (view->source == op->getOutput() ? places.o : places.lse) =
         artifact.arguments.size();
-    if (failed(describe(function, value.getType(), it->second, true, artifact)))
+    if (failed(describe(function, value.getType(), names[view->source], true,
+                        artifact)))
       return failure();
+    if (view->isWhole())
+      continue;
+    auto source = cast<RankedTensorType>(view->source.getType());
+    FailureOr<ViewParts> seen =
+        invertView(*view, cast<RankedTensorType>(value.getType()).getShape(),
+                   source.getRank());
+    if (failed(seen))
+      return function.emitError("a result of the function is reshaped so that "
+                                "no strides say where it lies");
+    artifact.arguments.back().view = std::move(*seen);
   }
   addChecks(artifact, places);
   return success();

@@ -223,25 +223,44 @@ static void packTensor(const Argument &tensor,
 // The whole launch
 //===----------------------------------------------------------------------===//
 
-// Checks `tensor`; where kernels cannot take its layout, plans a copy, and
-// makes of `tensor` a view of that.
+// Checks `tensor` and makes of it what the kernels see; where they cannot take
+// its layout, plans a copy.
 static Status fit(const Artifact &artifact, size_t number, Argument &tensor,
                   LaunchCall &call) {
   const ArgumentInfo &info = artifact.arguments[number];
   Status status = checkTensor(info, tensor);
-  if (!status.ok() || !hasElements(tensor) ||
-      describeMisfit(info, tensor).empty())
+  bool isSeenAsItIs =
+      info.view.empty() &&
+      (!hasElements(tensor) || describeMisfit(info, tensor).empty());
+  if (!status.ok() || isSeenAsItIs)
     return status;
-  Result<RelayoutCall> relayout = planRelayout(artifact, number, tensor);
+  Result<std::vector<std::vector<Dimension>>> parts = viewParts(info, tensor);
+  if (!parts.ok())
+    return parts.status();
+  ViewCall &view = call.views[number];
+  view.sizes = viewSizes(*parts);
+  std::optional<std::vector<int64_t>> strides = viewStrides(*parts);
+  view.strides = strides ? *strides : std::vector<int64_t>(parts->size(), 0);
+  Argument seen = Argument::tensor(tensor.data, info.rank(), view.sizes.data(),
+                                   info.view.empty() ? tensor.strides
+                                                     : view.strides.data());
+  std::string reason = strides ? describeMisfit(info, seen)
+                               : "its dimensions do not lie one behind the "
+                                 "other";
+  void *data = tensor.data;
+  tensor = seen;
+  if (!hasElements(seen) || reason.empty())
+    return Status();
+  Result<RelayoutCall> relayout = planRelayout(artifact, number, data, *parts,
+                                               std::move(reason), view.strides);
   if (!relayout.ok())
     return relayout.status();
   call.relayouts.push_back(std::move(*relayout));
-  tensor.strides =
-      call.relayouts.back().packed.data() + kMaxRelayoutRank - tensor.rank;
+  tensor.strides = view.strides.data();
   return Status();
 }
 
-// `views` are the arguments as the kernels see them; they refer to `call`.
+// `views` become the arguments as the kernels see them; they refer to `call`.
 static Status checkAndPack(const Artifact &artifact, Arguments &views,
                            LaunchCall &call) {
   if (views.size() != artifact.arguments.size())
@@ -249,7 +268,7 @@ static Status checkAndPack(const Artifact &artifact, Arguments &views,
                          std::to_string(artifact.arguments.size()) +
                          " arguments (results included), got " +
                          std::to_string(views.size()));
-  call.relayouts.reserve(views.size());
+  call.views.resize(views.size());
   for (size_t i = 0; i < views.size(); ++i) {
     const ArgumentInfo &info = artifact.arguments[i];
     if (info.isTensor) {

@@ -15,6 +15,31 @@
 using namespace attn;
 using namespace attn::runtime;
 
+// Elements of a tensor without gaps lie that far apart; rows may be padded.
+static std::vector<int64_t> denseStrides(const std::vector<int64_t> &sizes,
+                                         int64_t rowMultiple) {
+  std::vector<int64_t> strides(sizes.size());
+  int64_t stride = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = stride;
+    if (__builtin_mul_overflow(stride, sizes[i], &stride))
+      return {};
+    if (i + 1 == sizes.size())
+      stride = (stride + rowMultiple - 1) / rowMultiple * rowMultiple;
+  }
+  return strides;
+}
+
+static bool isDense(const Argument &tensor) {
+  int64_t stride = 1;
+  for (int64_t i = tensor.rank; i-- > 0;) {
+    if (tensor.sizes[i] != 1 && tensor.strides[i] != stride)
+      return false;
+    stride *= tensor.sizes[i];
+  }
+  return true;
+}
+
 std::string runtime::describeMisfit(const ArgumentInfo &info,
                                     const Argument &tensor) {
   int64_t bytes = elementBytes(info.element);
@@ -41,7 +66,8 @@ std::string runtime::describeMisfit(const ArgumentInfo &info,
   if (reinterpret_cast<uintptr_t>(tensor.data) % alignment != 0)
     return "data pointer is not aligned to " + std::to_string(alignment) +
            " bytes";
-  return "";
+  return info.isDense && !isDense(tensor) ? "there are gaps between elements"
+                                          : "";
 }
 
 // Which of the artifact's kernels copies elements of that size.
@@ -55,44 +81,81 @@ static const RelayoutInfo *findKernel(const Artifact &artifact, int64_t bytes,
   return nullptr;
 }
 
-Result<RelayoutCall> runtime::planRelayout(const Artifact &artifact,
-                                           size_t argument,
-                                           const Argument &tensor) {
+namespace {
+/// A dimension of a copy: of the caller's tensor, and packed.
+struct CopiedDimension {
+  int64_t size, stride, packed;
+};
+} // namespace
+
+// The dimensions of a copy, the outermost first; more than a kernel takes only
+// where no two neighbours are one.
+static std::vector<CopiedDimension>
+copiedDimensions(const std::vector<std::vector<Dimension>> &parts,
+                 const std::vector<int64_t> &packed) {
+  std::vector<CopiedDimension> dimensions;
+  for (size_t k = 0; k < parts.size(); ++k) {
+    int64_t stride = packed[k];
+    std::vector<CopiedDimension> inner;
+    for (size_t i = parts[k].size(); i-- > 0;) {
+      inner.push_back({parts[k][i].size, parts[k][i].stride, stride});
+      stride *= parts[k][i].size;
+    }
+    dimensions.insert(dimensions.end(), inner.rbegin(), inner.rend());
+  }
+  for (size_t i = 1;
+       i < dimensions.size() &&
+       dimensions.size() > static_cast<size_t>(kMaxRelayoutRank);) {
+    CopiedDimension &outer = dimensions[i - 1], &inner = dimensions[i];
+    if (outer.stride == inner.size * inner.stride &&
+        outer.packed == inner.size * inner.packed) {
+      inner.size *= outer.size;
+      dimensions.erase(dimensions.begin() + static_cast<ptrdiff_t>(i) - 1);
+    } else {
+      ++i;
+    }
+  }
+  return dimensions;
+}
+
+Result<RelayoutCall>
+runtime::planRelayout(const Artifact &artifact, size_t argument, void *data,
+                      const std::vector<std::vector<Dimension>> &parts,
+                      std::string reason, std::vector<int64_t> &strides) {
   const ArgumentInfo &info = artifact.arguments[argument];
   RelayoutCall call;
-  call.reason = describeMisfit(info, tensor);
+  call.reason = std::move(reason);
   call.argument = static_cast<int64_t>(argument);
   call.isOutput = info.isOutput;
-  call.data = tensor.data;
+  call.data = data;
   call.elementBytes = elementBytes(info.element);
   const RelayoutInfo *kernel =
       findKernel(artifact, call.elementBytes, call.kernel);
   if (!kernel)
     return Status::error(call.reason);
-  if (tensor.rank > kMaxRelayoutRank)
-    return Status::error(call.reason + " (only tensors of rank up to " +
-                         std::to_string(kMaxRelayoutRank) + " are copied)");
 
-  int64_t first = kMaxRelayoutRank - tensor.rank;
-  for (int64_t i = 0; i < tensor.rank; ++i) {
-    call.sizes[first + i] = tensor.sizes[i];
-    call.strides[first + i] = tensor.strides[i];
-  }
   // Rows as far apart as the kernel wants them.
-  int64_t elements =
-      std::max(info.alignment, call.elementBytes) / call.elementBytes;
-  int64_t stride = 1;
-  bool overflows = false;
-  for (int64_t i = kMaxRelayoutRank; i-- > 0;) {
-    call.packed[i] = stride;
-    overflows |= __builtin_mul_overflow(stride, call.sizes[i], &stride);
-    if (i == kMaxRelayoutRank - 1)
-      stride = (stride + elements - 1) / elements * elements;
-  }
-  if (overflows ||
-      __builtin_mul_overflow(stride, call.elementBytes, &call.place.bytes))
+  std::vector<int64_t> sizes = viewSizes(parts);
+  strides = denseStrides(sizes, std::max(info.alignment, call.elementBytes) /
+                                    call.elementBytes);
+  int64_t elements = 1;
+  if (strides.size() != sizes.size() ||
+      (!sizes.empty() &&
+       __builtin_mul_overflow(strides[0], sizes[0], &elements)) ||
+      __builtin_mul_overflow(elements, call.elementBytes, &call.place.bytes))
     return Status::error(call.reason +
                          ", and a copy does not fit the address space");
+  std::vector<CopiedDimension> dimensions = copiedDimensions(parts, strides);
+  if (dimensions.size() > static_cast<size_t>(kMaxRelayoutRank))
+    return Status::error(call.reason + " (no more than " +
+                         std::to_string(kMaxRelayoutRank) +
+                         " dimensions are copied)");
+  for (size_t i = dimensions.size(), d = kMaxRelayoutRank; i-- > 0;) {
+    --d;
+    call.sizes[d] = dimensions[i].size;
+    call.strides[d] = dimensions[i].stride;
+    call.packed[d] = dimensions[i].packed;
+  }
 
   int64_t inBlocks = call.sizes[2] * call.sizes[3];
   int64_t blocks = (inBlocks + kernel->elements - 1) / kernel->elements;

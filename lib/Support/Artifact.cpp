@@ -65,10 +65,15 @@ std::optional<ElementKind> attn::findElement(std::string_view name) {
 // Equality
 //===----------------------------------------------------------------------===//
 
+bool ViewPart::operator==(const ViewPart &other) const {
+  return dim == other.dim && size == other.size && step == other.step;
+}
+
 bool ArgumentInfo::operator==(const ArgumentInfo &other) const {
   return name == other.name && element == other.element &&
          isTensor == other.isTensor && isOutput == other.isOutput &&
-         shape == other.shape && alignment == other.alignment;
+         shape == other.shape && alignment == other.alignment &&
+         view == other.view;
 }
 
 bool TensorMapInfo::operator==(const TensorMapInfo &other) const {

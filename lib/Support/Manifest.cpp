@@ -73,6 +73,13 @@ static Json toJson(const ArgumentInfo &argument) {
   json["output"] = argument.isOutput;
   json["shape"] = argument.shape;
   json["alignment"] = argument.alignment;
+  json["view"] = Json::array();
+  for (const auto &dimension : argument.view) {
+    Json parts = Json::array();
+    for (const ViewPart &part : dimension)
+      parts.push_back(Json::array({part.dim, part.size, part.step}));
+    json["view"].push_back(std::move(parts));
+  }
   return json;
 }
 
@@ -168,6 +175,7 @@ private:
   const Json *getArray(const Json &json, const char *key);
   bool readInteger(const Json &json, const char *what, int64_t &value);
   bool readArgument(const Json &json, ArgumentInfo &argument);
+  bool readView(const Json &json, ArgumentInfo &argument);
   bool readElement(const Json &json, const std::string &where,
                    ElementKind &element);
   bool readWorkspace(const Json &json, const Artifact &artifact,
@@ -291,6 +299,35 @@ bool ManifestReader::readArgument(const Json &json, ArgumentInfo &argument) {
   if (!argument.isTensor && (!argument.shape.empty() || argument.isOutput))
     return fail("scalar argument '" + argument.name +
                 "' has a shape or is an output");
+  const Json *view = getArray(json, "view");
+  return view && readView(*view, argument);
+}
+
+// Each dimension of the tensor in parts, of which one may be open.
+bool ManifestReader::readView(const Json &json, ArgumentInfo &argument) {
+  std::string where = "the view of '" + argument.name + "' ";
+  std::vector<bool> isOpen(argument.shape.size(), false);
+  for (const Json &dimension : json) {
+    if (!dimension.is_array())
+      return fail(where + "is no list of lists");
+    auto &parts = argument.view.emplace_back();
+    for (const Json &numbers : dimension) {
+      ViewPart &part = parts.emplace_back();
+      if (!numbers.is_array() || numbers.size() != 3)
+        return fail(where + "has a part that is not three integers");
+      if (!readInteger(numbers[0], "view", part.dim) ||
+          !readInteger(numbers[1], "view", part.size) ||
+          !readInteger(numbers[2], "view", part.step))
+        return false;
+      constexpr int64_t limit = int64_t(1) << 31;
+      if (part.dim < 0 ||
+          part.dim >= static_cast<int64_t>(argument.shape.size()) ||
+          part.size < -1 || part.size > limit || part.step < 1 ||
+          part.step > limit || (part.size < 0 && isOpen[part.dim]))
+        return fail(where + "has a part that its shape does not");
+      isOpen[part.dim] = isOpen[part.dim] || part.size < 0;
+    }
+  }
   return true;
 }
 
@@ -306,7 +343,7 @@ bool ManifestReader::readTensorMap(const Json &json, const Artifact &artifact,
     return fail("tensor map of argument " + std::to_string(map.argument) +
                 " of " + std::to_string(artifact.arguments.size()));
   const ArgumentInfo &argument = artifact.arguments[map.argument];
-  auto rank = static_cast<int64_t>(argument.shape.size());
+  int64_t rank = argument.rank();
   if (!argument.isTensor || rank < 2 || rank > maxRank ||
       elementBytes(argument.element) != 2)
     return fail("tensor map of '" + argument.name +
@@ -376,8 +413,7 @@ bool ManifestReader::checkExpr(const LaunchExpr &expr,
     if (!isDim && !isInteger)
       return fail("launch expression uses '" + argument.name +
                   "', which is not an integer");
-    if (isDim && (expr.value < 0 ||
-                  expr.value >= static_cast<int64_t>(argument.shape.size())))
+    if (isDim && (expr.value < 0 || expr.value >= argument.rank()))
       return fail("launch expression names dimension " +
                   std::to_string(expr.value) + " of '" + argument.name + "'");
   }

@@ -15,6 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "Integration" / "GPU"))
 sys.path.insert(0, str(HERE.parent / "Masks"))
+sys.path.insert(0, str(HERE.parent / "python"))
 
 
 def pytest_addoption(parser):

@@ -135,9 +135,34 @@ def fits(tensor, alignment):
     """Whether kernels take the tensor as it lies."""
     bytes = ELEMENT_BYTES[tensor.element]
     steps = [s for s, n in zip(tensor.strides[:-1], tensor.shape[:-1]) if n != 1]
-    return (tensor.address % max(alignment, bytes) == 0
+    return (None not in tensor.strides and tensor.address % max(alignment, bytes) == 0
             and (tensor.shape[-1:] == [1] or tensor.strides[-1:] in ([], [1]))
             and all(s >= 0 and s * bytes % max(alignment, bytes) == 0 for s in steps))
+
+
+def view_of(tensor, view):
+    """(the tensor as kernels see it, its dimensions one by one), as the runtime
+    makes it of the parts that the manifest lists; no strides where the parts of a
+    dimension do not lie one behind the other."""
+    if not view:
+        return tensor, Tensor(tensor.element, tensor.shape, tensor.strides, tensor.bits, tensor.first)
+    known = [1] * len(tensor.shape)
+    for dim, size, _ in (part for parts in view for part in parts):
+        known[dim] *= max(size, 1) if size >= 0 else 1
+    sizes, strides, flat = [], [], ([], [])
+    for parts in view:
+        pairs = [(size if size >= 0 else tensor.shape[dim] // known[dim], tensor.strides[dim] * step)
+                 for dim, size, step in parts]
+        pairs = [pair for pair in pairs if pair[0] != 1]
+        sizes.append(int(np.prod([n for n, _ in pairs])))
+        fits = all(a[1] == b[0] * b[1] for a, b in zip(pairs, pairs[1:]))
+        strides.append((pairs[-1][1] if pairs else 0) if fits else None)
+        flat[0].extend(n for n, _ in pairs)
+        flat[1].extend(s for _, s in pairs)
+    seen = Tensor(tensor.element, sizes, strides, tensor.bits, tensor.first)
+    parts = Tensor(tensor.element, *flat, tensor.bits, tensor.first)
+    seen.base = parts.base = tensor.base
+    return seen, parts
 
 
 def packed_copy(tensor, alignment, memory):
@@ -154,9 +179,18 @@ def packed_copy(tensor, alignment, memory):
 
 def relayout(artifact, source, target, memory, seed):
     """Runs the artifact's kernel that copies one tensor into the other."""
-    four = [Tensor(t.element, [1] * (4 - len(t.shape)) + list(t.shape),
-                   [0] * (4 - len(t.shape)) + list(t.strides), t.bits, t.first)
-            for t in (source, target)]
+    sizes, strides = list(source.shape), [list(t.strides) for t in (source, target)]
+    i = 1
+    while len(sizes) > 4 and i < len(sizes):  # neighbours that are one in both
+        if all(s[i - 1] == sizes[i] * s[i] for s in strides):
+            sizes[i - 1 : i + 1] = [sizes[i - 1] * sizes[i]]
+            for s in strides:
+                del s[i - 1]
+        else:
+            i += 1
+    rest = 4 - len(sizes)
+    four = [Tensor(t.element, [1] * rest + sizes, [0] * rest + s, t.bits, t.first)
+            for t, s in zip((source, target), strides)]
     four[0].base, four[1].base = source.base, target.base
     description, kernel = artifact.relayouts[ELEMENT_BYTES[source.element]]
     sizes = four[0].shape
@@ -177,27 +211,40 @@ def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
     z)), of kernels in front of the last one all; afterwards each tensor's bits
     are what memory holds."""
     manifest = artifact.manifest
+    infos = manifest["arguments"]
+    seen = [t if isinstance(t, Scalar) else view_of(t, info["view"])[0]
+            for t, info in zip(tensors, infos)]
     for check in manifest["checks"]:
-        if evaluate(check["lhs"], tensors) != evaluate(check["rhs"], tensors):
+        if evaluate(check["lhs"], seen) != evaluate(check["rhs"], seen):
             raise ValueError(check["message"])
     memory = Memory("global", GLOBAL_BASE, memory_bytes)
-    workspaces = [workspace(w, tensors) for w in manifest["workspaces"]]
+    workspaces = [workspace(w, seen) for w in manifest["workspaces"]]
     inside = [t for t in [*tensors, *workspaces] if isinstance(t, Tensor)]
     place(inside, memory)
     executed, behind, views = 0, [], list(tensors)
-    for i, (tensor, info) in enumerate(zip(tensors, manifest["arguments"])):
-        if isinstance(tensor, Scalar) or 0 in tensor.shape or fits(tensor, info["alignment"]):
+    for i, (tensor, info) in enumerate(zip(tensors, infos)):
+        if isinstance(tensor, Scalar):
             continue
-        views[i] = packed_copy(tensor, info["alignment"], memory)
+        views[i], parts = view_of(tensor, info["view"])
+        parts.base = tensor.base
+        if 0 in tensor.shape or fits(views[i], info["alignment"]):
+            continue
+        views[i] = packed_copy(views[i], info["alignment"], memory)
+        # The copy, in the same parts: its rows lie densely where they are split.
+        packed = views[i]
+        if parts.shape != packed.shape:
+            steps = [int(np.prod(parts.shape[k + 1:])) for k in range(len(parts.shape))]
+            packed = Tensor(packed.element, parts.shape, steps, packed.bits)
+            packed.base = views[i].base
         if info["output"]:
-            behind.append((views[i], tensor))
+            behind.append((packed, parts))
         else:
-            executed += relayout(artifact, tensor, views[i], memory, seed)
+            executed += relayout(artifact, parts, packed, memory, seed)
     for description, kernel in zip(manifest["kernels"], artifact.kernels):
         arguments = parameters(kernel, [*views, *workspaces])
         maps = [tensor_map(m, views, memory) for m in description["tensor_maps"]]
         chosen = blocks if kernel is artifact.kernel else None
-        executed += run_kernel(description, kernel, arguments, maps, tensors, memory,
+        executed += run_kernel(description, kernel, arguments, maps, seen, memory,
                                chosen, seed)
     for copy, tensor in behind:
         executed += relayout(artifact, copy, tensor, memory, seed)

@@ -17,9 +17,11 @@ import pytest
 from cases import Case
 from emulate import Artifact, launch
 from emulated_case import Array, Inputs, judge
+from test_cpu import reference
+from test_views import PROGRAMS
 
-PLAIN = Case(index=1, seed=1, element="bf16", head_dim=72, value_dim=40, batch=2,
-             kv_heads=1, group=2, queries=70, keys=90, layouts=("bhsd",) * 4,
+PLAIN = Case(index=1, seed=1, element="bf16", head_dim=40, value_dim=24, batch=2,
+             kv_heads=1, group=2, queries=40, keys=50, layouts=("bhsd",) * 4,
              padding=((0, 0),) * 4, causal="bottom_right", bias="hij", bias_element="f32")
 GOOD = ("bhsd",) * 4
 
@@ -54,9 +56,27 @@ def test_same_bits(target, layouts, padding):
 
 
 def test_f32():
-    case = dataclasses.replace(PLAIN, element="f32", layouts=("bhds",) * 4, head_dim=64,
-                               value_dim=64, bias="")
+    case = dataclasses.replace(PLAIN, element="f32", layouts=("bhds",) * 4, batch=1, group=1,
+                               head_dim=32, value_dim=32, bias="")
     result(case, compiled(case, "sm_80"))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_views(target, program):
+    """Arguments in other dimensions than the attention's."""
+    text, q_shape, k_shape, o_shape, lse_shape, seen = program()
+    text = text.replace("16xf32", "16xbf16").replace("64xf32", "64xbf16")
+    artifact = Artifact(attn.compile(text, target=target).bytes)
+    rng = np.random.default_rng(1)
+    arrays = [Array("bf16", shape).set(rng.standard_normal(shape))
+              for shape in (q_shape, k_shape, k_shape)]
+    o, lse = Array("bf16", o_shape), Array("f32", lse_shape)
+    launch(artifact, [array.tensor for array in (*arrays, o, lse)])
+    q, k, v = (seen(array.values()) for array in arrays)
+    expected, expected_lse = reference(q, k, v, 0.25)
+    assert np.abs(seen(o.values()) - expected).max() < 0.02
+    assert np.abs(lse.values().reshape(expected_lse.shape) - expected_lse).max() < 1e-4
 
 
 def strided(array):

@@ -305,6 +305,58 @@ TEST_F(Call, CopiesKeepRowsAligned) {
                                        "take none below 0");
 }
 
+TEST_F(Call, SeesArgumentsInOtherDimensions) {
+  artifact.relayouts = {{"copy16", 2, 128, 4096}};
+  // (batch, length, heads * dim), of any batch.
+  artifact.arguments[0].shape = {-1, -1, 512};
+  artifact.arguments[0].view = {
+      {{0, -1, 1}}, {{2, 8, 64}}, {{1, -1, 1}}, {{2, 64, 1}}};
+  int64_t sizes[3] = {2, 100, 512}, strides[3] = {60000, 600, 1};
+  Arguments arguments = {Argument::tensor(qData, 3, sizes, strides),
+                         Argument::scalar(n),
+                         Argument::tensor(oData, 4, oSizes, oStrides)};
+  Result<LaunchCall> call = prepareLaunch(artifact, arguments);
+  ASSERT_TRUE(call.ok()) << call.message();
+  EXPECT_TRUE(call->relayouts.empty());
+  EXPECT_EQ(std::vector<uint64_t>(call->parameters.begin(),
+                                  call->parameters.begin() + 11),
+            (std::vector<uint64_t>{0x10000, 0x10000, 0, 2, 8, 100, 64, 60000,
+                                   64, 600, 1}));
+  sizes[2] = 500;
+  artifact.arguments[0].shape[2] = -1;
+  EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
+            "argument 0 ('q'): size of dimension 2 is 500, wanted 512");
+
+  // Heads that two dimensions count: one stride where they lie so.
+  artifact.arguments[0].shape = {-1, 2, 4, -1, 64};
+  artifact.arguments[0].view = {
+      {{0, -1, 1}}, {{1, 2, 1}, {2, 4, 1}}, {{3, -1, 1}}, {{4, 64, 1}}};
+  int64_t five[5] = {2, 2, 4, 100, 64};
+  int64_t steps[5] = {51200, 25600, 6400, 64, 1};
+  arguments[0] = Argument::tensor(qData, 5, five, steps);
+  call = prepareLaunch(artifact, arguments);
+  ASSERT_TRUE(call.ok()) << call.message();
+  EXPECT_TRUE(call->relayouts.empty());
+  EXPECT_EQ(call->parameters[8], 6400u);
+  steps[1] = 12800;
+  steps[0] = 100000;
+  call = prepareLaunch(artifact, arguments);
+  ASSERT_TRUE(call.ok()) << call.message();
+  ASSERT_EQ(call->relayouts.size(), 1u);
+  EXPECT_EQ(call->relayouts[0].reason,
+            "its dimensions do not lie one behind the other");
+  // Five dimensions, of which groups and length are one.
+  EXPECT_EQ(call->relayouts[0].sizes, (std::array<int64_t, 4>{2, 2, 400, 64}));
+  EXPECT_EQ(call->relayouts[0].strides,
+            (std::array<int64_t, 4>{100000, 12800, 64, 1}));
+  EXPECT_EQ(call->relayouts[0].packed,
+            (std::array<int64_t, 4>{51200, 25600, 64, 1}));
+  steps[3] = 72;
+  EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
+            "argument 0 ('q'): its dimensions do not lie one behind the other "
+            "(no more than 4 dimensions are copied)");
+}
+
 TEST(Relayout, HereAndBack) {
   int16_t there[24] = {}, packed[24] = {};
   RelayoutCall call;

@@ -146,6 +146,25 @@ TEST(Artifact, KeepsWorkspacesAndKernelsInOrder) {
             "artifact manifest: launch expression names argument 7 of 3");
 }
 
+TEST(Artifact, KeepsViews) {
+  Artifact artifact = sample();
+  artifact.arguments[0].view = {{{0, -1, 1}, {1, 8, 1}}, {}, {{3, 64, 1}}};
+  std::string error;
+  std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
+  // The launch rule is about what the kernel sees.
+  EXPECT_EQ(error, "");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->arguments, artifact.arguments);
+  EXPECT_EQ(read->arguments[0].rank(), 3);
+  for (ViewPart part : {ViewPart{4, 1, 1}, ViewPart{0, -1, 1},
+                        ViewPart{1, -2, 1}, ViewPart{1, 2, 0}}) {
+    artifact.arguments[0].view[1] = {part};
+    EXPECT_NE(
+        parseError(artifact.serialize()).find("has a part that its shape"),
+        std::string::npos);
+  }
+}
+
 TEST(Artifact, KeepsRelayouts) {
   Artifact artifact = sample();
   artifact.relayouts = {{"copy16", 2, 256, 4096}, {"copy32", 4, 128, 1}};

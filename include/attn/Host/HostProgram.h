@@ -57,7 +57,7 @@ public:
   /// outputs of the f64 oracle are f64.
   const Artifact &manifest() const { return description; }
 
-  /// Runs the function. Outputs of the oracles must be contiguous.
+  /// Runs the function.
   runtime::Status invoke(const runtime::Arguments &arguments) const;
 
   /// How many tensors calls have copied because of their layout.
@@ -71,7 +71,6 @@ private:
   Artifact description;
   std::unique_ptr<std::atomic<int64_t>> relayoutCount =
       std::make_unique<std::atomic<int64_t>>(0);
-  bool needsContiguousOutputs = false;
   std::unique_ptr<ExecutionEngine> engine;
   void (*entry)(void **) = nullptr;
 };

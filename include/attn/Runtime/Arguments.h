@@ -104,11 +104,17 @@ struct RelayoutCall {
   std::array<uint32_t, 3> grid = {0, 0, 0};
 };
 
+/// Sizes and strides of an argument as the kernels see it.
+struct ViewCall {
+  std::vector<int64_t> sizes, strides;
+};
+
 struct LaunchCall {
   /// Of the arguments, one slot each (the driver reads as many bytes of a slot
   /// as the parameter has).
   std::vector<uint64_t> parameters;
   std::vector<WorkspaceCall> workspaces;
+  std::vector<ViewCall> views; // one per argument
   std::vector<RelayoutCall> relayouts;
   /// What the maps of empty tensors show, which must show something; no bytes
   /// where there are none.

@@ -17,22 +17,24 @@
 #ifndef ATTN_RUNTIME_RELAYOUT_H
 #define ATTN_RUNTIME_RELAYOUT_H
 
-#include "attn/Runtime/Arguments.h"
+#include "attn/Runtime/View.h"
 
 namespace attn::runtime {
 
 /// Tensors of a higher rank are not copied.
 inline constexpr int64_t kMaxRelayoutRank = 4;
 
-/// Why kernels cannot take `tensor` as it lies, whose shape is right; empty if
-/// they can.
+/// Why kernels cannot take `tensor`, as they see it, as it lies; empty if they
+/// can.
 std::string describeMisfit(const ArgumentInfo &info, const Argument &tensor);
 
-/// The copy of such a tensor: what to launch, but for the place of the packed
-/// elements. An error, with what `describeMisfit` says, where the artifact has
-/// no kernel for it.
-Result<RelayoutCall> planRelayout(const Artifact &artifact, size_t argument,
-                                  const Argument &tensor);
+/// The copy of such a tensor, which the kernels see in `parts`: what to launch,
+/// but for the place of the packed elements, and their strides. An error, with
+/// the reason, where the artifact has no kernel for it.
+Result<RelayoutCall>
+planRelayout(const Artifact &artifact, size_t argument, void *data,
+             const std::vector<std::vector<Dimension>> &parts,
+             std::string reason, std::vector<int64_t> &strides);
 
 /// The parameters of the kernel that copies `call`'s tensor to `packed` or, if
 /// it is a result, from there.

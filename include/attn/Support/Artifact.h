@@ -33,6 +33,14 @@ std::string_view elementName(ElementKind kind);
 /// The reverse.
 std::optional<ElementKind> findElement(std::string_view name);
 
+/// A part of a dimension of an argument: `size` elements (-1: as many as the
+/// other parts leave), `step` elements apart.
+struct ViewPart {
+  int64_t dim = 0, size = -1, step = 1;
+
+  bool operator==(const ViewPart &other) const;
+};
+
 /// One argument of the kernel, in the order of the source function: its
 /// arguments first, then its results as output buffers. In the kernel's
 /// parameter list a tensor of rank r is a strided memref descriptor, spread
@@ -47,6 +55,17 @@ struct ArgumentInfo {
   /// Bytes that divide the data pointer and every stride but the innermost
   /// (of dimensions longer than 1); 0: the size of the element.
   int64_t alignment = 0;
+  /// How the kernel sees a tensor, where not as its caller does: for each
+  /// dimension of the kernel the parts that it counts through, the outermost
+  /// first; none: one element. Expressions and tensor maps are about these.
+  std::vector<std::vector<ViewPart>> view;
+  /// Without gaps, for a program in this process; not kept in files.
+  bool isDense = false;
+
+  /// Of the tensor as the kernel sees it.
+  int64_t rank() const {
+    return static_cast<int64_t>(view.empty() ? shape.size() : view.size());
+  }
 
   bool operator==(const ArgumentInfo &other) const;
 };

@@ -383,6 +383,9 @@ def main():
     if options.target != "cpu" and not torch.cuda.is_available():
         print("skipped: PyTorch sees no GPU")
         return 77
+    if options.target == "sm_90a" and torch.cuda.get_device_capability() != (9, 0):
+        print("skipped: this GPU does not run sm_90a")
+        return 77
     import attn
 
     attn.use_library(options.lib)
