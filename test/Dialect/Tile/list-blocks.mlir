@@ -35,9 +35,22 @@
 // CHECK: vector.multi_reduction <or>, %{{.*}} [0, 1] : vector<16x8xi1> to i1
 // CHECK: memref.store %{{.*}}, %[[STATES]][%[[X]], %[[Y]], %[[QB]], %[[KB]]]
 
-// Lists of them.
-// CHECK: scf.forall (%{{.*}}, %{{.*}}, %{{.*}}) in (%[[B]], %c1, %[[NQ]])
-// CHECK-COUNT-2: memref.load %[[STATES]]
+// Lists of them, sixteen key blocks at a time: those in front and behind are
+// counted, then the partial and the full ones are listed.
+// CHECK: %[[GROUPS:.*]] = arith.ceildivsi %[[NK]], %c16
+// CHECK: %[[PARTS:.*]] = arith.maxsi %[[GROUPS]], %c1
+// CHECK: %[[ALLPARTS:.*]] = arith.muli %[[NQ]], %[[PARTS]]
+// CHECK: scf.forall (%{{.*}}, %{{.*}}, %[[Z2:.*]]) in (%[[B]], %c1, %[[ALLPARTS]])
+// CHECK: %[[QB2:.*]] = arith.divui %[[Z2]], %[[PARTS]]
+// CHECK: %[[PART2:.*]] = arith.remui %[[Z2]], %[[PARTS]]
+// CHECK: %[[BEGIN:.*]] = arith.muli %[[PART2]], %c16
+// CHECK: scf.for %{{.*}} = %c0 to %[[BEGIN]]
+// CHECK: memref.load %[[STATES]][{{.*}}, %[[QB2]], %{{.*}}]
+// CHECK: scf.for %{{.*}} = %[[BEGIN]] to %[[NK]]
+// CHECK: scf.for
+// CHECK: memref.store %{{.*}}, %[[LISTS]]
+// CHECK: scf.for
+// CHECK: memref.store %{{.*}}, %[[LISTS]]
 // CHECK: memref.store %{{.*}}, %[[COUNTS]]
 // CHECK: memref.store %{{.*}}, %[[COUNTS]]
 
@@ -168,6 +181,92 @@ func.func @no_queries(%n: index, %s: vector<32x8xf32>, %m0: vector<32x1xf32>, %m
       %p, %m, %l, %alpha = tile.online_softmax %y, %mi, %li {guard} : vector<32x8xf32>, vector<32x1xf32>
       scf.yield %m, %l : vector<32x1xf32>, vector<32x1xf32>
     }
+  }
+  return
+}
+
+// -----
+
+#nk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#vk = affine_map<(m, n, k) -> (k, n)>
+!view = memref<?x?x?x16xf16, strided<[?, ?, ?, 1], offset: ?>>
+!lse = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
+!ids = memref<?x?xi32, strided<[?, 1], offset: ?>>
+
+// A map of squares of 16 by 16: one element of each group of 16 rows and of 8
+// columns tells everything, but for the end of the keys. Sixteen rows and eight
+// columns are evaluated where there are two groups and one: the last again.
+// REMARK: remark: [Passed] list-blocks
+// CHECK-LABEL: func @block_map(
+// CHECK: scf.for %[[R:.*]] = %c0{{.*}} to %c2{{.*}} step %c16
+// CHECK: %[[FIRST:.*]] = arith.index_cast %[[R]]
+// CHECK: %[[GROUP:.*]] = tile.coords %[[FIRST]], 0 : vector<16x1xi32>
+// CHECK: %[[KNOWN:.*]] = arith.minsi %[[GROUP]], %{{.*}}
+// CHECK: arith.muli %[[KNOWN]], %{{.*}} : vector<16x1xi32>
+// CHECK: tile.coords %{{.*}}, 1 : vector<1x8xi32>
+// CHECK: tile.gather %{{.*}} -> vector<16x8xi32>
+// CHECK: arith.subi %[[END:.*]], %c0_i32
+// CHECK: arith.cmpi slt, %{{.*}} : vector<1x8xi32>
+// CHECK: arith.subi %[[END]], %c7_i32
+// CHECK: arith.cmpi slt, %{{.*}} : vector<1x8xi32>
+// CHECK-COUNT-2: vector.multi_reduction <or>
+func.func @block_map(%q: !view, %k: !view, %v: !view, %map: !ids, %o: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %b = memref.dim %q, %c0 : !view
+  %h = memref.dim %q, %c1 : !view
+  %sq = memref.dim %q, %c2 : !view
+  %sk = memref.dim %k, %c2 : !view
+  %nq = arith.ceildivsi %sq, %c32 : index
+  %nk = arith.ceildivsi %sk, %c8 : index
+  %sk32 = arith.index_cast %sk : index to i32
+  scf.forall (%batch, %head, %x) in (%b, %h, %nq) {
+    %row = arith.muli %x, %c32 : index
+    %row32 = arith.index_cast %row : index to i32
+    %batch32 = arith.index_cast %batch : index to i32
+    %rows = tile.coords %row32, 0 : vector<32x1xi32>
+    %size = arith.constant dense<16> : vector<32x1xi32>
+    %mine = arith.divui %rows, %size : vector<32x1xi32>
+    %qt = tile.load %q[%batch, %head, %row, %c0] : !view, vector<32x16xf16>
+    %o0 = arith.constant dense<0.0> : vector<32x16xf32>
+    %m0 = arith.constant dense<0xFF800000> : vector<32x1xf32>
+    %l0 = arith.constant dense<0.0> : vector<32x1xf32>
+    %zero = arith.constant dense<0.0> : vector<32x8xf32>
+    %hidden = arith.constant dense<0xFF800000> : vector<32x8xf32>
+    %end = vector.broadcast %sk32 : i32 to vector<1x8xi32>
+    %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%oi = %o0, %mi = %m0, %li = %l0)
+        -> (vector<32x16xf32>, vector<32x1xf32>, vector<32x1xf32>) {
+      %col = arith.muli %n, %c8 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x8xi32>
+      %kt = tile.load %k[%batch, %head, %col, %c0] : !view, vector<8x16xf16>
+      %s = vector.contract {indexing_maps = [#nk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %qt, %kt, %zero : vector<32x16xf16>, vector<8x16xf16> into vector<32x8xf32>
+      %width = arith.constant dense<4> : vector<1x8xi32>
+      %theirs = arith.shrui %cols, %width : vector<1x8xi32>
+      %mb = vector.broadcast %mine : vector<32x1xi32> to vector<32x8xi32>
+      %tb = vector.broadcast %theirs : vector<1x8xi32> to vector<32x8xi32>
+      %entry = tile.gather %map[%mb, %tb] : !ids, (vector<32x8xi32>, vector<32x8xi32>) -> vector<32x8xi32>
+      %nothing = arith.constant dense<0> : vector<32x8xi32>
+      %same = arith.cmpi ne, %entry, %nothing : vector<32x8xi32>
+      %in = arith.cmpi slt, %cols, %end : vector<1x8xi32>
+      %inb = vector.broadcast %in : vector<1x8xi1> to vector<32x8xi1>
+      %mask = arith.andi %same, %inb : vector<32x8xi1>
+      %y = arith.select %mask, %s, %hidden : vector<32x8xi1>, vector<32x8xf32>
+      %p, %m, %l, %alpha = tile.online_softmax %y, %mi, %li {guard} : vector<32x8xf32>, vector<32x1xf32>
+      %vt = tile.load %v[%batch, %head, %col, %c0] : !view, vector<8x16xf16>
+      %p16 = arith.truncf %p : vector<32x8xf32> to vector<32x8xf16>
+      %ab = vector.broadcast %alpha : vector<32x1xf32> to vector<32x16xf32>
+      %os = arith.mulf %oi, %ab : vector<32x16xf32>
+      %on = vector.contract {indexing_maps = [#nk, #vk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %p16, %vt, %os : vector<32x8xf16>, vector<8x16xf16> into vector<32x16xf32>
+      scf.yield %on, %m, %l : vector<32x16xf32>, vector<32x1xf32>, vector<32x1xf32>
+    }
+    %of = arith.truncf %r#0 : vector<32x16xf32> to vector<32x16xf16>
+    tile.store %of, %o[%batch, %head, %row, %c0] : vector<32x16xf16>, !view
   }
   return
 }

@@ -8,14 +8,17 @@
 //===----------------------------------------------------------------------===//
 //
 // The first grid has a block for each pair of a query and a key block, and
-// evaluates the mask a few rows at a time, so that one warp can hold them. The
-// second one has a block for each query block, which makes the list. Lists in
-// the order of key blocks, and not of arrival: two launches agree in every bit.
+// evaluates the mask a few rows at a time, so that one warp can hold them; of
+// rows and of columns that are alike (MaskGrain.h) one of each group. In the
+// second one each block puts a few key blocks into the list of a query block,
+// behind those in front, which it counts. Lists in the order of key blocks, and
+// not of arrival: two launches agree in every bit.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/Transforms/BlockMap.h"
 
+#include "MaskProgram.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -25,152 +28,18 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Transforms/RegionUtils.h"
+#include <array>
 
 using namespace mlir;
 using namespace attn::tile;
 
 /// As many rows as the lanes of one warp take at once.
 static constexpr int64_t rowsAtOnce = 16;
+/// As few columns as they can hold.
+static constexpr int64_t leastColumns = 8;
+/// Key blocks that one block of the second grid puts into a list.
+static constexpr int64_t blocksAtOnce = 16;
 static constexpr int64_t statePartial = 1, stateFull = 2;
-
-//===----------------------------------------------------------------------===//
-// The mask
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A mask with everything it is computed from inside the grid.
-struct MaskProgram {
-  scf::ForallOp grid;
-  scf::ForOp loop;
-  Value mask;
-  int64_t numRows = 0, numColumns = 0;
-  /// The tile of queries: its view and its first row.
-  LoadOp query;
-  /// In order; vector constants in front of the grid included.
-  llvm::SetVector<Operation *> ops;
-  bool usesBatch = false, usesHead = false;
-};
-
-class MaskReader {
-public:
-  MaskReader(MaskProgram &program, std::string &reason)
-      : program(program), reason(reason) {}
-
-  LogicalResult run();
-
-private:
-  LogicalResult fail(const Twine &why) {
-    reason = why.str();
-    return failure();
-  }
-  LogicalResult visit(Value value);
-  LogicalResult visit(Operation *op);
-  LogicalResult findQuery();
-
-  MaskProgram &program;
-  std::string &reason;
-};
-} // namespace
-
-/// Nothing, or only reads of memory.
-static bool onlyReads(Operation *op) {
-  if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>()) {
-    for (Region &region : op->getRegions())
-      for (Operation &inner : region.getOps())
-        if (!onlyReads(&inner))
-          return false;
-    return true;
-  }
-  return isMemoryEffectFree(op) || hasSingleEffect<MemoryEffects::Read>(op);
-}
-
-LogicalResult MaskReader::visit(Operation *op) {
-  if (program.ops.contains(op))
-    return success();
-  if (!onlyReads(op) || isa<LoadOp>(op))
-    return fail("the mask depends on '" + op->getName().getStringRef() + "'");
-  for (Value operand : op->getOperands())
-    if (failed(visit(operand)))
-      return failure();
-  SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
-  for (Value value : captured)
-    if (failed(visit(value)))
-      return failure();
-  for (Type type : op->getResultTypes()) {
-    auto vector = dyn_cast<VectorType>(type);
-    if (!vector)
-      continue;
-    bool fits = vector.getRank() == 2 &&
-                llvm::is_contained({int64_t(1), program.numRows},
-                                   vector.getDimSize(0)) &&
-                llvm::is_contained({int64_t(1), program.numColumns},
-                                   vector.getDimSize(1));
-    if (!fits)
-      return fail("the mask is computed from other vectors than its rows and "
-                  "columns");
-  }
-  program.ops.insert(op);
-  return success();
-}
-
-LogicalResult MaskReader::visit(Value value) {
-  scf::ForallOp grid = program.grid;
-  if (value == program.loop.getInductionVar())
-    return success();
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (argument.getOwner() == grid.getBody()) {
-      program.usesBatch |= argument.getArgNumber() == 0;
-      program.usesHead |= argument.getArgNumber() == 1;
-      return success();
-    }
-    if (grid->isAncestor(argument.getOwner()->getParentOp()))
-      return fail("the mask depends on a value that a loop carries");
-    return success();
-  }
-  Operation *op = value.getDefiningOp();
-  bool isInside = grid->isAncestor(op);
-  if (!isInside && !isa<VectorType>(value.getType()))
-    return success();
-  return visit(op);
-}
-
-/// The tile whose first row the grid computes and that is loaded once.
-LogicalResult MaskReader::findQuery() {
-  for (auto load : program.grid.getBody()->getOps<LoadOp>()) {
-    auto type = cast<VectorType>(load.getResult().getType());
-    if (type.getDimSize(0) == program.numRows &&
-        load.getIndices().size() == 4) {
-      program.query = load;
-      return visit(load.getIndices()[2]);
-    }
-  }
-  return fail("the kernel loads no tile of queries in front of its loop");
-}
-
-LogicalResult MaskReader::run() {
-  scf::ForallOp grid = program.grid;
-  scf::ForOp loop = program.loop;
-  auto type = dyn_cast<VectorType>(program.mask.getType());
-  if (!type || type.getRank() != 2)
-    return fail("the mask is no matrix");
-  program.numRows = type.getDimSize(0);
-  program.numColumns = type.getDimSize(1);
-  if (grid.getRank() != 3 || !grid.isNormalized() || grid.getNumResults() != 0)
-    return fail("the grid is not (batch, head, query block)");
-  if (!isa<func::FuncOp>(grid->getParentOp()))
-    return fail("the grid does not stand in a function");
-  if (!isZeroInteger(loop.getLowerBound()) || !isOneInteger(loop.getStep()) ||
-      !grid->isAncestor(loop) ||
-      grid->isAncestor(loop.getUpperBound().getParentRegion()->getParentOp()))
-    return fail("the loop does not run over all key blocks");
-  // Reading the first row must not make the map depend on batch and head.
-  if (failed(findQuery()) || failed(visit(program.mask)))
-    return failure();
-  return success();
-}
 
 //===----------------------------------------------------------------------===//
 // Building
@@ -181,8 +50,10 @@ class MapBuilder {
 public:
   MapBuilder(RewriterBase &rewriter, MaskProgram &program)
       : b(rewriter), loc(program.loop.getLoc()), program(program),
-        rows(program.numRows % rowsAtOnce == 0 ? rowsAtOnce : program.numRows) {
-  }
+        numRows(program.numRows / program.grain.rows),
+        numColumns(program.numColumns / program.grain.columns),
+        rows(isSampled() || numRows % rowsAtOnce == 0 ? rowsAtOnce : numRows),
+        columns(std::max(numColumns, leastColumns)) {}
 
   BlockMap build();
 
@@ -198,17 +69,26 @@ private:
   }
   Value allocate(Type element, Value last);
   scf::ForallOp beginGrid(Value x);
+  bool isSampled() const {
+    return program.grain.rows != 1 || program.grain.columns != 1;
+  }
   VectorType retyped(Type type);
+  Value sample(Value base, Value first, int64_t axis);
   Value cloneMask(IRMapping &mapping, Value row);
+  Value limitColumns(IRMapping &mapping, Value mask, int64_t shift);
   Value anyOf(Value acc, Value vector);
   void buildStates();
   void buildLists();
-  Value appendBlocks(ValueRange place, int64_t state, Value count);
+  Value hasState(ValueRange place, Value block, int64_t state);
+  std::array<Value, 2> countBlocks(ValueRange place, Value begin, Value end);
+  void appendBlocks(ValueRange place, int64_t state, Value begin, Value end,
+                    Value position);
 
   RewriterBase &b;
   Location loc;
   MaskProgram &program;
-  int64_t rows; // at once
+  int64_t numRows, numColumns; // of groups that are alike
+  int64_t rows, columns;       // at once
   Value batches, heads, queryBlocks, keyBlocks;
   Value states, counts, lists;
 };
@@ -237,37 +117,73 @@ scf::ForallOp MapBuilder::beginGrid(Value x) {
   return grid;
 }
 
-/// The type with as many rows as are evaluated at once.
+/// The type with as many rows and columns as are evaluated at once.
 VectorType MapBuilder::retyped(Type type) {
   auto vector = cast<VectorType>(type);
-  int64_t count = vector.getDimSize(0) == 1 ? 1 : rows;
-  return VectorType::get({count, vector.getDimSize(1)},
+  return VectorType::get({vector.getDimSize(0) == 1 ? 1 : rows,
+                          vector.getDimSize(1) == 1 ? 1 : columns},
                          vector.getElementType());
 }
 
-/// The mask of `rows` rows from `row`, an i32 relative to the query block's
-/// first one.
+/// The first coordinates of groups, from group number `first` on; behind the
+/// last group that one again.
+Value MapBuilder::sample(Value base, Value first, int64_t axis) {
+  bool isRow = axis == 0;
+  auto type = VectorType::get({isRow ? rows : 1, isRow ? int64_t(1) : columns},
+                              b.getI32Type());
+  if (!isSampled())
+    return CoordsOp::create(b, loc, type,
+                            arith::AddIOp::create(b, loc, base, first), axis);
+  auto splat = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(type, b.getI32IntegerAttr(value)));
+  };
+  Value group = CoordsOp::create(b, loc, type, first, axis);
+  Value last = splat((isRow ? numRows : numColumns) - 1);
+  group = arith::MinSIOp::create(b, loc, group, last);
+  Value size = splat(isRow ? program.grain.rows : program.grain.columns);
+  Value offset = arith::MulIOp::create(b, loc, group, size);
+  return arith::AddIOp::create(
+      b, loc, vector::BroadcastOp::create(b, loc, type, base), offset);
+}
+
+/// The mask of `rows` groups of rows from number `row` (i32) of the query block
+/// on.
 Value MapBuilder::cloneMask(IRMapping &mapping, Value row) {
   for (Operation *op : program.ops) {
+    if (auto coords = dyn_cast<CoordsOp>(op)) {
+      bool isRow = coords.getAxis() == 0;
+      mapping.map(coords.getResult(),
+                  sample(mapping.lookupOrDefault(coords.getBase()),
+                         isRow ? row : integer(0, 32), coords.getAxis()));
+      continue;
+    }
     Operation *copy = b.clone(*op, mapping);
     for (Value result : copy->getResults())
       if (isa<VectorType>(result.getType()))
         result.setType(retyped(result.getType()));
-    if (auto constant = dyn_cast<arith::ConstantOp>(copy)) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(copy))
       if (auto splat = dyn_cast<DenseElementsAttr>(constant.getValue()))
         constant.setValueAttr(
             splat.resizeSplat(cast<ShapedType>(constant.getType())));
-      continue;
-    }
-    auto coords = dyn_cast<CoordsOp>(copy);
-    if (!coords || coords.getAxis() != 0)
-      continue;
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(coords);
-    coords.getBaseMutable().assign(
-        arith::AddIOp::create(b, loc, coords.getBase(), row));
   }
-  return mapping.lookup(program.mask);
+  return mapping.lookup(program.grain.mask);
+}
+
+/// Those of `mask` whose key, `shift` behind the first one of its group, is in
+/// front of all limits.
+Value MapBuilder::limitColumns(IRMapping &mapping, Value mask, int64_t shift) {
+  for (const KeyLimit &limit : program.grain.limits) {
+    Value keys = mapping.lookup(limit.keys);
+    Value bound = arith::SubIOp::create(
+        b, loc, mapping.lookupOrDefault(limit.limit), integer(shift, 32));
+    bound = vector::BroadcastOp::create(b, loc, keys.getType(), bound);
+    Value isInside =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, keys, bound);
+    isInside = vector::BroadcastOp::create(b, loc, mask.getType(), isInside);
+    mask = arith::AndIOp::create(b, loc, mask, isInside);
+  }
+  return mask;
 }
 
 /// acc, or any element.
@@ -287,8 +203,8 @@ void MapBuilder::buildStates() {
   Value query = arith::DivUIOp::create(b, loc, pair, keyBlocks);
   Value key = arith::RemUIOp::create(b, loc, pair, keyBlocks);
   Value never = integer(0, 1);
-  auto loop = scf::ForOp::create(b, loc, index(0), index(program.numRows),
-                                 index(rows), ValueRange{never, never});
+  auto loop = scf::ForOp::create(b, loc, index(0), index(numRows), index(rows),
+                                 ValueRange{never, never});
   b.setInsertionPointToStart(loop.getBody());
 
   IRMapping mapping;
@@ -299,17 +215,17 @@ void MapBuilder::buildStates() {
   Value row = toI32(loop.getInductionVar());
   Value mask = cloneMask(mapping, row);
   Value first = toI32(mapping.lookupOrDefault(program.query.getIndices()[2]));
-  Value coords =
-      CoordsOp::create(b, loc, VectorType::get({rows, 1}, b.getI32Type()),
-                       arith::AddIOp::create(b, loc, first, row), 0);
+  Value coords = sample(first, row, 0);
   Value limit = vector::BroadcastOp::create(b, loc, coords.getType(), length);
   Value exists =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, coords, limit);
   exists = vector::BroadcastOp::create(b, loc, mask.getType(), exists);
   Value ones = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(cast<ShapedType>(mask.getType()), true));
-  Value seen = arith::AndIOp::create(b, loc, mask, exists);
-  Value hidden = arith::XOrIOp::create(b, loc, mask, ones);
+  Value shown = limitColumns(mapping, mask, 0);
+  Value seen = arith::AndIOp::create(b, loc, shown, exists);
+  shown = limitColumns(mapping, mask, program.grain.columns - 1);
+  Value hidden = arith::XOrIOp::create(b, loc, shown, ones);
   hidden = arith::AndIOp::create(b, loc, hidden, exists);
   Value anySeen = anyOf(loop.getRegionIterArg(0), seen);
   Value anyHidden = anyOf(loop.getRegionIterArg(1), hidden);
@@ -326,45 +242,87 @@ void MapBuilder::buildStates() {
       ValueRange{grid.getInductionVar(0), grid.getInductionVar(1), query, key});
 }
 
-/// Puts the blocks with `state` behind the first `count` of the list; gives the
-/// new count.
-Value MapBuilder::appendBlocks(ValueRange place, int64_t state, Value count) {
-  auto loop = scf::ForOp::create(b, loc, index(0), keyBlocks, index(1), count);
+/// Whether the state of key block `block` is `state`.
+Value MapBuilder::hasState(ValueRange place, Value block, int64_t state) {
+  SmallVector<Value> indices(place);
+  indices.push_back(block);
+  Value found = memref::LoadOp::create(b, loc, states, indices);
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, found,
+                               integer(state, 8));
+}
+
+/// How many key blocks are partial, and full, of those from `begin` on in front
+/// of `end`.
+std::array<Value, 2> MapBuilder::countBlocks(ValueRange place, Value begin,
+                                             Value end) {
+  Value zero = index(0);
+  auto loop =
+      scf::ForOp::create(b, loc, begin, end, index(1), ValueRange{zero, zero});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  Value block = loop.getInductionVar(), position = loop.getRegionIterArg(0);
-  auto at = [&](Value last) {
-    SmallVector<Value> indices(place);
-    indices.push_back(last);
-    return indices;
-  };
-  Value found = memref::LoadOp::create(b, loc, states, at(block));
-  Value matches = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, found,
-                                        integer(state, 8));
+  SmallVector<Value> counts;
+  for (auto [state, count] : llvm::zip_equal(
+           std::array{statePartial, stateFull}, loop.getRegionIterArgs())) {
+    Value found = hasState(place, loop.getInductionVar(), state);
+    Value next = arith::AddIOp::create(b, loc, count, index(1));
+    counts.push_back(
+        arith::SelectOp::create(b, loc, found, next, count).getResult());
+  }
+  scf::YieldOp::create(b, loc, counts);
+  return {loop.getResult(0), loop.getResult(1)};
+}
+
+/// Puts the key blocks from `begin` on, in front of `end`, into the list, those
+/// with `state` from `position` on.
+void MapBuilder::appendBlocks(ValueRange place, int64_t state, Value begin,
+                              Value end, Value position) {
+  auto loop = scf::ForOp::create(b, loc, begin, end, index(1), position);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value block = loop.getInductionVar();
+  position = loop.getRegionIterArg(0);
+  Value matches = hasState(place, block, state);
   auto branch = scf::IfOp::create(
       b, loc, matches,
       [&](OpBuilder &, Location) {
-        memref::StoreOp::create(b, loc, toI32(block), lists, at(position));
+        SmallVector<Value> indices(place);
+        indices.push_back(position);
+        memref::StoreOp::create(b, loc, toI32(block), lists, indices);
         Value next = arith::AddIOp::create(b, loc, position, index(1));
         scf::YieldOp::create(b, loc, next);
       },
       [&](OpBuilder &, Location) { scf::YieldOp::create(b, loc, position); });
   scf::YieldOp::create(b, loc, branch.getResult(0));
-  return loop.getResult(0);
 }
 
 void MapBuilder::buildLists() {
   OpBuilder::InsertionGuard guard(b);
-  scf::ForallOp grid = beginGrid(queryBlocks);
-  SmallVector<Value> place = grid.getInductionVars();
-  Value partial = appendBlocks(place, statePartial, index(0));
-  Value all = appendBlocks(place, stateFull, partial);
-  Value full = arith::SubIOp::create(b, loc, all, partial);
-  SmallVector<Value> end(place);
-  end.push_back(all);
-  memref::StoreOp::create(b, loc, toI32(keyBlocks), lists, end);
-  const std::array both = {partial, full};
-  for (auto [number, count] : llvm::enumerate(both)) {
+  Value size = index(blocksAtOnce);
+  Value parts = b.createOrFold<arith::CeilDivSIOp>(loc, keyBlocks, size);
+  // Where there is no key the list still has an end.
+  parts = b.createOrFold<arith::MaxSIOp>(loc, parts, index(1));
+  scf::ForallOp grid =
+      beginGrid(b.createOrFold<arith::MulIOp>(loc, queryBlocks, parts));
+  Value pair = grid.getInductionVar(2);
+  Value query = arith::DivUIOp::create(b, loc, pair, parts);
+  Value part = arith::RemUIOp::create(b, loc, pair, parts);
+  SmallVector<Value> place = {grid.getInductionVar(0), grid.getInductionVar(1),
+                              query};
+  Value begin = arith::MulIOp::create(b, loc, part, size);
+  Value end = arith::MinSIOp::create(
+      b, loc, arith::AddIOp::create(b, loc, begin, size), keyBlocks);
+  std::array<Value, 2> inFront = countBlocks(place, index(0), begin);
+  std::array<Value, 2> rest = countBlocks(place, begin, keyBlocks), all;
+  for (int number : {0, 1})
+    all[number] = arith::AddIOp::create(b, loc, inFront[number], rest[number]);
+  appendBlocks(place, statePartial, begin, end, inFront[0]);
+  appendBlocks(place, stateFull, begin, end,
+               arith::AddIOp::create(b, loc, all[0], inFront[1]));
+  // What all parts know alike, all write.
+  SmallVector<Value> behind(place);
+  behind.push_back(arith::AddIOp::create(b, loc, all[0], all[1]));
+  memref::StoreOp::create(b, loc, toI32(keyBlocks), lists, behind);
+  for (auto [number, count] : llvm::enumerate(all)) {
     SmallVector<Value> indices(place);
     indices.push_back(index(number));
     memref::StoreOp::create(b, loc, toI32(count), counts, indices);
@@ -406,11 +364,8 @@ FailureOr<BlockMap> attn::tile::buildBlockMap(RewriterBase &rewriter,
                                               scf::ForallOp grid,
                                               scf::ForOp loop, Value mask,
                                               std::string &reason) {
-  MaskProgram program;
-  program.grid = grid;
-  program.loop = loop;
-  program.mask = mask;
-  if (failed(MaskReader(program, reason).run()))
+  FailureOr<MaskProgram> program = readMaskProgram(grid, loop, mask, reason);
+  if (failed(program))
     return failure();
-  return MapBuilder(rewriter, program).build();
+  return MapBuilder(rewriter, *program).build();
 }

@@ -38,7 +38,9 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     block, and write, per query block, the numbers of the blocks in which
     something shows: P that also hide something, then F that hide nothing. What
     they write are allocations of the function; a batch or head that the mask
-    does not depend on does not multiply them. The loop then becomes two, which
+    does not depend on does not multiply them. A mask that sees positions through
+    quotients only (a block map at (i / 128, j / 128)) is evaluated once for each
+    group of rows and columns that are alike. The loop then becomes two, which
     count visits:
 
     ```mlir

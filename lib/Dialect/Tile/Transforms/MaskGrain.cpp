@@ -1,0 +1,133 @@
+//===- MaskGrain.cpp - rows and columns of a mask that are alike ----------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MaskGrain.h"
+
+#include "SortedComparison.h"
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+/// How many rows and columns in a row are alike; 0: all of them.
+struct Grain {
+  int64_t rows = 0, columns = 0;
+  /// Set where the value is floor(row / rows), or the same of columns.
+  bool isQuotient = false;
+};
+
+/// The grains of values; what many use is looked at once.
+class GrainReader {
+public:
+  Grain read(Value value) {
+    auto known = grains.find(value);
+    if (known != grains.end())
+      return known->second;
+    Grain grain = compute(value);
+    grains[value] = grain;
+    return grain;
+  }
+
+private:
+  Grain compute(Value value);
+
+  DenseMap<Value, Grain> grains;
+};
+} // namespace
+
+/// Divisors beyond which groups are no larger than blocks anyway.
+static constexpr int64_t maxDivisor = int64_t(1) << 30;
+
+/// What a position, which is not negative, is divided by.
+static std::optional<int64_t> getDivisor(Operation *op) {
+  if (!isa<arith::DivUIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::ShRUIOp,
+           arith::ShRSIOp>(op))
+    return std::nullopt;
+  std::optional<int64_t> number = getIntegerConstant(op->getOperand(1));
+  bool isShift = isa<arith::ShRUIOp, arith::ShRSIOp>(op);
+  if (!number || *number < (isShift ? 0 : 1) ||
+      *number > (isShift ? 30 : maxDivisor))
+    return std::nullopt;
+  return isShift ? int64_t(1) << *number : *number;
+}
+
+Grain GrainReader::compute(Value value) {
+  if (!isa<VectorType>(value.getType()))
+    return {};
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return {1, 1};
+  if (auto coords = dyn_cast<CoordsOp>(op))
+    return coords.getAxis() == 0 ? Grain{1, 0, true} : Grain{0, 1, true};
+  if (auto broadcast = dyn_cast<vector::BroadcastOp>(op))
+    return read(broadcast.getSource());
+  if (std::optional<int64_t> divisor = getDivisor(op)) {
+    Grain grain = read(op->getOperand(0));
+    if (grain.isQuotient &&
+        std::max(grain.rows, grain.columns) <= maxDivisor / *divisor) {
+      grain.rows *= *divisor;
+      grain.columns *= *divisor;
+      return grain;
+    }
+  }
+  Grain all;
+  for (Value operand : op->getOperands()) {
+    Grain one = read(operand);
+    all.rows = std::gcd(all.rows, one.rows);
+    all.columns = std::gcd(all.columns, one.columns);
+  }
+  return all;
+}
+
+/// Takes the conjuncts of `value` apart.
+static void collect(Value value, scf::ForOp loop, SmallVector<Value> &others,
+                    SmallVector<KeyLimit> &limits) {
+  Value source = stripBroadcast(value);
+  if (auto both = source.getDefiningOp<arith::AndIOp>()) {
+    collect(both.getLhs(), loop, others, limits);
+    collect(both.getRhs(), loop, others, limits);
+    return;
+  }
+  auto compare = source.getDefiningOp<arith::CmpIOp>();
+  if (compare && compare.getPredicate() == arith::CmpIPredicate::slt) {
+    Value keys = stripBroadcast(compare.getLhs());
+    Value limit = stripBroadcast(compare.getRhs());
+    auto coords = keys.getDefiningOp<CoordsOp>();
+    if (coords && coords.getAxis() == 1 && limit.getType().isInteger(32) &&
+        loop.isDefinedOutsideOfLoop(limit)) {
+      limits.push_back({keys, limit});
+      return;
+    }
+  }
+  others.push_back(value);
+}
+
+MaskGrain attn::tile::findMaskGrain(Value mask, scf::ForOp loop,
+                                    int64_t numRows, int64_t numColumns) {
+  MaskGrain whole;
+  whole.mask = mask;
+  SmallVector<Value> others;
+  SmallVector<KeyLimit> limits;
+  collect(mask, loop, others, limits);
+  // More than one conjunct would have to be put together again.
+  if (others.size() != 1 || others.front().getType() != mask.getType())
+    return whole;
+  Grain grain = GrainReader().read(others.front());
+  MaskGrain result;
+  result.mask = others.front();
+  result.limits = limits;
+  result.rows = std::gcd(grain.rows, numRows);
+  result.columns = std::gcd(grain.columns, numColumns);
+  if (result.rows == 1 && result.columns == 1)
+    return whole;
+  return result;
+}

@@ -1,0 +1,155 @@
+//===- MaskProgram.cpp - what a mask is computed from ---------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MaskProgram.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+namespace {
+class ProgramReader {
+public:
+  ProgramReader(MaskProgram &program, std::string &reason)
+      : program(program), reason(reason) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult fail(const Twine &why) {
+    reason = why.str();
+    return failure();
+  }
+  LogicalResult visit(Value value);
+  LogicalResult visit(Operation *op);
+  LogicalResult findQuery();
+
+  MaskProgram &program;
+  std::string &reason;
+};
+} // namespace
+
+/// Nothing, or only reads of memory.
+static bool onlyReads(Operation *op) {
+  if (op->hasTrait<OpTrait::HasRecursiveMemoryEffects>()) {
+    for (Region &region : op->getRegions())
+      for (Operation &inner : region.getOps())
+        if (!onlyReads(&inner))
+          return false;
+    return true;
+  }
+  return isMemoryEffectFree(op) || hasSingleEffect<MemoryEffects::Read>(op);
+}
+
+LogicalResult ProgramReader::visit(Operation *op) {
+  if (program.ops.contains(op))
+    return success();
+  if (!onlyReads(op) || isa<LoadOp>(op))
+    return fail("the mask depends on '" + op->getName().getStringRef() + "'");
+  for (Value operand : op->getOperands())
+    if (failed(visit(operand)))
+      return failure();
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  for (Value value : captured)
+    if (failed(visit(value)))
+      return failure();
+  for (Type type : op->getResultTypes()) {
+    auto vector = dyn_cast<VectorType>(type);
+    if (!vector)
+      continue;
+    bool fits = vector.getRank() == 2 &&
+                llvm::is_contained({int64_t(1), program.numRows},
+                                   vector.getDimSize(0)) &&
+                llvm::is_contained({int64_t(1), program.numColumns},
+                                   vector.getDimSize(1));
+    if (!fits)
+      return fail("the mask is computed from other vectors than its rows and "
+                  "columns");
+  }
+  program.ops.insert(op);
+  return success();
+}
+
+LogicalResult ProgramReader::visit(Value value) {
+  scf::ForallOp grid = program.grid;
+  if (value == program.loop.getInductionVar())
+    return success();
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() == grid.getBody()) {
+      program.usesBatch |= argument.getArgNumber() == 0;
+      program.usesHead |= argument.getArgNumber() == 1;
+      return success();
+    }
+    if (grid->isAncestor(argument.getOwner()->getParentOp()))
+      return fail("the mask depends on a value that a loop carries");
+    return success();
+  }
+  Operation *op = value.getDefiningOp();
+  bool isInside = grid->isAncestor(op);
+  if (!isInside && !isa<VectorType>(value.getType()))
+    return success();
+  return visit(op);
+}
+
+/// The tile whose first row the grid computes and that is loaded once.
+LogicalResult ProgramReader::findQuery() {
+  for (auto load : program.grid.getBody()->getOps<LoadOp>()) {
+    auto type = cast<VectorType>(load.getResult().getType());
+    if (type.getDimSize(0) == program.numRows &&
+        load.getIndices().size() == 4) {
+      program.query = load;
+      return visit(load.getIndices()[2]);
+    }
+  }
+  return fail("the kernel loads no tile of queries in front of its loop");
+}
+
+LogicalResult ProgramReader::run() {
+  scf::ForallOp grid = program.grid;
+  scf::ForOp loop = program.loop;
+  auto type = dyn_cast<VectorType>(program.mask.getType());
+  if (!type || type.getRank() != 2)
+    return fail("the mask is no matrix");
+  program.numRows = type.getDimSize(0);
+  program.numColumns = type.getDimSize(1);
+  if (grid.getRank() != 3 || !grid.isNormalized() || grid.getNumResults() != 0)
+    return fail("the grid is not (batch, head, query block)");
+  if (!isa<func::FuncOp>(grid->getParentOp()))
+    return fail("the grid does not stand in a function");
+  if (!isZeroInteger(loop.getLowerBound()) || !isOneInteger(loop.getStep()) ||
+      !grid->isAncestor(loop) ||
+      grid->isAncestor(loop.getUpperBound().getParentRegion()->getParentOp()))
+    return fail("the loop does not run over all key blocks");
+  program.grain =
+      findMaskGrain(program.mask, loop, program.numRows, program.numColumns);
+  // Reading the first row must not make the map depend on batch and head.
+  if (failed(findQuery()) || failed(visit(program.grain.mask)))
+    return failure();
+  for (const KeyLimit &limit : program.grain.limits)
+    if (failed(visit(limit.keys)) || failed(visit(limit.limit)))
+      return failure();
+  return success();
+}
+
+FailureOr<MaskProgram> attn::tile::readMaskProgram(scf::ForallOp grid,
+                                                   scf::ForOp loop, Value mask,
+                                                   std::string &reason) {
+  MaskProgram program;
+  program.grid = grid;
+  program.loop = loop;
+  program.mask = mask;
+  if (failed(ProgramReader(program, reason).run()))
+    return failure();
+  return program;
+}

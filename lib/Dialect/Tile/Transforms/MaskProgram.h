@@ -1,0 +1,43 @@
+//===- MaskProgram.h - what a mask is computed from -----------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_MASKPROGRAM_H
+#define ATTN_LIB_DIALECT_TILE_TRANSFORMS_MASKPROGRAM_H
+
+#include "MaskGrain.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <string>
+
+namespace attn::tile {
+
+/// A mask with everything it is computed from inside the grid.
+struct MaskProgram {
+  scf::ForallOp grid;
+  scf::ForOp loop;
+  Value mask;
+  int64_t numRows = 0, numColumns = 0;
+  /// The tile of queries: its view and its first row.
+  LoadOp query;
+  /// In order; vector constants in front of the grid included.
+  llvm::SetVector<Operation *> ops;
+  bool usesBatch = false, usesHead = false;
+  /// The mask without `limits`, and how it is sampled.
+  MaskGrain grain;
+};
+
+/// Reads `mask`, of the scores in `loop`, the loop over all key blocks of the
+/// kernel `grid`. Fails, with the reason in `reason`, where another grid cannot
+/// compute it.
+FailureOr<MaskProgram> readMaskProgram(scf::ForallOp grid, scf::ForOp loop,
+                                       Value mask, std::string &reason);
+
+} // namespace attn::tile
+
+#endif // ATTN_LIB_DIALECT_TILE_TRANSFORMS_MASKPROGRAM_H
