@@ -111,6 +111,21 @@ void attn::raise::replaceResults(RewriterBase &rewriter,
   eraseUnused(rewriter, match.replaced);
 }
 
+/// The sink as a tensor of rank 1 of f32.
+static Value buildSink(OpBuilder &b, Location loc, Value sink) {
+  auto type = cast<RankedTensorType>(sink.getType());
+  if (type.getRank() != 1) {
+    ReassociationIndices all =
+        llvm::to_vector(llvm::seq<int64_t>(type.getRank()));
+    sink = tensor::CollapseShapeOp::create(b, loc, sink,
+                                           ArrayRef<ReassociationIndices>(all));
+    type = cast<RankedTensorType>(sink.getType());
+  }
+  if (type.getElementType().isF32())
+    return sink;
+  return arith::ExtFOp::create(b, loc, type.clone(b.getF32Type()), sink);
+}
+
 AttentionOp attn::raise::buildAttention(RewriterBase &rewriter,
                                         const AttentionMatch &match,
                                         Extents &extents) {
@@ -134,10 +149,14 @@ AttentionOp attn::raise::buildAttention(RewriterBase &rewriter,
     };
   };
   auto scoreBody = body(score, true), maskBody = body(match.mask, false);
+  Value sink =
+      match.sink ? buildSink(rewriter, loc, match.sink->value) : Value();
   auto attention = AttentionOp::create(
       rewriter, loc, operands.query, operands.key, operands.value,
       captures.values(), score ? BodyBuilder(scoreBody) : BodyBuilder(),
       match.mask ? BodyBuilder(maskBody) : BodyBuilder());
+  if (sink)
+    attention.getSinkMutable().assign(sink);
   attention.setScaleAttr(rewriter.getF64FloatAttr(match.scale));
   replaceResults(rewriter, match, extents, attention.getOutput(),
                  attention.getLse());

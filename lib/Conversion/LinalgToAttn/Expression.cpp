@@ -147,6 +147,8 @@ ExprRef Expressions::reduction(Combiner combiner, ExprRef body, ExprRef init,
   if (combiner == Combiner::Add && isa<FloatType>(body->type) &&
       !init->isReal(0))
     return add(reduction(combiner, body, real(0), variables), init);
+  if (ExprRef split = splitLast(combiner, body, init, variables))
+    return split;
   Expr node{Kind::Reduction, body->type};
   node.combiner = combiner;
   SmallVector<ExprRef> loops, bound;

@@ -131,6 +131,8 @@ public:
   /// Reduces `body` over `variables`, free variables of it that get bound.
   ExprRef reduction(Combiner combiner, ExprRef body, ExprRef init,
                     ArrayRef<ExprRef> variables);
+  /// `whole` is one more than `size`, both unknown or not.
+  void setSuccessor(Extent whole, Extent size) { successors[whole] = size; }
   /// The body of a reduction with its bound variables replaced.
   ExprRef instantiate(ExprRef reduction, ArrayRef<ExprRef> variables);
 
@@ -153,6 +155,11 @@ private:
   ExprRef simplifyFloat(const Expr &node);
   ExprRef simplifyInteger(const Expr &node);
   ExprRef simplifySelect(const Expr &node);
+  /// A reduction whose body has another form at its last position, as two;
+  /// null if that is not so.
+  ExprRef splitLast(Combiner combiner, ExprRef body, ExprRef init,
+                    ArrayRef<ExprRef> variables);
+  bool isLast(ExprRef variable, ExprRef position);
 
   using Key = std::tuple<int, const void *, unsigned, int64_t, uint64_t,
                          int64_t, const void *, int, const void *,
@@ -161,6 +168,7 @@ private:
   std::deque<Expr> nodes;
   std::map<Key, ExprRef> uniqued;
   unsigned numVariables = 0;
+  llvm::DenseMap<Extent, Extent> successors;
 };
 
 /// x = sum of coefficient * term + constant.

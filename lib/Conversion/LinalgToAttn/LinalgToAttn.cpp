@@ -36,6 +36,8 @@ static bool isView(Reader &reader, Value value) {
 
 /// Groups are a quotient of the head's number: only known sizes say of what.
 static bool hasNormalForm(const AttentionMatch &match) {
+  if (match.sink)
+    return false;
   auto isKnownSize = [](ExprRef dim) { return isKnown(dim->extents[0]); };
   return match.groups.empty() || (llvm::all_of(match.groups, isKnownSize) &&
                                   llvm::all_of(match.keyHeads, isKnownSize));

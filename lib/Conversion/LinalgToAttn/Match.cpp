@@ -160,7 +160,7 @@ bool Matcher::checkUses(AttentionMatch &match, const SoftmaxMatch &softmax,
   }
   // What a region captures is computed before.
   bool capturesReplaced = false;
-  for (ExprRef expr : {match.score, match.mask}) {
+  for (ExprRef expr : {match.score, match.mask, match.sink}) {
     if (!expr)
       continue;
     capturesReplaced |= Expressions::contains(expr, [&](ExprRef node) {
@@ -219,6 +219,8 @@ static std::string listParts(const AttentionMatch &match) {
     parts += ", score";
   if (match.mask)
     parts += ", mask";
+  if (match.sink)
+    parts += ", sink";
   if (!match.groups.empty())
     parts += ", grouped heads";
   if (match.lse)

@@ -21,8 +21,9 @@ struct SoftmaxMatch {
   ExprRef weight;  // exp(…) at `key`
   ExprRef scores;  // what exp sees, without the reference
   ExprRef maximum; // null: nothing was subtracted
-  ExprRef sum;
-  ExprRef value; // the other factor of the product, an element
+  ExprRef sum;     // with the sink's exponential, if there is one
+  ExprRef value;   // the other factor of the product, an element
+  ExprRef sink;    // a logit that joins the sum; null: none
 };
 
 /// The scores taken apart.
@@ -52,6 +53,7 @@ struct AttentionMatch {
   ExprRef x = nullptr;     // the scaled product, as a name
   ExprRef score = nullptr; // of x and `positions`; x itself: none
   ExprRef mask = nullptr;  // null: none
+  ExprRef sink = nullptr;  // null: none; else an element for each head
   ExprRef positions[4];    // batch, head, query, key, as regions see them
   FloatType element;
   Value lse; // of the graph, if it computes one
@@ -78,7 +80,11 @@ public:
 private:
   std::nullopt_t fail(Twine reason);
   std::optional<SoftmaxMatch> matchSoftmax(ExprRef output);
-  bool matchReference(SoftmaxMatch &softmax, LinearForm arguments);
+  bool matchReference(SoftmaxMatch &softmax, LinearForm arguments,
+                      std::optional<LinearForm> sink);
+  bool matchSink(SoftmaxMatch &softmax, LinearForm sink, ExprRef reference,
+                 double coefficient, ExprRef inMaximum);
+  bool isSinkOfHeads(const AttentionMatch &match);
   bool isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
                    const LinearForm &scores);
   bool checkGuards(const SoftmaxMatch &softmax);

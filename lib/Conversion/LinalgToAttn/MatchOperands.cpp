@@ -93,6 +93,33 @@ void Matcher::renamePositions(AttentionMatch &match) {
   }
 }
 
+/// The sink is one element of a tensor for each head, in their order.
+bool Matcher::isSinkOfHeads(const AttentionMatch &match) {
+  SmallVector<ExprRef> heads(match.keyHeads), read;
+  llvm::append_range(heads, match.groups);
+  ExprRef sink = match.sink;
+  bool isOfHeads = sink->kind == Expr::Kind::Element;
+  for (ExprRef index :
+       isOfHeads ? ArrayRef<ExprRef>(sink->operands) : ArrayRef<ExprRef>()) {
+    auto parts = atoms(index);
+    isOfHeads &= parts.has_value();
+    if (parts)
+      llvm::append_range(read, *parts);
+  }
+  isOfHeads &= read == heads && !heads.empty();
+  if (isOfHeads) {
+    auto type = cast<RankedTensorType>(sink->value.getType());
+    // Nothing is left out: where the index is 0, there is nothing else.
+    for (auto [index, size] : llvm::zip_equal(sink->operands, type.getShape()))
+      isOfHeads &= !index->isConstant() || size == 1;
+    isOfHeads &= isa<FloatType>(type.getElementType()) &&
+                 type.getElementTypeBitWidth() <= 32 && !type.getEncoding();
+  }
+  if (!isOfHeads)
+    return fail("what joins the sum is not one number for each head"), false;
+  return true;
+}
+
 /// Query and key of `product`, whose head dimension is `depth`; null in front
 /// of a reason.
 static std::string splitProduct(Expressions &e, ExprRef product, ExprRef depth,
@@ -148,7 +175,7 @@ void Matcher::refinePositions(AttentionMatch &match, OperandLevels &operands,
       for (Level &level : *levels)
         llvm::for_each(level.indices, refine);
     llvm::for_each(match.rootIndices, refine);
-    for (ExprRef *expr : {&match.score, &match.mask, &product})
+    for (ExprRef *expr : {&match.score, &match.mask, &match.sink, &product})
       refine(*expr);
   }
 }
@@ -293,6 +320,7 @@ Matcher::matchOperands(const SoftmaxMatch &softmax, ScoreMatch scores) {
   match.rootIndices = rootIndices;
   match.score = scores.score;
   match.mask = scores.mask;
+  match.sink = softmax.sink;
   OperandLevels operands;
   std::string problem =
       splitProduct(e, scores.product, match.headDim, match.column, operands);
@@ -311,6 +339,8 @@ Matcher::matchOperands(const SoftmaxMatch &softmax, ScoreMatch scores) {
   matchScale(match, scores.product, e.mul(operands.factor, factor));
   if (!std::isfinite(static_cast<float>(match.scale)))
     return fail("the scale is not finite");
+  if (match.sink && !isSinkOfHeads(match))
+    return std::nullopt;
   renamePositions(match);
   if (!checkUses(match, softmax, operands.queryElement->value,
                  operands.keyElement->value))

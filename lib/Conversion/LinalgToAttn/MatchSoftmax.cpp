@@ -91,6 +91,40 @@ static ExprRef guarded(ExprRef expr) {
   }
 }
 
+/// What an exponential to any base is one of, to the base e.
+static LinearForm exponentOf(ExprRef exponential) {
+  LinearForm form = linearForm(exponential->operands[0]);
+  form.scale(exponential->is<math::Exp2Op>() ? kLn2 : 1);
+  return form;
+}
+
+/// sum + exp(x): leaves the sum and returns x.
+static std::optional<LinearForm> takeSink(ExprRef &sum) {
+  if (!sum->is<arith::AddFOp>())
+    return std::nullopt;
+  for (unsigned side : {0u, 1u}) {
+    ExprRef sink = sum->operands[side], rest = sum->operands[1 - side];
+    if (isExponential(sink) && rest->isReduction(Combiner::Add)) {
+      sum = rest;
+      return exponentOf(sink);
+    }
+  }
+  return std::nullopt;
+}
+
+/// max(m, x) of a maximum m: leaves m and returns x; null if it is none.
+static ExprRef takeSinkOfMaximum(ExprRef &reference) {
+  if (!reference->is<arith::MaximumFOp>() && !reference->is<arith::MaxNumFOp>())
+    return nullptr;
+  for (unsigned side : {0u, 1u})
+    if (reference->operands[side]->isReduction(Combiner::Max)) {
+      ExprRef sink = reference->operands[1 - side];
+      reference = reference->operands[side];
+      return sink;
+    }
+  return nullptr;
+}
+
 static std::string overAnother(ExprRef reduction, ExprRef key) {
   if (reduction->bound().size() != 1)
     return "runs over " + std::to_string(reduction->bound().size()) +
@@ -160,13 +194,12 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
                 " after the softmax");
 
   // exp(x - log(sum)) divides, too.
-  ExprRef argument = result.weight->operands[0];
-  LinearForm form = linearForm(argument);
-  form.scale(result.weight->is<math::Exp2Op>() ? kLn2 : 1);
+  LinearForm form = exponentOf(result.weight);
   for (auto it = form.terms.begin(); it != form.terms.end();) {
     auto [term, coefficient] = it->second;
     bool isLog = term->is<math::LogOp>() &&
-                 term->operands[0]->kind == Kind::Reduction &&
+                 (term->operands[0]->kind == Kind::Reduction ||
+                  term->operands[0]->is<arith::AddFOp>()) &&
                  std::fabs(coefficient + 1) < 1e-6;
     if (isLog)
       divisors.push_back(term->operands[0]);
@@ -178,22 +211,24 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
     return fail("the weights are divided by " + Twine(divisors.size()) +
                 " things, wanted their sum");
   result.sum = guarded(reader.expand(divisors[0]));
-  if (!result.sum->isReduction(Combiner::Add) || isContraction(result.sum))
-    return fail("the weights are divided by " + describe(result.sum) +
+  ExprRef sum = result.sum;
+  std::optional<LinearForm> sink = takeSink(sum);
+  if (!sum->isReduction(Combiner::Add) || isContraction(sum))
+    return fail("the weights are divided by " + describe(sum) +
                 ", wanted the sum of the exponentials");
-  std::string other = overAnother(result.sum, result.key);
+  std::string other = overAnother(sum, result.key);
   if (!other.empty())
     return fail("the sum of the exponentials " + other);
-  ExprRef summand = e.instantiate(result.sum, {result.key});
+  ExprRef summand = e.instantiate(sum, {result.key});
   if (!isExponential(summand))
     return fail("the weights are divided by a sum of " + describe(summand) +
                 ", wanted the exponentials themselves");
-  LinearForm summandForm = linearForm(summand->operands[0]);
-  summandForm.scale(summand->is<math::Exp2Op>() ? kLn2 : 1);
+  LinearForm summandForm = exponentOf(summand);
   if (!summandForm.matches(form))
     return fail("the exponentials that are summed differ from those that "
                 "weigh the values");
-  if (!matchReference(result, std::move(form)) || !checkGuards(result))
+  if (!matchReference(result, std::move(form), std::move(sink)) ||
+      !checkGuards(result))
     return std::nullopt;
   return result;
 }
@@ -220,11 +255,14 @@ bool Matcher::isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
 
 /// Takes the maximum out of the argument of the exponential; what is left are
 /// the scores.
-bool Matcher::matchReference(SoftmaxMatch &softmax, LinearForm arguments) {
+bool Matcher::matchReference(SoftmaxMatch &softmax, LinearForm arguments,
+                             std::optional<LinearForm> sink) {
   LinearForm scores = arguments;
   double coefficient = 0;
+  ExprRef inMaximum = nullptr, maximum = nullptr;
   for (auto &[id, term] : arguments.terms) {
     ExprRef reference = guarded(term.first);
+    ExprRef joined = takeSinkOfMaximum(reference);
     if (reference->kind != Kind::Reduction || isContraction(reference) ||
         Expressions::dependsOn(reference, softmax.key))
       continue;
@@ -233,7 +271,9 @@ bool Matcher::matchReference(SoftmaxMatch &softmax, LinearForm arguments) {
            ", wanted their maximum");
       return false;
     }
-    softmax.maximum = reference;
+    softmax.maximum = term.first;
+    maximum = reference;
+    inMaximum = joined;
     coefficient = term.second;
     scores.terms.erase(id);
   }
@@ -244,9 +284,18 @@ bool Matcher::matchReference(SoftmaxMatch &softmax, LinearForm arguments) {
       return false;
     }
     unscaled.scale(-1 / coefficient);
-    if (!isMaximumOf(softmax.maximum, softmax, unscaled))
+    if (!isMaximumOf(maximum, softmax, unscaled))
       return false;
   }
+  if (inMaximum && !sink) {
+    fail("the maximum is not that of the scores alone");
+    return false;
+  }
+  if (sink && !matchSink(softmax, std::move(*sink), softmax.maximum,
+                         coefficient, inMaximum))
+    return false;
+  if (softmax.maximum && !inMaximum)
+    softmax.maximum = guarded(softmax.maximum);
   // The scores in normal form: a sum of terms with one factor each.
   ExprRef sum = nullptr;
   for (auto &[id, term] : scores.terms) {
@@ -260,6 +309,38 @@ bool Matcher::matchReference(SoftmaxMatch &softmax, LinearForm arguments) {
   }
   softmax.scores =
       scores.constant == 0 ? sum : e.add(sum, e.real(scores.constant));
+  return true;
+}
+
+/// The exponential beside the sum is that of one logit with the same reference,
+/// and the reference is at least that logit or does not know it.
+bool Matcher::matchSink(SoftmaxMatch &softmax, LinearForm sink,
+                        ExprRef reference, double coefficient,
+                        ExprRef inMaximum) {
+  if (reference) {
+    auto found = sink.terms.find(reference->id);
+    if (found == sink.terms.end() ||
+        std::fabs(found->second.second - coefficient) > 1e-6) {
+      fail("the exponential beside the sum has another reference");
+      return false;
+    }
+    sink.terms.erase(found);
+  }
+  if (inMaximum) {
+    LinearForm joined = linearForm(inMaximum);
+    joined.scale(-coefficient);
+    if (!joined.matches(sink)) {
+      fail("the maximum knows another logit than the sum");
+      return false;
+    }
+  }
+  bool isOne = sink.terms.size() == 1 && sink.constant == 0 &&
+               std::fabs(sink.terms.begin()->second.second - 1) < 1e-6;
+  if (!isOne) {
+    fail("the exponential beside the sum is not that of a logit");
+    return false;
+  }
+  softmax.sink = sink.terms.begin()->second.first;
   return true;
 }
 

@@ -232,6 +232,20 @@ ExprRef Expressions::simplifyInteger(const Expr &node) {
     if (auto value = fold(name, node.predicate, a->integer, b->integer))
       if (Interval{*value, *value}.fits(node.type))
         return integer(*value, node.type);
+  // A position is below the size of its dimension, a size not below itself.
+  if (name == "arith.cmpi" && !a->type.isInteger(1) &&
+      node.predicate == static_cast<int64_t>(arith::CmpIPredicate::slt)) {
+    if (a == b)
+      return integer(0, i1);
+    bool isInside =
+        a->isVariable() &&
+        (b->kind == Kind::Size
+             ? a->extents[0] == b->extents[0]
+             : b->isConstant() && isKnown(a->extents[0]) &&
+                   a->extents[0] <= b->integer && a->extents[0] > 0);
+    if (isInside)
+      return integer(1, i1);
+  }
   if ((name == "arith.addi" || name == "arith.subi") && b->isInteger(0))
     return a;
   if ((name == "arith.muli" || name == "arith.divsi" ||

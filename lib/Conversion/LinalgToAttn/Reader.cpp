@@ -490,5 +490,9 @@ ExprRef Reader::readView(Operation *op, ArrayRef<ExprRef> indices) {
     }
     return e.element(slice.getSource(), positions);
   }
+  if (auto concat = dyn_cast<tensor::ConcatOp>(op))
+    return readConcatenation(concat, indices);
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
+    return readInsertion(insert, indices);
   return nullptr;
 }

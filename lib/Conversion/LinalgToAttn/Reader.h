@@ -46,6 +46,8 @@ private:
   ExprRef readSoftmax(linalg::SoftmaxOp op, ArrayRef<ExprRef> indices);
   ExprRef readElementwise(Operation *op, ArrayRef<ExprRef> indices);
   ExprRef readView(Operation *op, ArrayRef<ExprRef> indices);
+  ExprRef readConcatenation(tensor::ConcatOp op, ArrayRef<ExprRef> indices);
+  ExprRef readInsertion(tensor::InsertSliceOp op, ArrayRef<ExprRef> indices);
   ExprRef readConstant(TypedAttr value);
   /// One operation on scalars, given its operands.
   ExprRef readOperation(Operation *op, ArrayRef<ExprRef> operands);

@@ -1198,5 +1198,6 @@ def main(arguments):
 if __name__ == "__main__":
     sys.modules["spellings"] = sys.modules["__main__"]
     import more_spellings  # noqa: F401 (fills the table)
+    import sink_spellings  # noqa: F401
 
     main(sys.argv[1:])
