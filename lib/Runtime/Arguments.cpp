@@ -301,16 +301,28 @@ static TensorMapCall describeMap(const Artifact &artifact,
   call.box[0] = static_cast<uint32_t>(info.boxColumns);
   call.box[1] = static_cast<uint32_t>(info.boxRows);
   call.swizzleBytes = info.swizzleBytes;
+  constexpr int64_t panel = 2; // the dimension
+  if (info.boxPanels > 1) {
+    call.rank = 5;
+    call.box[panel] = static_cast<uint32_t>(info.boxPanels);
+  }
   if (!hasElements(tensor))
     return call;
   call.data = tensor.data;
   int64_t bytes = elementBytes(call.element);
-  for (int64_t i = 0; i < tensor.rank; ++i) {
-    int64_t dimension = tensor.rank - 1 - i;
+  for (int64_t number = 0; number < tensor.rank; ++number) {
+    int64_t dimension = tensor.rank - 1 - number;
+    // Heads and batches come behind the panels.
+    int64_t i = info.boxPanels > 1 && number >= panel ? number + 1 : number;
     call.sizes[i] = static_cast<uint64_t>(tensor.sizes[dimension]);
     if (i > 0 && tensor.sizes[dimension] > 1)
       call.strides[i - 1] =
           static_cast<uint64_t>(tensor.strides[dimension] * bytes);
+  }
+  if (info.boxPanels > 1) {
+    call.sizes[panel] = call.sizes[0] / info.boxColumns;
+    call.strides[panel - 1] = info.boxColumns * bytes;
+    call.sizes[0] = info.boxColumns;
   }
   return call;
 }

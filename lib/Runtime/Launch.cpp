@@ -30,15 +30,16 @@ static Status encode(const Driver &driver, const TensorMapCall &call,
   constexpr int kFloat16 = 6, kBFloat16 = 9;
   constexpr int kSwizzle32 = 1, kSwizzle64 = 2, kSwizzle128 = 3;
   constexpr int kNoInterleave = 0, kPromote128 = 2, kFillZero = 0;
-  constexpr unsigned kOnes[] = {1, 1, 1, 1};
+  constexpr unsigned kOnes[] = {1, 1, 1, 1, 1};
   int swizzle = call.swizzleBytes == 128  ? kSwizzle128
                 : call.swizzleBytes == 64 ? kSwizzle64
                                           : kSwizzle32;
   return driver.check(
       driver.tensorMapEncodeTiled(
-          &map, call.element == ElementKind::F16 ? kFloat16 : kBFloat16, 4,
-          data, call.sizes.data(), call.strides.data(), call.box.data(), kOnes,
-          kNoInterleave, swizzle, kPromote128, kFillZero),
+          &map, call.element == ElementKind::F16 ? kFloat16 : kBFloat16,
+          call.rank, data, call.sizes.data(), call.strides.data(),
+          call.box.data(), kOnes, kNoInterleave, swizzle, kPromote128,
+          kFillZero),
       "cuTensorMapEncodeTiled");
 }
 

@@ -78,7 +78,8 @@ bool ArgumentInfo::operator==(const ArgumentInfo &other) const {
 
 bool TensorMapInfo::operator==(const TensorMapInfo &other) const {
   return argument == other.argument && boxRows == other.boxRows &&
-         boxColumns == other.boxColumns && swizzleBytes == other.swizzleBytes;
+         boxColumns == other.boxColumns && swizzleBytes == other.swizzleBytes &&
+         boxPanels == other.boxPanels;
 }
 
 bool LaunchExpr::operator==(const LaunchExpr &other) const {

@@ -112,6 +112,7 @@ static Json toJson(const KernelInfo &kernel) {
     json["tensor_maps"].push_back({{"argument", map.argument},
                                    {"rows", map.boxRows},
                                    {"columns", map.boxColumns},
+                                   {"panels", map.boxPanels},
                                    {"swizzle", map.swizzleBytes}});
   return json;
 }
@@ -335,6 +336,7 @@ bool ManifestReader::readTensorMap(const Json &json, const Artifact &artifact,
                                    TensorMapInfo &map) {
   if (!get(json, "argument", map.argument) || !get(json, "rows", map.boxRows) ||
       !get(json, "columns", map.boxColumns) ||
+      !get(json, "panels", map.boxPanels) ||
       !get(json, "swizzle", map.swizzleBytes))
     return false;
   constexpr int64_t maxBox = 256, maxRank = 4;
@@ -349,8 +351,10 @@ bool ManifestReader::readTensorMap(const Json &json, const Artifact &artifact,
     return fail("tensor map of '" + argument.name +
                 "', which is no tensor of rank 2 to 4 of 16-bit elements");
   int64_t boxBytes = map.boxColumns * elementBytes(argument.element);
-  if (map.boxRows < 1 || map.boxRows > maxBox || boxBytes != map.swizzleBytes ||
-      (boxBytes != 32 && boxBytes != 64 && boxBytes != 128))
+  if (map.boxRows < 1 || map.boxRows > maxBox || map.boxPanels < 1 ||
+      map.boxPanels > maxBox || boxBytes != map.swizzleBytes ||
+      (boxBytes != 32 && boxBytes != 64 && boxBytes != 128) ||
+      (map.boxPanels > 1 && argument.shape.back() % map.boxColumns != 0))
     return fail("tensor map of '" + argument.name + "' has a wrong box");
   return true;
 }

@@ -153,10 +153,10 @@ static LogicalResult describeTensorMaps(gpu::LaunchFuncOp launch,
     return success();
   for (Attribute attr : maps) {
     auto map = dyn_cast<DenseI64ArrayAttr>(attr);
-    if (!map || map.size() != 4)
+    if (!map || map.size() != 5)
       return launch.emitOpError("has a tensor map that is no list of argument, "
-                                "rows, columns and swizzle");
-    kernel.tensorMaps.push_back({map[0], map[1], map[2], map[3]});
+                                "rows, columns, swizzle and panels");
+    kernel.tensorMaps.push_back({map[0], map[1], map[2], map[3], map[4]});
   }
   return success();
 }

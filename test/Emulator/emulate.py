@@ -112,14 +112,15 @@ def workspace(description, tensors):
 
 
 def tensor_map(description, tensors, memory):
-    """As the runtime makes it: four dimensions, the innermost first."""
+    """As the runtime makes it: four dimensions, the innermost first; with several
+    panels, the number of the panel behind the row."""
     tensor = tensors[description["argument"]]
-    box = description["columns"], description["rows"]
+    box, panels = (description["columns"], description["rows"]), description["panels"]
     if 0 in tensor.shape:
         # Shows zeros: one element, and what lies outside.
         zeros = memory.allocate(16)
         memory.slice(zeros, 16)[:] = 0
-        return TensorMap(zeros, [1] * 4, [16] * 3, box, description["swizzle"])
+        return TensorMap(zeros, [1] * 5, [16] * 4, box, description["swizzle"], panels)
     bytes = ELEMENT_BYTES[tensor.element]
     sizes, strides = list(tensor.shape[::-1]), list(tensor.strides[::-1])
     sizes += [1] * (4 - len(sizes))
@@ -128,7 +129,10 @@ def tensor_map(description, tensors, memory):
     strides = [s if n > 1 else 16 for s, n in zip(strides, sizes[1:])]
     if any(s % 16 for s in strides):
         raise ValueError("a tensor map with strides that are no multiple of 16 bytes")
-    return TensorMap(tensor.address, sizes, strides, box, description["swizzle"])
+    if panels > 1:
+        sizes = [box[0], sizes[1], sizes[0] // box[0], *sizes[2:]]
+        strides.insert(1, box[0] * bytes)
+    return TensorMap(tensor.address, sizes, strides, box, description["swizzle"], panels)
 
 
 def fits(tensor, alignment):

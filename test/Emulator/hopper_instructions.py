@@ -159,9 +159,10 @@ class TensorMap:
     """What cuTensorMapEncodeTiled was told; innermost dimension first."""
     address: int
     sizes: list
-    strides: list  # bytes, of dimensions 1, 2, 3
+    strides: list  # bytes, of dimensions 1, 2, …
     box: tuple  # columns, rows
     swizzle: int
+    panels: int = 1  # of a box; more: dimension 2 numbers them
 
 
 def swizzled(addresses, swizzle):
@@ -177,25 +178,32 @@ class TensorCopy:
 
     @property
     def bytes(self):
-        return self.map.box[0] * self.map.box[1] * 2
+        return self.map.panels * self.map.box[0] * self.map.box[1] * 2
+
+    def box(self):
+        """(panel, row, column) of the box's elements."""
+        columns, rows = self.map.box
+        return np.ogrid[:self.map.panels, :rows, :columns]
 
     def places(self):
-        columns, rows = self.map.box
-        row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
+        panel, row, column = self.box()
+        row = panel * self.map.box[1] + row
         return swizzled(self.target + row * self.map.swizzle + column * 2, self.map.swizzle)
 
     def inside(self):
         """Which elements of the box the tensor has, and their addresses."""
-        columns, rows = self.map.box
+        panel, row, column = self.box()
         x, y, *outer = self.coordinates
-        row, column = y + np.arange(rows)[:, None], x + np.arange(columns)[None, :]
+        if self.map.panels > 1:
+            outer[0] = outer[0] + panel
+        row, column = y + row, x + column
         inside = ((row >= 0) & (row < self.map.sizes[1]) & (column >= 0)
                   & (column < self.map.sizes[0]))
         address = self.map.address + column * 2 + row * self.map.strides[0]
         for at, size, stride in zip(outer, self.map.sizes[2:], self.map.strides[1:]):
-            inside = inside & (0 <= at < size)
+            inside = inside & (0 <= at) & (at < size)
             address = address + at * stride
-        return inside, address
+        return np.broadcast_arrays(inside, address)
 
     def store(self, block):
         inside, address = self.inside()
@@ -271,7 +279,7 @@ def tensor_copy(block, words, operands):
         return bulk_group(block, words[2:], operands)
     if words[2:5] == ["tensor", "4d", "global"]:
         return tensor_store(block, operands)
-    if words[2:4] != ["tensor", "4d"] or "global" not in words:
+    if words[2] != "tensor" or words[3] not in ("4d", "5d") or "global" not in words:
         raise Fault(f"cp.{'.'.join(words)} is not emulated")
     target, barrier = block.address(operands[0]), block.address(operands[2])
     boxes = tensor_map(block, operands[1])
@@ -280,6 +288,8 @@ def tensor_copy(block, words, operands):
         if block.count(mask) != 1:
             raise Fault(f"{block.count(mask)} threads issue one TMA copy")
         [map], [coordinates] = boxes(mask)
+        if f"{len(coordinates)}d" != words[3] or (words[3] == "5d") != (map.panels > 1):
+            raise Fault(f"a TMA copy of {words[3]} with a map of {map.panels} panels")
         copy = TensorCopy(map, coordinates, int(target(mask)[0]), int(barrier(mask)[0]))
         if copy.target % (8 * copy.map.swizzle):
             raise Fault("a TMA copy to an address inside a swizzle pattern")

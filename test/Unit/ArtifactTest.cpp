@@ -110,7 +110,7 @@ static std::string parseErrorOfManifest(const std::string &from,
 
 TEST(Artifact, KeepsTensorMaps) {
   Artifact artifact = sample();
-  artifact.kernels[0].tensorMaps = {{0, 128, 64, 128}, {2, 64, 32, 64}};
+  artifact.kernels[0].tensorMaps = {{0, 128, 64, 128, 2}, {2, 64, 32, 64}};
   std::string error;
   std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
   ASSERT_TRUE(read.has_value()) << error;

@@ -139,6 +139,28 @@ TEST_F(LaunchTest, MakesTensorMaps) {
   EXPECT_EQ(own[0], 0);
 }
 
+// Panels of 64 columns: their number stands behind the row's.
+TEST_F(LaunchTest, MakesTensorMapsOfPanels) {
+  artifact.arguments[0].element = ElementKind::BF16;
+  artifact.arguments[0].shape = {-1, -1, -1, 128};
+  artifact.arguments[0].alignment = 16;
+  artifact.kernels[0].tensorMaps = {{0, 32, 64, 128, 2}};
+  alignas(16) static uint16_t storage[6 * 10 * 128];
+  int64_t sizes[4] = {2, 3, 10, 128}, strides[4] = {3840, 128, 384, 1};
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  Arguments call = arguments();
+  call[0] = Argument::tensor(storage, 4, sizes, strides);
+  fakeRecord()->parameters.resize(20);
+  Status status = module->launch(call, nullptr);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_EQ(fakeRecord()->tensorMaps.size(), 1u);
+  const FakeTensorMap &map = fakeRecord()->tensorMaps.front();
+  EXPECT_EQ(map.sizes, (std::vector<uint64_t>{64, 10, 2, 3, 2}));
+  EXPECT_EQ(map.strides, (std::vector<uint64_t>{768, 128, 256, 7680}));
+  EXPECT_EQ(map.box, (std::vector<unsigned>{64, 32, 2, 1, 1}));
+}
+
 TEST_F(LaunchTest, WorkspacesStandBehindTheArguments) {
   LaunchExpr rows, two;
   rows.kind = LaunchExpr::Kind::Dim;

@@ -54,13 +54,14 @@ Result<int64_t> evaluate(const LaunchExpr &expr, const Arguments &arguments,
 Result<uint64_t> scalarBits(const Argument &value, ElementKind element);
 
 /// What the driver makes a tensor map of (cuTensorMapEncodeTiled): four
-/// dimensions, the innermost first; strides in bytes.
+/// dimensions, five with several panels, the innermost first; strides in bytes.
 struct TensorMapCall {
   void *data = nullptr;
   ElementKind element = ElementKind::BF16;
-  std::array<uint64_t, 4> sizes = {1, 1, 1, 1};
-  std::array<uint64_t, 3> strides = {16, 16, 16};
-  std::array<uint32_t, 4> box = {1, 1, 1, 1};
+  unsigned rank = 4;
+  std::array<uint64_t, 5> sizes = {1, 1, 1, 1, 1};
+  std::array<uint64_t, 4> strides = {16, 16, 16, 16};
+  std::array<uint32_t, 5> box = {1, 1, 1, 1, 1};
   int64_t swizzleBytes = 0;
   /// Where in the memory of the launch the elements lie, in place of `data`.
   std::optional<int64_t> offset;

@@ -110,6 +110,10 @@ struct TensorMapInfo {
   int64_t argument = 0;
   int64_t boxRows = 0, boxColumns = 0; // elements; the other sizes are 1
   int64_t swizzleBytes = 0;            // 128, 64 or 32
+  /// With more than one the innermost dimension counts as two, columns of a
+  /// panel and panels, which stand in front of and behind the rows: one box is
+  /// that many panels of `boxColumns`, one behind the other.
+  int64_t boxPanels = 1;
 
   bool operator==(const TensorMapInfo &other) const;
 };

@@ -184,9 +184,9 @@ private:
     Value base =
         slotAddress(rewriter, loc, ring, adaptor.getRing(), adaptor.getItem());
     auto function = op->getParentOfType<gpu::GPUFuncOp>();
-    if (failed(emitTensorCopy(rewriter, loc,
-                              function.getArgument(access.tensorMap),
-                              adaptor.getIndices(), slot, base, barriers.full)))
+    if (failed(emitTensorCopy(
+            rewriter, loc, function.getArgument(access.tensorMap),
+            access.boxPanels, adaptor.getIndices(), slot, base, barriers.full)))
       return failure();
     rewriter.eraseOp(op);
     return success();

@@ -136,7 +136,8 @@ static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
     operands.push_back(LLVM::ZeroOp::create(
         rewriter, loc, LLVM::LLVMPointerType::get(rewriter.getContext())));
     descriptions.push_back(rewriter.getDenseI64ArrayAttr(
-        {map.argument, map.boxRows, map.boxColumns, map.swizzleBytes}));
+        {map.argument, map.boxRows, map.boxColumns, map.swizzleBytes,
+         map.boxPanels}));
   }
   auto launchOp = gpu::LaunchFuncOp::create(
       rewriter, loc, function,

@@ -57,10 +57,13 @@ using AwaitPlans = llvm::DenseMap<Operation *, AwaitPlan>;
 struct TensorMap {
   int64_t argument = 0; // of the host
   int64_t boxRows = 0, boxColumns = 0, swizzleBytes = 0;
+  /// Copied at once: all of a tile, or 1.
+  int64_t boxPanels = 1;
 
   bool operator==(const TensorMap &other) const {
     return argument == other.argument && boxRows == other.boxRows &&
-           boxColumns == other.boxColumns && swizzleBytes == other.swizzleBytes;
+           boxColumns == other.boxColumns &&
+           swizzleBytes == other.swizzleBytes && boxPanels == other.boxPanels;
   }
 };
 
@@ -73,6 +76,7 @@ struct RolePlan {
     int64_t tensorMap = 0; // argument of the kernel function (copies)
     /// From the barriers of one slot to those of the next.
     int64_t stride = RingOp::barrierBytesPerSlot;
+    int64_t boxPanels = 1; // of the tensor map
   };
   llvm::DenseMap<Operation *, Access> accesses;
   /// Stores by TMA.
@@ -323,10 +327,11 @@ void emitBarrierArrive(OpBuilder &builder, Location loc, Value barrier);
 /// One arrival that also expects `bytes` by TMA.
 void emitBarrierExpect(OpBuilder &builder, Location loc, Value barrier,
                        int64_t bytes);
-/// Starts the copy of a tile, one box per panel; `barrier` counts its bytes.
+/// Starts the copy of a tile, in boxes of so many panels: one, or all of them;
+/// `barrier` counts its bytes.
 LogicalResult emitTensorCopy(OpBuilder &builder, Location loc, Value tensorMap,
-                             ValueRange indices, SlotType slot, Value base,
-                             Value barrier);
+                             int64_t boxPanels, ValueRange indices,
+                             SlotType slot, Value base, Value barrier);
 /// One thread (number 0 of `thread`) starts storing 64 rows of a slot, from
 /// `row` on (i32), one box per panel: `columns` columns, the slot's first one
 /// at `firstColumn` of the box at `indices`.

@@ -63,6 +63,18 @@ int64_t TensorMaps::add(TensorMap map) {
   return maps.size() - 1;
 }
 
+/// Whole panels of whole rows can be one box of five dimensions; where the last
+/// panel is wider than what is left of the row, only a box of its own has an
+/// end there.
+static int64_t countPanelsAtOnce(CopyAsyncOp copy,
+                                 const layout::SharedTile &tile) {
+  ArrayRef<int64_t> shape =
+      cast<MemRefType>(copy.getView().getType()).getShape();
+  bool isWhole = tile.panelColumns() * tile.numPanels() == shape.back() &&
+                 isConstantIntValue(copy.getIndices().back(), 0);
+  return isWhole ? tile.numPanels() : 1;
+}
+
 FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
   TensorMaps result;
   RoleOp producer = kernel.getRole(RoleKind::Producer);
@@ -95,7 +107,7 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
       return WalkResult::interrupt();
     }
     TensorMap map{argument.getArgNumber(), tile.rows, tile.panelColumns(),
-                  tile.panelBytes};
+                  tile.panelBytes, countPanelsAtOnce(copy, tile)};
     result.ofCopies.push_back(result.add(map));
     return WalkResult::advance();
   });
@@ -128,7 +140,8 @@ RolePlan attn::warp::planRoles(KernelOp kernel, gpu::GPUFuncOp function,
   function.walk([&](Operation *op) {
     if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
       plan.accesses[op] = rings.lookup(copy.getRing());
-      plan.accesses[op].tensorMap = firstMap + *map++;
+      plan.accesses[op].tensorMap = firstMap + *map;
+      plan.accesses[op].boxPanels = maps.maps[*map++].boxPanels;
     } else if (auto store = dyn_cast<StoreOp>(op);
                store && store.getStaging()) {
       if (int64_t number = *storeMap++; number >= 0)

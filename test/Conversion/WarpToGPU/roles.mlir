@@ -48,11 +48,11 @@
 // CHECK: scf.if
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra AGAIN; }", "r,r,~{memory}" %{{.*}}, %c1_i32
 // CHECK: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}" %{{.*}}, %c32768_i32
-// CHECK-COUNT-2: "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6}], [$2];"
+// CHECK: "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6, $7}], [$2];"
 // CHECK: scf.for
 // CHECK: mbarrier.try_wait.parity
 // CHECK: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}" %{{.*}}, %c16384_i32
-// CHECK-COUNT-2: cp.async.bulk.tensor
+// CHECK-COUNT-1: cp.async.bulk.tensor
 // CHECK-NOT: cp.async.bulk.tensor
 func.func @step(%n: index, %q: !view, %k: !view, %out: memref<?x?xf32, strided<[?, 1], offset: ?>>) {
   %c0 = arith.constant 0 : index

@@ -1,5 +1,4 @@
-//===- Tma.cpp - copies of boxes by the tensor memory accelerator -*- C++
-//-*-===//
+//===- Tma.cpp - copies of boxes by the tensor memory accelerator ---------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -8,11 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Stores go panel by panel too; what lies outside is not written.
-//
 // A tensor map has four dimensions, the innermost first: column, row, head,
 // batch. One copy fills one panel, the last one also beyond the tensor's
-// columns, with zeros; what lies outside counts as bytes that arrive.
+// columns, with zeros; what lies outside counts as bytes that arrive. Where
+// panels end with the rows there is a fifth dimension, column of the panel,
+// row, panel, head, batch, and one copy fills them all: what issues copies is
+// one thread, and each takes it its time.
+//
+// Stores go panel by panel; what lies outside is not written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,9 +49,9 @@ static void emitTensor(OpBuilder &builder, Location loc, ValueRange operands,
 }
 
 LogicalResult attn::warp::emitTensorCopy(OpBuilder &builder, Location loc,
-                                         Value tensorMap, ValueRange indices,
-                                         SlotType slot, Value base,
-                                         Value barrier) {
+                                         Value tensorMap, int64_t boxPanels,
+                                         ValueRange indices, SlotType slot,
+                                         Value base, Value barrier) {
   if (indices.size() > mapRank)
     return emitError(loc) << "expected a memref of at most " << mapRank
                           << " dimensions, got " << indices.size();
@@ -57,6 +59,18 @@ LogicalResult attn::warp::emitTensorCopy(OpBuilder &builder, Location loc,
   layout::SharedTile tile = layoutOf(slot);
   SmallVector<Value> coordinates = coordinatesOf(ints, indices);
   Value column = coordinates.front();
+  if (boxPanels > 1) {
+    constexpr size_t panel = 2;
+    coordinates.insert(coordinates.begin() + panel, ints.constant(0));
+    SmallVector<Value> operands = {base, tensorMap, barrier};
+    llvm::append_range(operands, coordinates);
+    emitTensor(builder, loc, operands,
+               "cp.async.bulk.tensor.5d.shared::cluster.global.tile."
+               "mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6, $7}], "
+               "[$2];",
+               "r,l,r,r,r,r,r,r,~{memory}");
+    return success();
+  }
   for (int64_t panel = 0; panel < tile.numPanels(); ++panel) {
     coordinates.front() = ints.add(column, panel * tile.panelColumns());
     SmallVector<Value> operands = {
