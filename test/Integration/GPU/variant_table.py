@@ -44,6 +44,8 @@ def make_variants(length, heads):
     slopes = [2.0 ** (-8.0 * (h + 1) / heads) for h in range(heads)]
     blocks = length // 128
     block_map = [[rng.random() < 0.01 or i == j for j in range(blocks)] for i in range(blocks)]
+    few = set(rng.sample(range(blocks * blocks), max(1, blocks * blocks // 100)))
+    one_percent = [[i * blocks + j in few for j in range(blocks)] for i in range(blocks)]
 
     def documents(torch, ids=fixed_documents):
         doc = table_lookup(torch, ids, torch.int32)
@@ -68,7 +70,7 @@ def make_variants(length, heads):
 
         return None, near
 
-    def blocks_of(torch):
+    def blocks_of(torch, block_map=block_map):
         present = table_lookup(torch, block_map, torch.bool)
         return None, lambda b, h, i, j: present[i // 128, j // 128]
 
@@ -206,5 +208,17 @@ def make_variants(length, heads):
             },
             blocks_of,
             lambda torch: [table_lookup(torch, block_map, torch.bool)],
+        ),
+        "block_sparse_1_percent": Variant(
+            {
+                "captures": [("present", "tensor<?x?xi1>")],
+                "mask": """%w = arith.constant 128 : i32
+                           %iy = arith.divui %i, %w : i32
+                           %jy = arith.divui %j, %w : i32
+                           %m = attn.capture_load %present[%iy, %jy] : tensor<?x?xi1>
+                           attn.yield %m : i1"""
+            },
+            lambda torch: blocks_of(torch, one_percent),
+            lambda torch: [table_lookup(torch, one_percent, torch.bool)],
         ),
     }
