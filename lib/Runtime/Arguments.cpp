@@ -434,6 +434,9 @@ static Status placeWorkspaces(const Artifact &artifact,
                            "address space");
     placeNext(*place, call);
   }
+  call.isRestored = call.zeros.bytes == 0 && call.relayouts.empty();
+  for (const WorkspaceInfo &info : artifact.workspaces)
+    call.isRestored &= info.isRestored;
   return Status();
 }
 

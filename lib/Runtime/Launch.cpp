@@ -77,12 +77,14 @@ Status Module::relayout(const LaunchCall &call, bool outputs, void *workspace,
   return Status();
 }
 
-Status Module::run(const LaunchCall &call, void *workspace,
+Status Module::run(const LaunchCall &call, void *workspace, bool isCleared,
                    CUstream stream) const {
   const Driver &driver = *owner.driver;
-  Status status = clear(driver, call.zeros, workspace, stream);
+  Status status;
+  if (!isCleared)
+    status = clear(driver, call.zeros, workspace, stream);
   for (const WorkspaceCall &part : call.workspaces)
-    if (status.ok())
+    if (status.ok() && !isCleared)
       status = clear(driver, part, workspace, stream);
   if (status.ok())
     status = relayout(call, /*outputs=*/false, workspace, stream);
@@ -127,11 +129,19 @@ Status Module::launch(const Arguments &arguments, CUstream stream,
   ScopedContext scope(*owner.driver, owner.context);
   if (!scope.status().ok())
     return scope.status();
+  if (!memory && call->workspaceBytes == 0)
+    return run(*call, nullptr, /*isCleared=*/false, stream);
+  if (!memory && call->isRestored &&
+      call->workspaceBytes <= static_cast<int64_t>(StreamMemory::kMaxBytes)) {
+    if (void *kept = streamMemory->find(stream))
+      return run(*call, kept, /*isCleared=*/true, stream);
+  }
   if (!memory) {
     Result<Workspace> workspace =
         Workspace::allocate(*owner.driver, call->workspaceBytes, stream);
-    return workspace.ok() ? run(*call, workspace->data(), stream)
-                          : workspace.status();
+    return workspace.ok()
+               ? run(*call, workspace->data(), /*isCleared=*/false, stream)
+               : workspace.status();
   }
   if (memory->bytes < static_cast<size_t>(call->workspaceBytes))
     return Status::error("the workspace has " + std::to_string(memory->bytes) +
@@ -140,7 +150,7 @@ Status Module::launch(const Arguments &arguments, CUstream stream,
   if (reinterpret_cast<uintptr_t>(memory->data) % kWorkspaceAlignment != 0)
     return Status::error("the workspace is not aligned to " +
                          std::to_string(kWorkspaceAlignment) + " bytes");
-  return run(*call, memory->data, stream);
+  return run(*call, memory->data, /*isCleared=*/false, stream);
 }
 
 Result<std::string> Module::describeLaunch(const Arguments &arguments) const {

@@ -166,6 +166,7 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
   module.source = std::move(artifact);
   module.owner = device;
   module.kind = *image;
+  module.streamMemory = std::make_unique<StreamMemory>(*device.driver);
   ScopedContext scope(*device.driver, device.context);
   Status status = scope.status();
   if (status.ok())
@@ -189,6 +190,7 @@ Module::~Module() {
   if (!module)
     return;
   ScopedContext scope(*owner.driver, owner.context);
+  streamMemory.reset();
   (void)owner.driver->moduleUnload(module);
 }
 
@@ -200,6 +202,7 @@ void Module::swap(Module &other) {
   std::swap(module, other.module);
   std::swap(functions, other.functions);
   std::swap(relayoutFunctions, other.relayoutFunctions);
+  std::swap(streamMemory, other.streamMemory);
   std::swap(relayoutCount, other.relayoutCount);
   std::swap(registerCount, other.registerCount);
   std::swap(localByteCount, other.localByteCount);

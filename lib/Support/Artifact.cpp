@@ -93,7 +93,7 @@ bool LaunchCheck::operator==(const LaunchCheck &other) const {
 
 bool WorkspaceInfo::operator==(const WorkspaceInfo &other) const {
   return element == other.element && sizes == other.sizes &&
-         isZeroed == other.isZeroed;
+         isZeroed == other.isZeroed && isRestored == other.isRestored;
 }
 
 bool KernelInfo::operator==(const KernelInfo &other) const {

@@ -95,6 +95,7 @@ static Json toJson(const WorkspaceInfo &workspace) {
   json["element"] = elementName(workspace.element);
   json["sizes"] = toJsonArray(workspace.sizes);
   json["zeroed"] = workspace.isZeroed;
+  json["restored"] = workspace.isRestored;
   return json;
 }
 
@@ -431,8 +432,11 @@ bool ManifestReader::readWorkspace(const Json &json, const Artifact &artifact,
                                    WorkspaceInfo &workspace) {
   const Json *sizes = getArray(json, "sizes");
   if (!sizes || !readElement(json, "a workspace", workspace.element) ||
-      !get(json, "zeroed", workspace.isZeroed))
+      !get(json, "zeroed", workspace.isZeroed) ||
+      !get(json, "restored", workspace.isRestored))
     return false;
+  if (workspace.isRestored && !workspace.isZeroed)
+    return fail("a workspace is restored, but not zeroed");
   for (const Json &size : *sizes)
     if (!readExpr(size, artifact, workspace.sizes.emplace_back()))
       return false;

@@ -134,6 +134,7 @@ static FailureOr<WorkspaceInfo> describeWorkspace(memref::AllocOp alloc) {
                              "f16, bf16, f32, f64, i1, i8, i16, i32 or i64");
   workspace.element = *kind;
   workspace.isZeroed = alloc->hasAttr(kZeroedAttrName);
+  workspace.isRestored = alloc->hasAttr(kRestoredAttrName);
   auto dynamic = alloc.getDynamicSizes().begin();
   for (int64_t size : type.getShape()) {
     FailureOr<LaunchExpr> expr = ShapedType::isDynamic(size)

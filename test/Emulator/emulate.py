@@ -22,7 +22,7 @@ import numpy as np
 import ptx
 from hopper_instructions import TensorMap
 from machine import Block
-from memory import Memory
+from memory import Fault, Memory
 
 ELEMENT_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i1": 1, "i8": 1,
                  "i16": 2, "i32": 4, "i64": 8}
@@ -255,6 +255,10 @@ def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
     for tensor in inside:
         tensor.bits[:] = memory.slice(tensor.base, tensor.bits.nbytes).view(tensor.bits.dtype)
     artifact.workspaces = workspaces  # what they held at the end
+    if blocks is None or len(blocks) == np.prod(grid_of(artifact, seen)):
+        for description, left in zip(manifest["workspaces"], workspaces):
+            if description["restored"] and left.bits.any():
+                raise Fault("a workspace that has to be zero again is not")
     return executed
 
 

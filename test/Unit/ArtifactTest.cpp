@@ -133,7 +133,7 @@ TEST(Artifact, KeepsWorkspacesAndKernelsInOrder) {
   artifact.kernels.insert(artifact.kernels.begin(), first);
   artifact.workspaces = {
       {ElementKind::I32, {dim(0, 0), constant(1), constant(2)}, false},
-      {ElementKind::I8, {}, true}};
+      {ElementKind::I8, {}, true, true}};
   std::string error;
   std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
   ASSERT_TRUE(read.has_value()) << error;

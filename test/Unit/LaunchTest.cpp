@@ -202,6 +202,49 @@ TEST_F(LaunchTest, WorkspacesStandBehindTheArguments) {
             "the workspace is not aligned to 256 bytes");
 }
 
+TEST_F(LaunchTest, RestoredWorkspacesStayWithTheStream) {
+  LaunchExpr one;
+  one.value = 1;
+  artifact.workspaces = {{ElementKind::I32, {one}, true, true}};
+  CUstream streams[] = {reinterpret_cast<CUstream>(uintptr_t(7)),
+                        reinterpret_cast<CUstream>(uintptr_t(8))};
+  {
+    Result<Module> module = Module::load(*Device::current(), artifact);
+    ASSERT_TRUE(module.ok()) << module.message();
+    fakeRecord()->parameters.resize(15 + 5);
+    std::vector<uint64_t> places;
+    for (int i = 0; i < 6; ++i) {
+      ASSERT_TRUE(module->launch(arguments(), streams[i % 2]).ok());
+      places.push_back(fakeRecord()->parameters[15]);
+    }
+    EXPECT_EQ(places[0], places[4]);
+    EXPECT_EQ(places[1], places[5]);
+    EXPECT_NE(places[0], places[1]);
+    // Once for each stream.
+    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 4096);
+    EXPECT_EQ(fakeRecord()->buffers, 2);
+    EXPECT_EQ(fakeRecord()->orderedAllocations, 2);
+
+    // A graph has memory of its own.
+    fakeRecord()->isCapturing = true;
+    ASSERT_TRUE(module->launch(arguments(), streams[0]).ok());
+    EXPECT_NE(fakeRecord()->parameters[15], places[0]);
+    EXPECT_EQ(fakeRecord()->orderedAllocations, 3);
+    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 4096 + 4);
+    fakeRecord()->isCapturing = false;
+
+    // So has a launch with other workspaces beside it, and the caller's own.
+    alignas(256) static unsigned char own[256];
+    WorkspaceMemory given{own, sizeof(own)};
+    ASSERT_TRUE(module->launch(arguments(), streams[0], &given).ok());
+    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 4096 + 8);
+    Module moved = std::move(*module);
+    ASSERT_TRUE(moved.launch(arguments(), streams[0]).ok());
+    EXPECT_EQ(fakeRecord()->parameters[15], places[0]);
+  }
+  EXPECT_EQ(fakeRecord()->buffers, 0);
+}
+
 TEST_F(LaunchTest, CopiesStandAroundTheKernels) {
   artifact.arguments[0].alignment = artifact.arguments[2].alignment = 16;
   artifact.relayouts = {{"scale_relayout32", 4, 256, 16}};

@@ -121,6 +121,8 @@ struct LaunchCall {
   /// where there are none.
   WorkspaceCall zeros;
   int64_t workspaceBytes = 0;
+  /// All of it is left as zero as it is found.
+  bool isRestored = false;
   std::vector<KernelCall> kernels;
   /// Nothing to do: the last grid has no block, and no output has an element.
   bool isEmpty = false;

@@ -79,10 +79,12 @@ using CUevent = struct CUevent_st *;
   X(eventElapsedTime, cuEventElapsedTime, (float *, CUevent, CUevent))
 
 /// The functions of the driver, initialised.
-// Only in newer drivers (since CUDA 11.2, 11.2, 12); null where missing.
+// Only in newer drivers (the last two since CUDA 12); null where missing.
 #define ATTN_DRIVER_NEWER_FUNCTIONS(X)                                         \
   X(memAllocAsync, cuMemAllocAsync, (CUdeviceptr *, size_t, CUstream))         \
   X(memFreeAsync, cuMemFreeAsync, (CUdeviceptr, CUstream))                     \
+  X(streamIsCapturing, cuStreamIsCapturing, (CUstream, int *))                 \
+  X(streamGetId, cuStreamGetId, (CUstream, unsigned long long *))              \
   X(tensorMapEncodeTiled, cuTensorMapEncodeTiled,                              \
     (void *, int, unsigned, void *, const uint64_t *, const uint64_t *,        \
      const unsigned *, const unsigned *, int, int, int, int))

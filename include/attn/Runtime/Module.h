@@ -12,6 +12,7 @@
 
 #include "attn/Runtime/Arguments.h"
 #include "attn/Runtime/Device.h"
+#include "attn/Runtime/StreamMemory.h"
 
 #include <atomic>
 #include <memory>
@@ -75,7 +76,8 @@ private:
   void swap(Module &other);
   Status loadImage();
   Status configure(const KernelInfo &kernel);
-  Status run(const LaunchCall &call, void *workspace, CUstream stream) const;
+  Status run(const LaunchCall &call, void *workspace, bool isCleared,
+             CUstream stream) const;
   Status relayout(const LaunchCall &call, bool outputs, void *workspace,
                   CUstream stream) const;
 
@@ -86,6 +88,7 @@ private:
   CUmodule module = nullptr;
   std::vector<CUfunction> functions; // one per kernel
   std::vector<CUfunction> relayoutFunctions;
+  std::unique_ptr<StreamMemory> streamMemory;
   std::unique_ptr<std::atomic<int64_t>> relayoutCount =
       std::make_unique<std::atomic<int64_t>>(0);
   int registerCount = 0;

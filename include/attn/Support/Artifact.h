@@ -124,6 +124,9 @@ struct WorkspaceInfo {
   ElementKind element = ElementKind::I32;
   std::vector<LaunchExpr> sizes;
   bool isZeroed = false; // before the first kernel
+  /// The kernels leave it zero, too: launches that run one after the other may
+  /// share it, and it need be cleared once only.
+  bool isRestored = false;
 
   bool operator==(const WorkspaceInfo &other) const;
 };

@@ -45,7 +45,7 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
 
 // The next tile is drawn in front of the last copy.
 // CHECK-LABEL: @uneven(
-// CHECK: %[[COUNTER:.*]] = memref.alloc() {warp.zeroed} : memref<1xi32>
+// CHECK: %[[COUNTER:.*]] = memref.alloc() {warp.restored, warp.zeroed} : memref<1xi32>
 // CHECK: warp.kernel blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES:.*]], %{{.*}}, %{{.*}}) warps(4) resident {
 // CHECK: scf.while (%[[T0:.*]] = %[[FIRST]], %{{.*}}, %{{.*}}, %{{.*}}) :
 // CHECK-NEXT: %[[MORE:.*]] = arith.cmpi ult, %[[T0]], %[[TILES]]

@@ -229,6 +229,14 @@ CUresult cuStreamDestroy_v2(CUstream) {
   --fakeRecord()->streams;
   return 0;
 }
+CUresult cuStreamIsCapturing(CUstream, int *status) {
+  *status = fakeRecord()->isCapturing;
+  return 0;
+}
+CUresult cuStreamGetId(CUstream stream, unsigned long long *number) {
+  *number = reinterpret_cast<uintptr_t>(stream);
+  return 0;
+}
 CUresult cuStreamSynchronize(CUstream) {
   ++fakeRecord()->streamWaits;
   return 0;

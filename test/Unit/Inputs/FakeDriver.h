@@ -33,6 +33,7 @@ struct FakeRecord {
   /// Allocations in the order of a stream, and whether there are any.
   bool hasMemoryPools = true;
   int orderedAllocations = 0, streamWaits = 0, clearedBytes = 0;
+  bool isCapturing = false;
   /// Of all launches.
   std::vector<std::array<unsigned, 3>> grids;
   /// The last launch.

@@ -295,6 +295,8 @@ void TileLoop::draw() {
   auto counter = memref::AllocOp::create(
       rewriter, loc, MemRefType::get({1}, rewriter.getI32Type()));
   counter->setAttr(kZeroedAttrName, rewriter.getUnitAttr());
+  // As many draws as tiles, and the last one wraps around.
+  counter->setAttr(kRestoredAttrName, rewriter.getUnitAttr());
 
   rewriter.setInsertionPoint(body->getTerminator());
   chooseGroup();

@@ -18,6 +18,10 @@ namespace attn {
 /// kernel starts.
 inline constexpr llvm::StringLiteral kZeroedAttrName = "warp.zeroed";
 
+/// Beside it: all bytes are zero again when the last kernel has ended, so that
+/// the next launch may find them so.
+inline constexpr llvm::StringLiteral kRestoredAttrName = "warp.restored";
+
 } // namespace attn
 
 #endif // ATTN_DIALECT_WARP_IR_HOSTMEMORY_H
