@@ -15,7 +15,7 @@ using namespace attn;
 static PlanAttr makePlan(MLIRContext *context, TargetKind target,
                          const plan::Tiles &tiles) {
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
-                       tiles.stages, tiles.qInRegisters);
+                       tiles.stages, tiles.qInRegisters, SchedulerKind::Auto);
 }
 
 SmallVector<PlanAttr> plan::enumeratePlans(AttentionOp op, TargetKind target) {

@@ -49,6 +49,13 @@ const TargetInfo &plan::getTarget(TargetKind target) {
 LogicalResult plan::verify(AttentionOp op, PlanAttr plan) {
   std::string obstacle = findObstacle(getWorkload(op), getTiles(plan),
                                       getTarget(plan.getTarget()));
+  bool isResident = plan.getScheduler() == SchedulerKind::Static ||
+                    plan.getScheduler() == SchedulerKind::Dynamic;
+  if (obstacle.empty() && isResident && plan.getTarget() != TargetKind::SM90A)
+    obstacle = ("scheduler is " + stringifySchedulerKind(plan.getScheduler()) +
+                ", expected auto or grid on " +
+                stringifyTargetKind(plan.getTarget()))
+                   .str();
   if (obstacle.empty())
     return success();
   return op.emitOpError("plan is not feasible: ") << obstacle;

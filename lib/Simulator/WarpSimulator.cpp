@@ -26,9 +26,9 @@ namespace {
 /// By the seed, in turn: anybody; the same warp as long as it can and copies
 /// last; copies first; the warp of the highest priority, which change now and
 /// then.
-class Scheduler {
+class WarpScheduler {
 public:
-  Scheduler(uint64_t seed, size_t warps)
+  WarpScheduler(uint64_t seed, size_t warps)
       : policy(Policy(seed % numPolicies)), random(seed), priorities(warps) {
     for (uint64_t &priority : priorities)
       priority = random();
@@ -69,7 +69,7 @@ private:
 };
 } // namespace
 
-size_t Scheduler::pickWarp(ArrayRef<size_t> warps) {
+size_t WarpScheduler::pickWarp(ArrayRef<size_t> warps) {
   if (policy == Greedy)
     for (auto [index, warp] : llvm::enumerate(warps))
       if (warp == last)
@@ -87,7 +87,7 @@ size_t Scheduler::pickWarp(ArrayRef<size_t> warps) {
   return index;
 }
 
-size_t Scheduler::pick(ArrayRef<size_t> warps, size_t copies) {
+size_t WarpScheduler::pick(ArrayRef<size_t> warps, size_t copies) {
   bool picksCopy = random() % (warps.size() + copies) >= warps.size();
   if (policy == Greedy)
     picksCopy = false;
@@ -114,7 +114,7 @@ static LogicalResult reportDeadlock(MutableArrayRef<WarpRunner> warps,
 static std::vector<WarpRunner> makeWarps(KernelOp kernel, WarpBlock &block) {
   std::vector<WarpRunner> warps;
   for (RoleOp role : kernel.getBodyBlock()->getOps<RoleOp>()) {
-    // One thread of a producer does the copying.
+    // One warp of a producer does it all.
     bool isProducer = role.getKind() == RoleKind::Producer;
     for (int64_t warp = 0; warp < (isProducer ? 1 : role.getWarps()); ++warp)
       warps.emplace_back(block, role, warp);
@@ -127,7 +127,7 @@ static std::vector<WarpRunner> makeWarps(KernelOp kernel, WarpBlock &block) {
 /// Runs the warps of a block until all are at the end.
 static LogicalResult runWarps(WarpBlock &block,
                               MutableArrayRef<WarpRunner> warps,
-                              Scheduler &scheduler) {
+                              WarpScheduler &scheduler) {
   SmallVector<bool> waits(warps.size()), isFinished(warps.size());
   while (true) {
     if (block.hasNews)
@@ -179,7 +179,7 @@ LogicalResult WarpSimulation::runBlock(KernelOp kernel, Interpreter &host,
       warp.set(kernel.getBody().getArgument(dim),
                {Part(layout::warpSize, index)});
   }
-  Scheduler scheduler(seed, warps.size());
+  WarpScheduler scheduler(seed, warps.size());
   return runWarps(block, warps, scheduler);
 }
 

@@ -26,9 +26,9 @@ PLAIN = Case(index=1, seed=1, element="bf16", head_dim=64, value_dim=64, batch=1
              padding=((0, 0),) * 4)
 
 
-def plan(block_q=128, block_k=64, stages=2):
+def plan(block_q=128, block_k=64, stages=2, scheduler="auto"):
     return (f"#attn.plan<target = sm_90a, block_q = {block_q}, block_k = {block_k}, "
-            f"warps = {block_q // 16}, stages = {stages}>")
+            f"warps = {block_q // 16}, stages = {stages}, scheduler = {scheduler}>")
 
 
 def compiled(case, text=None, disable=None):
@@ -102,6 +102,14 @@ def test_blocks_draw_tiles(multiprocessors, seed, monkeypatch):
     assert not counter.bits.any()
 
 
+@pytest.mark.parametrize("scheduler", ["grid", "static", "dynamic"])
+@pytest.mark.parametrize("causal", ["", "bottom_right"])
+def test_schedulers(causal, scheduler, monkeypatch):
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", 2)
+    case = dataclasses.replace(PLAIN, batch=2, queries=200, keys=130, causal=causal)
+    assert run(case, compiled(case, plan(scheduler=scheduler))) == []
+
+
 def test_heads_in_groups(monkeypatch):
     """More heads than a group has, and an odd rest."""
     monkeypatch.setattr("emulate.MULTIPROCESSORS", 5)
@@ -136,6 +144,19 @@ def is_noticed(change):
                                      r"cp\.async\.bulk\.tensor\.4d\.global", r"fence\.proxy"])
 def test_missing_instruction_is_noticed(pattern):
     assert is_noticed(lambda instructions: drop(instructions, pattern))
+
+
+@pytest.mark.parametrize("pattern", [r".*st\.shared\.b32"])
+def test_missing_number_is_noticed(pattern, monkeypatch):
+    """A tile that is drawn, told to the other lanes, and to the consumer."""
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", 1)
+    case = dataclasses.replace(PLAIN, causal="top_left", keys=130)
+    good = compiled(case)
+    assert drop(good.kernel.instructions, pattern)
+    try:
+        assert run(case, good)
+    except Fault:
+        pass
 
 
 def test_wrong_transpose_is_noticed():

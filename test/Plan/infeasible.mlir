@@ -11,6 +11,16 @@ func.func @shared_bytes(%q: tensor<1x1x?x256xf16>, %k: tensor<1x1x?x256xf16>)
 
 // -----
 
+func.func @scheduler(%q: tensor<1x1x?x64xf16>) -> tensor<1x1x?x64xf16> {
+  // expected-error @below {{plan is not feasible: scheduler is dynamic, expected auto or grid on sm_80}}
+  %o, %lse = attn.attention %q, %q, %q
+    {plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, scheduler = dynamic>}
+    : (tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>) -> (tensor<1x1x?x64xf16>, tensor<1x1x?xf32>)
+  return %o : tensor<1x1x?x64xf16>
+}
+
+// -----
+
 func.func @shared_bytes_of_f32(%q: tensor<1x1x?x128xf32>, %k: tensor<1x1x?x128xf32>)
     -> tensor<1x1x?x128xf32> {
   // expected-error @below {{plan is not feasible: Q tile 65536 B + K ring 2 x 32768 B + V ring 2 x 32768 B = 196608 B, sm_80 has 166912 B}}

@@ -70,6 +70,20 @@ static ReleaseOp findRelease(KernelOp kernel, Operand operand,
   return findUser<ReleaseOp>(find<AwaitOp>(kernel, operand, inLoop).getSlot());
 }
 
+/// The first operation of a kind in a loop over tiles that are handed out.
+template <typename OpTy> static OpTy findInTiles(KernelOp kernel) {
+  OpTy found;
+  kernel.walk([&](OpTy op) {
+    if (!found && op->template getParentOfType<scf::WhileOp>())
+      found = op;
+  });
+  return found;
+}
+
+static scf::WhileOp findTileLoop(KernelOp kernel, RoleKind role) {
+  return *kernel.getRole(role).getBodyBlock()->getOps<scf::WhileOp>().begin();
+}
+
 /// The store of the output.
 static StoreOp findStore(KernelOp kernel) {
   StoreOp found;
@@ -145,9 +159,10 @@ static void erase(Operation *op) { op->erase(); }
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Roles: TMA, roles, products in flight, turns. Rings: sm_80 with two slots.
-/// Slots: sm_90a without rings, products in flight.
-enum class Form { Roles, Rings, Slots };
+/// Roles: TMA, roles, products in flight, turns. Tiles: roles, and tiles that
+/// are drawn. Rings: sm_80 with two slots. Slots: sm_90a without rings,
+/// products in flight.
+enum class Form { Roles, Tiles, Rings, Slots };
 
 struct Plant {
   const char *name;
@@ -308,6 +323,60 @@ static const Plant plants[] = {
        findUser<ReleaseOp>(await.getSlot())->moveAfter(store);
      },
      "goes via a slot that all warps read", "slot that a"},
+    {"TileNotPublished", Form::Tiles,
+     [](KernelOp kernel) { erase(findInTiles<PublishOp>(kernel)); },
+     "does not meet its counterpart", deadlock},
+    {"TileTakenTwice", Form::Tiles,
+     [](KernelOp kernel) {
+       addToItem(findInTiles<TakeOp>(kernel).getItemMutable(), -1);
+     },
+     "is out of order", "the next of this ring is item"},
+    {"TilePublishedTooEarly", Form::Tiles,
+     [](KernelOp kernel) {
+       addToItem(findInTiles<PublishOp>(kernel).getItemMutable(), 1);
+     },
+     "is out of order", "the next of this ring is item"},
+    {"FirstTileNotTaken", Form::Tiles,
+     [](KernelOp kernel) {
+       auto loop = findTileLoop(kernel, RoleKind::Consumer);
+       Value first = loop.getInits().front();
+       auto take = first.getDefiningOp<TakeOp>();
+       for (Value taken : take.getValues())
+         taken.replaceAllUsesWith(kernel.getBody().getArgument(0));
+       erase(take);
+     },
+     "does not meet its counterpart", "the next of this ring is item 0"},
+    {"AnotherTilePublished", Form::Tiles,
+     [](KernelOp kernel) {
+       auto publish = findInTiles<PublishOp>(kernel);
+       publish.getValuesMutable()[0].assign(kernel.getBody().getArgument(0));
+     },
+     "do not stay the same", deadlock},
+    {"BoundsOfAnotherTile", Form::Tiles,
+     [](KernelOp kernel) {
+       auto publish = findInTiles<PublishOp>(kernel);
+       OpBuilder builder(publish);
+       unsigned last = publish.getValues().size() - 1;
+       Value one = arith::ConstantIndexOp::create(builder, publish.getLoc(), 1);
+       publish.getValuesMutable()[last].assign(arith::AddIOp::create(
+           builder, publish.getLoc(), publish.getValues()[last], one));
+     },
+     "do not stay the same", deadlock},
+    {"ConsumerStopsSooner", Form::Tiles,
+     [](KernelOp kernel) {
+       auto loop = findTileLoop(kernel, RoleKind::Consumer);
+       auto compare =
+           loop.getConditionOp().getCondition().getDefiningOp<arith::CmpIOp>();
+       compare.setPredicate(arith::CmpIPredicate::ugt);
+     },
+     "does not meet its counterpart", deadlock},
+    {"ConsumerDraws", Form::Tiles,
+     [](KernelOp kernel) {
+       DrawOp draw = findInTiles<DrawOp>(kernel);
+       OpBuilder builder(findInTiles<TakeOp>(kernel));
+       builder.clone(*draw);
+     },
+     "may not stand in a consumer", "is drawn by a warp of no producer"},
     {"CopyBesideAProductInFlight", Form::Slots,
      [](KernelOp kernel) {
        auto product = findInLoop<MmaAsyncOp>(kernel);
@@ -418,9 +487,12 @@ OwningOpRef<ModuleOp> WarpProtocol::compile(const Case &test, Form form) {
       parseSourceString<ModuleOp>(textOf(test), &context);
   if (!module)
     return nullptr;
-  std::string tile = form == Form::Roles ? " rotate=true lazy-max=false"
-                                         : " rotate=false lazy-max=false";
+  bool hasRoles = form == Form::Roles || form == Form::Tiles;
+  std::string tile =
+      hasRoles ? " rotate=true lazy-max=false" : " rotate=false lazy-max=false";
   std::string passes = "warp-specialize,warp-make-async,warp-insert-turns";
+  if (form == Form::Tiles)
+    passes = "warp-persist," + passes;
   if (form == Form::Rings)
     passes = "warp-buffer{depth=2 schedule=own}";
   if (form == Form::Slots)
@@ -458,7 +530,7 @@ TEST_P(PlantedBug, IsSeen) {
   test.variant = Variant::Causal;
   // The tiles of queries and values have one shape.
   test.blockK = 128;
-  test.queries = 128;
+  test.queries = plant.form == Form::Tiles ? 400 : 128;
   test.keys = 600;
   OwningOpRef<ModuleOp> module = compile(test, plant.form);
   ASSERT_TRUE(module);

@@ -44,6 +44,14 @@ FragmentConverter::FragmentConverter(int64_t warps) {
   });
 }
 
+/// What the plan says, or null where it leaves it to the passes.
+static warp::SchedulerAttr getScheduler(PlanAttr plan) {
+  std::optional<warp::Scheduler> scheduler =
+      warp::symbolizeScheduler(stringifySchedulerKind(plan.getScheduler()));
+  return scheduler ? warp::SchedulerAttr::get(plan.getContext(), *scheduler)
+                   : warp::SchedulerAttr();
+}
+
 /// scf.forall (b, h, x) -> warp.kernel blocks(x, h, b): the query block varies
 /// fastest.
 static warp::KernelOp buildKernel(RewriterBase &rewriter,
@@ -57,7 +65,8 @@ static warp::KernelOp buildKernel(RewriterBase &rewriter,
       warp::KernelOp::create(rewriter, loc, sizes[2], sizes[1], sizes[0],
                              rewriter.getI64IntegerAttr(flat.warps),
                              rewriter.getI64IntegerAttr(flat.plan.getStages()),
-                             /*sharedBytes=*/nullptr, /*resident=*/nullptr);
+                             /*sharedBytes=*/nullptr, /*resident=*/nullptr,
+                             getScheduler(flat.plan));
   Type index = rewriter.getIndexType();
   Block *body = rewriter.createBlock(&kernel.getBody(), {},
                                      {index, index, index}, {loc, loc, loc});

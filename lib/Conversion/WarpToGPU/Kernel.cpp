@@ -17,6 +17,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -217,6 +218,32 @@ static void sinkToUsers(Block &block) {
   }
 }
 
+/// What kernels divide by a number that is not constant are numbers of blocks
+/// and of heads, which are below 2^31. In 64 bits that would be a call, for
+/// which registers are saved.
+static void narrowDivisions(gpu::GPUFuncOp function) {
+  function.walk([](Operation *op) {
+    if (!isa<arith::DivSIOp, arith::DivUIOp>(op) ||
+        !op->getResult(0).getType().isIndex() ||
+        matchPattern(op->getOperand(1), m_Constant()))
+      return;
+    OpBuilder builder(op);
+    Location loc = op->getLoc();
+    SmallVector<Value> words;
+    for (Value operand : op->getOperands())
+      words.push_back(arith::IndexCastOp::create(
+          builder, loc, builder.getI32Type(), operand));
+    Value narrow;
+    if (isa<arith::DivSIOp>(op))
+      narrow = arith::DivSIOp::create(builder, loc, words[0], words[1]);
+    else
+      narrow = arith::DivUIOp::create(builder, loc, words[0], words[1]);
+    op->getResult(0).replaceAllUsesWith(arith::IndexCastOp::create(
+        builder, loc, builder.getIndexType(), narrow));
+    op->erase();
+  });
+}
+
 /// A tensor map is 128 bytes of parameter memory, whose address TMA takes.
 static void describeTensorMap(gpu::GPUFuncOp function, int64_t argument) {
   constexpr int64_t bytes = 128, alignment = 64;
@@ -278,6 +305,7 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
     rewriter.clone(op, map);
   gpu::ReturnOp::create(rewriter, kernel.getLoc());
   sinkToUsers(*entry);
+  narrowDivisions(function);
 
   OutlinedKernel outlined;
   outlined.function = function;

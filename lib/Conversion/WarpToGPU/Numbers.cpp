@@ -25,6 +25,14 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
+/// The address (i32) of number `number` of an item.
+static Value numberAddress(OpBuilder &builder, Location loc,
+                           const ItemBarriers &barriers, int64_t number) {
+  constexpr int64_t numberBytes = 4;
+  return Integers(builder, loc)
+      .add(barriers.full, RingOp::barrierBytesPerSlot + number * numberBytes);
+}
+
 namespace {
 
 /// The address is part of the operations that use it.
@@ -53,33 +61,36 @@ struct LowerDraw final : OpConversionPattern<DrawOp> {
     Value last = ints.add(ints.fromIndex(adaptor.getTiles()), -1);
     Type word = rewriter.getI32Type();
     auto drawn = LLVM::InlineAsmOp::create(
-        rewriter, loc, TypeRange{word}, ValueRange{view->address, last},
-        "atom.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}",
+        rewriter, loc, TypeRange{word},
+        ValueRange{view->address, last, ints.lane()},
+        "{ .reg .pred first; setp.eq.u32 first, $3, 0; "
+        "@first atom.global.inc.u32 $0, [$1], $2; }",
+        "=r,l,r,r,~{memory}",
         /*has_side_effects=*/true, /*is_align_stack=*/false,
         LLVM::TailCallKind::None,
         LLVM::AsmDialectAttr::get(rewriter.getContext(),
                                   LLVM::AsmDialect::AD_ATT),
         ArrayAttr());
+    // Memory takes its time: lane 0 tells the others where they ask.
+    Operation *first = nullptr;
+    for (Operation *user : op.getNumber().getUsers()) {
+      Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
+      if (here && (!first || here->isBeforeInBlock(first)))
+        first = here;
+    }
+    if (first)
+      rewriter.setInsertionPoint(first);
+    constexpr int64_t toLastLane = layout::warpSize - 1;
+    Value ofLane0 = NVVM::ShflOp::create(
+        rewriter, loc, word, ints.constant(-1), drawn.getRes(),
+        ints.constant(0), ints.constant(toLastLane), NVVM::ShflKind::idx,
+        UnitAttr());
     Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
-    Value number = ints.add(drawn.getRes(), ints.fromIndex(blocks));
+    Value number = ints.add(ofLane0, ints.fromIndex(blocks));
     rewriter.replaceOp(op, ints.toIndex(number));
     return success();
   }
 };
-
-/// Where number `number` of an item lies.
-static Value numberAddress(OpBuilder &builder, Location loc,
-                           const ItemBarriers &barriers, int64_t number) {
-  constexpr int64_t numberBytes = 4;
-  Integers ints(builder, loc);
-  auto pointer = LLVM::LLVMPointerType::get(
-      builder.getContext(),
-      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-  return LLVM::IntToPtrOp::create(
-      builder, loc, pointer,
-      ints.add(barriers.full,
-               RingOp::barrierBytesPerSlot + number * numberBytes));
-}
 
 struct LowerPublish final : OpConversionPattern<PublishOp> {
   LowerPublish(const TypeConverter &converter, MLIRContext *context,
@@ -96,9 +107,11 @@ struct LowerPublish final : OpConversionPattern<PublishOp> {
     emitBarrierWait(rewriter, loc, barriers.empty,
                     ints.bitXor(barriers.parity, 1));
     for (auto [number, value] : llvm::enumerate(adaptor.getValues()))
-      LLVM::StoreOp::create(
-          rewriter, loc, ints.fromIndex(value),
-          numberAddress(rewriter, loc, barriers, int64_t(number)));
+      emitStatement(rewriter, loc,
+                    "{ .reg .pred first; setp.eq.u32 first, $1, 0; "
+                    "@first st.shared.b32 [$0], $2; }",
+                    {numberAddress(rewriter, loc, barriers, int64_t(number)),
+                     ints.lane(), ints.fromIndex(value)});
     emitBarrierArrive(rewriter, loc, barriers.full);
     rewriter.eraseOp(op);
     return success();
@@ -121,11 +134,16 @@ struct LowerTake final : OpConversionPattern<TakeOp> {
     auto barriers = ItemBarriers::get(rewriter, op, adaptor.getItem(),
                                       roles.accesses.lookup(op));
     emitBarrierWait(rewriter, loc, barriers.full, barriers.parity);
+    auto shared = LLVM::LLVMPointerType::get(
+        rewriter.getContext(),
+        static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
     SmallVector<Value> values;
     for (size_t number = 0; number < op.getNumResults(); ++number) {
-      Value loaded = LLVM::LoadOp::create(
-          rewriter, loc, rewriter.getI32Type(),
+      Value pointer = LLVM::IntToPtrOp::create(
+          rewriter, loc, shared,
           numberAddress(rewriter, loc, barriers, int64_t(number)));
+      Value loaded =
+          LLVM::LoadOp::create(rewriter, loc, rewriter.getI32Type(), pointer);
       values.push_back(ints.toIndex(loaded));
     }
     // The arrival is that of all lanes.

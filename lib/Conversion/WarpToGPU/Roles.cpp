@@ -17,8 +17,9 @@
 // `warp.numbers` are such a ring, whose items are written by a thread of the
 // producer.
 //
-// Consumer warps come first in the block; the producer is one thread of its
-// first warp.
+// Consumer warps come first in the block; the producer is the first warp of its
+// role. All of its lanes do the same, so that numbers stay where those of a
+// whole warp are, in uniform registers; one lane copies, draws and arrives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -212,12 +213,13 @@ static void inlineRole(RewriterBase &rewriter, RoleOp role, Block *into,
   if (role.getKind() == RoleKind::Producer) {
     Location loc = role.getLoc();
     Integers ints(rewriter, loc);
-    auto consumerThreads =
-        role->getParentOfType<gpu::GPUFuncOp>().getKnownBlockSize()->front() -
-        role.getWarps() * layout::warpSize;
+    int64_t consumerWarps =
+        role->getParentOfType<gpu::GPUFuncOp>().getKnownBlockSize()->front() /
+            layout::warpSize -
+        role.getWarps();
     Value isFirst =
         arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
-                              ints.thread(), ints.constant(consumerThreads));
+                              ints.uniformWarp(), ints.constant(consumerWarps));
     place = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false)
                 .thenBlock();
   }

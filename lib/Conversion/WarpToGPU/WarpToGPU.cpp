@@ -92,7 +92,9 @@ static void shareWarpNumber(gpu::GPUFuncOp function) {
   NVVM::ShflOp first;
   SmallVector<NVVM::ShflOp> others;
   function.walk([&](NVVM::ShflOp shuffle) {
-    if (shuffle.getKind() != NVVM::ShflKind::idx)
+    // The other numbers that lane 0 has for all are those that it drew.
+    if (shuffle.getKind() != NVVM::ShflKind::idx ||
+        !shuffle.getVal().getDefiningOp<arith::DivUIOp>())
       return;
     if (first)
       others.push_back(shuffle);

@@ -32,13 +32,14 @@
 // CHECK: scf.while
 // CHECK: %[[ALL:.*]] = arith.constant -1 : i32
 // CHECK-NEXT: %[[LAST:.*]] = arith.addi %{{.*}}, %[[ALL]] : i32
-// CHECK: %[[DRAWN:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "atom.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}" %{{.*}}, %[[LAST]]
+// CHECK: %[[DRAWN:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred first; setp.eq.u32 first, $3, 0; @first atom.global.inc.u32 $0, [$1], $2; }", "=r,l,r,r,~{memory}" %{{.*}}, %[[LAST]], %{{.*}}
+// CHECK: %[[FOR_ALL:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[DRAWN]],
 // CHECK: %[[BLOCKS:.*]] = gpu.grid_dim x
 // CHECK-NEXT: %[[COUNT:.*]] = arith.index_cast %[[BLOCKS]] : index to i32
-// CHECK-NEXT: arith.addi %[[DRAWN]], %[[COUNT]] : i32
+// CHECK-NEXT: arith.addi %[[FOR_ALL]], %[[COUNT]] : i32
 // CHECK: mbarrier.try_wait
-// CHECK: llvm.store
-// CHECK: llvm.store
+// CHECK: @first st.shared.b32 [$0], $2;
+// CHECK: @first st.shared.b32 [$0], $2;
 // CHECK: mbarrier.arrive.shared::cta.b64 _
 func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index

@@ -47,11 +47,11 @@
 // CHECK-NEXT: nvvm.setmaxregister{{ +}}decrease 24
 // CHECK: scf.if
 // CHECK: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra AGAIN; }", "r,r,~{memory}" %{{.*}}, %c1_i32
-// CHECK: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}" %{{.*}}, %c32768_i32
-// CHECK: "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6, $7}], [$2];"
+// CHECK: "{ .reg .pred first; elect.sync _|first, -1; @first mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1; }", "r,r,~{memory}" %{{.*}}, %c32768_i32
+// CHECK: "{ .reg .pred first; elect.sync _|first, -1; @first cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6, $7}], [$2]; }"
 // CHECK: scf.for
 // CHECK: mbarrier.try_wait.parity
-// CHECK: "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}" %{{.*}}, %c16384_i32
+// CHECK: "{ .reg .pred first; elect.sync _|first, -1; @first mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1; }", "r,r,~{memory}" %{{.*}}, %c16384_i32
 // CHECK-COUNT-1: cp.async.bulk.tensor
 // CHECK-NOT: cp.async.bulk.tensor
 func.func @step(%n: index, %q: !view, %k: !view, %out: memref<?x?xf32, strided<[?, 1], offset: ?>>) {

@@ -796,6 +796,12 @@ func.func private @plan_target() attributes {attn.plan = #attn.plan<target = sm_
 
 // -----
 
+// expected-error @+2 {{expected one of [auto, grid, static, dynamic] for who gives a thread block its tiles, got: fair}}
+// expected-error @+1 {{failed to parse Attn_PlanAttr parameter 'scheduler'}}
+func.func private @plan_scheduler() attributes {attn.plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, scheduler = fair>}
+
+// -----
+
 // expected-error @+1 {{struct is missing required parameter: block_k}}
 func.func private @plan_incomplete() attributes {attn.plan = #attn.plan<target = cpu, block_q = 64>}
 

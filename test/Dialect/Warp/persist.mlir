@@ -14,7 +14,8 @@
 // CHECK: warp.kernel blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES]], %[[ONE]], %[[ONE]]) warps(4) resident {
 // CHECK-NEXT: warp.alloc
 // CHECK-NEXT: %[[STEP:.*]] = gpu.grid_dim x
-// CHECK-NEXT: %[[T:.*]] = arith.index_cast %[[FIRST]] : index to i32
+// CHECK: %[[FIRST32:.*]] = arith.index_cast %[[FIRST]] : index to i32
+// CHECK-NEXT: %[[T:.*]] = arith.minui %[[FIRST32]], %{{.*}} : i32
 // CHECK-NEXT: %[[NX32:.*]] = arith.index_cast %[[NX]] : index to i32
 // CHECK-NEXT: %[[OUTER:.*]] = arith.divui %[[T]], %[[NX32]]
 // CHECK-NEXT: %[[BELOW:.*]] = arith.muli %[[OUTER]], %[[NX32]]
@@ -43,23 +44,28 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
   return
 }
 
-// The next tile is drawn in front of the last copy.
+// The next tile is drawn in front of the last copy; the loop's bound is computed
+// with its number.
 // CHECK-LABEL: @uneven(
 // CHECK: %[[COUNTER:.*]] = memref.alloc() {warp.restored, warp.zeroed} : memref<1xi32>
 // CHECK: warp.kernel blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES:.*]], %{{.*}}, %{{.*}}) warps(4) resident {
-// CHECK: scf.while (%[[T0:.*]] = %[[FIRST]], %{{.*}}, %{{.*}}, %{{.*}}) :
-// CHECK-NEXT: %[[MORE:.*]] = arith.cmpi ult, %[[T0]], %[[TILES]]
+// CHECK: %[[END0:.*]] = arith.addi %[[X0:.*]], %{{.*}} : index
+// CHECK-NEXT: scf.while (%[[T0:.*]] = %[[FIRST]], %{{.*}} = %[[X0]], %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %[[END0]]) :
+// CHECK-NEXT: %[[LEFT:.*]] = arith.index_cast %[[T0]] : index to i32
+// CHECK-NEXT: %[[RIGHT:.*]] = arith.index_cast %[[TILES]] : index to i32
+// CHECK-NEXT: %[[MORE:.*]] = arith.cmpi ult, %[[LEFT]], %[[RIGHT]] : i32
 // CHECK-NEXT: scf.condition(%[[MORE]]) %[[T0]],
-// CHECK: ^bb0(%{{.*}}: index, %[[X:.*]]: index, %[[Y:.*]]: index, %[[Z:.*]]: index):
-// CHECK: arith.addi %[[X]],
-// CHECK: scf.for
+// CHECK: ^bb0(%{{.*}}: index, %[[X:.*]]: index, %[[Y:.*]]: index, %[[Z:.*]]: index, %[[END:.*]]: index):
+// CHECK-NEXT: scf.for %{{.*}} = %{{.*}} to %[[END]] step
 // CHECK: warp.copy %{{.*}}[%[[Z]], %[[Y]], %[[X]],
 // CHECK: }
 // CHECK-NEXT: %[[NEXT:.*]] = warp.draw %[[COUNTER]] below %[[TILES]] : memref<1xi32>
 // CHECK-NEXT: warp.copy
 // CHECK: %[[NUMBER:.*]] = arith.index_cast %[[NEXT]] : index to i32
-// CHECK: arith.divui %[[NUMBER]],
-// CHECK: scf.yield %[[NEXT]],
+// CHECK-NEXT: %[[TILE:.*]] = arith.minui %[[NUMBER]],
+// CHECK: arith.cmpi ult, %[[TILE]],
+// CHECK: %[[NEXT_END:.*]] = arith.addi %[[NEXT_X:.*]], %{{.*}} : index
+// CHECK-NEXT: scf.yield %[[NEXT]], %[[NEXT_X]], %{{.*}}, %{{.*}}, %[[NEXT_END]] :
 func.func @uneven(%nx: index, %n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -70,6 +76,35 @@ func.func @uneven(%nx: index, %n: index, %k: !view) {
       warp.copy %k[%b, %h, %x, %i] to %ks : !view, !t
       %f = warp.load_frag %ks : !t -> !f
     }
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}
+
+// A plan may ask for either, or neither.
+// CHECK-LABEL: @as_planned(
+// CHECK: warp.kernel {{.*}} resident scheduler(static) {
+// CHECK-NOT: warp.draw
+// CHECK: warp.kernel {{.*}} resident scheduler(dynamic) {
+// CHECK: warp.draw
+// CHECK: warp.kernel {{.*}} warps(4) scheduler(grid) {
+// CHECK-NOT: scf.while
+// REMARK: Persist{{.*}}the plan leaves the tiles to the grid
+func.func @as_planned(%nx: index, %n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(static) {
+    %ks = warp.alloc : !t
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(dynamic) {
+    %ks = warp.alloc : !t
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(grid) {
+    %ks = warp.alloc : !t
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     %f = warp.load_frag %ks : !t -> !f
   }

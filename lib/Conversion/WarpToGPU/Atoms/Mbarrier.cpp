@@ -9,7 +9,9 @@
 //
 // Assembly, so that no instruction of the kernel moves over a barrier (the
 // memory clobber) and that what one lane does alone is a predicate and not a
-// branch (ptxas counts branches near wgmma as divergence, C7518).
+// branch (ptxas counts branches near wgmma as divergence, C7518). What a whole
+// warp has one lane do for it, that lane is elected for: ptxas then knows that
+// it is one, and TMA needs no loop over lanes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +70,9 @@ void attn::warp::emitBarrierExpect(OpBuilder &builder, Location loc,
                                    Value barrier, int64_t bytes) {
   Integers ints(builder, loc);
   emitStatement(builder, loc,
-                "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+                "{ .reg .pred first; elect.sync _|first, -1; "
+                "@first mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1; "
+                "}",
                 {barrier, ints.constant(bytes)});
 }
 

@@ -65,9 +65,10 @@ LogicalResult attn::warp::emitTensorCopy(OpBuilder &builder, Location loc,
     SmallVector<Value> operands = {base, tensorMap, barrier};
     llvm::append_range(operands, coordinates);
     emitTensor(builder, loc, operands,
+               "{ .reg .pred first; elect.sync _|first, -1; @first "
                "cp.async.bulk.tensor.5d.shared::cluster.global.tile."
                "mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6, $7}], "
-               "[$2];",
+               "[$2]; }",
                "r,l,r,r,r,r,r,r,~{memory}");
     return success();
   }
@@ -78,9 +79,10 @@ LogicalResult attn::warp::emitTensorCopy(OpBuilder &builder, Location loc,
         barrier};
     llvm::append_range(operands, coordinates);
     emitTensor(builder, loc, operands,
+               "{ .reg .pred first; elect.sync _|first, -1; @first "
                "cp.async.bulk.tensor.4d.shared::cluster.global.tile."
                "mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5, $6}], "
-               "[$2];",
+               "[$2]; }",
                "r,l,r,r,r,r,r,~{memory}");
   }
   return success();

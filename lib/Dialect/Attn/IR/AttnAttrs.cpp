@@ -61,7 +61,8 @@ static LogicalResult verifyRange(function_ref<InFlightDiagnostic()> emitError,
 // target is the plan room's question.
 LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                TargetKind, int64_t blockQ, int64_t blockK,
-                               int64_t warps, int64_t stages, bool) {
+                               int64_t warps, int64_t stages, bool,
+                               SchedulerKind) {
   return success(
       succeeded(verifyRange(emitError, "block_q", blockQ, 1, 65536)) &&
       succeeded(verifyRange(emitError, "block_k", blockK, 1, 65536)) &&

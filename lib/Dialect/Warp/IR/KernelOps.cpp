@@ -27,8 +27,27 @@ static ParseResult parseOptionalNumber(OpAsmParser &p, StringRef keyword,
   return success();
 }
 
+/// `scheduler(dynamic)`, or nothing.
+static ParseResult parseOptionalScheduler(OpAsmParser &p,
+                                          OperationState &result) {
+  if (failed(p.parseOptionalKeyword("scheduler")))
+    return success();
+  StringRef keyword;
+  SMLoc loc;
+  if (p.parseLParen() || p.getCurrentLocation(&loc) ||
+      p.parseKeyword(&keyword))
+    return failure();
+  std::optional<Scheduler> scheduler = symbolizeScheduler(keyword);
+  if (!scheduler)
+    return p.emitError(loc, "got scheduler ")
+           << keyword << ", expected grid, static or dynamic";
+  result.getOrAddProperties<KernelOp::Properties>().scheduler =
+      SchedulerAttr::get(p.getContext(), *scheduler);
+  return p.parseRParen();
+}
+
 // blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304)
-// resident { … }
+// resident scheduler(dynamic) { … }
 ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
   SmallVector<OpAsmParser::Argument> ids;
   SmallVector<OpAsmParser::UnresolvedOperand> grid;
@@ -56,6 +75,8 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
     return failure();
   if (succeeded(p.parseOptionalKeyword("resident")))
     result.addAttribute(getResidentAttrName(result.name), b.getUnitAttr());
+  if (parseOptionalScheduler(p, result))
+    return failure();
   for (OpAsmParser::Argument &id : ids)
     id.type = index;
   Region *body = result.addRegion();
@@ -77,9 +98,12 @@ void KernelOp::print(OpAsmPrinter &p) {
     p << " shared(" << *bytes << ")";
   if (getResident())
     p << " resident";
+  if (std::optional<Scheduler> scheduler = getScheduler())
+    p << " scheduler(" << stringifyScheduler(*scheduler) << ")";
   p.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(), {getWarpsAttrName(), getStagesAttrName(),
-                            getSharedBytesAttrName(), getResidentAttrName()});
+                            getSharedBytesAttrName(), getResidentAttrName(),
+                            getSchedulerAttrName()});
   p << " ";
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                 /*printBlockTerminators=*/false);

@@ -13,8 +13,9 @@
 // producer loads the next tile's operands while the last one's results leave.
 //
 // The body of the kernel goes into a loop over tiles; the numbers that the
-// block had come from the tile's number. The loop carries them, so that
-// `warp-specialize` can leave the divisions to the producer.
+// block had come from the tile's number, and the bounds of the body's loops
+// from them. The loop carries all of these, so that `warp-specialize` can leave
+// it to the producer, which runs ahead, to compute them.
 //
 // Handing out tiles in advance pays only if they take equally long: then the
 // next tile is the one that comes as many later as there are blocks, and the
@@ -28,11 +29,13 @@
 // should stay in the cache, so heads (all combinations of y and z) come in
 // groups, and x goes from end to end in one group after the other:
 //
-//   tile    = group * (G * nx) + x * size + head in group
+//   tile - first of group = x * size + head in group
 //
-// with `size` = G, or what is left of the heads in the last group. G is as many
-// heads as have about 32 MiB of copied tiles, and at most 32, for where all is
-// small the cache is filled for the first time, better not all at once.
+// A group has as many heads as have 16 MiB of copied tiles, at most 16 (timed
+// at s = 512 to 4096; where all is small the cache is filled for the first
+// time, better not all at once). The heads are spread evenly, so that the last
+// group, whose end is that of the kernel, is none of a few tiles that all start
+// together: no group has less than two tiles for each block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,11 +45,13 @@
 #include "attn/Dialect/Warp/IR/HostMemory.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/MapVector.h"
 #include <array>
@@ -116,12 +121,21 @@ private:
 
   void createLoop(function_ref<Value(Value)> getNext,
                   function_ref<Numbers(Value)> decode);
+  void findBounds(Operation *loop);
+  SmallVector<Value> computeBounds(ValueRange numbers);
+  Value clamp(Value tile);
   Numbers decodeInRows(Value tile);
   Numbers decodeInGroups(Value tile);
-  void chooseGroup();
+  std::pair<Value, Value> measureCopies();
+  void chooseGroups(Value blocks);
   Value toInt(Value index);
   Value toIndex(Value value);
   Value constant(int64_t value);
+  Value plus(Value a, Value b);
+  Value minus(Value a, Value b);
+  Value times(Value a, Value b);
+  Value over(Value a, Value b); // unsigned
+  Value atLeast1(Value value);
   Operation *findLastCopy();
 
   RewriterBase &rewriter;
@@ -131,7 +145,12 @@ private:
   SmallVector<Operation *> moved;
   llvm::MapVector<Value, SlotType> views; // of the tiles that loops copy
   Value nx, ny, nz, tiles;
-  Value group; // heads, i32
+  // In i32. Heads: all of them, of a group, of all large groups.
+  Value heads, smallGroup, largeGroup, headsInLarge, tilesInLarge;
+  /// Bounds of loops that differ from tile to tile, and the operations that
+  /// compute them from the block's numbers, in order.
+  SetVector<Value> bounds;
+  SetVector<Operation *> boundOps;
 };
 } // namespace
 
@@ -159,36 +178,84 @@ TileLoop::TileLoop(RewriterBase &rewriter, KernelOp kernel,
   });
 }
 
+/// The bounds of a loop, if they are computed in front of it by scalars.
+void TileLoop::findBounds(Operation *op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (!loop)
+    return;
+  for (Value bound : {loop.getLowerBound(), loop.getUpperBound()}) {
+    if (!dependsOnBlock(kernel, bound) || isa<BlockArgument>(bound))
+      continue;
+    SetVector<Operation *> slice;
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    options.omitUsesFromAbove = false;
+    options.filter = [&](Operation *inner) {
+      return inner->getBlock() == body;
+    };
+    if (failed(getBackwardSlice(bound, &slice, options)) ||
+        !llvm::all_of(slice, [](Operation *inner) { return isShared(*inner); }))
+      continue;
+    bounds.insert(bound);
+    boundOps.insert_range(slice);
+  }
+}
+
+/// The bounds for the block's numbers, at the insertion point.
+SmallVector<Value> TileLoop::computeBounds(ValueRange numbers) {
+  IRMapping map;
+  map.map(body->getArguments(), numbers);
+  for (Operation *op : boundOps)
+    rewriter.clone(*op, map);
+  return llvm::map_to_vector(bounds,
+                             [&](Value bound) { return map.lookup(bound); });
+}
+
 /// A loop over tiles around the body. `getNext` gives the next one's number, at
 /// the end of the body or wherever in it.
 void TileLoop::createLoop(function_ref<Value(Value)> getNext,
                           function_ref<Numbers(Value)> decode) {
-  Value firstTile = body->getArgument(0);
-  SmallVector<Value> inits = {firstTile};
-  llvm::append_range(inits, decode(firstTile));
+  for (Operation *op : moved)
+    findBounds(op);
+  // What tile `tile` is, and all that follows from it.
+  auto describe = [&](Value tile) {
+    Numbers numbers = decode(clamp(tile));
+    SmallVector<Value> described = {tile};
+    llvm::append_range(described, numbers);
+    llvm::append_range(described, computeBounds(numbers));
+    return described;
+  };
+  SmallVector<Value> inits = describe(body->getArgument(0));
   SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
   SmallVector<Location> locs(types.size(), loc);
   auto loop = scf::WhileOp::create(rewriter, loc, types, inits);
 
   Block *before = rewriter.createBlock(&loop.getBefore(), {}, types, locs);
-  Value isTile = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
-                                       before->getArgument(0), tiles);
+  Value isTile =
+      arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
+                            toInt(before->getArgument(0)), toInt(tiles));
   scf::ConditionOp::create(rewriter, loc, isTile, before->getArguments());
 
   Block *after = rewriter.createBlock(&loop.getAfter(), {}, types, locs);
   auto yield = scf::YieldOp::create(rewriter, loc, after->getArguments());
   for (Operation *op : moved)
     rewriter.moveOpBefore(op, yield);
-  auto numbers = after->getArguments().drop_front();
-  for (auto [argument, number] : llvm::zip_equal(body->getArguments(), numbers))
-    rewriter.replaceUsesWithIf(argument, number, [&](OpOperand &use) {
+  rewriter.setInsertionPoint(yield);
+  Value next = getNext(after->getArgument(0));
+  rewriter.setInsertionPoint(yield);
+  SmallVector<Value> yielded = describe(next);
+  rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(yielded); });
+
+  SmallVector<Value> replaced = llvm::to_vector_of<Value>(body->getArguments());
+  llvm::append_range(replaced, bounds);
+  for (auto [value, carried] :
+       llvm::zip_equal(replaced, after->getArguments().drop_front()))
+    rewriter.replaceUsesWithIf(value, carried, [&](OpOperand &use) {
       return loop->isProperAncestor(use.getOwner());
     });
-  rewriter.setInsertionPoint(yield);
-  SmallVector<Value> yielded = {getNext(after->getArgument(0))};
-  rewriter.setInsertionPoint(yield);
-  llvm::append_range(yielded, decode(yielded.front()));
-  rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(yielded); });
+  for (Operation *op : llvm::reverse(boundOps))
+    if (op->use_empty())
+      rewriter.eraseOp(op);
 }
 
 void TileLoop::count() {
@@ -216,63 +283,96 @@ Value TileLoop::constant(int64_t value) {
   return arith::ConstantIntOp::create(rewriter, loc, value, 32);
 }
 
-/// Heads of a group: how many have what loops copy in `cacheKiB`, `ratio` of
-/// them the same.
-void TileLoop::chooseGroup() {
-  constexpr int64_t cacheKiB = 32 * 1024, maxGroup = 32, kib = 1024;
-  Value heads = toInt(rewriter.createOrFold<arith::MulIOp>(loc, ny, nz));
-  Value size = constant(1), copied = constant(1);
+Value TileLoop::plus(Value a, Value b) {
+  return arith::AddIOp::create(rewriter, loc, a, b);
+}
+
+Value TileLoop::minus(Value a, Value b) {
+  return arith::SubIOp::create(rewriter, loc, a, b);
+}
+
+Value TileLoop::times(Value a, Value b) {
+  return arith::MulIOp::create(rewriter, loc, a, b);
+}
+
+Value TileLoop::over(Value a, Value b) {
+  return arith::DivUIOp::create(rewriter, loc, a, b);
+}
+
+Value TileLoop::atLeast1(Value value) {
+  return arith::MaxUIOp::create(rewriter, loc, value, constant(1));
+}
+
+/// KiB of what loops copy for a head, and how many share that. In pieces of
+/// 16 bytes first, so that lengths of 2^24 do not overflow.
+std::pair<Value, Value> TileLoop::measureCopies() {
+  constexpr int64_t kib = 1024;
+  Value size = constant(1), copied = heads;
   for (auto [view, slot] : views) {
     auto type = cast<MemRefType>(view.getType());
     auto sizeOf = [&, memory = view](int64_t dim) {
       return toInt(rewriter.createOrFold<memref::DimOp>(loc, memory, dim));
     };
-    // In pieces of 16 bytes, so that lengths of 2^24 do not overflow.
     int64_t piecesPerRow =
         slot.getLayout().bytes() / slot.getShape()[0] / layout::chunkBytes;
-    Value pieces = arith::MulIOp::create(
-        rewriter, loc, sizeOf(type.getRank() - 2), constant(piecesPerRow));
-    Value bytes = arith::DivUIOp::create(rewriter, loc, pieces,
-                                         constant(kib / layout::chunkBytes));
-    size = arith::AddIOp::create(rewriter, loc, size, bytes);
+    Value pieces = times(sizeOf(type.getRank() - 2), constant(piecesPerRow));
+    size = plus(size, over(pieces, constant(kib / layout::chunkBytes)));
     copied = constant(1);
     for (int64_t dim = 0; dim < type.getRank() - 2; ++dim)
-      copied = arith::MulIOp::create(rewriter, loc, copied, sizeOf(dim));
+      copied = times(copied, sizeOf(dim));
   }
-  copied = arith::MaxUIOp::create(rewriter, loc, copied, constant(1));
-  Value ratio = arith::DivUIOp::create(rewriter, loc, heads, copied);
-  group = arith::DivUIOp::create(rewriter, loc, constant(cacheKiB), size);
-  group = arith::MulIOp::create(rewriter, loc, group, ratio);
-  group = arith::MinUIOp::create(rewriter, loc, group, constant(maxGroup));
-  group = arith::MaxUIOp::create(rewriter, loc, group, ratio);
-  group = arith::MaxUIOp::create(rewriter, loc, group, constant(1));
+  return {size, atLeast1(over(heads, atLeast1(copied)))};
+}
+
+/// The sizes of groups: `extra` ones of one head more than the others come
+/// first.
+void TileLoop::chooseGroups(Value blocks) {
+  constexpr int64_t cacheKiB = 16 * 1024, maxHeads = 16, tilesPerBlock = 2;
+  auto min = [&](Value a, Value b) -> Value {
+    return arith::MinUIOp::create(rewriter, loc, a, b);
+  };
+  heads = times(toInt(ny), toInt(nz));
+  auto [size, ratio] = measureCopies();
+  Value perGroup = times(atLeast1(over(constant(cacheKiB), size)), ratio);
+  perGroup = min(perGroup, constant(maxHeads));
+  Value groups = over(plus(heads, minus(perGroup, constant(1))), perGroup);
+  groups =
+      min(groups,
+          atLeast1(over(toInt(tiles), times(blocks, constant(tilesPerBlock)))));
+  smallGroup = over(heads, groups);
+  Value extra = minus(heads, times(smallGroup, groups));
+  largeGroup = plus(smallGroup, constant(1));
+  headsInLarge = times(extra, largeGroup);
+  tilesInLarge = times(headsInLarge, toInt(nx));
+}
+
+/// The number in i32, as grids have fewer than 2^31 blocks; behind the last
+/// tile that of the last, so that what is computed from it reads existing
+/// memory.
+Value TileLoop::clamp(Value tile) {
+  Value last = arith::AddIOp::create(rewriter, loc, toInt(tiles), constant(-1));
+  return arith::MinUIOp::create(rewriter, loc, toInt(tile), last);
 }
 
 TileLoop::Numbers TileLoop::decodeInRows(Value tile) {
-  auto [outer, x] = divide(rewriter, loc, toInt(tile), toInt(nx));
+  auto [outer, x] = divide(rewriter, loc, tile, toInt(nx));
   auto [z, y] = divide(rewriter, loc, outer, toInt(ny));
   return {toIndex(x), toIndex(y), toIndex(z)};
 }
 
 TileLoop::Numbers TileLoop::decodeInGroups(Value tile) {
-  auto minus = [&](Value a, Value b) -> Value {
-    return arith::SubIOp::create(rewriter, loc, a, b);
+  Value isInLarge = arith::CmpIOp::create(
+      rewriter, loc, arith::CmpIPredicate::ult, tile, tilesInLarge);
+  auto select = [&](Value inLarge, Value inSmall) -> Value {
+    return arith::SelectOp::create(rewriter, loc, isInLarge, inLarge, inSmall);
   };
-  auto times = [&](Value a, Value b) -> Value {
-    return arith::MulIOp::create(rewriter, loc, a, b);
-  };
-  Value number = toInt(tile), columns = toInt(nx), heads = toInt(ny);
-  Value allHeads = times(heads, toInt(nz));
-  auto [groupNumber, inGroup] =
-      divide(rewriter, loc, number, times(group, columns));
-  Value first = times(groupNumber, group);
-  Value size =
-      arith::MinUIOp::create(rewriter, loc, group, minus(allHeads, first));
-  // Behind the last tile there are no heads left.
-  size = arith::MaxSIOp::create(rewriter, loc, size, constant(1));
+  Value size = select(largeGroup, smallGroup);
+  auto [group, inGroup] =
+      divide(rewriter, loc, select(tile, minus(tile, tilesInLarge)),
+             times(size, toInt(nx)));
   auto [x, inSize] = divide(rewriter, loc, inGroup, size);
-  Value head = arith::AddIOp::create(rewriter, loc, first, inSize);
-  auto [z, y] = divide(rewriter, loc, head, heads);
+  Value first = plus(select(constant(0), headsInLarge), times(group, size));
+  auto [z, y] = divide(rewriter, loc, plus(first, inSize), toInt(ny));
   return {toIndex(x), toIndex(y), toIndex(z)};
 }
 
@@ -299,7 +399,8 @@ void TileLoop::draw() {
   counter->setAttr(kRestoredAttrName, rewriter.getUnitAttr());
 
   rewriter.setInsertionPoint(body->getTerminator());
-  chooseGroup();
+  Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
+  chooseGroups(toInt(blocks));
   Operation *lastCopy = findLastCopy();
   createLoop(
       [&](Value) -> Value {
@@ -323,10 +424,16 @@ LogicalResult attn::warp::persistBlocks(RewriterBase &rewriter, KernelOp kernel,
   FailureOr<SmallVector<CopiedTile>> tiles = matchCopiedTiles(kernel, reason);
   if (failed(tiles) || failed(ProducerSlice(kernel).compute(reason)))
     return failure();
-  bool isEven = isBalanced(kernel);
+  std::optional<Scheduler> scheduler = kernel.getScheduler();
+  if (scheduler == Scheduler::Grid) {
+    reason = "the plan leaves the tiles to the grid";
+    return failure();
+  }
+  bool isEven =
+      scheduler ? *scheduler == Scheduler::Static : isBalanced(kernel);
   if (!isEven &&
       kernel->getParentOp() != kernel->getParentOfType<func::FuncOp>()) {
-    reason = "blocks differ in work, and no function allocates their counter";
+    reason = "no function allocates the counter of the tiles";
     return failure();
   }
   TileLoop loop(rewriter, kernel, *tiles);

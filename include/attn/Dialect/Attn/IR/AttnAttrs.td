@@ -114,6 +114,15 @@ def Attn_Target : I32EnumAttr<"TargetKind", "what a kernel is compiled for", [
   let genSpecializedAttr = 0;
 }
 
+def Attn_Scheduler : I32EnumAttr<"SchedulerKind", "who gives a thread block its tiles", [
+    I32EnumAttrCase<"Auto", 0, "auto">,
+    I32EnumAttrCase<"Grid", 1, "grid">,
+    I32EnumAttrCase<"Static", 2, "static">,
+    I32EnumAttrCase<"Dynamic", 3, "dynamic">]> {
+  let cppNamespace = "::attn";
+  let genSpecializedAttr = 0;
+}
+
 def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
   let summary = "the variant of the kernel: every choice that changes speed and never the result";
   let description = [{
@@ -121,6 +130,9 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     `block_k`: keys per step. `warps`: warps per thread block (1 on cpu).
     `stages`: key/value tiles in flight (1 = no pipelining).
     `q_in_registers`: keep the query fragment in registers for the whole loop.
+    `scheduler` (sm_90a): `grid` is one tile for each thread block; with `static`
+    blocks stay and take every so manieth tile, with `dynamic` the next one that
+    nobody has; `auto` is static where all tiles have equal work, else dynamic.
     Legality is checked by `attn::plan::verify`, in bytes and in words.
   }];
   let parameters = (ins
@@ -129,7 +141,8 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     "int64_t":$block_k,
     DefaultValuedParameter<"int64_t", "1">:$warps,
     DefaultValuedParameter<"int64_t", "1">:$stages,
-    DefaultValuedParameter<"bool", "false">:$q_in_registers);
+    DefaultValuedParameter<"bool", "false">:$q_in_registers,
+    DefaultValuedParameter<"::attn::SchedulerKind", "::attn::SchedulerKind::Auto">:$scheduler);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -30,7 +30,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     }
     ```
     `stages` is the number of tiles that the plan wants in flight, what
-    `warp-buffer` builds by default.
+    `warp-buffer` builds by default; `scheduler` how `warp-persist` has blocks
+    come by their tiles (`grid`, `static` or `dynamic`), if the plan says.
     `shared` is the size in bytes of the block's shared memory once
     `warp-assign-resources` has placed it.
     With `resident` no more blocks run than stay on the device at once, at most
@@ -70,7 +71,7 @@ def Warp_KernelOp : Warp_Op<"kernel", [
   }];
   let arguments = (ins Index:$gridX, Index:$gridY, Index:$gridZ, I64Attr:$warps,
                        OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
-                       UnitAttr:$resident);
+                       UnitAttr:$resident, OptionalAttr<Warp_SchedulerAttr>:$scheduler);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -46,6 +46,16 @@ def Warp_CastKindAttr : EnumAttr<Warp_Dialect, Warp_CastKind, "cast_kind"> {
   let assemblyFormat = "$value";
 }
 
+def Warp_Scheduler : I32EnumAttr<"Scheduler", "who gives blocks their tiles", [
+    I32EnumAttrCase<"Grid", 0, "grid">, I32EnumAttrCase<"Static", 1, "static">,
+    I32EnumAttrCase<"Dynamic", 2, "dynamic">]> {
+  let cppNamespace = "::attn::warp";
+  let genSpecializedAttr = 0;
+}
+def Warp_SchedulerAttr : EnumAttr<Warp_Dialect, Warp_Scheduler, "scheduler"> {
+  let assemblyFormat = "$value";
+}
+
 def Warp_RoleKind : I32EnumAttr<"RoleKind", "what the warps of a role do", [
     I32EnumAttrCase<"Producer", 0, "producer">,
     I32EnumAttrCase<"Consumer", 1, "consumer">]> {
