@@ -110,6 +110,14 @@ def test_schedulers(causal, scheduler, monkeypatch):
     assert run(case, compiled(case, plan(scheduler=scheduler))) == []
 
 
+@pytest.mark.parametrize("scheduler", ["static", "dynamic"])
+def test_only_one_tile_for_each_head(scheduler, monkeypatch):
+    """The block number is always 0."""
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", 2)
+    case = dataclasses.replace(PLAIN, queries=60, keys=77, causal="top_left")
+    assert run(case, compiled(case, plan(scheduler=scheduler))) == []
+
+
 def test_heads_in_groups(monkeypatch):
     """More heads than a group has, and an odd rest."""
     monkeypatch.setattr("emulate.MULTIPROCESSORS", 5)

@@ -112,7 +112,7 @@ public:
   TileLoop(RewriterBase &rewriter, KernelOp kernel, ArrayRef<CopiedTile> tiles);
 
   /// Block n takes the tiles n, n + number of blocks, …
-  void count();
+  void count(bool isEven);
   /// Block n starts with tile n and draws the others.
   void draw();
 
@@ -258,15 +258,19 @@ void TileLoop::createLoop(function_ref<Value(Value)> getNext,
       rewriter.eraseOp(op);
 }
 
-void TileLoop::count() {
+void TileLoop::count(bool isEven) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(body->getTerminator());
   Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
+  if (!isEven)
+    chooseGroups(toInt(blocks));
   createLoop(
       [&](Value tile) -> Value {
         return arith::AddIOp::create(rewriter, loc, tile, blocks);
       },
-      [&](Value tile) { return decodeInRows(tile); });
+      [&](Value tile) {
+        return isEven ? decodeInRows(tile) : decodeInGroups(tile);
+      });
 }
 
 Value TileLoop::toInt(Value index) {
@@ -429,16 +433,16 @@ LogicalResult attn::warp::persistBlocks(RewriterBase &rewriter, KernelOp kernel,
     reason = "the plan leaves the tiles to the grid";
     return failure();
   }
-  bool isEven =
-      scheduler ? *scheduler == Scheduler::Static : isBalanced(kernel);
-  if (!isEven &&
+  bool isEven = isBalanced(kernel);
+  bool isCounted = scheduler ? *scheduler == Scheduler::Static : isEven;
+  if (!isCounted &&
       kernel->getParentOp() != kernel->getParentOfType<func::FuncOp>()) {
     reason = "no function allocates the counter of the tiles";
     return failure();
   }
   TileLoop loop(rewriter, kernel, *tiles);
-  if (isEven)
-    loop.count();
+  if (isCounted)
+    loop.count(isEven);
   else
     loop.draw();
   return success();
