@@ -329,6 +329,10 @@ LogicalResult Absorption::run() {
   for (unsigned i = 0; i < 3; ++i)
     if (failed(absorbOperand(attention->getOperand(i))))
       return failure();
+  // Where it is no view of an argument, the next room says so.
+  Value sink = attention.getSink();
+  if (sink && succeeded(traceView(sink)) && failed(absorbOperand(sink)))
+    return failure();
   if (failed(absorbResults()))
     return failure();
   Block &entry = function.getBody().front();

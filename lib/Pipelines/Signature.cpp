@@ -168,8 +168,13 @@ LogicalResult attn::describeSignature(func::FuncOp function,
   constexpr StringLiteral keyNames[] = {"seed", "offset"};
   for (auto [value, name] : llvm::zip(op->getDropoutKey(), keyNames))
     names[value] = name.str();
+  FailureOr<TracedView> sink = failure();
   if (op->getSink())
-    names[op->getSink()] = "sink";
+    sink = traceView(op->getSink());
+  BlockArgument sinkArgument =
+      succeeded(sink) ? dyn_cast<BlockArgument>(sink->source) : BlockArgument();
+  if (sinkArgument)
+    names[sinkArgument] = "sink";
   std::array<int64_t, 3> numbers;
   std::array<TracedView, 3> views;
   constexpr StringLiteral operandNames[] = {"q", "k", "v"};
@@ -196,8 +201,11 @@ LogicalResult attn::describeSignature(func::FuncOp function,
   places.q = numbers[0];
   places.k = numbers[1];
   places.v = numbers[2];
-  if (auto sink = dyn_cast_or_null<BlockArgument>(op->getSink()))
-    places.sink = sink.getArgNumber();
+  if (sinkArgument) {
+    places.sink = sinkArgument.getArgNumber();
+    if (!sink->isWhole())
+      artifact.arguments[places.sink].view = sink->parts;
+  }
   Operation *terminator = function.getBody().front().getTerminator();
   for (Value value : terminator->getOperands()) {
     FailureOr<TracedView> view = traceView(value);

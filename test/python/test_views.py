@@ -133,6 +133,28 @@ def test_against_numpy(program):
     assert (other == o).all()
 
 
+def test_sink_of_grouped_heads():
+    """(key head, group): the logits of a graph in five dimensions."""
+    text, q_shape, k_shape, o_shape, lse_shape, seen = rank_5()
+    text = text.replace("%v: tensor<2x2x?x16xf32>)", "%v: tensor<2x2x?x16xf32>, %s: tensor<2x3xf32>)")
+    text = text.replace("%o, %lse =", "%s1 = tensor.collapse_shape %s [[0, 1]] : tensor<2x3xf32> into "
+                        "tensor<6xf32>\n%o, %lse =")
+    text = text.replace("%q4, %k, %v :", "%q4, %k, %v sink(%s1) :")
+    text = text.replace("tensor<2x2x?x16xf32>) -> (tensor<2x6x?x16xf32>",
+                        "tensor<2x2x?x16xf32>, tensor<6xf32>) -> (tensor<2x6x?x16xf32>")
+    rng = numpy.random.default_rng(3)
+    q, k, v, sink = (rng.standard_normal(shape).astype(numpy.float32)
+                     for shape in (q_shape, k_shape, k_shape, (2, 3)))
+    o, lse = numpy.zeros(o_shape, numpy.float32), numpy.zeros(lse_shape, numpy.float32)
+    kernel = attn.compile(text, target="cpu")
+    assert [info["name"] for info in kernel.manifest["arguments"]] == ["q", "k", "v", "sink", "o", "lse"]
+    kernel.launch(q, k, v, sink, o, lse)
+    plain, plain_lse = reference(seen(q), k, v, 0.25)
+    total = numpy.logaddexp(plain_lse, sink.reshape(1, 6, 1))
+    assert numpy.abs(lse - total).max() < 5e-6
+    assert numpy.abs(seen(o) - plain * numpy.exp(plain_lse - total)[..., None]).max() < 5e-6
+
+
 def test_heads_at_launch():
     """As many as the columns hold."""
     flat, split, four = "tensor<?x?xf32>", "tensor<1x?x?x16xf32>", "tensor<1x?x?x16xf32>"
