@@ -24,13 +24,16 @@ struct Row {
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
   int64_t maxValueHeadDim = 256;
   std::optional<bool> hasMask = std::nullopt;
+  std::optional<int64_t> maxQueries = std::nullopt; // known to be at most
 
   bool takes(const Workload &workload) const {
     int64_t valueDim = padHeadDim(workload.valueHeadDim);
     int64_t dim = std::max(padHeadDim(workload.headDim), valueDim);
     return elementBytes == workload.elementBytes && dim <= maxHeadDim &&
            valueDim <= maxValueHeadDim &&
-           (!hasMask || *hasMask == workload.hasMask);
+           (!hasMask || *hasMask == workload.hasMask) &&
+           (!maxQueries ||
+            (workload.queries > 0 && workload.queries <= *maxQueries));
   }
 };
 } // namespace
@@ -45,16 +48,18 @@ static const Row sm80Rows[] = {
     {4, 128, {64, 64, 4, 1, false}}, {4, 256, {64, 32, 4, 1, false}},
 };
 
-// 16-bit: d = 64, 128 and 256 are the fastest of five to eight plans on an
-// H200, s = 512 to 8192; between them, the tile sizes of the fastest hand-made
-// kernels. f32: chosen to fit.
+// 16-bit: the fastest of the plans measured on an H200, with and without a
+// mask, s = 512 to 16384 (test/Benchmark/results/plans.json). Three warpgroups
+// are faster from about 2000 queries on, where 192 rows waste little. f32:
+// chosen to fit.
 static const Row sm90Rows[] = {
-    {2, 64, {256, 64, 16, 2, false}},
-    {2, 96, {192, 96, 12, 2, false}},
+    {2, 64, {256, 64, 16, 4, false}},
+    {2, 112, {128, 128, 8, 2, false}, 256, std::nullopt, 1536},
+    {2, 96, {192, 96, 12, 3, false}},
     {2, 112, {192, 80, 12, 2, false}},
-    {2, 128, {128, 64, 8, 3, false}, 256, true},
+    {2, 128, {128, 64, 8, 4, false}, 256, true},
     {2, 128, {128, 128, 8, 2, false}},
-    {2, 160, {128, 96, 8, 2, false}},
+    {2, 160, {128, 64, 8, 3, false}},
     {2, 192, {128, 128, 8, 2, false}, 128},
     {2, 256, {128, 64, 8, 2, false}},
     {4, 64, {64, 64, 4, 2, false}},

@@ -11,11 +11,11 @@
 
 // Four groups of four warps share the registers for d = 64, two for large d.
 // CHECK-LABEL: func.func @d64
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 2>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 4>
 // PLANS-LABEL: // plans for tensor<2x8x?x64xbf16>
 // PLANS: // #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2> shared 41040 B, about 108 registers
 // PLANS: // #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12, stages = 2> shared 90192 B, about 156 registers, 1 blocks per SM
-// PLANS: // #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 2> shared {{[0-9]+}} B, about 108 registers, 1 blocks per SM, {{[0-9.]+}} clocks per score (pick)
+// PLANS: // #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 4> shared {{[0-9]+}} B, about 108 registers, 1 blocks per SM, {{[0-9.]+}} clocks per score (pick)
 // WARPS: plan is not feasible: warps = 2, sm_90a takes 4, 8, 12 or 16
 func.func @d64(%q: !q64, %k: !q64) -> !q64 {
   %o, %lse = attn.attention %q, %k, %k : (!q64, !q64, !q64) -> (!q64, !lse)
@@ -31,7 +31,7 @@ func.func @d128(%q: !q128, %k: !q128) -> !q128 {
 
 // With a mask smaller blocks of keys are faster.
 // CHECK-LABEL: func.func @d128_masked
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 3>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
 func.func @d128_masked(%q: tensor<2x8x8192x128xbf16>, %k: tensor<2x8x?x128xbf16>) -> tensor<2x8x8192x128xbf16> {
   %o, %lse = attn.attention %q, %k, %k
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
@@ -43,10 +43,25 @@ func.func @d128_masked(%q: tensor<2x8x8192x128xbf16>, %k: tensor<2x8x?x128xbf16>
 
 // The same said by name, as attn-bench sees it.
 // CHECK-LABEL: func.func @d128_causal
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 3>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
 func.func @d128_causal(%q: !q128, %k: !q128) -> !q128 {
   %o, %lse = attn.attention %q, %k, %k {variants = [#attn.causal]} : (!q128, !q128, !q128) -> (!q128, !lse)
   return %o : !q128
+}
+
+// Three groups of 64 rows, but for sequences that are known to be short.
+// CHECK-LABEL: func.func @d96
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 96, warps = 12, stages = 3>
+func.func @d96(%q: tensor<2x8x?x96xbf16>) -> tensor<2x8x?x96xbf16> {
+  %o, %lse = attn.attention %q, %q, %q : (tensor<2x8x?x96xbf16>, tensor<2x8x?x96xbf16>, tensor<2x8x?x96xbf16>) -> (tensor<2x8x?x96xbf16>, !lse)
+  return %o : tensor<2x8x?x96xbf16>
+}
+
+// CHECK-LABEL: func.func @d96_short
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>
+func.func @d96_short(%q: tensor<2x8x1024x96xbf16>) -> tensor<2x8x1024x96xbf16> {
+  %o, %lse = attn.attention %q, %q, %q : (tensor<2x8x1024x96xbf16>, tensor<2x8x1024x96xbf16>, tensor<2x8x1024x96xbf16>) -> (tensor<2x8x1024x96xbf16>, tensor<2x8x1024xf32>)
+  return %o : tensor<2x8x1024x96xbf16>
 }
 
 // CHECK-LABEL: func.func @d192_and_128
