@@ -118,10 +118,11 @@ def test_only_one_tile_for_each_head(scheduler, monkeypatch):
     assert run(case, compiled(case, plan(scheduler=scheduler))) == []
 
 
-def test_heads_in_groups(monkeypatch):
+@pytest.mark.parametrize("kv_heads, group", [(7, 5), (37, 1), (9, 4)])
+def test_heads_in_groups(kv_heads, group, monkeypatch):
     """More heads than a group has, and an odd rest."""
     monkeypatch.setattr("emulate.MULTIPROCESSORS", 5)
-    case = dataclasses.replace(PLAIN, batch=1, kv_heads=7, group=5, queries=70, keys=70,
+    case = dataclasses.replace(PLAIN, batch=1, kv_heads=kv_heads, group=group, queries=70, keys=70,
                                causal="bottom_right")
     assert run(case, compiled(case, plan(block_q=64))) == []
 

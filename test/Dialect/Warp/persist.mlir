@@ -63,7 +63,7 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
 // CHECK-NEXT: warp.copy
 // CHECK: %[[NUMBER:.*]] = arith.index_cast %[[NEXT]] : index to i32
 // CHECK-NEXT: %[[TILE:.*]] = arith.minui %[[NUMBER]],
-// CHECK: arith.cmpi ult, %[[TILE]],
+// CHECK: arith.divui %[[TILE]],
 // CHECK: %[[NEXT_END:.*]] = arith.addi %[[NEXT_X:.*]], %{{.*}} : index
 // CHECK-NEXT: scf.yield %[[NEXT]], %[[NEXT_X]], %{{.*}}, %{{.*}}, %[[NEXT_END]] :
 func.func @uneven(%nx: index, %n: index, %k: !view) {

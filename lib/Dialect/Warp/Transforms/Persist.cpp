@@ -33,9 +33,9 @@
 //
 // A group has as many heads as have 16 MiB of copied tiles, at most 16 (timed
 // at s = 512 to 4096; where all is small the cache is filled for the first
-// time, better not all at once). The heads are spread evenly, so that the last
-// group, whose end is that of the kernel, is none of a few tiles that all start
-// together: no group has less than two tiles for each block.
+// time, better not all at once). The last group, whose end is that of the
+// kernel, has two tiles for each block at least: of fewer, which would all
+// start together, the longest would be left over.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,8 +145,8 @@ private:
   SmallVector<Operation *> moved;
   llvm::MapVector<Value, SlotType> views; // of the tiles that loops copy
   Value nx, ny, nz, tiles;
-  // In i32. Heads: all of them, of a group, of all large groups.
-  Value heads, smallGroup, largeGroup, headsInLarge, tilesInLarge;
+  // In i32. Heads: all of them, of a group, of the last one.
+  Value heads, group, lastGroup, fullGroups;
   /// Bounds of loops that differ from tile to tile, and the operations that
   /// compute them from the block's numbers, in order.
   SetVector<Value> bounds;
@@ -328,26 +328,22 @@ std::pair<Value, Value> TileLoop::measureCopies() {
   return {size, atLeast1(over(heads, atLeast1(copied)))};
 }
 
-/// The sizes of groups: `extra` ones of one head more than the others come
-/// first.
+/// The sizes of groups.
 void TileLoop::chooseGroups(Value blocks) {
   constexpr int64_t cacheKiB = 16 * 1024, maxHeads = 16, tilesPerBlock = 2;
-  auto min = [&](Value a, Value b) -> Value {
-    return arith::MinUIOp::create(rewriter, loc, a, b);
-  };
   heads = times(toInt(ny), toInt(nz));
   auto [size, ratio] = measureCopies();
-  Value perGroup = times(atLeast1(over(constant(cacheKiB), size)), ratio);
-  perGroup = min(perGroup, constant(maxHeads));
-  Value groups = over(plus(heads, minus(perGroup, constant(1))), perGroup);
-  groups =
-      min(groups,
-          atLeast1(over(toInt(tiles), times(blocks, constant(tilesPerBlock)))));
-  smallGroup = over(heads, groups);
-  Value extra = minus(heads, times(smallGroup, groups));
-  largeGroup = plus(smallGroup, constant(1));
-  headsInLarge = times(extra, largeGroup);
-  tilesInLarge = times(headsInLarge, toInt(nx));
+  group = arith::MinUIOp::create(rewriter, loc,
+                                 atLeast1(over(constant(cacheKiB), size)),
+                                 atLeast1(over(constant(maxHeads), ratio)));
+  group = times(group, ratio);
+  Value columns = toInt(nx);
+  Value wanted = times(blocks, constant(tilesPerBlock));
+  Value headsAtEnd = over(plus(wanted, minus(columns, constant(1))), columns);
+  Value others = arith::MaxSIOp::create(rewriter, loc, minus(heads, headsAtEnd),
+                                        constant(0));
+  fullGroups = over(others, group);
+  lastGroup = minus(heads, times(fullGroups, group));
 }
 
 /// The number in i32, as grids have fewer than 2^31 blocks; behind the last
@@ -365,17 +361,15 @@ TileLoop::Numbers TileLoop::decodeInRows(Value tile) {
 }
 
 TileLoop::Numbers TileLoop::decodeInGroups(Value tile) {
-  Value isInLarge = arith::CmpIOp::create(
-      rewriter, loc, arith::CmpIPredicate::ult, tile, tilesInLarge);
-  auto select = [&](Value inLarge, Value inSmall) -> Value {
-    return arith::SelectOp::create(rewriter, loc, isInLarge, inLarge, inSmall);
-  };
-  Value size = select(largeGroup, smallGroup);
-  auto [group, inGroup] =
-      divide(rewriter, loc, select(tile, minus(tile, tilesInLarge)),
-             times(size, toInt(nx)));
-  auto [x, inSize] = divide(rewriter, loc, inGroup, size);
-  Value first = plus(select(constant(0), headsInLarge), times(group, size));
+  Value columns = toInt(nx);
+  Value number = arith::MinUIOp::create(
+      rewriter, loc, over(tile, times(group, columns)), fullGroups);
+  Value isFull = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
+                                       number, fullGroups);
+  Value size = arith::SelectOp::create(rewriter, loc, isFull, group, lastGroup);
+  Value first = times(number, group);
+  auto [x, inSize] =
+      divide(rewriter, loc, minus(tile, times(first, columns)), size);
   auto [z, y] = divide(rewriter, loc, plus(first, inSize), toInt(ny));
   return {toIndex(x), toIndex(y), toIndex(z)};
 }
