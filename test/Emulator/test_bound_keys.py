@@ -91,3 +91,35 @@ def test_one_limit(kind, predicate):
     for data, limits, keys in cases(rng):
         for limit in limits[::5]:
             check(kernel, kind, predicate, data, int(limit), keys, rng)
+
+
+DISTANCES = {"slt": lambda d, w: d < w, "sle": lambda d, w: d <= w, "sgt": lambda d, w: d > w,
+             "sge": lambda d, w: d >= w, "ult": lambda d, w: (d >= 0) & (d < w),
+             "ule": lambda d, w: (d >= 0) & (d <= w)}
+
+
+@pytest.mark.parametrize("predicate", DISTANCES)
+@pytest.mark.parametrize("sides", ["%i, %j", "%j, %i"])
+@pytest.mark.parametrize("absolute", [False, True])
+def test_distances(predicate, sides, absolute):
+    """row - key and key - row against a constant, with the end of the keys."""
+    rng = np.random.default_rng(3)
+    width = int(rng.integers(0, 12))
+    text = attn.attention("f32", 8, mask=f"""
+        %raw = arith.subi {sides} : i32
+        %d = {"math.absi %raw" if absolute else "arith.subi " + sides} : i32
+        %w = arith.constant {width} : i32
+        %m = arith.cmpi {predicate}, %d, %w : i32
+        attn.yield %m : i1""")
+    kernel = attn.compile(text, target="cpu", plan=PLAN)
+    for queries, keys in [(30, 30), (9, 41), (41, 9)]:
+        q, o = np.zeros((1, 1, queries, 8), np.float32), np.full((1, 1, queries, 8), np.nan, np.float32)
+        k, v = rng.standard_normal((2, 1, 1, keys, 8)).astype(np.float32)
+        lse = np.full((1, 1, queries), np.nan, np.float32)
+        kernel.launch(q, k, v, o, lse)
+        i, j = np.arange(queries)[:, None], np.arange(keys)[None, :]
+        d = i - j if sides[1] == "i" else j - i
+        visible = DISTANCES[predicate](abs(d) if absolute else d, width)
+        with np.errstate(divide="ignore"):
+            assert np.allclose(lse[0, 0], np.log(visible.sum(axis=1)), atol=1e-5), (queries, keys)
+        assert np.allclose(o[0, 0] * visible.sum(axis=1)[:, None], visible @ v[0, 0], atol=1e-4)

@@ -51,6 +51,8 @@ struct LowerElementwise final : ConversionPattern {
                                    rewriter);
     else if (isa<arith::AddIOp, arith::SubIOp>(op))
       fromOffsets = addOffsets(op, elements[0], elements[1], rewriter);
+    else if (isa<arith::AndIOp, arith::OrIOp>(op))
+      fromOffsets = joinTests(op, elements[0], elements[1], rewriter);
     if (fromOffsets) {
       rewriter.replaceOpWithMultiple(op, {*fromOffsets});
       return success();

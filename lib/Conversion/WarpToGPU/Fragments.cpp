@@ -307,11 +307,13 @@ struct LowerSelect final : OpConversionPattern<SelectOp> {
         unpack(rewriter, loc, type, adaptor.getTrueValue());
     SmallVector<Value> ifFalse =
         unpack(rewriter, loc, type, adaptor.getFalseValue());
-    SmallVector<Value> result;
-    for (auto [condition, lhs, rhs] :
-         llvm::zip_equal(adaptor.getCondition(), ifTrue, ifFalse))
-      result.push_back(
-          arith::SelectOp::create(rewriter, loc, condition, lhs, rhs));
+    SmallVector<Value> conditions(adaptor.getCondition());
+    SmallVector<Value> result(conditions.size());
+    for (size_t number : orderByWords(conditions)) {
+      Value condition = repeatTest(rewriter, loc, conditions[number]);
+      result[number] = arith::SelectOp::create(rewriter, loc, condition,
+                                               ifTrue[number], ifFalse[number]);
+    }
     rewriter.replaceOpWithMultiple(op, {pack(rewriter, loc, type, result)});
     return success();
   }

@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace attn;
@@ -135,6 +136,22 @@ std::optional<SmallVector<Value>> attn::warp::addOffsets(Operation *op,
   return result;
 }
 
+static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
+  using arith::CmpIPredicate;
+  switch (predicate) {
+  case CmpIPredicate::slt:
+    return CmpIPredicate::sgt;
+  case CmpIPredicate::sle:
+    return CmpIPredicate::sge;
+  case CmpIPredicate::sgt:
+    return CmpIPredicate::slt;
+  case CmpIPredicate::sge:
+    return CmpIPredicate::sle;
+  default:
+    return predicate;
+  }
+}
+
 std::optional<SmallVector<Value>>
 attn::warp::compareOffsets(arith::CmpIOp op, ArrayRef<Value> lhs,
                            ArrayRef<Value> rhs, const Positions &positions,
@@ -153,20 +170,34 @@ attn::warp::compareOffsets(arith::CmpIOp op, ArrayRef<Value> lhs,
   }
   Location loc = op.getLoc();
   Integers ints(builder, loc);
-  llvm::SmallDenseMap<std::pair<Value, Value>, Value> differences;
-  SmallVector<Value> result;
-  for (auto [offset, limit] : llvm::zip_equal(offsets, limits)) {
-    Value &difference = differences[{limit, offset.base}];
-    if (!difference)
-      difference = offset.base
-                       ? LLVM::SSubSat::create(builder, loc, limit.getType(),
-                                               limit, offset.base)
-                             .getResult()
-                       : limit;
-    Value number = ints.constant(offset.constant);
-    result.push_back(arith::CmpIOp::create(builder, loc, op.getPredicate(),
-                                           isLeft ? number : difference,
-                                           isLeft ? difference : number));
+  // Elements with the same limit: those of a row.
+  llvm::MapVector<std::pair<Value, Value>, SmallVector<size_t>> rows;
+  for (auto [number, offset, limit] : llvm::enumerate(offsets, limits))
+    rows[{limit, offset.base}].push_back(number);
+  arith::CmpIPredicate predicate = op.getPredicate();
+  SmallVector<Value> result(offsets.size());
+  for (auto &[key, numbers] : rows) {
+    auto [limit, base] = key;
+    Value difference =
+        base ? LLVM::SSubSat::create(builder, loc, limit.getType(), limit, base)
+                   .getResult()
+             : limit;
+    SmallVector<int64_t> columns;
+    for (size_t number : numbers)
+      columns.push_back(offsets[number].constant);
+    if (std::optional<SmallVector<Value>> tests =
+            testColumns(builder, loc, isLeft ? predicate : swapSides(predicate),
+                        columns, difference)) {
+      for (auto [number, test] : llvm::zip_equal(numbers, *tests))
+        result[number] = test;
+      continue;
+    }
+    for (auto [number, column] : llvm::zip_equal(numbers, columns)) {
+      Value constant = ints.constant(column);
+      result[number] = arith::CmpIOp::create(builder, loc, predicate,
+                                             isLeft ? constant : difference,
+                                             isLeft ? difference : constant);
+    }
   }
   return result;
 }

@@ -164,3 +164,51 @@ func.func @other(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
   }
   return %r#0 : !row
 }
+
+// -----
+
+// Distances are bounds, too: of row - key below 100, not below 0 and at most 7
+// away there remain one lower and one upper bound.
+!tile = vector<16x32xf32>
+!mask = vector<16x32xi1>
+!row = vector<16x1xf32>
+!rows = vector<16x1xi32>
+!cols = vector<1x32xi32>
+!coords = vector<16x32xi32>
+
+// CHECK-LABEL: func.func @distances(
+// CHECK: %[[ROWS:.*]] = tile.coords %{{.*}}, 0
+// CHECK-DAG: arith.addi %{{.*}}, %{{.*}} : vector<16x1xi32>
+// CHECK: scf.for
+// CHECK-NOT: arith.subi
+// CHECK: arith.cmpi sge
+// CHECK-NOT: arith.subi
+// CHECK: arith.cmpi slt
+// CHECK: %[[MASK:.*]] = arith.andi
+// CHECK-NEXT: arith.select %[[MASK]]
+func.func @distances(%x: !tile, %m0: !row, %l0: !row, %row: i32, %nk: index) -> !row {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %hidden = arith.constant dense<0xFF800000> : !tile
+  %hundred = arith.constant dense<100> : !coords
+  %seven = arith.constant dense<7> : !coords
+  %rows = tile.coords %row, 0 : !rows
+  %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
+    %col = arith.muli %n, %c32 : index
+    %col32 = arith.index_cast %col : index to i32
+    %cols = tile.coords %col32, 1 : !cols
+    %i = vector.broadcast %rows : !rows to !coords
+    %j = vector.broadcast %cols : !cols to !coords
+    %d = arith.subi %i, %j : !coords
+    %near = arith.cmpi ult, %d, %hundred : !coords
+    %e = arith.subi %j, %i : !coords
+    %a = math.absi %e : !coords
+    %nearer = arith.cmpi sle, %a, %seven : !coords
+    %mask = arith.andi %near, %nearer : !mask
+    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
+    scf.yield %m1, %l1 : !row, !row
+  }
+  return %r#0 : !row
+}

@@ -18,6 +18,7 @@
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Dominance.h"
@@ -73,13 +74,12 @@ int64_t attn::tile::boundSortedKeys(RewriterBase &rewriter, Operation *root) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// key < limit, or key >= limit.
+/// key < limit + shift, or key >= limit + shift.
 struct KeyBound {
   bool isUpper;
-  /// The least number with which it fails, or holds, is limit + 1.
-  bool addsOne;
   Value keys;  // tile.coords along the keys
   Value limit; // from outside the loop: i32, or one per row
+  int64_t shift = 0;
 };
 
 /// A mask as a conjunction.
@@ -110,43 +110,105 @@ static Value getLimit(OpBuilder &builder, Value value, scf::ForOp loop) {
   return value;
 }
 
-static std::optional<KeyBound> matchBound(OpBuilder &builder, Value value,
-                                          scf::ForOp loop) {
-  auto compare = value.getDefiningOp<arith::CmpIOp>();
-  if (!compare || !getElementTypeOrSelf(compare.getLhs()).isInteger(32))
-    return std::nullopt;
-  Value lhs = stripBroadcast(compare.getLhs());
-  Value rhs = stripBroadcast(compare.getRhs());
-  bool isSwapped = !isKeys(lhs);
-  Value keys = isSwapped ? rhs : lhs;
-  if (!isKeys(keys))
-    return std::nullopt;
-  bool isUpper, addsOne;
-  switch (compare.getPredicate()) {
-  case CmpIPredicate::slt: // key < limit; limit < key
-    isUpper = true;
-    addsOne = isSwapped;
-    break;
+/// key `predicate` limit.
+static std::optional<KeyBound> makeBound(Value keys, CmpIPredicate predicate,
+                                         Value limit, int64_t shift = 0) {
+  switch (predicate) {
+  case CmpIPredicate::slt:
+    return KeyBound{/*isUpper=*/true, keys, limit, shift};
   case CmpIPredicate::sle:
-    isUpper = true;
-    addsOne = !isSwapped;
-    break;
+    return KeyBound{/*isUpper=*/true, keys, limit, shift + 1};
   case CmpIPredicate::sgt:
-    isUpper = false;
-    addsOne = !isSwapped;
-    break;
+    return KeyBound{/*isUpper=*/false, keys, limit, shift + 1};
   case CmpIPredicate::sge:
-    isUpper = false;
-    addsOne = isSwapped;
-    break;
+    return KeyBound{/*isUpper=*/false, keys, limit, shift};
   default:
     return std::nullopt;
   }
-  Value limit =
-      getLimit(builder, isSwapped ? compare.getLhs() : compare.getRhs(), loop);
-  if (!limit)
-    return std::nullopt;
-  return KeyBound{isUpper != isSwapped, addsOne, keys, limit};
+}
+
+/// A coordinate of the row, perhaps plus or minus numbers that are the same for
+/// all rows: does not wrap around, as does no difference of two of them.
+static bool isPosition(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto coords = dyn_cast_or_null<CoordsOp>(op))
+    return coords.getAxis() == 0;
+  if (!isa_and_present<arith::AddIOp, arith::SubIOp>(op))
+    return false;
+  Value other = stripBroadcast(op->getOperand(1));
+  return isPosition(op->getOperand(0)) &&
+         (!isa<VectorType>(other.getType()) || getIntegerConstant(other));
+}
+
+/// Distances beyond which nothing is read from them.
+static constexpr int64_t maxDistance = int64_t(1) << 30;
+
+/// row - key, or key - row, against a constant: bounds of the key.
+static SmallVector<KeyBound> matchDistance(arith::CmpIOp compare,
+                                           scf::ForOp loop) {
+  std::optional<int64_t> constant = getIntegerConstant(compare.getRhs());
+  Value distance = stripBroadcast(compare.getLhs());
+  CmpIPredicate predicate = compare.getPredicate();
+  bool isAbsolute = false;
+  if (auto absolute = distance.getDefiningOp<math::AbsIOp>()) {
+    isAbsolute = true;
+    distance = stripBroadcast(absolute.getOperand());
+  }
+  auto difference = distance.getDefiningOp<arith::SubIOp>();
+  if (!constant || std::abs(*constant) > maxDistance || !difference)
+    return {};
+  Value rows = stripBroadcast(difference.getLhs());
+  Value keys = stripBroadcast(difference.getRhs());
+  bool isRowFirst = isKeys(keys);
+  if (!isRowFirst)
+    std::swap(rows, keys);
+  if (!isKeys(keys) || !isPosition(rows) || !isKnownBefore(rows, loop))
+    return {};
+  SmallVector<KeyBound> bounds;
+  // key - row against `limit`; row - key has it the other way round.
+  auto add = [&](CmpIPredicate predicate, int64_t limit) {
+    std::optional<KeyBound> bound =
+        isRowFirst ? makeBound(keys, swapSides(predicate), rows, -limit)
+                   : makeBound(keys, predicate, rows, limit);
+    if (bound)
+      bounds.push_back(*bound);
+  };
+  bool isStrict =
+      predicate == CmpIPredicate::slt || predicate == CmpIPredicate::ult;
+  bool isBelow = isStrict || predicate == CmpIPredicate::sle ||
+                 predicate == CmpIPredicate::ule;
+  bool isUnsigned = CmpIPredicate::ult <= predicate;
+  int64_t most = isStrict ? *constant - 1 : *constant;
+  if (!isAbsolute && !isUnsigned) {
+    add(predicate, *constant);
+  } else if (isBelow && *constant >= 0) {
+    // Without a sign, a negative number is above the others.
+    add(CmpIPredicate::sge, isAbsolute ? -most : 0);
+    add(CmpIPredicate::sle, most);
+  }
+  return bounds;
+}
+
+/// The bounds that a comparison sets; none if it is something else.
+static SmallVector<KeyBound> matchBounds(OpBuilder &builder, Value value,
+                                         scf::ForOp loop) {
+  auto compare = value.getDefiningOp<arith::CmpIOp>();
+  if (!compare || !getElementTypeOrSelf(compare.getLhs()).isInteger(32))
+    return {};
+  Value keys = stripBroadcast(compare.getLhs()), limit = compare.getRhs();
+  CmpIPredicate predicate = compare.getPredicate();
+  if (!isKeys(keys)) {
+    keys = stripBroadcast(compare.getRhs());
+    limit = compare.getLhs();
+    predicate = swapSides(predicate);
+  }
+  if (!isKeys(keys))
+    return matchDistance(compare, loop);
+  limit = getLimit(builder, limit, loop);
+  std::optional<KeyBound> bound;
+  if (limit)
+    bound = makeBound(keys, predicate, limit);
+  return bound ? SmallVector<KeyBound>{*bound} : SmallVector<KeyBound>{};
 }
 
 /// `value` and its operands hold together.
@@ -157,9 +219,9 @@ static void collect(OpBuilder &builder, Value value, scf::ForOp loop,
       both && !loop.isDefinedOutsideOfLoop(source)) {
     collect(builder, both.getLhs(), loop, result);
     collect(builder, both.getRhs(), loop, result);
-  } else if (std::optional<KeyBound> bound =
-                 matchBound(builder, source, loop)) {
-    result.bounds.push_back(*bound);
+  } else if (SmallVector<KeyBound> bounds = matchBounds(builder, source, loop);
+             !bounds.empty()) {
+    llvm::append_range(result.bounds, bounds);
   } else {
     result.others.push_back(value);
   }
@@ -167,7 +229,7 @@ static void collect(OpBuilder &builder, Value value, scf::ForOp loop,
 
 /// The limit that the keys are below, or not below.
 static Value emitLimit(OpBuilder &builder, const KeyBound &bound) {
-  if (!bound.addsOne)
+  if (bound.shift == 0)
     return bound.limit;
   Location loc = bound.limit.getLoc();
   Type type = bound.limit.getType();
@@ -179,10 +241,18 @@ static Value emitLimit(OpBuilder &builder, const KeyBound &bound) {
                   cast<VectorType>(type), builder.getI32IntegerAttr(value)))
             : builder.getI32IntegerAttr(value));
   };
-  // No key is the greatest number: a limit that every key is below, or none.
-  Value most = number(std::numeric_limits<int32_t>::max() - 1);
-  Value limit = arith::MinSIOp::create(builder, loc, bound.limit, most);
-  return arith::AddIOp::create(builder, loc, limit, number(1));
+  // Sums saturate: no key is the greatest number, a limit that every key is
+  // below, or none.
+  Value limit = bound.limit;
+  if (bound.shift > 0)
+    limit = arith::MinSIOp::create(
+        builder, loc, limit,
+        number(std::numeric_limits<int32_t>::max() - bound.shift));
+  else
+    limit = arith::MaxSIOp::create(
+        builder, loc, limit,
+        number(std::numeric_limits<int32_t>::min() - bound.shift));
+  return arith::AddIOp::create(builder, loc, limit, number(bound.shift));
 }
 
 /// One test for all bounds of one side.

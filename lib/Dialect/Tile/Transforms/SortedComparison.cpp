@@ -62,7 +62,7 @@ bool attn::tile::isKnownBefore(Value value, scf::ForOp loop) {
 // Matching
 //===----------------------------------------------------------------------===//
 
-static CmpIPredicate swapSides(CmpIPredicate predicate) {
+CmpIPredicate attn::tile::swapSides(CmpIPredicate predicate) {
   switch (predicate) {
   case CmpIPredicate::slt:
     return CmpIPredicate::sgt;

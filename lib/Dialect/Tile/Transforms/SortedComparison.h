@@ -44,6 +44,9 @@ scf::ForOp getChainHead(scf::ForOp loop);
 /// True if `value` can be used in front of the chain of `loop`.
 bool isKnownBefore(Value value, scf::ForOp loop);
 
+/// The predicate with its sides exchanged; of those with a sign.
+arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate);
+
 /// y(keys) `predicate` limit.
 struct SortedComparison {
   arith::CmpIOp op;
