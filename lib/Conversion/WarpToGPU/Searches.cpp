@@ -12,12 +12,16 @@
 // last of them is. All elements of all lanes take the same number of steps, and
 // the loads of one step do not wait for each other.
 //
+// Where a whole warp searches for one number, its lanes look at 32 elements at
+// once, evenly spread: three rounds find a place among 32768.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <limits>
@@ -25,6 +29,23 @@
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
+
+/// False under a branch that one thread takes by its number.
+static bool runsOnWholeWarps(Operation *op) {
+  for (auto branch = op->getParentOfType<scf::IfOp>(); branch;
+       branch = branch->getParentOfType<scf::IfOp>()) {
+    auto compare = branch.getCondition().getDefiningOp<arith::CmpIOp>();
+    if (!compare)
+      continue;
+    Value number = compare.getLhs();
+    if (auto cast = number.getDefiningOp<arith::IndexCastOp>())
+      number = cast.getIn();
+    if (compare.getPredicate() == arith::CmpIPredicate::eq &&
+        number.getDefiningOp<gpu::ThreadIdOp>())
+      return false;
+  }
+  return true;
+}
 
 namespace {
 
@@ -46,6 +67,11 @@ struct LowerSearch final : OpConversionPattern<SearchOp> {
     if (failed(view))
       return failure();
     SmallVector<Search> searches = findRows(rewriter, op, adaptor, *view);
+    if (!isa<FragType>(op.getResult().getType()) && runsOnWholeWarps(op)) {
+      rewriter.replaceOp(
+          op, searchTogether(rewriter, op.getLoc(), *view, searches.front()));
+      return success();
+    }
     rewriter.replaceOpWithMultiple(
         op, {search(rewriter, op.getLoc(), *view, searches)});
     return success();
@@ -57,6 +83,8 @@ private:
                                       const View &view);
   static SmallVector<Value> search(OpBuilder &b, Location loc, const View &view,
                                    ArrayRef<Search> searches);
+  static Value searchTogether(OpBuilder &b, Location loc, const View &view,
+                              Search one);
 };
 
 } // namespace
@@ -165,6 +193,63 @@ SmallVector<Value> LowerSearch::search(OpBuilder &b, Location loc,
         scf::YieldOp::create(b, loc, next);
       });
   return llvm::to_vector_of<Value>(loop.getResults().drop_front());
+}
+
+/// The result is between `low` and `low + length`. Lane l asks for the last of
+/// the l-th of 32 pieces; as many as say yes are wholly in front of it.
+Value LowerSearch::searchTogether(OpBuilder &b, Location loc, const View &view,
+                                  Search one) {
+  Integers ints(b, loc);
+  Value none = ints.constant(0);
+  Type i32 = b.getI32Type();
+  auto loop = scf::WhileOp::create(
+      b, loc, TypeRange{i32, i32}, ValueRange{none, one.size},
+      [&](OpBuilder &b, Location loc, ValueRange state) {
+        Value more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
+                                           state[1], none);
+        scf::ConditionOp::create(b, loc, more, state);
+      },
+      [&](OpBuilder &b, Location loc, ValueRange state) {
+        Integers ints(b, loc);
+        Addresses addresses(b, loc);
+        Value low = state[0], length = state[1];
+        auto product = [&](Value x, Value y) -> Value {
+          return arith::MulIOp::create(b, loc, x, y);
+        };
+        auto less = [&](Value x, Value y) -> Value {
+          return arith::SubIOp::create(b, loc, x, y);
+        };
+        // Rounded up; lengths are below 2^31.
+        Value piece =
+            ints.add(arith::ShRUIOp::create(b, loc, ints.add(length, -1),
+                                            ints.constant(5)),
+                     1);
+        Value last = ints.add(product(ints.add(ints.lane(), 1), piece), -1);
+        // Of 32 pieces of at most 2^26 elements: no product is above 2^31.
+        Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                             last, length);
+        Value index =
+            arith::SelectOp::create(b, loc, exists, ints.add(low, last), none);
+        Value bytes = addresses.mul(
+            addresses.mul(addresses.fromInt(index), view.strides.back()),
+            view.elementBytes);
+        Value element = LLVM::LoadOp::create(
+            b, loc, b.getI32Type(),
+            addresses.toPointer(addresses.add(one.address, bytes)),
+            view.elementBytes);
+        Value counts = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
+                                             element, one.value);
+        counts = arith::AndIOp::create(b, loc, exists, counts);
+        Value votes =
+            NVVM::VoteSyncOp::create(b, loc, b.getI32Type(), ints.constant(-1),
+                                     counts, NVVM::VoteSyncKind::ballot);
+        Value pieces = LLVM::CtPopOp::create(b, loc, b.getI32Type(), votes);
+        Value passed = product(pieces, piece);
+        Value rest = arith::MinSIOp::create(b, loc, ints.add(piece, -1),
+                                            less(length, passed));
+        scf::YieldOp::create(b, loc, ValueRange{ints.add(low, passed), rest});
+      });
+  return loop.getResult(0);
 }
 
 void attn::warp::populateSearchPatterns(const TypeConverter &converter,

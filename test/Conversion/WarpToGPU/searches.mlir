@@ -32,8 +32,21 @@ func.func @rows(%ends: !ends, %m: memref<?xi32>, %batch: i32) {
   return
 }
 
+// One number for all lanes: 32 elements at a time, and a vote.
 // CHECK-LABEL: gpu.func @scalar
-// CHECK: scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %c0_i32) : (i32, i32) -> (i32, i32)
+// CHECK: scf.while (%[[LOW:.*]] = %c0_i32, %[[LENGTH:.*]] = %{{.*}}) : (i32, i32) -> (i32, i32)
+// CHECK: ^bb0(%[[LOW:.*]]: i32, %[[LENGTH:.*]]: i32):
+// CHECK: %[[ROUND:.*]] = arith.shrui %{{.*}}, %c5_i32
+// CHECK: %[[PIECE:.*]] = arith.addi %[[ROUND]], %c1_i32
+// CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %{{.*}}, %[[LENGTH]]
+// CHECK: llvm.load
+// CHECK: %[[COUNTS:.*]] = arith.andi %[[EXISTS]]
+// CHECK: %[[VOTES:.*]] = nvvm.vote.sync ballot %{{.*}}, %[[COUNTS]] -> i32
+// CHECK: %[[PIECES:.*]] = llvm.intr.ctpop(%[[VOTES]])
+// CHECK: %[[PASSED:.*]] = arith.muli %[[PIECES]], %[[PIECE]]
+// CHECK: %[[REST:.*]] = arith.minsi
+// CHECK: %[[NEXT:.*]] = arith.addi %[[LOW]], %[[PASSED]]
+// CHECK: scf.yield %[[NEXT]], %[[REST]]
 func.func @scalar(%ends: memref<?xi32>, %m: memref<?xi32>, %value: i32) {
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {

@@ -53,7 +53,8 @@ public:
         numRows(program.numRows / program.grain.rows),
         numColumns(program.numColumns / program.grain.columns),
         rows(isSampled() || numRows % rowsAtOnce == 0 ? rowsAtOnce : numRows),
-        columns(std::max(numColumns, leastColumns)) {}
+        columns(isSampled() ? std::max(numColumns, leastColumns) : numColumns) {
+  }
 
   BlockMap build();
 

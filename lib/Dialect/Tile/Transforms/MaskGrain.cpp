@@ -115,6 +115,9 @@ MaskGrain attn::tile::findMaskGrain(Value mask, scf::ForOp loop,
                                     int64_t numRows, int64_t numColumns) {
   MaskGrain whole;
   whole.mask = mask;
+  // In a block of one row or column shapes do not tell what depends on it.
+  if (numRows == 1 || numColumns == 1)
+    return whole;
   SmallVector<Value> others;
   SmallVector<KeyLimit> limits;
   collect(mask, loop, others, limits);
