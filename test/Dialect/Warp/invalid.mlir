@@ -534,3 +534,12 @@ func.func @search_scalar(%n: index, %c: !warp.frag<1x32xi32, acc, 4>, %v: memref
   }
   return
 }
+
+// -----
+
+func.func @unknown_scheduler(%n: index) {
+  // expected-error@+1 {{got scheduler fair, expected grid, static or dynamic}}
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) scheduler(fair) {
+  }
+  return
+}
