@@ -77,6 +77,7 @@ def parse_arguments():
     parser.add_argument("--only-launch", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.hidden, options.gqa, options.logits, options.peers = 2048, 1, 1.0, ""
+    options.hot = False
     return options
 
 

@@ -16,6 +16,7 @@
     bench.py --lib ... --dims 80,96,112,160,192,192x128 --lengths 1024,4096,8192
                   QKxV: head dimensions that differ
     bench.py --lib ... --hidden 4096 --gqa 4 --dims 128   32 query heads, 8 of keys
+    bench.py --lib ... --hot --rounds 5        launch upon launch, at the power limit
     bench.py --lib ... --element f16 --logits 8           logits of deviation 8
 
 The field's protocol: 16384 tokens in all, hidden size 2048, so batch =
@@ -23,7 +24,9 @@ The field's protocol: 16384 tokens in all, hidden size 2048, so batch =
 length, heads, dim) in memory; FLOPs 4 b h s s d, half of that when causal. For
 each shape the contestants take turns in random order, L2 is overwritten before
 each launch, and a figure is the median of CUDA-event times. The GPU is kept
-busy: nothing waits in between.
+busy: nothing waits in between. With --hot a contestant's turn is HOT_SECONDS of
+launches one after the other, and L2 is left alone: the chip reaches its power
+limit, as it does under a long job.
 """
 
 import argparse
@@ -44,6 +47,7 @@ from compiling import Compiler  # noqa: E402
 
 TOKENS = 16384
 L2_BYTES = 256 << 20  # more than any L2
+HOT_SECONDS = 0.02
 
 
 def parse_arguments():
@@ -62,6 +66,7 @@ def parse_arguments():
     parser.add_argument("--plans", help="JSON file: dim to a list of plans")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--warmup", type=int, default=5)
+    parser.add_argument("--hot", action="store_true", help="launch upon launch, L2 warm")
     parser.add_argument("--static", action="store_true", help="batch and heads in the types")
     parser.add_argument("--peers", default="fa2,cudnn")
     parser.add_argument("--artifacts", help="directory that keeps programs and artifacts")
@@ -144,7 +149,8 @@ def environment(options, torch):
         "element": options.element,
         "query_heads_per_kv_head": options.gqa,
         "logits_deviation": options.logits,
-        "protocol": f"{TOKENS} tokens, hidden {options.hidden}, (batch, length, heads, dim), medians",
+        "protocol": f"{TOKENS} tokens, hidden {options.hidden}, (batch, length, heads, dim), medians"
+        + (f"; turns of {HOT_SECONDS} s, L2 warm" if options.hot else ""),
     }
     command = "nvidia-smi --query-gpu=driver_version,power.limit,clocks.max.sm --format=csv,noheader"
     try:
@@ -226,8 +232,36 @@ class Shape:
         self.keep.append(arguments)
         self.contestants[label] = lambda: kernel.launch_prepared(arguments, stream)
 
+    def measure_hot(self, options, torch, rng):
+        """{name: median milliseconds} of turns of many launches."""
+
+        def run(name, count):
+            start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            start.record()
+            for _ in range(count):
+                self.contestants[name]()
+            stop.record()
+            torch.cuda.synchronize()
+            return start.elapsed_time(stop) / count
+
+        counts = {}
+        for name in self.contestants:
+            run(name, 2)
+            counts[name] = max(1, round(1000 * HOT_SECONDS / run(name, 5)))
+        samples = {name: [] for name in self.contestants}
+        for turn in range(options.rounds + 1):
+            names = list(self.contestants)
+            rng.shuffle(names)
+            for name in names:
+                sample = run(name, counts[name])
+                if turn > 0:
+                    samples[name].append(sample)
+        return {name: statistics.median(values) for name, values in samples.items()}
+
     def measure(self, options, torch, flush, rng):
         """{name: median milliseconds}; everything is queued before it is read."""
+        if options.hot:
+            return self.measure_hot(options, torch, rng)
         events = {name: [] for name in self.contestants}
         for turn in range(options.warmup + options.rounds):
             names = list(self.contestants)

@@ -59,6 +59,7 @@ def parse_arguments():
     parser.add_argument("--time-limit", type=float, default=1e9)
     options = parser.parse_args()
     options.element, options.hidden, options.gqa, options.logits = "bf16", HIDDEN, 1, 1.0
+    options.hot = False
     options.lib = str(pathlib.Path(options.lib).resolve())
     return options
 
