@@ -23,7 +23,8 @@ struct Row {
   int64_t maxHeadDim; // of query and value, padded
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
   int64_t maxValueHeadDim = 256;
-  std::optional<bool> hasMask = std::nullopt;
+  std::optional<bool> hasMask = std::nullopt, hasScore = std::nullopt,
+                      hasCaptures = std::nullopt;
   std::optional<int64_t> maxQueries = std::nullopt; // known to be at most
 
   bool takes(const Workload &workload) const {
@@ -32,6 +33,8 @@ struct Row {
     return elementBytes == workload.elementBytes && dim <= maxHeadDim &&
            valueDim <= maxValueHeadDim &&
            (!hasMask || *hasMask == workload.hasMask) &&
+           (!hasScore || *hasScore == workload.hasScore) &&
+           (!hasCaptures || *hasCaptures == workload.hasCaptures) &&
            (!maxQueries ||
             (workload.queries > 0 && workload.queries <= *maxQueries));
   }
@@ -50,13 +53,19 @@ static const Row sm80Rows[] = {
 
 // 16-bit: the fastest of the plans measured on an H200, with and without a
 // mask, s = 512 to 16384 (test/Benchmark/results/plans.json). Three warpgroups
-// are faster from about 2000 queries on, where 192 rows waste little. f32:
-// chosen to fit.
+// are faster from about 2000 queries on, where 192 rows waste little. Masks of
+// captured data (documents, block maps) leave less half-empty in small tiles;
+// score functions want registers, or warpgroups to hide behind. f32: chosen to
+// fit.
+static const std::optional<bool> either = std::nullopt;
 static const Row sm90Rows[] = {
+    {2, 64, {192, 64, 12, 4, false}, 256, either, true, true},
+    {2, 64, {128, 128, 8, 2, false}, 256, true, false, true},
     {2, 64, {256, 64, 16, 4, false}},
-    {2, 112, {128, 128, 8, 2, false}, 256, std::nullopt, 1536},
+    {2, 112, {128, 128, 8, 2, false}, 256, either, either, either, 1536},
     {2, 96, {192, 96, 12, 3, false}},
     {2, 112, {192, 80, 12, 2, false}},
+    {2, 128, {192, 64, 12, 2, false}, 256, either, true, false},
     {2, 128, {128, 64, 8, 4, false}, 256, true},
     {2, 128, {128, 128, 8, 2, false}},
     {2, 160, {128, 64, 8, 3, false}},

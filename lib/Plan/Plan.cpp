@@ -24,6 +24,9 @@ plan::Workload plan::getWorkload(AttentionOp op) {
   workload.elementBytes = query.getElementTypeBitWidth() / 8;
   workload.hasScore = op.hasScore();
   workload.hasMask = op.hasMask();
+  // Scalars are lengths, which a causal mask captures as well.
+  workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
+                                      llvm::IsaPred<RankedTensorType>);
   // Before attn-expand-variants the same is said by name.
   if (ArrayAttr variants = op.getVariantsAttr())
     for (Attribute variant : variants)
@@ -52,10 +55,10 @@ LogicalResult plan::verify(AttentionOp op, PlanAttr plan) {
   bool isResident = plan.getScheduler() == SchedulerKind::Static ||
                     plan.getScheduler() == SchedulerKind::Dynamic;
   if (obstacle.empty() && isResident && plan.getTarget() != TargetKind::SM90A)
-    obstacle = ("scheduler is " + stringifySchedulerKind(plan.getScheduler()) +
-                ", expected auto or grid on " +
-                stringifyTargetKind(plan.getTarget()))
-                   .str();
+    obstacle =
+        ("scheduler is " + stringifySchedulerKind(plan.getScheduler()) +
+         ", expected auto or grid on " + stringifyTargetKind(plan.getTarget()))
+            .str();
   if (obstacle.empty())
     return success();
   return op.emitOpError("plan is not feasible: ") << obstacle;

@@ -49,6 +49,28 @@ func.func @d128_causal(%q: !q128, %k: !q128) -> !q128 {
   return %o : !q128
 }
 
+// Small tiles where captured data says what is visible; at d = 128 three groups
+// where scores are computed upon.
+// CHECK-LABEL: func.func @d64_documents
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>
+func.func @d64_documents(%q: !q64, %k: !q64, %offsets: tensor<?xi32>) -> !q64 {
+  %o, %lse = attn.attention %q, %k, %k captures(%offsets)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %at: tensor<?xi32>) {
+      %m = attn.capture_search %at[], %i : tensor<?xi32>
+      %n = attn.capture_search %at[], %j : tensor<?xi32>
+      %s = arith.cmpi eq, %m, %n : i32
+      attn.yield %s : i1
+    } : (!q64, !q64, !q64, tensor<?xi32>) -> (!q64, !lse)
+  return %o : !q64
+}
+
+// CHECK-LABEL: func.func @d128_softcap
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 64, warps = 12, stages = 2>
+func.func @d128_softcap(%q: !q128, %k: !q128) -> !q128 {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.softcap<30.0 : f32>]} : (!q128, !q128, !q128) -> (!q128, !lse)
+  return %o : !q128
+}
+
 // Three groups of 64 rows, but for sequences that are known to be short.
 // CHECK-LABEL: func.func @d96
 // CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 96, warps = 12, stages = 3>

@@ -45,6 +45,7 @@ struct Workload {
   int64_t elementBytes = 0;
   bool hasScore = false;
   bool hasMask = false;
+  bool hasCaptures = false; // of tensors
   /// Query length, 0 if it is not known.
   int64_t queries = 0;
 };
