@@ -61,12 +61,11 @@ static warp::KernelOp buildKernel(RewriterBase &rewriter,
   rewriter.setInsertionPoint(grid);
   SmallVector<Value> sizes =
       getValueOrCreateConstantIndexOp(rewriter, loc, grid.getMixedUpperBound());
-  auto kernel =
-      warp::KernelOp::create(rewriter, loc, sizes[2], sizes[1], sizes[0],
-                             rewriter.getI64IntegerAttr(flat.warps),
-                             rewriter.getI64IntegerAttr(flat.plan.getStages()),
-                             /*sharedBytes=*/nullptr, /*resident=*/nullptr,
-                             getScheduler(flat.plan));
+  auto kernel = warp::KernelOp::create(
+      rewriter, loc, sizes[2], sizes[1], sizes[0],
+      rewriter.getI64IntegerAttr(flat.warps),
+      rewriter.getI64IntegerAttr(flat.plan.getStages()),
+      /*sharedBytes=*/nullptr, /*resident=*/nullptr, getScheduler(flat.plan));
   Type index = rewriter.getIndexType();
   Block *body = rewriter.createBlock(&kernel.getBody(), {},
                                      {index, index, index}, {loc, loc, loc});

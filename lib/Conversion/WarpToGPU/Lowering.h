@@ -348,8 +348,8 @@ void emitBarrierArrive(OpBuilder &builder, Location loc, Value barrier);
 /// One arrival, by a lane of the warp, that also expects `bytes` by TMA.
 void emitBarrierExpect(OpBuilder &builder, Location loc, Value barrier,
                        int64_t bytes);
-/// A lane of the warp starts the copy of a tile, in boxes of so many panels: one,
-/// or all of them; `barrier` counts its bytes.
+/// A lane of the warp starts the copy of a tile, in boxes of so many panels:
+/// one, or all of them; `barrier` counts its bytes.
 LogicalResult emitTensorCopy(OpBuilder &builder, Location loc, Value tensorMap,
                              int64_t boxPanels, ValueRange indices,
                              SlotType slot, Value base, Value barrier);

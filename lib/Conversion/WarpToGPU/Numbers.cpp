@@ -81,10 +81,10 @@ struct LowerDraw final : OpConversionPattern<DrawOp> {
     if (first)
       rewriter.setInsertionPoint(first);
     constexpr int64_t toLastLane = layout::warpSize - 1;
-    Value ofLane0 = NVVM::ShflOp::create(
-        rewriter, loc, word, ints.constant(-1), drawn.getRes(),
-        ints.constant(0), ints.constant(toLastLane), NVVM::ShflKind::idx,
-        UnitAttr());
+    Value ofLane0 = NVVM::ShflOp::create(rewriter, loc, word, ints.constant(-1),
+                                         drawn.getRes(), ints.constant(0),
+                                         ints.constant(toLastLane),
+                                         NVVM::ShflKind::idx, UnitAttr());
     Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
     Value number = ints.add(ofLane0, ints.fromIndex(blocks));
     rewriter.replaceOp(op, ints.toIndex(number));

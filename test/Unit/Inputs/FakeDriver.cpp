@@ -143,7 +143,8 @@ CUresult cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *data,
                                 const unsigned *box, const unsigned *steps,
                                 int interleave, int swizzle, int, int fill) {
   FakeRecord &record = *fakeRecord();
-  bool legal = reinterpret_cast<uintptr_t>(map) % 64 == 0 && (rank == 4 || rank == 5) &&
+  bool legal = reinterpret_cast<uintptr_t>(map) % 64 == 0 &&
+               (rank == 4 || rank == 5) &&
                reinterpret_cast<uintptr_t>(data) % 16 == 0 && interleave == 0 &&
                fill == 0;
   for (unsigned i = 0; i < rank; ++i)

@@ -34,8 +34,7 @@ static ParseResult parseOptionalScheduler(OpAsmParser &p,
     return success();
   StringRef keyword;
   SMLoc loc;
-  if (p.parseLParen() || p.getCurrentLocation(&loc) ||
-      p.parseKeyword(&keyword))
+  if (p.parseLParen() || p.getCurrentLocation(&loc) || p.parseKeyword(&keyword))
     return failure();
   std::optional<Scheduler> scheduler = symbolizeScheduler(keyword);
   if (!scheduler)
@@ -101,9 +100,9 @@ void KernelOp::print(OpAsmPrinter &p) {
   if (std::optional<Scheduler> scheduler = getScheduler())
     p << " scheduler(" << stringifyScheduler(*scheduler) << ")";
   p.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {getWarpsAttrName(), getStagesAttrName(),
-                            getSharedBytesAttrName(), getResidentAttrName(),
-                            getSchedulerAttrName()});
+      (*this)->getAttrs(),
+      {getWarpsAttrName(), getStagesAttrName(), getSharedBytesAttrName(),
+       getResidentAttrName(), getSchedulerAttrName()});
   p << " ";
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                 /*printBlockTerminators=*/false);

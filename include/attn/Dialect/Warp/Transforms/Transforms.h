@@ -27,8 +27,8 @@ LogicalResult bufferLoops(RewriterBase &rewriter, KernelOp kernel,
                           std::string &reason);
 
 /// Puts a loop over tiles around the body of a kernel, which becomes resident.
-/// Fails, with `reason` set and the kernel untouched, if there is no producer to
-/// be had that runs ahead.
+/// Fails, with `reason` set and the kernel untouched, if there is no producer
+/// to be had that runs ahead.
 LogicalResult persistBlocks(RewriterBase &rewriter, KernelOp kernel,
                             std::string &reason);
 
