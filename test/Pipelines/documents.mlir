@@ -14,7 +14,7 @@
 // CHECK: warp.role <producer>
 // CHECK-NOT: warp.search
 // CHECK: warp.role <consumer>
-// CHECK: warp.search {{.*}}, !warp.frag<256x1xi32, acc, 16>
+// CHECK: warp.search {{.*}}, !warp.frag<128x1xi32, acc, 8>
 // CHECK-NOT: warp.search
 // CHECK: scf.for
 // CHECK-NOT: warp.search
