@@ -37,6 +37,8 @@ static constexpr OptionalPass optionalPasses[] = {
      [](PassSelection &s, bool run) { s.tile.peelMasks = run; }},
     {"tile-bound-keys", anywhere,
      [](PassSelection &s, bool run) { s.tile.boundKeys = run; }},
+    {"tile-reverse-keys", anywhere,
+     [](PassSelection &s, bool run) { s.tile.reverseKeys = run; }},
     {"tile-fold-exp2", anywhere,
      [](PassSelection &s, bool run) { s.tile.foldExp2 = run; }},
     {"tile-rotate", anywhere,
@@ -109,7 +111,7 @@ FailureOr<PassSelection> PassSelection::make(Location loc, StringRef target,
   PassSelection selection;
   selection.tile.target = target.str();
   int64_t sm = info ? info->sm : 0;
-  selection.tile.lazyMax = sm >= anyGPU;
+  selection.tile.reverseKeys = selection.tile.lazyMax = sm >= anyGPU;
   selection.tile.rotate = sm >= hopper;
   if (failed(selection.apply(loc, request)))
     return failure();

@@ -38,6 +38,8 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
     manager.addNestedPass<func::FuncOp>(tile::createTilePeelMasks());
   if (options.boundKeys)
     manager.addNestedPass<func::FuncOp>(tile::createTileBoundKeys());
+  if (options.reverseKeys)
+    manager.addNestedPass<func::FuncOp>(tile::createTileReverseKeys());
   if (options.foldExp2)
     manager.addNestedPass<func::FuncOp>(tile::createTileFoldExp2());
   if (options.rotate)

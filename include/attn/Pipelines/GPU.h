@@ -38,7 +38,7 @@ void buildGPUToNVVMPipeline(OpPassManager &manager);
 
 /// The passes that kernels for sm_80 take.
 struct SM80Options : TileOptions {
-  SM80Options() { lazyMax = true; }
+  SM80Options() { reverseKeys = lazyMax = true; }
   Option<bool> deferSum{*this, "defer-sum",
                         llvm::cl::desc("run warp-defer-sum"),
                         llvm::cl::init(true)};

@@ -51,6 +51,9 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
   Option<bool> boundKeys{*this, "bound-keys",
                          llvm::cl::desc("run tile-bound-keys"),
                          llvm::cl::init(true)};
+  Option<bool> reverseKeys{*this, "reverse-keys",
+                           llvm::cl::desc("run tile-reverse-keys"),
+                           llvm::cl::init(false)};
   Option<bool> rotate{*this, "rotate", llvm::cl::desc("run tile-rotate"),
                       llvm::cl::init(false)};
   Option<bool> lazyMax{*this, "lazy-max", llvm::cl::desc("run tile-lazy-max"),

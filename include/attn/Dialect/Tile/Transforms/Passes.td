@@ -146,6 +146,47 @@ def TileBoundKeys : Pass<"tile-bound-keys", "::mlir::func::FuncOp"> {
   ];
 }
 
+def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
+  let summary = "key blocks from the last to the first where scores grow";
+  let description = [{
+    Needs: a tile program whose loops over key blocks are a chain. Gives: a tile
+    program that visits the same blocks in the other order, where the formula of
+    the scores adds something to the product of queries and keys that grows with
+    the key, such as the bias of ALiBi, r (j - i):
+
+    ```mlir
+    %a:3 = scf.for %n = %lo to %full step %c1 iter_args(…)           // not masked
+    %b:3 = scf.for %n = %full to %hi step %c1 iter_args(%a…)         // masked
+    ```
+    becomes
+    ```mlir
+    %sum = arith.addi %hi, %lo : index
+    %last = arith.subi %sum, %c1 : index
+    %middle = arith.subi %sum, %full : index
+    %b:3 = scf.for %t = %lo to %middle step %c1 iter_args(…) {       // masked
+      %distance = arith.subi %last, %t : index
+      %n = arith.maxsi %distance, %lo : index
+      …
+    %a:3 = scf.for %t = %middle to %hi step %c1 iter_args(%b…)       // not masked
+    ```
+    In ascending order every block has a new maximum, and `tile-lazy-max` has to
+    compute most blocks twice. In the other order the first maximum does.
+
+    A number of the row or head that the key's position is multiplied with counts
+    as positive if it is no negative constant: the order is a matter of speed
+    only. Where the bias falls with the key, or has no trend that is seen (a
+    table; the distance to both sides), and where loops count visits (several
+    intervals, lists of blocks), nothing changes. Rows may see no key in the
+    blocks that come first: masked steps are guarded.
+
+    Comes behind `tile-peel-masks` and `tile-bound-keys`, which read masks as
+    functions of the loop's block, and before `tile-rotate`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
 def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
   let summary = "fold the factor of the scores and log2(e) into one fma and exp2";
   let description = [{

@@ -66,6 +66,12 @@ bool joinKeyBounds(RewriterBase &rewriter, scf::ForOp loop);
 FailureOr<scf::ForOp> listBlocks(RewriterBase &rewriter, scf::ForOp loop,
                                  std::string &reason);
 
+/// Visits the key blocks of a kernel from the last to the first where its
+/// scores grow with the key; fails, with the reason in `reason`, and changes
+/// nothing where they do not, or its loops have another form.
+LogicalResult reverseKeyBlocks(RewriterBase &rewriter, scf::ForallOp forall,
+                               StringRef &reason);
+
 /// Moves the product with the values of block n - 1 beside the scores of block
 /// n, in all loops over key blocks of a kernel; fails, with the reason in
 /// `reason`, and changes nothing where they have another form.

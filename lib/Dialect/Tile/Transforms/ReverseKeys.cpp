@@ -1,0 +1,148 @@
+//===- ReverseKeys.cpp - key blocks from the last to the first ------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Loops over the key blocks [b0, b1), [b1, b2), … [b', b) become loops over
+// visits in the other order,
+//
+//   [b0, b0 + b - b'), …, [b0 + b - b1, b)     n = b0 + b - 1 - visit
+//
+// again each from where the one before ends. Where there is no block at all, or
+// a visit behind the last is prepared, n is b0 and no less.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "attn/Dialect/Tile/Analysis/ScoreTrend.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Remarks.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_TILEREVERSEKEYS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// The loops with a softmax, each from where and from what the one before
+/// ended.
+static FailureOr<SmallVector<scf::ForOp, 3>> matchLoops(scf::ForallOp forall,
+                                                        StringRef &reason) {
+  SmallVector<scf::ForOp, 3> loops;
+  for (auto loop : forall.getBody()->getOps<scf::ForOp>()) {
+    if (loop.getBody()->getOps<OnlineSoftmaxOp>().empty())
+      continue;
+    if (!loop.getInductionVar().getType().isIndex() ||
+        getIntegerConstant(loop.getStep()) != 1) {
+      reason = "not a loop over key blocks";
+      return failure();
+    }
+    auto isFollowed = [&](Operation *user) { return user == loop; };
+    if (!loops.empty() &&
+        (loop.getLowerBound() != loops.back().getUpperBound() ||
+         !llvm::equal(loop.getInitArgs(), loops.back().getResults()) ||
+         !llvm::all_of(loops.back()->getUsers(), isFollowed))) {
+      reason = "the loops are no chain";
+      return failure();
+    }
+    loops.push_back(loop);
+  }
+  if (loops.empty()) {
+    reason = "no loop over key blocks";
+    return failure();
+  }
+  return loops;
+}
+
+/// A copy of `loop` over other visits.
+static scf::ForOp addLoop(RewriterBase &rewriter, scf::ForOp loop,
+                          Value lowerBound, Value upperBound, Value first,
+                          Value last, ValueRange state) {
+  auto copy = cast<scf::ForOp>(rewriter.clone(*loop));
+  copy.setLowerBound(lowerBound);
+  copy.setUpperBound(upperBound);
+  copy.getInitArgsMutable().assign(state);
+  // Rows may have seen no key in the blocks that now come before.
+  if (FailureOr<MaskedStep> step = matchMaskedStep(copy); succeeded(step))
+    step->softmax.setGuard(true);
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(copy.getBody());
+  Location loc = loop.getLoc();
+  Value visit = copy.getInductionVar();
+  auto distance = arith::SubIOp::create(rewriter, loc, last, visit);
+  auto block = arith::MaxSIOp::create(rewriter, loc, distance, first);
+  rewriter.replaceAllUsesExcept(visit, block, distance);
+  return copy;
+}
+
+LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
+                                           scf::ForallOp forall,
+                                           StringRef &reason) {
+  FailureOr<SmallVector<scf::ForOp, 3>> loops = matchLoops(forall, reason);
+  if (failed(loops))
+    return failure();
+  if (!llvm::all_of(*loops, countsKeyBlocks)) {
+    reason = "the loops count visits of key blocks in an order of their own";
+    return failure();
+  }
+  if (!llvm::all_of(*loops, [](scf::ForOp loop) {
+        return readScoreTrend(loop) == ScoreTrend::Grows;
+      })) {
+    reason = "nothing that is added to the scores grows with the key";
+    return failure();
+  }
+  OpBuilder::InsertionGuard guard(rewriter);
+  scf::ForOp back = loops->back();
+  rewriter.setInsertionPoint(back);
+  Location loc = back.getLoc();
+  Value first = loops->front().getLowerBound(), end = back.getUpperBound();
+  Value sum = rewriter.createOrFold<arith::AddIOp>(loc, end, first);
+  Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
+  Value last = rewriter.createOrFold<arith::SubIOp>(loc, sum, one);
+  Value lowerBound = first;
+  SmallVector<Value> state(loops->front().getInitArgs());
+  for (scf::ForOp loop : llvm::reverse(*loops)) {
+    Value upperBound = loop == loops->front()
+                           ? end
+                           : rewriter.createOrFold<arith::SubIOp>(
+                                 loc, sum, loop.getLowerBound());
+    scf::ForOp copy =
+        addLoop(rewriter, loop, lowerBound, upperBound, first, last, state);
+    state = llvm::to_vector_of<Value>(copy.getResults());
+    lowerBound = upperBound;
+  }
+  rewriter.replaceAllUsesWith(back.getResults(), state);
+  for (scf::ForOp loop : llvm::reverse(*loops))
+    rewriter.eraseOp(loop);
+  return success();
+}
+
+namespace {
+struct TileReverseKeys final
+    : attn::tile::impl::TileReverseKeysBase<TileReverseKeys> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    getOperation()->walk([&](scf::ForallOp forall) {
+      StringRef reason;
+      Location loc = forall.getLoc();
+      auto options =
+          remark::RemarkOpts::name("reverse-keys").category(getArgument());
+      if (succeeded(reverseKeyBlocks(rewriter, forall, reason)))
+        remark::passed(loc, options)
+            << "key blocks are visited from the last to the first";
+      else
+        remark::missed(loc, options) << reason;
+    });
+  }
+};
+} // namespace
