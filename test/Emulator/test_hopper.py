@@ -36,9 +36,9 @@ def compiled(case, text=None, disable=None):
                                  disable=disable).bytes)
 
 
-OPTIONAL = ["tile-order-blocks", "tile-peel-masks", "tile-fold-exp2", "tile-rotate", "tile-lazy-max",
-            "warp-defer-sum", "warp-persist", "warp-specialize", "warp-buffer", "warp-make-async",
-            "warp-insert-turns", "warp-stage-stores", "warp-deepen-rings"]
+OPTIONAL = ["tile-order-blocks", "tile-peel-masks", "tile-reverse-keys", "tile-fold-exp2", "tile-rotate",
+            "tile-lazy-max", "warp-defer-sum", "warp-persist", "warp-specialize", "warp-buffer",
+            "warp-make-async", "warp-insert-turns", "warp-stage-stores", "warp-deepen-rings"]
 DROPPED = [[name] for name in OPTIONAL] + [OPTIONAL] + [
     random.Random(seed).sample(OPTIONAL, random.Random(seed).randint(2, 8)) for seed in range(12)]
 
@@ -68,6 +68,15 @@ def test_maximum_is_found_again(element, magnitude):
     """Scores so far apart that the maximum of the first block does not do."""
     case = dataclasses.replace(PLAIN, element=element, magnitude=magnitude, keys=400, causal="bottom_right")
     assert run(case, compiled(case), blocks=1) == []
+
+
+@pytest.mark.parametrize("dropped", [[], ["tile-rotate"], ["tile-reverse-keys"]], ids=",".join)
+@pytest.mark.parametrize("change", [dict(causal="bottom_right"), dict(window=(70, 0, "bottom_right")),
+                                    dict(causal="top_left", queries=70, keys=300)], ids=str)
+def test_scores_that_grow(change, dropped):
+    """From the last key to the first: rows see nothing in the first blocks."""
+    case = dataclasses.replace(PLAIN, **{"keys": 230, "alibi": "bottom_right", **change})
+    assert run(case, compiled(case, disable=dropped), blocks=2) == []
 
 
 def test_first_block_shows_rows_nothing():

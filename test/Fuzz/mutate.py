@@ -90,6 +90,7 @@ PIPELINES = [
     "--tile-lazy-max",
     "--tile-peel-masks",
     "--tile-bound-keys",
+    "--tile-reverse-keys",
     "--tile-fold-exp2",
     "--tile-expand-softmax",
     "--convert-tile-to-loops",

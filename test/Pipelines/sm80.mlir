@@ -10,6 +10,7 @@
 // CHECK: convert-attn-to-tile
 // CHECK: tile-peel-masks
 // CHECK: tile-bound-keys
+// CHECK: tile-reverse-keys
 // CHECK: tile-fold-exp2
 // CHECK: tile-lazy-max
 // CHECK: tile-expand-softmax

@@ -1,6 +1,6 @@
 // The passes of the named pipeline, in order; and with the optional ones dropped.
 // RUN: attn-opt %s --attn-sm90 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
-// RUN: attn-opt %s --attn-sm90="order-blocks=false peel-masks=false bound-keys=false fold-exp2=false rotate=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
+// RUN: attn-opt %s --attn-sm90="order-blocks=false peel-masks=false bound-keys=false reverse-keys=false fold-exp2=false rotate=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
 
 // CHECK: builtin.module(
 // CHECK: attn-expand-variants
@@ -12,6 +12,7 @@
 // CHECK: tile-order-blocks
 // CHECK: tile-peel-masks
 // CHECK: tile-bound-keys
+// CHECK: tile-reverse-keys
 // CHECK: tile-fold-exp2
 // CHECK: tile-rotate
 // CHECK: tile-lazy-max
@@ -35,6 +36,7 @@
 // BARE-NOT: tile-order-blocks
 // BARE-NOT: tile-peel-masks
 // BARE-NOT: tile-bound-keys
+// BARE-NOT: tile-reverse-keys
 // BARE-NOT: tile-fold-exp2
 // BARE-NOT: tile-rotate
 // BARE-NOT: tile-lazy-max

@@ -8,11 +8,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Every tile pass is optional. tile-order-blocks, tile-peel-masks and
-// tile-rotate leave the very bits of a kernel's results; tile-fold-exp2 and
-// tile-lazy-max stay within the rounding of f32. (That the kernels are right is
-// checked elsewhere, against the definition. Where the visited blocks are
-// several intervals, tile-peel-masks visits them in another order, and sums
-// round otherwise: no variant here is of that kind.)
+// tile-rotate leave the very bits of a kernel's results; tile-fold-exp2,
+// tile-reverse-keys and tile-lazy-max stay within the rounding of f32. (That
+// the kernels are right is checked elsewhere, against the definition. Where the
+// visited blocks are several intervals, tile-peel-masks visits them in another
+// order, and sums round otherwise: no variant here is of that kind.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,6 +48,16 @@ const Variant variants[] = {
     {"softcap", "",
      "{PLAN, variants = [#attn.causal, #attn.softcap<2.0 : f32>]}"},
     {"alibi", "", "{PLAN, variants = [#attn.causal, #attn.alibi]}"},
+    {"alibi_window", "",
+     "{PLAN, variants = [#attn.window<left = 17, right = 0>, #attn.alibi]}"},
+    {"steep", "", R"({PLAN, variants = [#attn.window<left = 40, right = 4>]}
+      score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
+        %f = arith.sitofp %j : i32 to f32
+        %c5 = arith.constant 5.0 : f32
+        %t = arith.mulf %f, %c5 : f32
+        %y = arith.addf %x, %t : f32
+        attn.yield %y : f32
+      })"},
     {"large_scores", "",
      "{PLAN, scale = 20.0 : f64, variants = [#attn.causal]}"},
     {"negative_scale", "",
@@ -162,7 +172,8 @@ protected:
 
   mlir::FailureOr<HostProgram> compile(const std::string &source, bool peel,
                                        bool fold, bool rotate = false,
-                                       bool lazy = false) {
+                                       bool lazy = false,
+                                       bool reverse = false) {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
     if (!module)
       return mlir::failure();
@@ -170,6 +181,7 @@ protected:
     options.optimization = 0;
     options.tile.orderBlocks = peel;
     options.tile.peelMasks = peel;
+    options.tile.reverseKeys = reverse;
     options.tile.foldExp2 = fold;
     options.tile.rotate = rotate;
     options.tile.lazyMax = lazy;
@@ -237,9 +249,12 @@ TEST_P(TilePassesTest, LeaveTheResult) {
   auto folded = compile(source, true, true);
   auto rotated = compile(source, true, false, true);
   auto lazy = compile(source, true, true, true, true);
+  auto reversed = compile(source, true, false, false, false, true);
+  auto reversedToo = compile(source, true, true, true, true, true);
   ASSERT_TRUE(mlir::succeeded(base) && mlir::succeeded(peeled) &&
               mlir::succeeded(folded) && mlir::succeeded(rotated) &&
-              mlir::succeeded(lazy));
+              mlir::succeeded(lazy) && mlir::succeeded(reversed) &&
+              mlir::succeeded(reversedToo));
   int64_t lengths[][2] = {{1, 1},   {7, 5},   {33, 47}, {47, 33}, {14, 10},
                           {35, 35}, {20, 15}, {3, 0},   {0, 5},   {5, 70}};
   for (auto [queries, keys] : lengths) {
@@ -248,12 +263,15 @@ TEST_P(TilePassesTest, LeaveTheResult) {
     Inputs in(ElementKind::F32, queries, keys);
     Outputs first(ElementKind::F32, queries), second(ElementKind::F32, queries),
         third(ElementKind::F32, queries), fourth(ElementKind::F32, queries),
-        fifth(ElementKind::F32, queries);
+        fifth(ElementKind::F32, queries), sixth(ElementKind::F32, queries),
+        seventh(ElementKind::F32, queries);
     run(*base, in, first);
     run(*peeled, in, second);
     run(*folded, in, third);
     run(*rotated, in, fourth);
     run(*lazy, in, fifth);
+    run(*reversed, in, sixth);
+    run(*reversedToo, in, seventh);
     EXPECT_EQ(first.o.bits(), second.o.bits());
     EXPECT_EQ(first.lse.bits(), second.lse.bits());
     EXPECT_EQ(first.o.bits(), fourth.o.bits());
@@ -262,6 +280,10 @@ TEST_P(TilePassesTest, LeaveTheResult) {
     expectNear(third.lse, first.lse, 2e-5, "lse");
     expectNear(fifth.o, first.o, 2e-5, "o, lazy");
     expectNear(fifth.lse, first.lse, 2e-5, "lse, lazy");
+    expectNear(sixth.o, first.o, 2e-5, "o, reversed");
+    expectNear(sixth.lse, first.lse, 2e-5, "lse, reversed");
+    expectNear(seventh.o, first.o, 2e-5, "o, reversed and lazy");
+    expectNear(seventh.lse, first.lse, 2e-5, "lse, reversed and lazy");
   }
 }
 

@@ -22,7 +22,9 @@
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Transforms/CSE.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_TILEREVERSEKEYS
@@ -107,17 +109,17 @@ LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
   Value sum = rewriter.createOrFold<arith::AddIOp>(loc, end, first);
   Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
   Value last = rewriter.createOrFold<arith::SubIOp>(loc, sum, one);
-  Value lowerBound = first;
+  // All bounds in front of the loops.
+  SmallVector<Value> bounds = {first};
+  for (scf::ForOp loop : llvm::reverse(ArrayRef(*loops).drop_front()))
+    bounds.push_back(
+        rewriter.createOrFold<arith::SubIOp>(loc, sum, loop.getLowerBound()));
+  bounds.push_back(end);
   SmallVector<Value> state(loops->front().getInitArgs());
-  for (scf::ForOp loop : llvm::reverse(*loops)) {
-    Value upperBound = loop == loops->front()
-                           ? end
-                           : rewriter.createOrFold<arith::SubIOp>(
-                                 loc, sum, loop.getLowerBound());
-    scf::ForOp copy =
-        addLoop(rewriter, loop, lowerBound, upperBound, first, last, state);
+  for (auto [number, loop] : llvm::enumerate(llvm::reverse(*loops))) {
+    scf::ForOp copy = addLoop(rewriter, loop, bounds[number],
+                              bounds[number + 1], first, last, state);
     state = llvm::to_vector_of<Value>(copy.getResults());
-    lowerBound = upperBound;
   }
   rewriter.replaceAllUsesWith(back.getResults(), state);
   for (scf::ForOp loop : llvm::reverse(*loops))
@@ -132,17 +134,24 @@ struct TileReverseKeys final
 
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
+    bool changed = false;
     getOperation()->walk([&](scf::ForallOp forall) {
       StringRef reason;
       Location loc = forall.getLoc();
       auto options =
           remark::RemarkOpts::name("reverse-keys").category(getArgument());
-      if (succeeded(reverseKeyBlocks(rewriter, forall, reason)))
-        remark::passed(loc, options)
-            << "key blocks are visited from the last to the first";
-      else
+      if (failed(reverseKeyBlocks(rewriter, forall, reason))) {
         remark::missed(loc, options) << reason;
+        return;
+      }
+      changed = true;
+      remark::passed(loc, options)
+          << "key blocks are visited from the last to the first";
     });
+    if (changed) {
+      DominanceInfo dominance(getOperation());
+      eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+    }
   }
 };
 } // namespace
