@@ -26,7 +26,7 @@ std::optional<int64_t> attn::tile::getIntegerConstant(Value value) {
   return std::nullopt;
 }
 
-static bool isMinusInf(Value value) {
+bool attn::tile::isMinusInf(Value value) {
   DenseElementsAttr constant;
   if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())
     return false;

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,11 +30,6 @@ static std::optional<APFloat> splatValue(Value value) {
   if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())
     return std::nullopt;
   return constant.getSplatValue<APFloat>();
-}
-
-static bool isMinusInf(Value value) {
-  std::optional<APFloat> number = splatValue(value);
-  return number && number->isInfinity() && number->isNegative();
 }
 
 LogicalResult attn::tile::foldScale(RewriterBase &rewriter,

@@ -75,7 +75,7 @@ struct Step {
 /// A chain of loops: each starts where and from what the one before ended.
 struct Chain {
   SmallVector<Step, 3> steps;
-  /// Which step's mask is right for every block.
+  /// The step with most masks: these are right for every block.
   size_t general = 0;
 };
 } // namespace
@@ -177,6 +177,19 @@ static FailureOr<Step> matchStep(scf::ForOp loop, StringRef &reason) {
   return step;
 }
 
+/// How many masks lie one in the other around the scores: the score function
+/// may hide keys, too, in blocks where the mask does not.
+static unsigned countMasks(OnlineSoftmaxOp softmax) {
+  unsigned masks = 0;
+  for (Value scores = softmax.getScores();;) {
+    auto select = scores.getDefiningOp<arith::SelectOp>();
+    if (!select || !isMinusInf(select.getFalseValue()))
+      return masks;
+    scores = select.getTrueValue();
+    ++masks;
+  }
+}
+
 /// Matches the loops of a kernel's block, all of them.
 static FailureOr<Chain> matchChain(scf::ForallOp forall, StringRef &reason) {
   Chain chain;
@@ -199,7 +212,8 @@ static FailureOr<Chain> matchChain(scf::ForallOp forall, StringRef &reason) {
     return failure();
   }
   for (auto [number, step] : llvm::enumerate(chain.steps))
-    if (succeeded(matchMaskedStep(step.loop)))
+    if (countMasks(step.softmax) >=
+        countMasks(chain.steps[chain.general].softmax))
       chain.general = number;
   return chain;
 }

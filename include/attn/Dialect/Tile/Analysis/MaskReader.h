@@ -102,6 +102,9 @@ struct MaskedStep {
 /// Matches a loop over key blocks with one online softmax of masked scores.
 FailureOr<MaskedStep> matchMaskedStep(scf::ForOp loop);
 
+/// True if all elements of `value` are -inf.
+bool isMinusInf(Value value);
+
 /// The integer that `value` is, or all elements of it.
 std::optional<int64_t> getIntegerConstant(Value value);
 
