@@ -39,6 +39,23 @@ TEST(ErrorRule, LseIsAbsolute) {
             std::string::npos);
 }
 
+TEST(ErrorRule, LseMayMissWhatScoresLose) {
+  RunResult result{{1, 2, 3, 4}, {0.5, 1.5002}};
+  ErrorReport report = checkErrorRule(result, float64, unfused, 2e-4);
+  EXPECT_EQ(report.failure, "");
+  EXPECT_DOUBLE_EQ(report.lseBound, 3e-4);
+  EXPECT_NE(checkErrorRule(result, float64, unfused, 5e-5).failure, "");
+}
+
+TEST(ErrorRule, LargeLseIsNoFinerThanF32) {
+  RunResult large{{1, 2, 3, 4}, {511, 2048}};
+  EXPECT_EQ(failureOf({{1, 2, 3, 4}, {511, 2048.0005}}, large, large), "");
+  EXPECT_NE(failureOf({{1, 2, 3, 4}, {511.0005, 2048}}, large, large)
+                .find("at row 0"),
+            std::string::npos);
+  EXPECT_NE(failureOf({{1, 2, 3, 4}, {511, 2048.001}}, large, large), "");
+}
+
 TEST(ErrorRule, PoisonIsAnError) {
   EXPECT_NE(failureOf({{1, NAN, 3, 4}, {0.5, 1.5}}), "");
   EXPECT_NE(failureOf({{1, 2, 3, 4}, {NAN, 1.5}}), "");

@@ -75,7 +75,8 @@ void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
                   << number(check->bound) << " (unfused in the input type: "
                   << number(check->referenceError) << "); rmse "
                   << number(check->rmse) << " (" << number(check->referenceRmse)
-                  << "); lse " << number(check->lseError) << "\n";
+                  << "); lse " << number(check->lseError) << ", bound "
+                  << number(check->lseBound) << "\n";
     line("check") << (check->passes() ? "PASS" : "FAIL: " + check->failure)
                   << "\n";
   }
@@ -130,6 +131,7 @@ void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
         {"rmse", finiteOrNull(check->rmse)},
         {"unfused_rmse", finiteOrNull(check->referenceRmse)},
         {"lse_error", finiteOrNull(check->lseError)},
+        {"lse_bound", finiteOrNull(check->lseBound)},
         {"empty_rows", static_cast<int64_t>(check->emptyRows)}};
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
 }

@@ -93,7 +93,7 @@ def _errors(case, inputs, failures):
     if bad_finite:
         failures.append("o is not finite")
     if bad_empty:
-        failures.append("(and what tensor cores cut off of large scores), a row without a visible key is not o = 0, lse = -inf")
+        failures.append("a row without a visible key is not o = 0, lse = -inf")
     slack = inputs.score_slack()
     if not worst["e_o"] <= 2 * worst["e_t0"] + 1e-5 + slack:
         failures.append(

@@ -146,8 +146,11 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 
     (C20) With r the same expression in f64, e(t) = max |t - r|, and t0 the
     unfused evaluation that rounds every step to T: e(output) <= 2 e(t0) + 1e-5,
-    the root mean square error is not above that of t0, and lse is off by 1e-4
-    at most. `convert-attn-to-linalg` builds both r and t0.
+    the root mean square error is not above that of t0, and lse is off by no
+    more than 1e-4 and what tensor cores cut off of large scores: half a unit in
+    the last place of f32, of |scale| |query[i]| |key[j]|, for each 16 products
+    (of f32: three times for each 8). `convert-attn-to-linalg` builds both r and
+    t0.
 
     (C21) `bottom_right`, the default alignment of variants, joins the last
     query with the last key: key i + keys - queries is on the diagonal of
