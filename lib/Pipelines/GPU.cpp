@@ -38,6 +38,10 @@ void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
     functions.addPass(warp::createWarpDeferSum());
   if (isHopper && options.persist && options.specialize)
     functions.addPass(warp::createWarpPersist());
+  // Without roles and products in flight there is nothing to win by it.
+  if (isHopper && options.doubleBuffer && options.specialize &&
+      options.makeAsync)
+    functions.addPass(warp::createWarpDoubleBuffer());
   if (isHopper && options.specialize)
     functions.addPass(warp::createWarpSpecialize());
   else if (options.buffer)
@@ -108,6 +112,7 @@ void attn::buildSM90Pipeline(OpPassManager &manager,
   warp.buffer = options.buffer;
   warp.stageStores = options.stageStores;
   warp.persist = options.persist;
+  warp.doubleBuffer = options.doubleBuffer;
   warp.specialize = options.specialize;
   warp.makeAsync = options.makeAsync;
   warp.insertTurns = options.insertTurns;

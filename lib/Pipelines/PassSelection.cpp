@@ -49,6 +49,8 @@ static constexpr OptionalPass optionalPasses[] = {
      [](PassSelection &s, bool run) { s.warp.deferSum = run; }},
     {"warp-persist", hopper,
      [](PassSelection &s, bool run) { s.warp.persist = run; }},
+    {"warp-double-buffer", hopper,
+     [](PassSelection &s, bool run) { s.warp.doubleBuffer = run; }},
     {"warp-specialize", hopper,
      [](PassSelection &s, bool run) { s.warp.specialize = run; }},
     {"warp-buffer", anyGPU,

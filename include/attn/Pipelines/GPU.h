@@ -18,12 +18,13 @@
 namespace attn {
 
 /// Which of the optional passes of the Warp room run. Each may be dropped:
-/// slower, not wrong. Only sm_90a has the last five; warp-buffer runs there
-/// where warp-specialize does not.
+/// slower, not wrong. Only sm_90a has persist and those behind it; warp-buffer
+/// runs there where warp-specialize does not. Double buffering is off by
+/// default: it takes registers that not every plan has.
 struct WarpOptions {
   bool deferSum = true, buffer = true, stageStores = true;
   bool persist = true, specialize = true, makeAsync = true, insertTurns = true;
-  bool deepenRings = true;
+  bool deepenRings = true, doubleBuffer = false;
 };
 
 /// A tile kernel with expanded softmax to a placed warp kernel for `target`.
@@ -56,6 +57,9 @@ struct SM90Options : SM80Options {
   SM90Options() { rotate = true; }
   Option<bool> persist{*this, "persist", llvm::cl::desc("run warp-persist"),
                        llvm::cl::init(true)};
+  Option<bool> doubleBuffer{*this, "double-buffer",
+                            llvm::cl::desc("run warp-double-buffer"),
+                            llvm::cl::init(false)};
   Option<bool> specialize{*this, "specialize",
                           llvm::cl::desc("run warp-specialize"),
                           llvm::cl::init(true)};

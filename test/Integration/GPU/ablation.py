@@ -7,7 +7,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""What each optional pass is worth: the kernel with it, and the kernel without.
+"""What each optional pass is worth: the kernel with it, and the kernel without;
+of a pass that is off by default the kernel as it is, and the kernel with it.
 
     ablation.py --lib build/lib/libattn.so --json ablation.json --commit $(git rev-parse HEAD)
     ablation.py --lib ... --dims 128 --lengths 8192 --passes tile-lazy-max,warp-persist
@@ -53,6 +54,10 @@ PASSES = {
     "warp-stage-stores": "the output leaves through shared memory in whole lines",
     "warp-deepen-rings": "the next tile's queries are loaded beside this one's use",
 }
+# Those that are off by default.
+EXTRA_PASSES = {
+    "warp-double-buffer": "the next weights are made while P V reads the last, in other registers",
+}
 METRIC = "sm__cycles_active.avg"
 
 
@@ -66,7 +71,7 @@ def parse_arguments():
     parser.add_argument("--dims", default="64,128")
     parser.add_argument("--lengths", default="1024,8192")
     parser.add_argument("--causal", default="0,1")
-    parser.add_argument("--passes", default="", help="those to drop, one at a time; default: all")
+    parser.add_argument("--passes", default="", help="those to drop or add, one at a time; default: all")
     parser.add_argument("--plan", default="")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--warmup", type=int, default=3)
@@ -82,10 +87,16 @@ def parse_arguments():
     return options
 
 
-def dropped(options):
-    """Names of contestants and the passes that each does without."""
-    names = options.passes.split(",") if options.passes else list(PASSES)
-    return {"all passes": "", **{f"no {name}": name for name in names}}
+def changes(options):
+    """Names of contestants, with the pass that each does without and the one that is added."""
+    names = options.passes.split(",") if options.passes else [*PASSES, *EXTRA_PASSES]
+    found = {"all passes": ("", "")}
+    for name in names:
+        if name in EXTRA_PASSES:
+            found[f"with {name}"] = ("", name)
+        else:
+            found[f"no {name}"] = (name, "")
+    return found
 
 
 def cases(options):
@@ -94,8 +105,8 @@ def cases(options):
             yield dims, causal
 
 
-def file_name(dims, causal, disable):
-    return f"{dims[0]}-{'causal' if causal else 'full'}-{disable or 'all'}"
+def file_name(dims, causal, change):
+    return f"{dims[0]}-{'causal' if causal else 'full'}-{''.join(change) or 'all'}"
 
 
 def compile_all(options, directory):
@@ -108,9 +119,9 @@ def compile_all(options, directory):
         _, dim, value_dim = dims
         variants = ["causal"] if causal else []
         text = attn.attention(options.element, dim, value_dim=value_dim, variants=variants)
-        for disable in dropped(options).values():
-            name = file_name(dims, causal, disable)
-            futures[name] = compiler.compile(name, text, options.plan, disable)
+        for change in changes(options).values():
+            name = file_name(dims, causal, change)
+            futures[name] = compiler.compile(name, text, options.plan, *change)
     errors = {name: future.result()[1] for name, future in futures.items()}
     compiler.close()
     return errors
@@ -150,8 +161,8 @@ def each_shape(options, torch):
 
 
 def add_kernels(options, torch, shape, dims, causal, directory, errors):
-    for label, disable in dropped(options).items():
-        name = file_name(dims, causal, disable)
+    for label, change in changes(options).items():
+        name = file_name(dims, causal, change)
         shape.add_kernel(torch, label, options.plan, directory / f"{name}.attn", errors.get(name, ""))
 
 
@@ -159,10 +170,10 @@ def launch_only(options, torch, directory):
     """What runs under ncu: add_kernel launches each kernel once."""
     for dims, causal, _, shape in each_shape(options, torch):
         present = {
-            file_name(dims, causal, disable): ""
-            if (directory / f"{file_name(dims, causal, disable)}.attn").exists()
+            file_name(dims, causal, change): ""
+            if (directory / f"{file_name(dims, causal, change)}.attn").exists()
             else "not compiled"
-            for disable in dropped(options).values()
+            for change in changes(options).values()
         }
         add_kernels(options, torch, shape, dims, causal, directory, present)
 
@@ -171,8 +182,8 @@ def row_of(shape, dims, causal, length, times, cycles, multiprocessors):
     row = {"d": dims[0], "causal": bool(causal), "s": length, "contestants": shape.facts}
     best = times.get("all passes")
     for label, facts in shape.facts.items():
-        disabled = label.removeprefix("no ")
-        facts["why"] = PASSES.get(disabled, "the kernel as it is compiled by default")
+        why = {**PASSES, **EXTRA_PASSES}
+        facts["why"] = why.get(label.split()[-1], "the kernel as it is compiled by default")
         if label not in times:
             continue
         facts["ms"] = round(times[label], 5)

@@ -8,7 +8,7 @@
 #===----------------------------------------------------------------------===#
 """Compiles many programs, each in a process of its own, several at once.
 
-As a program: compiling.py LIB IN.mlir OUT.attn TARGET [PLAN]
+As a program: compiling.py LIB IN.mlir OUT.attn TARGET [PLAN [DISABLE [ENABLE]]]
 """
 
 import concurrent.futures
@@ -21,14 +21,18 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
-def _compile_one(library, source, output, target, plan="", disable=""):
+def _compile_one(library, source, output, target, plan="", disable="", enable=""):
     sys.path.insert(0, str(ROOT / "python"))
     import attn
 
     attn.use_library(library)
     try:
         artifact = attn.compile(
-            pathlib.Path(source).read_text(), target=target, plan=plan, disable=disable
+            pathlib.Path(source).read_text(),
+            target=target,
+            plan=plan,
+            disable=disable,
+            enable=enable,
         )
     except attn.AttnError as error:
         print(error, file=sys.stderr)
@@ -54,18 +58,18 @@ class Compiler:
         self.timeout = timeout
         self.pool = concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count())
 
-    def compile(self, name, text, plan="", disable=""):
+    def compile(self, name, text, plan="", disable="", enable=""):
         """A future of (seconds, error or "")."""
-        return self.pool.submit(self._run, name, text, plan, disable)
+        return self.pool.submit(self._run, name, text, plan, disable, enable)
 
-    def _run(self, name, text, plan, disable):
+    def _run(self, name, text, plan, disable, enable):
         source = self.directory / f"{name}.mlir"
         output = self.directory / f"{name}.attn"
         source.write_text(text)
         if output.exists():
             output.unlink()
         command = [sys.executable, __file__, self.library, source, output]
-        command += [self.target, plan, disable]
+        command += [self.target, plan, disable, enable]
         start = time.time()
         try:
             result = subprocess.run(

@@ -149,20 +149,29 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
         auto proper = OnlineSoftmaxOp::create(
             inner, loc, scores, m, l, softmax.getScale(), /*guard=*/true,
             /*exp2=*/true);
-        Value correction = vector::BroadcastOp::create(
-            inner, loc, step.output.getType(), proper.getCorrection());
-        Value rescaled =
-            arith::MulFOp::create(inner, loc, step.output, correction);
         scf::YieldOp::create(inner, loc,
                              ValueRange{round(inner, proper.getProbabilities()),
                                         proper.getNewMax(), proper.getNewSum(),
-                                        rescaled});
+                                        proper.getCorrection()});
       },
       [&](OpBuilder &inner, Location loc) {
-        scf::YieldOp::create(inner, loc,
-                             ValueRange{rounded, m, newSum, step.output});
+        Value one = splat(inner, loc, rowType, 1.0f);
+        scf::YieldOp::create(inner, loc, ValueRange{rounded, m, newSum, one});
       });
-  b.replaceOp(step.rescaled, branch.getResult(3));
+  // By itself, so that what adds to the output has until then to end.
+  auto rescaling = scf::IfOp::create(
+      b, loc, redo,
+      [&](OpBuilder &inner, Location loc) {
+        Value correction = vector::BroadcastOp::create(
+            inner, loc, step.output.getType(), branch.getResult(3));
+        Value rescaled =
+            arith::MulFOp::create(inner, loc, step.output, correction);
+        scf::YieldOp::create(inner, loc, rescaled);
+      },
+      [&](OpBuilder &inner, Location loc) {
+        scf::YieldOp::create(inner, loc, step.output);
+      });
+  b.replaceOp(step.rescaled, rescaling.getResult(0));
   b.eraseOp(step.stretched);
   if (step.rounding)
     b.replaceOp(step.rounding, branch.getResult(0));

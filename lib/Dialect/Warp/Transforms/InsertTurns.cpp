@@ -99,14 +99,20 @@ static void buildTurn(RewriterBase &rewriter, const TurnRange &range) {
     });
 }
 
-/// The first products of a body that are in flight together.
-static FailureOr<TurnRange> matchBody(scf::ForOp loop) {
+/// The products of a body that are in flight together, group by group.
+static void matchBody(scf::ForOp loop, SmallVector<TurnRange> &ranges) {
+  Operation *end = nullptr; // of the group before
   for (auto first : loop.getBody()->getOps<MmaAsyncOp>()) {
+    if (end && !end->isBeforeInBlock(first))
+      continue;
     MmaAsyncOp last = getLastTogether(first);
-    if (last != first)
-      return matchRange(first, last);
+    if (last == first)
+      continue;
+    end = last;
+    FailureOr<TurnRange> range = matchRange(first, last);
+    if (succeeded(range))
+      ranges.push_back(*range);
   }
-  return failure();
 }
 
 FailureOr<int64_t> attn::warp::insertTurns(RewriterBase &rewriter,
@@ -118,11 +124,7 @@ FailureOr<int64_t> attn::warp::insertTurns(RewriterBase &rewriter,
     return failure();
   }
   SmallVector<TurnRange> ranges;
-  consumer.walk([&](scf::ForOp loop) {
-    FailureOr<TurnRange> range = matchBody(loop);
-    if (succeeded(range))
-      ranges.push_back(*range);
-  });
+  consumer.walk([&](scf::ForOp loop) { matchBody(loop, ranges); });
   if (ranges.empty()) {
     reason = "no two products are in flight together in a loop";
     return failure();

@@ -18,7 +18,9 @@
 // - makes operand registers while a product reads operand registers: the next
 //   ones may be the same registers, and the assembler then serializes all
 //   products (ptxas C7513). Such an operation is a `warp.load_frag`, or a
-//   `warp.cast` to 16-bit floats; `warp.convert` then only renames registers.
+//   `warp.cast` to 16-bit floats that a loop hands on as what the product
+//   reads; `warp.convert` then only renames registers. What is handed on as
+//   another value (`warp-double-buffer`) has registers of its own.
 //
 // Fragments that the wait passes on its way, and that neither come from another
 // product nor are used up before the wait (a mask, a bias), stay behind it: in
@@ -26,8 +28,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/IR/LoopValues.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -44,7 +48,10 @@ namespace {
 struct Flight {
   WaitOp wait;
   SmallVector<Value> slots;
-  bool readsRegisters = false;
+  /// The operand in registers, if there is one, and the operations that make
+  /// the value that a loop hands on in its place.
+  Value registers;
+  DenseSet<Operation *> successors;
   /// Releases of its slots, which wait with it.
   SmallVector<ReleaseOp> releases;
 };
@@ -75,15 +82,42 @@ static bool usesInside(Operation *op, Value value) {
                       [&](Operation *user) { return op->isAncestor(user); });
 }
 
-/// Whether an operation, or one inside it, makes what the next product with
-/// operands in registers reads.
-static bool makesOperandRegisters(Operation *op) {
-  WalkResult walk = op->walk([](Operation *inner) {
+/// The operations that make what takes the place of `value` in the next
+/// iteration: the yielded value by itself, through conversions and branches.
+static DenseSet<Operation *> findSuccessors(Value value) {
+  DenseSet<Operation *> found;
+  if (auto convert = value.getDefiningOp<ConvertOp>())
+    value = convert.getValue();
+  std::optional<CarriedValue> carried = getCarriedValue(value);
+  if (!carried)
+    return found;
+  SmallVector<Value> worklist = {carried->yielded};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    if (!op || !found.insert(op).second)
+      continue;
+    if (auto convert = dyn_cast<ConvertOp>(op))
+      worklist.push_back(convert.getValue());
+    if (!isa<scf::IfOp>(op))
+      continue;
+    unsigned number = cast<OpResult>(next).getResultNumber();
+    for (Region &region : op->getRegions())
+      worklist.push_back(region.front().getTerminator()->getOperand(number));
+  }
+  return found;
+}
+
+/// Whether an operation, or one inside it, makes operands in the registers that
+/// a product in flight reads.
+static bool makesOperandRegisters(Operation *op, const Flight &flight) {
+  WalkResult walk = op->walk([&](Operation *inner) {
     if (isa<LoadFragOp>(inner))
       return WalkResult::interrupt();
     auto cast = dyn_cast<CastOp>(inner);
     Type element = cast ? cast.getResult().getType().getElementType() : Type();
-    return cast && (element.isF16() || element.isBF16())
+    return cast && (element.isF16() || element.isBF16()) &&
+                   flight.successors.contains(cast)
                ? WalkResult::interrupt()
                : WalkResult::advance();
   });
@@ -94,7 +128,7 @@ bool AsyncProducts::mustWait(Flight &flight, Operation *op) {
   if (op->hasTrait<OpTrait::IsTerminator>() ||
       usesInside(op, flight.wait.getResult()))
     return true;
-  if (flight.readsRegisters && makesOperandRegisters(op))
+  if (flight.registers && makesOperandRegisters(op, flight))
     return true;
   return llvm::any_of(flight.slots, [&](Value slot) {
     return llvm::any_of(slot.getUsers(), [&](Operation *user) {
@@ -164,7 +198,10 @@ void AsyncProducts::issue(MmaOp mma) {
   auto wait = WaitOp::create(rewriter, mma.getLoc(), async.getResult());
   Flight flight;
   flight.wait = wait;
-  flight.readsRegisters = isa<FragType>(mma.getA().getType());
+  if (isa<FragType>(mma.getA().getType())) {
+    flight.registers = mma.getA();
+    flight.successors = findSuccessors(mma.getA());
+  }
   for (Value operand : {mma.getA(), Value(mma.getB())})
     if (isa<SlotType>(operand.getType()))
       flight.slots.push_back(operand);
@@ -185,7 +222,8 @@ int64_t AsyncProducts::run(Block *block) {
       --landed;
     for (size_t number = 0; number < landed; ++number)
       land(inFlight[number], &op);
-    inFlight.erase(inFlight.begin(), inFlight.begin() + landed);
+    if (landed > 0) // else each flight would be moved to itself
+      inFlight.erase(inFlight.begin(), inFlight.begin() + landed);
     auto mma = dyn_cast<MmaOp>(op);
     if (mma && mma.getB().getType().hasPanels())
       issue(mma);

@@ -126,6 +126,42 @@ def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
                            "::attn::warp::WarpDialect"];
 }
 
+def WarpDoubleBuffer : Pass<"warp-double-buffer", "::mlir::func::FuncOp"> {
+  let summary = "the next weights are made while P V reads the last";
+  let description = [{
+    Needs: warp kernels of `convert-tile-to-warp`, before `warp-specialize`.
+    Gives: the same, where loops that carry the left operand of a product (from
+    `tile-rotate`) do two steps in each iteration, and a loop of none or one
+    behind them does the odd one. The operand then is another value, in other
+    registers, in each step, and `warp-make-async` leaves the product in flight
+    while the next one's operand is made. Costs those registers, and code.
+    Optional: where no loop carries an operand, or there are roles already, the
+    kernel stays as it is and a *missed* remark says so.
+    ```mlir
+    scf.for %n = %lo to %hi step %c1 iter_args(%o = …, %p = …) {
+      %s = warp.mma %q, %k, %zero transpose_b
+      %a = warp.convert %p
+      %o1 = warp.mma %a, %v, %o
+      %p1 = warp.cast truncf … %s …
+      scf.yield %o1, %p1
+    }
+    ```
+    becomes
+    ```mlir
+    scf.for %n = %lo to %even step %c2 iter_args(%o = …, %p = …) {
+      …                                // %p to %o1, makes %p1
+      …                                // %p1 to %o2, makes %p2
+      scf.yield %o2, %p2
+    }
+    scf.for %n = %even to %hi step %c1 iter_args(…) { … }
+    ```
+    Example: `test/Dialect/Warp/double-buffer.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::attn::warp::WarpDialect"];
+}
+
 def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
   let summary = "copies move to a producer role";
   let description = [{
