@@ -17,7 +17,7 @@ import attn
 import pytest
 from cases import Case
 from emulate import Artifact
-from emulated_case import run
+from emulated_case import Inputs, run
 from memory import Fault
 from test_kernels import drop
 
@@ -31,9 +31,9 @@ def plan(block_q=128, block_k=64, stages=2, scheduler="auto"):
             f"warps = {block_q // 16}, stages = {stages}, scheduler = {scheduler}>")
 
 
-def compiled(case, text=None, disable=None):
+def compiled(case, text=None, disable=None, enable=None):
     return Artifact(attn.compile(case.program(), target="sm_90a", plan=text or plan(),
-                                 disable=disable).bytes)
+                                 disable=disable, enable=enable).bytes)
 
 
 OPTIONAL = ["tile-order-blocks", "tile-peel-masks", "tile-reverse-keys", "tile-fold-exp2", "tile-rotate",
@@ -142,7 +142,23 @@ def test_passes_may_be_dropped(dropped, monkeypatch):
     monkeypatch.setattr("emulate.MULTIPROCESSORS", 2)
     for causal in ["", "bottom_right"]:
         case = dataclasses.replace(PLAIN, causal=causal)
-        assert run(case, compiled(case, disable=dropped), blocks=1, seed=1) == []
+        enable = ["warp-double-buffer"] if len(dropped) > 1 else None
+        kernel = compiled(case, disable=dropped, enable=enable)
+        assert run(case, kernel, blocks=1, seed=1) == []
+
+
+@pytest.mark.parametrize("head_dim", [64, 128])
+@pytest.mark.parametrize("keys", [60, 64, 130, 192, 256, 320])
+def test_weights_in_two_sets_of_registers(keys, head_dim):
+    """None to four steps in the loops: the same bits as in one set."""
+    case = dataclasses.replace(PLAIN, keys=keys, head_dim=head_dim, value_dim=head_dim, queries=130,
+                               causal="bottom_right", magnitude=8.0)
+    results = []
+    for enable in [None, ["warp-double-buffer"]]:
+        inputs = Inputs(case)
+        assert run(case, compiled(case, enable=enable), blocks=1, seed=keys, inputs=inputs) == []
+        results.append((inputs.output.view.tobytes(), inputs.lse.view.tobytes()))
+    assert results[0] == results[1]
 
 
 def is_noticed(change):

@@ -25,12 +25,17 @@
 // CHECK: %[[L1:.*]] = arith.addf %[[L]], %[[SUMS]]
 // CHECK: %[[R:.*]]:4 = scf.if %[[REDO]]
 // CHECK: %[[P2:.*]], %[[M2:.*]], %[[L2:.*]], %[[C:.*]] = tile.online_softmax %[[S]], %[[M]], %[[L]] {exp2, guard, scale = 5.000000e-01 : f32}
-// CHECK: %[[CB:.*]] = vector.broadcast %[[C]]
-// CHECK: %[[O2:.*]] = arith.mulf %[[O]], %[[CB]]
-// CHECK: scf.yield %[[P2]], %[[M2]], %[[L2]], %[[O2]]
+// CHECK: scf.yield %[[P2]], %[[M2]], %[[L2]], %[[C]]
 // CHECK: } else {
-// CHECK: scf.yield %[[P]], %[[M]], %[[L1]], %[[O]]
-// CHECK: arith.addf %[[R]]#3
+// CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00>
+// CHECK: scf.yield %[[P]], %[[M]], %[[L1]], %[[ONE]]
+// CHECK: %[[OR:.*]] = scf.if %[[REDO]]
+// CHECK: %[[CB:.*]] = vector.broadcast %[[R]]#3
+// CHECK: %[[O2:.*]] = arith.mulf %[[O]], %[[CB]]
+// CHECK: scf.yield %[[O2]]
+// CHECK: } else {
+// CHECK: scf.yield %[[O]]
+// CHECK: arith.addf %[[OR]]
 // CHECK: scf.yield %{{.*}}, %[[R]]#1, %[[R]]#2
 func.func @lazy(%s: !s, %o0: !o, %m0: !row, %l0: !row, %pv: !o, %n: index) -> !o {
   %c0 = arith.constant 0 : index

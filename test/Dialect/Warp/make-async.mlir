@@ -72,6 +72,71 @@ func.func @rotated(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   return
 }
 
+// Two sets of operands: the second product's is made while the first one runs,
+// the third's, which is handed on as the first's, while the second runs.
+// CHECK-LABEL: @two_sets
+func.func @two_sets(%n: index, %q: !view, %v: !view, %c: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %qt = warp.alloc : !q
+    %vt = warp.alloc : !t
+    warp.copy %q[%b, %h, %x, %c0] to %qt : !view, !q
+    warp.copy %v[%b, %h, %x, %c0] to %vt : !view, !t
+    %zs = warp.splat %zero : !s
+    %zo = warp.splat %zero : !o
+    %p0 = warp.cast truncf %zs : !s to !p
+    // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[P:.*]] = %{{.*}}) ->
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %zo, %p = %p0) -> (!o, !p) {
+      // CHECK: %[[SP:.*]] = warp.mma_async
+      %s = warp.mma %qt, %vt, %zs transpose_b : !q, !t, !s
+      // CHECK-NEXT: %[[A:.*]] = warp.convert %[[P]]
+      %a = warp.convert %p : !p -> !a
+      // CHECK-NEXT: %[[OP:.*]] = warp.mma_async %[[A]]
+      %o1 = warp.mma %a, %vt, %o : !a, !t, !o
+      // CHECK-NEXT: %[[S:.*]] = warp.wait %[[SP]]
+      // CHECK-NEXT: %[[P1:.*]] = warp.cast truncf %[[S]]
+      %p1 = warp.cast truncf %s : !s to !p
+      // CHECK-NEXT: %[[SP1:.*]] = warp.mma_async
+      %s1 = warp.mma %qt, %vt, %zs transpose_b : !q, !t, !s
+      // CHECK-NEXT: %[[A1:.*]] = warp.convert %[[P1]]
+      %a1 = warp.convert %p1 : !p -> !a
+      // CHECK-NEXT: %[[O1:.*]] = warp.wait %[[OP]]
+      // CHECK-NEXT: %[[OP1:.*]] = warp.mma_async %[[A1]], %{{.*}}, %[[O1]]
+      %o2 = warp.mma %a1, %vt, %o1 : !a, !t, !o
+      // CHECK-NEXT: %[[S1:.*]] = warp.wait %[[SP1]]
+      // CHECK-NEXT: %[[P2:.*]] = warp.cast truncf %[[S1]]
+      %p2 = warp.cast truncf %s1 : !s to !p
+      // CHECK-NEXT: %[[O2:.*]] = warp.wait %[[OP1]]
+      // CHECK-NEXT: scf.yield %[[O2]], %[[P2]]
+      scf.yield %o2, %p2 : !o, !p
+    }
+    // One set, and the next operand comes from a branch.
+    // CHECK: scf.for
+    %d:2 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %r#0, %p = %r#1) -> (!o, !p) {
+      // CHECK: %[[SP:.*]] = warp.mma_async
+      %s = warp.mma %qt, %vt, %zs transpose_b : !q, !t, !s
+      %a = warp.convert %p : !p -> !a
+      // CHECK: %[[OP:.*]] = warp.mma_async
+      %o1 = warp.mma %a, %vt, %o : !a, !t, !o
+      // CHECK-NEXT: %[[S:.*]] = warp.wait %[[SP]]
+      // CHECK-NEXT: %[[E:.*]] = math.exp2 %[[S]]
+      %e = math.exp2 %s : !s
+      // CHECK-NEXT: %[[O1:.*]] = warp.wait %[[OP]]
+      // CHECK-NEXT: scf.if
+      %p1 = scf.if %c -> !p {
+        %p2 = warp.cast truncf %e : !s to !p
+        scf.yield %p2 : !p
+      } else {
+        scf.yield %p0 : !p
+      }
+      scf.yield %o1, %p1 : !o, !p
+    }
+  }
+  return
+}
+
 // One role: what another warp may copy once this one has released the slot is
 // not read any more.
 // CHECK-LABEL: @one_role

@@ -16,6 +16,12 @@
 // `warp-make-async` may leave the product in flight while its successor's
 // operand is made.
 //
+// That takes the registers of one more operand. Where they are not there the
+// assembler would put one product behind the other (ptxas C7512), so a loop
+// whose tiles would leave a lane less than 32 registers stays as it is. With 32
+// ptxas 13.0 had enough in every plan for head dimensions of 64, 128 and 256,
+// with 24 in none.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/Transforms/Passes.h"
@@ -24,6 +30,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPDOUBLEBUFFER
@@ -32,6 +39,31 @@ namespace attn::warp {
 
 using namespace mlir;
 using namespace attn::warp;
+
+/// What a lane of the consumer needs beside the tiles of products.
+static constexpr int64_t otherRegisters = 32;
+
+/// The registers of a lane that hold a fragment.
+static int64_t countRegisters(Type type) {
+  auto fragment = dyn_cast<FragType>(type);
+  if (!fragment)
+    return 0;
+  constexpr int64_t registerBits = 32;
+  int64_t bits = fragment.getElementType().getIntOrFloatBitWidth();
+  for (int64_t size : fragment.getShape())
+    bits *= size;
+  return bits / (fragment.getWarps() * attn::layout::warpSize * registerBits);
+}
+
+/// Those of what the products of a body read and give, with two sets of
+/// operands.
+static int64_t countTileRegisters(scf::ForOp loop) {
+  int64_t registers = 0;
+  for (auto mma : loop.getBody()->getOps<MmaOp>())
+    registers += countRegisters(mma.getAcc().getType()) +
+                 2 * countRegisters(mma.getA().getType());
+  return registers;
+}
 
 /// Whether a product of the body reads a carried value, in registers, while
 /// others can run beside it.
@@ -56,13 +88,24 @@ FailureOr<int64_t> attn::warp::doubleBufferOperands(KernelOp kernel,
     if (carriesOperand(loop))
       loops.push_back(loop);
   });
-  int64_t numLoops = 0;
-  for (scf::ForOp loop : loops)
-    numLoops += succeeded(loopUnrollByFactor(loop, /*unrollFactor=*/2));
-  if (numLoops == 0) {
+  if (loops.empty()) {
     reason = "no loop carries an operand of a product in registers";
     return failure();
   }
+  int64_t registers = shareRegisters(kernel.getWarps()).consumer;
+  int64_t numLoops = 0;
+  for (scf::ForOp loop : loops) {
+    int64_t tiles = countTileRegisters(loop);
+    if (tiles + otherRegisters <= registers)
+      numLoops += succeeded(loopUnrollByFactor(loop, /*unrollFactor=*/2));
+    else
+      reason = llvm::formatv("a lane has {0} registers, two sets of operands "
+                             "and the results would take {1} of them and "
+                             "leave less than {2}",
+                             registers, tiles, otherRegisters);
+  }
+  if (numLoops == 0)
+    return failure();
   return numLoops;
 }
 

@@ -262,13 +262,20 @@ def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
     %sums = vector.shape_cast …                        // row sums of %p0
     %large = arith.cmpf uge, %sums, %limit : vector<128x1xf32>
     %redo = vector.multi_reduction <or>, %large, %false [0, 1] : vector<128x1xi1> to i1
-    %p, %m1, %l1, %o1 = scf.if %redo -> (…) {
-      %p1, %m1, %l1, %c = tile.online_softmax %s, %m, %l {exp2, guard, …}
+    %p, %m1, %l1, %c = scf.if %redo -> (…) {
+      %p1, %m1, %l1, %c1 = tile.online_softmax %s, %m, %l {exp2, guard, …}
+      scf.yield %p1, %m1, %l1, %c1
+    } else {
+      scf.yield %p0, %m, %sum, %ones
+    }
+    %o1 = scf.if %redo -> (…) {
       …                                                // %o times %c
     } else {
-      scf.yield %p0, %m, %sum, %o
+      scf.yield %o
     }
     ```
+    In the second branch stands what needs the output, so that P V of the block
+    before has until then to end.
     The reference cancels in the output; the result differs by rounding only. A
     row that has seen no key yet asks for the true maximum by itself.
   }];

@@ -135,8 +135,9 @@ def WarpDoubleBuffer : Pass<"warp-double-buffer", "::mlir::func::FuncOp"> {
     behind them does the odd one. The operand then is another value, in other
     registers, in each step, and `warp-make-async` leaves the product in flight
     while the next one's operand is made. Costs those registers, and code.
-    Optional: where no loop carries an operand, or there are roles already, the
-    kernel stays as it is and a *missed* remark says so.
+    Optional: where no loop carries an operand, the registers are not there (32
+    must be left beside the tiles of the products), or there are roles already,
+    the kernel stays as it is and a *missed* remark says so.
     ```mlir
     scf.for %n = %lo to %hi step %c1 iter_args(%o = …, %p = …) {
       %s = warp.mma %q, %k, %zero transpose_b
