@@ -27,6 +27,7 @@ plan::Workload plan::getWorkload(AttentionOp op) {
   // Scalars are lengths, which a causal mask captures as well.
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);
+  workload.hasDropout = op.getDropoutP().has_value();
   // Before attn-expand-variants the same is said by name.
   if (ArrayAttr variants = op.getVariantsAttr())
     for (Attribute variant : variants)

@@ -71,6 +71,15 @@ func.func @d128_softcap(%q: !q128, %k: !q128) -> !q128 {
   return %o : !q128
 }
 
+// Random numbers take the registers of a fourth group.
+// CHECK-LABEL: func.func @d64_dropout
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 64, warps = 12, stages = 4>
+func.func @d64_dropout(%q: !q64, %k: !q64, %seed: i32, %offset: i32) -> !q64 {
+  %o, %lse = attn.attention %q, %k, %k dropout(%seed, %offset) {dropout_p = 0.1 : f64}
+    : (!q64, !q64, !q64, i32, i32) -> (!q64, !lse)
+  return %o : !q64
+}
+
 // Three groups of 64 rows, but for sequences that are known to be short.
 // CHECK-LABEL: func.func @d96
 // CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 96, warps = 12, stages = 3>

@@ -46,6 +46,7 @@ struct Workload {
   bool hasScore = false;
   bool hasMask = false;
   bool hasCaptures = false; // of tensors
+  bool hasDropout = false;
   /// Query length, 0 if it is not known.
   int64_t queries = 0;
 };

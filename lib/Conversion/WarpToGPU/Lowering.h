@@ -328,6 +328,13 @@ LogicalResult lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
 LogicalResult lowerTurns(RewriterBase &rewriter, gpu::GPUFuncOp function);
 
 //===----------------------------------------------------------------------===//
+// Order.cpp
+//===----------------------------------------------------------------------===//
+
+/// Moves integers to their first use: one element after the other.
+void orderIntegers(gpu::GPUFuncOp function);
+
+//===----------------------------------------------------------------------===//
 // Atoms/Mbarrier.cpp, Atoms/Tma.cpp
 //===----------------------------------------------------------------------===//
 

@@ -141,6 +141,7 @@ struct ConvertWarpToGPU final
           return signalPassFailure();
         shareWarpNumber(outlined->function);
         hideInductionVariables(outlined->function);
+        orderIntegers(outlined->function);
         any = true;
       }
     }

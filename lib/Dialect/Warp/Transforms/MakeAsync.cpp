@@ -82,8 +82,15 @@ static bool usesInside(Operation *op, Value value) {
                       [&](Operation *user) { return op->isAncestor(user); });
 }
 
+static bool is16BitFloat(Type type) {
+  auto fragment = dyn_cast<FragType>(type);
+  return fragment && (fragment.getElementType().isF16() ||
+                      fragment.getElementType().isBF16());
+}
+
 /// The operations that make what takes the place of `value` in the next
-/// iteration: the yielded value by itself, through conversions and branches.
+/// iteration, from where it became 16-bit floats: the yielded value, and what
+/// it comes from through conversions, selections and branches.
 static DenseSet<Operation *> findSuccessors(Value value) {
   DenseSet<Operation *> found;
   if (auto convert = value.getDefiningOp<ConvertOp>())
@@ -97,8 +104,9 @@ static DenseSet<Operation *> findSuccessors(Value value) {
     Operation *op = next.getDefiningOp();
     if (!op || !found.insert(op).second)
       continue;
-    if (auto convert = dyn_cast<ConvertOp>(op))
-      worklist.push_back(convert.getValue());
+    for (Value operand : op->getOperands())
+      if (is16BitFloat(operand.getType()))
+        worklist.push_back(operand);
     if (!isa<scf::IfOp>(op))
       continue;
     unsigned number = cast<OpResult>(next).getResultNumber();
@@ -114,12 +122,10 @@ static bool makesOperandRegisters(Operation *op, const Flight &flight) {
   WalkResult walk = op->walk([&](Operation *inner) {
     if (isa<LoadFragOp>(inner))
       return WalkResult::interrupt();
-    auto cast = dyn_cast<CastOp>(inner);
-    Type element = cast ? cast.getResult().getType().getElementType() : Type();
-    return cast && (element.isF16() || element.isBF16()) &&
-                   flight.successors.contains(cast)
-               ? WalkResult::interrupt()
-               : WalkResult::advance();
+    bool makes = isa<CastOp>(inner) &&
+                 is16BitFloat(inner->getResult(0).getType()) &&
+                 flight.successors.contains(inner);
+    return makes ? WalkResult::interrupt() : WalkResult::advance();
   });
   return walk.wasInterrupted();
 }

@@ -1,0 +1,105 @@
+//===- Order.cpp - integers are computed where they are used --*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An operation on fragments becomes one operation for each element, so a chain
+// of them stands element beside element: what every element is in the first
+// round of a random number, then what it is in the second. All of that would be
+// live together. Here each integer moves to its first use, with what it is
+// computed from in front of it: one element after the other, and only what
+// several elements share stays live. Nothing is computed twice, and what has an
+// effect stays where it is. The assembler orders short blocks well by itself,
+// and kernels without such chains were timed as they come out, so only blocks
+// with many integers are touched.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace attn;
+
+static constexpr size_t manyIntegers = 1024;
+
+static bool isMovable(Operation *op) {
+  return op->getNumRegions() == 0 && op->getNumResults() == 1 && isPure(op) &&
+         op->getResult(0).getType().isSignlessInteger();
+}
+
+namespace {
+/// Gives the operations of a block their new order.
+class Ordering {
+public:
+  explicit Ordering(Block *block) : block(block) {}
+
+  void run();
+
+private:
+  void placeOperands(Operation *op);
+
+  Block *block;
+  DenseSet<Operation *> waiting; // those that can move, not placed yet
+};
+} // namespace
+
+/// What `op`, or an operation in its regions, reads.
+static SmallVector<Operation *> getSources(Operation *op, Block *block) {
+  SmallVector<Operation *> sources;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (Operation *source = operand.getDefiningOp();
+          source && source->getBlock() == block)
+        sources.push_back(source);
+  });
+  return sources;
+}
+
+/// Those that wait and that `op` needs go in front of it. Chains are as long as
+/// ten rounds of random numbers, so there is no recursion.
+void Ordering::placeOperands(Operation *op) {
+  struct Frame {
+    Operation *op;
+    SmallVector<Operation *> sources;
+    size_t next = 0;
+  };
+  SmallVector<Frame> stack;
+  stack.push_back({op, getSources(op, block)});
+  while (!stack.empty()) {
+    Frame &frame = stack.back();
+    if (frame.next == frame.sources.size()) {
+      if (frame.op != op)
+        frame.op->moveBefore(op);
+      stack.pop_back();
+      continue;
+    }
+    Operation *source = frame.sources[frame.next++];
+    if (waiting.erase(source))
+      stack.push_back({source, getSources(source, block)});
+  }
+}
+
+void Ordering::run() {
+  SmallVector<Operation *> anchors, movable;
+  for (Operation &op : *block)
+    (isMovable(&op) ? movable : anchors).push_back(&op);
+  if (movable.size() < manyIntegers)
+    return;
+  waiting.insert_range(movable);
+  for (Operation *anchor : anchors)
+    placeOperands(anchor);
+  // What nobody in the block reads.
+  for (Operation *op : movable)
+    if (waiting.contains(op))
+      op->moveBefore(anchors.back());
+}
+
+void attn::warp::orderIntegers(gpu::GPUFuncOp function) {
+  function.walk([](Block *block) { Ordering(block).run(); });
+}

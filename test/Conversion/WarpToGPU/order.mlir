@@ -1,0 +1,40 @@
+// Random numbers are computed one element after the other: behind the last
+// product of an element's chain comes its selection, and then the next chain.
+// RUN: attn-opt %s --attn-to-tile="target=sm_90a plan='#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>'" --cse --convert-tile-to-warp --warp-assign-resources=shared-limit=232448 --canonicalize --cse --convert-warp-to-gpu=chip=sm_90a | FileCheck %s
+// A mask is few integers: they stay in the order of the fragments.
+// RUN: attn-opt %s --attn-to-tile="target=sm_90a plan='#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>'" --cse --convert-tile-to-warp --warp-assign-resources=shared-limit=232448 --canonicalize --cse --convert-warp-to-gpu=chip=sm_90a | FileCheck %s --check-prefix=MASK
+
+!t = tensor<1x1x?x16xbf16>
+!lse = tensor<1x1x?xf32>
+
+// CHECK-LABEL: gpu.func @dropout
+// CHECK: scf.for
+// The words of the first element, its test, what it keeps; the next.
+// CHECK: arith.muli {{.*}} : i64
+// CHECK: %[[KEEP:.*]] = arith.cmpi uge, %{{.*}}, %{{.*}} : i32
+// CHECK-NEXT: arith.select %[[KEEP]]
+// CHECK: arith.muli {{.*}} : i64
+// CHECK: %[[KEEP:.*]] = arith.cmpi uge, %{{.*}}, %{{.*}} : i32
+// CHECK-NEXT: arith.select %[[KEEP]]
+func.func @dropout(%q: !t, %k: !t, %seed: i32, %offset: i32) -> (!t, !lse) {
+  %o, %lse = attn.attention %q, %k, %k dropout(%seed, %offset) {dropout_p = 0.1 : f64}
+    : (!t, !t, !t, i32, i32) -> (!t, !lse)
+  return %o, %lse : !t, !lse
+}
+
+// MASK-LABEL: gpu.func @mask
+// MASK: scf.for
+// MASK: arith.remsi
+// MASK-NEXT: arith.remsi
+func.func @mask(%q: !t, %k: !t) -> (!t, !lse) {
+  %o, %lse = attn.attention %q, %k, %k
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %d = arith.muli %i, %j : i32
+      %c3 = arith.constant 3 : i32
+      %r = arith.remsi %d, %c3 : i32
+      %c0 = arith.constant 0 : i32
+      %m = arith.cmpi eq, %r, %c0 : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t) -> (!t, !lse)
+  return %o, %lse : !t, !lse
+}
