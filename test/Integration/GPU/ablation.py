@@ -36,6 +36,7 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 from bench import L2_BYTES, Shape, dims_of, environment, numbers  # noqa: E402
 from compiling import Compiler  # noqa: E402
+from gpu import SKIP, find_torch  # noqa: E402
 
 # Pass: why it is there. The order is the one in which they run.
 PASSES = {
@@ -219,11 +220,9 @@ def main():
     attn.use_library(options.lib)
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(options.artifacts or temporary)
-        import torch
-
-        if not torch.cuda.is_available():
-            print("skipped: PyTorch sees no GPU")
-            return 77
+        torch = find_torch()
+        if torch is None:
+            return SKIP
         if options.only_launch:
             launch_only(options, torch, directory)
             return 0

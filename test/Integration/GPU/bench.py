@@ -44,6 +44,7 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 from compiling import Compiler  # noqa: E402
+from gpu import SKIP, find_torch  # noqa: E402
 
 TOKENS = 16384
 L2_BYTES = 256 << 20  # more than any L2
@@ -357,11 +358,9 @@ def main():
             errors = sum(bool(item[3]) for items in kernels.values() for item in items)
             print(f"{sum(map(len, kernels.values())) - errors} kernels compiled, {errors} refused")
             return 1 if errors else 0
-        import torch
-
-        if not torch.cuda.is_available():
-            print("skipped: PyTorch sees no GPU")
-            return 77
+        torch = find_torch()
+        if torch is None:
+            return SKIP
         torch.manual_seed(options.seed)
         rng = random.Random(options.seed)
         flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda")

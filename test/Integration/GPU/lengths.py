@@ -22,6 +22,8 @@ import json
 import pathlib
 import sys
 
+from gpu import SKIP, find_torch
+
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
@@ -119,14 +121,9 @@ def check_length(torch, kernel, dim, heads, length):
 
 def main():
     options = parse_arguments()
-    try:
-        import torch
-    except ImportError:
-        print("skipped: no PyTorch")
-        return 77
-    if not torch.cuda.is_available():
-        print("skipped: PyTorch sees no GPU")
-        return 77
+    torch = find_torch()
+    if torch is None:
+        return SKIP
     import attn
 
     attn.use_library(options.lib)

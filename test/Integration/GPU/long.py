@@ -15,6 +15,8 @@ the stride of the batch."""
 import json
 import pathlib
 
+from gpu import SKIP, find_torch
+
 ROWS = 64  # sampled
 # What the driver may take for a module besides the results.
 EXTRA_LIMIT = 64 << 20
@@ -31,14 +33,9 @@ def run_huge(options):
 
 
 def run(options, measure_all):
-    try:
-        import torch
-    except ImportError:
-        print("skipped: no PyTorch")
-        return 77
-    if not torch.cuda.is_available():
-        print("skipped: PyTorch sees no GPU")
-        return 77
+    torch = find_torch()
+    if torch is None:
+        return SKIP
     import attn
 
     attn.use_library(options.lib)

@@ -21,6 +21,8 @@ import pathlib
 import sys
 import zlib
 
+from gpu import SKIP, find_torch
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 for place in ("python", "test/Emulator", "test/Masks", "test/Integration/GPU"):
     sys.path.insert(0, str(ROOT / place))
@@ -37,14 +39,9 @@ def main():
     parser.add_argument("--only", default="", help="names, by comma")
     parser.add_argument("--jobs", type=int, default=14)
     options = parser.parse_args()
-    try:
-        import torch
-    except ImportError:
-        print("skipped: no PyTorch")
-        return 77
-    if not torch.cuda.is_available():
-        print("skipped: PyTorch sees no GPU")
-        return 77
+    torch = find_torch()
+    if torch is None:
+        return SKIP
     import attn
     import masks
 

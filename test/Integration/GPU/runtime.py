@@ -21,6 +21,8 @@ import sys
 import threading
 import warnings
 
+from gpu import SKIP, find_torch
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
 
 
@@ -201,14 +203,9 @@ def main():
     parser.add_argument("--lib", required=True)
     parser.add_argument("--target", default="sm_80", help="sm_80 or sm_90a")
     options = parser.parse_args()
-    try:
-        import torch
-    except ImportError:
-        print("skipped: no PyTorch")
-        return 77
-    if not torch.cuda.is_available():
-        print("skipped: PyTorch sees no GPU")
-        return 77
+    torch = find_torch()
+    if torch is None:
+        return SKIP
     import attn
 
     attn.use_library(options.lib)

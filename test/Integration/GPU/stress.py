@@ -39,6 +39,7 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 import variant_table  # noqa: E402
 from cases import make_case  # noqa: E402
 from compiling import Compiler  # noqa: E402
+from gpu import SKIP, find_torch  # noqa: E402
 from variant_table import make_variants  # noqa: E402
 
 SHAPES = [(1, 128, 128), (2, 1000, 1000), (3, 77, 300), (1, 4, 2000), (2, 640, 0)]
@@ -375,17 +376,9 @@ def run(torch, options):
 def main():
     options = parse_arguments()
     options.lib = str(pathlib.Path(options.lib).resolve())
-    try:
-        import torch
-    except ImportError:
-        print("skipped: no PyTorch")
-        return 77
-    if options.target != "cpu" and not torch.cuda.is_available():
-        print("skipped: PyTorch sees no GPU")
-        return 77
-    if options.target == "sm_90a" and torch.cuda.get_device_capability() != (9, 0):
-        print("skipped: this GPU does not run sm_90a")
-        return 77
+    torch = find_torch(options.target)
+    if torch is None:
+        return SKIP
     import attn
 
     attn.use_library(options.lib)

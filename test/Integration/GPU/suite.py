@@ -41,8 +41,8 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 from cases import make_case  # noqa: E402
 from compiling import Compiler  # noqa: E402
+from gpu import SKIP  # noqa: E402
 
-SKIP = 77
 WORKER_READY = "ready"
 
 

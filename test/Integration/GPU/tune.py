@@ -26,6 +26,8 @@ import sys
 import tempfile
 import time
 
+from gpu import SKIP
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
 
 NO_DEVICE = 3
@@ -100,7 +102,7 @@ def main():
                 measured = tune(options, source, dim, results)
                 if measured is None:
                     print("skipped: no GPU")
-                    return 77
+                    return SKIP
                 best = report(f"{variant} d={dim} {options.target}", measured, before)
                 after = picked(options, source, results)
                 if after not in best:

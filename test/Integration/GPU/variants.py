@@ -35,6 +35,7 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 from bench import L2_BYTES, environment  # noqa: E402
 from compiling import Compiler  # noqa: E402
+from gpu import SKIP, find_torch  # noqa: E402
 from variant_table import make_variants  # noqa: E402
 
 HIDDEN = 2048
@@ -215,11 +216,9 @@ def main():
             refused = sum(bool(error) for _, error in compiled.values())
             print(f"{len(compiled) - refused} kernels compiled, {refused} refused")
             return 1 if refused else 0
-        import torch
-
-        if not torch.cuda.is_available():
-            print("skipped: PyTorch sees no GPU")
-            return 77
+        torch = find_torch()
+        if torch is None:
+            return SKIP
         torch.manual_seed(options.seed)
         rng = random.Random(options.seed)
         flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda")

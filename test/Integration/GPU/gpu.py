@@ -1,0 +1,30 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Is there a GPU to run on?"""
+
+SKIP = 77  # what ctest and lit take for "skipped"
+
+
+def find_torch(target="sm_80"):
+    """PyTorch, if it is there and sees a GPU that runs kernels for `target`
+    ("cpu": any machine); otherwise None, and why is printed."""
+    try:
+        import torch
+    except ImportError:
+        print("skipped: no PyTorch")
+        return None
+    if target == "cpu":
+        return torch
+    if not torch.cuda.is_available():
+        print("skipped: PyTorch sees no GPU")
+        return None
+    if target == "sm_90a" and torch.cuda.get_device_capability() != (9, 0):
+        print("skipped: this GPU does not run sm_90a")
+        return None
+    return torch
