@@ -53,6 +53,9 @@ struct LowerElementwise final : ConversionPattern {
       fromOffsets = addOffsets(op, elements[0], elements[1], rewriter);
     else if (isa<arith::AndIOp, arith::OrIOp>(op))
       fromOffsets = joinTests(op, elements[0], elements[1], rewriter);
+    else if (auto fma = dyn_cast<math::FmaOp>(op))
+      fromOffsets =
+          scaleOffsets(fma, elements[0], elements[1], elements[2], rewriter);
     if (fromOffsets) {
       rewriter.replaceOpWithMultiple(op, {*fromOffsets});
       return success();

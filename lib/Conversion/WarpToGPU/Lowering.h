@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 namespace attn::warp {
@@ -233,6 +234,12 @@ std::optional<SmallVector<Value>> convertOffsets(CastOp op,
                                                  ArrayRef<Value> values,
                                                  const Positions &positions,
                                                  OpBuilder &builder);
+/// Products of base + c with a factor, plus something: those of the base, plus
+/// c times the factor, where `op` may be reassociated and elements share the
+/// first.
+std::optional<SmallVector<Value>>
+scaleOffsets(math::FmaOp op, ArrayRef<Value> numbers, ArrayRef<Value> factors,
+             ArrayRef<Value> addends, OpBuilder &builder);
 
 //===----------------------------------------------------------------------===//
 // MaskWords.cpp

@@ -23,6 +23,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -228,6 +229,47 @@ attn::warp::convertOffsets(CastOp op, ArrayRef<Value> values,
         offset.constant == 0
             ? base
             : arith::AddFOp::create(builder, loc, base, number).getResult());
+  }
+  return result;
+}
+
+std::optional<SmallVector<Value>>
+attn::warp::scaleOffsets(math::FmaOp op, ArrayRef<Value> numbers,
+                         ArrayRef<Value> factors, ArrayRef<Value> addends,
+                         OpBuilder &builder) {
+  if (!arith::bitEnumContainsAll(op.getFastmath(),
+                                 arith::FastMathFlags::reassoc))
+    return std::nullopt;
+  struct Part {
+    Value base;
+    FloatAttr constant; // or null
+  };
+  SmallVector<Part> parts;
+  for (Value number : numbers) {
+    Part part = {number, nullptr};
+    if (auto sum = number.getDefiningOp<arith::AddFOp>();
+        sum && matchPattern(sum.getRhs(), m_Constant(&part.constant)))
+      part.base = sum.getLhs();
+    parts.push_back(part);
+  }
+  llvm::SmallDenseMap<std::tuple<Value, Value, Value>, Value> firsts;
+  for (auto [part, factor, addend] : llvm::zip_equal(parts, factors, addends))
+    firsts[{part.base, factor, addend}];
+  if (2 * firsts.size() > parts.size())
+    return std::nullopt;
+  Location loc = op.getLoc();
+  SmallVector<Value> result;
+  for (auto [part, factor, addend] : llvm::zip_equal(parts, factors, addends)) {
+    Value &first = firsts[{part.base, factor, addend}];
+    if (!first)
+      first = math::FmaOp::create(builder, loc, part.base, factor, addend);
+    if (!part.constant) {
+      result.push_back(first);
+      continue;
+    }
+    Value constant = arith::ConstantOp::create(builder, loc, part.constant);
+    result.push_back(
+        math::FmaOp::create(builder, loc, factor, constant, first));
   }
   return result;
 }

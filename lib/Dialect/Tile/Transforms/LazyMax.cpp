@@ -19,6 +19,14 @@
 // row that has seen no key yet (its m is -inf and P not a number), so the
 // first block is always done properly.
 //
+// Where scores are S + r n, a rate times a position n (ALiBi), the bias goes
+// into the reference,
+//
+//   P = exp(scale * S + (scale * r * n - m))
+//
+// whose part in brackets does not wait for S, and is that of the row's first
+// position plus constants. Only a step that is done once more needs the scores.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -46,6 +54,12 @@ struct LazyStep {
   Value output;
   Operation *rounding = nullptr; // of the weights, their only use; or null
   float limit = 0;               // of a row sum
+};
+
+/// What `sum` adds to scores.
+struct Bias {
+  math::FmaOp sum;
+  Value number, rate;
 };
 } // namespace
 
@@ -88,10 +102,49 @@ static FailureOr<LazyStep> matchLazyStep(OnlineSoftmaxOp softmax,
   return step;
 }
 
+/// scores = unbiased + number * rate: a position as a float, times what does
+/// not change in the loop.
+static std::optional<Bias> matchBias(Value scores) {
+  auto sum = scores.getDefiningOp<math::FmaOp>();
+  auto loop = sum ? dyn_cast<scf::ForOp>(sum->getParentOp()) : nullptr;
+  if (!loop || !scores.hasOneUse())
+    return std::nullopt;
+  Bias bias = {sum, sum.getA(), sum.getB()};
+  if (!bias.number.getDefiningOp<arith::SIToFPOp>())
+    std::swap(bias.number, bias.rate);
+  Value rate = bias.rate;
+  if (auto stretched = rate.getDefiningOp<vector::BroadcastOp>())
+    rate = stretched.getSource();
+  if (!bias.number.getDefiningOp<arith::SIToFPOp>() ||
+      !loop.isDefinedOutsideOfLoop(rate))
+    return std::nullopt;
+  return bias;
+}
+
 static Value splat(OpBuilder &b, Location loc, Type type, float value) {
   auto vector = cast<VectorType>(type);
   return arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(vector, APFloat(value)));
+}
+
+/// What turns scores into exponents of 2.
+static float factorOf(OnlineSoftmaxOp softmax) {
+  return softmax.getScale().convertToDouble() * llvm::numbers::log2e;
+}
+
+/// `rate` times `factor`; where one number is stretched to a tile, once.
+static Value multiplyRate(OpBuilder &b, Location loc, Value rate,
+                          float factor) {
+  auto stretched = rate.getDefiningOp<vector::BroadcastOp>();
+  Value source = stretched ? stretched.getSource() : rate;
+  Value constant =
+      isa<VectorType>(source.getType())
+          ? splat(b, loc, source.getType(), factor)
+          : arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor));
+  Value product = b.createOrFold<arith::MulFOp>(loc, source, constant);
+  if (!stretched)
+    return product;
+  return vector::BroadcastOp::create(b, loc, rate.getType(), product);
 }
 
 LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
@@ -114,11 +167,16 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
   Value offset = arith::MulFOp::create(
       b, loc, m, splat(b, loc, rowType, -llvm::numbers::log2e));
   offset = vector::BroadcastOp::create(b, loc, tileType, offset);
-  Value factor =
-      splat(b, loc, tileType,
-            softmax.getScale().convertToDouble() * llvm::numbers::log2e);
+  Value factor = splat(b, loc, tileType, factorOf(softmax));
+  std::optional<Bias> bias = matchBias(scores);
+  Value unbiased = bias ? bias->sum.getC() : scores;
+  if (bias) {
+    Value rate = multiplyRate(b, loc, bias->rate, factorOf(softmax));
+    offset = math::FmaOp::create(b, loc, bias->number, rate, offset,
+                                 arith::FastMathFlags::reassoc);
+  }
   Value weights = math::Exp2Op::create(
-      b, loc, math::FmaOp::create(b, loc, scores, factor, offset));
+      b, loc, math::FmaOp::create(b, loc, unbiased, factor, offset));
   Value sums = vector::MultiDimReductionOp::create(
       b, loc, weights,
       splat(b, loc, VectorType::get({rows}, b.getF32Type()), 0.0f),
@@ -146,8 +204,11 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
       b, loc, redo,
       [&](OpBuilder &inner, Location loc) {
         // With the true one; the row may have no key even now.
+        Value again = bias
+                          ? inner.clone(*bias->sum.getOperation())->getResult(0)
+                          : scores;
         auto proper = OnlineSoftmaxOp::create(
-            inner, loc, scores, m, l, softmax.getScale(), /*guard=*/true,
+            inner, loc, again, m, l, softmax.getScale(), /*guard=*/true,
             /*exp2=*/true);
         scf::YieldOp::create(inner, loc,
                              ValueRange{round(inner, proper.getProbabilities()),
@@ -180,6 +241,8 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
   b.replaceAllUsesWith(softmax.getNewMax(), branch.getResult(1));
   b.replaceAllUsesWith(softmax.getNewSum(), branch.getResult(2));
   b.eraseOp(softmax);
+  if (bias)
+    b.eraseOp(bias->sum);
   return success();
 }
 
