@@ -70,3 +70,51 @@ func.func @memory(%limit: i32, %v: memref<?xi32>, %o: !out) {
   }
   return
 }
+
+// A position times a rate, plus something of the row: that of the lane's first
+// column, plus constants times the rate; not without leave to reassociate.
+// CHECK-LABEL: gpu.func @scaled
+// CHECK-SAME: %[[RATE:[a-z0-9]+]]: f32,
+// CHECK: %[[F:.*]] = arith.sitofp
+// CHECK: %[[FIRST:.*]] = llvm.intr.fma(%[[F]], %[[RATE]], %[[ROW:.*]]) :
+// CHECK: %[[MINUS:.*]] = arith.constant -1.000000e+00 : f32
+// CHECK: llvm.intr.fma(%[[RATE]], %[[MINUS]], %[[FIRST]]) :
+// CHECK: %[[EIGHT:.*]] = arith.constant 8.000000e+00 : f32
+// CHECK: llvm.intr.fma(%[[RATE]], %[[EIGHT]], %[[FIRST]]) :
+// CHECK-LABEL: gpu.func @exactly
+// CHECK: %[[N:.*]] = arith.addf
+// CHECK: llvm.intr.fma(%[[N]], %{{.*}}, %{{.*}}) :
+func.func @scaled(%rate: f32, %row: f32, %o: !out) {
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 64 : i32
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %r = warp.coords %base, 0 : !rows
+    %c = warp.coords %base, 1 : !cols
+    %rb = warp.broadcast %r : !rows -> !int
+    %cb = warp.broadcast %c : !cols -> !int
+    %d = arith.subi %rb, %cb : !int
+    %f = warp.cast sitofp %d : !int to !acc
+    %s = warp.splat %rate : !acc
+    %t = warp.splat %row : !acc
+    %x = math.fma %f, %s, %t fastmath<reassoc> : !acc
+    warp.store %x, %o[%i, %i] : !acc, !out
+  }
+  return
+}
+func.func @exactly(%rate: f32, %row: f32, %o: !out) {
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 64 : i32
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %r = warp.coords %base, 0 : !rows
+    %c = warp.coords %base, 1 : !cols
+    %rb = warp.broadcast %r : !rows -> !int
+    %cb = warp.broadcast %c : !cols -> !int
+    %d = arith.subi %rb, %cb : !int
+    %f = warp.cast sitofp %d : !int to !acc
+    %s = warp.splat %rate : !acc
+    %t = warp.splat %row : !acc
+    %x = math.fma %f, %s, %t : !acc
+    warp.store %x, %o[%i, %i] : !acc, !out
+  }
+  return
+}

@@ -133,3 +133,58 @@ func.func @first_block_is_untouched(%s: !s, %o: !o, %m: !row, %l: !row) -> !o {
   %os = arith.mulf %o, %cb : !o
   return %os : !o
 }
+
+// A rate times a position is no part of the scores but of the reference; what is
+// done once more needs the scores.
+// CHECK-LABEL: func.func @bias
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[I:[a-z0-9]+]]: vector<16x32xi32>, %[[R:[a-z0-9]+]]: f32
+// CHECK: scf.for
+// CHECK: %[[N:.*]] = arith.sitofp %[[I]]
+// CHECK: %[[RATE:.*]] = vector.broadcast %[[R]]
+// CHECK: %[[OFFSET:.*]] = vector.broadcast %{{.*}} : vector<16x1xf32> to vector<16x32xf32>
+// CHECK: %[[F:.*]] = arith.constant dense<0.72134751> : vector<16x32xf32>
+// CHECK: %[[C:.*]] = arith.constant 0.72134751 : f32
+// CHECK: %[[RC:.*]] = arith.mulf %[[R]], %[[C]] : f32
+// CHECK: %[[SCALED:.*]] = vector.broadcast %[[RC]]
+// CHECK: %[[REF:.*]] = math.fma %[[N]], %[[SCALED]], %[[OFFSET]] fastmath<reassoc>
+// CHECK: %[[X:.*]] = math.fma %[[S]], %[[F]], %[[REF]] :
+// CHECK: math.exp2 %[[X]]
+// CHECK: scf.if
+// CHECK: %[[BIASED:.*]] = math.fma %[[RATE]], %[[N]], %[[S]] :
+// CHECK: tile.online_softmax %[[BIASED]]
+func.func @bias(%s: !s, %i: vector<16x32xi32>, %r: f32, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a:3 = scf.for %k = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %f = arith.sitofp %i : vector<16x32xi32> to !s
+    %rate = vector.broadcast %r : f32 to !s
+    %x = math.fma %rate, %f, %s : !s
+    %p, %m1, %l1, %c = tile.online_softmax %x, %m, %l {exp2, scale = 0.5 : f32} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %a#0 : !o
+}
+
+// A rate that changes in the loop stays where it is.
+// CHECK-LABEL: func.func @rate_of_the_loop
+// CHECK-COUNT-2: math.fma
+// CHECK-NOT: reassoc
+// CHECK: return
+func.func @rate_of_the_loop(%s: !s, %i: vector<16x32xi32>, %r: f32, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a:3 = scf.for %k = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %f = arith.sitofp %i : vector<16x32xi32> to !s
+    %k32 = arith.index_cast %k : index to i32
+    %kf = arith.sitofp %k32 : i32 to f32
+    %rate = vector.broadcast %kf : f32 to !s
+    %x = math.fma %rate, %f, %s : !s
+    %p, %m1, %l1, %c = tile.online_softmax %x, %m, %l {exp2, scale = 0.5 : f32} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %a#0 : !o
+}

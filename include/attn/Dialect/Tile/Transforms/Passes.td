@@ -278,6 +278,12 @@ def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
     before has until then to end.
     The reference cancels in the output; the result differs by rounding only. A
     row that has seen no key yet asks for the true maximum by itself.
+
+    A bias r n of the scores, n a position and r the same in the whole loop
+    (ALiBi), goes into the reference: exp2 of fma(S, factor, fma(n, r factor,
+    -m)), where the inner one may be reassociated (`fastmath<reassoc>`), that of
+    the first position plus constants. The biased scores are computed only where
+    the step is done once more.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
