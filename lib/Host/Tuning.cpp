@@ -68,10 +68,12 @@ private:
       request.progress(line);
   }
   bool listCandidates();
+  void addCandidate(PlanAttr plan, PlanAttr picked);
   bool openDevice();
-  bool compileAll();
+  bool compileFrom(size_t first);
   bool prepare(const Artifact &artifact);
   bool measure();
+  bool trySchedulers();
 
   ModuleOp module;
   const TuningRequest &request;
@@ -115,16 +117,19 @@ bool Tuning::listCandidates() {
   if (request.trial.plan.empty() && picked &&
       !llvm::is_contained(plans, picked))
     plans.push_back(picked);
-  for (PlanAttr attr : plans) {
-    Candidate &candidate = report.candidates.emplace_back();
-    llvm::raw_string_ostream(candidate.plan) << attr;
-    candidate.clocksPerScore = plan::estimate(attention, attr).clocksPerScore;
-    candidate.isPick = attr == picked;
-  }
+  for (PlanAttr attr : plans)
+    addCandidate(attr, picked);
   if (report.candidates.empty())
     return fail(TrialStatus::BadInput, "no plan of '" + report.function +
                                            "' fits " + request.trial.target);
   return true;
+}
+
+void Tuning::addCandidate(PlanAttr plan, PlanAttr picked) {
+  Candidate &candidate = report.candidates.emplace_back();
+  llvm::raw_string_ostream(candidate.plan) << plan;
+  candidate.clocksPerScore = plan::estimate(attention, plan).clocksPerScore;
+  candidate.isPick = plan == picked;
 }
 
 bool Tuning::openDevice() {
@@ -157,8 +162,8 @@ bool Tuning::prepare(const Artifact &artifact) {
   return true;
 }
 
-bool Tuning::compileAll() {
-  for (size_t number = 0; number < report.candidates.size(); ++number) {
+bool Tuning::compileFrom(size_t first) {
+  for (size_t number = first; number < report.candidates.size(); ++number) {
     Candidate &candidate = report.candidates[number];
     say("compiling " + std::to_string(number + 1) + " of " +
         std::to_string(report.candidates.size()) + ": " + candidate.plan);
@@ -239,9 +244,37 @@ bool Tuning::measure() {
   return true;
 }
 
+/// The fastest plans once more, beside the same with other schedulers: who
+/// hands out the tiles matters less than their size, so not all are tried with
+/// all.
+bool Tuning::trySchedulers() {
+  std::vector<std::pair<double, size_t>> order;
+  for (auto [number, candidate] : llvm::enumerate(report.candidates))
+    if (candidate.timing)
+      order.emplace_back(candidate.timing->median, number);
+  llvm::sort(order);
+  constexpr size_t numTried = 3;
+  order.resize(std::min(order.size(), numTried));
+  llvm::erase_if(programs, [&](auto &program) {
+    return llvm::none_of(order, [&](const std::pair<double, size_t> &entry) {
+      return entry.second == program.first;
+    });
+  });
+  size_t first = report.candidates.size();
+  for (auto [seconds, number] : order) {
+    FailureOr<PlanAttr> plan =
+        plan::parsePlan(report.candidates[number].plan, module.getLoc());
+    assert(succeeded(plan) && "it was printed from a plan");
+    for (PlanAttr other : plan::listSchedulers(*plan))
+      addCandidate(other, PlanAttr());
+  }
+  return report.candidates.size() == first || (compileFrom(first) && measure());
+}
+
 TuningReport Tuning::run() {
-  if (listCandidates() && !request.dryRun && openDevice() && compileAll())
-    measure();
+  if (listCandidates() && !request.dryRun && openDevice() && compileFrom(0) &&
+      measure() && request.tune && request.trial.plan.empty())
+    trySchedulers();
   return std::move(report);
 }
 

@@ -39,9 +39,10 @@ void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
   if (isHopper && options.persist && options.specialize)
     functions.addPass(warp::createWarpPersist());
   // Without roles and products in flight there is nothing to win by it.
-  if (isHopper && options.doubleBuffer && options.specialize &&
-      options.makeAsync)
-    functions.addPass(warp::createWarpDoubleBuffer());
+  if (isHopper && options.doubleBuffer != DoubleBuffering::Off &&
+      options.specialize && options.makeAsync)
+    functions.addPass(warp::createWarpDoubleBuffer(
+        {options.doubleBuffer == DoubleBuffering::Selective}));
   if (isHopper && options.specialize)
     functions.addPass(warp::createWarpSpecialize());
   else if (options.buffer)

@@ -50,7 +50,10 @@ static constexpr OptionalPass optionalPasses[] = {
     {"warp-persist", hopper,
      [](PassSelection &s, bool run) { s.warp.persist = run; }},
     {"warp-double-buffer", hopper,
-     [](PassSelection &s, bool run) { s.warp.doubleBuffer = run; }},
+     [](PassSelection &s, bool run) {
+       s.warp.doubleBuffer =
+           run ? DoubleBuffering::Everywhere : DoubleBuffering::Off;
+     }},
     {"warp-specialize", hopper,
      [](PassSelection &s, bool run) { s.warp.specialize = run; }},
     {"warp-buffer", anyGPU,

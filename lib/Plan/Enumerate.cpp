@@ -48,6 +48,18 @@ SmallVector<PlanAttr> plan::enumeratePlans(AttentionOp op, TargetKind target) {
   return plans;
 }
 
+SmallVector<PlanAttr> plan::listSchedulers(PlanAttr plan) {
+  SmallVector<PlanAttr> plans;
+  if (getTarget(plan.getTarget()).sm >= 90)
+    for (SchedulerKind scheduler :
+         {SchedulerKind::Grid, SchedulerKind::Static, SchedulerKind::Dynamic})
+      plans.push_back(PlanAttr::get(plan.getContext(), plan.getTarget(),
+                                    plan.getBlockQ(), plan.getBlockK(),
+                                    plan.getWarps(), plan.getStages(),
+                                    plan.getQInRegisters(), scheduler));
+  return plans;
+}
+
 PlanAttr plan::pick(AttentionOp op, TargetKind target) {
   std::optional<Tiles> row =
       lookupHeuristic(getWorkload(op), getTarget(target));

@@ -1,10 +1,10 @@
 // The passes of the named pipeline, in order; and with the optional ones dropped.
 // RUN: attn-opt %s --attn-sm90 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
 // RUN: attn-opt %s --attn-sm90="order-blocks=false peel-masks=false bound-keys=false reverse-keys=false fold-exp2=false rotate=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
-// RUN: attn-opt %s --attn-sm90="double-buffer=true" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DOUBLE
+// RUN: attn-opt %s --attn-sm90="double-buffer=everywhere" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DOUBLE
 
 // DOUBLE: warp-persist
-// DOUBLE-NEXT: warp-double-buffer
+// DOUBLE-NEXT: warp-double-buffer{selective=false}
 // DOUBLE-NEXT: warp-specialize
 
 // CHECK: builtin.module(
@@ -26,6 +26,7 @@
 // CHECK-NEXT: convert-tile-to-warp
 // CHECK-NEXT: warp-defer-sum
 // CHECK-NEXT: warp-persist
+// CHECK-NEXT: warp-double-buffer{selective=true}
 // CHECK-NEXT: warp-specialize{
 // CHECK-NEXT: warp-make-async
 // CHECK-NEXT: warp-insert-turns

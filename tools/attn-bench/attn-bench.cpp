@@ -28,7 +28,8 @@ static constexpr char overview[] =
 
 Without --tune: the plan that the compiler takes, or --plan. With --tune: every
 legal plan. The kernels are compiled first; then all are called in turn, in a new
-random order each round. --results=FILE keeps what was found, beside what the
+random order each round; then the three fastest once more, beside the same plans
+with every scheduler (sm_90a). --results=FILE keeps what was found, beside what the
 file holds already; attn-compile, attn-run and the libraries take the fastest
 plan from there.
 

@@ -17,14 +17,17 @@
 
 namespace attn {
 
+/// Which loops warp-double-buffer takes: none, those that gain, or all.
+enum class DoubleBuffering { Off, Selective, Everywhere };
+
 /// Which of the optional passes of the Warp room run. Each may be dropped:
 /// slower, not wrong. Only sm_90a has persist and those behind it; warp-buffer
-/// runs there where warp-specialize does not. Double buffering is off by
-/// default: it takes registers that not every plan has.
+/// runs there where warp-specialize does not.
 struct WarpOptions {
   bool deferSum = true, buffer = true, stageStores = true;
   bool persist = true, specialize = true, makeAsync = true, insertTurns = true;
-  bool deepenRings = true, doubleBuffer = false;
+  bool deepenRings = true;
+  DoubleBuffering doubleBuffer = DoubleBuffering::Selective;
 };
 
 /// A tile kernel with expanded softmax to a placed warp kernel for `target`.
@@ -57,9 +60,14 @@ struct SM90Options : SM80Options {
   SM90Options() { rotate = true; }
   Option<bool> persist{*this, "persist", llvm::cl::desc("run warp-persist"),
                        llvm::cl::init(true)};
-  Option<bool> doubleBuffer{*this, "double-buffer",
-                            llvm::cl::desc("run warp-double-buffer"),
-                            llvm::cl::init(false)};
+  Option<DoubleBuffering> doubleBuffer{
+      *this, "double-buffer", llvm::cl::desc("run warp-double-buffer"),
+      llvm::cl::values(clEnumValN(DoubleBuffering::Off, "off", "on no loop"),
+                       clEnumValN(DoubleBuffering::Selective, "selective",
+                                  "on loops that gain"),
+                       clEnumValN(DoubleBuffering::Everywhere, "everywhere",
+                                  "on all that have the registers")),
+      llvm::cl::init(DoubleBuffering::Selective)};
   Option<bool> specialize{*this, "specialize",
                           llvm::cl::desc("run warp-specialize"),
                           llvm::cl::init(true)};

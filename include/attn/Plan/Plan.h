@@ -34,6 +34,10 @@ FailureOr<PlanAttr> parsePlan(StringRef text, Location loc);
 /// Every legal plan out of a grid of useful sizes, in a fixed order.
 SmallVector<PlanAttr> enumeratePlans(AttentionOp op, TargetKind target);
 
+/// The same plan with every scheduler that its target knows by name; none where
+/// there is only one.
+SmallVector<PlanAttr> listSchedulers(PlanAttr plan);
+
 /// What a plan costs, per query block: clocks of one multiprocessor for one
 /// step over block_k keys, and the bytes read from memory for it when nothing
 /// is shared between blocks.

@@ -1,5 +1,6 @@
 // RUN: attn-opt %s --warp-double-buffer | FileCheck %s
 // RUN: attn-opt %s --warp-double-buffer --remarks-filter=warp-double-buffer -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: attn-opt %s --warp-double-buffer=selective --remarks-filter=warp-double-buffer -o /dev/null 2>&1 | FileCheck %s --check-prefix=SELECTIVE
 // What follows takes the loops of two steps: two items of each ring in a body.
 // RUN: attn-opt %s --warp-double-buffer --warp-specialize --warp-make-async --warp-insert-turns | FileCheck %s --check-prefix=ROLES
 
@@ -16,6 +17,7 @@
 func.func @rotated(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  // SELECTIVE: {{^}}{{.*}}:[[@LINE+2]]:{{.*}}Remark="steps of less than 128 keys, or with a mask or a score function, do not gain"
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}loops=1
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
     %Q = warp.alloc : !q
@@ -127,6 +129,45 @@ func.func @too_large(%n: index, %k: !view) {
       %o1 = warp.mma %a, %K, %o : !warp.frag<256x64xbf16, a, 16>, !t, !warp.frag<256x128xf32, acc, 16>
       %p1 = warp.cast truncf %zs : !warp.frag<256x64xf32, acc, 16> to !warp.frag<256x64xbf16, acc, 16>
       scf.yield %o1, %p1 : !warp.frag<256x128xf32, acc, 16>, !warp.frag<256x64xbf16, acc, 16>
+    }
+  }
+  return
+}
+
+// 128 keys; the second loop has a mask.
+// CHECK-LABEL: @many_keys
+// CHECK-COUNT-2: arith.remsi
+func.func @many_keys(%n: index, %q: !view, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // SELECTIVE: {{^}}{{.*}}:[[@LINE+2]]:{{.*}}loops=1
+  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}loops=2
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %Q = warp.alloc : !q
+    %K = warp.alloc : !q
+    %zero = arith.constant 0.0 : f32
+    %zo = warp.splat %zero : !o
+    %p0 = warp.cast truncf %zo : !o to !warp.frag<128x128xbf16, acc, 8>
+    warp.copy %q[%b, %h, %x, %c0] to %Q : !view, !q
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %zo, %p = %p0) -> (!o, !warp.frag<128x128xbf16, acc, 8>) {
+      warp.copy %k[%b, %h, %i, %c0] to %K : !view, !q
+      %s = warp.mma %Q, %K, %zo transpose_b : !q, !q, !o
+      %a = warp.convert %p : !warp.frag<128x128xbf16, acc, 8> -> !warp.frag<128x128xbf16, a, 8>
+      %o1 = warp.mma %a, %K, %o : !warp.frag<128x128xbf16, a, 8>, !q, !o
+      %e = math.exp2 %s : !o
+      %p1 = warp.cast truncf %e : !o to !warp.frag<128x128xbf16, acc, 8>
+      scf.yield %o1, %p1 : !o, !warp.frag<128x128xbf16, acc, 8>
+    }
+    %t:2 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %r#0, %p = %r#1) -> (!o, !warp.frag<128x128xbf16, acc, 8>) {
+      warp.copy %k[%b, %h, %i, %c0] to %K : !view, !q
+      %s = warp.mma %Q, %K, %zo transpose_b : !q, !q, !o
+      %a = warp.convert %p : !warp.frag<128x128xbf16, acc, 8> -> !warp.frag<128x128xbf16, a, 8>
+      %o1 = warp.mma %a, %K, %o : !warp.frag<128x128xbf16, a, 8>, !q, !o
+      %mask = arith.cmpf ogt, %s, %zo : !o
+      %m = warp.select %mask, %s, %zo : !warp.frag<128x128xi1, acc, 8>, !o
+      %e = math.exp2 %m : !o
+      %p1 = warp.cast truncf %e : !o to !warp.frag<128x128xbf16, acc, 8>
+      scf.yield %o1, %p1 : !o, !warp.frag<128x128xbf16, acc, 8>
     }
   }
   return

@@ -8,7 +8,8 @@
 #
 #===----------------------------------------------------------------------===#
 """What each optional pass is worth: the kernel with it, and the kernel without;
-of a pass that is off by default the kernel as it is, and the kernel with it.
+of a pass that is off by default, or not used everywhere, the kernel as it is, and
+with all of it.
 
     ablation.py --lib build/lib/libattn.so --json ablation.json --commit $(git rev-parse HEAD)
     ablation.py --lib ... --dims 128 --lengths 8192 --passes tile-lazy-max,warp-persist
@@ -48,6 +49,7 @@ PASSES = {
     "tile-lazy-max": "no row maximum after the first block, unless a sum says that one is due",
     "warp-defer-sum": "the sums of a row's four threads meet once per tile, not once per block",
     "warp-persist": "a thread block takes tile after tile: the next loads overlap the last stores",
+    "warp-double-buffer": "the next weights are made while P V reads the last, in other registers",
     "warp-specialize": "one warp loads by TMA, the others compute, with registers moved between them",
     "warp-buffer": "key and value tiles are loaded ahead (where no warp is set apart for it)",
     "warp-make-async": "products run while other instructions are issued",
@@ -55,10 +57,8 @@ PASSES = {
     "warp-stage-stores": "the output leaves through shared memory in whole lines",
     "warp-deepen-rings": "the next tile's queries are loaded beside this one's use",
 }
-# Those that are off by default.
-EXTRA_PASSES = {
-    "warp-double-buffer": "the next weights are made while P V reads the last, in other registers",
-}
+# Those that are off by default, or not everywhere.
+ADDED = ["+warp-double-buffer"]
 METRIC = "sm__cycles_active.avg"
 
 
@@ -72,7 +72,7 @@ def parse_arguments():
     parser.add_argument("--dims", default="64,128")
     parser.add_argument("--lengths", default="1024,8192")
     parser.add_argument("--causal", default="0,1")
-    parser.add_argument("--passes", default="", help="those to drop or add, one at a time; default: all")
+    parser.add_argument("--passes", default="", help="those to drop or add (+name), one at a time; default: all")
     parser.add_argument("--plan", default="")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--warmup", type=int, default=3)
@@ -90,11 +90,11 @@ def parse_arguments():
 
 def changes(options):
     """Names of contestants, with the pass that each does without and the one that is added."""
-    names = options.passes.split(",") if options.passes else [*PASSES, *EXTRA_PASSES]
+    names = options.passes.split(",") if options.passes else [*PASSES, *ADDED]
     found = {"all passes": ("", "")}
     for name in names:
-        if name in EXTRA_PASSES:
-            found[f"with {name}"] = ("", name)
+        if name.startswith("+"):
+            found[f"with {name[1:]}"] = ("", name[1:])
         else:
             found[f"no {name}"] = (name, "")
     return found
@@ -183,8 +183,7 @@ def row_of(shape, dims, causal, length, times, cycles, multiprocessors):
     row = {"d": dims[0], "causal": bool(causal), "s": length, "contestants": shape.facts}
     best = times.get("all passes")
     for label, facts in shape.facts.items():
-        why = {**PASSES, **EXTRA_PASSES}
-        facts["why"] = why.get(label.split()[-1], "the kernel as it is compiled by default")
+        facts["why"] = PASSES.get(label.split()[-1], "the kernel as it is compiled by default")
         if label not in times:
             continue
         facts["ms"] = round(times[label], 5)

@@ -14,7 +14,7 @@
 // - copies to a slot that the product reads, or, in a kernel without roles,
 //   releases one or is a meeting of all warps behind such a release (W2). In a
 //   role nobody but the producer depends on a release, so there the releases
-//   sink with the wait;
+//   sink with the wait, at most to where the next item of the ring is awaited;
 // - makes operand registers while a product reads operand registers: the next
 //   ones may be the same registers, and the assembler then serializes all
 //   products (ptxas C7513). Such an operation is a `warp.load_frag`, or a
@@ -137,6 +137,9 @@ bool AsyncProducts::mustWait(Flight &flight, Operation *op) {
   if (flight.registers && makesOperandRegisters(op, flight))
     return true;
   return llvm::any_of(flight.slots, [&](Value slot) {
+    auto await = dyn_cast<AwaitOp>(op), own = slot.getDefiningOp<AwaitOp>();
+    if (await && own && await.getRing() == own.getRing())
+      return true;
     return llvm::any_of(slot.getUsers(), [&](Operation *user) {
       return isa<CopyOp, ReleaseOp>(user) && op->isAncestor(user);
     });

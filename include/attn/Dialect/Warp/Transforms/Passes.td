@@ -158,6 +158,11 @@ def WarpDoubleBuffer : Pass<"warp-double-buffer", "::mlir::func::FuncOp"> {
     ```
     Example: `test/Dialect/Warp/double-buffer.mlir`.
   }];
+  let options = [
+    Option<"selective", "selective", "bool", "false",
+           "Only loops that gain: steps of at least 128 keys whose scores are "
+           "neither masked nor computed upon">
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect",
                            "::attn::warp::WarpDialect"];

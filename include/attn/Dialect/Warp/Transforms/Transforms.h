@@ -33,9 +33,11 @@ LogicalResult persistBlocks(RewriterBase &rewriter, KernelOp kernel,
                             std::string &reason);
 
 /// Unrolls the loops that carry a left operand of a product by two, so that it
-/// is another value in each step. Gives their number. Fails, with `reason` set
-/// and the kernel untouched, if there is none.
-FailureOr<int64_t> doubleBufferOperands(KernelOp kernel, std::string &reason);
+/// is another value in each step; if `selective`, only those that are known to
+/// gain. Gives their number. Fails, with `reason` set and the kernel untouched,
+/// if there is none.
+FailureOr<int64_t> doubleBufferOperands(KernelOp kernel, bool selective,
+                                        std::string &reason);
 
 /// Moves the copies of a kernel into a producer role; the rings that loops fill
 /// get `depth` slots. Fails, with `reason` set and the kernel untouched, if the
