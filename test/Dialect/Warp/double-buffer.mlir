@@ -17,7 +17,7 @@
 func.func @rotated(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // SELECTIVE: {{^}}{{.*}}:[[@LINE+2]]:{{.*}}Remark="steps of less than 128 keys, or with a mask or a score function, do not gain"
+  // SELECTIVE: {{^}}{{.*}}:[[@LINE+2]]:{{.*}}Remark="steps of less than 128 keys or 128 columns of values, or with a mask or a score function, do not gain"
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}loops=1
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
     %Q = warp.alloc : !q

@@ -24,8 +24,8 @@
 //
 // What it is worth depends on the block of keys: at d = 128 on an H200 the
 // steps of 128 keys gain 1 %, those of 64 lose 3 %, at d = 64 6 %. So the
-// pipeline asks for the former only, and of these for those whose scores need
-// no registers of their own.
+// pipeline asks for steps of 128 keys and columns only, and of these for those
+// whose scores need no registers of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,20 +83,22 @@ static bool carriesOperand(scf::ForOp loop) {
   });
 }
 
-/// Whether a body has fewer keys than pay, or masks or changes its scores.
+/// Whether a body has fewer keys or columns of values than pay, or masks or
+/// changes its scores.
 static bool isUnprofitable(scf::ForOp loop) {
-  constexpr int64_t leastKeys = 128;
+  constexpr int64_t leastKeys = 128, leastColumns = 128;
   return llvm::any_of(*loop.getBody(), [](Operation &op) {
     if (auto mma = dyn_cast<MmaOp>(op))
       return isa<FragType>(mma.getA().getType()) &&
-             cast<FragType>(mma.getA().getType()).getShape()[1] < leastKeys;
+             (cast<FragType>(mma.getA().getType()).getShape()[1] < leastKeys ||
+              mma.getAcc().getType().getShape()[1] < leastColumns);
     // Those of other shapes are numbers of rows or columns, and the output.
     auto type = op.getNumResults() == 1
                     ? dyn_cast<FragType>(op.getResult(0).getType())
                     : FragType();
     return type && type.getShape()[0] > 1 && type.getShape()[1] >= leastKeys &&
            !isa<SplatOp, BroadcastOp, ConvertOp, CastOp, math::FmaOp,
-                math::Exp2Op, arith::MulFOp>(op);
+                math::Exp2Op, arith::MulFOp, scf::IfOp>(op);
   });
 }
 
@@ -121,8 +123,8 @@ FailureOr<int64_t> attn::warp::doubleBufferOperands(KernelOp kernel,
   for (scf::ForOp loop : loops) {
     int64_t tiles = countTileRegisters(loop);
     if (selective && isUnprofitable(loop))
-      reason = "steps of less than 128 keys, or with a mask or a score "
-               "function, do not gain";
+      reason = "steps of less than 128 keys or 128 columns of values, or with "
+               "a mask or a score function, do not gain";
     else if (tiles + otherRegisters <= registers)
       numLoops += succeeded(loopUnrollByFactor(loop, /*unrollFactor=*/2));
     else

@@ -160,8 +160,8 @@ def WarpDoubleBuffer : Pass<"warp-double-buffer", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"selective", "selective", "bool", "false",
-           "Only loops that gain: steps of at least 128 keys whose scores are "
-           "neither masked nor computed upon">
+           "Only loops that gain: steps of at least 128 keys and columns of "
+           "values, whose scores are neither masked nor computed upon">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::scf::SCFDialect",
