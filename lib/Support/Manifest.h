@@ -14,6 +14,21 @@
 
 namespace attn {
 
+/// How a manifest calls launch expressions of two operands.
+struct BinaryExprName {
+  LaunchExpr::Kind kind;
+  std::string_view name;
+};
+inline constexpr BinaryExprName kBinaryExprs[] = {
+    {LaunchExpr::Kind::Add, "add"},
+    {LaunchExpr::Kind::Sub, "sub"},
+    {LaunchExpr::Kind::Mul, "mul"},
+    {LaunchExpr::Kind::FloorDiv, "floordiv"},
+    {LaunchExpr::Kind::CeilDiv, "ceildiv"},
+    {LaunchExpr::Kind::Mod, "mod"},
+    {LaunchExpr::Kind::Min, "min"},
+    {LaunchExpr::Kind::Max, "max"}};
+
 /// Fills `artifact`, but for the images, whose sizes are given back. On failure
 /// `error` says what is wrong.
 bool readManifest(std::string_view text, Artifact &artifact, uint64_t &ptxBytes,
