@@ -20,6 +20,7 @@
 
 #include "Lowering.h"
 
+#include "attn/Support/Predicates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -135,22 +136,6 @@ std::optional<SmallVector<Value>> attn::warp::addOffsets(Operation *op,
                           : ints.constant(int32_t(constant)));
   }
   return result;
-}
-
-static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
-  using arith::CmpIPredicate;
-  switch (predicate) {
-  case CmpIPredicate::slt:
-    return CmpIPredicate::sgt;
-  case CmpIPredicate::sle:
-    return CmpIPredicate::sge;
-  case CmpIPredicate::sgt:
-    return CmpIPredicate::slt;
-  case CmpIPredicate::sge:
-    return CmpIPredicate::sle;
-  default:
-    return predicate;
-  }
 }
 
 std::optional<SmallVector<Value>>

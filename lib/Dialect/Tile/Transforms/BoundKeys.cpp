@@ -168,7 +168,7 @@ static SmallVector<KeyBound> matchDistance(arith::CmpIOp compare,
   // key - row against `limit`; row - key has it the other way round.
   auto add = [&](CmpIPredicate predicate, int64_t limit) {
     std::optional<KeyBound> bound =
-        isRowFirst ? makeBound(keys, swapSides(predicate), rows, -limit)
+        isRowFirst ? makeBound(keys, attn::swapSides(predicate), rows, -limit)
                    : makeBound(keys, predicate, rows, limit);
     if (bound)
       bounds.push_back(*bound);
@@ -200,7 +200,7 @@ static SmallVector<KeyBound> matchBounds(OpBuilder &builder, Value value,
   if (!isKeys(keys)) {
     keys = stripBroadcast(compare.getRhs());
     limit = compare.getLhs();
-    predicate = swapSides(predicate);
+    predicate = attn::swapSides(predicate);
   }
   if (!isKeys(keys))
     return matchDistance(compare, loop);

@@ -62,21 +62,6 @@ bool attn::tile::isKnownBefore(Value value, scf::ForOp loop) {
 // Matching
 //===----------------------------------------------------------------------===//
 
-CmpIPredicate attn::tile::swapSides(CmpIPredicate predicate) {
-  switch (predicate) {
-  case CmpIPredicate::slt:
-    return CmpIPredicate::sgt;
-  case CmpIPredicate::sle:
-    return CmpIPredicate::sge;
-  case CmpIPredicate::sgt:
-    return CmpIPredicate::slt;
-  case CmpIPredicate::sge:
-    return CmpIPredicate::sle;
-  default:
-    return predicate;
-  }
-}
-
 /// The sorted data at the key that `value` is.
 static LogicalResult matchData(Value value, scf::ForOp loop,
                                SortedComparison &result) {
@@ -123,7 +108,7 @@ FailureOr<SortedComparison> SortedComparison::match(arith::CmpIOp op,
   Value data = op.getLhs(), limit = op.getRhs();
   if (failed(matchData(data, loop, result))) {
     std::swap(data, limit);
-    result.predicate = swapSides(result.predicate);
+    result.predicate = attn::swapSides(result.predicate);
     if (failed(matchData(data, loop, result)))
       return failure();
   }

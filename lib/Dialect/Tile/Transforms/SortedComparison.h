@@ -25,6 +25,7 @@
 #define ATTN_LIB_DIALECT_TILE_TRANSFORMS_SORTEDCOMPARISON_H
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Support/Predicates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
@@ -43,9 +44,6 @@ scf::ForOp getChainHead(scf::ForOp loop);
 
 /// True if `value` can be used in front of the chain of `loop`.
 bool isKnownBefore(Value value, scf::ForOp loop);
-
-/// The predicate with its sides exchanged; of those with a sign.
-arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate);
 
 /// y(keys) `predicate` limit.
 struct SortedComparison {
