@@ -40,7 +40,7 @@ class MaskInputs(Inputs):
         rng = np.random.default_rng([seed, queries, keys])
         self.sink_values, self.extra = None, []
         for sink in self.mask.sink:
-            array = Array("f32", [self.sizes.heads]).set(sink.values(self.sizes, rng))
+            array = Array(sink.element, [self.sizes.heads]).set(sink.values(self.sizes, rng))
             self.sink_values = array.values()
             self.extra.append(array)
         if self.mask.dropout:

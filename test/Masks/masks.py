@@ -148,7 +148,8 @@ class Mask:
                 joined.append(comment)
         comments = joined
         self.mask, self.score = (listed(key)[0] if listed(key) else None for key in ("mask", "score"))
-        self.sink = [Capture(text, "tensor<?xf32>") for text in listed("sink")]
+        sink = re.search(r"%sink: (tensor<\?x\w+>)", self.text)
+        self.sink = [Capture(text, sink.group(1)) for text in listed("sink")]
         self.dropout = float(listed("dropout")[0]) if listed("dropout") else 0
         types = re.findall(r"%c\d+: ([^,)]*(?:<[^>]*>)?)", self.text.split("{")[0])
         self.captures = [Capture(text, type.strip()) for text, type in zip(listed("capture"), types)]

@@ -324,6 +324,8 @@ static SmallVector<Value> joinSink(OpBuilder &b, const Kernel &kernel,
   auto rowType = cast<VectorType>(m.getType());
   Value scalar =
       memref::LoadOp::create(b, loc, kernel.sink, ValueRange{block.head});
+  if (!scalar.getType().isF32())
+    scalar = arith::ExtFOp::create(b, loc, b.getF32Type(), scalar);
   Value sink = vector::BroadcastOp::create(b, loc, rowType, scalar);
   Value newMax = arith::MaximumFOp::create(b, loc, m, sink);
   Value hidden =

@@ -111,19 +111,15 @@ void attn::raise::replaceResults(RewriterBase &rewriter,
   eraseUnused(rewriter, match.replaced);
 }
 
-/// The sink as a tensor of rank 1 of f32.
+/// The sink as a tensor of rank 1.
 static Value buildSink(OpBuilder &b, Location loc, Value sink) {
   auto type = cast<RankedTensorType>(sink.getType());
-  if (type.getRank() != 1) {
-    ReassociationIndices all =
-        llvm::to_vector(llvm::seq<int64_t>(type.getRank()));
-    sink = tensor::CollapseShapeOp::create(b, loc, sink,
-                                           ArrayRef<ReassociationIndices>(all));
-    type = cast<RankedTensorType>(sink.getType());
-  }
-  if (type.getElementType().isF32())
+  if (type.getRank() == 1)
     return sink;
-  return arith::ExtFOp::create(b, loc, type.clone(b.getF32Type()), sink);
+  ReassociationIndices all =
+      llvm::to_vector(llvm::seq<int64_t>(type.getRank()));
+  return tensor::CollapseShapeOp::create(b, loc, sink,
+                                         ArrayRef<ReassociationIndices>(all));
 }
 
 AttentionOp attn::raise::buildAttention(RewriterBase &rewriter,

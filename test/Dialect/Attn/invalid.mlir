@@ -1041,7 +1041,7 @@ func.func @generic_segments(%q: tensor<1x1x16x64xf16>) {
 // -----
 
 func.func @attention_c26_rank(%q: tensor<2x4x16x64xf16>, %s: tensor<2x4xf32>) {
-  // expected-error @+1 {{'attn.attention' op wants a sink of f32 and rank 1, got 'tensor<2x4xf32>'}}
+  // expected-error @+1 {{'attn.attention' op wants a sink of f16, bf16 or f32 and rank 1, got 'tensor<2x4xf32>'}}
   %o, %lse = attn.attention %q, %q, %q sink(%s) : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4xf32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
   return
 }

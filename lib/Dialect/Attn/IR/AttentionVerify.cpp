@@ -169,9 +169,11 @@ static LogicalResult verifySink(AttentionOp op) {
     return success();
   // (C26) One logit per query head.
   auto sink = cast<RankedTensorType>(op.getSink().getType());
-  if (sink.getRank() != 1 || !sink.getElementType().isF32() ||
-      sink.getEncoding())
-    return op.emitOpError("wants a sink of f32 and rank 1, got ") << sink;
+  Type element = sink.getElementType();
+  if (sink.getRank() != 1 || sink.getEncoding() ||
+      !(element.isF16() || element.isBF16() || element.isF32()))
+    return op.emitOpError("wants a sink of f16, bf16 or f32 and rank 1, got ")
+           << sink;
   RankedTensorType query = op.getQuery().getType();
   return verifyAgree(op, "number of query heads",
                      {{"query", query.getDimSize(AttentionOp::kHead)},

@@ -56,7 +56,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     | query | batch, heads, queries, head_dim | T: f16, bf16 or f32 |
     | key | batch, key_heads, keys, head_dim | T |
     | value | batch, key_heads, keys, value_dim | T |
-    | sink | heads | f32 |
+    | sink | heads | f16, bf16 or f32 |
     | dropout_key | two scalars: seed and offset | i32 |
     | captures | any | i1, i8, i16, i32, i64, f16, bf16, f32 |
     | output | batch, heads, queries, value_dim | T |
@@ -109,11 +109,11 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 
     (C13) There are no other attributes, but for those of other dialects.
 
-    (C26) sink, if there, is a tensor of rank 1 and f32, without encoding, of
-    one element per query head. It is an attention sink: a logit that joins the
-    denominator and has no value (Xiao et al., "Efficient Streaming Language
-    Models with Attention Sinks", section 3.2; a learned one per head is what
-    recent open models train). A sink of -inf is none.
+    (C26) sink, if there, is a tensor of rank 1 and f16, bf16 or f32, without
+    encoding, of one element per query head. It is an attention sink: a logit
+    that joins the denominator and has no value (Xiao et al., "Efficient
+    Streaming Language Models with Attention Sinks", section 3.2; a learned one
+    per head is what recent open models train). A sink of -inf is none.
 
     (C27) dropout_key and dropout_p come together; dropout_p is in [0, 1).
 
