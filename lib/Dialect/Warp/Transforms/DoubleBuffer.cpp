@@ -48,6 +48,8 @@ using namespace attn::warp;
 
 /// What a lane of the consumer needs beside the tiles of products.
 static constexpr int64_t otherRegisters = 32;
+/// And that for masks and functions of scores.
+static constexpr int64_t scoreRegisters = 16;
 
 /// The registers of a lane that hold a fragment.
 static int64_t countRegisters(Type type) {
@@ -83,21 +85,28 @@ static bool carriesOperand(scf::ForOp loop) {
   });
 }
 
-/// Whether a body has fewer keys or columns of values than pay, or masks or
-/// changes its scores.
-static bool isUnprofitable(scf::ForOp loop) {
+/// Whether a body has fewer keys or columns of values than pay.
+static bool isSmall(scf::ForOp loop) {
   constexpr int64_t leastKeys = 128, leastColumns = 128;
-  return llvm::any_of(*loop.getBody(), [](Operation &op) {
-    if (auto mma = dyn_cast<MmaOp>(op))
-      return isa<FragType>(mma.getA().getType()) &&
-             (cast<FragType>(mma.getA().getType()).getShape()[1] < leastKeys ||
-              mma.getAcc().getType().getShape()[1] < leastColumns);
-    // Those of other shapes are numbers of rows or columns, and the output.
+  return llvm::any_of(loop.getBody()->getOps<MmaOp>(), [](MmaOp mma) {
+    auto left = dyn_cast<FragType>(mma.getA().getType());
+    return left && (left.getShape()[1] < leastKeys ||
+                    mma.getAcc().getType().getShape()[1] < leastColumns);
+  });
+}
+
+/// Whether a body masks its scores, or computes more upon them than weights.
+static bool changesScores(scf::ForOp loop) {
+  ArrayRef<int64_t> scores;
+  for (auto mma : loop.getBody()->getOps<MmaOp>())
+    if (auto left = dyn_cast<FragType>(mma.getA().getType()))
+      scores = left.getShape();
+  return llvm::any_of(*loop.getBody(), [&](Operation &op) {
     auto type = op.getNumResults() == 1
                     ? dyn_cast<FragType>(op.getResult(0).getType())
                     : FragType();
-    return type && type.getShape()[0] > 1 && type.getShape()[1] >= leastKeys &&
-           !isa<SplatOp, BroadcastOp, ConvertOp, CastOp, math::FmaOp,
+    return type && type.getShape() == scores &&
+           !isa<MmaOp, SplatOp, BroadcastOp, ConvertOp, CastOp, math::FmaOp,
                 math::Exp2Op, arith::MulFOp, scf::IfOp>(op);
   });
 }
@@ -122,16 +131,18 @@ FailureOr<int64_t> attn::warp::doubleBufferOperands(KernelOp kernel,
   int64_t numLoops = 0;
   for (scf::ForOp loop : loops) {
     int64_t tiles = countTileRegisters(loop);
-    if (selective && isUnprofitable(loop))
+    bool ownScores = changesScores(loop);
+    int64_t others = otherRegisters + (ownScores ? scoreRegisters : 0);
+    if (selective && (isSmall(loop) || ownScores))
       reason = "steps of less than 128 keys or 128 columns of values, or with "
                "a mask or a score function, do not gain";
-    else if (tiles + otherRegisters <= registers)
+    else if (tiles + others <= registers)
       numLoops += succeeded(loopUnrollByFactor(loop, /*unrollFactor=*/2));
     else
       reason = llvm::formatv("a lane has {0} registers, two sets of operands "
                              "and the results would take {1} of them and "
                              "leave less than {2}",
-                             registers, tiles, otherRegisters);
+                             registers, tiles, others);
   }
   if (numLoops == 0)
     return failure();

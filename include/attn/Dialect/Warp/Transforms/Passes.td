@@ -136,8 +136,9 @@ def WarpDoubleBuffer : Pass<"warp-double-buffer", "::mlir::func::FuncOp"> {
     registers, in each step, and `warp-make-async` leaves the product in flight
     while the next one's operand is made. Costs those registers, and code.
     Optional: where no loop carries an operand, the registers are not there (32
-    must be left beside the tiles of the products), or there are roles already,
-    the kernel stays as it is and a *missed* remark says so.
+    must be left beside the tiles of the products, 48 with a mask or a score
+    function), or there are roles already, the kernel stays as it is and a
+    *missed* remark says so.
     ```mlir
     scf.for %n = %lo to %hi step %c1 iter_args(%o = …, %p = …) {
       %s = warp.mma %q, %k, %zero transpose_b
