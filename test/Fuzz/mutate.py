@@ -81,6 +81,7 @@ PIPELINES = [
     "--attn-sm80=lazy-max=false buffer=false",
     "--attn-sm90",
     "--attn-sm90=specialize=false make-async=false",
+    "--attn-sm90=double-buffer=everywhere",
     "--attn-to-tile=target=sm_90a rotate=true lazy-max=true"
     " --convert-tile-to-warp --warp-defer-sum --warp-specialize"
     " --warp-make-async --warp-insert-turns"
@@ -98,6 +99,8 @@ PIPELINES = [
     "--convert-tile-to-warp",
     "--warp-buffer",
     "--warp-defer-sum",
+    "--warp-double-buffer",
+    "--warp-double-buffer --warp-specialize --warp-make-async --warp-insert-turns",
     "--warp-specialize",
     "--warp-make-async",
     "--warp-insert-turns",
@@ -110,12 +113,15 @@ COMPILE = [
     ["--target=sm_80", "--emit=ptx"],
     ["--target=sm_90a", "--emit=ptx"],
     ["--target=sm_90a", "--emit=ptx", "--disable-pass=warp-specialize"],
+    ["--target=sm_90a", "--emit=ptx", "--enable-pass=warp-double-buffer"],
     ["--target=cpu", "--emit=llvm"],
 ]
 RUN = [["--target=cpu", "--check", "--shape=b=1,h=2,hkv=1,sq=5,sk=7"]]
 SIMULATE = [
     ["--target=sm_80", "--seeds=2", "--shape=b=1,h=2,hkv=1,sq=5,sk=70"],
     ["--target=sm_90a", "--seeds=2", "--shape=b=1,h=2,hkv=1,sq=5,sk=70"],
+    ["--target=sm_90a", "--seeds=2", "--shape=b=1,h=2,hkv=1,sq=5,sk=270",
+     "--enable-pass=warp-double-buffer"],
 ]
 CHECKING = ["attn-run", "attn-simulate"]
 # What they exit with when the result is not that of float64.

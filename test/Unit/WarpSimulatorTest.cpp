@@ -155,7 +155,9 @@ TEST_F(WarpSimulator, Hopper) {
          {"", "warp-make-async", "warp-buffer", "warp-buffer,warp-make-async",
           "warp-specialize", "warp-specialize,warp-make-async",
           "warp-defer-sum,warp-specialize{depth=3},warp-make-async,"
-          "warp-insert-turns"})
+          "warp-insert-turns",
+          "warp-defer-sum,warp-double-buffer,warp-specialize{depth=2},"
+          "warp-make-async,warp-insert-turns"})
       check(test, build(test, tile, passes));
 }
 

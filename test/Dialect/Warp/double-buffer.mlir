@@ -93,7 +93,7 @@ func.func @rotated(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
 func.func @not_rotated(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}Remark="no loop carries an operand of a product in registers"
+  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}Remark="no loop of step 1 carries an operand of a product in registers"
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %K = warp.alloc : !t
     %zero = arith.constant 0.0 : f32

@@ -35,6 +35,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -74,8 +75,10 @@ static int64_t countTileRegisters(scf::ForOp loop) {
 }
 
 /// Whether a product of the body reads a carried value, in registers, while
-/// others can run beside it.
+/// others can run beside it; and whether the steps are those of blocks.
 static bool carriesOperand(scf::ForOp loop) {
+  if (!matchPattern(loop.getStep(), m_One()))
+    return false;
   return llvm::any_of(loop.getBody()->getOps<MmaOp>(), [&](MmaOp mma) {
     Value left = mma.getA();
     if (auto convert = left.getDefiningOp<ConvertOp>())
@@ -124,7 +127,7 @@ FailureOr<int64_t> attn::warp::doubleBufferOperands(KernelOp kernel,
       loops.push_back(loop);
   });
   if (loops.empty()) {
-    reason = "no loop carries an operand of a product in registers";
+    reason = "no loop of step 1 carries an operand of a product in registers";
     return failure();
   }
   int64_t registers = shareRegisters(kernel.getWarps()).consumer;
