@@ -92,18 +92,31 @@ struct LowerDraw final : OpConversionPattern<DrawOp> {
   }
 };
 
-struct LowerPublish final : OpConversionPattern<PublishOp> {
-  LowerPublish(const TypeConverter &converter, MLIRContext *context,
-               const RolePlan &roles)
-      : OpConversionPattern(converter, context), roles(roles) {}
+/// An operation on an item, between one of its barriers and the other.
+template <typename Op> class LowerItem : public OpConversionPattern<Op> {
+public:
+  LowerItem(const TypeConverter &converter, MLIRContext *context,
+            const RolePlan &roles)
+      : OpConversionPattern<Op>(converter, context), roles(roles) {}
+
+protected:
+  ItemBarriers barriersOf(Op op, Value item, RewriterBase &rewriter) const {
+    return ItemBarriers::get(rewriter, op, item, roles.accesses.lookup(op));
+  }
+
+private:
+  const RolePlan &roles;
+};
+
+struct LowerPublish final : LowerItem<PublishOp> {
+  using LowerItem::LowerItem;
 
   LogicalResult
   matchAndRewrite(PublishOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Integers ints(rewriter, loc);
-    auto barriers = ItemBarriers::get(rewriter, op, adaptor.getItem(),
-                                      roles.accesses.lookup(op));
+    ItemBarriers barriers = barriersOf(op, adaptor.getItem(), rewriter);
     emitBarrierWait(rewriter, loc, barriers.empty,
                     ints.bitXor(barriers.parity, 1));
     for (auto [number, value] : llvm::enumerate(adaptor.getValues()))
@@ -116,23 +129,17 @@ struct LowerPublish final : OpConversionPattern<PublishOp> {
     rewriter.eraseOp(op);
     return success();
   }
-
-private:
-  const RolePlan &roles;
 };
 
-struct LowerTake final : OpConversionPattern<TakeOp> {
-  LowerTake(const TypeConverter &converter, MLIRContext *context,
-            const RolePlan &roles)
-      : OpConversionPattern(converter, context), roles(roles) {}
+struct LowerTake final : LowerItem<TakeOp> {
+  using LowerItem::LowerItem;
 
   LogicalResult
   matchAndRewrite(TakeOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Integers ints(rewriter, loc);
-    auto barriers = ItemBarriers::get(rewriter, op, adaptor.getItem(),
-                                      roles.accesses.lookup(op));
+    ItemBarriers barriers = barriersOf(op, adaptor.getItem(), rewriter);
     emitBarrierWait(rewriter, loc, barriers.full, barriers.parity);
     auto shared = LLVM::LLVMPointerType::get(
         rewriter.getContext(),
@@ -152,9 +159,6 @@ struct LowerTake final : OpConversionPattern<TakeOp> {
     rewriter.replaceOp(op, values);
     return success();
   }
-
-private:
-  const RolePlan &roles;
 };
 
 } // namespace
