@@ -11,6 +11,7 @@
 
 #include "attn/Runtime/Relayout.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -345,6 +346,8 @@ static Status placeWorkspaces(const Artifact &artifact,
     places.push_back(&workspace);
   for (RelayoutCall &relayout : call.relayouts)
     places.push_back(&relayout.place);
+  std::stable_partition(places.begin(), places.end(),
+                        [](WorkspaceCall *place) { return place->isZeroed; });
   constexpr int64_t kMaxBytes = int64_t(1) << 48;
   for (WorkspaceCall *place : places) {
     if (place->bytes > kMaxBytes)
@@ -352,10 +355,12 @@ static Status placeWorkspaces(const Artifact &artifact,
                            "' needs a workspace that does not fit the "
                            "address space");
     placeNext(*place, call);
+    if (place->isZeroed)
+      call.zeroBytes = call.workspaceBytes;
   }
   call.isRestored = call.zeros.bytes == 0 && call.relayouts.empty();
   for (const WorkspaceInfo &info : artifact.workspaces)
-    call.isRestored &= info.isRestored;
+    call.isRestored &= info.isRestored || !info.isZeroed;
   return Status();
 }
 

@@ -133,7 +133,13 @@ Status Module::launch(const Arguments &arguments, CUstream stream,
     return run(*call, nullptr, /*isCleared=*/false, stream);
   if (!memory && call->isRestored &&
       call->workspaceBytes <= static_cast<int64_t>(StreamMemory::kMaxBytes)) {
-    if (void *kept = streamMemory->find(stream))
+    std::unique_lock<std::mutex> lock = streamMemory->lock();
+    void *kept =
+        streamMemory->find(stream, call->zeroBytes, call->workspaceBytes);
+    // Zeros alone are those of one kernel.
+    if (call->zeroBytes == call->workspaceBytes)
+      lock.unlock();
+    if (kept)
       return run(*call, kept, /*isCleared=*/true, stream);
   }
   if (!memory) {

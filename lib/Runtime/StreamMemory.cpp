@@ -9,44 +9,59 @@
 
 #include "attn/Runtime/StreamMemory.h"
 
+#include <algorithm>
+
 using namespace attn::runtime;
 
 static constexpr size_t kMaxStreams = 1024;
+/// Of a piece.
+static constexpr size_t kMinBytes = 4096;
 
-void *StreamMemory::find(CUstream stream) {
+void *StreamMemory::find(CUstream stream, size_t zeroBytes, size_t bytes) {
   void *none = nullptr;
   int captureStatus = 0;
   // A handle may come back with another stream, its number never does.
   unsigned long long number = 0;
   if (!driver.streamGetId || !driver.streamIsCapturing ||
-      !driver.memAllocAsync ||
+      !driver.memAllocAsync || !driver.memFreeAsync ||
       driver.streamIsCapturing(stream, &captureStatus) != 0 ||
       captureStatus != 0 || driver.streamGetId(stream, &number) != 0)
     return none;
-  std::lock_guard<std::mutex> guard(mutex);
   auto found = pieces.find(number);
+  Piece old;
   if (found != pieces.end())
-    return reinterpret_cast<void *>(found->second);
-  if (pieces.size() >= kMaxStreams)
+    old = found->second;
+  // Behind the zeros there may be anything.
+  if (old.bytes >= bytes && old.zeroBytes == zeroBytes)
+    return reinterpret_cast<void *>(old.address);
+  if (found == pieces.end() && pieces.size() >= kMaxStreams)
     return none;
-  CUdeviceptr piece = 0;
+  Piece piece;
+  piece.zeroBytes = zeroBytes;
+  piece.bytes = kMinBytes;
+  while (piece.bytes < std::max(bytes, old.bytes))
+    piece.bytes *= 2;
   // In the order of the stream: that does not disturb another one's capture.
-  Status status = driver.check(driver.memAllocAsync(&piece, kMaxBytes, stream),
-                               "allocating memory of a stream");
-  if (status.ok())
-    status = driver.check(driver.memsetD8Async(piece, 0, kMaxBytes, stream),
-                          "clearing memory of a stream");
+  Status status =
+      driver.check(driver.memAllocAsync(&piece.address, piece.bytes, stream),
+                   "allocating memory of a stream");
+  if (status.ok() && zeroBytes != 0)
+    status =
+        driver.check(driver.memsetD8Async(piece.address, 0, zeroBytes, stream),
+                     "clearing memory of a stream");
   if (!status.ok()) {
-    if (piece)
-      (void)driver.memFree(piece);
+    if (piece.address)
+      (void)driver.memFree(piece.address);
     return none; // a launch has other ways
   }
+  if (old.address)
+    (void)driver.memFreeAsync(old.address, stream);
   pieces[number] = piece;
-  return reinterpret_cast<void *>(piece);
+  return reinterpret_cast<void *>(piece.address);
 }
 
 StreamMemory::~StreamMemory() {
   // The driver waits for what uses it.
   for (auto &[number, piece] : pieces)
-    (void)driver.memFree(piece);
+    (void)driver.memFree(piece.address);
 }

@@ -35,6 +35,16 @@ WarpRunner::Step WarpRunner::draw(DrawOp op) {
   return Ran;
 }
 
+/// Directly in the kernel: nothing is in flight.
+WarpRunner::Step WarpRunner::idle(IdleOp op) {
+  if (values.getSigned(op.getCondition()) == 0) {
+    ++frames.back().next;
+    return Ran;
+  }
+  frames.clear();
+  return Finished;
+}
+
 WarpRunner::Step WarpRunner::publish(PublishOp op) {
   Operation *numbers = op.getRing().getDefiningOp();
   Ring &ring = block.rings.find(numbers)->second;

@@ -232,6 +232,8 @@ WarpRunner::Step WarpRunner::step() {
     return publish(numbers);
   if (auto numbers = dyn_cast<TakeOp>(op))
     return takeNumbers(numbers);
+  if (auto end = dyn_cast<IdleOp>(op))
+    return idle(end);
 
   std::optional<LogicalResult> done = executeFragments(op);
   if (!done)

@@ -83,6 +83,7 @@ private:
   Step release(warp::ReleaseOp op);
   Step wait(warp::WaitOp op);
   Step draw(warp::DrawOp op);
+  Step idle(warp::IdleOp op);
   Step publish(warp::PublishOp op);
   Step takeNumbers(warp::TakeOp op);
   void finishCopies(int64_t younger);

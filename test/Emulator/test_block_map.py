@@ -12,6 +12,7 @@ blocks. The lists are looked at, and the results, on the emulated GPU."""
 import dataclasses
 
 import attn
+import emulate
 import numpy as np
 import pytest
 from cases import Case
@@ -89,7 +90,7 @@ def test_block_map(target, density, per_head):
     inputs = BlockMapInputs(case, per_head, density)
     artifact = Artifact(attn.compile(program(case, per_head), target, PLANS[target]).bytes)
     assert [k["entry"] for k in artifact.manifest["kernels"]] == [
-        "attention_prepare0", "attention_prepare1", "attention"]
+        "attention_prepare0", "attention_prepare1", "attention_prepare2", "attention"]
     launch(artifact, inputs.tensors())
 
     states, counts, lists = artifact.workspaces[-3:]
@@ -114,3 +115,28 @@ def test_without_the_pass():
     assert len(artifact.kernels) == 1 and artifact.manifest["workspaces"] == []
     launch(artifact, inputs.tensors())
     assert judge(CASE, inputs, complete=True) == []
+
+
+# Query blocks that see something, of those of 128 rows, for each head.
+WORK = {"none": [[0, 0, 0, 0, 0], [0, 0, 0, 0, 0]], "ends": [[1, 0, 0, 0, 1], [0, 0, 0, 0, 1]],
+        "middle": [[0, 0, 1, 0, 0], [0, 1, 1, 1, 0]], "all": [[1] * 5] * 2}
+
+
+@pytest.mark.parametrize("work", WORK)
+@pytest.mark.parametrize("scheduler", ["grid", "static", "dynamic"])
+def test_idle_tiles(scheduler, work, monkeypatch):
+    """Blocks pass over tiles in which nothing shows, however they come by tiles;
+    the results of these are zeros, or what the sink leaves."""
+    monkeypatch.setattr(emulate, "MULTIPROCESSORS", 3)
+    case = dataclasses.replace(CASE, queries=520, keys=100, group=2)
+    inputs = BlockMapInputs(case, True, 0.8)
+    rows = np.array(WORK[work], np.int32).repeat(4, axis=1)[:, : inputs.map.shape[1]]
+    inputs.map *= rows[:, :, None]
+    inputs.captures[0].set(inputs.map)
+    plan = PLANS["sm_90a"].replace("stages = 2", f"stages = 2, scheduler = {scheduler}")
+    artifact = Artifact(attn.compile(program(case, True), "sm_90a", plan).bytes)
+    launch(artifact, inputs.tensors())
+    assert judge(case, inputs, complete=True) == []
+    for description, memory in zip(artifact.manifest["workspaces"], artifact.workspaces):
+        if description["restored"]:
+            assert not memory.bits.any()

@@ -24,6 +24,8 @@
 // CHECK: "shared_bytes": 0
 // CHECK: "entry": "f_prepare1"
 // CHECK: "threads": 32
+// CHECK: "entry": "f_prepare2"
+// CHECK: "threads": 32
 // CHECK: "entry": "f"
 // CHECK: "threads": 128
 

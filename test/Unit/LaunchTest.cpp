@@ -174,10 +174,11 @@ TEST_F(LaunchTest, WorkspacesStandBehindTheArguments) {
   Status status = module->launch(arguments(), nullptr);
   ASSERT_TRUE(status.ok()) << status.message();
   const std::vector<uint64_t> &parameters = fakeRecord()->parameters;
-  uint64_t memory = parameters[15];
+  // What must be zero lies in front.
+  uint64_t memory = parameters[22];
   EXPECT_EQ(std::vector<uint64_t>(parameters.begin() + 15, parameters.end()),
-            (std::vector<uint64_t>{memory, memory, 0, 10, 2, 2, 1, memory + 256,
-                                   memory + 256, 0, 10, 1}));
+            (std::vector<uint64_t>{memory + 256, memory + 256, 0, 10, 2, 2, 1,
+                                   memory, memory, 0, 10, 1}));
   EXPECT_EQ(fakeRecord()->orderedAllocations, 1);
   EXPECT_EQ(fakeRecord()->clearedBytes, 80);
   EXPECT_EQ(fakeRecord()->buffers, 0); // given back
@@ -193,7 +194,7 @@ TEST_F(LaunchTest, WorkspacesStandBehindTheArguments) {
   alignas(256) static unsigned char own[512];
   WorkspaceMemory given{own, sizeof(own)};
   ASSERT_TRUE(module->launch(arguments(), nullptr, &given).ok());
-  EXPECT_EQ(fakeRecord()->parameters[15], reinterpret_cast<uintptr_t>(own));
+  EXPECT_EQ(fakeRecord()->parameters[22], reinterpret_cast<uintptr_t>(own));
   given.bytes = 511;
   EXPECT_EQ(module->launch(arguments(), nullptr, &given).message(),
             "the workspace has 511 bytes, wanted 512");
@@ -221,7 +222,7 @@ TEST_F(LaunchTest, RestoredWorkspacesStayWithTheStream) {
     EXPECT_EQ(places[1], places[5]);
     EXPECT_NE(places[0], places[1]);
     // Once for each stream.
-    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 4096);
+    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 256);
     EXPECT_EQ(fakeRecord()->buffers, 2);
     EXPECT_EQ(fakeRecord()->orderedAllocations, 2);
 
@@ -230,17 +231,55 @@ TEST_F(LaunchTest, RestoredWorkspacesStayWithTheStream) {
     ASSERT_TRUE(module->launch(arguments(), streams[0]).ok());
     EXPECT_NE(fakeRecord()->parameters[15], places[0]);
     EXPECT_EQ(fakeRecord()->orderedAllocations, 3);
-    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 4096 + 4);
+    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 256 + 4);
     fakeRecord()->isCapturing = false;
 
     // So has a launch with other workspaces beside it, and the caller's own.
     alignas(256) static unsigned char own[256];
     WorkspaceMemory given{own, sizeof(own)};
     ASSERT_TRUE(module->launch(arguments(), streams[0], &given).ok());
-    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 4096 + 8);
+    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 256 + 8);
     Module moved = std::move(*module);
     ASSERT_TRUE(moved.launch(arguments(), streams[0]).ok());
     EXPECT_EQ(fakeRecord()->parameters[15], places[0]);
+  }
+  EXPECT_EQ(fakeRecord()->buffers, 0);
+}
+
+TEST_F(LaunchTest, WhatNeedNotBeZeroStaysToo) {
+  LaunchExpr one, rows;
+  one.value = 1;
+  rows.kind = LaunchExpr::Kind::Dim;
+  artifact.workspaces = {{ElementKind::I32, {rows, rows}, false},
+                         {ElementKind::I32, {one}, true, true}};
+  auto stream = reinterpret_cast<CUstream>(uintptr_t(7));
+  {
+    Result<Module> module = Module::load(*Device::current(), artifact);
+    ASSERT_TRUE(module.ok()) << module.message();
+    fakeRecord()->parameters.resize(15 + 7 + 5);
+    ASSERT_TRUE(module->launch(arguments(), stream).ok());
+    uint64_t place = fakeRecord()->parameters[22];
+    EXPECT_EQ(fakeRecord()->parameters[15], place + 256);
+    ASSERT_TRUE(module->launch(arguments(), stream).ok());
+    EXPECT_EQ(fakeRecord()->parameters[22], place);
+    EXPECT_EQ(fakeRecord()->clearedBytes, 256);
+    EXPECT_EQ(fakeRecord()->orderedAllocations, 1);
+
+    // A larger piece takes the place of one that is too small,
+    sizes[0] = 100;
+    ASSERT_TRUE(module->launch(arguments(), stream).ok());
+    EXPECT_EQ(fakeRecord()->orderedAllocations, 2);
+    EXPECT_EQ(fakeRecord()->buffers, 1);
+    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 256);
+    sizes[0] = 10;
+    ASSERT_TRUE(module->launch(arguments(), stream).ok());
+    EXPECT_EQ(fakeRecord()->orderedAllocations, 2);
+
+    // and what is larger than a piece may be does not stay.
+    sizes[0] = 1000;
+    ASSERT_TRUE(module->launch(arguments(), stream).ok());
+    EXPECT_EQ(fakeRecord()->orderedAllocations, 3);
+    EXPECT_EQ(fakeRecord()->buffers, 1);
   }
   EXPECT_EQ(fakeRecord()->buffers, 0);
 }

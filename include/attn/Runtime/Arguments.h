@@ -121,7 +121,9 @@ struct LaunchCall {
   /// where there are none.
   WorkspaceCall zeros;
   int64_t workspaceBytes = 0;
-  /// All of it is left as zero as it is found.
+  /// Those in front that must be zero.
+  int64_t zeroBytes = 0;
+  /// These are left as zero as they are found.
   bool isRestored = false;
   std::vector<KernelCall> kernels;
   /// Nothing to do: the last grid has no block, and no output has an element.

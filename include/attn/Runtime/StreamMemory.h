@@ -17,28 +17,39 @@
 
 namespace attn::runtime {
 
-/// Zeros for launches that leave zeros behind: a counter that wraps around. One
-/// piece for each stream, whose launches run one after the other; cleared once.
-/// The context must be current in every call and at destruction.
+/// Memory for launches that ask for zeros only where they leave zeros behind (a
+/// counter that wraps around). One piece for each stream, whose launches run
+/// one after the other; cleared once. The context must be current in every call
+/// and at destruction.
 class StreamMemory {
 public:
   /// What a piece may have.
-  static constexpr size_t kMaxBytes = 4096;
+  static constexpr size_t kMaxBytes = size_t(1) << 20;
 
   explicit StreamMemory(const Driver &driver) : driver(driver) {}
   StreamMemory(const StreamMemory &) = delete;
   StreamMemory &operator=(const StreamMemory &) = delete;
   ~StreamMemory();
 
-  /// The piece of `stream`; null where there can be none: the stream is being
-  /// captured (a graph keeps memory of its own), the driver does not tell
-  /// streams apart or has no memory, or there are too many.
-  void *find(CUstream stream);
+  /// To be held while `find` is called, and until all kernels of a launch are
+  /// on their way: what one leaves to the next must not be another launch's.
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex); }
+
+  /// `bytes` of `stream`, at most `kMaxBytes`, of which the first `zeroBytes`
+  /// are zero; null where there can be none: the stream is being captured (a
+  /// graph keeps memory of its own), the driver does not tell streams apart or
+  /// has no memory, or there are too many.
+  void *find(CUstream stream, size_t zeroBytes, size_t bytes);
 
 private:
+  struct Piece {
+    CUdeviceptr address = 0;
+    size_t zeroBytes = 0, bytes = 0;
+  };
+
   const Driver &driver;
   std::mutex mutex;
-  std::map<unsigned long long, CUdeviceptr> pieces; // by number of the stream
+  std::map<unsigned long long, Piece> pieces; // by number of the stream
 };
 
 } // namespace attn::runtime

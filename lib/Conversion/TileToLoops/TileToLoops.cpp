@@ -155,6 +155,10 @@ LogicalResult KernelLowering::lower(Operation *op) {
     lowerSearch(builder, buffers, search);
     return success();
   }
+  if (isa<tile::IdleOp>(op)) {
+    dead.push_back(op);
+    return success();
+  }
   if (!touchesVectors(op))
     return lowerNested(op);
   if (auto yield = dyn_cast<scf::YieldOp>(op)) {

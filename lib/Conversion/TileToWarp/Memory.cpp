@@ -71,10 +71,22 @@ struct ConvertCoords final : OpConversionPattern<tile::CoordsOp> {
     return success();
   }
 };
+/// tile.idle -> warp.idle
+struct ConvertIdle final : OpConversionPattern<tile::IdleOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(tile::IdleOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<warp::IdleOp>(op, adaptor.getCondition());
+    return success();
+  }
+};
 } // namespace
 
 void attn::populateMemoryPatterns(const FragmentConverter &converter,
                                   RewritePatternSet &patterns) {
-  patterns.add<ConvertStore, ConvertGather, ConvertSearch, ConvertCoords>(
-      converter, patterns.getContext(), PatternBenefit(2));
+  patterns.add<ConvertStore, ConvertGather, ConvertSearch, ConvertCoords,
+               ConvertIdle>(converter, patterns.getContext(),
+                            PatternBenefit(2));
 }

@@ -107,7 +107,7 @@ static LogicalResult convertVectors(warp::KernelOp kernel) {
       [&](Operation *op) { return converter.isLegal(op); });
   target.addLegalOp<UnrealizedConversionCastOp>();
   // Of scalars, too.
-  target.addIllegalOp<tile::SearchOp>();
+  target.addIllegalOp<tile::SearchOp, tile::IdleOp>();
   populateElementwisePatterns(converter, patterns);
   populateReductionPatterns(converter, patterns);
   populateContractPatterns(converter, patterns);

@@ -202,6 +202,18 @@ struct View {
 };
 
 //===----------------------------------------------------------------------===//
+// SplatStores.cpp
+//===----------------------------------------------------------------------===//
+
+/// Stores of tiles that are one number, constant and repeated to 32 bits.
+struct SplatStores {
+  llvm::DenseMap<Operation *, llvm::APInt> words;
+
+  /// Reads a function before anything of it is lowered.
+  static SplatStores plan(gpu::GPUFuncOp function);
+};
+
+//===----------------------------------------------------------------------===//
 // Offsets.cpp
 //===----------------------------------------------------------------------===//
 
@@ -430,6 +442,9 @@ void populateSearchPatterns(const TypeConverter &converter,
                             RewritePatternSet &patterns);
 void populateStorePatterns(const TypeConverter &converter,
                            RewritePatternSet &patterns);
+void populateSplatStorePatterns(const TypeConverter &converter,
+                                RewritePatternSet &patterns,
+                                const SplatStores &stores);
 void populateStagedStorePatterns(const TypeConverter &converter,
                                  RewritePatternSet &patterns,
                                  const RolePlan &roles);

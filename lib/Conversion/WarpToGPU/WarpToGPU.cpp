@@ -29,14 +29,39 @@ using namespace attn;
 using namespace attn::warp;
 
 /// Replaces what belongs to warps by what one lane does.
+/// What stands behind a warp.idle runs where the block is not idle.
+static void lowerIdle(RewriterBase &rewriter, gpu::GPUFuncOp function) {
+  Block *body = &function.getBody().front();
+  while (!body->getOps<IdleOp>().empty()) {
+    IdleOp idle = *body->getOps<IdleOp>().begin();
+    Location loc = idle.getLoc();
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(idle);
+    Value isTrue = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
+    Value hasWork =
+        arith::XOrIOp::create(rewriter, loc, idle.getCondition(), isTrue);
+    auto branch = scf::IfOp::create(rewriter, loc, hasWork,
+                                    /*withElseRegion=*/false);
+    Block *then = branch.thenBlock();
+    for (Operation &op : llvm::make_early_inc_range(
+             llvm::make_range(std::next(idle->getIterator()),
+                              body->getTerminator()->getIterator())))
+      rewriter.moveOpBefore(&op, then->getTerminator());
+    rewriter.eraseOp(idle);
+    body = then;
+  }
+}
+
 static LogicalResult lowerKernel(RewriterBase &rewriter,
                                  OutlinedKernel &kernel) {
   MLIRContext *context = kernel.function->getContext();
   ProductsInFlight products = ProductsInFlight::plan(kernel.function);
   Positions positions = Positions::plan(kernel.function);
+  SplatStores splatStores = SplatStores::plan(kernel.function);
   if (failed(lowerTurns(rewriter, kernel.function)) ||
       failed(lowerRoles(rewriter, kernel.function, kernel.roles)))
     return failure();
+  lowerIdle(rewriter, kernel.function);
 
   TypeConverter converter;
   populateFragmentTypeConversions(converter);
@@ -48,6 +73,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateNumberPatterns(converter, patterns, kernel.roles);
   populateSearchPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);
+  populateSplatStorePatterns(converter, patterns, splatStores);
   populateStagedStorePatterns(converter, patterns, kernel.roles);
   populateMmaPatterns(converter, patterns);
   populateMmaTf32Patterns(converter, patterns);

@@ -168,3 +168,15 @@ func.func @search_c4(%m: memref<?xi32>, %r: vector<8x1xi32>) {
   %g = tile.search %m[], %r : memref<?xi32>, vector<8x1xi32>, () -> i32
   return
 }
+
+// -----
+
+func.func @idle_c1(%n: index, %c: i1) {
+  scf.forall (%x) in (%n) {
+    scf.if %c {
+      // expected-error @below {{must stand directly in an scf.forall}}
+      tile.idle %c
+    }
+  }
+  return
+}

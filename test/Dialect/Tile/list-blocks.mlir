@@ -1,5 +1,6 @@
 // RUN: attn-opt %s --tile-list-blocks --split-input-file --remarks-filter='.*' 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK < %t.remarks
+// RUN: sed 's/dense<16> : vector<32x1xi32>/dense<32> : vector<32x1xi32>/' %s | attn-opt --tile-list-blocks --split-input-file | FileCheck %s --check-prefix=WHOLE
 
 #nk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (n, k)>
@@ -54,8 +55,23 @@
 // CHECK: memref.store %{{.*}}, %[[COUNTS]]
 // CHECK: memref.store %{{.*}}, %[[COUNTS]]
 
+// What is written where nothing shows, once more than for the rest.
+// CHECK: scf.forall (%[[B3:.*]], %[[H3:.*]], %[[Q3:.*]]) in
+// CHECK: %[[P3:.*]] = memref.load %[[COUNTS]][%[[B3]], %c0, %[[Q3]], %c0]
+// CHECK: %[[F3:.*]] = memref.load %[[COUNTS]][%[[B3]], %c0, %[[Q3]], %c1]
+// CHECK: %[[ALL3:.*]] = arith.addi %[[P3]], %[[F3]]
+// CHECK: %[[WORK:.*]] = arith.cmpi ne, %[[ALL3]], %c0_i32
+// CHECK-NEXT: tile.idle %[[WORK]]
+// CHECK-NOT: tile.load
+// CHECK-NOT: scf.for
+// CHECK: %[[NOTHING:.*]] = arith.constant dense<0.000000e+00> : vector<32x16xf16>
+// CHECK-NEXT: tile.store %[[NOTHING]], %{{.*}}[%[[B3]], %[[H3]],
+// CHECK-NEXT: }
+
 // The kernel reads them.
 // CHECK: scf.forall (%[[BATCH:.*]], %{{.*}}, %[[QUERY:.*]]) in
+// CHECK: arith.cmpi eq,
+// CHECK-NEXT: tile.idle
 // CHECK: %[[P32:.*]] = memref.load %[[COUNTS]][%[[BATCH]], %c0, %[[QUERY]], %c0]
 // CHECK: %[[P:.*]] = arith.index_cast %[[P32]]
 // CHECK: %[[F32:.*]] = memref.load %[[COUNTS]][%[[BATCH]], %c0, %[[QUERY]], %c1]
@@ -212,6 +228,22 @@ func.func @no_queries(%n: index, %s: vector<32x8xf32>, %m0: vector<32x1xf32>, %m
 // CHECK: arith.subi %[[END]], %c7_i32
 // CHECK: arith.cmpi slt, %{{.*}} : vector<1x8xi32>
 // CHECK-COUNT-2: vector.multi_reduction <or>
+// CHECK-COUNT-2: tile.idle
+// CHECK: tile.gather
+
+// Of 32 by 16 a block is one group. What is listed shows then, up to the end of
+// the keys.
+// WHOLE-LABEL: func @block_map(
+// WHOLE: tile.gather
+// WHOLE-COUNT-2: tile.idle
+// WHOLE-NOT: tile.gather
+// WHOLE: %[[IN:.*]] = arith.cmpi slt, %{{.*}} : vector<1x8xi32>
+// WHOLE: %[[MASK:.*]] = vector.broadcast %[[IN]] : vector<1x8xi1> to vector<32x8xi1>
+// WHOLE: arith.select %[[MASK]], %{{.*}} : vector<32x8xi1>, vector<32x8xf32>
+// WHOLE: scf.for
+// WHOLE-NOT: tile.gather
+// WHOLE-NOT: arith.select {{.*}} : vector<32x8xi1>, vector<32x8xf32>
+// WHOLE: return
 func.func @block_map(%q: !view, %k: !view, %v: !view, %map: !ids, %o: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -64,3 +64,15 @@ func.func @search(%t: memref<?x?xi32>, %e: memref<?xi32>, %b: i32,
   %g = tile.gather %e[%rows] {sorted} : memref<?xi32>, (vector<16x1xi32>) -> vector<16x1xi32>
   return %n, %s : vector<16x1xi32>, i32
 }
+
+// CHECK-LABEL: func.func @idle
+func.func @idle(%n: index, %visits: memref<?xi32>) {
+  %c0 = arith.constant 0 : i32
+  scf.forall (%x) in (%n) {
+    %count = memref.load %visits[%x] : memref<?xi32>
+    %nothing = arith.cmpi eq, %count, %c0 : i32
+    // CHECK: tile.idle %{{.*}}
+    tile.idle %nothing
+  }
+  return
+}

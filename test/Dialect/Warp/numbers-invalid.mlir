@@ -559,3 +559,30 @@ func.func private @depth(!warp.numbers<0, 2>)
 
 // expected-error@+1 {{17 numbers, expected 1 to 16}}
 func.func private @count(!warp.numbers<2, 17>)
+
+// -----
+
+func.func @c1_idle_under_a_condition(%n: index, %c: i1) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    scf.if %c {
+      // expected-error@+1 {{'warp.idle' op must stand directly in a warp.kernel}}
+      warp.idle %c
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @c1_idle_behind_a_role(%n: index, %c: i1) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    // expected-note@+1 {{the role}}
+    warp.role <producer> warps(4) {
+    }
+    // expected-error@+1 {{'warp.idle' op stands behind a role}}
+    warp.idle %c
+    warp.role <consumer> warps(4) {
+    }
+  }
+  return
+}

@@ -59,3 +59,20 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
   }
   return
 }
+
+// A block without work ends in front of its roles.
+// CHECK-LABEL: @idle
+func.func @idle(%n: index, %visits: memref<?xi32>) {
+  %c0 = arith.constant 0 : i32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %count = memref.load %visits[%x] : memref<?xi32>
+    %nothing = arith.cmpi eq, %count, %c0 : i32
+    // CHECK: warp.idle %{{.*}}
+    warp.idle %nothing
+    warp.role <producer> warps(4) {
+    }
+    warp.role <consumer> warps(4) {
+    }
+  }
+  return
+}

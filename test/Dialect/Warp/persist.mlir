@@ -125,3 +125,86 @@ func.func @resident(%nx: index) {
   }
   return
 }
+
+// Tiles without a visit nobody begins: the first one is looked for, and the next
+// one where the numbers of the last end up. The first draw stays in front of the
+// last copy.
+// CHECK-LABEL: @idle(
+// CHECK-SAME: %[[NX:[a-z0-9]+]]: index
+// CHECK-SAME: %[[VISITS:[a-z0-9]+]]: memref<?xi32>
+// CHECK: %[[COUNTER:.*]] = memref.alloc()
+// CHECK: warp.kernel blocks(%[[OWN:.*]], %{{.*}}, %{{.*}}) in (%[[TILES:.*]], %{{.*}}, %{{.*}}) warps(4) resident {
+// CHECK: %[[FIRST:.*]]:5 = scf.while (%[[T:.*]] = %[[OWN]]) : (index) -> (index, index, index, index, index) {
+// CHECK: %[[COUNT:.*]] = memref.load %[[VISITS]][%[[X:.*]]]
+// CHECK-NEXT: %[[IDLE:.*]] = arith.cmpi eq, %[[COUNT]],
+// CHECK-NEXT: %[[END:.*]] = arith.index_cast %[[COUNT]]
+// CHECK: %[[T32:.*]] = arith.index_cast %[[T]]
+// CHECK-NEXT: %[[TILES32:.*]] = arith.index_cast %[[TILES]]
+// CHECK-NEXT: %[[IS_TILE:.*]] = arith.cmpi ult, %[[T32]], %[[TILES32]]
+// CHECK-NEXT: %[[PASS:.*]] = arith.andi %[[IS_TILE]], %[[IDLE]]
+// CHECK-NEXT: scf.condition(%[[PASS]]) %[[T]], %[[X]], %{{.*}}, %{{.*}}, %[[END]]
+// CHECK: ^bb0
+// CHECK-NEXT: %[[DRAWN:.*]] = warp.draw %[[COUNTER]] below %[[TILES]]
+// CHECK-NEXT: scf.yield %[[DRAWN]]
+// CHECK: scf.while (%{{.*}} = %[[FIRST]]#0, %{{.*}} = %[[FIRST]]#1, %{{.*}} = %[[FIRST]]#2, %{{.*}} = %[[FIRST]]#3, %{{.*}} = %[[FIRST]]#4)
+// CHECK-NOT: warp.idle
+// CHECK: %[[EARLY:.*]] = warp.draw
+// CHECK-NEXT: warp.copy
+// CHECK: %[[NEXT:.*]]:5 = scf.while (%{{.*}} = %[[EARLY]])
+// CHECK: warp.draw
+// CHECK: scf.yield %[[NEXT]]#0, %[[NEXT]]#1, %[[NEXT]]#2, %[[NEXT]]#3, %[[NEXT]]#4
+func.func @idle(%nx: index, %n: index, %visits: memref<?xi32>, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %none = arith.constant 0 : i32
+  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    %count = memref.load %visits[%x] : memref<?xi32>
+    %nothing = arith.cmpi eq, %count, %none : i32
+    warp.idle %nothing
+    %end = arith.index_cast %count : i32 to index
+    scf.for %i = %c0 to %end step %c1 {
+      warp.copy %k[%b, %h, %x, %i] to %ks : !view, !t
+      %f = warp.load_frag %ks : !t -> !f
+    }
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}
+
+// Tiles that are given in advance are passed over in steps.
+// CHECK-LABEL: @idle_in_steps(
+// CHECK: %[[STEP:.*]] = gpu.grid_dim x
+// CHECK: scf.while
+// CHECK: memref.load
+// CHECK: scf.condition
+// CHECK: ^bb0(%[[T:[a-z0-9]+]]: index,
+// CHECK-NEXT: arith.addi %[[T]], %[[STEP]]
+// CHECK-NOT: warp.draw
+func.func @idle_in_steps(%nx: index, %n: index, %visits: memref<?xi1>, %k: !view) {
+  %c0 = arith.constant 0 : index
+  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(static) {
+    %ks = warp.alloc : !t
+    %nothing = memref.load %visits[%x] : memref<?xi1>
+    warp.idle %nothing
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}
+
+// A block that stays asks at each tile, or not at all: what does not come from
+// the tile's number is dropped.
+// CHECK-LABEL: @idle_or_not(
+// CHECK-NOT: warp.idle
+func.func @idle_or_not(%nx: index, %nothing: i1, %k: !view) {
+  %c0 = arith.constant 0 : index
+  warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) {
+    %ks = warp.alloc : !t
+    warp.idle %nothing
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}

@@ -296,3 +296,80 @@ func.func @drawn(%n: index, %k: !view, %counter: memref<1xi32>, %out: memref<?x?
   }
   return
 }
+
+// Tiles that are looked for: the producer looks, the consumer is told.
+// CHECK-LABEL: @searched(
+// CHECK: warp.role <producer>
+// CHECK: %[[FIRST:.*]] = scf.while
+// CHECK: memref.load
+// CHECK: warp.draw
+// CHECK: warp.publish %[[FIRST]] to %[[NUMBERS:.*]][%{{.*}}] : <2, 1>
+// CHECK: scf.while (%{{.*}} = %[[FIRST]],
+// CHECK: %[[EARLY:.*]] = warp.draw
+// CHECK: warp.copy_async
+// CHECK: %[[NEXT:.*]] = scf.while (%{{.*}} = %[[EARLY]])
+// CHECK: memref.load
+// CHECK: warp.draw
+// CHECK: warp.publish %[[NEXT]] to %[[NUMBERS]]
+// CHECK: scf.yield %[[NEXT]],
+// CHECK: warp.role <consumer>
+// CHECK-NOT: memref.load
+// CHECK-NOT: warp.draw
+// CHECK: warp.take %[[NUMBERS]]
+// CHECK: scf.while
+// CHECK-NOT: memref.load
+// CHECK-NOT: warp.draw
+// CHECK: warp.take %[[NUMBERS]]
+func.func @searched(%n: index, %k: !view, %counter: memref<1xi32>, %idle: memref<?xi1>, %out: memref<?x?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) resident {
+    %ks = warp.alloc : !t
+    %first = scf.while (%t = %x) : (index) -> index {
+      %pass = memref.load %idle[%t] : memref<?xi1>
+      scf.condition(%pass) %t : index
+    } do {
+    ^bb0(%t: index):
+      %next = warp.draw %counter below %n : memref<1xi32>
+      scf.yield %next : index
+    }
+    %r = scf.while (%t = %first) : (index) -> index {
+      %more = arith.cmpi ult, %t, %n : index
+      scf.condition(%more) %t : index
+    } do {
+    ^bb0(%t: index):
+      %early = warp.draw %counter below %n : memref<1xi32>
+      warp.copy %k[%c0, %c0, %t, %c0] to %ks : !view, !t
+      %f = warp.load_frag %ks : !t -> !warp.frag<64x128xbf16, a, 4>
+      %l = warp.splat %zero : !warp.frag<64x1xf32, acc, 4>
+      warp.store %l, %out[%c0, %c0, %t] rows : !warp.frag<64x1xf32, acc, 4>, memref<?x?x?xf32>
+      %next = scf.while (%s = %early) : (index) -> index {
+        %pass = memref.load %idle[%s] : memref<?xi1>
+        scf.condition(%pass) %s : index
+      } do {
+      ^bb0(%s: index):
+        %d = warp.draw %counter below %n : memref<1xi32>
+        scf.yield %d : index
+      }
+      scf.yield %next : index
+    }
+  }
+  return
+}
+
+// Where no block stays an idle one ends in front of both roles.
+// CHECK-LABEL: @idle(
+// CHECK: warp.idle
+// CHECK: warp.role <producer>
+// CHECK: warp.role <consumer>
+func.func @idle(%n: index, %k: !view, %idle: memref<?xi1>) {
+  %c0 = arith.constant 0 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) {
+    %nothing = memref.load %idle[%x] : memref<?xi1>
+    warp.idle %nothing
+    %ks = warp.alloc : !t
+    warp.copy %k[%c0, %c0, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !warp.frag<64x128xbf16, a, 4>
+  }
+  return
+}

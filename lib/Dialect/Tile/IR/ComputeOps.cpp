@@ -9,6 +9,7 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -26,6 +27,14 @@ LogicalResult CoordsOp::verify() {
       return emitOpError("dimension ")
              << dim << " of " << type << " has size " << size
              << ", expected 1: only axis " << axis << " is counted along";
+  return success();
+}
+
+LogicalResult IdleOp::verify() {
+  // (C1)
+  Operation *parent = (*this)->getParentOp();
+  if (!isa_and_present<scf::ForallOp>(parent))
+    return emitOpError("must stand directly in an scf.forall");
   return success();
 }
 

@@ -358,6 +358,8 @@ BlockMap MapBuilder::build() {
   map.batch = program.usesBatch ? grid.getInductionVar(0) : zero;
   map.head = program.usesHead ? grid.getInductionVar(1) : zero;
   map.query = grid.getInductionVar(2);
+  if (numRows == 1 && numColumns == 1)
+    map.limits = program.grain.limits;
   return map;
 }
 

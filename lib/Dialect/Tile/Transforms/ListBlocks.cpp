@@ -10,9 +10,13 @@
 // The loops count visits: `warp-buffer` and its like number what they copy by
 // them. A visit behind the last one, which a copy ahead may ask for, reads the
 // entry behind the list: a block behind all keys. So does, where the list is
-// empty, the visit in front of the first one, which `tile-rotate` asks for.
+// empty, the visit in front of the first one, which `tile-rotate` asks for. It
+// comes to that only where nobody makes use of it that the block is idle.
 //
 //===----------------------------------------------------------------------===//
+
+#include "DeadOps.h"
+#include "EmptyBlocks.h"
 
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Transforms/BlockMap.h"
@@ -55,6 +59,28 @@ static void mapVisits(RewriterBase &rewriter, scf::ForOp segment,
   rewriter.replaceAllUsesExcept(visit, block, first);
 }
 
+/// In front of `user`, the mask that the limits leave.
+static Value limitKeys(RewriterBase &rewriter, Operation *user, Type type,
+                       ArrayRef<KeyLimit> limits) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(user);
+  Location loc = user->getLoc();
+  Value mask;
+  for (const KeyLimit &limit : limits) {
+    Value bound = vector::BroadcastOp::create(
+        rewriter, loc, limit.keys.getType(), limit.limit);
+    Value isInside = arith::CmpIOp::create(
+        rewriter, loc, arith::CmpIPredicate::slt, limit.keys, bound);
+    isInside = vector::BroadcastOp::create(rewriter, loc, type, isInside);
+    mask =
+        mask ? arith::AndIOp::create(rewriter, loc, mask, isInside) : isInside;
+  }
+  if (mask)
+    return mask;
+  return arith::ConstantOp::create(
+      rewriter, loc, DenseElementsAttr::get(cast<ShapedType>(type), true));
+}
+
 FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
                                              scf::ForOp loop,
                                              std::string &reason) {
@@ -72,6 +98,14 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
       buildBlockMap(rewriter, grid, loop, step->getMask(), reason);
   if (failed(map))
     return failure();
+  separateEmptyBlocks(rewriter, grid, loop, *map);
+  if (map->limits) {
+    Value mask = limitKeys(rewriter, step->select, step->getMask().getType(),
+                           *map->limits);
+    rewriter.modifyOpInPlace(step->select,
+                             [&] { step->select->setOperand(0, mask); });
+    eraseDeadOps(rewriter, loop.getBody());
+  }
 
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(loop);

@@ -20,14 +20,10 @@
 #define ATTN_LIB_DIALECT_TILE_TRANSFORMS_MASKGRAIN_H
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Tile/Transforms/BlockMap.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn::tile {
-
-/// keys < limit: coordinates along the keys, and one i32.
-struct KeyLimit {
-  Value keys, limit;
-};
 
 /// A mask is the conjunction of `mask` and `limits`; `mask` is the same for
 /// aligned groups of `rows` rows and of `columns` columns, which divide the

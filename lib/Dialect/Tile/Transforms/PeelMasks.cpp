@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeadOps.h"
+
 #include "attn/Dialect/Tile/Analysis/BlockCounts.h"
 #include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -18,7 +20,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/CSE.h"
 
 namespace attn::tile {
@@ -68,11 +69,7 @@ void attn::tile::dropMask(RewriterBase &rewriter, scf::ForOp loop) {
   // In a block where everything shows every row sees a key.
   dropGuard(rewriter, *step);
   rewriter.replaceOp(select, select.getTrueValue());
-  SmallVector<Operation *> body = llvm::to_vector(
-      llvm::make_pointer_range(loop.getBody()->without_terminator()));
-  for (Operation *op : llvm::reverse(body))
-    if (isOpTriviallyDead(op))
-      rewriter.eraseOp(op);
+  eraseDeadOps(rewriter, loop.getBody());
 }
 
 /// True if no iteration runs, whatever the run time values.

@@ -128,6 +128,19 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+LogicalResult IdleOp::verify() {
+  auto kernel = dyn_cast_if_present<KernelOp>((*this)->getParentOp());
+  if (!kernel)
+    return emitOpError("must stand directly in a warp.kernel"); // C1
+  for (auto role : kernel.getBodyBlock()->getOps<RoleOp>())
+    if (role->isBeforeInBlock(*this)) {
+      InFlightDiagnostic diag = emitOpError("stands behind a role"); // C1
+      diag.attachNote(role.getLoc()) << "the role";
+      return diag;
+    }
+  return success();
+}
+
 LogicalResult KernelOp::verifyRegions() { return verifyProtocol(*this); }
 
 RoleOp KernelOp::getRole(RoleKind kind) {

@@ -145,7 +145,7 @@ static LogicalResult verifyTurn(TurnOp turn) {
 /// A kernel with roles holds nothing else that runs on the warps.
 static LogicalResult verifyBeside(KernelOp kernel) {
   for (Operation &op : *kernel.getBodyBlock()) {
-    if (isa<RoleOp, RingOp, NumbersOp, AllocOp, YieldOp>(op))
+    if (isa<RoleOp, RingOp, NumbersOp, AllocOp, IdleOp, YieldOp>(op))
       continue;
     WalkResult walk = op.walk([&](Operation *inner) {
       bool isWarpOp =

@@ -37,6 +37,11 @@
 // kernel, has two tiles for each block at least: of fewer, which would all
 // start together, the longest would be left over.
 //
+// Tiles that are idle (`warp.idle`) nobody begins: a loop passes over them, to
+// the next tile that is not. It stands where the next tile is described, behind
+// the last copy, so that nothing waits for the numbers of several tiles but the
+// copies of the tile that is found.
+//
 //===----------------------------------------------------------------------===//
 
 #include "CopiedTiles.h"
@@ -120,9 +125,11 @@ private:
   using Numbers = std::array<Value, 3>;
 
   void createLoop(function_ref<Value(Value)> getNext,
+                  function_ref<Value(Value)> getNextEarly,
                   function_ref<Numbers(Value)> decode);
+  bool isComputable(Value value, SetVector<Operation *> &slice);
   void findBounds(Operation *loop);
-  SmallVector<Value> computeBounds(ValueRange numbers);
+  void findIdle();
   Value clamp(Value tile);
   Numbers decodeInRows(Value tile);
   Numbers decodeInGroups(Value tile);
@@ -151,6 +158,9 @@ private:
   /// compute them from the block's numbers, in order.
   SetVector<Value> bounds;
   SetVector<Operation *> boundOps;
+  /// Whether a tile is idle, computed by `boundOps` too; null if none is known
+  /// to be.
+  Value isIdle;
 };
 } // namespace
 
@@ -178,6 +188,16 @@ TileLoop::TileLoop(RewriterBase &rewriter, KernelOp kernel,
   });
 }
 
+/// Whether a value is computed in front of all loops, by scalars: `slice`.
+bool TileLoop::isComputable(Value value, SetVector<Operation *> &slice) {
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.omitUsesFromAbove = false;
+  options.filter = [&](Operation *inner) { return inner->getBlock() == body; };
+  return succeeded(getBackwardSlice(value, &slice, options)) &&
+         llvm::all_of(slice, [](Operation *inner) { return isShared(*inner); });
+}
+
 /// The bounds of a loop, if they are computed in front of it by scalars.
 void TileLoop::findBounds(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
@@ -187,63 +207,86 @@ void TileLoop::findBounds(Operation *op) {
     if (!dependsOnBlock(kernel, bound) || isa<BlockArgument>(bound))
       continue;
     SetVector<Operation *> slice;
-    BackwardSliceOptions options;
-    options.inclusive = true;
-    options.omitUsesFromAbove = false;
-    options.filter = [&](Operation *inner) {
-      return inner->getBlock() == body;
-    };
-    if (failed(getBackwardSlice(bound, &slice, options)) ||
-        !llvm::all_of(slice, [](Operation *inner) { return isShared(*inner); }))
+    if (!isComputable(bound, slice))
       continue;
     bounds.insert(bound);
     boundOps.insert_range(slice);
   }
 }
 
-/// The bounds for the block's numbers, at the insertion point.
-SmallVector<Value> TileLoop::computeBounds(ValueRange numbers) {
-  IRMapping map;
-  map.map(body->getArguments(), numbers);
-  for (Operation *op : boundOps)
-    rewriter.clone(*op, map);
-  return llvm::map_to_vector(bounds,
-                             [&](Value bound) { return map.lookup(bound); });
+/// The loop over tiles asks what a block asked at its start.
+void TileLoop::findIdle() {
+  for (auto idle : llvm::make_early_inc_range(body->getOps<IdleOp>())) {
+    SetVector<Operation *> slice;
+    if (!isIdle && dependsOnBlock(kernel, idle.getCondition()) &&
+        isComputable(idle.getCondition(), slice)) {
+      isIdle = idle.getCondition();
+      boundOps.insert_range(slice);
+    }
+    llvm::erase(moved, idle.getOperation());
+    rewriter.eraseOp(idle);
+  }
 }
 
-/// A loop over tiles around the body. `getNext` gives the next one's number, at
-/// the end of the body or wherever in it.
+/// A loop over tiles around the body. `getNext` gives the number of the one
+/// behind a tile, `getNextEarly` that of the one behind the body's, at the end
+/// of the body or wherever in it.
 void TileLoop::createLoop(function_ref<Value(Value)> getNext,
+                          function_ref<Value(Value)> getNextEarly,
                           function_ref<Numbers(Value)> decode) {
+  findIdle();
   for (Operation *op : moved)
     findBounds(op);
-  // What tile `tile` is, and all that follows from it.
+  Type index = rewriter.getIndexType();
+  SmallVector<Type> types(4 + bounds.size(), index);
+  SmallVector<Location> locs(types.size(), loc);
+  // What tile `tile` is, and all that follows from it; whether it is idle.
   auto describe = [&](Value tile) {
     Numbers numbers = decode(clamp(tile));
+    IRMapping map;
+    map.map(body->getArguments(), numbers);
+    for (Operation *op : boundOps)
+      rewriter.clone(*op, map);
     SmallVector<Value> described = {tile};
     llvm::append_range(described, numbers);
-    llvm::append_range(described, computeBounds(numbers));
-    return described;
+    for (Value bound : bounds)
+      described.push_back(map.lookup(bound));
+    return std::make_pair(described, isIdle ? map.lookup(isIdle) : Value());
   };
-  SmallVector<Value> inits = describe(body->getArgument(0));
-  SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
-  SmallVector<Location> locs(types.size(), loc);
+  auto isTile = [&](Value tile) -> Value {
+    return arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
+                                 toInt(tile), toInt(tiles));
+  };
+  // The first tile from `tile` on that has work, or one behind the last.
+  auto seek = [&](Value tile) -> SmallVector<Value> {
+    if (!isIdle)
+      return describe(tile).first;
+    OpBuilder::InsertionGuard guard(rewriter);
+    auto search = scf::WhileOp::create(rewriter, loc, types, tile);
+    Block *before = rewriter.createBlock(&search.getBefore(), {}, index, loc);
+    auto [described, passesOver] = describe(before->getArgument(0));
+    passesOver = arith::AndIOp::create(
+        rewriter, loc, isTile(before->getArgument(0)), passesOver);
+    scf::ConditionOp::create(rewriter, loc, passesOver, described);
+    Block *after = rewriter.createBlock(&search.getAfter(), {}, types, locs);
+    scf::YieldOp::create(rewriter, loc, getNext(after->getArgument(0)));
+    return search.getResults();
+  };
+  SmallVector<Value> inits = seek(body->getArgument(0));
   auto loop = scf::WhileOp::create(rewriter, loc, types, inits);
 
   Block *before = rewriter.createBlock(&loop.getBefore(), {}, types, locs);
-  Value isTile =
-      arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
-                            toInt(before->getArgument(0)), toInt(tiles));
-  scf::ConditionOp::create(rewriter, loc, isTile, before->getArguments());
+  scf::ConditionOp::create(rewriter, loc, isTile(before->getArgument(0)),
+                           before->getArguments());
 
   Block *after = rewriter.createBlock(&loop.getAfter(), {}, types, locs);
   auto yield = scf::YieldOp::create(rewriter, loc, after->getArguments());
   for (Operation *op : moved)
     rewriter.moveOpBefore(op, yield);
   rewriter.setInsertionPoint(yield);
-  Value next = getNext(after->getArgument(0));
+  Value next = getNextEarly(after->getArgument(0));
   rewriter.setInsertionPoint(yield);
-  SmallVector<Value> yielded = describe(next);
+  SmallVector<Value> yielded = seek(next);
   rewriter.modifyOpInPlace(yield, [&] { yield->setOperands(yielded); });
 
   SmallVector<Value> replaced = llvm::to_vector_of<Value>(body->getArguments());
@@ -264,13 +307,12 @@ void TileLoop::count(bool isEven) {
   Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
   if (!isEven)
     chooseGroups(toInt(blocks));
-  createLoop(
-      [&](Value tile) -> Value {
-        return arith::AddIOp::create(rewriter, loc, tile, blocks);
-      },
-      [&](Value tile) {
-        return isEven ? decodeInRows(tile) : decodeInGroups(tile);
-      });
+  auto getNext = [&](Value tile) -> Value {
+    return arith::AddIOp::create(rewriter, loc, tile, blocks);
+  };
+  createLoop(getNext, getNext, [&](Value tile) {
+    return isEven ? decodeInRows(tile) : decodeInGroups(tile);
+  });
 }
 
 Value TileLoop::toInt(Value index) {
@@ -400,14 +442,17 @@ void TileLoop::draw() {
   Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
   chooseGroups(toInt(blocks));
   Operation *lastCopy = findLastCopy();
-  createLoop(
-      [&](Value) -> Value {
-        if (lastCopy)
-          rewriter.setInsertionPoint(lastCopy);
-        return DrawOp::create(rewriter, loc, rewriter.getIndexType(), counter,
-                              tiles);
-      },
-      [&](Value tile) { return decodeInGroups(tile); });
+  auto getNext = [&](Value) -> Value {
+    return DrawOp::create(rewriter, loc, rewriter.getIndexType(), counter,
+                          tiles);
+  };
+  auto getNextEarly = [&](Value tile) -> Value {
+    if (lastCopy)
+      rewriter.setInsertionPoint(lastCopy);
+    return getNext(tile);
+  };
+  createLoop(getNext, getNextEarly,
+             [&](Value tile) { return decodeInGroups(tile); });
 }
 
 LogicalResult attn::warp::persistBlocks(RewriterBase &rewriter, KernelOp kernel,

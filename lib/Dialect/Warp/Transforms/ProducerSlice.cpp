@@ -18,8 +18,11 @@ static bool isWarpValue(Type type) {
   return isa<FragType, SlotType, RingType, NumbersType, PendingType>(type);
 }
 
-bool attn::warp::isShared(Operation &op) {
+/// Scalars and reads of memory only, and draws where `drawsToo`.
+static bool isScalar(Operation &op, bool drawsToo) {
   WalkResult walk = op.walk([&](Operation *inner) {
+    if (drawsToo && isa<DrawOp>(inner))
+      return WalkResult::advance();
     bool isScalar =
         llvm::none_of(inner->getOperandTypes(), isWarpValue) &&
         llvm::none_of(inner->getResultTypes(), isWarpValue) &&
@@ -31,6 +34,15 @@ bool attn::warp::isShared(Operation &op) {
                                  : WalkResult::interrupt();
   });
   return !walk.wasInterrupted();
+}
+
+bool attn::warp::isShared(Operation &op) {
+  return isScalar(op, /*drawsToo=*/false);
+}
+
+bool attn::warp::findsTile(Operation &op) {
+  return isa<DrawOp, scf::WhileOp>(op) && !isShared(op) &&
+         isScalar(op, /*drawsToo=*/true);
 }
 
 void ProducerSlice::need(Value value) {
@@ -95,7 +107,7 @@ LogicalResult ProducerSlice::needSources(Operation *op, unsigned result) {
     need(loop.getRegionIterArg(result));
     return success();
   }
-  if (!isShared(*op) && !isa<DrawOp>(op))
+  if (!isShared(*op) && !findsTile(*op))
     return failure();
   op->walk([&](Operation *inner) {
     for (Value operand : inner->getOperands())
@@ -214,7 +226,7 @@ void ProducerSlice::clone(OpBuilder &builder, Block *from, IRMapping &map) {
     auto tiles = dyn_cast<scf::WhileOp>(op);
     if (auto loop = dyn_cast<scf::ForOp>(op))
       cloneLoop(builder, loop, map);
-    else if (tiles && !isShared(op))
+    else if (tiles && !isShared(op) && !findsTile(op))
       cloneWhile(builder, tiles, map);
     else
       builder.clone(op, map);

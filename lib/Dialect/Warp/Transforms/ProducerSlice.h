@@ -22,6 +22,10 @@ namespace attn::warp {
 /// computed without effects other than reads.
 bool isShared(Operation &op);
 
+/// Whether an operation, which is not shared, draws tiles from memory and does
+/// nothing else.
+bool findsTile(Operation &op);
+
 /// The operations in `scope` (the consumer, or the kernel as it was) that its
 /// copies depend on, and the carried values among them.
 class ProducerSlice {

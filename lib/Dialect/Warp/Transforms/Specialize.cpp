@@ -257,13 +257,14 @@ RoleOp Specialization::createRole(RoleKind kind, int64_t warps,
   return role;
 }
 
-/// Everything but rings and scalars moves into the consumer.
+/// Everything but rings, scalars and the end of idle blocks moves into the
+/// consumer.
 void Specialization::createConsumer() {
   Block *body = kernel.getBodyBlock();
   SmallVector<Operation *> moved;
   llvm::SmallPtrSet<Operation *, 16> isMoved;
   for (Operation &op : body->without_terminator()) {
-    if (isa<RingOp>(op))
+    if (isa<RingOp, IdleOp>(op))
       continue;
     bool dependsOnMoved = false;
     op.walk([&](Operation *inner) {
@@ -336,7 +337,7 @@ void Specialization::dropPublications() {
     return;
   // Users come first.
   consumer.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-    if (isOpTriviallyDead(op) || (isa<DrawOp>(op) && op->use_empty()))
+    if (isOpTriviallyDead(op) || (findsTile(*op) && op->use_empty()))
       rewriter.eraseOp(op);
   });
 }

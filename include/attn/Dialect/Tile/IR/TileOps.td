@@ -118,6 +118,27 @@ def Tile_CoordsOp : Tile_Op<"coords", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_IdleOp : Tile_Op<"idle", [MemoryEffects<[MemWrite]>]> {
+  let summary = "this block of the grid may end here";
+  let description = [{
+    Where the condition holds nothing is lost if what follows in the block does
+    not run: all that it would write is in memory already, or a later grid writes
+    it. So the operation may be dropped, but need not be: blocks may end here, or
+    never start.
+    ```mlir
+    scf.forall (%b, %h, %x) in (%nb, %nh, %nx) {
+      %visits = memref.load %counts[%x] : memref<?xi32>
+      %nothing = arith.cmpi eq, %visits, %c0_i32 : i32
+      tile.idle %nothing
+      …
+    ```
+    (C1) Stands directly in an `scf.forall`.
+  }];
+  let arguments = (ins I1:$condition);
+  let assemblyFormat = "$condition attr-dict";
+  let hasVerifier = 1;
+}
+
 def Tile_OnlineSoftmaxOp : Tile_Op<"online_softmax", [
     Pure, AllTypesMatch<["scores", "probabilities"]>,
     AllTypesMatch<["max", "sum", "newMax", "newSum", "correction"]>]> {

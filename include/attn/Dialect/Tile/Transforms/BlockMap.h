@@ -31,15 +31,24 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 
+#include <optional>
 #include <string>
 
 namespace attn::tile {
+
+/// keys < limit: coordinates along the keys, and one i32.
+struct KeyLimit {
+  Value keys, limit;
+};
 
 struct BlockMap {
   /// memref<B x H x Q x 2 x i32> and memref<B x H x Q x (N + 1) x i32>.
   Value counts, lists;
   /// The first three indices for the query block at hand; values of the grid.
   Value batch, head, query;
+  /// Set where the mask shows all or nothing of a block but for these limits:
+  /// nothing else is left to ask of blocks that are listed.
+  std::optional<SmallVector<KeyLimit>> limits;
 };
 
 /// Builds the map of `mask`, the condition of the scores in `loop`, the loop

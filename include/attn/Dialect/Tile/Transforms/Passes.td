@@ -40,8 +40,10 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     they write are allocations of the function; a batch or head that the mask
     does not depend on does not multiply them. A mask that sees positions through
     quotients only (a block map at (i / 128, j / 128)) is evaluated once for each
-    group of rows and columns that are alike. The loop then becomes two, which
-    count visits:
+    group of rows and columns that are alike; where a block is one group nothing
+    is left to ask of a block that is listed, but for the end of the keys. A third
+    grid writes the results of query blocks that see nothing, which are then idle
+    in the kernel (`tile.idle`). The loop becomes two, which count visits:
 
     ```mlir
     %a:3 = scf.for %t = %c0 to %P step %c1 iter_args(…) {        // masked

@@ -64,8 +64,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          it has none. Roles read scalars and rings of the kernel and what they
          compute themselves, and store via its slots.
 
-    With roles the kernel holds rings, slots to store via, scalar operations and
-    one `warp.role` of each kind, and `warps` is their sum. Every slot of a ring then has two
+    With roles the kernel holds rings, slots to store via, scalar operations,
+    `warp.idle` and one `warp.role` of each kind, and `warps` is their sum. Every slot of a ring then has two
     barriers of 8 bytes (full, empty); they lie at the end of `shared`, with what
     `warp.numbers` hold.
   }];
@@ -125,6 +125,24 @@ def Warp_YieldOp : Warp_Op<"yield", [
   let arguments = (ins Variadic<AnyType>:$values);
   let builders = [OpBuilder<(ins), [{}]>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let hasVerifier = 1;
+}
+
+def Warp_IdleOp : Warp_Op<"idle", [MemoryEffects<[MemWrite]>]> {
+  let summary = "this block may end here";
+  let description = [{
+    The meaning of `tile.idle`: where the condition, which is the same for all
+    warps, holds, nothing is lost if what follows in the kernel does not run. A
+    block ends here; in a loop over tiles (`warp-persist`) such tiles are never
+    begun.
+
+    (C1) Stands directly in the kernel, in front of its roles.
+    ```mlir
+    warp.idle %nothing
+    ```
+  }];
+  let arguments = (ins I1:$condition);
+  let assemblyFormat = "$condition attr-dict";
   let hasVerifier = 1;
 }
 

@@ -95,7 +95,8 @@ def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
     the block that it stands for. Where all tiles are alike the next is the one
     that comes as many later as there are blocks; where a loop has bounds that
     differ from block to block it is drawn, in front of the last copy, and groups
-    of heads take turns, longest tiles first in each. Optional: where nothing is
+    of heads take turns, longest tiles first in each. Tiles that are idle
+    (`warp.idle`) are passed over, by a loop that goes on to the next one. Optional: where nothing is
     copied the kernel stays as it is, and a *missed* remark says so.
     ```mlir
     warp.kernel blocks(%x, %h, %b) in (%n, %heads, %batch) warps(8) { … }

@@ -1,0 +1,70 @@
+//===- EmptyBlocks.cpp - query blocks that see no key -----------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "EmptyBlocks.h"
+
+#include "DeadOps.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// Whether the map lists a key block, by `predicate` of their number and 0; at
+/// the start of the body.
+static Value compareVisits(RewriterBase &rewriter, scf::ForallOp grid,
+                           const BlockMap &map,
+                           arith::CmpIPredicate predicate) {
+  Location loc = grid.getLoc();
+  rewriter.setInsertionPointToStart(grid.getBody());
+  auto count = [&](int64_t number) -> Value {
+    Value which = arith::ConstantIndexOp::create(rewriter, loc, number);
+    return memref::LoadOp::create(
+        rewriter, loc, map.counts,
+        ValueRange{map.batch, map.head, map.query, which});
+  };
+  Value visits = arith::AddIOp::create(rewriter, loc, count(0), count(1));
+  Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
+  return arith::CmpIOp::create(rewriter, loc, predicate, visits, zero);
+}
+
+/// Constants for what can be computed now, nothing for what nobody uses.
+static void fold(RewriterBase &rewriter, Block *body) {
+  for (Operation &op : llvm::make_early_inc_range(body->without_terminator())) {
+    SmallVector<Value> folded;
+    rewriter.setInsertionPoint(&op);
+    if (!op.hasTrait<OpTrait::ConstantLike>() &&
+        succeeded(rewriter.tryFold(&op, folded)) && !folded.empty())
+      rewriter.replaceOp(&op, folded);
+  }
+  eraseDeadOps(rewriter, body);
+}
+
+void attn::tile::separateEmptyBlocks(RewriterBase &rewriter, scf::ForallOp grid,
+                                     scf::ForOp loop, const BlockMap &map) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(grid);
+  IRMapping mapping;
+  auto empty = cast<scf::ForallOp>(rewriter.clone(*grid, mapping));
+  Operation *visits = mapping.lookup(loop.getOperation());
+  rewriter.replaceOp(visits, cast<scf::ForOp>(visits).getInitArgs());
+  fold(rewriter, empty.getBody());
+
+  // What it writes too much the kernel writes again.
+  BlockMap own = map;
+  own.batch = mapping.lookupOrDefault(map.batch);
+  own.head = mapping.lookupOrDefault(map.head);
+  own.query = mapping.lookupOrDefault(map.query);
+  Value hasWork = compareVisits(rewriter, empty, own, arith::CmpIPredicate::ne);
+  IdleOp::create(rewriter, grid.getLoc(), hasWork);
+  Value isEmpty = compareVisits(rewriter, grid, map, arith::CmpIPredicate::eq);
+  IdleOp::create(rewriter, grid.getLoc(), isEmpty);
+}

@@ -1,0 +1,31 @@
+//===- EmptyBlocks.h - query blocks that see no key -----------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a kernel writes where its loop over key blocks visits none: a grid of
+// its own writes that, in front of the kernel, whose blocks are then idle.
+// Zeros are written faster than computed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_EMPTYBLOCKS_H
+#define ATTN_LIB_DIALECT_TILE_TRANSFORMS_EMPTYBLOCKS_H
+
+#include "attn/Dialect/Tile/Transforms/BlockMap.h"
+
+namespace attn::tile {
+
+/// Puts a grid in front of `grid` that writes the results of all query blocks
+/// for which `map` lists no key block; those blocks of `grid`, with `loop` over
+/// all key blocks, are idle from then on.
+void separateEmptyBlocks(RewriterBase &rewriter, scf::ForallOp grid,
+                         scf::ForOp loop, const BlockMap &map);
+
+} // namespace attn::tile
+
+#endif // ATTN_LIB_DIALECT_TILE_TRANSFORMS_EMPTYBLOCKS_H
