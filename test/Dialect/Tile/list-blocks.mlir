@@ -19,38 +19,48 @@
 // CHECK-DAG: %[[SQ:.*]] = memref.dim %[[Q]], %c2
 // CHECK-DAG: %[[NQ:.*]] = arith.ceildivsi %[[SQ]], %c32
 // CHECK-DAG: %[[NK:.*]] = arith.ceildivsi %{{.*}}, %c8
-// CHECK: %[[STATES:.*]] = memref.alloc(%[[B]], %[[NQ]], %[[NK]]) : memref<?x1x?x?xi8>
+// CHECK: %[[GROUPS:.*]] = arith.ceildivsi %[[NK]], %c16
+// CHECK: %[[WIDTH:.*]] = arith.muli %[[GROUPS]], %c16
+// CHECK: %[[STATES:.*]] = memref.alloc(%[[B]], %[[NQ]], %[[WIDTH]]) : memref<?x1x?x?xi8>
 // CHECK: %[[COUNTS:.*]] = memref.alloc(%[[B]], %[[NQ]]) : memref<?x1x?x2xi32>
 // CHECK: %[[LISTS:.*]] = memref.alloc(%[[B]], %[[NQ]], %{{.*}}) : memref<?x1x?x?xi32>
 
 // Each pair of blocks, sixteen rows at a time.
-// CHECK: %[[PAIRS:.*]] = arith.muli %[[NQ]], %[[NK]]
+// CHECK: %[[PAIRS:.*]] = arith.muli %[[NQ]], %{{.*}}
 // CHECK: scf.forall (%[[X:.*]], %[[Y:.*]], %[[Z:.*]]) in (%[[B]], %c1, %[[PAIRS]])
-// CHECK: %[[QB:.*]] = arith.divui %[[Z]], %[[NK]]
-// CHECK: %[[KB:.*]] = arith.remui %[[Z]], %[[NK]]
+// CHECK: %[[QB:.*]] = arith.divui %[[Z]],
+// CHECK: %[[KB:.*]] = arith.remui %[[Z]],
 // CHECK: scf.for %[[R:.*]] = %c0 to %c32 step %c16
 // CHECK: tile.coords %{{.*}}, 0 : vector<16x1xi32>
 // CHECK: tile.gather %{{.*}} -> vector<16x1xi32>
 // CHECK: tile.gather %{{.*}} -> vector<1x8xi32>
 // CHECK: vector.multi_reduction <or>, %{{.*}} [0, 1] : vector<16x8xi1> to i1
 // CHECK: vector.multi_reduction <or>, %{{.*}} [0, 1] : vector<16x8xi1> to i1
+// CHECK: %[[IS:.*]] = arith.cmpi slt, %[[KB]], %[[NK]]
+// CHECK: arith.andi %{{.*}}, %[[IS]]
 // CHECK: memref.store %{{.*}}, %[[STATES]][%[[X]], %[[Y]], %[[QB]], %[[KB]]]
 
-// Lists of them, sixteen key blocks at a time: those in front and behind are
+// Lists of them, sixteen key blocks at a time: those in front and all are
 // counted, then the partial and the full ones are listed.
-// CHECK: %[[GROUPS:.*]] = arith.ceildivsi %[[NK]], %c16
 // CHECK: %[[PARTS:.*]] = arith.maxsi %[[GROUPS]], %c1
 // CHECK: %[[ALLPARTS:.*]] = arith.muli %[[NQ]], %[[PARTS]]
 // CHECK: scf.forall (%{{.*}}, %{{.*}}, %[[Z2:.*]]) in (%[[B]], %c1, %[[ALLPARTS]])
 // CHECK: %[[QB2:.*]] = arith.divui %[[Z2]], %[[PARTS]]
 // CHECK: %[[PART2:.*]] = arith.remui %[[Z2]], %[[PARTS]]
+// CHECK: %[[COUNTED:.*]]:4 = scf.for %[[OTHER:.*]] = %c0 to %[[GROUPS]]
+// CHECK-COUNT-16: memref.load %[[STATES]][{{.*}}, %[[QB2]], %{{.*}}]
+// CHECK: arith.cmpi slt, %[[OTHER]], %[[PART2]]
+// CHECK: scf.yield
+// CHECK: %[[HAS:.*]] = arith.cmpi slt, %[[PART2]], %[[GROUPS]]
+// CHECK: scf.if %[[HAS]] {
 // CHECK: %[[BEGIN:.*]] = arith.muli %[[PART2]], %c16
-// CHECK: scf.for %{{.*}} = %c0 to %[[BEGIN]]
-// CHECK: memref.load %[[STATES]][{{.*}}, %[[QB2]], %{{.*}}]
-// CHECK: scf.for %{{.*}} = %[[BEGIN]] to %[[NK]]
-// CHECK: scf.for
-// CHECK: memref.store %{{.*}}, %[[LISTS]]
-// CHECK: scf.for
+// CHECK-COUNT-16: memref.load %[[STATES]]
+// CHECK: %[[AT:.*]] = arith.index_cast %[[COUNTED]]#0
+// CHECK: memref.store %{{.*}}, %[[LISTS]][{{.*}}, %[[AT]]]
+// CHECK-COUNT-15: memref.store %{{.*}}, %[[LISTS]]
+// CHECK: %[[BEHIND:.*]] = arith.addi %[[COUNTED]]#2, %[[COUNTED]]#1
+// CHECK-COUNT-16: memref.store %{{.*}}, %[[LISTS]]
+// CHECK: arith.addi %[[COUNTED]]#2, %[[COUNTED]]#3
 // CHECK: memref.store %{{.*}}, %[[LISTS]]
 // CHECK: memref.store %{{.*}}, %[[COUNTS]]
 // CHECK: memref.store %{{.*}}, %[[COUNTS]]

@@ -37,7 +37,8 @@ using namespace attn::tile;
 static constexpr int64_t rowsAtOnce = 16;
 /// As few columns as they can hold.
 static constexpr int64_t leastColumns = 8;
-/// Key blocks that one block of the second grid puts into a list.
+/// Key blocks that one block of the second grid puts into a list; rows of
+/// states are as long as whole groups of them.
 static constexpr int64_t blocksAtOnce = 16;
 static constexpr int64_t statePartial = 1, stateFull = 2;
 
@@ -59,11 +60,19 @@ public:
   BlockMap build();
 
 private:
+  /// Of partial and of full blocks.
+  struct Counts {
+    std::array<Value, 2> inFront, all;
+  };
+
   Value index(int64_t value) {
     return arith::ConstantIndexOp::create(b, loc, value);
   }
   Value integer(int64_t value, unsigned bits) {
     return arith::ConstantIntOp::create(b, loc, value, bits);
+  }
+  Value toIndex(Value value) {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
   }
   Value toI32(Value value) {
     return arith::IndexCastOp::create(b, loc, b.getI32Type(), value);
@@ -80,10 +89,12 @@ private:
   Value anyOf(Value acc, Value vector);
   void buildStates();
   void buildLists();
-  Value hasState(ValueRange place, Value block, int64_t state);
-  std::array<Value, 2> countBlocks(ValueRange place, Value begin, Value end);
-  void appendBlocks(ValueRange place, int64_t state, Value begin, Value end,
-                    Value position);
+  SmallVector<Value> loadStates(ValueRange place, Value begin);
+  Value countState(ArrayRef<Value> found, int64_t state);
+  void enterIfAny(Value count);
+  Counts countBlocks(ValueRange place, Value part, Value parts);
+  void appendBlocks(ValueRange place, ArrayRef<Value> found, int64_t state,
+                    Value begin, Value position);
 
   RewriterBase &b;
   Location loc;
@@ -91,6 +102,7 @@ private:
   int64_t numRows, numColumns; // of groups that are alike
   int64_t rows, columns;       // at once
   Value batches, heads, queryBlocks, keyBlocks;
+  Value groups; // of key blocks, as many as states are read at once
   Value states, counts, lists;
 };
 } // namespace
@@ -196,13 +208,15 @@ Value MapBuilder::anyOf(Value acc, Value vector) {
 
 void MapBuilder::buildStates() {
   OpBuilder::InsertionGuard guard(b);
-  Value pairs = b.createOrFold<arith::MulIOp>(loc, queryBlocks, keyBlocks);
+  Value size = index(blocksAtOnce);
+  Value width = b.createOrFold<arith::MulIOp>(loc, groups, size);
+  Value pairs = b.createOrFold<arith::MulIOp>(loc, queryBlocks, width);
   Value length = toI32(
       b.createOrFold<memref::DimOp>(loc, program.query.getView(), int64_t(2)));
   scf::ForallOp grid = beginGrid(pairs);
   Value pair = grid.getInductionVar(2);
-  Value query = arith::DivUIOp::create(b, loc, pair, keyBlocks);
-  Value key = arith::RemUIOp::create(b, loc, pair, keyBlocks);
+  Value query = arith::DivUIOp::create(b, loc, pair, width);
+  Value key = arith::RemUIOp::create(b, loc, pair, width);
   Value never = integer(0, 1);
   auto loop = scf::ForOp::create(b, loc, index(0), index(numRows), index(rows),
                                  ValueRange{never, never});
@@ -236,72 +250,103 @@ void MapBuilder::buildStates() {
   Value state =
       arith::SelectOp::create(b, loc, loop.getResult(1),
                               integer(statePartial, 8), integer(stateFull, 8));
-  state =
-      arith::SelectOp::create(b, loc, loop.getResult(0), state, integer(0, 8));
+  // The last group may have more blocks than there are.
+  Value isBlock =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, key, keyBlocks);
+  Value isSeen = arith::AndIOp::create(b, loc, loop.getResult(0), isBlock);
+  state = arith::SelectOp::create(b, loc, isSeen, state, integer(0, 8));
   memref::StoreOp::create(
       b, loc, state, states,
       ValueRange{grid.getInductionVar(0), grid.getInductionVar(1), query, key});
 }
 
-/// Whether the state of key block `block` is `state`.
-Value MapBuilder::hasState(ValueRange place, Value block, int64_t state) {
-  SmallVector<Value> indices(place);
-  indices.push_back(block);
-  Value found = memref::LoadOp::create(b, loc, states, indices);
-  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, found,
-                               integer(state, 8));
-}
-
-/// How many key blocks are partial, and full, of those from `begin` on in front
-/// of `end`.
-std::array<Value, 2> MapBuilder::countBlocks(ValueRange place, Value begin,
-                                             Value end) {
-  Value zero = index(0);
-  auto loop =
-      scf::ForOp::create(b, loc, begin, end, index(1), ValueRange{zero, zero});
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> counts;
-  for (auto [state, count] : llvm::zip_equal(
-           std::array{statePartial, stateFull}, loop.getRegionIterArgs())) {
-    Value found = hasState(place, loop.getInductionVar(), state);
-    Value next = arith::AddIOp::create(b, loc, count, index(1));
-    counts.push_back(
-        arith::SelectOp::create(b, loc, found, next, count).getResult());
+/// The states of `blocksAtOnce` key blocks from `begin` on.
+SmallVector<Value> MapBuilder::loadStates(ValueRange place, Value begin) {
+  SmallVector<Value> found;
+  for (int64_t number = 0; number < blocksAtOnce; ++number) {
+    SmallVector<Value> indices(place);
+    indices.push_back(arith::AddIOp::create(b, loc, begin, index(number)));
+    found.push_back(memref::LoadOp::create(b, loc, states, indices));
   }
-  scf::YieldOp::create(b, loc, counts);
-  return {loop.getResult(0), loop.getResult(1)};
+  return found;
 }
 
-/// Puts the key blocks from `begin` on, in front of `end`, into the list, those
-/// with `state` from `position` on.
-void MapBuilder::appendBlocks(ValueRange place, int64_t state, Value begin,
-                              Value end, Value position) {
-  auto loop = scf::ForOp::create(b, loc, begin, end, index(1), position);
+/// How many of `found` are `state`.
+Value MapBuilder::countState(ArrayRef<Value> found, int64_t state) {
+  Value sum;
+  for (Value one : found) {
+    Value matches = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, one,
+                                          integer(state, 8));
+    Value count = arith::ExtUIOp::create(b, loc, b.getI32Type(), matches);
+    sum = sum ? arith::AddIOp::create(b, loc, sum, count) : count;
+  }
+  return sum;
+}
+
+/// How many key blocks are partial, and full, of those in front of part `part`,
+/// and of all.
+MapBuilder::Counts MapBuilder::countBlocks(ValueRange place, Value part,
+                                           Value parts) {
+  Value zero = integer(0, 32);
+  auto loop = scf::ForOp::create(b, loc, index(0), parts, index(1),
+                                 ValueRange{zero, zero, zero, zero});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  Value block = loop.getInductionVar();
-  position = loop.getRegionIterArg(0);
-  Value matches = hasState(place, block, state);
-  auto branch = scf::IfOp::create(
-      b, loc, matches,
-      [&](OpBuilder &, Location) {
-        SmallVector<Value> indices(place);
-        indices.push_back(position);
-        memref::StoreOp::create(b, loc, toI32(block), lists, indices);
-        Value next = arith::AddIOp::create(b, loc, position, index(1));
-        scf::YieldOp::create(b, loc, next);
-      },
-      [&](OpBuilder &, Location) { scf::YieldOp::create(b, loc, position); });
-  scf::YieldOp::create(b, loc, branch.getResult(0));
+  Value number = loop.getInductionVar();
+  SmallVector<Value> found = loadStates(
+      place, arith::MulIOp::create(b, loc, number, index(blocksAtOnce)));
+  Value isInFront =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number, part);
+  SmallVector<Value> inFront, all;
+  for (auto [which, state] :
+       llvm::enumerate(std::array{statePartial, stateFull})) {
+    Value sum = countState(found, state);
+    Value counted = arith::SelectOp::create(b, loc, isInFront, sum, zero);
+    inFront.push_back(
+        arith::AddIOp::create(b, loc, loop.getRegionIterArg(which), counted));
+    all.push_back(
+        arith::AddIOp::create(b, loc, loop.getRegionIterArg(2 + which), sum));
+  }
+  llvm::append_range(inFront, all);
+  scf::YieldOp::create(b, loc, inFront);
+  return {{loop.getResult(0), loop.getResult(1)},
+          {loop.getResult(2), loop.getResult(3)}};
+}
+
+/// Enters a branch that is taken where `count` is not 0.
+void MapBuilder::enterIfAny(Value count) {
+  Value isAny = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, count,
+                                      integer(0, 32));
+  auto branch = scf::IfOp::create(b, loc, isAny, /*withElseRegion=*/false);
+  b.setInsertionPointToStart(branch.thenBlock());
+}
+
+/// Puts the key blocks from `begin` on whose state is `state` into the list,
+/// from `position` on.
+void MapBuilder::appendBlocks(ValueRange place, ArrayRef<Value> found,
+                              int64_t state, Value begin, Value position) {
+  OpBuilder::InsertionGuard guard(b);
+  enterIfAny(countState(found, state));
+  for (auto [number, one] : llvm::enumerate(found)) {
+    Value count = countState(one, state);
+    {
+      OpBuilder::InsertionGuard inner(b);
+      enterIfAny(count);
+      Value block =
+          arith::AddIOp::create(b, loc, begin, index(int64_t(number)));
+      SmallVector<Value> indices(place);
+      indices.push_back(toIndex(position));
+      memref::StoreOp::create(b, loc, toI32(block), lists, indices);
+    }
+    position = arith::AddIOp::create(b, loc, position, count);
+  }
 }
 
 void MapBuilder::buildLists() {
   OpBuilder::InsertionGuard guard(b);
   Value size = index(blocksAtOnce);
-  Value parts = b.createOrFold<arith::CeilDivSIOp>(loc, keyBlocks, size);
   // Where there is no key the list still has an end.
-  parts = b.createOrFold<arith::MaxSIOp>(loc, parts, index(1));
+  Value parts = b.createOrFold<arith::MaxSIOp>(loc, groups, index(1));
   scf::ForallOp grid =
       beginGrid(b.createOrFold<arith::MulIOp>(loc, queryBlocks, parts));
   Value pair = grid.getInductionVar(2);
@@ -309,24 +354,29 @@ void MapBuilder::buildLists() {
   Value part = arith::RemUIOp::create(b, loc, pair, parts);
   SmallVector<Value> place = {grid.getInductionVar(0), grid.getInductionVar(1),
                               query};
-  Value begin = arith::MulIOp::create(b, loc, part, size);
-  Value end = arith::MinSIOp::create(
-      b, loc, arith::AddIOp::create(b, loc, begin, size), keyBlocks);
-  std::array<Value, 2> inFront = countBlocks(place, index(0), begin);
-  std::array<Value, 2> rest = countBlocks(place, begin, keyBlocks), all;
-  for (int number : {0, 1})
-    all[number] = arith::AddIOp::create(b, loc, inFront[number], rest[number]);
-  appendBlocks(place, statePartial, begin, end, inFront[0]);
-  appendBlocks(place, stateFull, begin, end,
-               arith::AddIOp::create(b, loc, all[0], inFront[1]));
+  Counts counted = countBlocks(place, part, groups);
+  Value hasBlocks =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, part, groups);
+  auto branch = scf::IfOp::create(b, loc, hasBlocks, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    Value begin = arith::MulIOp::create(b, loc, part, size);
+    SmallVector<Value> found = loadStates(place, begin);
+    appendBlocks(place, found, statePartial, begin, counted.inFront[0]);
+    appendBlocks(
+        place, found, stateFull, begin,
+        arith::AddIOp::create(b, loc, counted.all[0], counted.inFront[1]));
+  }
   // What all parts know alike, all write.
   SmallVector<Value> behind(place);
-  behind.push_back(arith::AddIOp::create(b, loc, all[0], all[1]));
+  behind.push_back(
+      toIndex(arith::AddIOp::create(b, loc, counted.all[0], counted.all[1])));
   memref::StoreOp::create(b, loc, toI32(keyBlocks), lists, behind);
-  for (auto [number, count] : llvm::enumerate(all)) {
+  for (auto [number, count] : llvm::enumerate(counted.all)) {
     SmallVector<Value> indices(place);
-    indices.push_back(index(number));
-    memref::StoreOp::create(b, loc, toI32(count), counts, indices);
+    indices.push_back(index(int64_t(number)));
+    memref::StoreOp::create(b, loc, count, counts, indices);
   }
 }
 
@@ -341,7 +391,10 @@ BlockMap MapBuilder::build() {
   heads = program.usesHead ? sizes[1] : one;
   queryBlocks = sizes[2];
   keyBlocks = program.loop.getUpperBound();
-  states = allocate(b.getI8Type(), keyBlocks);
+  Value size = index(blocksAtOnce);
+  groups = b.createOrFold<arith::CeilDivSIOp>(loc, keyBlocks, size);
+  states =
+      allocate(b.getI8Type(), b.createOrFold<arith::MulIOp>(loc, groups, size));
   counts = allocate(b.getI32Type(), index(2));
   lists = allocate(b.getI32Type(),
                    b.createOrFold<arith::AddIOp>(loc, keyBlocks, one));

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace attn::tile;
@@ -36,11 +37,29 @@ static Value compareVisits(RewriterBase &rewriter, scf::ForallOp grid,
   return arith::CmpIOp::create(rewriter, loc, predicate, visits, zero);
 }
 
+/// The result of a comparison of constants, which upstream knows for scalars.
+static Attribute foldComparison(arith::CmpFOp op) {
+  DenseElementsAttr lhs, rhs;
+  if (!matchPattern(op.getLhs(), m_Constant(&lhs)) || !lhs.isSplat() ||
+      !matchPattern(op.getRhs(), m_Constant(&rhs)) || !rhs.isSplat())
+    return {};
+  bool result =
+      arith::applyCmpPredicate(op.getPredicate(), lhs.getSplatValue<APFloat>(),
+                               rhs.getSplatValue<APFloat>());
+  return DenseElementsAttr::get(cast<ShapedType>(op.getType()), result);
+}
+
 /// Constants for what can be computed now, nothing for what nobody uses.
 static void fold(RewriterBase &rewriter, Block *body) {
   for (Operation &op : llvm::make_early_inc_range(body->without_terminator())) {
     SmallVector<Value> folded;
     rewriter.setInsertionPoint(&op);
+    if (auto compare = dyn_cast<arith::CmpFOp>(op))
+      if (Attribute result = foldComparison(compare)) {
+        rewriter.replaceOpWithNewOp<arith::ConstantOp>(compare,
+                                                       cast<TypedAttr>(result));
+        continue;
+      }
     if (!op.hasTrait<OpTrait::ConstantLike>() &&
         succeeded(rewriter.tryFold(&op, folded)) && !folded.empty())
       rewriter.replaceOp(&op, folded);
