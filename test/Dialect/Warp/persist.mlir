@@ -208,3 +208,27 @@ func.func @idle_or_not(%nx: index, %nothing: i1, %k: !view) {
   }
   return
 }
+
+// What the block reads by its number it carries, and reads behind the draw.
+// CHECK-LABEL: @read(
+// CHECK-SAME: %[[FIRSTS:[a-z0-9]+]]: memref<?xi32>
+// CHECK: %[[READ:.*]] = memref.load %[[FIRSTS]]
+// CHECK-NEXT: %[[FIRST:.*]] = arith.index_cast %[[READ]]
+// CHECK: scf.while ({{.*}} = %[[FIRST]]) :
+// CHECK: ^bb0({{.*}}, %[[ROW:[a-z0-9]+]]: index):
+// CHECK-NOT: memref.load
+// CHECK: warp.copy %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %[[ROW]]]
+// CHECK: %[[AGAIN:.*]] = memref.load %[[FIRSTS]]
+// CHECK-NEXT: %[[NEXT:.*]] = arith.index_cast %[[AGAIN]]
+// CHECK-NEXT: scf.yield {{.*}}, %[[NEXT]] :
+func.func @read(%nx: index, %n: index, %firsts: memref<?xi32>, %k: !view) {
+  %c0 = arith.constant 0 : index
+  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(dynamic) {
+    %ks = warp.alloc : !t
+    %read = memref.load %firsts[%x] : memref<?xi32>
+    %first = arith.index_cast %read : i32 to index
+    warp.copy %k[%b, %h, %x, %first] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}

@@ -225,7 +225,6 @@ SlotType RingType::getSlotType() const {
 
 LogicalResult NumbersType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t depth, int64_t count) {
-  constexpr int64_t maxCount = 16;
   if (depth < 1 || depth > maxDepth)
     return emitError() << "numbers of depth " << depth << ", expected 1 to "
                        << maxDepth;

@@ -14,8 +14,9 @@
 //
 // The body of the kernel goes into a loop over tiles; the numbers that the
 // block had come from the tile's number, and the bounds of the body's loops
-// from them. The loop carries all of these, so that `warp-specialize` can leave
-// it to the producer, which runs ahead, to compute them.
+// from them. The loop carries all of these, and what the body reads from memory
+// by them, so that `warp-specialize` can leave it to the producer, which runs
+// ahead, to compute them.
 //
 // Handing out tiles in advance pays only if they take equally long: then the
 // next tile is the one that comes as many later as there are blocks, and the
@@ -129,6 +130,7 @@ private:
                   function_ref<Numbers(Value)> decode);
   bool isComputable(Value value, SetVector<Operation *> &slice);
   void findBounds(Operation *loop);
+  void findReads(Operation *op);
   void findIdle();
   Value clamp(Value tile);
   Numbers decodeInRows(Value tile);
@@ -154,8 +156,8 @@ private:
   Value nx, ny, nz, tiles;
   // In i32. Heads: all of them, of a group, of the last one.
   Value heads, group, lastGroup, fullGroups;
-  /// Bounds of loops that differ from tile to tile, and the operations that
-  /// compute them from the block's numbers, in order.
+  /// Bounds of loops, and numbers in memory, that differ from tile to tile, and
+  /// the operations that compute them from the block's numbers, in order.
   SetVector<Value> bounds;
   SetVector<Operation *> boundOps;
   /// Whether a tile is idle, computed by `boundOps` too; null if none is known
@@ -214,6 +216,25 @@ void TileLoop::findBounds(Operation *op) {
   }
 }
 
+/// A number that is read from memory in front of all loops.
+void TileLoop::findReads(Operation *op) {
+  // With them, the number of the tile and three of the block.
+  constexpr size_t mostCarried = NumbersType::maxCount - 4;
+  auto cast = dyn_cast<arith::IndexCastOp>(op);
+  if (!cast || !cast.getIn().getDefiningOp<memref::LoadOp>() ||
+      !cast.getIn().getType().isInteger(32) || !cast.getType().isIndex() ||
+      bounds.size() >= mostCarried || !dependsOnBlock(kernel, cast))
+    return;
+  SetVector<Operation *> slice;
+  bool isAskedByBody = llvm::any_of(cast->getUsers(), [&](Operation *user) {
+    return !boundOps.contains(user);
+  });
+  if (!isAskedByBody || !isComputable(cast, slice))
+    return;
+  bounds.insert(cast);
+  boundOps.insert_range(slice);
+}
+
 /// The loop over tiles asks what a block asked at its start.
 void TileLoop::findIdle() {
   for (auto idle : llvm::make_early_inc_range(body->getOps<IdleOp>())) {
@@ -237,6 +258,8 @@ void TileLoop::createLoop(function_ref<Value(Value)> getNext,
   findIdle();
   for (Operation *op : moved)
     findBounds(op);
+  for (Operation *op : moved)
+    findReads(op);
   Type index = rewriter.getIndexType();
   SmallVector<Type> types(4 + bounds.size(), index);
   SmallVector<Location> locs(types.size(), loc);

@@ -146,6 +146,7 @@ def Warp_NumbersType : Warp_Type<"Numbers", "numbers"> {
   let assemblyFormat = "`<` $depth `,` $count `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    static constexpr int64_t maxCount = 16;
     /// Shared memory of one item: its barriers as in a `warp.ring`, then the
     /// numbers.
     int64_t getItemBytes() const;

@@ -91,8 +91,8 @@ def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
     Needs: warp kernels of `convert-tile-to-warp`, before `warp-specialize`.
     Gives: the same as a `resident` kernel with a loop over tiles around its
     body, so that the next tile's operands are loaded while the last one's
-    results leave. The loop carries the tile's number and the three numbers of
-    the block that it stands for. Where all tiles are alike the next is the one
+    results leave. The loop carries the tile's number, the three numbers of
+    the block that it stands for, and what the block reads by them from memory. Where all tiles are alike the next is the one
     that comes as many later as there are blocks; where a loop has bounds that
     differ from block to block it is drawn, in front of the last copy, and groups
     of heads take turns, longest tiles first in each. Tiles that are idle
