@@ -470,8 +470,10 @@ void TileLoop::draw() {
                           tiles);
   };
   auto getNextEarly = [&](Value tile) -> Value {
-    if (lastCopy)
-      rewriter.setInsertionPoint(lastCopy);
+    // Where tiles are passed over several draws may follow each other, and
+    // memory takes its time: the first of them as soon as possible.
+    if (Operation *place = isIdle ? moved.front() : lastCopy)
+      rewriter.setInsertionPoint(place);
     return getNext(tile);
   };
   createLoop(getNext, getNextEarly,
