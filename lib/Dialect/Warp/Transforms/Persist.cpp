@@ -25,19 +25,6 @@
 // blocks share, and does so late, at the last copy of the tile before: the
 // sooner it is done the less is known about who will be free first.
 //
-// The order of tiles that are drawn: longest first, which is the order of x
-// (the tile room sees to it). But the keys that blocks read at the same time
-// should stay in the cache, so heads (all combinations of y and z) come in
-// groups, and x goes from end to end in one group after the other:
-//
-//   tile - first of group = x * size + head in group
-//
-// A group has as many heads as have 16 MiB of copied tiles, at most 16 (timed
-// at s = 512 to 4096; where all is small the cache is filled for the first
-// time, better not all at once). The last group, whose end is that of the
-// kernel, has two tiles for each block at least: of fewer, which would all
-// start together, the longest would be left over.
-//
 // Tiles that are idle (`warp.idle`) nobody begins: a loop passes over them, to
 // the next tile that is not. It stands where the next tile is described, behind
 // the last copy, so that nothing waits for the numbers of several tiles but the
@@ -47,6 +34,7 @@
 
 #include "CopiedTiles.h"
 #include "ProducerSlice.h"
+#include "TileOrder.h"
 
 #include "attn/Dialect/Warp/IR/HostMemory.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
@@ -59,8 +47,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
-#include "llvm/ADT/MapVector.h"
-#include <array>
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPPERSIST
@@ -103,14 +89,6 @@ static bool isBalanced(KernelOp kernel) {
   return !walk.wasInterrupted();
 }
 
-/// value = quotient * divisor + remainder, of numbers that are not negative.
-static std::pair<Value, Value> divide(OpBuilder &b, Location loc, Value value,
-                                      Value divisor) {
-  Value quotient = b.createOrFold<arith::DivUIOp>(loc, value, divisor);
-  Value below = b.createOrFold<arith::MulIOp>(loc, quotient, divisor);
-  return {quotient, b.createOrFold<arith::SubIOp>(loc, value, below)};
-}
-
 namespace {
 /// The blocks' numbers as tiles, and what has to move into the loop over them.
 class TileLoop {
@@ -123,7 +101,7 @@ public:
   void draw();
 
 private:
-  using Numbers = std::array<Value, 3>;
+  using Numbers = TileOrder::Numbers;
 
   void createLoop(function_ref<Value(Value)> getNext,
                   function_ref<Value(Value)> getNextEarly,
@@ -132,19 +110,6 @@ private:
   void findBounds(Operation *loop);
   void findReads(Operation *op);
   void findIdle();
-  Value clamp(Value tile);
-  Numbers decodeInRows(Value tile);
-  Numbers decodeInGroups(Value tile);
-  std::pair<Value, Value> measureCopies();
-  void chooseGroups(Value blocks);
-  Value toInt(Value index);
-  Value toIndex(Value value);
-  Value constant(int64_t value);
-  Value plus(Value a, Value b);
-  Value minus(Value a, Value b);
-  Value times(Value a, Value b);
-  Value over(Value a, Value b); // unsigned
-  Value atLeast1(Value value);
   Operation *findLastCopy();
 
   RewriterBase &rewriter;
@@ -152,10 +117,8 @@ private:
   Location loc;
   Block *body;
   SmallVector<Operation *> moved;
-  llvm::MapVector<Value, SlotType> views; // of the tiles that loops copy
-  Value nx, ny, nz, tiles;
-  // In i32. Heads: all of them, of a group, of the last one.
-  Value heads, group, lastGroup, fullGroups;
+  TileOrder order;
+  Value tiles; // how many
   /// Bounds of loops, and numbers in memory, that differ from tile to tile, and
   /// the operations that compute them from the block's numbers, in order.
   SetVector<Value> bounds;
@@ -169,18 +132,13 @@ private:
 TileLoop::TileLoop(RewriterBase &rewriter, KernelOp kernel,
                    ArrayRef<CopiedTile> copied)
     : rewriter(rewriter), kernel(kernel), loc(kernel.getLoc()),
-      body(kernel.getBodyBlock()), nx(kernel.getGridX()), ny(kernel.getGridY()),
-      nz(kernel.getGridZ()) {
+      body(kernel.getBodyBlock()), order(rewriter, kernel, copied) {
   for (Operation &op : body->without_terminator())
     if (!isa<AllocOp>(op))
       moved.push_back(&op);
-  for (CopiedTile tile : copied)
-    if (isa<scf::ForOp>(tile.copy->getParentOp()))
-      views.insert({tile.copy.getView(), tile.copy.getSlot().getType()});
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(kernel);
-  tiles = rewriter.createOrFold<arith::MulIOp>(loc, nx, ny);
-  tiles = rewriter.createOrFold<arith::MulIOp>(loc, tiles, nz);
+  tiles = order.countTiles();
   Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
   rewriter.modifyOpInPlace(kernel, [&] {
     kernel.getGridXMutable().assign(tiles);
@@ -265,7 +223,7 @@ void TileLoop::createLoop(function_ref<Value(Value)> getNext,
   SmallVector<Location> locs(types.size(), loc);
   // What tile `tile` is, and all that follows from it; whether it is idle.
   auto describe = [&](Value tile) {
-    Numbers numbers = decode(clamp(tile));
+    Numbers numbers = decode(order.clamp(tile));
     IRMapping map;
     map.map(body->getArguments(), numbers);
     for (Operation *op : boundOps)
@@ -276,10 +234,7 @@ void TileLoop::createLoop(function_ref<Value(Value)> getNext,
       described.push_back(map.lookup(bound));
     return std::make_pair(described, isIdle ? map.lookup(isIdle) : Value());
   };
-  auto isTile = [&](Value tile) -> Value {
-    return arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
-                                 toInt(tile), toInt(tiles));
-  };
+  auto isTile = [&](Value tile) -> Value { return order.isTile(tile); };
   // The first tile from `tile` on that has work, or one behind the last.
   auto seek = [&](Value tile) -> SmallVector<Value> {
     if (!isIdle)
@@ -329,114 +284,13 @@ void TileLoop::count(bool isEven) {
   rewriter.setInsertionPoint(body->getTerminator());
   Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
   if (!isEven)
-    chooseGroups(toInt(blocks));
+    order.chooseGroups(blocks);
   auto getNext = [&](Value tile) -> Value {
     return arith::AddIOp::create(rewriter, loc, tile, blocks);
   };
   createLoop(getNext, getNext, [&](Value tile) {
-    return isEven ? decodeInRows(tile) : decodeInGroups(tile);
+    return isEven ? order.decodeInRows(tile) : order.decodeInGroups(tile);
   });
-}
-
-Value TileLoop::toInt(Value index) {
-  return rewriter.createOrFold<arith::IndexCastOp>(loc, rewriter.getI32Type(),
-                                                   index);
-}
-
-Value TileLoop::toIndex(Value value) {
-  return arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(),
-                                    value);
-}
-
-Value TileLoop::constant(int64_t value) {
-  return arith::ConstantIntOp::create(rewriter, loc, value, 32);
-}
-
-Value TileLoop::plus(Value a, Value b) {
-  return arith::AddIOp::create(rewriter, loc, a, b);
-}
-
-Value TileLoop::minus(Value a, Value b) {
-  return arith::SubIOp::create(rewriter, loc, a, b);
-}
-
-Value TileLoop::times(Value a, Value b) {
-  return arith::MulIOp::create(rewriter, loc, a, b);
-}
-
-Value TileLoop::over(Value a, Value b) {
-  return arith::DivUIOp::create(rewriter, loc, a, b);
-}
-
-Value TileLoop::atLeast1(Value value) {
-  return arith::MaxUIOp::create(rewriter, loc, value, constant(1));
-}
-
-/// KiB of what loops copy for a head, and how many share that. In pieces of
-/// 16 bytes first, so that lengths of 2^24 do not overflow.
-std::pair<Value, Value> TileLoop::measureCopies() {
-  constexpr int64_t kib = 1024;
-  Value size = constant(1), copied = heads;
-  for (auto [view, slot] : views) {
-    auto type = cast<MemRefType>(view.getType());
-    auto sizeOf = [&, memory = view](int64_t dim) {
-      return toInt(rewriter.createOrFold<memref::DimOp>(loc, memory, dim));
-    };
-    int64_t piecesPerRow =
-        slot.getLayout().bytes() / slot.getShape()[0] / layout::chunkBytes;
-    Value pieces = times(sizeOf(type.getRank() - 2), constant(piecesPerRow));
-    size = plus(size, over(pieces, constant(kib / layout::chunkBytes)));
-    copied = constant(1);
-    for (int64_t dim = 0; dim < type.getRank() - 2; ++dim)
-      copied = times(copied, sizeOf(dim));
-  }
-  return {size, atLeast1(over(heads, atLeast1(copied)))};
-}
-
-/// The sizes of groups.
-void TileLoop::chooseGroups(Value blocks) {
-  constexpr int64_t cacheKiB = 16 * 1024, maxHeads = 16, tilesPerBlock = 2;
-  heads = times(toInt(ny), toInt(nz));
-  auto [size, ratio] = measureCopies();
-  group = arith::MinUIOp::create(rewriter, loc,
-                                 atLeast1(over(constant(cacheKiB), size)),
-                                 atLeast1(over(constant(maxHeads), ratio)));
-  group = times(group, ratio);
-  Value columns = toInt(nx);
-  Value wanted = times(blocks, constant(tilesPerBlock));
-  Value headsAtEnd = over(plus(wanted, minus(columns, constant(1))), columns);
-  Value others = arith::MaxSIOp::create(rewriter, loc, minus(heads, headsAtEnd),
-                                        constant(0));
-  fullGroups = over(others, group);
-  lastGroup = minus(heads, times(fullGroups, group));
-}
-
-/// The number in i32, as grids have fewer than 2^31 blocks; behind the last
-/// tile that of the last, so that what is computed from it reads existing
-/// memory.
-Value TileLoop::clamp(Value tile) {
-  Value last = arith::AddIOp::create(rewriter, loc, toInt(tiles), constant(-1));
-  return arith::MinUIOp::create(rewriter, loc, toInt(tile), last);
-}
-
-TileLoop::Numbers TileLoop::decodeInRows(Value tile) {
-  auto [outer, x] = divide(rewriter, loc, tile, toInt(nx));
-  auto [z, y] = divide(rewriter, loc, outer, toInt(ny));
-  return {toIndex(x), toIndex(y), toIndex(z)};
-}
-
-TileLoop::Numbers TileLoop::decodeInGroups(Value tile) {
-  Value columns = toInt(nx);
-  Value number = arith::MinUIOp::create(
-      rewriter, loc, over(tile, times(group, columns)), fullGroups);
-  Value isFull = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::ult,
-                                       number, fullGroups);
-  Value size = arith::SelectOp::create(rewriter, loc, isFull, group, lastGroup);
-  Value first = times(number, group);
-  auto [x, inSize] =
-      divide(rewriter, loc, minus(tile, times(first, columns)), size);
-  auto [z, y] = divide(rewriter, loc, plus(first, inSize), toInt(ny));
-  return {toIndex(x), toIndex(y), toIndex(z)};
 }
 
 /// Where the last copy of a tile stands, or what follows the loops.
@@ -463,7 +317,7 @@ void TileLoop::draw() {
 
   rewriter.setInsertionPoint(body->getTerminator());
   Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
-  chooseGroups(toInt(blocks));
+  order.chooseGroups(blocks);
   Operation *lastCopy = findLastCopy();
   auto getNext = [&](Value) -> Value {
     return DrawOp::create(rewriter, loc, rewriter.getIndexType(), counter,
@@ -477,7 +331,7 @@ void TileLoop::draw() {
     return getNext(tile);
   };
   createLoop(getNext, getNextEarly,
-             [&](Value tile) { return decodeInGroups(tile); });
+             [&](Value tile) { return order.decodeInGroups(tile); });
 }
 
 LogicalResult attn::warp::persistBlocks(RewriterBase &rewriter, KernelOp kernel,

@@ -1,0 +1,144 @@
+//===- TileOrder.cpp - which tile a number stands for -------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileOrder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+/// value = quotient * divisor + remainder, of numbers that are not negative.
+static std::pair<Value, Value> divide(OpBuilder &b, Location loc, Value value,
+                                      Value divisor) {
+  Value quotient = b.createOrFold<arith::DivUIOp>(loc, value, divisor);
+  Value below = b.createOrFold<arith::MulIOp>(loc, quotient, divisor);
+  return {quotient, b.createOrFold<arith::SubIOp>(loc, value, below)};
+}
+
+TileOrder::TileOrder(OpBuilder &builder, KernelOp kernel,
+                     ArrayRef<CopiedTile> copied)
+    : builder(builder), loc(kernel.getLoc()), nx(kernel.getGridX()),
+      ny(kernel.getGridY()), nz(kernel.getGridZ()) {
+  for (CopiedTile tile : copied)
+    if (isa<scf::ForOp>(tile.copy->getParentOp()))
+      views.insert({tile.copy.getView(), tile.copy.getSlot().getType()});
+}
+
+Value TileOrder::countTiles() {
+  tiles = builder.createOrFold<arith::MulIOp>(loc, nx, ny);
+  tiles = builder.createOrFold<arith::MulIOp>(loc, tiles, nz);
+  return tiles;
+}
+
+Value TileOrder::isTile(Value tile) {
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                               toInt(tile), toInt(tiles));
+}
+
+Value TileOrder::toInt(Value index) {
+  return builder.createOrFold<arith::IndexCastOp>(loc, builder.getI32Type(),
+                                                  index);
+}
+
+Value TileOrder::toIndex(Value value) {
+  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                    value);
+}
+
+Value TileOrder::constant(int64_t value) {
+  return arith::ConstantIntOp::create(builder, loc, value, 32);
+}
+
+Value TileOrder::plus(Value a, Value b) {
+  return arith::AddIOp::create(builder, loc, a, b);
+}
+
+Value TileOrder::minus(Value a, Value b) {
+  return arith::SubIOp::create(builder, loc, a, b);
+}
+
+Value TileOrder::times(Value a, Value b) {
+  return arith::MulIOp::create(builder, loc, a, b);
+}
+
+Value TileOrder::over(Value a, Value b) {
+  return arith::DivUIOp::create(builder, loc, a, b);
+}
+
+Value TileOrder::atLeast1(Value value) {
+  return arith::MaxUIOp::create(builder, loc, value, constant(1));
+}
+
+/// KiB of what loops copy for a head, and how many share that. In pieces of
+/// 16 bytes first, so that lengths of 2^24 do not overflow.
+std::pair<Value, Value> TileOrder::measureCopies() {
+  constexpr int64_t kib = 1024;
+  Value size = constant(1), copied = heads;
+  for (auto [view, slot] : views) {
+    auto type = cast<MemRefType>(view.getType());
+    auto sizeOf = [&, memory = view](int64_t dim) {
+      return toInt(builder.createOrFold<memref::DimOp>(loc, memory, dim));
+    };
+    int64_t piecesPerRow =
+        slot.getLayout().bytes() / slot.getShape()[0] / layout::chunkBytes;
+    Value pieces = times(sizeOf(type.getRank() - 2), constant(piecesPerRow));
+    size = plus(size, over(pieces, constant(kib / layout::chunkBytes)));
+    copied = constant(1);
+    for (int64_t dim = 0; dim < type.getRank() - 2; ++dim)
+      copied = times(copied, sizeOf(dim));
+  }
+  return {size, atLeast1(over(heads, atLeast1(copied)))};
+}
+
+void TileOrder::chooseGroups(Value numBlocks) {
+  constexpr int64_t cacheKiB = 16 * 1024, maxHeads = 16, tilesPerBlock = 2;
+  Value blocks = toInt(numBlocks);
+  heads = times(toInt(ny), toInt(nz));
+  auto [size, ratio] = measureCopies();
+  group = arith::MinUIOp::create(builder, loc,
+                                 atLeast1(over(constant(cacheKiB), size)),
+                                 atLeast1(over(constant(maxHeads), ratio)));
+  group = times(group, ratio);
+  Value columns = toInt(nx);
+  Value wanted = times(blocks, constant(tilesPerBlock));
+  Value headsAtEnd = over(plus(wanted, minus(columns, constant(1))), columns);
+  Value others = arith::MaxSIOp::create(builder, loc, minus(heads, headsAtEnd),
+                                        constant(0));
+  fullGroups = over(others, group);
+  lastGroup = minus(heads, times(fullGroups, group));
+}
+
+Value TileOrder::clamp(Value tile) {
+  Value last = arith::AddIOp::create(builder, loc, toInt(tiles), constant(-1));
+  return arith::MinUIOp::create(builder, loc, toInt(tile), last);
+}
+
+TileOrder::Numbers TileOrder::decodeInRows(Value tile) {
+  auto [outer, x] = divide(builder, loc, tile, toInt(nx));
+  auto [z, y] = divide(builder, loc, outer, toInt(ny));
+  return {toIndex(x), toIndex(y), toIndex(z)};
+}
+
+TileOrder::Numbers TileOrder::decodeInGroups(Value tile) {
+  Value columns = toInt(nx);
+  Value number = arith::MinUIOp::create(
+      builder, loc, over(tile, times(group, columns)), fullGroups);
+  Value isFull = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
+                                       number, fullGroups);
+  Value size = arith::SelectOp::create(builder, loc, isFull, group, lastGroup);
+  Value first = times(number, group);
+  auto [x, inSize] =
+      divide(builder, loc, minus(tile, times(first, columns)), size);
+  auto [z, y] = divide(builder, loc, plus(first, inSize), toInt(ny));
+  return {toIndex(x), toIndex(y), toIndex(z)};
+}

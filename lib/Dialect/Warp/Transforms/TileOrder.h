@@ -1,0 +1,81 @@
+//===- TileOrder.h - which tile a number stands for -------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The order of tiles that are drawn: longest first, which is the order of x
+// (the tile room sees to it). But the keys that blocks read at the same time
+// should stay in the cache, so heads (all combinations of y and z) come in
+// groups, and x goes from end to end in one group after the other:
+//
+//   tile - first of group = x * size + head in group
+//
+// A group has as many heads as have 16 MiB of copied tiles, at most 16 (timed
+// at s = 512 to 4096; where all is small the cache is filled for the first
+// time, better not all at once). The last group, whose end is that of the
+// kernel, has two tiles for each block at least: of fewer, which would all
+// start together, the longest would be left over.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_WARP_TRANSFORMS_TILEORDER_H
+#define ATTN_LIB_DIALECT_WARP_TRANSFORMS_TILEORDER_H
+
+#include "CopiedTiles.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+#include <array>
+
+namespace attn::warp {
+
+/// The blocks of a kernel, numbered; values are computed where the builder
+/// stands.
+class TileOrder {
+public:
+  /// x, y and z of a block.
+  using Numbers = std::array<Value, 3>;
+
+  TileOrder(OpBuilder &builder, KernelOp kernel, ArrayRef<CopiedTile> copied);
+
+  /// How many there are; to be asked for once, in front of the kernel.
+  Value countTiles();
+  /// The sizes of groups, for that many blocks that stay.
+  void chooseGroups(Value numBlocks);
+  Value isTile(Value tile);
+  /// The number in i32, as grids have fewer than 2^31 blocks; behind the last
+  /// tile that of the last, so that what is computed from it reads existing
+  /// memory.
+  Value clamp(Value tile);
+  /// Of a number that was clamped: x varies fastest, then y.
+  Numbers decodeInRows(Value tile);
+  /// Of a number that was clamped: group after group.
+  Numbers decodeInGroups(Value tile);
+
+private:
+  std::pair<Value, Value> measureCopies();
+  Value toInt(Value index);
+  Value toIndex(Value value);
+  Value constant(int64_t value);
+  Value plus(Value a, Value b);
+  Value minus(Value a, Value b);
+  Value times(Value a, Value b);
+  Value over(Value a, Value b); // unsigned
+  Value atLeast1(Value value);
+
+  OpBuilder &builder;
+  Location loc;
+  llvm::MapVector<Value, SlotType> views; // of the tiles that loops copy
+  Value nx, ny, nz, tiles;
+  // In i32. Heads: all of them, of a group, of the last one.
+  Value heads, group, lastGroup, fullGroups;
+};
+
+} // namespace attn::warp
+
+#endif // ATTN_LIB_DIALECT_WARP_TRANSFORMS_TILEORDER_H
