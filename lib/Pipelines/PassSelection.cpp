@@ -35,6 +35,8 @@ static constexpr OptionalPass optionalPasses[] = {
      [](PassSelection &s, bool run) { s.tile.listBlocks = run; }},
     {"tile-peel-masks", anywhere,
      [](PassSelection &s, bool run) { s.tile.peelMasks = run; }},
+    {"tile-narrow-rows", hopper,
+     [](PassSelection &s, bool run) { s.tile.narrowRows = run; }},
     {"tile-bound-keys", anywhere,
      [](PassSelection &s, bool run) { s.tile.boundKeys = run; }},
     {"tile-reverse-keys", anywhere,
@@ -117,7 +119,7 @@ FailureOr<PassSelection> PassSelection::make(Location loc, StringRef target,
   selection.tile.target = target.str();
   int64_t sm = info ? info->sm : 0;
   selection.tile.reverseKeys = selection.tile.lazyMax = sm >= anyGPU;
-  selection.tile.rotate = sm >= hopper;
+  selection.tile.rotate = selection.tile.narrowRows = sm >= hopper;
   if (failed(selection.apply(loc, request)))
     return failure();
   return selection;

@@ -36,6 +36,8 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
     manager.addNestedPass<func::FuncOp>(tile::createTileListBlocks());
   if (options.peelMasks)
     manager.addNestedPass<func::FuncOp>(tile::createTilePeelMasks());
+  if (options.narrowRows)
+    manager.addNestedPass<func::FuncOp>(tile::createTileNarrowRows());
   if (options.boundKeys)
     manager.addNestedPass<func::FuncOp>(tile::createTileBoundKeys());
   if (options.reverseKeys)

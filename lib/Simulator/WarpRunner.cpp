@@ -170,7 +170,12 @@ WarpRunner::Step WarpRunner::runRegion(Operation *op) {
     return Ran;
   }
   auto turn = llvm::cast<TurnOp>(op);
-  Step step = settle(op, block.turns.enter(warp, op));
+  // Groups that go through different blocks are in different loops.
+  Operation *key = op;
+  if (auto loop = op->getParentOfType<scf::ForOp>())
+    for (auto narrow : loop->getBlock()->getOps<NarrowOp>())
+      key = narrow;
+  Step step = settle(op, block.turns.enter(warp, key));
   if (step == Met) {
     --frames.back().next;
     enter(turn.getBodyBlock());
@@ -226,6 +231,10 @@ WarpRunner::Step WarpRunner::step() {
     return release(slot);
   if (auto product = dyn_cast<WaitOp>(op))
     return wait(product);
+  if (auto part = dyn_cast<PartRowOp>(op))
+    return findRow(part);
+  if (auto blocks = dyn_cast<NarrowOp>(op))
+    return narrow(blocks);
   if (auto tile = dyn_cast<DrawOp>(op))
     return draw(tile);
   if (auto numbers = dyn_cast<PublishOp>(op))

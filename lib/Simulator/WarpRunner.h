@@ -82,6 +82,8 @@ private:
   Step await(warp::AwaitOp op);
   Step release(warp::ReleaseOp op);
   Step wait(warp::WaitOp op);
+  Step findRow(warp::PartRowOp op);
+  Step narrow(warp::NarrowOp op);
   Step draw(warp::DrawOp op);
   Step idle(warp::IdleOp op);
   Step publish(warp::PublishOp op);

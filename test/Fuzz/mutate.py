@@ -90,6 +90,7 @@ PIPELINES = [
     "--tile-rotate",
     "--tile-lazy-max",
     "--tile-peel-masks",
+    "--tile-narrow-rows",
     "--tile-bound-keys",
     "--tile-reverse-keys",
     "--tile-fold-exp2",

@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionCase.h"
-#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Dialect/Warp/IR/Parts.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Simulator/WarpSimulator.h"
 
@@ -82,6 +82,16 @@ template <typename OpTy> static OpTy findInTiles(KernelOp kernel) {
 
 static scf::WhileOp findTileLoop(KernelOp kernel, RoleKind role) {
   return *kernel.getRole(role).getBodyBlock()->getOps<scf::WhileOp>().begin();
+}
+
+/// The loop over blocks that a group of the consumer passes over.
+static scf::ForOp findPassedBlocks(KernelOp kernel) {
+  scf::ForOp found;
+  kernel.walk([&](scf::ForOp loop) {
+    if (!found && getPassedBlocks(loop))
+      found = loop;
+  });
+  return found;
 }
 
 /// The store of the output.
@@ -377,6 +387,34 @@ static const Plant plants[] = {
        builder.clone(*draw);
      },
      "may not stand in a consumer", "is drawn by a warp of no producer"},
+    {"BlocksNotPassedOver", Form::Tiles,
+     [](KernelOp kernel) {
+       scf::ForOp loop = findPassedBlocks(kernel);
+       loop.replaceAllUsesWith(loop.getInitArgs());
+       erase(loop);
+     },
+     "gives a range whose other blocks nobody passes over", deadlock},
+    {"BlocksOfOneRingPassedOver", Form::Tiles,
+     [](KernelOp kernel) {
+       scf::ForOp loop = findPassedBlocks(kernel);
+       AwaitOp await = *loop.getBody()->getOps<AwaitOp>().begin();
+       erase(findUser<ReleaseOp>(await.getSlot()));
+       erase(await);
+     },
+     "uses other items or turns", deadlock},
+    {"BlocksPassedOverWithoutTurns", Form::Tiles,
+     [](KernelOp kernel) {
+       scf::ForOp loop = findPassedBlocks(kernel);
+       erase(*loop.getBody()->getOps<TurnOp>().begin());
+     },
+     "uses other items or turns", deadlock},
+    {"BlocksPassedOverTooSoon", Form::Tiles,
+     [](KernelOp kernel) {
+       scf::ForOp loop = findPassedBlocks(kernel);
+       AwaitOp last = find<AwaitOp>(kernel, Value_, false);
+       loop->moveBefore(last);
+     },
+     "passes over blocks in front of others", "the next of this ring is item"},
     {"CopyBesideAProductInFlight", Form::Slots,
      [](KernelOp kernel) {
        auto product = findInLoop<MmaAsyncOp>(kernel);
@@ -490,6 +528,8 @@ OwningOpRef<ModuleOp> WarpProtocol::compile(const Case &test, Form form) {
   bool hasRoles = form == Form::Roles || form == Form::Tiles;
   std::string tile =
       hasRoles ? " rotate=true lazy-max=false" : " rotate=false lazy-max=false";
+  if (form == Form::Tiles)
+    tile += " narrow-rows=true";
   std::string passes = "warp-specialize,warp-make-async,warp-insert-turns";
   if (form == Form::Tiles)
     passes = "warp-persist," + passes;

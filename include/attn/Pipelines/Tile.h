@@ -48,6 +48,9 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
   Option<bool> peelMasks{*this, "peel-masks",
                          llvm::cl::desc("run tile-peel-masks"),
                          llvm::cl::init(true)};
+  Option<bool> narrowRows{*this, "narrow-rows",
+                          llvm::cl::desc("run tile-narrow-rows"),
+                          llvm::cl::init(false)};
   Option<bool> boundKeys{*this, "bound-keys",
                          llvm::cl::desc("run tile-bound-keys"),
                          llvm::cl::init(true)};

@@ -97,6 +97,35 @@ static void sinkConstants(RewriterBase &rewriter, warp::KernelOp kernel) {
   }
 }
 
+/// Groups of warps are the parts of a tile if each has as many rows.
+static void convertParts(RewriterBase &rewriter, warp::KernelOp kernel,
+                         const FlatKernel &flat) {
+  constexpr int64_t warpsPerGroup = 4;
+  int64_t groups = flat.warps / warpsPerGroup;
+  auto isGroup = [&](tile::PartRowOp part) {
+    return flat.plan.getTarget() == TargetKind::SM90A && groups > 1 &&
+           part.getRows() * groups == flat.plan.getBlockQ();
+  };
+  bool areGroups = true;
+  kernel.walk([&](tile::PartRowOp part) { areGroups &= isGroup(part); });
+  kernel.walk([&](tile::PartRowOp part) {
+    rewriter.setInsertionPoint(part);
+    if (areGroups)
+      rewriter.replaceOpWithNewOp<warp::PartRowOp>(part, part.getRows());
+    else
+      rewriter.replaceOpWithNewOp<arith::ConstantIndexOp>(part, 0);
+  });
+  kernel.walk([&](tile::NarrowOp narrow) {
+    rewriter.setInsertionPoint(narrow);
+    if (areGroups)
+      rewriter.replaceOpWithNewOp<warp::NarrowOp>(
+          narrow, narrow.getLo(), narrow.getHi(), narrow.getOwnLo(),
+          narrow.getOwnHi());
+    else
+      rewriter.replaceOp(narrow, {narrow.getLo(), narrow.getHi()});
+  });
+}
+
 /// The conversion leaves no vector; casts of `placeSlots` are dead then.
 static LogicalResult convertVectors(warp::KernelOp kernel) {
   MLIRContext *context = kernel.getContext();
@@ -152,6 +181,7 @@ private:
   static LogicalResult convert(RewriterBase &rewriter, const FlatKernel &flat) {
     warp::KernelOp kernel = buildKernel(rewriter, flat);
     sinkConstants(rewriter, kernel);
+    convertParts(rewriter, kernel, flat);
     placeSlots(rewriter, kernel, flat.plan.getQInRegisters(),
                /*panels=*/flat.plan.getTarget() == TargetKind::SM90A);
     if (failed(convertVectors(kernel)))

@@ -343,6 +343,9 @@ RolePlan planRoles(KernelOp kernel, gpu::GPUFuncOp function,
 LogicalResult lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
                          const RolePlan &plan);
 
+/// Replaces what differs between the groups of a consumer by arithmetic.
+void lowerParts(RewriterBase &rewriter, gpu::GPUFuncOp function);
+
 /// Replaces turns by their bodies between named barriers.
 LogicalResult lowerTurns(RewriterBase &rewriter, gpu::GPUFuncOp function);
 

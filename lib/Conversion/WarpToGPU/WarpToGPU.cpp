@@ -58,6 +58,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   ProductsInFlight products = ProductsInFlight::plan(kernel.function);
   Positions positions = Positions::plan(kernel.function);
   SplatStores splatStores = SplatStores::plan(kernel.function);
+  lowerParts(rewriter, kernel.function);
   if (failed(lowerTurns(rewriter, kernel.function)) ||
       failed(lowerRoles(rewriter, kernel.function, kernel.roles)))
     return failure();

@@ -180,3 +180,11 @@ func.func @idle_c1(%n: index, %c: i1) {
   }
   return
 }
+
+// -----
+
+func.func @part_row_c1() {
+  // expected-error @below {{is of 0 rows, expected at least 1}}
+  %r = tile.part_row of 0
+  return
+}

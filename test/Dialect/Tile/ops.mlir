@@ -76,3 +76,12 @@ func.func @idle(%n: index, %visits: memref<?xi32>) {
   }
   return
 }
+
+// CHECK-LABEL: func.func @parts
+func.func @parts(%lo: index, %hi: index) -> (index, index) {
+  // CHECK: %[[ROW:.*]] = tile.part_row of 64
+  %r = tile.part_row of 64
+  // CHECK: tile.narrow[%{{.*}}, %{{.*}}) to[%{{.*}}, %[[ROW]])
+  %first, %end = tile.narrow [%lo, %hi) to [%lo, %r)
+  return %first, %end : index, index
+}

@@ -543,3 +543,13 @@ func.func @unknown_scheduler(%n: index) {
   }
   return
 }
+
+// -----
+
+func.func @part_row_c1(%n: index) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.part_row' op is of 0 rows, expected at least 1}}
+    %0 = warp.part_row of 0
+  }
+  return
+}

@@ -146,6 +146,12 @@ void IntegerReader::readBounds() {
   problem.addFact(LinearForm::number(problem.numColumns - 1) - excess);
 }
 
+void MaskProblem::restrictRows(Value first, int64_t rows) {
+  unsigned symbol = problem.addSymbol();
+  symbols[symbol] = {SymbolSource::Kind::Scalar, first};
+  problem.restrictRows(LinearForm::variable(symbol), rows);
+}
+
 MaskProblem attn::tile::readMask(Value mask, scf::ForOp loop) {
   auto type = cast<VectorType>(mask.getType());
   MaskProblem result(type.getDimSize(0), type.getDimSize(1));

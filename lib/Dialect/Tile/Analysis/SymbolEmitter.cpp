@@ -110,12 +110,12 @@ Value SymbolEmitter::loadOr(Value view, ValueRange indices, Value condition,
 
 /// The last row of the block that exists.
 Value SymbolEmitter::getLastRow() {
-  Value last = constant(problem.problem.numRows - 1);
+  Value last = constant(problem.numTileRows - 1);
   // The rows of the block are those of the queries, loaded before the loop.
   for (auto load : loop->getBlock()->getOps<LoadOp>()) {
     auto type = cast<VectorType>(load.getResult().getType());
     if (!load->isBeforeInBlock(loop) || type.getRank() != 2 ||
-        type.getDimSize(0) != problem.problem.numRows)
+        type.getDimSize(0) != problem.numTileRows)
       continue;
     unsigned dimension = load.getIndices().size() - 2;
     Value first = load.getIndices()[dimension];

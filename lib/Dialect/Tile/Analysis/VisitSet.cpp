@@ -68,6 +68,29 @@ unsigned VisitProblem::addQuotient(const LinearForm &form, int64_t divisor) {
   return variable;
 }
 
+static void shiftRows(LinearForm &form, const LinearForm &first) {
+  if (int64_t coefficient = form.coefficient(VisitProblem::row))
+    form += first * coefficient;
+}
+
+static void shiftRows(Formula &formula, const LinearForm &first) {
+  shiftRows(formula.holds, first);
+  shiftRows(formula.fails, first);
+  for (Formula &part : formula.parts)
+    shiftRows(part, first);
+}
+
+void VisitProblem::restrictRows(const LinearForm &first, int64_t rows) {
+  addFact(first);
+  addFact(LinearForm::number(numRows - rows) - first);
+  shiftRows(mask, first);
+  for (Fact &fact : facts)
+    shiftRows(fact.form, first);
+  for (Quotient &quotient : quotients)
+    shiftRows(quotient.form, first);
+  numRows = rows;
+}
+
 static LinearForm violation(const LinearForm &constraint) {
   return constraint * -1 + LinearForm::number(-1);
 }

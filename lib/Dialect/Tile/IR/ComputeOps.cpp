@@ -1,4 +1,4 @@
-//===- ComputeOps.cpp - tile.coords, tile.online_softmax ------------------===//
+//===- ComputeOps.cpp - coordinates and steps of a tile ------------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -35,6 +35,13 @@ LogicalResult IdleOp::verify() {
   Operation *parent = (*this)->getParentOp();
   if (!isa_and_present<scf::ForallOp>(parent))
     return emitOpError("must stand directly in an scf.forall");
+  return success();
+}
+
+LogicalResult PartRowOp::verify() {
+  // (C1)
+  if (getRows() < 1)
+    return emitOpError("is of ") << getRows() << " rows, expected at least 1";
   return success();
 }
 

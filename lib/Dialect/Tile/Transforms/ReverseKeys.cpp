@@ -64,6 +64,40 @@ static FailureOr<SmallVector<scf::ForOp, 3>> matchLoops(scf::ForallOp forall,
   return loops;
 }
 
+namespace {
+/// The blocks [lo, hi) that the tile goes through, and the part of them that a
+/// part of it does.
+struct VisitedRange {
+  VisitedRange(Value first, Value end) : lo(first), hi(end) {
+    if (auto narrow = first.getDefiningOp<NarrowOp>()) {
+      lowest = narrow;
+      lo = narrow.getLo();
+    }
+    if (auto narrow = end.getDefiningOp<NarrowOp>()) {
+      highest = narrow;
+      hi = narrow.getHi();
+    }
+  }
+
+  /// The first visit in the other order, and the one behind the last.
+  std::pair<Value, Value> reverse(RewriterBase &rewriter, Location loc,
+                                  Value sum) {
+    NarrowOp narrow = lowest ? lowest : highest;
+    if (!narrow)
+      return {lo, hi};
+    auto mirror = [&](Value bound) {
+      return rewriter.createOrFold<arith::SubIOp>(loc, sum, bound);
+    };
+    Value ownLo = mirror(narrow.getOwnHi()), ownHi = mirror(narrow.getOwnLo());
+    auto own = NarrowOp::create(rewriter, loc, lo, hi, ownLo, ownHi);
+    return {highest ? own.getFirst() : lo, lowest ? own.getEnd() : hi};
+  }
+
+  Value lo, hi;
+  NarrowOp lowest, highest; // which bounds, or null
+};
+} // namespace
+
 /// A copy of `loop` over other visits.
 static scf::ForOp addLoop(RewriterBase &rewriter, scf::ForOp loop,
                           Value lowerBound, Value upperBound, Value first,
@@ -105,10 +139,11 @@ LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
   scf::ForOp back = loops->back();
   rewriter.setInsertionPoint(back);
   Location loc = back.getLoc();
-  Value first = loops->front().getLowerBound(), end = back.getUpperBound();
-  Value sum = rewriter.createOrFold<arith::AddIOp>(loc, end, first);
+  VisitedRange range(loops->front().getLowerBound(), back.getUpperBound());
+  Value sum = rewriter.createOrFold<arith::AddIOp>(loc, range.hi, range.lo);
   Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
   Value last = rewriter.createOrFold<arith::SubIOp>(loc, sum, one);
+  auto [first, end] = range.reverse(rewriter, loc, sum);
   // All bounds in front of the loops.
   SmallVector<Value> bounds = {first};
   for (scf::ForOp loop : llvm::reverse(ArrayRef(*loops).drop_front()))
@@ -118,7 +153,7 @@ LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
   SmallVector<Value> state(loops->front().getInitArgs());
   for (auto [number, loop] : llvm::enumerate(llvm::reverse(*loops))) {
     scf::ForOp copy = addLoop(rewriter, loop, bounds[number],
-                              bounds[number + 1], first, last, state);
+                              bounds[number + 1], range.lo, last, state);
     state = llvm::to_vector_of<Value>(copy.getResults());
   }
   rewriter.replaceAllUsesWith(back.getResults(), state);

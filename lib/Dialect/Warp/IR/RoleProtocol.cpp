@@ -25,6 +25,14 @@
 // consumer awaits its D-th successor, which is p <= c. Hence the producer
 // arrives at c, and the consumer goes on.
 //
+// Groups of the consumer may pass over blocks (`warp.narrow`). Those loops have
+// no counterpart; the loops over own blocks are compared as if they went
+// through all of them. (d) Passing over uses the items of all rings of these
+// loops, one of each for a block, so that every group uses as many. It changes
+// the order of the items of different rings, by one: the producer may be at the
+// item behind the one that is waited for, whose slot is free if its ring has
+// two.
+//
 // A `warp.publish` is a copy in this, a `warp.take` an await with its release.
 // Loops of both roles run equally often if their bounds are the same values, or
 // (`scf.while`) their conditions: what is published is the same as what is
@@ -35,12 +43,15 @@
 #include "Protocol.h"
 #include "SameValues.h"
 #include "attn/Dialect/Warp/IR/LoopValues.h"
+#include "attn/Dialect/Warp/IR/Parts.h"
 #include "attn/Dialect/Warp/IR/RingItem.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace attn;
@@ -289,6 +300,18 @@ static LogicalResult listSteps(Block *block, std::vector<Step> &steps) {
   return success();
 }
 
+static bool isPassedOver(const Step &step) {
+  auto loop = dyn_cast<scf::ForOp>(step.op);
+  return loop && getPassedBlocks(loop);
+}
+
+/// The list of what has a counterpart.
+static void dropPassedOver(std::vector<Step> &steps) {
+  llvm::erase_if(steps, isPassedOver);
+  for (Step &step : steps)
+    dropPassedOver(step.body);
+}
+
 static LogicalResult differ(Operation *copy, Operation *await) {
   Operation *at = await ? await : copy;
   InFlightDiagnostic diag =
@@ -321,6 +344,116 @@ static LogicalResult compareSteps(ArrayRef<Step> producer,
     return differ(producer[common].op, nullptr);
   if (consumer.size() > common)
     return differ(nullptr, consumer[common].op);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// W3 (d): what is passed over is what the others use
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a loop over blocks uses.
+struct BlockUse {
+  llvm::MapVector<Value, int64_t> items;
+  int64_t numTurns = 0;
+  /// Blocks of one iteration.
+  int64_t numBlocks = 0;
+
+  /// As many items of each ring as blocks.
+  bool isOnePerBlock() const {
+    return llvm::all_of(
+        items, [&](const auto &use) { return use.second == numBlocks; });
+  }
+};
+} // namespace
+
+static BlockUse getBlockUse(const Step &step) {
+  BlockUse use;
+  for (const Step &inner : step.body)
+    ++use.items[inner.ring];
+  step.op->walk([&](TurnOp) { ++use.numTurns; });
+  use.numBlocks =
+      getConstantIntValue(cast<scf::ForOp>(step.op).getStep()).value_or(0);
+  return use;
+}
+
+/// A loop beside a narrowed range.
+static LogicalResult verifyBlockUse(const Step &step,
+                                    const BlockUse &expected) {
+  BlockUse use = getBlockUse(step);
+  bool isSame =
+      use.isOnePerBlock() && use.items.size() == expected.items.size() &&
+      use.numTurns * expected.numBlocks == expected.numTurns * use.numBlocks &&
+      llvm::all_of(use.items, [&](const auto &item) {
+        return expected.items.contains(item.first);
+      });
+  if (isSame)
+    return success();
+  return step.op->emitOpError(
+      "uses other items or turns than the loops beside it: groups that pass "
+      "over blocks must use one item of each ring for a block, and as many "
+      "turns");
+}
+
+static LogicalResult verifyNarrow(NarrowOp narrow, ArrayRef<Step> steps) {
+  const Step *lower = nullptr, *upper = nullptr, *own = nullptr;
+  for (const Step &step : steps) {
+    auto loop = dyn_cast<scf::ForOp>(step.op);
+    if (!loop)
+      continue;
+    std::optional<PassedBlocks> passed = getPassedBlocks(loop);
+    if (!passed && !own)
+      own = &step;
+    if (passed && passed->narrow == narrow) {
+      const Step *&end = passed->end == PassedEnd::Lower ? lower : upper;
+      if (end)
+        return loop.emitOpError("passes over blocks a second time");
+      end = &step;
+    }
+  }
+  if (!own)
+    return narrow.emitOpError("stands beside no loop over blocks");
+  BlockUse expected = getBlockUse(*own);
+  auto usesRings = [&](const Step &step) {
+    return step.ring ? expected.items.contains(step.ring)
+                     : isa<scf::ForOp>(step.op);
+  };
+  for (const Step &step : steps) {
+    if (!step.ring && isa<scf::ForOp>(step.op) &&
+        failed(verifyBlockUse(step, expected)))
+      return failure();
+    if (!usesRings(step) || &step == lower || &step == upper)
+      continue;
+    Operation *here = narrow->getBlock()->findAncestorOpInBlock(*step.op);
+    if (lower && here->isBeforeInBlock(lower->op))
+      return lower->op->emitOpError(
+          "passes over blocks behind others, expected "
+          "it in front of all");
+    if (upper && upper->op->isBeforeInBlock(here))
+      return upper->op->emitOpError("passes over blocks in front of others, "
+                                    "expected it behind all");
+  }
+  if ((!narrow.getFirst().use_empty() && !lower) ||
+      (!narrow.getEnd().use_empty() && !upper))
+    return narrow.emitOpError("gives a range whose other blocks nobody passes "
+                              "over");
+  for (auto [ring, number] : expected.items)
+    if (auto type = dyn_cast<RingType>(ring.getType());
+        type && type.getDepth() < 2)
+      return narrow.emitOpError("needs rings of two slots, got ") << type;
+  return success();
+}
+
+/// The list of the block that `narrow` stands in, and its loops.
+static LogicalResult verifyNarrowed(ArrayRef<Step> steps, Block *block) {
+  for (auto narrow : block->getOps<NarrowOp>())
+    if (failed(verifyNarrow(narrow, steps)))
+      return failure();
+  for (const Step &step : steps)
+    for (Region &region : step.op->getRegions())
+      for (Block &nested : region)
+        if (failed(verifyNarrowed(step.body, &nested)))
+          return failure();
   return success();
 }
 
@@ -458,8 +591,13 @@ LogicalResult attn::warp::verifyRoleRings(KernelOp kernel) {
       failed(
           listSteps(kernel.getRole(RoleKind::Consumer).getBodyBlock(), awaits)))
     return failure();
+  RoleOp consumer = kernel.getRole(RoleKind::Consumer);
+  if (failed(verifyNarrowed(awaits, consumer.getBodyBlock())))
+    return failure();
+  std::vector<Step> matched = awaits;
+  dropPassedOver(matched);
   SameValues same;
-  if (failed(compareSteps(copies, awaits, same)))
+  if (failed(compareSteps(copies, matched, same)))
     return failure();
   if (!same.isKept())
     return kernel.emitOpError("has loops in its roles whose bounds do not stay "

@@ -17,6 +17,9 @@ using namespace mlir;
 using namespace attn::warp;
 
 bool SameValues::areSame(Value a, Value b) {
+  // The consumer passes over what is not its own.
+  if (auto narrow = b.getDefiningOp<NarrowOp>())
+    return areSame(a, narrow.getWhole(b));
   return a == b || pairs.contains({a, b}) || areCarried(a, b) ||
          areComputed(a, b);
 }

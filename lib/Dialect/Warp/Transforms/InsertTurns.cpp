@@ -14,10 +14,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/IR/Parts.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -124,13 +126,37 @@ FailureOr<int64_t> attn::warp::insertTurns(RewriterBase &rewriter,
     return failure();
   }
   SmallVector<TurnRange> ranges;
-  consumer.walk([&](scf::ForOp loop) { matchBody(loop, ranges); });
+  SmallVector<scf::ForOp> passed;
+  bool isOnePerBlock = true;
+  consumer.walk([&](scf::ForOp loop) {
+    if (getPassedBlocks(loop)) {
+      passed.push_back(loop);
+      return;
+    }
+    size_t others = ranges.size();
+    matchBody(loop, ranges);
+    if (!loop.getBody()->getOps<AwaitOp>().empty())
+      isOnePerBlock &= int64_t(ranges.size() - others) ==
+                       getConstantIntValue(loop.getStep());
+  });
+  if (!passed.empty() && !isOnePerBlock) {
+    reason = "groups that go through different blocks would take different "
+             "numbers of turns";
+    return failure();
+  }
   if (ranges.empty()) {
     reason = "no two products are in flight together in a loop";
     return failure();
   }
   for (const TurnRange &range : ranges)
     buildTurn(rewriter, range);
+  // As many turns as the others.
+  for (scf::ForOp loop : passed) {
+    rewriter.setInsertionPointToStart(loop.getBody());
+    auto turn = TurnOp::create(rewriter, loop.getLoc(), TypeRange());
+    rewriter.createBlock(&turn.getBody());
+    YieldOp::create(rewriter, loop.getLoc());
+  }
   return int64_t(ranges.size());
 }
 

@@ -29,6 +29,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/IR/LoopValues.h"
+#include "attn/Dialect/Warp/IR/Parts.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -135,6 +136,10 @@ bool AsyncProducts::mustWait(Flight &flight, Operation *op) {
       usesInside(op, flight.wait.getResult()))
     return true;
   if (flight.registers && makesOperandRegisters(op, flight))
+    return true;
+  // An item is not held through a loop that waits for others.
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (loop && getPassedBlocks(loop))
     return true;
   return llvm::any_of(flight.slots, [&](Value slot) {
     auto await = dyn_cast<AwaitOp>(op), own = slot.getDefiningOp<AwaitOp>();

@@ -71,12 +71,24 @@ static bool dependsOnBlock(KernelOp kernel, Value value) {
       continue;
     }
     Operation *op = values[i].getDefiningOp();
+    if (auto narrow = dyn_cast<NarrowOp>(op)) {
+      values.insert(narrow.getWhole(values[i]));
+      continue;
+    }
     if (kernel->isAncestor(op))
       op->walk([&](Operation *inner) {
         values.insert(inner->operand_begin(), inner->operand_end());
       });
   }
   return false;
+}
+
+/// Whether a value is computed from what differs between groups.
+static bool isNarrowed(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op &&
+         (isa<NarrowOp>(op) || (isa<arith::ArithDialect>(op->getDialect()) &&
+                                llvm::any_of(op->getOperands(), isNarrowed)));
 }
 
 static bool isBalanced(KernelOp kernel) {
@@ -158,12 +170,28 @@ bool TileLoop::isComputable(Value value, SetVector<Operation *> &slice) {
          llvm::all_of(slice, [](Operation *inner) { return isShared(*inner); });
 }
 
+/// Of a bound that groups narrow, what they have in common.
+static void findCommon(Value bound, SetVector<Value> &found) {
+  Operation *op = bound.getDefiningOp();
+  if (auto narrow = dyn_cast_or_null<NarrowOp>(op)) {
+    found.insert(narrow.getWhole(bound));
+  } else if (op && isNarrowed(bound)) {
+    for (Value operand : op->getOperands())
+      findCommon(operand, found);
+  } else {
+    found.insert(bound);
+  }
+}
+
 /// The bounds of a loop, if they are computed in front of it by scalars.
 void TileLoop::findBounds(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!loop)
     return;
-  for (Value bound : {loop.getLowerBound(), loop.getUpperBound()}) {
+  SetVector<Value> found;
+  findCommon(loop.getLowerBound(), found);
+  findCommon(loop.getUpperBound(), found);
+  for (Value bound : found) {
     if (!dependsOnBlock(kernel, bound) || isa<BlockArgument>(bound))
       continue;
     SetVector<Operation *> slice;

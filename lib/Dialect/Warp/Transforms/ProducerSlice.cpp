@@ -9,6 +9,7 @@
 
 #include "ProducerSlice.h"
 
+#include "attn/Dialect/Warp/IR/Parts.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -97,7 +98,21 @@ static PublishOp getPublication(Operation *take) {
   return cast<PublishOp>(take->getPrevNode());
 }
 
+/// Loops over what others load for other groups do nothing to a producer.
+static bool isPassedOver(Operation *op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  return loop && getPassedBlocks(loop);
+}
+
 LogicalResult ProducerSlice::needSources(Operation *op, unsigned result) {
+  if (auto narrow = dyn_cast<NarrowOp>(op)) {
+    need(narrow.getWhole(narrow->getResult(result)));
+    return success();
+  }
+  if (isPassedOver(op)) {
+    need(cast<scf::ForOp>(op).getInitArgs()[result]);
+    return success();
+  }
   if (isa<TakeOp>(op)) {
     need(getPublication(op).getValues()[result]);
     return success();
@@ -221,6 +236,13 @@ void ProducerSlice::clone(OpBuilder &builder, Block *from, IRMapping &map) {
       for (auto [taken, value] :
            llvm::zip_equal(take.getValues(), getPublication(take).getValues()))
         map.map(taken, map.lookupOrDefault(value));
+    if (auto narrow = dyn_cast<NarrowOp>(op))
+      for (Value result : narrow->getResults())
+        map.map(result, map.lookupOrDefault(narrow.getWhole(result)));
+    if (isPassedOver(&op))
+      for (auto [result, init] :
+           llvm::zip_equal(op.getResults(), cast<scf::ForOp>(op).getInitArgs()))
+        map.map(result, map.lookupOrDefault(init));
     if (!ops.contains(&op))
       continue;
     auto tiles = dyn_cast<scf::WhileOp>(op);

@@ -77,9 +77,14 @@ struct SymbolSource {
 /// A mask, and what its symbols are.
 struct MaskProblem {
   explicit MaskProblem(int64_t numRows, int64_t numColumns)
-      : problem(numRows, numColumns) {}
+      : problem(numRows, numColumns), numTileRows(numRows) {}
+
+  /// The problem of `rows` rows only, the first of which is `first`. What is
+  /// known of all rows of the tile stays known of all of them.
+  void restrictRows(Value first, int64_t rows);
 
   VisitProblem problem;
+  int64_t numTileRows;
   llvm::MapVector<unsigned, SymbolSource> symbols;
   /// True if part of the mask is not understood at all.
   bool hasOpaque = false;

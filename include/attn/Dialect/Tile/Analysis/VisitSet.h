@@ -105,6 +105,10 @@ public:
     facts.push_back({std::move(form), about});
   }
 
+  /// The problem of `rows` rows only, the first of which is `first`: of
+  /// symbols.
+  void restrictRows(const LinearForm &first, int64_t rows);
+
   unsigned getNumVariables() const { return isSymbolic.size(); }
   bool isSymbol(unsigned variable) const { return isSymbolic[variable]; }
   bool isSymbolicForm(const LinearForm &form) const;

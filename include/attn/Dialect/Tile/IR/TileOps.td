@@ -139,6 +139,46 @@ def Tile_IdleOp : Tile_Op<"idle", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_PartRowOp : Tile_Op<"part_row", [Pure]> {
+  let summary = "the first row of the part of the tile that is computed here";
+  let description = [{
+    ```mlir
+    %r = tile.part_row of 64
+    ```
+    Who runs a tile program may divide the rows of the tile among several that
+    run it side by side, in parts of that many rows; whoever runs all of it gets
+    0. Only `tile.narrow` may depend on it.
+
+    (C1) `rows` is positive.
+  }];
+  let arguments = (ins I64Attr:$rows);
+  let results = (outs Index:$row);
+  let assemblyFormat = "`of` $rows attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_NarrowOp : Tile_Op<"narrow", [Pure]> {
+  let summary = "the key blocks that a part of the tile goes through";
+  let description = [{
+    ```mlir
+    %first, %end = tile.narrow [%lo, %hi) to [%ownLo, %ownHi)
+    ```
+    The tile goes through [lo, hi). Right for every part of it is any range
+    inside that holds [ownLo, ownHi), and is empty only if [lo, hi) is. Who runs
+    all of the tile takes [lo, hi); others may take
+
+    ```
+    first = min(max(ownLo, lo), max(hi - 1, lo))
+    end   = min(max(ownHi, first + 1), hi)
+    ```
+  }];
+  let arguments = (ins Index:$lo, Index:$hi, Index:$ownLo, Index:$ownHi);
+  let results = (outs Index:$first, Index:$end);
+  let assemblyFormat = [{
+    `[` $lo `,` $hi `)` `to` `[` $ownLo `,` $ownHi `)` attr-dict
+  }];
+}
+
 def Tile_OnlineSoftmaxOp : Tile_Op<"online_softmax", [
     Pure, AllTypesMatch<["scores", "probabilities"]>,
     AllTypesMatch<["max", "sum", "newMax", "newSum", "correction"]>]> {

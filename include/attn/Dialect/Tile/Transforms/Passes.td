@@ -107,6 +107,31 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   ];
 }
 
+def TileNarrowRows : Pass<"tile-narrow-rows", "::mlir::func::FuncOp"> {
+  let summary = "parts of a tile's rows skip key blocks that only others see";
+  let description = [{
+    Needs: a tile program behind `tile-peel-masks`. Gives: a tile program whose
+    first and last loop, where they are masked, have bounds that may differ
+    between parts of `rows` rows of a tile, which warpgroups compute side by
+    side:
+
+    ```mlir
+    %r = tile.part_row of 64
+    %own = …                                      // of the rows %r to %r + 63
+    %first, %end = tile.narrow [%lo, %hi) to [%lo, %own)
+    %a:3 = scf.for %n = %lo to %fullHi step %c1 iter_args(…)       // not masked
+    %b:3 = scf.for %n = %fullHi to %end step %c1 iter_args(%a…)    // masked
+    ```
+    Under a causal mask a tile of 256 rows has four blocks of 64 keys on its
+    diagonal, and 64 rows of it see one to four of them. Bounds that memory has a
+    part in stay as they are. Whoever runs all rows takes [lo, hi) as before.
+  }];
+  let options = [
+    Option<"rows", "rows", "int64_t", "64", "Rows of a part (of a warpgroup)">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::attn::tile::TileDialect"];
+}
+
 def TileBoundKeys : Pass<"tile-bound-keys", "::mlir::func::FuncOp"> {
   let summary = "masks compare each key with two bounds of its row";
   let description = [{

@@ -50,6 +50,12 @@ FailureOr<PeeledLoop> peelMasks(RewriterBase &rewriter, scf::ForOp loop,
 /// that the loop visits shows everything.
 void dropMask(RewriterBase &rewriter, scf::ForOp loop);
 
+/// Lets each part of `rows` rows of a kernel's tiles go through those key
+/// blocks only that it sees; fails, with the reason in `reason`, and changes
+/// nothing where all parts see the same.
+LogicalResult narrowRows(RewriterBase &rewriter, scf::ForallOp forall,
+                         int64_t rows, StringRef &reason);
+
 /// Replaces comparisons of sorted data at the key (searches, sorted gathers)
 /// with values of the row by bounds of the key, in all loops under `root`;
 /// returns how many.

@@ -10,6 +10,7 @@
 #ifndef ATTN_DIALECT_WARP_IR_WARPOPS_TD
 #define ATTN_DIALECT_WARP_IR_WARPOPS_TD
 
+include "attn/Dialect/Warp/IR/PartOps.td"
 include "attn/Dialect/Warp/IR/WarpTypes.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -57,7 +58,9 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          and awaits holds for `warp.numbers`, `warp.publish` and `warp.take`. A
          loop whose end is not known in advance is an `scf.while`, in both roles,
          that passes on what it carries and ends by a condition of numbers that
-         are the same in both.
+         are the same in both. Groups that go through fewer blocks
+         (`warp.narrow`) pass over the items of the others, and take as many
+         turns.
     (W4) Placed slots and rings lie inside `shared` bytes, below the barriers of
          the rings, and do not overlap. The registers of all warps exist.
     (W5) Every fragment is spread over the warps of its role, or of the kernel if
@@ -452,7 +455,7 @@ def Warp_WaitOp : Warp_Op<"wait", [
   let assemblyFormat = "$pending attr-dict `:` type($pending)";
 }
 
-def Warp_TurnOp : Warp_Op<"turn", [SingleBlock, RecursiveMemoryEffects]> {
+def Warp_TurnOp : Warp_Op<"turn", [SingleBlock, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "the warpgroups of a role do this one after the other";
   let description = [{
     Group 0 first, then group 1, …; a group comes in again when the last one has

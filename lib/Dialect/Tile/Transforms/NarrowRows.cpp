@@ -1,0 +1,204 @@
+//===- NarrowRows.cpp - key blocks of a part of the rows ------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The masked loops at both ends of a chain visit the key blocks that any row of
+// the tile sees. Warpgroups that compute some of its rows each see fewer: under
+// a causal mask the group of the first 64 of 256 rows has nothing to do with
+// the last three of four blocks of 64 keys on the diagonal.
+//
+// The bounds of a part are those of its rows alone: the mask of the loop is
+// read once more, for `rows` rows from `tile.part_row` on. Where the queries
+// end inside a tile, a part behind their end sees no key; one block it goes
+// through nevertheless, as everybody does where there is one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Analysis/VisitBounds.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace attn::tile {
+#define GEN_PASS_DEF_TILENARROWROWS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// The loops over key blocks of a kernel, each of which starts where the one
+/// before ends.
+static FailureOr<SmallVector<scf::ForOp>> matchChain(scf::ForallOp forall) {
+  SmallVector<scf::ForOp> chain;
+  for (auto loop : forall.getBody()->getOps<scf::ForOp>()) {
+    if (!chain.empty() && loop.getLowerBound() != chain.back().getUpperBound())
+      return failure();
+    chain.push_back(loop);
+  }
+  return chain;
+}
+
+static int64_t getNumRows(scf::ForOp loop) {
+  for (auto softmax : loop.getBody()->getOps<OnlineSoftmaxOp>())
+    return cast<VectorType>(softmax.getScores().getType()).getDimSize(0);
+  return 0;
+}
+
+/// Whether `bound` differs from part to part, and is computed in front of the
+/// loops by arithmetic alone: what memory holds would be read by every part.
+static bool isWorthwhile(Value bound, PartRowOp part) {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.omitUsesFromAbove = false;
+  options.filter = [&](Operation *op) {
+    return op->getBlock() == part->getBlock();
+  };
+  return bound.getDefiningOp() &&
+         succeeded(getBackwardSlice(bound, &slice, options)) &&
+         slice.contains(part) &&
+         llvm::all_of(slice, [](Operation *op) { return isPure(op); });
+}
+
+/// The blocks of `loop` that rows of `part` see; none where the mask does not
+/// tell.
+static std::optional<KeyBlockRange>
+emitOwnRange(RewriterBase &rewriter, scf::ForOp loop, PartRowOp part) {
+  FailureOr<MaskedStep> step = matchMaskedStep(loop);
+  if (failed(step))
+    return std::nullopt;
+  MaskProblem problem = readMask(step->getMask(), loop);
+  problem.restrictRows(part, part.getRows());
+  VisitSet set = computeVisitSet(problem.problem);
+  if (set.visited.empty() || !isOneInterval(set))
+    return std::nullopt;
+  return emitRange(rewriter, problem, set, loop);
+}
+
+/// Whether `part` has a row that exists; null where every part has.
+static Value emitHasRow(RewriterBase &rewriter, scf::ForOp front,
+                        PartRowOp part, int64_t numRows) {
+  // The rows are those of the queries, loaded in front of the loops.
+  for (auto load : front->getBlock()->getOps<LoadOp>()) {
+    auto type = cast<VectorType>(load.getResult().getType());
+    if (!load->isBeforeInBlock(front) || type.getRank() != 2 ||
+        type.getDimSize(0) != numRows)
+      continue;
+    Location loc = front.getLoc();
+    unsigned dimension = load.getIndices().size() - 2;
+    Value size =
+        rewriter.createOrFold<memref::DimOp>(loc, load.getView(), dimension);
+    std::optional<int64_t> known = getIntegerConstant(size);
+    if (known && *known % numRows == 0)
+      return {};
+    Value row = arith::AddIOp::create(rewriter, loc,
+                                      load.getIndices()[dimension], part);
+    return arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, row,
+                                 size);
+  }
+  return {};
+}
+
+/// What was emitted for a bound that is not used.
+static void eraseDead(RewriterBase &rewriter, Operation *first,
+                      Block::iterator end) {
+  SmallVector<Operation *> emitted;
+  for (auto it = Block::iterator(first); it != end; ++it)
+    emitted.push_back(&*it);
+  for (Operation *op : llvm::reverse(emitted))
+    if (isOpTriviallyDead(op))
+      rewriter.eraseOp(op);
+}
+
+LogicalResult attn::tile::narrowRows(RewriterBase &rewriter,
+                                     scf::ForallOp forall, int64_t rows,
+                                     StringRef &reason) {
+  FailureOr<SmallVector<scf::ForOp>> chain = matchChain(forall);
+  if (failed(chain) || chain->empty()) {
+    reason = "the loops over key blocks are no chain";
+    return failure();
+  }
+  scf::ForOp front = chain->front(), back = chain->back();
+  int64_t numRows = getNumRows(front);
+  if (numRows <= rows || numRows % rows != 0) {
+    reason = "the rows of the tile are not several parts";
+    return failure();
+  }
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(front);
+  Location loc = front.getLoc();
+  Value lo = front.getLowerBound(), hi = back.getUpperBound();
+  auto part = PartRowOp::create(rewriter, loc, rows);
+  Value ownLo = lo, ownHi = hi;
+  if (auto range = emitOwnRange(rewriter, front, part))
+    if (isWorthwhile(range->lo, part))
+      ownLo = range->lo;
+  if (auto range = emitOwnRange(rewriter, back, part))
+    if (isWorthwhile(range->hi, part))
+      ownHi = range->hi;
+  Value hasRow = emitHasRow(rewriter, front, part, numRows);
+  bool isLower = ownLo != lo, isUpper = ownHi != hi || hasRow;
+  if (isLower || isUpper) {
+    // All parts go through the blocks between: `ownHi` is not below the loop.
+    if (isLower)
+      ownLo =
+          arith::MinSIOp::create(rewriter, loc, ownLo, front.getUpperBound());
+    if (hasRow)
+      ownHi = arith::SelectOp::create(rewriter, loc, hasRow, ownHi, lo);
+    auto narrow = NarrowOp::create(rewriter, loc, lo, hi, ownLo, ownHi);
+    // Those between end with the part, too.
+    if (hasRow)
+      for (size_t number = 1; number < chain->size(); ++number) {
+        scf::ForOp loop = (*chain)[number - 1], next = (*chain)[number];
+        Value bound = arith::MinSIOp::create(
+            rewriter, loc, loop.getUpperBound(), narrow.getEnd());
+        rewriter.modifyOpInPlace(loop, [&] { loop.setUpperBound(bound); });
+        rewriter.modifyOpInPlace(next, [&] { next.setLowerBound(bound); });
+      }
+    if (isLower)
+      rewriter.modifyOpInPlace(front,
+                               [&] { front.setLowerBound(narrow.getFirst()); });
+    if (isUpper)
+      rewriter.modifyOpInPlace(back,
+                               [&] { back.setUpperBound(narrow.getEnd()); });
+  }
+  eraseDead(rewriter, part, Block::iterator(front));
+  if (isLower || isUpper)
+    return success();
+  reason = "the bounds of the loops are those of all parts of the rows";
+  return failure();
+}
+
+namespace {
+struct TileNarrowRows final
+    : attn::tile::impl::TileNarrowRowsBase<TileNarrowRows> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (rows < 1) {
+      getOperation().emitError("tile-narrow-rows: got parts of ")
+          << int64_t(rows) << " rows, expected at least 1";
+      return signalPassFailure();
+    }
+    IRRewriter rewriter(&getContext());
+    getOperation()->walk([&](scf::ForallOp forall) {
+      StringRef reason;
+      if (failed(narrowRows(rewriter, forall, rows, reason)))
+        remark::missed(
+            forall.getLoc(),
+            remark::RemarkOpts::name("narrow-rows").category(getArgument()))
+            << reason;
+    });
+  }
+};
+} // namespace

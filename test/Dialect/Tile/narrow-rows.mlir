@@ -1,0 +1,67 @@
+// RUN: attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-peel-masks --tile-narrow-rows | FileCheck %s
+// RUN: attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-peel-masks --tile-narrow-rows --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=MISSED
+// RUN: not attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile "--tile-narrow-rows=rows=0" 2>&1 | FileCheck %s --check-prefix=ROWS
+
+// ROWS: error: tile-narrow-rows: got parts of 0 rows, expected at least 1
+
+// Lengths that are multiples of the tile: only the diagonal differs. The part's
+// last block is the one of its last row.
+// CHECK-LABEL: func.func @causal(
+// CHECK: %[[PART:.*]] = tile.part_row of 64
+// CHECK: %[[ROW:.*]] = arith.addi %{{.*}}, %[[PART]] : index
+// CHECK: %[[END:.*]] = arith.ceildivsi
+// CHECK: %[[FIRST:.*]], %[[OWN:.*]] = tile.narrow[%[[LO:.*]], %[[HI:.*]]) to[%[[LO]], %{{.*}})
+// CHECK: scf.for %{{.*}} = %[[LO]] to %[[FULL:[a-z0-9_]+]] step
+// CHECK: scf.for %{{.*}} = %[[FULL]] to %[[OWN]] step
+func.func @causal(%q: tensor<1x2x1024x64xbf16>, %k: tensor<1x2x1024x64xbf16>,
+                  %v: tensor<1x2x1024x64xbf16>) -> (tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.causal], plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 2>}
+    : (tensor<1x2x1024x64xbf16>, tensor<1x2x1024x64xbf16>, tensor<1x2x1024x64xbf16>)
+      -> (tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>)
+  return %o, %lse : tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>
+}
+
+// A window narrows both ends.
+// CHECK-LABEL: func.func @window(
+// CHECK: %[[FIRST:.*]], %[[OWN:.*]] = tile.narrow[%[[LO:.*]], %[[HI:.*]]) to[
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[A:[a-z0-9_]+]] step
+// CHECK: scf.for %{{.*}} = %[[A]] to %[[B:[a-z0-9_]+]] step
+// CHECK: scf.for %{{.*}} = %[[B]] to %[[OWN]] step
+func.func @window(%q: tensor<1x2x1024x64xbf16>, %k: tensor<1x2x1024x64xbf16>,
+                  %v: tensor<1x2x1024x64xbf16>) -> (tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.window<left = 511, right = 0>], plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 2>}
+    : (tensor<1x2x1024x64xbf16>, tensor<1x2x1024x64xbf16>, tensor<1x2x1024x64xbf16>)
+      -> (tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>)
+  return %o, %lse : tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>
+}
+
+// Parts behind the end of the queries, of which there may be some: all loops end
+// with the part.
+// CHECK-LABEL: func.func @ragged(
+// CHECK: %[[PART:.*]] = tile.part_row of 64
+// CHECK: %[[ROW:.*]] = arith.addi %{{.*}}, %[[PART]] : index
+// CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %[[ROW]], %{{.*}} : index
+// CHECK: %[[BEHIND:.*]] = arith.select %[[EXISTS]], %[[HI:.*]], %[[LO:.*]] : index
+// CHECK: %[[FIRST:.*]], %[[OWN:.*]] = tile.narrow[%[[LO]], %[[HI]]) to[%[[LO]], %[[BEHIND]])
+// CHECK: %[[FULL:.*]] = arith.minsi %{{.*}}, %[[OWN]] : index
+// CHECK: scf.for %{{.*}} = %[[LO]] to %[[FULL]] step
+// CHECK: scf.for %{{.*}} = %[[FULL]] to %[[OWN]] step
+func.func @ragged(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>,
+                  %v: tensor<1x2x?x64xbf16>) -> (tensor<1x2x?x64xbf16>, tensor<1x2x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v {plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 2>}
+    : (tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>, tensor<1x2x?x64xbf16>)
+      -> (tensor<1x2x?x64xbf16>, tensor<1x2x?xf32>)
+  return %o, %lse : tensor<1x2x?x64xbf16>, tensor<1x2x?xf32>
+}
+
+// Nothing differs from part to part.
+// MISSED: [Missed] narrow-rows | {{.*}}"the bounds of the loops are those of all parts of the rows"
+// CHECK-LABEL: func.func @full(
+// CHECK-NOT: tile.narrow
+func.func @full(%q: tensor<1x2x1024x64xbf16>, %k: tensor<1x2x1024x64xbf16>,
+                %v: tensor<1x2x1024x64xbf16>) -> (tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>) {
+  %o, %lse = attn.attention %q, %k, %v {plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 2>}
+    : (tensor<1x2x1024x64xbf16>, tensor<1x2x1024x64xbf16>, tensor<1x2x1024x64xbf16>)
+      -> (tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>)
+  return %o, %lse : tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>
+}
