@@ -12,8 +12,9 @@
 // the kernel find out:
 //
 //   states[b, h, q, n]   0: no row of query block q sees a key of block n;
-//                        1: some row sees some key; 2: every row sees every key;
-//                        0 again where rows of states end behind the last block
+//                        1: some row sees some key; 2: every row sees every
+//                        key; 0 again where rows of states end behind the last
+//                        block
 //   counts[b, h, q, :]   P, the number of ones, and F, the number of twos
 //   lists[b, h, q, :]    the P blocks with a one, ascending, then the F blocks
 //                        with a two, ascending, then N, a block behind all
