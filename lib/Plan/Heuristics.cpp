@@ -70,6 +70,7 @@ static const Row sm90Rows[] = {
     {2, 64, {192, 64, 12, 4, false}, 256, either, either, either, true},
     {2, 64, {192, 64, 12, 4, false}, 256, either, true, true},
     {2, 64, {128, 128, 8, 2, false}, 256, true, false, true},
+    {2, 64, {192, 96, 12, 3, false}, 256, either, true, false},
     {2, 64, {256, 64, 16, 4, false}},
     {2,
      112,

@@ -108,7 +108,9 @@ def cases(options):
 
 
 def file_name(dims, causal, change):
-    return f"{dims[0]}-{'causal' if causal else 'full'}-{''.join(change) or 'all'}"
+    dropped, added = change
+    what = f"no-{dropped}" if dropped else f"with-{added}" if added else "all"
+    return f"{dims[0]}-{'causal' if causal else 'full'}-{what}"
 
 
 def compile_all(options, directory):

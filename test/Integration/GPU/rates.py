@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""What a window and an ALiBi score cost beside the causal kernel, per tile that
+is visited.
+
+    rates.py --lib build/lib/libattn.so --json rates.json --commit $(git rev-parse HEAD)
+    rates.py --lib ... --dims 64 --lengths 8192 --window 1024
+
+All kernels of a head dimension take turns in one process, in random order, L2 is
+overwritten before each launch, and a figure is the median of CUDA-event times.
+A rate is 4 d FLOPs for every pair of a row and a key of the tiles (block_q x
+block_k of the kernel's plan) in which the mask shows anything.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parents[2] / "python"))
+
+from bench import L2_BYTES, environment, numbers  # noqa: E402
+from gpu import SKIP, find_torch  # noqa: E402
+from variants import HIDDEN, measure  # noqa: E402
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--lib", required=True)
+    parser.add_argument("--target", default="sm_90a")
+    parser.add_argument("--dims", default="64,128")
+    parser.add_argument("--lengths", default="8192")
+    parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--window", type=int, default=1024, help="keys that a row sees")
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--warmup", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json")
+    parser.add_argument("--commit", default="")
+    options = parser.parse_args()
+    options.element, options.gqa, options.logits, options.hot = "bf16", 1, 1.0, False
+    options.hidden = HIDDEN
+    return options
+
+
+def count_visited(plan, length, window):
+    """Pairs of rows and keys in the tiles of which the mask shows a part."""
+    block_q, block_k = (int(plan.split(f"{key} = ")[1].split(",")[0]) for key in ("block_q", "block_k"))
+    tiles = 0
+    for first in range(0, length, block_q):
+        last = min(first + block_q, length) - 1
+        lowest = max(first - window + 1, 0) if window else 0
+        tiles += last // block_k - lowest // block_k + 1
+    return tiles * block_q * block_k
+
+
+def run_shape(options, torch, flush, rng, dim, length):
+    import attn
+
+    heads = HIDDEN // dim
+    left = options.window - 1
+    programs = {
+        "causal": (["causal"], 0),
+        "window": ([f"window<left = {left}, right = 0>"], options.window),
+        "alibi": (["alibi", "causal"], 0),
+    }
+
+    def make():
+        sizes = (options.batch, length, heads, dim)
+        return torch.randn(sizes, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+
+    q, k, v, o = make(), make(), make(), make()
+    lse = torch.empty(options.batch, heads, length, device="cuda")
+    stream = torch.cuda.current_stream().cuda_stream
+    contestants, row = {}, {"d": dim, "s": length, "contestants": {}}
+    for name, (variants, window) in programs.items():
+        text = attn.attention("bf16", dim, variants=variants)
+        kernel = attn.compile(text, options.target).on_device()
+        arguments = kernel.prepare(q, k, v, o, lse)
+        contestants[name] = lambda kernel=kernel, arguments=arguments: kernel.launch_prepared(
+            arguments, stream
+        )
+        plan = kernel.manifest["plan"]
+        pairs = count_visited(plan, length, window)
+        row["contestants"][name] = {
+            "plan": plan,
+            "flops": 4 * options.batch * heads * dim * pairs,
+        }
+    for name, ms in measure(options, torch, flush, rng, contestants).items():
+        entry = row["contestants"][name]
+        entry["ms"] = round(ms, 4)
+        entry["tflops_on_visited"] = round(entry.pop("flops") / ms / 1e9, 1)
+        causal = row["contestants"]["causal"]["tflops_on_visited"]
+        entry["of_causal"] = round(entry["tflops_on_visited"] / causal, 3)
+        print(
+            f"d={dim:<4} s={length:<6} {name:<7} {ms:8.4f} ms  "
+            f"{entry['tflops_on_visited']:6.1f} TFLOP/s on visited tiles, {entry['of_causal']:.3f} of causal",
+            flush=True,
+        )
+    return row
+
+
+def main():
+    options = parse_arguments()
+    torch = find_torch()
+    if not torch:
+        return SKIP
+    import attn
+
+    attn.use_library(options.lib)
+    torch.manual_seed(options.seed)
+    rng = random.Random(options.seed)
+    flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda")
+    rows = [
+        run_shape(options, torch, flush, rng, dim, length)
+        for dim in numbers(options.dims)
+        for length in numbers(options.lengths)
+    ]
+    if options.json:
+        document = {"environment": environment(options, torch), "rows": rows}
+        pathlib.Path(options.json).write_text(json.dumps(document, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
