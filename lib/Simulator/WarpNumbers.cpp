@@ -27,7 +27,7 @@ WarpRunner::Step WarpRunner::findRow(PartRowOp op) {
 WarpRunner::Step WarpRunner::narrow(NarrowOp op) {
   int64_t lo = values.getSigned(op.getLo()), hi = values.getSigned(op.getHi());
   int64_t first = lo, end = hi;
-  if (role) {
+  if (role && role.getKind() == RoleKind::Consumer) {
     first = std::min(std::max(values.getSigned(op.getOwnLo()), lo),
                      std::max(hi - 1, lo));
     end = std::min(std::max(values.getSigned(op.getOwnHi()), first + 1), hi);

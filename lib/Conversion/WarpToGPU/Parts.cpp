@@ -25,7 +25,8 @@ static void lowerPartRow(RewriterBase &rewriter, PartRowOp part) {
 }
 
 static void lowerNarrow(RewriterBase &rewriter, NarrowOp narrow) {
-  if (!narrow->getParentOfType<RoleOp>()) {
+  auto role = narrow->getParentOfType<RoleOp>();
+  if (!role || role.getKind() == RoleKind::Producer) {
     rewriter.replaceOp(narrow, {narrow.getLo(), narrow.getHi()});
     return;
   }

@@ -118,8 +118,8 @@ static LogicalResult verifyContents(RoleOp role) {
   WalkResult walk = role.getBody().walk([&](Operation *op) {
     bool isCopy = isa<CopyAsyncOp, DrawOp, PublishOp>(op);
     // A search for a fragment is refused for its result.
-    bool isWarpOp =
-        isa<WarpDialect>(op->getDialect()) && !isa<YieldOp, SearchOp>(op);
+    bool isWarpOp = isa<WarpDialect>(op->getDialect()) &&
+                    !isa<YieldOp, SearchOp, NarrowOp>(op);
     bool allowed = isProducer ? isCopy || !isWarpOp : !isCopy;
     allowed &= !isa<CopyOp>(op);
     if (isProducer)

@@ -18,8 +18,13 @@ using namespace attn::warp;
 
 bool SameValues::areSame(Value a, Value b) {
   // The consumer passes over what is not its own.
-  if (auto narrow = b.getDefiningOp<NarrowOp>())
-    return areSame(a, narrow.getWhole(b));
+  auto narrowA = a.getDefiningOp<NarrowOp>();
+  auto narrowB = b.getDefiningOp<NarrowOp>();
+  if (narrowA && narrowB)
+    return cast<OpResult>(a).getResultNumber() ==
+               cast<OpResult>(b).getResultNumber() &&
+           areSame(narrowA.getLo(), narrowB.getLo()) &&
+           areSame(narrowA.getHi(), narrowB.getHi());
   return a == b || pairs.contains({a, b}) || areCarried(a, b) ||
          areComputed(a, b);
 }

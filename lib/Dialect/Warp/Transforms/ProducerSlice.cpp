@@ -105,8 +105,12 @@ static bool isPassedOver(Operation *op) {
 }
 
 LogicalResult ProducerSlice::needSources(Operation *op, unsigned result) {
+  // The producer goes through all blocks, by an operation nevertheless: what
+  // depends on it then looks the same in both roles.
   if (auto narrow = dyn_cast<NarrowOp>(op)) {
-    need(narrow.getWhole(narrow->getResult(result)));
+    needOp(op);
+    need(narrow.getLo());
+    need(narrow.getHi());
     return success();
   }
   if (isPassedOver(op)) {
@@ -236,15 +240,21 @@ void ProducerSlice::clone(OpBuilder &builder, Block *from, IRMapping &map) {
       for (auto [taken, value] :
            llvm::zip_equal(take.getValues(), getPublication(take).getValues()))
         map.map(taken, map.lookupOrDefault(value));
-    if (auto narrow = dyn_cast<NarrowOp>(op))
-      for (Value result : narrow->getResults())
-        map.map(result, map.lookupOrDefault(narrow.getWhole(result)));
     if (isPassedOver(&op))
       for (auto [result, init] :
            llvm::zip_equal(op.getResults(), cast<scf::ForOp>(op).getInitArgs()))
         map.map(result, map.lookupOrDefault(init));
     if (!ops.contains(&op))
       continue;
+    if (auto narrow = dyn_cast<NarrowOp>(op)) {
+      Value lo = map.lookupOrDefault(narrow.getLo());
+      Value hi = map.lookupOrDefault(narrow.getHi());
+      auto whole =
+          NarrowOp::create(builder, narrow.getLoc(), lo, hi, /*ownLo=*/lo,
+                           /*ownHi=*/hi);
+      map.map(narrow->getResults(), whole->getResults());
+      continue;
+    }
     auto tiles = dyn_cast<scf::WhileOp>(op);
     if (auto loop = dyn_cast<scf::ForOp>(op))
       cloneLoop(builder, loop, map);

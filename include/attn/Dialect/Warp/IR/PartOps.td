@@ -33,17 +33,16 @@ def Warp_PartRowOp : Warp_Op<"part_row", [Pure]> {
 def Warp_NarrowOp : Warp_Op<"narrow", [Pure]> {
   let summary = "the key blocks that this warpgroup goes through";
   let description = [{
-    The producer loads [lo, hi), and a kernel without roles goes through it. A
+    [lo, hi) in a producer, which loads all of it, and in a kernel without roles. A
     group of a consumer goes through
     ```
     first = min(max(ownLo, lo), max(hi - 1, lo))
     end   = min(max(ownHi, first + 1), hi)
     ```
-    which is empty only if [lo, hi) is. What the others load besides it must take
+    which is empty only if [lo, hi) is. What is loaded for others it must take
     from the rings and give back: in a loop from `lo` to `first` in front of its
     own blocks, and in one from `end` to `hi` behind them.
 
-    (C1) In a role, only in a consumer.
     ```mlir
     %first, %end = warp.narrow [%lo, %hi) to [%ownLo, %ownHi)
     scf.for %n = %end to %hi step %c1 iter_args(%i = …) {   // passed over
