@@ -415,8 +415,11 @@ def main():
         return SKIP
     bad = summary(rows)
     if options.json:
+        paths = ("lib", "json", "artifacts", "worker")
+        asked = {name: value for name, value in vars(options).items() if name not in paths}
         pathlib.Path(options.json).write_text(
-            json.dumps({"environment": found, "options": vars(options), "rows": rows}, indent=1)
+            json.dumps({"environment": found, "options": asked, "rows": rows}, indent=1)
+            + "\n"
         )
     return 1 if bad else 0
 

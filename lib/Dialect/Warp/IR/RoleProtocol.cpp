@@ -41,6 +41,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Protocol.h"
+#include "RoleSteps.h"
 #include "SameValues.h"
 #include "attn/Dialect/Warp/IR/LoopValues.h"
 #include "attn/Dialect/Warp/IR/Parts.h"
@@ -241,15 +242,6 @@ LogicalResult attn::warp::verifyRoles(KernelOp kernel) {
 // W3 (a): the lists of both roles are equal
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// A use of an item, or a loop with uses in it.
-struct Step {
-  Operation *op;
-  Value ring;
-  std::vector<Step> body;
-};
-} // namespace
-
 static Value getRing(Operation *op) {
   if (auto await = dyn_cast<AwaitOp>(op))
     return await.getRing();
@@ -271,7 +263,7 @@ static LogicalResult verifyBefore(scf::WhileOp loop) {
   return success();
 }
 
-static LogicalResult listSteps(Block *block, std::vector<Step> &steps) {
+LogicalResult attn::warp::listSteps(Block *block, std::vector<Step> &steps) {
   for (Operation &op : *block) {
     if (Value ring = getRing(&op)) {
       steps.push_back({&op, ring, {}});
@@ -344,116 +336,6 @@ static LogicalResult compareSteps(ArrayRef<Step> producer,
     return differ(producer[common].op, nullptr);
   if (consumer.size() > common)
     return differ(nullptr, consumer[common].op);
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// W3 (d): what is passed over is what the others use
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// What a loop over blocks uses.
-struct BlockUse {
-  llvm::MapVector<Value, int64_t> items;
-  int64_t numTurns = 0;
-  /// Blocks of one iteration.
-  int64_t numBlocks = 0;
-
-  /// As many items of each ring as blocks.
-  bool isOnePerBlock() const {
-    return llvm::all_of(
-        items, [&](const auto &use) { return use.second == numBlocks; });
-  }
-};
-} // namespace
-
-static BlockUse getBlockUse(const Step &step) {
-  BlockUse use;
-  for (const Step &inner : step.body)
-    ++use.items[inner.ring];
-  step.op->walk([&](TurnOp) { ++use.numTurns; });
-  use.numBlocks =
-      getConstantIntValue(cast<scf::ForOp>(step.op).getStep()).value_or(0);
-  return use;
-}
-
-/// A loop beside a narrowed range.
-static LogicalResult verifyBlockUse(const Step &step,
-                                    const BlockUse &expected) {
-  BlockUse use = getBlockUse(step);
-  bool isSame =
-      use.isOnePerBlock() && use.items.size() == expected.items.size() &&
-      use.numTurns * expected.numBlocks == expected.numTurns * use.numBlocks &&
-      llvm::all_of(use.items, [&](const auto &item) {
-        return expected.items.contains(item.first);
-      });
-  if (isSame)
-    return success();
-  return step.op->emitOpError(
-      "uses other items or turns than the loops beside it: groups that pass "
-      "over blocks must use one item of each ring for a block, and as many "
-      "turns");
-}
-
-static LogicalResult verifyNarrow(NarrowOp narrow, ArrayRef<Step> steps) {
-  const Step *lower = nullptr, *upper = nullptr, *own = nullptr;
-  for (const Step &step : steps) {
-    auto loop = dyn_cast<scf::ForOp>(step.op);
-    if (!loop)
-      continue;
-    std::optional<PassedBlocks> passed = getPassedBlocks(loop);
-    if (!passed && !own)
-      own = &step;
-    if (passed && passed->narrow == narrow) {
-      const Step *&end = passed->end == PassedEnd::Lower ? lower : upper;
-      if (end)
-        return loop.emitOpError("passes over blocks a second time");
-      end = &step;
-    }
-  }
-  if (!own)
-    return narrow.emitOpError("stands beside no loop over blocks");
-  BlockUse expected = getBlockUse(*own);
-  auto usesRings = [&](const Step &step) {
-    return step.ring ? expected.items.contains(step.ring)
-                     : isa<scf::ForOp>(step.op);
-  };
-  for (const Step &step : steps) {
-    if (!step.ring && isa<scf::ForOp>(step.op) &&
-        failed(verifyBlockUse(step, expected)))
-      return failure();
-    if (!usesRings(step) || &step == lower || &step == upper)
-      continue;
-    Operation *here = narrow->getBlock()->findAncestorOpInBlock(*step.op);
-    if (lower && here->isBeforeInBlock(lower->op))
-      return lower->op->emitOpError(
-          "passes over blocks behind others, expected "
-          "it in front of all");
-    if (upper && upper->op->isBeforeInBlock(here))
-      return upper->op->emitOpError("passes over blocks in front of others, "
-                                    "expected it behind all");
-  }
-  if ((!narrow.getFirst().use_empty() && !lower) ||
-      (!narrow.getEnd().use_empty() && !upper))
-    return narrow.emitOpError("gives a range whose other blocks nobody passes "
-                              "over");
-  for (auto [ring, number] : expected.items)
-    if (auto type = dyn_cast<RingType>(ring.getType());
-        type && type.getDepth() < 2)
-      return narrow.emitOpError("needs rings of two slots, got ") << type;
-  return success();
-}
-
-/// The list of the block that `narrow` stands in, and its loops.
-static LogicalResult verifyNarrowed(ArrayRef<Step> steps, Block *block) {
-  for (auto narrow : block->getOps<NarrowOp>())
-    if (failed(verifyNarrow(narrow, steps)))
-      return failure();
-  for (const Step &step : steps)
-    for (Region &region : step.op->getRegions())
-      for (Block &nested : region)
-        if (failed(verifyNarrowed(step.body, &nested)))
-          return failure();
   return success();
 }
 

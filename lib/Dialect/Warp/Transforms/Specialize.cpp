@@ -22,10 +22,6 @@
 // Items are counted: a loop in which a ring is used carries the number of the
 // ring's next item.
 //
-// Groups that go through fewer blocks than the tile (`warp.narrow`) take the
-// items of the others from the rings and give them back, in loops in front of
-// their own blocks and behind them.
-//
 // Of a loop over tiles (`warp-persist`) only the producer knows which tile
 // comes next. It publishes what the loop carries, the consumer takes it: item 0
 // in front of the loop, item n + 1 at the end of the body that has tile n.
@@ -33,19 +29,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopiedTiles.h"
+#include "PassedBlocks.h"
 #include "ProducerSlice.h"
 
 #include "attn/Dialect/Warp/IR/LoopValues.h"
-#include "attn/Dialect/Warp/IR/Parts.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/MapVector.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPSPECIALIZE
@@ -109,8 +103,6 @@ private:
   RoleOp createRole(RoleKind kind, int64_t warps, int64_t registers);
   void createConsumer();
   void createProducer();
-  void passOverBlocks();
-  void passOver(ArrayRef<Value> rings, Value from, Value to);
   void takeNumbers();
   void takeNumbers(Operation *user, MutableOperandRange carried, Value ring);
   void dropPublications();
@@ -298,87 +290,6 @@ void Specialization::createConsumer() {
 }
 
 //===----------------------------------------------------------------------===//
-// Blocks of other groups
-//===----------------------------------------------------------------------===//
-
-/// A loop that takes an item of each ring and gives it back.
-void Specialization::passOver(ArrayRef<Value> rings, Value from, Value to) {
-  OpBuilder::InsertionGuard guard(rewriter);
-  Location loc = kernel.getLoc();
-  Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
-  auto loop = scf::ForOp::create(rewriter, loc, from, to, one);
-  rewriter.setInsertionPointToStart(loop.getBody());
-  for (Value ring : rings) {
-    // The number follows in `countItems`.
-    Value number = arith::ConstantIndexOp::create(rewriter, loc, 0);
-    SlotType slot = cast<RingType>(ring.getType()).getSlotType();
-    auto await = AwaitOp::create(rewriter, loc, slot, ring, number);
-    ReleaseOp::create(rewriter, loc, await.getSlot());
-  }
-}
-
-/// The rings of which every loop over blocks uses an item for each block, if
-/// all of them have room for the item that the producer is ahead.
-static FailureOr<SetVector<Value>> getRingsOfBlocks(Block *block) {
-  SetVector<Value> rings;
-  for (auto loop : block->getOps<scf::ForOp>()) {
-    llvm::MapVector<Value, int64_t> numUses;
-    for (auto await : loop.getBody()->getOps<AwaitOp>())
-      ++numUses[await.getRing()];
-    if (numUses.empty())
-      continue;
-    if (rings.empty())
-      for (auto [ring, number] : numUses)
-        rings.insert(ring);
-    std::optional<int64_t> blocks = getConstantIntValue(loop.getStep());
-    bool isSame = numUses.size() == rings.size() &&
-                  llvm::all_of(numUses, [&](const auto &use) {
-                    return rings.contains(use.first) && use.second == blocks &&
-                           cast<RingType>(use.first.getType()).getDepth() > 1;
-                  });
-    if (!isSame)
-      return failure();
-  }
-  if (rings.empty())
-    return failure();
-  return rings;
-}
-
-void Specialization::passOverBlocks() {
-  SmallVector<NarrowOp> narrows;
-  consumer.walk([&](NarrowOp narrow) { narrows.push_back(narrow); });
-  for (NarrowOp narrow : narrows) {
-    Block *block = narrow->getBlock();
-    FailureOr<SetVector<Value>> rings = getRingsOfBlocks(block);
-    if (failed(rings) || narrows.size() > 1) {
-      rewriter.replaceOp(narrow, {narrow.getLo(), narrow.getHi()});
-      continue;
-    }
-    Operation *first = nullptr, *last = nullptr;
-    for (Operation &op : *block)
-      op.walk([&](Operation *inner) {
-        auto release = dyn_cast<ReleaseOp>(inner);
-        Operation *use = release ? release.getSlot().getDefiningOp() : inner;
-        auto await = dyn_cast_or_null<AwaitOp>(use);
-        if (!await || !rings->contains(await.getRing()))
-          return;
-        // In front of the number that copy and await have in common.
-        if (!first)
-          first = await.getItem().getDefiningOp();
-        last = &op;
-      });
-    if (!narrow.getFirst().use_empty()) {
-      rewriter.setInsertionPoint(block->findAncestorOpInBlock(*first));
-      passOver(rings->getArrayRef(), narrow.getLo(), narrow.getFirst());
-    }
-    if (!narrow.getEnd().use_empty()) {
-      rewriter.setInsertionPointAfter(last);
-      passOver(rings->getArrayRef(), narrow.getEnd(), narrow.getHi());
-    }
-  }
-}
-
-//===----------------------------------------------------------------------===//
 // Numbers of tiles
 //===----------------------------------------------------------------------===//
 
@@ -486,7 +397,7 @@ void Specialization::run() {
   for (Operation *alloc : allocs)
     rewriter.eraseOp(alloc);
   createConsumer();
-  passOverBlocks();
+  passOverBlocks(rewriter, consumer);
   takeNumbers();
   DenseMap<Value, Value> next;
   rewriter.setInsertionPointToStart(consumer.getBodyBlock());

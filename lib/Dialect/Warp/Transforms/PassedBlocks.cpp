@@ -1,0 +1,103 @@
+//===- PassedBlocks.cpp - items that other groups use -----------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Groups that go through fewer blocks than the tile (`warp.narrow`) take the
+// items of the others from the rings and give them back, in loops in front of
+// their own blocks and behind them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PassedBlocks.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace attn::warp;
+
+/// A loop that takes an item of each ring and gives it back.
+static void passOver(RewriterBase &rewriter, Location loc,
+                     ArrayRef<Value> rings, Value from, Value to) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
+  auto loop = scf::ForOp::create(rewriter, loc, from, to, one);
+  rewriter.setInsertionPointToStart(loop.getBody());
+  for (Value ring : rings) {
+    // `warp-specialize` numbers the items.
+    Value number = arith::ConstantIndexOp::create(rewriter, loc, 0);
+    SlotType slot = cast<RingType>(ring.getType()).getSlotType();
+    auto await = AwaitOp::create(rewriter, loc, slot, ring, number);
+    ReleaseOp::create(rewriter, loc, await.getSlot());
+  }
+}
+
+/// The rings of which every loop over blocks uses an item for each block, if
+/// all of them have room for the item that the producer is ahead.
+static FailureOr<SetVector<Value>> getRingsOfBlocks(Block *block) {
+  SetVector<Value> rings;
+  for (auto loop : block->getOps<scf::ForOp>()) {
+    llvm::MapVector<Value, int64_t> numUses;
+    for (auto await : loop.getBody()->getOps<AwaitOp>())
+      ++numUses[await.getRing()];
+    if (numUses.empty())
+      continue;
+    if (rings.empty())
+      for (auto [ring, number] : numUses)
+        rings.insert(ring);
+    std::optional<int64_t> blocks = getConstantIntValue(loop.getStep());
+    bool isSame = numUses.size() == rings.size() &&
+                  llvm::all_of(numUses, [&](const auto &use) {
+                    return rings.contains(use.first) && use.second == blocks &&
+                           cast<RingType>(use.first.getType()).getDepth() > 1;
+                  });
+    if (!isSame)
+      return failure();
+  }
+  if (rings.empty())
+    return failure();
+  return rings;
+}
+
+void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer) {
+  SmallVector<NarrowOp> narrows;
+  consumer.walk([&](NarrowOp narrow) { narrows.push_back(narrow); });
+  for (NarrowOp narrow : narrows) {
+    Block *block = narrow->getBlock();
+    FailureOr<SetVector<Value>> rings = getRingsOfBlocks(block);
+    if (failed(rings) || narrows.size() > 1) {
+      rewriter.replaceOp(narrow, {narrow.getLo(), narrow.getHi()});
+      continue;
+    }
+    Operation *first = nullptr, *last = nullptr;
+    for (Operation &op : *block)
+      op.walk([&](Operation *inner) {
+        auto release = dyn_cast<ReleaseOp>(inner);
+        Operation *use = release ? release.getSlot().getDefiningOp() : inner;
+        auto await = dyn_cast_or_null<AwaitOp>(use);
+        if (!await || !rings->contains(await.getRing()))
+          return;
+        // In front of the number that copy and await have in common.
+        if (!first)
+          first = await.getItem().getDefiningOp();
+        last = &op;
+      });
+    if (!narrow.getFirst().use_empty()) {
+      rewriter.setInsertionPoint(block->findAncestorOpInBlock(*first));
+      passOver(rewriter, narrow.getLoc(), rings->getArrayRef(), narrow.getLo(),
+               narrow.getFirst());
+    }
+    if (!narrow.getEnd().use_empty()) {
+      rewriter.setInsertionPointAfter(last);
+      passOver(rewriter, narrow.getLoc(), rings->getArrayRef(), narrow.getEnd(),
+               narrow.getHi());
+    }
+  }
+}
