@@ -36,9 +36,10 @@ def compiled(case, text=None, disable=None, enable=None):
                                  disable=disable, enable=enable).bytes)
 
 
-OPTIONAL = ["tile-order-blocks", "tile-peel-masks", "tile-reverse-keys", "tile-fold-exp2", "tile-rotate",
-            "tile-lazy-max", "warp-defer-sum", "warp-persist", "warp-specialize", "warp-buffer",
-            "warp-make-async", "warp-insert-turns", "warp-stage-stores", "warp-deepen-rings"]
+OPTIONAL = ["tile-order-blocks", "tile-peel-masks", "tile-narrow-rows", "tile-reverse-keys",
+            "tile-fold-exp2", "tile-rotate", "tile-lazy-max", "warp-defer-sum", "warp-persist",
+            "warp-specialize", "warp-buffer", "warp-make-async", "warp-insert-turns",
+            "warp-stage-stores", "warp-deepen-rings"]
 DROPPED = [[name] for name in OPTIONAL] + [OPTIONAL] + [
     random.Random(seed).sample(OPTIONAL, random.Random(seed).randint(2, 8)) for seed in range(12)]
 
