@@ -22,7 +22,7 @@ namespace cl = llvm::cl;
 
 ToolOptions::ToolOptions(const char *tool, const char *defaultTarget,
                          const char *targets)
-    : tool(tool), category(this->tool + " options"),
+    : tool(tool), heading(this->tool + " options"), category(heading),
       input(cl::Positional, cl::desc("<input file>"), cl::init("-"),
             cl::cat(category)),
       target("target", cl::desc(targets), cl::init(defaultTarget),

@@ -44,6 +44,8 @@ struct ToolOptions {
   std::string assembler() const;
 
   std::string tool;
+  /// The category refers to the text, it does not keep it.
+  std::string heading;
   llvm::cl::OptionCategory category;
   llvm::cl::opt<std::string> input;
   llvm::cl::opt<std::string> target;
