@@ -12,6 +12,8 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Pipelines/ArgumentViews.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace attn;
@@ -153,6 +155,21 @@ static FailureOr<AttentionOp> findAttention(func::FuncOp function) {
   return found.front();
 }
 
+/// The name of a capture: that of its location, as in loc("bias"), where it is
+/// a name that no other argument or result has; else "c" and its number.
+static std::string captureName(Value capture, unsigned number,
+                               llvm::StringSet<> &taken) {
+  if (auto location = dyn_cast<NameLoc>(capture.getLoc())) {
+    StringRef name = location.getName();
+    bool isName =
+        !name.empty() && !llvm::isDigit(name.front()) &&
+        llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
+    if (isName && taken.insert(name).second)
+      return name.str();
+  }
+  return "c" + std::to_string(number);
+}
+
 LogicalResult attn::describeSignature(func::FuncOp function,
                                       Artifact &artifact) {
   FailureOr<AttentionOp> op = findAttention(function);
@@ -163,8 +180,12 @@ LogicalResult attn::describeSignature(func::FuncOp function,
   artifact.checks.clear();
 
   llvm::DenseMap<Value, std::string> names;
+  llvm::StringSet<> taken = {"q",   "k",    "v",      "o",
+                             "lse", "sink", "offset", "seed"};
+  for (unsigned i = 0, e = op->getCaptures().size(); i != e; ++i)
+    taken.insert("c" + std::to_string(i));
   for (auto [i, capture] : llvm::enumerate(op->getCaptures()))
-    names[capture] = "c" + std::to_string(i);
+    names[capture] = captureName(capture, i, taken);
   constexpr StringLiteral keyNames[] = {"seed", "offset"};
   for (auto [value, name] : llvm::zip(op->getDropoutKey(), keyNames))
     names[value] = name.str();

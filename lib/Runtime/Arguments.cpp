@@ -256,9 +256,17 @@ static Status runChecks(const Artifact &artifact, const Arguments &arguments,
     Result<int64_t> rhs = evaluate(check.rhs, arguments, multiprocessors);
     if (!rhs.ok())
       return rhs.status();
-    if (*lhs != *rhs)
-      return Status::error(check.message + " (" + std::to_string(*lhs) +
-                           " against " + std::to_string(*rhs) + ")");
+    if (*lhs == *rhs)
+      continue;
+    // A remainder says little: what was divided does.
+    bool isRemainder = check.lhs.kind == LaunchExpr::Kind::Mod && *rhs == 0;
+    if (isRemainder) {
+      lhs = evaluate(check.lhs.operands[0], arguments, multiprocessors);
+      rhs = evaluate(check.lhs.operands[1], arguments, multiprocessors);
+    }
+    return Status::error(check.message + " (" + std::to_string(*lhs) +
+                         (isRemainder ? " over " : " against ") +
+                         std::to_string(*rhs) + ")");
   }
   return Status();
 }

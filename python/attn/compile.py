@@ -10,18 +10,41 @@
 
 import ctypes
 import os
+import re
 
 from . import _capi
 from .runtime import Artifact, Kernel
 
+_MAX_QUOTED = 160  # characters
+
 
 def _bytes(text):
-    return None if text is None else os.fsencode(text)
+    if text is None:
+        return None
+    encoded = os.fsencode(text)
+    if b"\0" in encoded:
+        raise ValueError(f"{text!r} has a NUL in it")
+    return encoded
 
 
 def _names(passes):
     """Pass names as the C interface takes them: with commas between them."""
     return passes if passes is None or isinstance(passes, str) else ",".join(passes)
+
+
+def _quoted(message, source):
+    """The message, with the line of the text below each of its "line:column:"."""
+    lines, result = source.decode(errors="replace").split("\n"), []
+    for said in message.split("\n"):
+        result.append(said)
+        place = re.match(r"(\d+):(\d+): (?:error|warning|note|remark): ", said)
+        if not place or not 0 < int(place[1]) <= len(lines):
+            continue
+        line, column = lines[int(place[1]) - 1], int(place[2]) - 1
+        first = max(0, column - _MAX_QUOTED // 2)  # of a long line the part that matters
+        result.append("    " + line[first:first + _MAX_QUOTED].rstrip())
+        result.append("    " + " " * (column - first) + "^")
+    return "\n".join(result)
 
 
 def compile(
@@ -42,6 +65,8 @@ def compile(
     results a file of measured plans, as attn-bench writes it: the fastest one
             is taken where no plan is given.
     """
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise TypeError(f"wanted MLIR text, got {type(text).__name__}")
     library = _capi.library()
     source = text.encode() if isinstance(text, str) else bytes(text)
     options = _capi.CompileOptions(
@@ -54,12 +79,18 @@ def compile(
         enabled_passes=_bytes(_names(enable)),
         results_file=_bytes(results),
     )
-    if target == "cpu":
-        handle = library.attnCompileForCPU(source, len(source), options)
-        wrap = Kernel
-    else:
-        handle = library.attnCompile(source, len(source), options)
-        wrap = Artifact
+    is_host = target == "cpu"
+    function = library.attnCompileForCPU if is_host else library.attnCompile
+    handle = function(source, len(source), options)
     if not handle:
-        raise _capi.error()
-    return wrap(handle)
+        raise _capi.AttnError(_quoted(str(_capi.error()), source))
+    if not is_host:
+        return Artifact(handle)
+    kernel = Kernel(handle)
+    # Where it is unpickled, with the plan that it has here.
+    kernel.set_origin(_for_cpu, source, kernel.manifest["plan"], disable, enable)
+    return kernel
+
+
+def _for_cpu(source, plan, disable, enable):
+    return compile(source, "cpu", plan=plan, disable=disable, enable=enable)

@@ -13,21 +13,48 @@
     attn.attention("bf16", 128, captures=[("offsets", "tensor<?xi32>")],
                    sorted_captures=["offsets"], mask=mask)
 
-They look at positions as they are: query 0 beside key 0. The variants of the
-operation ("causal", "window<...>") join the last query with the last key.
+causal, window, softcap and alibi are the variants of the operation that have these
+names: they join the last query with the last key ("bottom_right"), or the first
+with the first ("top_left"). All others look at positions as they are, query 0 beside
+key 0; where there are more keys than queries, give those that you join with them
+the alignment "top_left".
 """
+
+import operator
 
 from . import expression
 
 
-def causal():
-    """Keys up to the query's own position."""
-    return lambda p: p.j <= p.i
+def _diagonal(p, alignment):
+    """The key beside query i."""
+    return p.i + p.offset if alignment == "bottom_right" else p.i
 
 
-def window(left, right=0):
-    """Keys from `left` positions in front of the query to `right` behind it."""
-    return lambda p: (p.j >= p.i - left) & (p.j <= p.i + right)
+def _check_alignment(alignment):
+    if alignment not in ("bottom_right", "top_left"):
+        raise ValueError(f"wanted the alignment 'bottom_right' or 'top_left', got {alignment!r}")
+
+
+def causal(alignment="bottom_right"):
+    """Keys up to the query's own."""
+    _check_alignment(alignment)
+    return lambda p: p.j <= _diagonal(p, alignment)
+
+
+def window(left, right, alignment="bottom_right"):
+    """Keys from `left` positions in front of the query's own to `right` behind it;
+    -1: no bound."""
+    _check_alignment(alignment)
+    for bound in (left, right):
+        if operator.index(bound) < -1:
+            raise ValueError(f"wanted a number of keys or -1, got {bound}")
+
+    def mask(p):
+        i = _diagonal(p, alignment)
+        if left < 0 or right < 0:
+            return p.j <= i + right if right >= 0 else p.j >= i - left if left >= 0 else True
+        return (p.j >= i - left) & (p.j <= i + right)
+    return mask
 
 
 def prefix(length):
@@ -39,7 +66,7 @@ def prefix(length):
 def global_and_window(count, left, right=0):
     """The first `count` positions see all and are seen by all; the others see a
     window."""
-    near = window(left, right)
+    near = window(left, right, "top_left")
     return lambda p: (p.j < count) | (p.i < count) | near(p)
 
 
@@ -122,9 +149,18 @@ def softcap(cap):
     return lambda p: expression.tanh(p.x / cap) * cap
 
 
-def alibi(slopes):
-    """A score: a slope per head, captured, times the distance behind."""
-    return lambda p: p.x + getattr(p, slopes)[p.h] * (p.j - p.i)
+def alibi(slopes=None, alignment="bottom_right"):
+    """A score: x less a slope per head times the distance from the query's own key.
+    `slopes` names a capture of them; None: 2^(-8 (h + 1) / heads)."""
+    _check_alignment(alignment)
+
+    def score(p):
+        if slopes is None:
+            slope = expression.exp2((p.h + 1) * (-8.0 / p.heads))
+        else:
+            slope = getattr(p, slopes)[p.h]
+        return p.x - slope * abs(_diagonal(p, alignment) - p.j)
+    return score
 
 
 def relative_bias(table, reach):
@@ -145,6 +181,8 @@ def chain(*scores):
     def score(p):
         for part in scores:
             p.x = part(p)
+            if p.x is None:
+                return None
         return p.x
     return score
 

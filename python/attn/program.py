@@ -8,7 +8,15 @@
 #===----------------------------------------------------------------------===#
 """Programs as MLIR text, for those who do not want to write it."""
 
-from . import expression
+import math
+import operator
+import re
+import warnings
+
+from . import elements, regions
+
+VARIANTS = ("causal", "window", "softcap", "alibi")
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 def attention(
@@ -33,12 +41,15 @@ def attention(
 ):
     """The text of @name(q, k, v, [sink], [seed, offset], captures...) -> (o, lse).
 
-    element   "f16", "bf16" or "f32".
-    variants  attributes without their '#attn.': "causal", "softcap<30.0 : f32>".
-    captures  (name, type) pairs, as in ("bias", "tensor<?x?xf32>").
+    element   "f16", "bf16" or "f32", also as "float16", numpy.float32 or
+              torch.bfloat16.
+    variants  a list of attributes without their '#attn.': ["causal"],
+              ["softcap<30.0 : f32>"].
+    captures  (name, type) pairs, as in ("bias", "tensor<?x?xf32>"); the names are
+              those of launch errors too.
     score     a function of a position (expression.py), or lines of MLIR that end
               in attn.yield of an f32; they see %x, %b, %h, %i, %j and the
-              captures by their names.
+              captures by their names. A number is the score of all keys.
     mask      the same, without x, giving an i1.
     sink      True: an argument behind v, a logit for each head that joins the
               denominator: (heads,) of f32.
@@ -47,64 +58,182 @@ def attention(
               dimension: a promise that lets kernels skip keys.
     Lengths are always known at launch only.
     """
-    value_dim = head_dim if value_dim is None else value_dim
+    element = elements.element(element, ("f16", "bf16", "f32"))
+    head_dim = _head_dim("head_dim", head_dim)
+    value_dim = head_dim if value_dim is None else _head_dim("value_dim", value_dim)
+    batch, heads, kv_heads = _sizes(batch=batch, heads=heads, kv_heads=kv_heads)
+    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+        raise ValueError(f"name: wanted a letter, then letters, digits and _, got {name!r}")
 
     def tensor(count, dim):
         return f"tensor<{batch}x{count}x?x{dim}x{element}>"
 
     q, k, v = tensor(heads, head_dim), tensor(kv_heads, head_dim), tensor(kv_heads, value_dim)
     o, l = tensor(heads, value_dim), f"tensor<{batch}x{heads}x?xf32>"
-    # The blocks of the regions give the captures their names.
-    outer = [("captured_" + key, type) for key, type in captures]
     sinks = [("sink", f"tensor<{heads}xf32>")] if sink else []
     keys = [] if dropout_p is None else [("seed", "i32"), ("offset", "i32")]
-    arguments = [("q", q), ("k", k), ("v", v), *sinks, *keys, *outer]
-    attributes = []
-    if scale is not None:
-        attributes.append(f"scale = {float(scale)!r} : f64")
-    if dropout_p is not None:
-        attributes.append(f"dropout_p = {float(dropout_p)!r} : f64")
-    if sorted_captures:
-        names = [key for key, _ in captures]
-        unknown = [key for key in sorted_captures if key not in (*names, *range(len(names)))]
-        if unknown:
-            raise ValueError(f"sorted_captures: no capture is called {unknown[0]!r}")
-        numbers = ", ".join(
-            str(names.index(key) if key in names else key) for key in sorted_captures
-        )
-        attributes.append(f"sorted_captures = array<i64: {numbers}>")
-    if variants:
-        listed = ", ".join("#attn." + variant for variant in variants)
-        attributes.append(f"variants = [{listed}]")
-    if numerics:
-        attributes.append(f"numerics = #attn.numerics<{numerics}>")
+    inputs = [("q", q), ("k", k), ("v", v), *sinks, *keys]
+    captures = _checked_captures(captures, [key for key, _ in inputs] + ["o", "lse"])
+    attributes = _attributes(scale, dropout_p, sorted_captures, variants, numerics, captures)
+
+    bodies, facts = [], []
+    for keyword, region in (("score", score), ("mask", mask)):
+        if region is not None:
+            body = regions.body(region, captures, keyword)
+            bodies.append((keyword, body.lines))
+            facts += [fact for fact in body.facts if fact not in facts]
+            if body.ignores_score:
+                warnings.warn(
+                    "the score ignores x, the scaled product of query and key: it is "
+                    f"{body.ignores_score}, and weights do not depend on queries and keys "
+                    "(score=NUMBER is a constant one without this warning)",
+                    stacklevel=2,
+                )
+    # The function has other names for captures than the blocks of its regions; a
+    # location tells the manifest theirs.
+    outer = [("captured_" + key, type) for key, type in captures]
+    inner = [*captures, *((fact, "i32") for fact in facts)]
+    parameters = [f"%{key}: {type}" for key, type in inputs]
+    parameters += [f'%captured_{key}: {type} loc("{key}")' for key, type in captures]
+    captured = [*outer, *(("fact_" + fact, "i32") for fact in facts)]
     lines = [
-        f"func.func @{name}("
-        + ", ".join(f"%{key}: {type}" for key, type in arguments)
-        + f") -> ({o}, {l})" * bool(lse)
-        + f") -> {o}" * (not lse)
-        + " {",
+        f"func.func @{name}({', '.join(parameters)})"
+        + (f" -> ({o}, {l}) {{" if lse else f" -> {o} {{"),
+        *_fact_lines(facts, q, k),
         "  %o, %lse = attn.attention %q, %k, %v"
         + "".join(
             f" {word}({', '.join('%' + key for key, _ in group)})"
-            for word, group in (("sink", sinks), ("dropout", keys), ("captures", outer))
+            for word, group in (("sink", sinks), ("dropout", keys), ("captures", captured))
             if group
         )
         + (" {" + ", ".join(attributes) + "}" if attributes else ""),
     ]
-    indices = [(index, "i32") for index in "bhij"]
-    for keyword, body, first in (("score", score, [("x", "f32")]), ("mask", mask, [])):
-        if body is None:
-            continue
-        if callable(body):
-            body = expression.trace(body, captures, is_score=keyword == "score")
-        block = ", ".join(f"%{key}: {type}" for key, type in [*first, *indices, *captures])
+    for keyword, body in bodies:
+        first = [("x", "f32")] if keyword == "score" else []
+        first += [(index, "i32") for index in "bhij"]
+        block = ", ".join(f"%{key}: {type}" for key, type in [*first, *inner])
         lines.append(f"    {keyword}({block}) {{")
-        lines += ["      " + line.strip() for line in body.strip().splitlines()]
+        lines += ["      " + line for line in body]
         lines.append("    }")
-    types = ", ".join(type for _, type in arguments)
+    types = ", ".join(type for _, type in [*inputs, *captured])
     lines.append(f"    : ({types})")
     lines.append(f"      -> ({o}, {l})")
     lines.append(f"  return %o, %lse : {o}, {l}" if lse else f"  return %o : {o}")
     lines.append("}")
     return "\n".join(lines) + "\n"
+
+
+def _integer(what, given):
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise TypeError(f"{what}: wanted an integer, got {given!r}") from None
+
+
+def _head_dim(what, given):
+    size = _integer(what, given)
+    if size % 8 or not 8 <= size <= 256:
+        raise ValueError(f"{what}: wanted a multiple of 8 up to 256, got {size}")
+    return size
+
+
+def _sizes(**sizes):
+    for what, given in sizes.items():
+        if given != "?" and _integer(what, given) < 1:
+            raise ValueError(f"{what}: wanted '?' or at least 1, got {given}")
+    heads, kv_heads = sizes["heads"], sizes["kv_heads"]
+    if "?" not in (heads, kv_heads) and heads % kv_heads:
+        raise ValueError(f"{heads} heads over {kv_heads} key heads: wanted a multiple of these")
+    return sizes.values()
+
+
+def _checked_captures(captures, arguments):
+    """(name, type) pairs, with types as MLIR has them."""
+    checked = []
+    for pair in captures.items() if isinstance(captures, dict) else captures:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise TypeError(f"captures: wanted (name, type) pairs, got {pair!r}")
+        name, type = pair
+        if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+            raise ValueError(f"a capture cannot be called {name!r}: wanted a letter, then letters, "
+                             "digits and _")
+        for taken, why in (
+            (regions.POSITIONS, "a part of the position"),
+            (regions.FACTS, "p." + name + " is " + regions.FACTS.get(name, "")),
+            (arguments, "an argument or result of the function"),
+            ([other for other, _ in checked], "another capture"),
+        ):
+            if name in taken:
+                raise ValueError(f"a capture cannot be called {name!r}: that is {why}")
+        try:
+            checked.append((name, elements.captured_type(type)))
+        except ValueError as error:
+            raise ValueError(f"capture {name!r}: {error}") from None
+    return checked
+
+
+def _attributes(scale, dropout_p, sorted_captures, variants, numerics, captures):
+    attributes = []
+    if scale is not None:
+        if not math.isfinite(scale):
+            raise ValueError(f"scale: wanted a finite number, got {scale}")
+        attributes.append(f"scale = {float(scale)!r} : f64")
+    if dropout_p is not None:
+        if not 0 <= dropout_p < 1:
+            raise ValueError(f"dropout_p: wanted a share of at least 0 and below 1, got {dropout_p}")
+        attributes.append(f"dropout_p = {float(dropout_p)!r} : f64")
+    if sorted_captures:
+        numbers = [_sorted_number(key, captures) for key in _list("sorted_captures", sorted_captures)]
+        attributes.append(f"sorted_captures = array<i64: {', '.join(map(str, numbers))}>")
+    if variants:
+        listed = [_variant(variant) for variant in _list("variants", variants)]
+        attributes.append(f"variants = [{', '.join(listed)}]")
+    if numerics:
+        attributes.append(f"numerics = #attn.numerics<{numerics}>")
+    return attributes
+
+
+def _list(what, given):
+    if isinstance(given, str):
+        raise TypeError(f"{what}: wanted a list, as in [{given!r}], got the text {given!r}")
+    return given
+
+
+def _sorted_number(key, captures):
+    names = [name for name, _ in captures]
+    if key in names:
+        key = names.index(key)
+    elif key not in range(len(names)):
+        raise ValueError(
+            f"sorted_captures: no capture is called {key!r}{elements.nearest(str(key), names)}")
+    shape, element = elements.shape_and_element(captures[key][1])
+    if not shape or element in elements.FLOATS:
+        raise ValueError(f"sorted_captures: wanted tensors of integers, {names[key]!r} is {captures[key][1]}")
+    return key
+
+
+def _variant(given):
+    if not isinstance(given, str):
+        raise TypeError(f"variants: wanted texts like 'causal', got {given!r}")
+    text = given.strip().removeprefix("#attn.")
+    word = re.match(r"\w*", text)[0]
+    if word not in VARIANTS:
+        raise ValueError(f"unknown variant {given!r}{elements.nearest(word, VARIANTS)}: "
+                         f"wanted {elements.listed(VARIANTS)}")
+    return "#attn." + text
+
+
+def _fact_lines(facts, q, k):
+    """Code of the function that computes what regions ask for."""
+    sizes = {"queries": ("q", q, 2), "keys": ("k", k, 2), "heads": ("q", q, 1)}
+    wanted = {size for fact in facts
+              for size in (("queries", "keys") if fact == "offset" else (fact,))}
+    lines = []
+    for size in sorted(wanted):
+        tensor, type, dim = sizes[size]
+        lines.append(f"  %dim_{size} = arith.constant {dim} : index")
+        lines.append(f"  %size_{size} = tensor.dim %{tensor}, %dim_{size} : {type}")
+    if "offset" in facts:
+        lines.append("  %size_offset = arith.subi %size_keys, %size_queries : index")
+    lines += [f"  %fact_{fact} = arith.index_cast %size_{fact} : index to i32" for fact in facts]
+    return lines

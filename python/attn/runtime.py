@@ -6,75 +6,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""Artifacts, kernels, and the views of tensors that they are launched with."""
+"""Artifacts and kernels: what the compiler made, and launches of it."""
 
 import ctypes
 import json
 import warnings
 import weakref
 
-from . import _capi
-
-# What a tensor of each element type looks like from Python: torch's name, and
-# NumPy type strings (of the array interfaces). NumPy has no bf16: the bits
-# travel as 16-bit integers.
-_ELEMENTS = {
-    "f16": ("torch.float16", ["f2"]),
-    "bf16": ("torch.bfloat16", ["u2", "i2", "V2"]),
-    "f32": ("torch.float32", ["f4"]),
-    "f64": ("torch.float64", ["f8"]),
-    "i1": ("torch.bool", ["b1"]),
-    "i8": ("torch.int8", ["i1", "u1"]),
-    "i16": ("torch.int16", ["i2", "u2"]),
-    "i32": ("torch.int32", ["i4", "u4"]),
-    "i64": ("torch.int64", ["i8", "u8"]),
-}
-
-
-def _is_torch(value):
-    return hasattr(value, "data_ptr") and hasattr(value, "stride")
-
-
-def _view_torch(tensor):
-    strides = list(tensor.stride())
-    device = "cuda" if tensor.is_cuda else tensor.device.type
-    return tensor.data_ptr(), list(tensor.shape), strides, str(tensor.dtype), device
-
-
-def _view_interface(interface, device):
-    shape = list(interface["shape"])
-    typestr = interface["typestr"][1:]
-    size = int(typestr[1:])
-    strides = interface.get("strides")
-    if strides is None:
-        strides, step = [], size
-        for length in reversed(shape):
-            strides.insert(0, step)
-            step *= length
-    if any(stride % size for stride in strides):
-        raise _capi.AttnError("a stride is not a multiple of the element size")
-    strides = [stride // size for stride in strides]
-    return interface["data"][0], shape, strides, typestr, device
-
-
-def _view(value):
-    """(address, sizes, strides in elements, type name, device) of a tensor."""
-    if _is_torch(value):
-        return _view_torch(value)
-    if hasattr(value, "__cuda_array_interface__"):
-        return _view_interface(value.__cuda_array_interface__, "cuda")
-    if hasattr(value, "__array_interface__"):
-        return _view_interface(value.__array_interface__, "cpu")
-    raise _capi.AttnError(
-        f"wanted a torch tensor, a NumPy array or an object with "
-        f"__cuda_array_interface__, got {type(value).__name__}"
-    )
+from . import _capi, views
+from .elements import WIDTHS
 
 
 def _stream_handle(stream, values):
     if stream is None:
         for value in values:
-            if _is_torch(value) and value.is_cuda:
+            if views.is_torch(value) and value.is_cuda:
                 import torch
 
                 return torch.cuda.current_stream(value.device).cuda_stream
@@ -85,18 +31,48 @@ def _stream_handle(stream, values):
     return int(stream)
 
 
-class Kernel:
-    """A kernel that can be launched, on a GPU or on the CPU of this process."""
+class _Owner:
+    """Owns a handle of the C library. What it stands for never changes, so copies
+    are the object itself; pickling makes another one."""
 
-    def __init__(self, handle):
-        library = _capi.library()
+    def __init__(self, handle, destroy):
         self._handle = handle
-        self._finalizer = weakref.finalize(self, library.attnKernelDestroy, handle)
+        # Not at exit: threads and exit handlers may still use it, and the process
+        # gives everything back.
+        weakref.finalize(self, destroy, handle).atexit = False
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Kernel(_Owner):
+    """A kernel that can be launched, on a GPU or on the CPU of this process.
+
+    copy.copy and copy.deepcopy return the kernel itself. A pickled one is loaded
+    onto the GPU of the same number, or compiled again for the CPU it comes to."""
+
+    def __init__(self, handle, device=-1):
+        library = _capi.library()
+        super().__init__(handle, library.attnKernelDestroy)
         self.manifest = json.loads(
             _capi.string(library.attnKernelGetManifest, handle)
         )
         self._has_warned = False
         self._device = "cpu" if self.manifest["target"] == "cpu" else "cuda"
+        self._index = device
+        self._origin = None
+
+    def set_origin(self, function, *arguments):
+        """What makes this kernel again, where it is unpickled."""
+        self._origin = function, arguments
+
+    def __reduce__(self):
+        if self._origin is None:
+            raise TypeError("cannot pickle this kernel: it does not know what it was made of")
+        return self._origin
 
     @property
     def log(self):
@@ -163,7 +139,7 @@ class Kernel:
 
     def prepare(self, *values):
         """The arguments in the form that launch_prepared takes: for timing,
-        and for launching again and again. The tensors must stay alive."""
+        and for launching again and again. They keep the tensors alive."""
         infos = self.manifest["arguments"]
         if len(values) != len(infos):
             names = ", ".join(info["name"] for info in infos)
@@ -172,7 +148,7 @@ class Kernel:
                 f"(results included: {names}), got {len(values)}"
             )
         arguments = (_capi.Argument * len(values))()
-        arguments.kept = []  # what the C structures point to
+        arguments.kept = [values]  # and what the C structures point to
         for argument, info, value in zip(arguments, infos, values):
             try:
                 arguments.kept.append(self._fill(argument, info, value))
@@ -197,43 +173,60 @@ class Kernel:
 
     def _memory(self, workspace):
         """(address, bytes) of a contiguous tensor of one-byte elements."""
-        address, sizes, strides, element, device = _view(workspace)
-        if len(sizes) != 1 or strides != [1] or element not in ("torch.uint8", "u1"):
+        try:
+            view = self._view(workspace)
+        except _capi.AttnError as error:
+            raise _capi.AttnError(f"workspace: {error}") from None
+        if len(view.sizes) != 1 or view.strides != [1] or view.element != "uint8":
             raise _capi.AttnError(
                 "workspace: wanted a contiguous tensor of bytes (uint8) of rank 1"
             )
-        if device != self._device:
+        if view.is_read_only:
+            raise _capi.AttnError("workspace: wanted memory to write to, got a read-only array")
+        return view.address, view.sizes[0]
+
+    def _view(self, value):
+        """The view of a tensor that lies where the kernel runs."""
+        view = views.view(value)
+        if view.device != self._device:
             raise _capi.AttnError(
-                f"workspace: wanted a tensor on {self._device}, got one on {device}"
+                f"wanted a tensor on {self._device}, got one on {view.device}"
             )
-        return address, sizes[0]
+        if view.index is not None and self._index not in (-1, view.index):
+            raise _capi.AttnError(
+                f"wanted a tensor on cuda:{self._index}, got one on cuda:{view.index}"
+            )
+        return view
 
     def _fill(self, argument, info, value):
         if not info["tensor"]:
-            return self._fill_scalar(argument, value)
-        address, sizes, strides, element, device = _view(value)
-        torch_name, numpy_names = _ELEMENTS[info["element"]]
-        if element != torch_name and element not in numpy_names:
+            return self._fill_scalar(argument, info, value)
+        view = self._view(value)
+        views.check_element(view.element, info["element"])
+        if info["output"] and view.is_read_only:
             raise _capi.AttnError(
-                f"wanted elements of {info['element']}, got {element}"
+                "is a result: wanted memory to write to, got a read-only array"
             )
-        if device != self._device:
-            raise _capi.AttnError(
-                f"wanted a tensor on {self._device}, got one on {device}"
-            )
-        array = ctypes.c_int64 * len(sizes)
-        kept = array(*sizes), array(*strides)
+        array = ctypes.c_int64 * len(view.sizes)
+        kept = array(*view.sizes), array(*view.strides)
         argument.kind = _capi.TENSOR
-        argument.value.tensor = _capi.Tensor(address or None, len(sizes), *kept)
+        argument.value.tensor = _capi.Tensor(view.address or None, len(view.sizes), *kept)
         return kept
 
     @staticmethod
-    def _fill_scalar(argument, value):
+    def _fill_scalar(argument, info, value):
         if hasattr(value, "item"):
+            if any(size != 1 for size in getattr(value, "shape", ())):
+                raise _capi.AttnError(
+                    f"wanted a number, got a tensor of shape {tuple(value.shape)}"
+                )
             value = value.item()
         if isinstance(value, (bool, int)):
-            if not -(2**63) <= value < 2**63:
-                raise _capi.AttnError(f"{value} does not fit 64 bits")
+            # Signless in a kernel; regions read them with a sign.
+            bits = WIDTHS[info["element"]] if info["element"][0] == "i" else 64
+            is_key = info["name"] in ("seed", "offset")
+            if not -(2**63) <= value < 2**63 or (bits > 1 and not is_key and value >= 2 ** (bits - 1)):
+                raise _capi.AttnError(f"{value} does not fit i{bits}")
             argument.kind = _capi.INTEGER
             argument.value.integer = int(value)
         elif isinstance(value, float):
@@ -243,19 +236,22 @@ class Kernel:
             raise _capi.AttnError(f"wanted a number, got {type(value).__name__}")
 
 
-class Artifact:
-    """A compiled kernel as data: bytes that any process can load."""
+class Artifact(_Owner):
+    """A compiled kernel as data: bytes that any process can load.
+
+    copy.copy and copy.deepcopy return the artifact itself; pickling keeps its bytes
+    (and neither its log nor whether it came from the cache)."""
 
     def __init__(self, handle):
         library = _capi.library()
-        self._handle = handle
-        self._finalizer = weakref.finalize(
-            self, library.attnArtifactDestroy, handle
-        )
+        super().__init__(handle, library.attnArtifactDestroy)
         self.manifest = json.loads(
             _capi.string(library.attnArtifactGetManifest, handle)
         )
-        self._kernel = None
+        self._kernels = {}  # by number of the GPU
+
+    def __reduce__(self):
+        return Artifact.load, (self.bytes,)
 
     @staticmethod
     def load(data):
@@ -292,10 +288,20 @@ class Artifact:
         handle = _capi.library().attnLoad(self._handle, device)
         if not handle:
             raise _capi.error()
-        return Kernel(handle)
+        kernel = Kernel(handle, device)
+        kernel.set_origin(_on_device, self, device)
+        return kernel
 
     def launch(self, *values, stream=None):
-        """Kernel.launch on the current GPU; loads there the first time."""
-        if self._kernel is None:
-            self._kernel = self.on_device()
-        self._kernel.launch(*values, stream=stream)
+        """Kernel.launch on the GPU of the first torch tensor, else on the current
+        one; loads there the first time."""
+        device = next((value.device.index for value in values
+                       if views.is_torch(value) and value.is_cuda), None)
+        device = -1 if device is None else device
+        if device not in self._kernels:
+            self._kernels[device] = self.on_device(device)
+        self._kernels[device].launch(*values, stream=stream)
+
+
+def _on_device(artifact, device):
+    return artifact.on_device(device)

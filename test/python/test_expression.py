@@ -61,9 +61,16 @@ def document(i):
     return numpy.searchsorted(OFFSETS, i, side="right")
 
 
+SHIFT = KEYS - QUERIES  # of bottom_right
 MASKS = {
-    "causal": (masks.causal(), lambda b, h, i, j: j <= i),
-    "window": (masks.window(5, 2), lambda b, h, i, j: (j >= i - 5) & (j <= i + 2)),
+    "causal": (masks.causal(), lambda b, h, i, j: j <= i + SHIFT),
+    "causal top left": (masks.causal("top_left"), lambda b, h, i, j: j <= i),
+    "window": (masks.window(5, 2), lambda b, h, i, j: (j >= i + SHIFT - 5) & (j <= i + SHIFT + 2)),
+    "window to the left": (masks.window(5, -1), lambda b, h, i, j: j >= i + SHIFT - 5),
+    "window to the right": (masks.window(-1, 3, "top_left"), lambda b, h, i, j: j <= i + 3),
+    "no window": (masks.window(-1, -1), lambda b, h, i, j: j >= 0),
+    "sizes": (lambda p: (p.j < p.keys - 3) & (p.i < p.queries - 2) & (p.h < p.heads - 1),
+              lambda b, h, i, j: (j < KEYS - 3) & (i < QUERIES - 2) & (h < HEADS - 1)),
     "prefix": (masks.prefix(9), lambda b, h, i, j: (j < 9) | (j <= i)),
     "global": (masks.global_and_window(3, 4), lambda b, h, i, j: (j < 3) | (i < 3) | ((j >= i - 4) & (j <= i))),
     "dilated": (masks.dilated(3), lambda b, h, i, j: abs(i - j) % 3 == 0),
@@ -72,8 +79,8 @@ MASKS = {
               lambda b, h, i, j: (abs(i // 8 - j // 8) <= 1) & (abs(i % 8 - j % 8) <= 2)),
     "volume": (masks.neighbourhood((3, 4, 5), (0, 1, 2)), lambda b, h, i, j:
                (i // 20 == j // 20) & (abs(i // 5 % 4 - j // 5 % 4) <= 1) & (abs(i % 5 - j % 5) <= 2)),
-    "outside": (masks.outside(masks.window(3, 3)), lambda b, h, i, j: abs(i - j) > 3),
-    "either": (masks.either(masks.chunked(8), masks.causal()), lambda b, h, i, j: (i // 8 == j // 8) | (j <= i)),
+    "outside": (masks.outside(masks.window(3, 3, "top_left")), lambda b, h, i, j: abs(i - j) > 3),
+    "either": (masks.either(masks.chunked(8), masks.causal("top_left")), lambda b, h, i, j: (i // 8 == j // 8) | (j <= i)),
     "by head": (lambda p: expression.where(p.h == 0, p.j <= p.i, p.j >= p.i),
                 lambda b, h, i, j: j <= i if h == 0 else j >= i),
     "bits": (lambda p: (p.i ^ p.j) & 5 != 1, lambda b, h, i, j: (i ^ j) & 5 != 1),
@@ -92,7 +99,7 @@ def test_mask(name):
 def test_documents():
     check(lambda b, h, i, j: (document(i) == document(j)) & (j <= i),
           captures=[("offsets", "tensor<?xi32>")], arrays=[OFFSETS], sorted_captures=["offsets"],
-          mask=masks.both(masks.documents("offsets"), masks.causal()))
+          mask=masks.both(masks.documents("offsets"), masks.causal("top_left")))
 
 
 def test_captures():
@@ -109,13 +116,49 @@ def test_scores():
     bias = rng.standard_normal((QUERIES, KEYS)).astype(numpy.float16)
 
     def score(x, b, h, i, j):
-        x = x + slopes[h] * (j - i)
+        x = x - slopes[h] * abs(i + SHIFT - j)
         x = x + table[h, numpy.clip(j - i + 10, 0, 20)]
         return 3 * numpy.tanh((x + bias) / 3)
     check(lambda b, h, i, j: j >= 0, score, arrays=[slopes, table, bias],
           captures=[("slopes", "tensor<?xf32>"), ("table", "tensor<?x21xf32>"), ("rest", "tensor<?x?xf16>")],
           score=masks.chain(masks.alibi("slopes"), masks.relative_bias("table", 10), masks.bias("rest"),
                             masks.softcap(3.0)))
+
+
+VARIANTS = {
+    "causal": dict(mask=masks.causal()),
+    "causal<top_left>": dict(mask=masks.causal("top_left")),
+    "window<left = 5, right = 2>": dict(mask=masks.window(5, 2)),
+    "window<left = 5, right = -1, alignment = top_left>": dict(mask=masks.window(5, -1, "top_left")),
+    "softcap<3.0 : f32>": dict(score=masks.softcap(3.0)),
+    "alibi": dict(score=masks.alibi()),
+    "alibi<top_left>": dict(score=masks.alibi(alignment="top_left")),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("heads", ["?", HEADS])
+def test_one_meaning_per_name(variant, heads):
+    *_, o, lse = run(**VARIANTS[variant], heads=heads)
+    *_, wanted_o, wanted_lse = run(variants=[variant], heads=heads)
+    numpy.testing.assert_allclose(o, wanted_o, atol=1e-6)
+    numpy.testing.assert_allclose(lse, wanted_lse, atol=1e-6)
+
+
+def test_alibi_of_captured_slopes():
+    slopes = 2.0 ** (-8 * numpy.arange(1, HEADS + 1, dtype=numpy.float32) / HEADS)
+    *_, o, _ = run(score=masks.alibi("slopes"), captures=[("slopes", "tensor<?xf32>")], arrays=[slopes])
+    *_, wanted, _ = run(variants=["alibi"])
+    numpy.testing.assert_allclose(o, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: masks.causal("left"), "wanted the alignment 'bottom_right' or 'top_left', got 'left'"),
+    (lambda: masks.window(-2, 0), "wanted a number of keys or -1, got -2"),
+])
+def test_alignments_and_windows(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
 
 
 def test_functions():

@@ -1,0 +1,129 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Where tensors of PyTorch, NumPy and others lie, without importing these."""
+
+import collections
+import sys
+
+from . import elements
+from ._capi import AttnError
+
+# `element` in NumPy's and PyTorch's words; `index` is the number of the GPU, where
+# the tensor says it.
+View = collections.namedtuple(
+    "View", "address sizes strides element device index is_read_only")
+
+_KINDS = {"f": "float", "i": "int", "u": "uint", "c": "complex"}
+# NumPy has no bf16: the bits travel as 16-bit integers, or as ml_dtypes has them.
+_STAND_INS = {"bf16": ("int16", "uint16", "void16")}
+
+
+def is_torch(value):
+    return hasattr(value, "data_ptr") and hasattr(value, "stride")
+
+
+def view(value):
+    if is_torch(value):
+        return _view_torch(value)
+    if any(base.__module__ == "numpy" and base.__name__ == "generic"
+           for base in type(value).__mro__):
+        raise AttnError(f"wanted a tensor, got the number {value!r}")
+    if hasattr(value, "__cuda_array_interface__"):
+        return _view_interface(value.__cuda_array_interface__, "cuda")
+    if hasattr(value, "__array_interface__"):
+        if hasattr(value, "mask") and hasattr(value, "fill_value"):
+            raise AttnError("wanted a plain array, got a masked one: its mask would be "
+                            "ignored, pass .filled(...)")
+        return _view_interface(value.__array_interface__, "cpu")
+    hint = ""
+    if hasattr(value, "__dlpack__"):
+        hint = " (torch.from_dlpack or numpy.from_dlpack makes a view of it)"
+    raise AttnError(
+        f"wanted a torch tensor, a NumPy array or an object with "
+        f"__cuda_array_interface__, got {type(value).__name__}{hint}"
+    )
+
+
+def _view_torch(tensor):
+    if getattr(tensor, "requires_grad", False) and _records_gradients():
+        raise AttnError(
+            "requires gradients, and there is no backward pass yet: pass .detach(), or "
+            "launch under torch.no_grad()"
+        )
+    layout = str(getattr(tensor, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise AttnError(f"wanted a strided tensor, got one of layout {layout}")
+    if hasattr(tensor, "is_neg") and tensor.is_neg():
+        raise AttnError("its sign is not in memory (is_neg()): pass .resolve_neg()")
+    device = "cuda" if tensor.is_cuda else tensor.device.type
+    return View(
+        tensor.data_ptr(),
+        list(tensor.shape),
+        list(tensor.stride()),
+        str(tensor.dtype).removeprefix("torch."),
+        device,
+        getattr(tensor.device, "index", None) if device == "cuda" else None,
+        False,
+    )
+
+
+def _records_gradients():
+    torch = sys.modules.get("torch")
+    return torch is None or torch.is_grad_enabled()
+
+
+def _view_interface(interface, device):
+    data = interface.get("data")
+    if not isinstance(data, tuple) or interface.get("mask") is not None:
+        raise AttnError("wanted an array with an address and no mask")
+    order, kind, size = interface["typestr"][0], *_kind_and_size(interface["typestr"])
+    if order not in ("|", {"little": "<", "big": ">"}[sys.byteorder]):
+        raise AttnError(
+            f"its elements, {interface['typestr']!r}, have the byte order of another "
+            "machine: pass .astype(dtype.newbyteorder('='))"
+        )
+    shape, strides = list(interface["shape"]), interface.get("strides")
+    if strides is None:
+        strides, step = [], size
+        for length in reversed(shape):
+            strides.insert(0, step)
+            step *= length
+    if any(stride % size for stride in strides):
+        raise AttnError("a stride is not a multiple of the element size")
+    strides = [stride // size for stride in strides]
+    return View(data[0], shape, strides, _name(kind, size), device, None, bool(data[1]))
+
+
+def _kind_and_size(typestr):
+    """('f', 4) of '<f4'."""
+    kind, digits = typestr[1], typestr[2:]
+    if kind in "bfiucV" and digits.isdigit() and int(digits) > 0:
+        return kind, int(digits)
+    raise AttnError(
+        f"wanted numbers, got an array of {'objects' if kind == 'O' else repr(typestr)}"
+    )
+
+
+def _name(kind, size):
+    if kind == "b":
+        return "bool"
+    return f"{_KINDS.get(kind, 'void')}{8 * size}"
+
+
+def check_element(got, wanted):
+    """That the elements of a view are those of the manifest."""
+    name = elements.LONG_NAMES[wanted]
+    if got == name or got in _STAND_INS.get(wanted, ()):
+        return
+    hint = ""
+    if got.startswith("uint") and wanted.startswith("i"):
+        hint = ": they would be read with a sign, convert them or capture wider ones"
+    elif wanted == "bf16":
+        hint = " (NumPy, which has none, passes their bits as uint16)"
+    raise AttnError(f"wanted elements of {elements.both_names(wanted)}, got {got}{hint}")
