@@ -13,6 +13,7 @@ import os
 import re
 
 from . import _capi
+from .program import Program
 from .runtime import Artifact, Kernel
 
 _MAX_QUOTED = 160  # characters
@@ -49,7 +50,7 @@ def _quoted(message, source):
 
 def compile(
     text, target="sm_80", plan=None, cache=None, ptxas=None, disable=None, enable=None,
-    results=None,
+    results=None, debug=False,
 ):
     """Compiles MLIR text with one function that holds one attn.attention.
 
@@ -64,9 +65,15 @@ def compile(
             strings with commas. The kernel gets slower or faster, never wrong.
     results a file of measured plans, as attn-bench writes it: the fastest one
             is taken where no plan is given.
+    debug   True: each launch first checks what only data say (debug.py): that
+            captures which are searched or promised to be sorted are, and that
+            indices stay inside of captured tensors. Slow, wants NumPy and a text
+            of attn.attention.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"wanted MLIR text, got {type(text).__name__}")
+    if debug and not isinstance(text, Program):
+        raise TypeError("debug=True wants a text that attn.attention made, as it made it")
     library = _capi.library()
     source = text.encode() if isinstance(text, str) else bytes(text)
     options = _capi.CompileOptions(
@@ -84,13 +91,12 @@ def compile(
     handle = function(source, len(source), options)
     if not handle:
         raise _capi.AttnError(_quoted(str(_capi.error()), source))
-    if not is_host:
-        return Artifact(handle)
-    kernel = Kernel(handle)
-    # Where it is unpickled, with the plan that it has here.
-    kernel.set_origin(_for_cpu, source, kernel.manifest["plan"], disable, enable)
-    return kernel
+    made = Kernel(handle) if is_host else Artifact(handle)
+    made.debugged = text if debug else None
+    if is_host:  # where it is unpickled, with the plan that it has here
+        made.set_origin(_for_cpu, text, made.manifest["plan"], disable, enable, debug)
+    return made
 
 
-def _for_cpu(source, plan, disable, enable):
-    return compile(source, "cpu", plan=plan, disable=disable, enable=enable)
+def _for_cpu(text, plan, disable, enable, debug):
+    return compile(text, "cpu", plan=plan, disable=disable, enable=enable, debug=debug)

@@ -15,6 +15,17 @@ import warnings
 
 from . import elements, regions
 
+class Program(str):
+    """The text, and what it was made of (for debug.py)."""
+
+    captures, facts, variants, sorted, bodies = (), (), (), (), {}
+
+    def searched(self):
+        """Captures that have to be sorted."""
+        names = re.findall(r"attn\.capture_search %(\w+)", self)
+        return sorted({*names, *self.sorted})
+
+
 VARIANTS = ("causal", "window", "softcap", "alibi")
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -74,13 +85,15 @@ def attention(
     keys = [] if dropout_p is None else [("seed", "i32"), ("offset", "i32")]
     inputs = [("q", q), ("k", k), ("v", v), *sinks, *keys]
     captures = _checked_captures(captures, [key for key, _ in inputs] + ["o", "lse"])
-    attributes = _attributes(scale, dropout_p, sorted_captures, variants, numerics, captures)
+    variants = [_variant(variant) for variant in _list("variants", variants)]
+    in_order = [_sorted_number(key, captures) for key in _list("sorted_captures", sorted_captures)]
+    attributes = _attributes(scale, dropout_p, in_order, variants, numerics)
 
-    bodies, facts = [], []
+    bodies, facts = {}, []
     for keyword, region in (("score", score), ("mask", mask)):
         if region is not None:
             body = regions.body(region, captures, keyword)
-            bodies.append((keyword, body.lines))
+            bodies[keyword] = body.lines
             facts += [fact for fact in body.facts if fact not in facts]
             if body.ignores_score:
                 warnings.warn(
@@ -108,7 +121,7 @@ def attention(
         )
         + (" {" + ", ".join(attributes) + "}" if attributes else ""),
     ]
-    for keyword, body in bodies:
+    for keyword, body in bodies.items():
         first = [("x", "f32")] if keyword == "score" else []
         first += [(index, "i32") for index in "bhij"]
         block = ", ".join(f"%{key}: {type}" for key, type in [*first, *inner])
@@ -120,7 +133,10 @@ def attention(
     lines.append(f"      -> ({o}, {l})")
     lines.append(f"  return %o, %lse : {o}, {l}" if lse else f"  return %o : {o}")
     lines.append("}")
-    return "\n".join(lines) + "\n"
+    program = Program("\n".join(lines) + "\n")
+    program.captures, program.facts, program.variants = captures, facts, variants
+    program.sorted, program.bodies = [captures[number][0] for number in in_order], bodies
+    return program
 
 
 def _integer(what, given):
@@ -172,7 +188,7 @@ def _checked_captures(captures, arguments):
     return checked
 
 
-def _attributes(scale, dropout_p, sorted_captures, variants, numerics, captures):
+def _attributes(scale, dropout_p, in_order, variants, numerics):
     attributes = []
     if scale is not None:
         if not math.isfinite(scale):
@@ -182,12 +198,10 @@ def _attributes(scale, dropout_p, sorted_captures, variants, numerics, captures)
         if not 0 <= dropout_p < 1:
             raise ValueError(f"dropout_p: wanted a share of at least 0 and below 1, got {dropout_p}")
         attributes.append(f"dropout_p = {float(dropout_p)!r} : f64")
-    if sorted_captures:
-        numbers = [_sorted_number(key, captures) for key in _list("sorted_captures", sorted_captures)]
-        attributes.append(f"sorted_captures = array<i64: {', '.join(map(str, numbers))}>")
+    if in_order:
+        attributes.append(f"sorted_captures = array<i64: {', '.join(map(str, in_order))}>")
     if variants:
-        listed = [_variant(variant) for variant in _list("variants", variants)]
-        attributes.append(f"variants = [{', '.join(listed)}]")
+        attributes.append(f"variants = [{', '.join(variants)}]")
     if numerics:
         attributes.append(f"numerics = #attn.numerics<{numerics}>")
     return attributes

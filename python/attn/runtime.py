@@ -13,7 +13,7 @@ import json
 import warnings
 import weakref
 
-from . import _capi, views
+from . import _capi, debug, views
 from .elements import WIDTHS
 
 
@@ -64,6 +64,7 @@ class Kernel(_Owner):
         self._device = "cpu" if self.manifest["target"] == "cpu" else "cuda"
         self._index = device
         self._origin = None
+        self.debugged = None  # the program whose promises launch() checks
 
     def set_origin(self, function, *arguments):
         """What makes this kernel again, where it is unpickled."""
@@ -101,6 +102,9 @@ class Kernel(_Owner):
         must have workspace_bytes() bytes. A tensor whose layout the kernel cannot
         take (see describe_launch) is copied: a warning says so, once."""
         arguments = self.prepare(*values)
+        if self.debugged is not None:
+            self.describe_launch(*values)  # what is wrong with sizes comes first
+            debug.check(self.debugged, self.manifest["arguments"], values)
         handle = None if self._device == "cpu" else _stream_handle(stream, values)
         self.launch_prepared(arguments, handle, workspace)
         if not self._has_warned and self.relayouts:
@@ -249,9 +253,10 @@ class Artifact(_Owner):
             _capi.string(library.attnArtifactGetManifest, handle)
         )
         self._kernels = {}  # by number of the GPU
+        self.debugged = None  # for its kernels
 
     def __reduce__(self):
-        return Artifact.load, (self.bytes,)
+        return Artifact.load, (self.bytes,), {"debugged": self.debugged}
 
     @staticmethod
     def load(data):
@@ -290,6 +295,7 @@ class Artifact(_Owner):
             raise _capi.error()
         kernel = Kernel(handle, device)
         kernel.set_origin(_on_device, self, device)
+        kernel.debugged = self.debugged
         return kernel
 
     def launch(self, *values, stream=None):
