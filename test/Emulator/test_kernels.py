@@ -16,11 +16,13 @@ import dataclasses
 import re
 
 import attn
+import numpy as np
 import pytest
 from cases import Case, make_case
 from emulate import Artifact
-from emulated_case import run
+from emulated_case import Inputs, run
 from memory import Fault
+from tensor_cores import multiply_accumulate_tf32
 
 PLAIN = Case(index=1, seed=1, element="bf16", head_dim=64, value_dim=64, batch=1,
              kv_heads=1, group=2, queries=70, keys=200, layouts=("bshd",) * 4,
@@ -56,6 +58,30 @@ def test_three_products_of_tf32(head_dim, causal):
     case = dataclasses.replace(PLAIN, element="f32", head_dim=head_dim, value_dim=head_dim,
                                causal=causal, queries=65, keys=130, group=1)
     assert run(case, compiled(case)) == []
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_sums_of_tf32_round_to_nearest(target):
+    """Tensor cores cut off: sums of numbers of one sign end far below."""
+    case = dataclasses.replace(PLAIN, element="f32", queries=64, keys=400, group=1)
+    inputs = Inputs(case)
+    for array in (inputs.query, inputs.key, inputs.value):
+        array.set(np.abs(array.values()))
+    artifact = Artifact(attn.compile(case.program(), target=target).bytes)
+    assert run(case, artifact, inputs=inputs) == []
+
+
+def test_tensor_cores_cut_off():
+    """A product beside a large accumulator loses its last bits, towards zero."""
+    def step(accumulator, products):
+        left = np.array(products + [0.0] * (8 - len(products))).reshape(1, 1, 8)
+        total = np.full((1, 1, 1), accumulator)
+        return float(multiply_accumulate_tf32(left, np.ones((1, 8, 1)), total)[0, 0, 0])
+    assert step(0.0, [1.5, 0.25]) == 1.75
+    assert step(1.0, [2.0**-23] * 4) == 1 + 2.0**-21
+    assert step(1.0, [2.0**-24 * 1.75] * 4) == 1 + 2.0**-22  # each as 2^-24
+    assert step(1.0, [2.0**-25] * 8) == 1.0
+    assert step(-1.0, [-(2.0**-24)]) == -1.0
 
 
 @pytest.mark.parametrize("element, magnitude", [("bf16", 80.0), ("f16", 8.0), ("f16", 80.0), ("f32", 80.0)])

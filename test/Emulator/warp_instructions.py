@@ -18,6 +18,7 @@ import numpy as np
 from floats import DECODE, f32_towards_zero, tf32
 from hopper_instructions import HOPPER_INSTRUCTIONS, mark_unfenced, tensor_copy
 from memory import Fault
+from tensor_cores import multiply_accumulate_tf32
 
 LANES = np.arange(32)
 
@@ -192,11 +193,18 @@ def multiply_accumulate(block, words, operands):
     def run(mask):
         left = operand_a([per_warp(r(mask)) for r in a], kind, k)
         right = operand_b([per_warp(r(mask)) for r in b], kind, k)
+        left, right = left.astype(np.float64), right.astype(np.float64)
+        accumulator = np.zeros((len(left), 16, 8))
+        for i, read in enumerate(c):
+            place(accumulator, row + 8 * (i >> 1), 2 * pair + (i & 1), per_warp(read(mask)))
         with np.errstate(all="ignore"):
-            product = left.astype(np.float64) @ right.astype(np.float64)
-            for i, (write, acc) in enumerate(zip(d, c)):
-                part = product[:, row + 8 * (i >> 1), 2 * pair + (i & 1)]
-                write(mask, f32_towards_zero(part.reshape(-1) + acc(mask)))
+            if kind == "tf32":
+                result = multiply_accumulate_tf32(left, right, accumulator)
+            else:
+                result = f32_towards_zero(left @ right + accumulator)
+        for i, write in enumerate(d):
+            part = result[:, row + 8 * (i >> 1), 2 * pair + (i & 1)]
+            write(mask, part.reshape(-1))
     return aligned(block, run)
 
 

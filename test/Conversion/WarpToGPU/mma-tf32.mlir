@@ -1,14 +1,20 @@
 // RUN: attn-opt %s --convert-warp-to-gpu --canonicalize --cse | FileCheck %s
 
 // f32: three products of tf32 per tile and k-step of 8, operands by plain loads.
+// Each step is summed from zero, and joins the accumulator by an addition.
 // CHECK-LABEL: gpu.func @scores
 // CHECK: llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
 // CHECK: nvvm.convert.float.to.tf32
-// CHECK-COUNT-3: nvvm.mma.sync {{.*}}multiplicandAPtxType = #nvvm.mma_type<tf32>{{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 8>
-// CHECK-COUNT-3: nvvm.mma.sync
+// CHECK: nvvm.mma.sync {{.*}}C[%[[ZERO:.*]], %[[ZERO]], %[[ZERO]], %[[ZERO]]]{{.*}}multiplicandAPtxType = #nvvm.mma_type<tf32>{{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 8>
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK-COUNT-4: arith.addf
+// CHECK: nvvm.mma.sync {{.*}}C[%[[ZERO]], %[[ZERO]], %[[ZERO]], %[[ZERO]]]
+// CHECK-COUNT-2: nvvm.mma.sync
 // CHECK-NOT: nvvm.mma.sync
+// CHECK-COUNT-4: arith.addf
 // CHECK: gpu.return
-func.func @scores() {
+func.func @scores(%m: memref<?x8xf32, strided<[?, 1], offset: ?>>) {
+  %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(10240) {
     %zero = arith.constant 0.0 : f32
@@ -16,6 +22,7 @@ func.func @scores() {
     %k = warp.alloc at 4096 : !warp.slot<8x16xf32>
     %acc = warp.splat %zero : !warp.frag<64x8xf32, acc, 4>
     %s = warp.mma %q, %k, %acc transpose_b : !warp.slot<64x16xf32>, !warp.slot<8x16xf32>, !warp.frag<64x8xf32, acc, 4>
+    warp.store %s, %m[%c0, %c0] : !warp.frag<64x8xf32, acc, 4>, memref<?x8xf32, strided<[?, 1], offset: ?>>
   }
   return
 }

@@ -49,6 +49,7 @@ class Case:
     documents: bool = False  # a captured mask: same document only
     scale: float = 0.0  # 0: the default
     magnitude: float = 1.0  # of the queries
+    f32_products: str = ""  # "ieee"; "": the default
 
     @property
     def heads(self):
@@ -65,6 +66,17 @@ class Case:
         half a unit in the last place each."""
         steps = 3 * self.head_dim / 8 if self.element == "f32" else self.head_dim / 16
         return steps * 2.0**-24
+
+    @property
+    def rmse_factor(self):
+        """What the RMSE may be of t0's (N9): products of f32 that are split into
+        three of tf32 get twice."""
+        return 2.0 if self.element == "f32" and self.f32_products != "ieee" else 1.0
+
+    @property
+    def rmse_more(self):
+        """And what it may be beyond, of the largest value."""
+        return 2.0**-22 if self.rmse_factor > 1 else 0.0
 
     def variants(self):
         """In the order in which they apply."""
@@ -119,6 +131,7 @@ class Case:
             captures=captures,
             score=score,
             mask=mask,
+            numerics=self.f32_products and f"f32_products = {self.f32_products}",
         )
 
     def describe(self):
@@ -137,6 +150,8 @@ class Case:
             words.append(f"bias[{','.join(self.bias)}]:{self.bias_element}")
         if self.documents:
             words.append("documents")
+        if self.f32_products:
+            words.append(self.f32_products)
         return " ".join(words)
 
 

@@ -12,6 +12,7 @@
     suite.py --lib build/lib/libattn.so --cases 300 --seed 1
     suite.py --lib ... --only 17,42          these cases of the same seed
     suite.py --lib ... --dry-run             compile all, run none (no GPU)
+    suite.py --lib ... --element f32 --f32-products ieee    f32 without tensor cores
     suite.py --lib ... --target cpu --longest 100   the CPU target, as a test of
                                              this program itself
     suite.py --lib ... --long 262144         one head, one very long sequence:
@@ -65,6 +66,7 @@ def parse_arguments():
     parser.add_argument("--jobs", type=int, help="programs compiled at once")
     parser.add_argument("--workers", type=int, default=3, help="processes that run cases")
     parser.add_argument("--element", help="f16, bf16 or f32 for all cases")
+    parser.add_argument("--f32-products", default="", help="tf32x3 or ieee, of f32 cases")
     parser.add_argument("--json", help="file for the numbers of every case")
     parser.add_argument("--commit", default="", help="recorded in the JSON")
     parser.add_argument("--time-limit", type=float, default=1e9, help="seconds in all")
@@ -87,6 +89,8 @@ def the_case(options, number):
         case.element = options.element
         if case.bias_element != "f32":
             case.bias_element = options.element
+    if case.element == "f32":
+        case.f32_products = options.f32_products
     return case
 
 
@@ -189,6 +193,7 @@ class Worker:
         command += ["--longest", str(options.longest), "--target", options.target]
         command += ["--plan", options.plan, "--commit", options.commit]
         command += ["--element", options.element] if options.element else []
+        command += ["--f32-products", options.f32_products]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

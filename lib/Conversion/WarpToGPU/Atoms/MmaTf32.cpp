@@ -17,6 +17,12 @@
 // product of the big parts only: in the others it would meet the small part of
 // a number, of either sign or 0, and give NaN where f32 gives an infinity.
 //
+// Tensor cores cut their sums off instead of rounding them, each product at the
+// last bit of the largest term: on one accumulator for all steps of k these
+// errors, all towards zero, add up to several times that of f32. So each step
+// of 8 starts from zero, the small terms first, and its sum joins the
+// accumulator by an ordinary addition, which rounds to nearest.
+//
 // The operands are read by ordinary loads, two neighbouring columns at a time:
 // k-slot q < 4 of the instruction is column 2 q of a step, k-slot q + 4 column
 // 2 q + 1 (attn/Layout/Fragments.h), for A and B alike.
@@ -224,6 +230,19 @@ static void emitMma(OpBuilder &builder, Location loc, ValueRange a,
     value = LLVM::ExtractValueOp::create(builder, loc, f32, result, i);
 }
 
+/// A step of k on one tile: acc += the three products, summed by themselves.
+static void emitStep(OpBuilder &builder, Location loc, const Operand &a,
+                     const Operand &b, MutableArrayRef<Value> acc) {
+  Value zero =
+      arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+  SmallVector<Value, 4> sum(acc.size(), zero);
+  emitMma(builder, loc, a.small, b.finite, sum);
+  emitMma(builder, loc, a.finite, b.small, sum);
+  emitMma(builder, loc, a.big, b.big, sum);
+  for (auto [value, step] : llvm::zip_equal(acc, sum))
+    value = arith::AddFOp::create(builder, loc, value, step);
+}
+
 /// The four registers of an A operand at a row group and k-step of a slot.
 static SmallVector<Value> readLeft(PairReader &reader, int64_t row,
                                    int64_t column) {
@@ -284,13 +303,9 @@ struct LowerMmaTf32 final : OpConversionPattern<MmaOp> {
         Operand operand;
         for (Value value : b)
           operand.append(split(rewriter, loc, value));
-        for (int64_t t = 0; t < layout.rowSteps(); ++t) {
-          auto tile = MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4);
-          // The small terms first.
-          emitMma(rewriter, loc, lefts[t].small, operand.finite, tile);
-          emitMma(rewriter, loc, lefts[t].finite, operand.small, tile);
-          emitMma(rewriter, loc, lefts[t].big, operand.big, tile);
-        }
+        for (int64_t t = 0; t < layout.rowSteps(); ++t)
+          emitStep(rewriter, loc, lefts[t], operand,
+                   MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4));
       }
     }
     rewriter.replaceOpWithMultiple(op, {acc});
