@@ -2,13 +2,17 @@
 # Dialect/Tile/peel-masks.mlir.
 #
 # Features for REQUIRES / UNSUPPORTED:
+#   x86_64  (or another name of a kind of processor) this machine is one
+#   numpy   %numpy_python has NumPy and pytest
 #   ptxas   a ptxas binary is on the path or in the CUDA Toolkit
 #   nvdisasm   the disassembler that belongs to it is
 #   sm80    the machine has an NVIDIA GPU of compute capability 8.0 or newer
 
 import ctypes
 import os
+import platform
 import shutil
+import subprocess
 
 import lit.formats
 from lit.llvm import llvm_config
@@ -36,11 +40,15 @@ llvm_config.use_default_substitutions()
 # Every input of attn-opt is also printed and parsed again, as text and as
 # bytecode, before the passes see it.
 tools = [ToolSubst("attn-opt", extra_args=["--verify-roundtrip"])]
+# Programs for the CPU run with the features of this one, or of those that
+# `--param cpu=NAME` says, in the words of attn-run's --cpu.
+cpu = lit_config.params.get("cpu", "native")
+config.substitutions.append(("%cpu", cpu))
+tools.append(ToolSubst("attn-run", extra_args=["--cpu=" + cpu]))
 tools += [
     ToolSubst(name, unresolved="ignore")
     for name in [
         "attn-compile",
-        "attn-run",
         "attn-bench",
         "attn-simulate",
         "attn-fuzz",
@@ -58,6 +66,7 @@ config.substitutions.append(
     ("%mlir_lib_dir", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib"))
 )
 config.substitutions.append(("%cc", config.c_compiler))
+config.substitutions.append(("%numpy_python", config.python_executable))
 config.substitutions.append(("%attn_src_root", config.attn_src_root))
 
 
@@ -80,6 +89,9 @@ def compute_capability():
         return 0
 
 
+config.available_features.add(platform.machine())
+if not subprocess.run([config.python_executable, "-c", "import numpy, pytest"], capture_output=True).returncode:
+    config.available_features.add("numpy")
 for tool in ("ptxas", "nvdisasm"):
     if shutil.which(tool, path=config.environment["PATH"]):
         config.available_features.add(tool)

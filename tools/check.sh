@@ -21,6 +21,9 @@ Brings the build up to date and runs every test: format, lint, the lit suite
 emulator and warp kernels in a simulator. Tests that need ptxas or a GPU are
 skipped where there is none. The last line is "N passed, N failed".
 
+What runs programs on the CPU runs twice: with all that this processor has, and
+with what every processor of its kind has.
+
   --build-dir=DIR    the build (default: build)
   --jobs=N           run N tests at a time (default: one per core)
   --no-build         test what is there
@@ -53,6 +56,12 @@ python=/usr/bin/python3
 lit=$(llvm-config-22 --bindir)/lit
 broken=0
 
+# What every processor of this kind has, in LLVM's words.
+case $(uname -m) in
+  x86_64) plain=x86-64 ;;
+  *) plain=generic ;;
+esac
+
 say() { printf '\n== %s\n' "$*"; }
 
 # suite NAME COMMAND...: runs it; a suite that fails without having written its
@@ -81,15 +90,25 @@ format 2>&1 | head -n 60
 suite lint $python .ci/lint.py --junit="$results/lint.xml"
 suite lit "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
   --xunit-xml-output="$results/lit.xml" "$build/test"
-if compgen -G "$source/test/Unit/*Test.cpp" >/dev/null; then
-  suite unit "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
-    --xunit-xml-output="$results/unit.xml" "$build/test/Unit"
-fi
-if compgen -G "$source/test/python/test_*.py" >/dev/null; then
-  suite python env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
-    $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
-    --junitxml="$results/python.xml" "$source/test/python"
-fi
+suite unit "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
+  --xunit-xml-output="$results/unit.xml" "$build/test/Unit"
+suite python env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
+  $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
+  --junitxml="$results/python.xml" "$source/test/python"
+
+# The tests that say so in their text, and programs against their definition.
+mapfile -t runs < <(cd test && grep -rlE '^(//|#)? *RUN:.*(attn-run|%cpu)' \
+  --include='*.mlir' --include='*.test' --include='*.c' . | grep -v /Inputs/)
+suite lit-plain "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
+  --param=cpu=$plain --xunit-xml-output="$results/lit-plain.xml" \
+  "${runs[@]/#./$build/test}"
+suite unit-plain "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
+  --param=cpu=$plain --xunit-xml-output="$results/unit-plain.xml" \
+  --filter='HostProgram|NarrowFloats|TilePasses|TileProperty' "$build/test/Unit"
+suite python-plain env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
+  $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
+  --cpu=$plain --junitxml="$results/python-plain.xml" \
+  "$source"/test/python/test_{cpu,expression,gpu_cases,views}.py
 suite emulator env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
   $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
   --junitxml="$results/emulator.xml" "$source/test/Emulator"
@@ -105,7 +124,7 @@ import xml.etree.ElementTree as tree
 
 results, formatted, broken = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 passed, failed = formatted, 1 - formatted + broken
-print(f"  {'format':8} {formatted:5} passed {1 - formatted:5} failed")
+print(f"  {'format':12} {formatted:5} passed {1 - formatted:5} failed")
 for path in sorted(glob.glob(os.path.join(results, "*.xml"))):
     good = bad = skipped = 0
     for case in tree.parse(path).getroot().iter("testcase"):
@@ -116,7 +135,7 @@ for path in sorted(glob.glob(os.path.join(results, "*.xml"))):
         else:
             good += 1
     name = os.path.splitext(os.path.basename(path))[0]
-    print(f"  {name:8} {good:5} passed {bad:5} failed {skipped:5} skipped")
+    print(f"  {name:12} {good:5} passed {bad:5} failed {skipped:5} skipped")
     passed, failed = passed + good, failed + bad
 print()
 print(f"{passed} passed, {failed} failed")

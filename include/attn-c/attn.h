@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 3
+#define ATTN_API_VERSION 4
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -74,6 +74,11 @@ typedef struct AttnCompileOptions {
   /* A file of measured plans, as attn-bench writes it: the fastest one is taken
      where no plan is given. NULL or "": none. */
   const char *results_file;
+  /* Since API version 4. The processor that a kernel for the CPU is compiled
+     for, in LLVM's words: "native" for the one at hand, "x86-64-v3", ...;
+     commas and features to add or to do without may follow, as in
+     "native,-avx512bf16". NULL or "": "native". */
+  const char *cpu;
 } AttnCompileOptions;
 
 /* Compiles MLIR text with one function that holds one attn.attention. NULL
@@ -82,8 +87,8 @@ typedef struct AttnCompileOptions {
    strangers wrote with attn-compile, in a process of its own. */
 ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
                                       const AttnCompileOptions *options);
-/* The same for the CPU this process runs on; only `plan`, the results and the
-   passes are read. */
+/* The same for the CPU this process runs on; only `plan`, the results, the
+   passes and `cpu` are read. */
 ATTN_EXPORT AttnKernel *attnCompileForCPU(const char *text, size_t size,
                                           const AttnCompileOptions *options);
 

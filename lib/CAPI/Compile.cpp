@@ -18,7 +18,7 @@ using namespace attn;
 namespace {
 /// What the caller asked for, with every member there.
 struct Options {
-  std::string target = "sm_80", plan, results;
+  std::string target = "sm_80", plan, results, processor = "native";
   std::optional<std::string> cacheDirectory, ptxas;
   PassRequest passes;
 };
@@ -62,6 +62,8 @@ static runtime::Result<Options> readOptions(const AttnCompileOptions *given) {
     options.passes.disabled = splitPassNames(names);
   if (const char *names = read(given, &AttnCompileOptions::enabled_passes))
     options.passes.enabled = splitPassNames(names);
+  if (const char *name = read(given, &AttnCompileOptions::cpu); name && *name)
+    options.processor = name;
   return options;
 }
 
@@ -114,6 +116,7 @@ AttnKernel *attnCompileForCPU(const char *text, size_t size,
   hostOptions.tile.plan = options->plan;
   hostOptions.tile.results = options->results;
   hostOptions.passes = options->passes;
+  hostOptions.processor = options->processor;
   Session session;
   runtime::Result<HostProgram> program =
       session.compileForHost({text, size}, hostOptions);

@@ -108,7 +108,8 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
           copy->lookupSymbol<func::FuncOp>(function->getName()))) ||
       failed(lowerToLLVM(*copy, options, description)))
     return failure();
-  auto engine = createHostEngine(*copy, options.optimization);
+  auto engine =
+      createHostEngine(*copy, options.optimization, options.processor);
   if (failed(engine))
     return failure();
   program.engine = std::move(*engine);

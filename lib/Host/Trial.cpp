@@ -96,6 +96,7 @@ bool TrialRun::runOnCPU() {
   options.tile.plan = request.plan;
   options.tile.results = request.results;
   options.passes = request.passes;
+  options.processor = request.processor;
   auto program = HostProgram::compile(module, request.function, options);
   if (failed(program))
     return fail(TrialStatus::BadInput, "");
@@ -185,6 +186,7 @@ bool TrialRun::check() {
   for (int i = 0; i < 2; ++i) {
     HostOptions options;
     options.kind = kinds[i];
+    options.processor = request.processor;
     auto oracle = HostProgram::compile(module, request.function, options);
     if (failed(oracle))
       return fail(TrialStatus::BadInput, "");

@@ -140,7 +140,7 @@ struct Datum {
 /// One function, compiled.
 class Program {
 public:
-  static FailureOr<Program> compile(func::FuncOp func);
+  static FailureOr<Program> compile(func::FuncOp func, StringRef processor);
   void run(MutableArrayRef<Datum> inputs, MutableArrayRef<Datum> outputs);
 
 private:
@@ -158,7 +158,7 @@ static OwningOpRef<ModuleOp> isolate(func::FuncOp func) {
   return module;
 }
 
-FailureOr<Program> Program::compile(func::FuncOp func) {
+FailureOr<Program> Program::compile(func::FuncOp func, StringRef processor) {
   auto module = func->getParentOfType<ModuleOp>();
   std::string name = func.getName().str();
   auto run = [&](function_ref<void(OpPassManager &)> build) {
@@ -178,7 +178,7 @@ FailureOr<Program> Program::compile(func::FuncOp func) {
   widen(func);
   if (failed(run(buildLinalgToLLVMPipeline)))
     return failure();
-  auto engine = createHostEngine(module, 0);
+  auto engine = createHostEngine(module, 0, processor);
   if (failed(engine))
     return failure();
   Program program;
@@ -355,8 +355,8 @@ FailureOr<int> attn::validateRaise(func::FuncOp func,
         failed(samples.back().makeOutputs(func)))
       return failure();
   }
-  FailureOr<Program> before = Program::compile(original);
-  FailureOr<Program> after = Program::compile(raised);
+  FailureOr<Program> before = Program::compile(original, options.processor);
+  FailureOr<Program> after = Program::compile(raised, options.processor);
   if (failed(before) || failed(after))
     return failure();
   for (auto [number, sample] : llvm::enumerate(samples)) {
@@ -394,6 +394,7 @@ struct ValidateRaise final
     ValidateOptions options;
     options.samples = samples;
     options.seed = seed;
+    options.processor = processor;
     bool valid = true;
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (func.isExternal())
@@ -415,6 +416,11 @@ struct ValidateRaise final
                       llvm::cl::init(2)};
   Option<uint64_t> seed{*this, "seed", llvm::cl::desc("of the random inputs"),
                         llvm::cl::init(0)};
+  Option<std::string> processor{
+      *this, "cpu",
+      llvm::cl::desc("which processor, and which of its features, to use, as "
+                     "in attn-run's --cpu"),
+      llvm::cl::init("native")};
 };
 } // namespace
 

@@ -10,6 +10,7 @@
 #include "attn/Pipelines/CPU.h"
 
 #include "attn/Conversion/Passes.h"
+#include "attn/Conversion/ProcessorPasses.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -40,11 +41,9 @@ static void addLoopsToLLVM(OpPassManager &manager) {
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
   manager.addPass(createSCFToControlFlowPass());
-  // Conversions from and to bf16 as integer arithmetic: not every processor
-  // has the instructions, and not every C library the functions.
-  arith::ArithExpandOpsPassOptions expand;
-  expand.includeBf16 = true;
-  manager.addPass(arith::createArithExpandOpsPass(expand));
+  // Not every processor has f16 and bf16, and no C library helps out.
+  manager.addPass(createConvertNarrowFloats());
+  manager.addPass(arith::createArithExpandOpsPass());
   // log1p from the C library: log(1 + x) is wrong near 0.
   ConvertMathToLLVMPassOptions math;
   math.approximateLog1p = false;
@@ -57,6 +56,7 @@ static void addLoopsToLLVM(OpPassManager &manager) {
   manager.addPass(createConvertControlFlowToLLVMPass());
   manager.addPass(createUBToLLVMConversionPass());
   manager.addPass(createReconcileUnrealizedCastsPass());
+  manager.addPass(createLLVMNarrowFloatsToBits());
 }
 
 void attn::buildTileToLLVMPipeline(OpPassManager &manager) {

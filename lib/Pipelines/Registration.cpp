@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Conversion/Passes.h"
+#include "attn/Conversion/ProcessorPasses.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
@@ -26,6 +27,7 @@ void attn::registerPassesAndPipelines() {
   warp::registerWarpTransformsPasses();
   plan::registerAttnPlanPasses();
   registerAttnConversionPasses();
+  registerAttnProcessorPasses();
   registerRaisePipelines();
   registerTilePipelines();
   registerCPUPipelines();

@@ -50,7 +50,7 @@ def _quoted(message, source):
 
 def compile(
     text, target="sm_80", plan=None, cache=None, ptxas=None, disable=None, enable=None,
-    results=None, debug=False,
+    results=None, debug=False, cpu=None,
 ):
     """Compiles MLIR text with one function that holds one attn.attention.
 
@@ -69,11 +69,16 @@ def compile(
             captures which are searched or promised to be sorted are, and that
             indices stay inside of captured tensors. Slow, wants NumPy and a text
             of attn.attention.
+    cpu     with target="cpu": the processor to compile for, and features to do
+            without, in LLVM's words ("x86-64-v3", "native,-avx512bf16"); None:
+            this one.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"wanted MLIR text, got {type(text).__name__}")
     if debug and not isinstance(text, Program):
         raise TypeError("debug=True wants a text that attn.attention made, as it made it")
+    if cpu is not None and target != "cpu":
+        raise ValueError(f'cpu={cpu!r} is for target="cpu", got target={target!r}')
     library = _capi.library()
     source = text.encode() if isinstance(text, str) else bytes(text)
     options = _capi.CompileOptions(
@@ -85,6 +90,7 @@ def compile(
         disabled_passes=_bytes(_names(disable)),
         enabled_passes=_bytes(_names(enable)),
         results_file=_bytes(results),
+        cpu=_bytes(cpu),
     )
     is_host = target == "cpu"
     function = library.attnCompileForCPU if is_host else library.attnCompile
@@ -94,9 +100,10 @@ def compile(
     made = Kernel(handle) if is_host else Artifact(handle)
     made.debugged = text if debug else None
     if is_host:  # where it is unpickled, with the plan that it has here
-        made.set_origin(_for_cpu, text, made.manifest["plan"], disable, enable, debug)
+        made.set_origin(_for_cpu, text, made.manifest["plan"], disable, enable, debug, cpu)
     return made
 
 
-def _for_cpu(text, plan, disable, enable, debug):
-    return compile(text, "cpu", plan=plan, disable=disable, enable=enable, debug=debug)
+def _for_cpu(text, plan, disable, enable, debug, cpu):
+    return compile(text, "cpu", plan=plan, disable=disable, enable=enable, debug=debug,
+                   cpu=cpu)

@@ -8,7 +8,7 @@
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
-// RUN: ./capi-cpu | FileCheck %s
+// RUN: ./capi-cpu %cpu | FileCheck %s
 
 #include "attn-c/attn.h"
 
@@ -39,7 +39,7 @@ static AttnArgument tensor(void *data, int64_t rank, const int64_t *sizes,
   return argument;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   enum { LENGTH = 5, DIM = 8 };
   float q[LENGTH][DIM], k[LENGTH][DIM], v[LENGTH][DIM], o[LENGTH][DIM];
   float lse[LENGTH];
@@ -57,6 +57,7 @@ int main(void) {
 
   memset(&options, 0, sizeof(options));
   options.struct_size = sizeof(options);
+  options.cpu = argc > 1 ? argv[1] : NULL;
   options.plan = "#attn.plan<target = cpu, block_q = 16, block_k = 16>";
   kernel = attnCompileForCPU(program, strlen(program), &options);
   if (!kernel) {
@@ -143,6 +144,12 @@ int main(void) {
 
   // CHECK-NEXT: compile: 1:1: error:
   if (!attnCompileForCPU("nonsense", 8, NULL))
+    printf("compile: %s\n", attnErrorMessage());
+
+  // CHECK: compile: error: cannot compile for the processor: unknown processor
+  // CHECK-SAME: 'abacus', expected native, {{.*}}x86-64
+  options.cpu = "abacus";
+  if (!attnCompileForCPU(program, strlen(program), &options))
     printf("compile: %s\n", attnErrorMessage());
 
   options.struct_size = 4;

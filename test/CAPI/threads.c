@@ -8,7 +8,7 @@
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
-// RUN: ./capi-threads | FileCheck %s
+// RUN: ./capi-threads %cpu | FileCheck %s
 
 #include "attn-c/attn.h"
 
@@ -26,23 +26,26 @@ static const char *good =
 
 enum { THREADS = 4 };
 static const char *texts[THREADS];
+static AttnCompileOptions options;
 static char messages[THREADS][200];
 
 // Compiles its text and keeps the message of its own thread.
 static void *compile(void *data) {
   int number = *(int *)data;
   AttnKernel *kernel =
-      attnCompileForCPU(texts[number], strlen(texts[number]), NULL);
+      attnCompileForCPU(texts[number], strlen(texts[number]), &options);
   snprintf(messages[number], sizeof(messages[number]), "%s: %s",
            kernel ? "compiled" : "refused", attnErrorMessage());
   attnKernelDestroy(kernel);
   return NULL;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   pthread_t threads[THREADS];
   int numbers[THREADS];
   int i;
+  options.struct_size = sizeof(options);
+  options.cpu = argc > 1 ? argv[1] : NULL;
   texts[0] = good;
   texts[1] = "first";
   texts[2] = good;

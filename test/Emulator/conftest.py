@@ -17,9 +17,12 @@ sys.path.insert(0, str(HERE.parent / "Integration" / "GPU"))
 sys.path.insert(0, str(HERE.parent / "Masks"))
 sys.path.insert(0, str(HERE.parent / "python"))
 
+import for_processor
+
 
 def pytest_addoption(parser):
     parser.addoption("--lib", help="path of libattn.so")
+    parser.addoption("--cpu", help="the processor that kernels for the CPU are compiled for")
     parser.addoption("--emulated-cases", type=int, default=24,
                      help="how many random programs to emulate")
     parser.addoption("--emulated-from", type=int, default=0, help="the first one's number")
@@ -30,6 +33,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--lib"):
         attn.use_library(config.getoption("--lib"))
+    if config.getoption("--cpu"):
+        for_processor.use(config.getoption("--cpu"))
 
 
 def pytest_generate_tests(metafunc):

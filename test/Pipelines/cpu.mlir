@@ -19,9 +19,11 @@
 // TILED: scf-forall-to-for
 // TILED: canonicalize
 // TILED: convert-scf-to-cf
-// TILED: arith-expand{include-bf16=true
+// TILED: convert-narrow-floats
+// TILED-NEXT: arith-expand{include-bf16=false
 // TILED: convert-math-to-llvm{approximate-log1p=false}
 // TILED: reconcile-unrealized-casts
+// TILED-NEXT: llvm-narrow-floats-to-bits
 
 // ORACLE: attn-expand-variants
 // ORACLE-NEXT: attn-expand-math

@@ -9,6 +9,7 @@
 
 #include "attn/Host/HostProgram.h"
 
+#include "TestProcessor.h"
 #include "attn/Host/HostTensor.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/IR/MLIRContext.h"
@@ -48,6 +49,7 @@ protected:
     auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
     if (!module)
       return mlir::failure();
+    options.processor = testProcessor();
     return HostProgram::compile(*module, "", options);
   }
 

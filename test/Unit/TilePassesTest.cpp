@@ -18,6 +18,7 @@
 
 #include "attn/Host/HostProgram.h"
 
+#include "TestProcessor.h"
 #include "attn/Host/HostTensor.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/IR/MLIRContext.h"
@@ -179,6 +180,7 @@ protected:
       return mlir::failure();
     HostOptions options;
     options.optimization = 0;
+    options.processor = testProcessor();
     options.tile.orderBlocks = peel;
     options.tile.peelMasks = peel;
     options.tile.reverseKeys = reverse;

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TestProcessor.h"
 #include "attn/Host/ErrorRule.h"
 #include "attn/Host/HostProgram.h"
 #include "attn/Host/Operands.h"
@@ -338,7 +339,8 @@ protected:
     return registry;
   }
 
-  HostProgram compile(const std::string &source, const HostOptions &options) {
+  HostProgram compile(const std::string &source, HostOptions options) {
+    options.processor = testProcessor();
     auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
     if (module)
       if (auto program = HostProgram::compile(*module, "", options);

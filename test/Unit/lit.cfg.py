@@ -3,6 +3,9 @@
 
 import lit.formats
 
+# Which processor programs for the CPU are compiled for: TestProcessor.h.
+config.environment["ATTN_TEST_CPU"] = lit_config.params.get("cpu", "native")
+
 config.name = "attn-unit"
 config.suffixes = []
 config.test_source_root = config.attn_unit_dir

@@ -11,6 +11,7 @@
 #include "../OperandOptions.h"
 #include "../ToolOptions.h"
 #include "Report.h"
+#include "attn/Host/Processor.h"
 #include "attn/Host/Trial.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/TargetInfo.h"
@@ -37,6 +38,7 @@ Examples:
                   --output=o=o.npy
   attn-run causal.mlir --target=sm_80 --shape=b=4,h=16,sq=4096 --bench --json
   attn-run f.mlir --plan='#attn.plan<target = cpu, block_q = 8, block_k = 5>'
+  attn-run f.mlir --cpu=x86-64 --check           without AVX and its kin
 
 Arguments are called q, k, v; what the regions capture c0, c1, ...; results o
 and lse. Where sk and hkv are not given they are those of the queries.
@@ -64,6 +66,12 @@ struct Options : ToolOptions {
                       cl::cat(category)};
   cl::opt<unsigned> repeats{"repeats", cl::desc("Samples of a measurement"),
                             cl::init(20), cl::cat(category)};
+  cl::opt<std::string> processor{
+      "cpu",
+      cl::desc("Which processor, and which of its features, programs for the "
+               "CPU use, --check's too; default: this one"),
+      cl::value_desc("native,-avx512bf16|x86-64-v3|..."), cl::init("native"),
+      cl::cat(category)};
   cl::opt<bool> json{"json", cl::desc("Print the report as JSON"),
                      cl::cat(category)};
 };
@@ -84,6 +92,9 @@ static FailureOr<TrialRequest> makeRequest(const Options &options) {
   request.bench = options.bench;
   request.repeats = std::max(1u, options.repeats.getValue());
   request.maxCheckBytes = static_cast<int64_t>(options.checkLimit) << 20;
+  request.processor = options.processor;
+  if (auto known = checkProcessor(request.processor); !known.ok())
+    return options.fail("--cpu: " + known.message());
   if (failed(options.operands.read(options, request.operands)))
     return failure();
   for (StringRef item : options.outputs)

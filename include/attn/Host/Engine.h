@@ -20,10 +20,11 @@ class ExecutionEngine;
 
 namespace attn {
 
-/// Compiles a module in the llvm dialect for this processor, at `optimization`
-/// as in `-O2`. What is wrong is said at `module`.
+/// Compiles a module in the llvm dialect for `processor` (Processor.h), at
+/// `optimization` as in `-O2`. The code calls the C library and the library of
+/// mathematics, nothing else. What is wrong is said at `module`.
 FailureOr<std::unique_ptr<ExecutionEngine>>
-createHostEngine(ModuleOp module, unsigned optimization);
+createHostEngine(ModuleOp module, unsigned optimization, StringRef processor);
 
 } // namespace attn
 

@@ -37,6 +37,8 @@ struct HostOptions {
   PassRequest passes;
   /// 0 to 3, as in `-O2`.
   unsigned optimization = 2;
+  /// Which processor, and which of its features: Processor.h.
+  std::string processor = "native";
 };
 
 /// A function compiled for the host processor, in memory. Calls are blocking;

@@ -33,6 +33,8 @@ struct TrialRequest {
   bool check = false;
   bool bench = false;
   int repeats = 20;
+  /// Where programs for the CPU run, a check's definitions too: Processor.h.
+  std::string processor = "native";
   /// Refuse a check whose float64 scores need more bytes than this.
   int64_t maxCheckBytes = int64_t(4) << 30;
 };

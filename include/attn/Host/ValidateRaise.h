@@ -21,6 +21,8 @@ struct ValidateOptions {
   uint64_t seed = 0;
   /// The largest difference, relative to the largest result.
   double tolerance = 1e-5;
+  /// Where they run: Processor.h.
+  std::string processor = "native";
 };
 
 /// Raises a copy of `func` (convert-linalg-to-attn) and runs it and the

@@ -10,6 +10,7 @@
 #include "Lowering.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -83,13 +84,17 @@ static Value pack(OpBuilder &builder, Location loc, TileBuffers &buffers,
   return packed;
 }
 
+/// acc + lhs * rhs, the same on every processor: a product that the
+/// accumulator's type has exactly (of f16 and bf16 in f32) may be rounded or
+/// not, any other is not. Where there is no instruction for that libm has it.
 static Value multiplyAdd(OpBuilder &builder, Location loc, Value lhs, Value rhs,
-                         Value acc) {
+                         Value acc, bool isExact) {
   if (!isa<FloatType>(acc.getType())) {
     Value product = arith::MulIOp::create(builder, loc, lhs, rhs);
     return arith::AddIOp::create(builder, loc, product, acc);
   }
-  // One rounding or two, whichever the processor does fast.
+  if (!isExact)
+    return math::FmaOp::create(builder, loc, lhs, rhs, acc);
   auto contract = arith::FastMathFlags::contract;
   Value product = arith::MulFOp::create(builder, loc, lhs, rhs, contract);
   return arith::AddFOp::create(builder, loc, product, acc, contract);
@@ -103,6 +108,8 @@ LogicalResult attn::lowerContract(OpBuilder &builder, TileBuffers &buffers,
   Location loc = op.getLoc();
   auto type = cast<VectorType>(op.getResultType());
   Type element = type.getElementType();
+  bool isExact = 2 * op.getLhsType().getElementTypeBitWidth() <=
+                 element.getIntOrFloatBitWidth();
   Value lhsCopy = pack(builder, loc, buffers, op.getLhs(), product->m,
                        product->k, element, product->lhsIsTransposed);
   Value rhsCopy = pack(builder, loc, buffers, op.getRhs(), product->k,
@@ -120,7 +127,7 @@ LogicalResult attn::lowerContract(OpBuilder &builder, TileBuffers &buffers,
               Value x = memref::LoadOp::create(b, loc, lhs, ValueRange{m, k});
               Value y = memref::LoadOp::create(b, loc, rhs, ValueRange{k, n});
               Value sum = memref::LoadOp::create(b, loc, result, where);
-              sum = multiplyAdd(b, loc, x, y, sum);
+              sum = multiplyAdd(b, loc, x, y, sum, isExact);
               memref::StoreOp::create(b, loc, sum, result, where);
             });
   for (Value copy : {lhsCopy, rhsCopy})

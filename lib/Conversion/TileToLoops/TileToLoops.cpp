@@ -299,6 +299,10 @@ LogicalResult KernelLowering::run() {
 namespace {
 struct ConvertTileToLoops
     : public attn::impl::ConvertTileToLoopsBase<ConvertTileToLoops> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    ConvertTileToLoopsBase::getDependentDialects(registry);
+    registry.insert<math::MathDialect>();
+  }
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
     bool hasVectors = llvm::any_of(kernel.getArgumentTypes(), [](Type type) {

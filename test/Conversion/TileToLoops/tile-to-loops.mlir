@@ -109,6 +109,24 @@ func.func @contract_f16(%q: memref<4x16xf16>, %k: memref<8x16xf16>, %o: memref<4
   return
 }
 
+// Products that f32 does not have exactly are rounded with the sum, so that
+// results are those of any processor.
+// CHECK-LABEL: func @contract_f32
+func.func @contract_f32(%q: memref<4x16xf32>, %k: memref<8x16xf32>, %o: memref<4x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<4x8xf32>
+  // CHECK: math.fma %{{.*}}, %{{.*}}, %{{.*}} : f32
+  // CHECK-NOT: fastmath
+  %a = tile.load %q[%c0, %c0] : memref<4x16xf32>, vector<4x16xf32>
+  %b = tile.load %k[%c0, %c0] : memref<8x16xf32>, vector<8x16xf32>
+  %s = vector.contract {
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>],
+    iterator_types = ["parallel", "parallel", "reduction"]} %a, %b, %zero
+    : vector<4x16xf32>, vector<8x16xf32> into vector<4x8xf32>
+  tile.store %s, %o[%c0, %c0] : vector<4x8xf32>, memref<4x8xf32>
+  return
+}
+
 // CHECK-LABEL: func @gather_out_of_range_reads_0
 func.func @gather_out_of_range_reads_0(%t: memref<?x?xf32>, %o: memref<4x8xf32>, %h: i32, %r: i32) {
   %c0 = arith.constant 0 : index
