@@ -9,6 +9,7 @@
 
 #include "attn/Host/Session.h"
 
+#include "attn/Host/PlainLocale.h"
 #include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/BuildId.h"
@@ -76,6 +77,7 @@ runtime::Status Session::takeError() {
 }
 
 runtime::Result<OwningOpRef<ModuleOp>> Session::parse(StringRef text) {
+  PlainLocale locale;
   OwningOpRef<ModuleOp> module = parseInput(text, "text", &context);
   if (!module)
     return takeError();
@@ -84,6 +86,7 @@ runtime::Result<OwningOpRef<ModuleOp>> Session::parse(StringRef text) {
 
 runtime::Result<HostProgram>
 Session::compileForHost(StringRef text, const HostOptions &options) {
+  PlainLocale locale;
   runtime::Result<OwningOpRef<ModuleOp>> module = parse(text);
   if (!module.ok())
     return module.status();
@@ -117,6 +120,7 @@ static runtime::CacheKey makeKey(StringRef text,
 runtime::Result<Artifact> Session::compile(StringRef text,
                                            const CompileOptions &options,
                                            const runtime::Cache *cache) {
+  PlainLocale locale;
   fromCache = false;
   if (options.onRoom || options.last != Room::PTX)
     cache = nullptr;

@@ -148,16 +148,19 @@ FailureOr<Cubin> attn::assemble(Location loc, StringRef ptxas, StringRef ptx,
        {std::pair(&input, "ptx"), std::pair(&output, "cubin"),
         std::pair(&log, "log")})
     if (std::error_code error = file->create(suffix))
-      return emitError(loc)
-             << "cannot create a temporary file: " << error.message();
+      return emitError(loc) << "cannot create the temporary file '"
+                            << file->path << "': " << error.message();
   {
     std::error_code error;
     llvm::raw_fd_ostream stream(input.path, error);
     stream << ptx;
     stream.close();
-    if (error || stream.has_error())
-      return emitError(loc) << "cannot write " << input.path << ": "
-                            << (error ? error : stream.error()).message();
+    if (!error)
+      error = stream.error();
+    stream.clear_error(); // which would end the process
+    if (error)
+      return emitError(loc)
+             << "cannot write " << input.path << ": " << error.message();
   }
   std::string arch = ("-arch=" + chip).str();
   StringRef arguments[] = {ptxas, "-v",        arch,      "-O3",
