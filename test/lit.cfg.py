@@ -13,8 +13,11 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 
+sys.path.insert(0, os.path.dirname(__file__))
 import lit.formats
+import sanitizers
 from lit.llvm import llvm_config
 from lit.llvm.subst import ToolSubst
 
@@ -31,6 +34,9 @@ config.test_exec_root = os.path.join(config.attn_obj_root, "test")
 llvm_config.with_system_environment(
     ["HOME", "TMPDIR", "CUDA_HOME", "CUDA_PATH", "CUDAToolkit_ROOT"]
 )
+if config.sanitize:
+    config.available_features.add("sanitize")
+    config.environment.update(sanitizers.environment(config.llvm_tools_dir))
 if config.cuda_bin_dir:
     llvm_config.with_environment("PATH", config.cuda_bin_dir, append_path=True)
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)

@@ -27,6 +27,11 @@ with what every processor of its kind has.
   --build-dir=DIR    the build (default: build)
   --jobs=N           run N tests at a time (default: one per core)
   --no-build         test what is there
+  --sanitize         the lit suite, GoogleTest and Python once more, with the
+                     project's code under AddressSanitizer and
+                     UndefinedBehaviorSanitizer, and threads under
+                     ThreadSanitizer: builds anew, in DIR-sanitize, DIR-thread
+  --sanitize=plain   the same for what needs no MLIR: a few minutes
   --help             this text
 EOF
 }
@@ -34,11 +39,14 @@ EOF
 build=$source/build
 jobs=$(nproc)
 make=yes
+sanitize=none
 for argument in "$@"; do
   case $argument in
     --build-dir=*) build=${argument#*=} ;;
     --jobs=*) jobs=${argument#*=} ;;
     --no-build) make=no ;;
+    --sanitize) sanitize=all ;;
+    --sanitize=plain) sanitize=plain ;;
     --help) usage; exit 0 ;;
     *) echo "check.sh: unknown option '$argument'" >&2; usage >&2; exit 2 ;;
   esac
@@ -116,6 +124,38 @@ suite simulator env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
   $python -m pytest -q -p no:cacheprovider \
   --simulate="$build/bin/attn-simulate" \
   --junitxml="$results/simulator.xml" "$source/test/Simulator"
+
+#===- Sanitizers ----------------------------------------------------------===#
+
+# instrument FOLDER LIST TARGET: a build under sanitizers.
+instrument() {
+  [ $make = no ] || tools/setup.sh --build-dir="$1" --sanitize="$2" \
+    --target="$3" --build-only || broken=$((broken + 1))
+}
+
+if [ $sanitize != none ]; then
+  target=attn-plain-tests
+  [ $sanitize = plain ] || target=all
+  say "build for sanitizers"
+  instrument "$build-thread" thread attn-plain-tests
+  instrument "$build-sanitize" address,undefined $target
+  suite threads "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
+    --xunit-xml-output="$results/threads.xml" "$build-thread/test/Unit"
+  suite unit-memory "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
+    --xunit-xml-output="$results/unit-memory.xml" "$build-sanitize/test/Unit"
+fi
+if [ $sanitize = all ]; then
+  suite lit-memory "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
+    --xunit-xml-output="$results/lit-memory.xml" "$build-sanitize/test"
+  # The program, Python, is as it is: the sanitizers' functions come first.
+  runtime=$(clang-22 -print-file-name=libclang_rt.asan-$(uname -m).so)
+  mapfile -t environment < <($python test/sanitizers.py "$(llvm-config-22 --bindir)")
+  suite python-memory env "${environment[@]}" LD_PRELOAD="$runtime" \
+    PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
+    $python -m pytest -q -p no:cacheprovider \
+    --lib="$build-sanitize/lib/libattn.so" \
+    --junitxml="$results/python-memory.xml" "$source/test/python"
+fi
 
 say summary
 $python - "$results" $formatted $broken <<'EOF'

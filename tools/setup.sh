@@ -23,6 +23,8 @@ sm_80 and runs it on the CPU against the float64 definition.
   --jobs=N           compile N files at a time (default: one per core, or less
                      where memory is short)
   --static           link LLVM and MLIR into each tool (-DATTN_USE_DYLIB=OFF)
+  --sanitize=LIST    build for address,undefined or for thread, to find faults
+  --target=NAME      build this target only (default: all)
   --no-install       fail, rather than install, when a package is missing
   --build-only       stop after the build
   --help             this text
@@ -32,6 +34,9 @@ EOF
 build=$source/build
 jobs=
 dylib=ON
+sanitize=
+optimize=-O2
+target=all
 install=yes
 report=yes
 for argument in "$@"; do
@@ -39,6 +44,8 @@ for argument in "$@"; do
     --build-dir=*) build=${argument#*=} ;;
     --jobs=*) jobs=${argument#*=} ;;
     --static) dylib=OFF ;;
+    --sanitize=*) sanitize=${argument#*=}; optimize=-O1 ;;
+    --target=*) target=${argument#*=} ;;
     --no-install) install=no ;;
     --build-only) report=no ;;
     --help) usage; exit 0 ;;
@@ -53,7 +60,7 @@ say() { printf '\n== %s\n' "$*"; }
 #===- Packages ------------------------------------------------------------===#
 
 packages=(cmake ninja-build ccache git
-  clang-22 lld-22 clang-format-22 libstdc++-12-dev
+  clang-22 libclang-rt-22-dev lld-22 clang-format-22 libstdc++-12-dev
   llvm-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   libzstd-dev zlib1g-dev libgtest-dev nlohmann-json3-dev
   python3 python3-numpy python3-pytest)
@@ -93,15 +100,16 @@ fi
 say "Configuring $build"
 cmake_dir=$(llvm-config-22 --cmakedir)
 cmake -G Ninja -S "$source" -B "$build" \
-  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O2 \
+  -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=$optimize \
   -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 \
   -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
   -DLLVM_ENABLE_LLD=ON -DLLVM_DIR="$cmake_dir" -DMLIR_DIR="${cmake_dir%/llvm}/mlir" \
   -DPython3_EXECUTABLE=/usr/bin/python3 -DATTN_USE_DYLIB=$dylib \
+  -DATTN_SANITIZE="$sanitize" \
   >"$build/configure.log" 2>&1 || { tail -n 40 "$build/configure.log"; exit 1; }
 
 say "Building with $jobs jobs"
-NINJA_STATUS='[%f/%t, %es] ' ninja -C "$build" -j "$jobs"
+NINJA_STATUS='[%f/%t, %es] ' ninja -C "$build" -j "$jobs" "$target"
 
 [ $report = yes ] || exit 0
 

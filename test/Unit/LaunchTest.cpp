@@ -26,6 +26,7 @@ namespace {
 struct LaunchTest : testing::Test {
   LaunchTest() {
     *fakeRecord() = FakeRecord();
+    *fakeThread() = FakeThread();
     artifact.name = "scale";
     artifact.target = "sm_80";
     artifact.ptx = ".entry scale_kernel";
@@ -70,7 +71,7 @@ TEST_F(LaunchTest, DeviceIsThePrimaryContext) {
   EXPECT_EQ(device->computeMajor, 9);
   EXPECT_EQ(device->sharedBytesPerBlock, 232448);
   EXPECT_EQ(device->driverVersion, 12040);
-  EXPECT_EQ(fakeRecord()->current, device->context);
+  EXPECT_EQ(fakeThread()->current, device->context);
   EXPECT_EQ(device->memory()->second, 2000u);
   EXPECT_EQ(Device::open(1).message(), "no GPU number 1: this process sees 1");
 }
@@ -346,11 +347,11 @@ TEST_F(LaunchTest, WrongArgumentsAreNotLaunched) {
 
 TEST_F(LaunchTest, AThreadWithoutAContextGetsTheModules) {
   Result<Module> module = Module::load(*Device::current(), artifact);
-  fakeRecord()->current = nullptr;
+  fakeThread()->current = nullptr;
   Status status = module->launch(arguments(), nullptr);
   EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(fakeRecord()->current, nullptr);
-  EXPECT_EQ(fakeRecord()->pushes, 0);
+  EXPECT_EQ(fakeThread()->current, nullptr);
+  EXPECT_EQ(fakeThread()->pushes, 0);
 }
 
 TEST_F(LaunchTest, ErrorsOfLoading) {

@@ -25,8 +25,6 @@ struct FakeTensorMap {
 };
 
 struct FakeRecord {
-  attn::runtime::CUcontext current = nullptr, pushedOver = nullptr;
-  int pushes = 0;
   /// Alive now.
   int modules = 0, buffers = 0, streams = 0, events = 0;
   int launches = 0, sharedLimit = -1;
@@ -46,6 +44,15 @@ struct FakeRecord {
   std::vector<FakeTensorMap> tensorMaps;
 };
 
+/// To be read and written where no other thread calls the driver.
 FakeRecord *fakeRecord();
+
+/// Contexts are those of a thread.
+struct FakeThread {
+  attn::runtime::CUcontext current = nullptr, pushedOver = nullptr;
+  int pushes = 0;
+};
+
+FakeThread *fakeThread();
 
 #endif // ATTN_TEST_UNIT_INPUTS_FAKEDRIVER_H
