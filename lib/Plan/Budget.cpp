@@ -23,6 +23,8 @@ static constexpr int64_t warpSize = 32;
 // Operand fragments, addresses, loop counters; from the ptxas reports of the
 // kernels in the heuristics' table.
 static constexpr int64_t registerAllowance = 48;
+// Eight columns of two rows, and of two columns, where f32 lanes multiply.
+static constexpr int64_t multiplyAddAllowance = 32;
 static constexpr int64_t warpsPerGroup = 4;
 static constexpr int64_t groupRows = 64;
 // The same beside the two accumulators and the weights of a warpgroup: of 240
@@ -99,6 +101,8 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
       2 * llvm::divideCeil(tiles.blockQ, tiles.warps * matrixRows);
   budget.registerLimit = target.registersPerThread;
   budget.registers = registerAllowance + 3 * rowsPerThread + accumulators;
+  if (workload.hasIeeeProducts)
+    budget.registers += multiplyAddAllowance;
   if (tiles.qInRegisters)
     budget.registers += perThread(tiles.blockQ * dim, workload.elementBytes);
   return budget;

@@ -8,11 +8,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A step over block_k keys keeps four units of a multiprocessor busy: the
-// tensor cores (two products), the special function unit (one exponential per
-// score), the f32 lanes (about six operations per score, more under a score
-// region) and shared memory (each warp reads both tiles, and the query tile
-// unless it stays in registers). Warps of different blocks overlap; a block
-// alone alternates between products and softmax.
+// tensor cores (two products; the f32 lanes where these are ieee), the special
+// function unit (one exponential per score), the f32 lanes (about six
+// operations per score, more under a score region) and shared memory (each warp
+// reads both tiles, and the query tile unless it stays in registers). Warps of
+// different blocks overlap; a block alone alternates between products and
+// softmax.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +47,9 @@ plan::Estimate plan::estimate(AttentionOp op, PlanAttr plan) {
     result.clocksPerScore = result.stepClocks / scores;
     return result;
   }
-  double tensor = flops / (workload.elementBytes == 2 ? target.tensorFlops16
-                                                      : target.tensorFlops32);
+  double tensor = flops / (workload.hasIeeeProducts     ? 2.0 * target.fp32Lanes
+                           : workload.elementBytes == 2 ? target.tensorFlops16
+                                                        : target.tensorFlops32);
   double softmax =
       std::max(scores / target.exp2Lanes, operations / target.fp32Lanes);
   // A warp reads the tiles by itself; on sm_90a four do so together.

@@ -28,6 +28,8 @@ plan::Workload plan::getWorkload(AttentionOp op) {
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);
   workload.hasDropout = op.getDropoutP().has_value();
+  workload.hasIeeeProducts =
+      op.getNumericsOrDefault().getF32Products() == F32Products::IEEE;
   // Before attn-expand-variants the same is said by name.
   if (ArrayAttr variants = op.getVariantsAttr())
     for (Attribute variant : variants)

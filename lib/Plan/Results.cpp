@@ -42,6 +42,8 @@ ResultKey plan::getResultKey(AttentionOp op, StringRef target) {
   llvm::raw_string_ostream(key.element)
       << cast<RankedTensorType>(op.getQuery().getType()).getElementType();
   Workload workload = getWorkload(op);
+  if (workload.hasIeeeProducts)
+    key.element += " ieee";
   key.headDim = workload.headDim;
   key.valueHeadDim = workload.valueHeadDim;
   key.hasMask = workload.hasMask;

@@ -71,6 +71,37 @@ def test_sums_of_tf32_round_to_nearest(target):
     assert run(case, artifact, inputs=inputs) == []
 
 
+IEEE = dataclasses.replace(PLAIN, element="f32", f32_products="ieee", queries=65, keys=130, group=1)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("change", [
+    dict(), dict(head_dim=40, value_dim=72, causal="top_left"), dict(keys=2),
+    dict(head_dim=128, value_dim=128, magnitude=10.0), dict(softcap=5.0, alibi="bottom_right")])
+def test_products_of_ieee(target, change):
+    case = dataclasses.replace(IEEE, **change)
+    artifact = Artifact(attn.compile(case.program(), target=target).bytes)
+    assert not any(i.opcode[0] == "mma" for i in artifact.kernel.instructions)
+    assert run(case, artifact, blocks=1) == []
+
+
+@pytest.mark.parametrize("plan", [
+    "block_q = 64, block_k = 32, warps = 4, q_in_registers = true",
+    "block_q = 128, block_k = 16, warps = 4, stages = 2", "block_q = 16, block_k = 32, warps = 1"])
+def test_plans_of_ieee(plan):
+    assert run(IEEE, compiled(IEEE, f"#attn.plan<target = sm_80, {plan}>"), blocks=1) == []
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_one_key_is_its_value(target):
+    """The unfused evaluation makes no error there, so none is allowed."""
+    case = dataclasses.replace(IEEE, window=(0, 0, "bottom_right"), queries=130, magnitude=10.0)
+    inputs = Inputs(case)
+    artifact = Artifact(attn.compile(case.program(), target=target).bytes)
+    assert run(case, artifact, inputs=inputs) == []
+    assert (inputs.output.values() == inputs.value.values()).all()
+
+
 def test_tensor_cores_cut_off():
     """A product beside a large accumulator loses its last bits, towards zero."""
     def step(accumulator, products):

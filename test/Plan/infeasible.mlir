@@ -32,6 +32,18 @@ func.func @shared_bytes_of_f32(%q: tensor<1x1x?x128xf32>, %k: tensor<1x1x?x128xf
 
 // -----
 
+// With products of TF32 it would fit: 32 less.
+func.func @registers_of_multiply_adds(%q: tensor<1x1x?x128xf32>) -> tensor<1x1x?x128xf32> {
+  // expected-error @below {{plan is not feasible: about 268 registers per thread, sm_80 has 255}}
+  %o, %lse = attn.attention %q, %q, %q
+    {plan = #attn.plan<target = sm_80, block_q = 128, block_k = 48, warps = 4>,
+     numerics = #attn.numerics<f32_products = ieee>}
+    : (tensor<1x1x?x128xf32>, tensor<1x1x?x128xf32>, tensor<1x1x?x128xf32>) -> (tensor<1x1x?x128xf32>, tensor<1x1x?xf32>)
+  return %o : tensor<1x1x?x128xf32>
+}
+
+// -----
+
 func.func @registers(%q: tensor<1x1x?x256xf16>, %k: tensor<1x1x?x256xf16>)
     -> tensor<1x1x?x256xf16> {
   // expected-error @below {{plan is not feasible: about 380 registers per thread, sm_80 has 255}}

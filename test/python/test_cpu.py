@@ -186,3 +186,13 @@ def test_result_without_lse():
     kernel = attn.compile(attn.attention("f32", 8, lse=False), target="cpu")
     kernel.launch(q, k, v, o)
     assert numpy.abs(o - reference(q, k, v, 8**-0.5)[0]).max() < 2e-6
+
+
+def test_products_of_ieee():
+    q, k, v, o, lse = tensors(1, 1, 1, 5, 6, 8)
+    numerics = "f32_products = ieee"
+    kernel = attn.compile(attn.attention("f32", 8, numerics=numerics), target="cpu")
+    kernel.launch(q, k, v, o, lse)
+    assert numpy.abs(o - reference(q, k, v, 8**-0.5)[0]).max() < 2e-6
+    with pytest.raises(attn.AttnError, match="f32_products = ieee .* of f32 only, got 'bf16'"):
+        attn.compile(attn.attention("bf16", 8, numerics=numerics), target="cpu")

@@ -47,6 +47,7 @@ struct Workload {
   bool hasMask = false;
   bool hasCaptures = false; // of tensors
   bool hasDropout = false;
+  bool hasIeeeProducts = false; // f32 without tensor cores
   /// Query length, 0 if it is not known.
   int64_t queries = 0;
 };

@@ -76,7 +76,10 @@ static func::FuncOp buildSignature(OpBuilder &b, ForwardMatch match,
   func.setVisibility(source.getVisibility());
   func->setDiscardableAttrs(source->getDiscardableAttrDictionary());
   func->setDiscardableAttr(
-      "attn.plan", match.attention->getAttr(match.attention.getPlanAttrName()));
+      AttnDialect::kPlanAttrName,
+      match.attention->getAttr(match.attention.getPlanAttrName()));
+  if (NumericsAttr numerics = match.attention.getNumericsAttr())
+    func->setDiscardableAttr(AttnDialect::kNumericsAttrName, numerics);
   func.setAllArgAttrs(argAttrs);
   Block *body = func.addEntryBlock();
   for (auto [from, to] :
@@ -268,7 +271,9 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
   scores = arith::SelectOp::create(b, loc, mask, scores, hidden);
 
   // Infinite keys give scores of -inf without a mask, too (C17).
-  bool exact = !attention.getNumericsOrDefault().getFastMath();
+  NumericsAttr numerics = attention.getNumericsOrDefault();
+  bool exact =
+      !numerics.getFastMath() || numerics.getF32Products() == F32Products::IEEE;
   auto softmax = tile::OnlineSoftmaxOp::create(
       b, loc, scores, m, l, llvm::APFloat(1.0f), /*guard=*/true,
       /*exp2=*/false, exact);

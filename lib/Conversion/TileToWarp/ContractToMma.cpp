@@ -25,7 +25,9 @@ namespace {
 /// vector.contract -> warp.mma; a left operand that was computed is rearranged
 /// inside the lanes.
 struct ContractToMma final : OpConversionPattern<vector::ContractionOp> {
-  using OpConversionPattern::OpConversionPattern;
+  ContractToMma(const FragmentConverter &converter, MLIRContext *context,
+                bool ieee)
+      : OpConversionPattern(converter, context), ieee(ieee) {}
 
   LogicalResult
   matchAndRewrite(vector::ContractionOp op, OpAdaptor adaptor,
@@ -45,13 +47,16 @@ struct ContractToMma final : OpConversionPattern<vector::ContractionOp> {
     AffineMap rhsMap = op.getIndexingMapsArray()[1];
     bool transposeB = rhsMap.getResult(0) == rewriter.getAffineDimExpr(1);
     rewriter.replaceOpWithNewOp<warp::MmaOp>(op, adaptor.getAcc().getType(), a,
-                                             b, adaptor.getAcc(), transposeB);
+                                             b, adaptor.getAcc(), transposeB,
+                                             ieee);
     return success();
   }
+
+  bool ieee;
 };
 } // namespace
 
 void attn::populateContractPatterns(const FragmentConverter &converter,
-                                    RewritePatternSet &patterns) {
-  patterns.add<ContractToMma>(converter, patterns.getContext());
+                                    RewritePatternSet &patterns, bool ieee) {
+  patterns.add<ContractToMma>(converter, patterns.getContext(), ieee);
 }

@@ -247,5 +247,8 @@ FailureOr<FlatKernel> attn::matchFlatKernel(func::FuncOp func,
   });
   if (walk.wasInterrupted())
     return failure();
-  return FlatKernel{func, grid, plan, warps};
+  auto numerics =
+      func->getAttrOfType<NumericsAttr>(AttnDialect::kNumericsAttrName);
+  bool ieee = numerics && numerics.getF32Products() == F32Products::IEEE;
+  return FlatKernel{func, grid, plan, warps, ieee};
 }

@@ -24,6 +24,8 @@ struct FlatKernel {
   /// Those of the plan; a grid in front of another one, which prepares
   /// something for it, has one warp per block.
   int64_t warps = 1;
+  /// Whether products of f32 do without the tensor cores.
+  bool ieee = false;
 };
 
 /// The flat tile form: an `scf.forall` of three dimensions whose body

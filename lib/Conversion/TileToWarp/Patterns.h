@@ -32,7 +32,7 @@ void populateReductionPatterns(const FragmentConverter &converter,
 
 /// vector.contract.
 void populateContractPatterns(const FragmentConverter &converter,
-                              RewritePatternSet &patterns);
+                              RewritePatternSet &patterns, bool ieee);
 
 /// tile.store, tile.gather, tile.search and tile.coords.
 void populateMemoryPatterns(const FragmentConverter &converter,

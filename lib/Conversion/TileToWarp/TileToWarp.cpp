@@ -127,7 +127,7 @@ static void convertParts(RewriterBase &rewriter, warp::KernelOp kernel,
 }
 
 /// The conversion leaves no vector; casts of `placeSlots` are dead then.
-static LogicalResult convertVectors(warp::KernelOp kernel) {
+static LogicalResult convertVectors(warp::KernelOp kernel, bool ieee) {
   MLIRContext *context = kernel.getContext();
   FragmentConverter converter(kernel.getWarps());
   ConversionTarget target(*context);
@@ -139,7 +139,7 @@ static LogicalResult convertVectors(warp::KernelOp kernel) {
   target.addIllegalOp<tile::SearchOp, tile::IdleOp>();
   populateElementwisePatterns(converter, patterns);
   populateReductionPatterns(converter, patterns);
-  populateContractPatterns(converter, patterns);
+  populateContractPatterns(converter, patterns, ieee);
   populateMemoryPatterns(converter, patterns);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
@@ -184,7 +184,7 @@ private:
     convertParts(rewriter, kernel, flat);
     placeSlots(rewriter, kernel, flat.plan.getQInRegisters(),
                /*panels=*/flat.plan.getTarget() == TargetKind::SM90A);
-    if (failed(convertVectors(kernel)))
+    if (failed(convertVectors(kernel, flat.ieee)))
       return failure();
     eraseDeadOps(rewriter, kernel);
     return success();

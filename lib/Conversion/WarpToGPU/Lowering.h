@@ -313,8 +313,9 @@ void populateFragmentPatterns(const TypeConverter &converter,
 //===----------------------------------------------------------------------===//
 
 /// Replaces the scalar math of a lowered kernel by instructions of the GPU. The
-/// error names an operation that has none.
-LogicalResult lowerMath(gpu::GPUFuncOp function);
+/// error names an operation that has none. `precise`: exponentials, quotients
+/// are right to the last bit or two of f32, as those of a processor are.
+LogicalResult lowerMath(gpu::GPUFuncOp function, bool precise);
 
 //===----------------------------------------------------------------------===//
 // Roles.cpp
@@ -428,7 +429,7 @@ int64_t sliceRegister(const layout::Fragment &layout, Type type, int64_t reg);
 
 //===----------------------------------------------------------------------===//
 // Elementwise.cpp, Copies.cpp, Stores.cpp, StagedStores.cpp,
-// Atoms/MmaSync.cpp
+// Atoms/MmaSync.cpp, Atoms/MmaTf32.cpp, Atoms/FmaF32.cpp
 //===----------------------------------------------------------------------===//
 
 void populateElementwisePatterns(const TypeConverter &converter,
@@ -455,6 +456,8 @@ void populateMmaPatterns(const TypeConverter &converter,
                          RewritePatternSet &patterns);
 void populateMmaTf32Patterns(const TypeConverter &converter,
                              RewritePatternSet &patterns);
+void populateFmaF32Patterns(const TypeConverter &converter,
+                            RewritePatternSet &patterns);
 
 //===----------------------------------------------------------------------===//
 // Atoms/Ldmatrix.cpp, Atoms/CpAsync.cpp

@@ -9,7 +9,8 @@
 //
 // f32 only; 16-bit operands go through f32. The approximations have relative
 // errors of a few 2^-22 (PTX ISA), which the error rule of the numerics
-// contract leaves room for. tanh.approx (2^-11) is not good enough.
+// contract leaves room for. tanh.approx (2^-11) is not good enough. Kernels with
+// products of ieee have no such room: theirs are `precise`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,6 +67,9 @@ struct Floats {
   Value floor(Value x) { return call("llvm.floor", x); }
   Value copySign(Value x, Value y) { return call("llvm.copysign", {x, y}); }
   Value divide(Value x, Value y) { return call("llvm.nvvm.div.full", {x, y}); }
+  Value fma(Value x, Value y, Value z) {
+    return LLVM::FMAOp::create(builder, loc, x, y, z);
+  }
 };
 
 } // namespace
@@ -75,6 +79,23 @@ static Value lowerExp(Floats &f, ValueRange x) { return f.exp(x[0]); }
 static Value lowerLog2(Floats &f, ValueRange x) { return f.log2(x[0]); }
 static Value lowerLog(Floats &f, ValueRange x) { return f.log(x[0]); }
 static Value lowerDiv(Floats &f, ValueRange x) { return f.divide(x[0], x[1]); }
+static Value lowerPreciseDiv(Floats &f, ValueRange x) {
+  return f.call("llvm.nvvm.div.rn.f", {x[0], x[1]});
+}
+
+/// 2^t with t the rounded x log2(e), times e^r for what t lost: r is so small
+/// that 1 + r will do. Not where the result may be infinite, or nearly 0.
+static Value lowerPreciseExp(Floats &f, ValueRange operands) {
+  constexpr float restOfLog2OfE = 1.92596299e-8f; // log2(e) - log2OfE
+  Value x = operands[0], factor = f.constant(log2OfE);
+  Value t = f.mul(x, factor), power = f.exp2(t);
+  Value rest = f.fma(x, factor, arith::NegFOp::create(f.builder, f.loc, t));
+  rest = f.fma(x, f.constant(restOfLog2OfE), rest);
+  Value result = f.fma(power, f.mul(rest, f.constant(logOf2)), power);
+  Value isSmall = arith::CmpFOp::create(
+      f.builder, f.loc, arith::CmpFPredicate::OLT, f.abs(x), f.constant(88));
+  return arith::SelectOp::create(f.builder, f.loc, isSmall, result, power);
+}
 static Value lowerSqrt(Floats &f, ValueRange x) {
   return f.call("llvm.nvvm.sqrt.rn.f", x);
 }
@@ -220,15 +241,21 @@ struct LowerAbsI final : OpRewritePattern<math::AbsIOp> {
 
 } // namespace
 
-static void populateMathPatterns(RewritePatternSet &patterns) {
+static void populateMathPatterns(RewritePatternSet &patterns, bool precise) {
+  if (precise)
+    patterns.add<LowerMath<math::ExpOp, lowerPreciseExp>,
+                 LowerMath<arith::DivFOp, lowerPreciseDiv>>(
+        patterns.getContext());
+  else
+    patterns.add<LowerMath<math::ExpOp, lowerExp>,
+                 LowerMath<arith::DivFOp, lowerDiv>>(patterns.getContext());
   patterns.add<
-      LowerMath<math::Exp2Op, lowerExp2>, LowerMath<math::ExpOp, lowerExp>,
-      LowerMath<math::ExpM1Op, lowerExpM1>, LowerMath<math::Log2Op, lowerLog2>,
-      LowerMath<math::LogOp, lowerLog>, LowerMath<math::Log10Op, lowerLog10>,
+      LowerMath<math::Exp2Op, lowerExp2>, LowerMath<math::ExpM1Op, lowerExpM1>,
+      LowerMath<math::Log2Op, lowerLog2>, LowerMath<math::LogOp, lowerLog>,
+      LowerMath<math::Log10Op, lowerLog10>,
       LowerMath<math::Log1pOp, lowerLog1P>, LowerMath<math::SqrtOp, lowerSqrt>,
       LowerMath<math::RsqrtOp, lowerRsqrt>, LowerMath<math::PowFOp, lowerPow>,
-      LowerMath<math::TanhOp, lowerTanh>, LowerMath<arith::DivFOp, lowerDiv>>(
-      patterns.getContext());
+      LowerMath<math::TanhOp, lowerTanh>>(patterns.getContext());
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerToNamedIntrinsic<math::AbsFOp>>(context, "llvm.fabs");
   patterns.add<LowerToNamedIntrinsic<math::CopySignOp>>(context,
@@ -268,14 +295,14 @@ static bool needsLowering(Operation *op) {
              arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
 }
 
-LogicalResult attn::warp::lowerMath(gpu::GPUFuncOp function) {
+LogicalResult attn::warp::lowerMath(gpu::GPUFuncOp function, bool precise) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
     if (op->getDialect() && needsLowering(op))
       ops.push_back(op);
   });
   RewritePatternSet patterns(function.getContext());
-  populateMathPatterns(patterns);
+  populateMathPatterns(patterns, precise);
   GreedyRewriteConfig config;
   config.setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
   (void)applyOpPatternsGreedily(ops, std::move(patterns), config);

@@ -10,6 +10,7 @@
 #include "Lowering.h"
 
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -78,6 +79,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateStagedStorePatterns(converter, patterns, kernel.roles);
   populateMmaPatterns(converter, patterns);
   populateMmaTf32Patterns(converter, patterns);
+  populateFmaF32Patterns(converter, patterns);
   populateWgmmaPatterns(converter, patterns, products);
 
   ConversionTarget target(*context);
@@ -139,6 +141,12 @@ static void shareWarpNumber(gpu::GPUFuncOp function) {
   }
 }
 
+static bool isIeee(func::FuncOp host) {
+  auto numerics =
+      host->getAttrOfType<NumericsAttr>(AttnDialect::kNumericsAttrName);
+  return numerics && numerics.getF32Products() == F32Products::IEEE;
+}
+
 namespace {
 
 struct ConvertWarpToGPU final
@@ -164,7 +172,7 @@ struct ConvertWarpToGPU final
         FailureOr<OutlinedKernel> outlined =
             outlineKernel(rewriter, host, kernel, name, {chip, features});
         if (failed(outlined) || failed(lowerKernel(rewriter, *outlined)) ||
-            failed(lowerMath(outlined->function)))
+            failed(lowerMath(outlined->function, isIeee(host))))
           return signalPassFailure();
         shareWarpNumber(outlined->function);
         hideInductionVariables(outlined->function);

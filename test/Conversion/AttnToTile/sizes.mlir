@@ -85,6 +85,19 @@ func.func @no_fast_math(%q: tensor<1x1x?x64xf32>, %k: tensor<1x1x?x64xf32>)
   return %o : tensor<1x1x?x64xf32>
 }
 
+// Products of f32 by multiply-adds ask for it too; the tensor cores hear of it
+// through the function.
+// CHECK-LABEL: func.func @ieee_products
+// CHECK-SAME: attn.numerics = #attn.numerics<f32_products = ieee>
+// CHECK: tile.online_softmax %{{.*}} {exact, guard}
+func.func @ieee_products(%q: tensor<1x1x?x64xf32>, %k: tensor<1x1x?x64xf32>)
+    -> tensor<1x1x?x64xf32> {
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan, numerics = #attn.numerics<f32_products = ieee>}
+    : (tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>, tensor<1x1x?x64xf32>)
+      -> (tensor<1x1x?x64xf32>, tensor<1x1x?xf32>)
+  return %o : tensor<1x1x?x64xf32>
+}
+
 // CHECK-LABEL: func.func @other(
 // CHECK-SAME: %{{.*}}: tensor<4xf32>) -> tensor<4xf32>
 func.func @other(%x: tensor<4xf32>) -> tensor<4xf32> {

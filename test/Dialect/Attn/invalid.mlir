@@ -807,6 +807,35 @@ func.func private @plan_incomplete() attributes {attn.plan = #attn.plan<target =
 
 // -----
 
+// expected-error @+2 {{expected one of [tf32x3, ieee] for how kernels for GPUs multiply f32, got: exact}}
+// expected-error @+1 {{failed to parse Attn_NumericsAttr parameter 'f32_products'}}
+func.func private @numerics_products() attributes {attn.numerics = #attn.numerics<f32_products = exact>}
+
+// -----
+
+func.func @ieee_products_of_bf16(%q: tensor<1x1x?x64xbf16>) {
+  // expected-error @+1 {{'attn.attention' op wants f32_products = ieee with a query, key and value of f32 only, got 'bf16'}}
+  %o, %lse = attn.attention %q, %q, %q {numerics = #attn.numerics<f32_products = ieee>}
+    : (tensor<1x1x?x64xbf16>, tensor<1x1x?x64xbf16>, tensor<1x1x?x64xbf16>)
+      -> (tensor<1x1x?x64xbf16>, tensor<1x1x?xf32>)
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'attn.numerics' must be a #attn.numerics, got true}}
+func.func private @numerics_of_another_kind() attributes {attn.numerics = true}
+
+// -----
+
+func.func @numerics_on_no_function() {
+  // expected-error @+1 {{'attn.numerics' stands on a function, got 'arith.constant'}}
+  %c = arith.constant {attn.numerics = #attn.numerics} 0 : i32
+  return
+}
+
+// -----
+
 // expected-error @+1 {{'attn.plan' must be a #attn.plan, got "fast"}}
 func.func private @plan_of_another_kind() attributes {attn.plan = "fast"}
 

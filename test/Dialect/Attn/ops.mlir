@@ -53,6 +53,21 @@ func.func @attributes(%q: tensor<1x1x?x40xf32>, %k: tensor<1x1x?x40xf32>)
   return %o : tensor<1x1x?x40xf32>
 }
 
+// CHECK-LABEL: func.func @ieee_products
+// CHECK-SAME: attn.numerics = #attn.numerics<f32_products = ieee>
+func.func @ieee_products(%q: tensor<1x1x?x40xf32>) -> tensor<1x1x?x40xf32>
+    attributes {attn.numerics = #attn.numerics<f32_products = ieee>} {
+  // CHECK: attn.attention {{.*}} {numerics = #attn.numerics<fast_math = false, f32_products = ieee>}
+  %o, %lse = attn.attention %q, %q, %q {numerics = #attn.numerics<fast_math = false, f32_products = ieee>}
+    : (tensor<1x1x?x40xf32>, tensor<1x1x?x40xf32>, tensor<1x1x?x40xf32>)
+      -> (tensor<1x1x?x40xf32>, tensor<1x1x?xf32>)
+  // CHECK: attn.attention {{.*}} {numerics = #attn.numerics}
+  %o2, %lse2 = attn.attention %q, %q, %q {numerics = #attn.numerics<f32_products = tf32x3>}
+    : (tensor<1x1x?x40xf32>, tensor<1x1x?x40xf32>, tensor<1x1x?x40xf32>)
+      -> (tensor<1x1x?x40xf32>, tensor<1x1x?xf32>)
+  return %o : tensor<1x1x?x40xf32>
+}
+
 // CHECK-LABEL: func.func @regions
 func.func @regions(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x4x?x64xbf16>,
                    %v: tensor<2x4x?x64xbf16>, %slopes: tensor<16xf32>, %n: i32)

@@ -270,6 +270,17 @@ func.func @mma_accumulator(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !wa
 
 // -----
 
+func.func @mma_ieee(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<64x64xf16>
+    // expected-error@+1 {{'warp.mma' op is ieee with operands of 'f16', expected f32}}
+    %0 = warp.mma %a, %s, %acc ieee : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xf16>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
 func.func @mma_elements(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>

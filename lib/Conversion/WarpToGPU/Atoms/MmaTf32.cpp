@@ -30,6 +30,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Lowering.h"
+#include "LaneAddress.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -42,25 +43,6 @@ using namespace attn;
 using namespace attn::warp;
 
 namespace {
-
-/// Addresses of one lane in a slot of f32: a value per distinct xor of the
-/// swizzle, and constants (as in Ldmatrix.cpp).
-class LaneAddress {
-public:
-  /// The lane's place in the 8x8 box at row 0, column 0.
-  LaneAddress(OpBuilder &builder, Location loc, SlotType slot, Value base,
-              Value row, Value rowInBox, Value column);
-
-  /// Its place in the box at a row and column, multiples of 8.
-  Value at(int64_t row, int64_t column);
-
-private:
-  OpBuilder &builder;
-  Location loc;
-  layout::SharedTile tile;
-  Value address; // i32
-  SmallVector<Value> pointers;
-};
 
 /// The two columns of each row that a lane has in a k-step.
 class PairReader {
@@ -104,43 +86,6 @@ struct Operand {
 };
 
 } // namespace
-
-LaneAddress::LaneAddress(OpBuilder &builder, Location loc, SlotType slot,
-                         Value base, Value row, Value rowInBox, Value column)
-    : builder(builder), loc(loc), tile(layoutOf(slot)) {
-  Integers ints(builder, loc);
-  Value swizzle =
-      ints.rem(ints.div(rowInBox, tile.rowsPerXor()), tile.period());
-  Value chunk = ints.bitXor(ints.div(column, tile.elementsPerChunk()), swizzle);
-  Value inChunk =
-      ints.mul(ints.rem(column, tile.elementsPerChunk()), tile.elementBytes);
-  Value offset =
-      ints.add(ints.add(ints.mul(row, tile.chunksPerRow() * layout::chunkBytes),
-                        ints.mul(chunk, layout::chunkBytes)),
-               inChunk);
-  address = hideOrigin(builder, loc, ints.add(base, offset));
-  pointers.resize(tile.period());
-}
-
-Value LaneAddress::at(int64_t row, int64_t column) {
-  auto shared = LLVM::LLVMPointerType::get(
-      builder.getContext(),
-      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-  int64_t chunk = column / tile.elementsPerChunk();
-  int64_t inPeriod = chunk % tile.period();
-  Value &pointer = pointers[inPeriod];
-  if (!pointer) {
-    Integers ints(builder, loc);
-    pointer = LLVM::IntToPtrOp::create(
-        builder, loc, shared,
-        ints.bitXor(address, inPeriod * layout::chunkBytes));
-  }
-  int64_t constant =
-      (row * tile.chunksPerRow() + chunk - inPeriod) * layout::chunkBytes;
-  return LLVM::GEPOp::create(
-      builder, loc, shared, builder.getI8Type(), pointer,
-      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant)});
-}
 
 PairReader::PairReader(OpBuilder &builder, Location loc, SlotType slot,
                        Value base, Value firstRow)
@@ -264,6 +209,8 @@ struct LowerMmaTf32 final : OpConversionPattern<MmaOp> {
     FragType accType = op.getAcc().getType();
     if (!right.getElementType().isF32() || !accType.getElementType().isF32())
       return rewriter.notifyMatchFailure(op, "not of f32");
+    if (op.getIeee())
+      return rewriter.notifyMatchFailure(op, "left to multiply-adds");
     Location loc = op.getLoc();
     Integers ints(rewriter, loc);
     bool transposed = op.getTransposeB();

@@ -223,6 +223,16 @@ static LogicalResult verifySortedCaptures(AttentionOp op) {
   return success();
 }
 
+/// What `#attn.numerics` says only of some programs.
+static LogicalResult verifyNumerics(AttentionOp op) {
+  bool isIeee = op.getNumericsOrDefault().getF32Products() == F32Products::IEEE;
+  if (!isIeee || op.getElementType().isF32())
+    return success();
+  return op.emitOpError("wants f32_products = ieee with a query, key and value "
+                        "of f32 only, got ")
+         << op.getElementType();
+}
+
 static LogicalResult verifyVariants(AttentionOp op) {
   ArrayAttr variants = op.getVariantsAttr();
   if (!variants)
@@ -254,12 +264,12 @@ LogicalResult AttentionOp::verify() {
     if (!std::isfinite(static_cast<float>(scale->convertToDouble())))
       return emitOpError("wants a scale that is finite in f32, got ")
              << getScaleAttr();
-  return success(succeeded(verifyCaptures(*this)) &&
-                 succeeded(verifySink(*this)) &&
-                 succeeded(verifyDropout(*this)) &&
-                 succeeded(verifySortedCaptures(*this)) &&
-                 succeeded(verifyVariants(*this)) &&
-                 succeeded(verifyNoStrayAttributes(*this)));
+  return success(
+      succeeded(verifyCaptures(*this)) && succeeded(verifySink(*this)) &&
+      succeeded(verifyDropout(*this)) &&
+      succeeded(verifySortedCaptures(*this)) &&
+      succeeded(verifyVariants(*this)) && succeeded(verifyNumerics(*this)) &&
+      succeeded(verifyNoStrayAttributes(*this)));
 }
 
 /// (C9), (C10) The arguments of a region: `fixed`, then the captures.

@@ -26,15 +26,19 @@ void AttnDialect::initialize() {
 
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
-  if (attribute.getName() != kPlanAttrName)
+  StringRef name = attribute.getName().strref();
+  if (name != kPlanAttrName && name != kNumericsAttrName)
     return op->emitError("unknown attribute '")
-           << attribute.getName().getValue() << "' of the attn dialect";
+           << name << "' of the attn dialect";
   if (!isa<FunctionOpInterface>(op))
-    return op->emitError("'attn.plan' stands on a function, got '")
-           << op->getName() << "'";
-  if (!isa<PlanAttr>(attribute.getValue()))
-    return op->emitError("'attn.plan' must be a #attn.plan, got ")
-           << attribute.getValue();
+    return op->emitError("'")
+           << name << "' stands on a function, got '" << op->getName() << "'";
+  bool isRight = name == kPlanAttrName
+                     ? isa<PlanAttr>(attribute.getValue())
+                     : isa<NumericsAttr>(attribute.getValue());
+  if (!isRight)
+    return op->emitError("'") << name << "' must be a #" << name << ", got "
+                              << attribute.getValue();
   return success();
 }
 

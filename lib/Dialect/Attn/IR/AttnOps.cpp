@@ -94,7 +94,7 @@ NumericsAttr AttentionOp::getNumericsOrDefault() {
   if (NumericsAttr numerics = getNumericsAttr())
     return numerics;
   return NumericsAttr::get(getContext(), /*fast_math=*/true,
-                           /*deterministic=*/true);
+                           /*deterministic=*/true, F32Products::TF32x3);
 }
 
 bool AttentionOp::isSortedCapture(unsigned number) {

@@ -74,7 +74,12 @@ template <typename OpTy> static LogicalResult verifyProduct(OpTy op) {
   return success();
 }
 
-LogicalResult MmaOp::verify() { return verifyProduct(*this); }
+LogicalResult MmaOp::verify() {
+  if (getIeee() && !getB().getType().getElementType().isF32())
+    return emitOpError("is ieee with operands of ")
+           << getB().getType().getElementType() << ", expected f32";
+  return verifyProduct(*this);
+}
 
 LogicalResult MmaAsyncOp::verify() {
   if (!getB().getType().hasPanels())

@@ -23,11 +23,19 @@ class Attn_Attr<string name, string attrMnemonic, list<Trait> traits = []>
 // Numerics contract
 //===----------------------------------------------------------------------===//
 
+def Attn_F32Products : I32EnumAttr<"F32Products", "how kernels for GPUs multiply f32", [
+    I32EnumAttrCase<"TF32x3", 0, "tf32x3">,
+    I32EnumAttrCase<"IEEE", 1, "ieee">]> {
+  let cppNamespace = "::attn";
+  let genSpecializedAttr = 0;
+}
+
 def Attn_NumericsAttr : Attn_Attr<"Numerics", "numerics"> {
   let summary = "the parts of the numerics contract that a program may choose";
   let description = [{
     Everything else that could be chosen is fixed by the constraints of
-    `attn.attention`; a program without this attribute has both fields true.
+    `attn.attention`; a program without this attribute has the defaults: both
+    flags true, and `tf32x3`.
 
     `fast_math`: a kernel may compute exp(x - m) as exp2(c x - c m) with
     c = log2(e) times the scale folded into one fused multiply-add, and may use
@@ -36,10 +44,19 @@ def Attn_NumericsAttr : Attn_Attr<"Numerics", "numerics"> {
 
     `deterministic`: one plan on one target gives the same bits every time also
     where atomics would be faster (N8). Forward kernels are always so.
+
+    `f32_products`: with `tf32x3`, a GPU's tensor cores multiply f32 inputs, each
+    product as three of numbers rounded to 11 bits; what that may cost is part of
+    the error rule (N9). With `ieee` products are f32 multiply-adds that round to
+    nearest, without tensor cores, many times slower; exp sees the scaled score,
+    as without `fast_math`, and the RMSE is no larger than that of the unfused
+    evaluation in f32. The CPU always multiplies so. Only programs with f32
+    inputs may ask for `ieee`.
   }];
   let parameters = (ins
     DefaultValuedParameter<"bool", "true">:$fast_math,
-    DefaultValuedParameter<"bool", "true">:$deterministic);
+    DefaultValuedParameter<"bool", "true">:$deterministic,
+    DefaultValuedParameter<"::attn::F32Products", "::attn::F32Products::TF32x3">:$f32_products);
   let assemblyFormat = "(`<` struct(params)^ `>`)?";
 }
 

@@ -21,7 +21,7 @@ def Attn_Dialect : Dialect {
     anything) V` on tensors, with the score function and the mask as regions
     of scalar code, and the numerics contract as an attribute. It says nothing
     about tiles, memory or targets; the only trace of them is the optional
-    `#attn.plan` that the plan pass attaches for the conversion below.
+    `#attn.plan` that the plan pass attaches for the conversions below.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let useDefaultAttributePrinterParser = 1;
@@ -32,6 +32,8 @@ def Attn_Dialect : Dialect {
     /// Name of the discardable attribute that carries the plan of a kernel
     /// once `attn.attention` itself is gone.
     static constexpr ::llvm::StringLiteral kPlanAttrName = "attn.plan";
+    /// And of the one that carries its numerics, if it has any.
+    static constexpr ::llvm::StringLiteral kNumericsAttrName = "attn.numerics";
 
   private:
     void registerAttributes();

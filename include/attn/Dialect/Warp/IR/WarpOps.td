@@ -402,19 +402,20 @@ def Warp_LoadFragOp : Warp_Op<"load_frag"> {
 }
 
 def Warp_MmaOp : Warp_Op<"mma", [AllTypesMatch<["acc", "result"]>]> {
-  let summary = "result = acc + a b, on the tensor cores, synchronous";
+  let summary = "result = acc + a b, on the tensor cores if not ieee, synchronous";
   let description = [{
     `a` is MxK: an `a` fragment, or a slot. `b` is a slot: KxN, or NxK with
-    `transpose_b` (the key tile as it lies in memory). f32 accumulation.
+    `transpose_b` (the key tile as it lies in memory). f32 accumulation. `ieee`:
+    by multiply-adds that round to nearest, without the tensor cores; f32 only.
     ```mlir
     %s = warp.mma %q, %k, %zero transpose_b : !warp.frag<128x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<128x64xf32, acc, 4>
     ```
   }];
   let arguments = (ins Arg<AnyTypeOf<[Warp_FragType, Warp_SlotType]>, "", [MemRead]>:$a, Arg<Warp_SlotType, "", [MemRead]>:$b, Warp_FragType:$acc,
-                       UnitAttr:$transpose_b);
+                       UnitAttr:$transpose_b, UnitAttr:$ieee);
   let results = (outs Warp_FragType:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc (`transpose_b` $transpose_b^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
+    $a `,` $b `,` $acc (`transpose_b` $transpose_b^)? (`ieee` $ieee^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
   }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,38 @@
+//===- LaneAddress.h - where a lane reads a slot of f32 -------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_LANEADDRESS_H
+#define ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_LANEADDRESS_H
+
+#include "../Lowering.h"
+
+namespace attn::warp {
+
+/// Addresses of one lane in a slot of f32: a value per distinct xor of the
+/// swizzle, and constants (as in Ldmatrix.cpp).
+class LaneAddress {
+public:
+  /// The lane's place in the 8x8 box at row 0, column 0.
+  LaneAddress(OpBuilder &builder, Location loc, SlotType slot, Value base,
+              Value row, Value rowInBox, Value column);
+
+  /// Its place in the box at a row, a multiple of 8, and a column, of 4.
+  Value at(int64_t row, int64_t column);
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  layout::SharedTile tile;
+  Value address; // i32
+  SmallVector<Value> pointers;
+};
+
+} // namespace attn::warp
+
+#endif // ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_LANEADDRESS_H
