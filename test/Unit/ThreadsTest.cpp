@@ -35,6 +35,7 @@ struct ThreadsTest : testing::Test {
   ThreadsTest() {
     *fakeRecord() = FakeRecord();
     *fakeThread() = FakeThread();
+    fakeRecord()->isShared = true;
     artifact.name = "scale";
     artifact.target = "sm_80";
     artifact.ptx = ".entry scale_kernel .entry scale_relayout32";
@@ -94,11 +95,13 @@ TEST_F(ThreadsTest, LaunchOneModule) {
     ASSERT_TRUE(module.ok()) << module.message();
     inThreads([&](int number) -> std::string {
       Tensors tensors(number % 2 ? 9 : 8);
-      auto stream = reinterpret_cast<CUstream>(uintptr_t(1 + number / 2));
-      for (int round = 0; round < kRounds; ++round)
+      for (int round = 0; round < kRounds; ++round) {
+        // Old streams and new ones, some of them another thread's too.
+        auto stream = reinterpret_cast<CUstream>(uintptr_t(1 + number + round));
         if (Status status = module->launch(tensors.arguments(), stream);
             !status.ok())
           return status.message();
+      }
       return "";
     });
     EXPECT_EQ(module->relayouts(), kThreads / 2 * kRounds * 2);

@@ -13,6 +13,7 @@
 #include "attn/Runtime/Driver.h"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -24,13 +25,36 @@ struct FakeTensorMap {
   std::vector<unsigned> box;
 };
 
+/// Counts in several threads, and keeps none of them waiting: a lock here would
+/// hide where one is missing.
+class Counter {
+public:
+  Counter(int start = 0) : count(start) {}
+  Counter(const Counter &other) : count(other) {}
+  Counter &operator=(const Counter &other) {
+    count.store(other, std::memory_order_relaxed);
+    return *this;
+  }
+  operator int() const { return count.load(std::memory_order_relaxed); }
+  void operator+=(int more) {
+    count.fetch_add(more, std::memory_order_relaxed);
+  }
+  void operator++() { *this += 1; }
+  void operator--() { *this += -1; }
+
+private:
+  std::atomic<int> count;
+};
+
 struct FakeRecord {
+  /// By several threads: launches are counted, not written down.
+  bool isShared = false;
   /// Alive now.
-  int modules = 0, buffers = 0, streams = 0, events = 0;
-  int launches = 0, sharedLimit = -1;
+  Counter modules, buffers, streams, events, launches;
+  int sharedLimit = -1;
   /// Allocations in the order of a stream, and whether there are any.
   bool hasMemoryPools = true;
-  int orderedAllocations = 0, streamWaits = 0, clearedBytes = 0;
+  Counter orderedAllocations, streamWaits, clearedBytes;
   bool isCapturing = false;
   /// Of all launches.
   std::vector<std::array<unsigned, 3>> grids;
@@ -44,7 +68,6 @@ struct FakeRecord {
   std::vector<FakeTensorMap> tensorMaps;
 };
 
-/// To be read and written where no other thread calls the driver.
 FakeRecord *fakeRecord();
 
 /// Contexts are those of a thread.
