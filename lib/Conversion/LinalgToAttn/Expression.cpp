@@ -297,8 +297,19 @@ static std::optional<double> evaluate(StringRef name, double x, double y) {
   return std::nullopt;
 }
 
+/// Whether products with and divisions by a number do not round.
+static bool isPowerOfTwo(double x) {
+  int exponent;
+  return std::fabs(std::frexp(x, &exponent)) == 0.5;
+}
+
 /// Scales and their places: a negation, a division by a constant and nested
 /// products with constants are one product, the constant last.
+///
+/// That rounds otherwise than the graph does, which matters where an integer is
+/// made of the value: a position on the boundary of a bucket would move. So
+/// constants move only in what depends on a sum of the graph, whose order is
+/// nobody's promise, or where they are powers of two.
 ExprRef Expressions::simplifyFloat(const Expr &node) {
   StringRef name = node.name->getStringRef();
   ExprRef a = node.operands[0];
@@ -306,10 +317,10 @@ ExprRef Expressions::simplifyFloat(const Expr &node) {
   bool folds = node.isFloat() && a->isConstant() && a->isFloat();
   if (folds && node.operands.size() == 1)
     if (std::optional<double> value = evaluate(name, a->real))
-      return real(*value);
+      return real(static_cast<float>(*value));
   if (folds && b && b->isConstant() && b->isFloat())
     if (std::optional<double> value = evaluate(name, a->real, b->real))
-      return real(*value);
+      return real(static_cast<float>(*value));
   if (a->isConstant() && !a->isFloat() &&
       (name == "arith.sitofp" || name == "arith.uitofp"))
     return real(static_cast<double>(a->integer));
@@ -339,19 +350,22 @@ ExprRef Expressions::simplifyFloat(const Expr &node) {
 
   if (name == "arith.negf")
     return mul(a, real(-1));
-  if (name == "math.fma")
+  bool hasSum = llvm::any_of(
+      node.operands, [](ExprRef operand) { return operand->height > 0; });
+  if (name == "math.fma" && hasSum)
     return add(mul(a, b), node.operands[2]);
   if ((name == "arith.addf" || name == "arith.subf") && b->isReal(0))
     return a;
   if (name == "arith.divf" && b->isConstant() && std::isnormal(b->real) &&
-      std::isnormal(1 / b->real))
+      std::isnormal(1 / b->real) && (hasSum || isPowerOfTwo(b->real)))
     return mul(a, real(1 / b->real));
   if (name == "arith.mulf" && b->isConstant()) {
     if (b->real == 1)
       return a;
     if (a->is<arith::MulFOp>() && a->operands[1]->isConstant() &&
         std::isnormal(a->operands[1]->real) && std::isnormal(b->real) &&
-        std::isnormal(a->operands[1]->real * b->real))
+        std::isnormal(a->operands[1]->real * b->real) &&
+        (hasSum || isPowerOfTwo(a->operands[1]->real) || isPowerOfTwo(b->real)))
       return mul(a->operands[0], real(a->operands[1]->real * b->real));
   }
   // A maximum of a value and a smaller constant than any float is the value.

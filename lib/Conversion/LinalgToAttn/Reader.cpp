@@ -275,6 +275,14 @@ static ExprRef withoutAccumulator(Expressions &e, ExprRef expr,
   return rest ? e.operation(*expr->name, expr->type, {rest, a}) : nullptr;
 }
 
+/// The sum of a product and an accumulator, for one that is fused.
+static ExprRef splitFma(Expressions &e, ExprRef expr) {
+  if (!expr->is<math::FmaOp>())
+    return expr;
+  return e.add(e.mul(expr->operands[0], expr->operands[1]),
+               splitFma(e, expr->operands[2]));
+}
+
 static Combiner combinerOf(ExprRef expr) {
   if (expr->kind != Kind::Operation)
     return Combiner::Other;
@@ -358,6 +366,7 @@ ExprRef Reader::readStructured(linalg::LinalgOp op, unsigned result,
   if (!reduces)
     return value;
 
+  value = splitFma(e, value);
   Combiner combiner = combinerOf(value);
   if (combiner == Combiner::Other)
     return nullptr;

@@ -85,7 +85,7 @@ static bool isKnownOperation(ExprRef expr) {
       "math.ceil",       "math.floor",     "math.exp",       "math.exp2",
       "math.log",        "math.log2",      "math.log1p",     "math.sqrt",
       "math.rsqrt",      "math.sin",       "math.cos",       "math.tanh",
-      "math.powf",       "math.erf"};
+      "math.powf",       "math.erf",       "math.fma"};
   return llvm::is_contained(names, name) || isIntegerCast(expr);
 }
 

@@ -9,8 +9,8 @@
 //
 // f32 only; 16-bit operands go through f32. The approximations have relative
 // errors of a few 2^-22 (PTX ISA), which the error rule of the numerics
-// contract leaves room for. tanh.approx (2^-11) is not good enough. Kernels with
-// products of ieee have no such room: theirs are `precise`.
+// contract leaves room for. tanh.approx (2^-11) is not good enough. Kernels
+// with products of ieee have no such room: theirs are `precise`.
 //
 //===----------------------------------------------------------------------===//
 
