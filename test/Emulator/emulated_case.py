@@ -180,10 +180,11 @@ class Inputs:
         initial = -np.inf if sink is None else sink
         top = x.max(axis=1, initial=initial, keepdims=True)
         reference = np.where(np.isinf(top), 0, top)
-        p = np.exp(x - reference)
+        # In f32 for t0: differences, exponentials and their sum are rounded.
+        p = np.exp((x - reference).astype(compute).astype(np.float64)).astype(compute)
         total = p.sum(axis=1, keepdims=True)
         if sink is not None:
-            total = total + np.exp(sink - reference)
+            total = total + np.exp(sink - reference).astype(compute)
         with np.errstate(divide="ignore"):
             lse = (top + np.log(total))[:, 0]
         p = rounded(p / np.where(total == 0, 1, total))
