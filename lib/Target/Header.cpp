@@ -9,21 +9,12 @@
 
 #include "attn/Target/Header.h"
 
+#include "attn/Support/Identifier.h"
 #include "attn/Support/LLVM.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace attn;
-
-/// A name in C: what is no letter or digit becomes a line.
-static std::string identifier(llvm::StringRef text) {
-  std::string name;
-  for (char c : text)
-    name += llvm::isAlnum(c) ? c : '_';
-  if (name.empty() || llvm::isDigit(name.front()))
-    name.insert(name.begin(), '_');
-  return name;
-}
 
 static bool isInteger(ElementKind element) {
   return element >= ElementKind::I1;
@@ -74,7 +65,7 @@ static void printLaunch(const Artifact &artifact, llvm::StringRef name,
        << (info.isTensor             ? "AttnTensor "
            : isInteger(info.element) ? "int64_t "
                                      : "double ")
-       << "arg_" << identifier(info.name);
+       << "arg_" << cIdentifier(info.name);
   os << ",\n    void *stream) {\n  AttnArgument arguments["
      << artifact.arguments.size() << "];\n";
   for (auto [i, info] : llvm::enumerate(artifact.arguments)) {
@@ -88,17 +79,17 @@ static void printLaunch(const Artifact &artifact, llvm::StringRef name,
        << (info.isTensor ? "tensor"
            : integer     ? "integer"
                          : "real")
-       << " = arg_" << identifier(info.name) << ";\n";
+       << " = arg_" << cIdentifier(info.name) << ";\n";
   }
   os << "  return attnLaunch(kernel, arguments, " << artifact.arguments.size()
      << ", stream);\n}\n\n";
 }
 
 std::string attn::emitHeader(const Artifact &artifact) {
-  std::string text, name = identifier(artifact.name);
+  std::string text, name = cIdentifier(artifact.name);
   std::string guard = "ATTN_KERNEL_" + llvm::StringRef(name).upper() + "_H";
   llvm::raw_string_ostream os(text);
-  os << "/* " << artifact.name << " for " << artifact.target
+  os << "/* " << name << " for " << artifact.target
      << ", made by attn " << artifact.compilerVersion << ".\n   "
      << artifact.plan << "\n";
   for (const ArgumentInfo &info : artifact.arguments) {

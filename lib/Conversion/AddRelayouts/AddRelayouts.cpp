@@ -11,6 +11,7 @@
 
 #include "attn/Conversion/LaunchAttributes.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Support/Identifier.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -112,7 +113,8 @@ struct GPUAddRelayouts
             sizes.insert(elementBytes(memory));
       for (int64_t size : sizes)
         addRelayout(module,
-                    (host.getName() + "_relayout" + Twine(8 * size)).str(),
+                    ptxIdentifier(
+                        (host.getName() + "_relayout" + Twine(8 * size)).str()),
                     size);
     }
   }

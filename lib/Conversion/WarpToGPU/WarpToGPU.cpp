@@ -11,6 +11,7 @@
 
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Support/Identifier.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -169,8 +170,8 @@ struct ConvertWarpToGPU final
         std::string name = host.getName().str();
         if (number + 1 != kernels->size())
           name += "_prepare" + std::to_string(number);
-        FailureOr<OutlinedKernel> outlined =
-            outlineKernel(rewriter, host, kernel, name, {chip, features});
+        FailureOr<OutlinedKernel> outlined = outlineKernel(
+            rewriter, host, kernel, ptxIdentifier(name), {chip, features});
         if (failed(outlined) || failed(lowerKernel(rewriter, *outlined)) ||
             failed(lowerMath(outlined->function, isIeee(host))))
           return signalPassFailure();
