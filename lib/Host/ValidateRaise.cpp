@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
@@ -50,6 +51,14 @@ static Attribute widened(Attribute attribute) {
   if (auto real = dyn_cast<FloatAttr>(attribute))
     return FloatAttr::get(Float64Type::get(real.getContext()),
                           real.getValueAsDouble());
+  // The bytes of a resource, if they are there, are those of elements.
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(attribute);
+      resource && isa<FloatType>(resource.getElementType()))
+    if (AsmResourceBlob *blob = resource.getRawHandle().getBlob())
+      if (bool isSplat; DenseElementsAttr::isValidRawBuffer(
+              resource.getType(), blob->getData(), isSplat))
+        attribute = DenseElementsAttr::getFromRawBuffer(resource.getType(),
+                                                        blob->getData());
   auto elements = dyn_cast<DenseFPElementsAttr>(attribute);
   if (!elements)
     return attribute;

@@ -116,12 +116,14 @@ Value Arrangement::toAtoms(Value tensor, const Dimensions &from) {
       shape[dim] = parts.empty()                   ? 1
                    : isKnown(parts[0]->extents[0]) ? parts[0]->extents[0]
                                                    : ShapedType::kDynamic;
-    else if (llvm::all_of(parts, [](ExprRef part) {
-               return isKnown(part->extents[0]);
-             })) {
+    else {
+      // Known if all parts are, or else unknown though the tensor's is known:
+      // what a known size is expanded into is known.
       shape[dim] = 1;
       for (ExprRef part : parts)
-        shape[dim] *= part->extents[0];
+        shape[dim] = isKnown(part->extents[0]) && shape[dim] >= 0
+                         ? shape[dim] * part->extents[0]
+                         : ShapedType::kDynamic;
     }
   Type element = type.getElementType();
   tensor = castShape(tensor, RankedTensorType::get(shape, element));
