@@ -65,6 +65,10 @@ for type in INTEGERS:
     for name in ["divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi", "shli", "shrsi", "shrui"]:
         add(type, f"%c = arith.constant 3 : {type}\n%s = arith.{name} %a, %c : {type}\n"
                   f"%m = arith.constant 127 : {type}\n%r = arith.andi %s, %m : {type}")
+    # By less than 0, and by the width and more.
+    for name in ["shli", "shrsi", "shrui"]:
+        add(type, f"%s = arith.{name} %a, %b : {type}\n%m = arith.constant 127 : {type}\n"
+                  f"%r = arith.andi %s, %m : {type}")
     for name in ["absi", "ctlz", "cttz", "ctpop"]:
         add(type, f"%r = math.{name} %a : {type}")
     add(type, f"%c = arith.constant 3 : {type}\n%e = arith.andi %b, %c : {type}\n%s = math.ipowi %a, %e : {type}\n"

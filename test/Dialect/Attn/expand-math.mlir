@@ -118,3 +118,36 @@ func.func @narrow(%q: !t, %k: !t, %v: !t) -> !t {
     : (!t, !t, !t) -> (!t, !l)
   return %o : !t
 }
+
+// A shift by what may be too much; by what is not; of one bit.
+
+// CHECK-LABEL: func.func @shifts
+// CHECK: %[[LAST:.*]] = arith.constant 31 : i32
+// CHECK: %[[BY:.*]] = arith.minui %[[J:.*]], %[[LAST]] : i32
+// CHECK: %[[LEFT:.*]] = arith.shli %[[I:.*]], %[[BY]] : i32
+// CHECK: %[[IN:.*]] = arith.cmpi ule, %[[J]], %[[LAST]] : i32
+// CHECK: %[[ZERO:.*]] = arith.constant 0 : i32
+// CHECK: %[[A:.*]] = arith.select %[[IN]], %[[LEFT]], %[[ZERO]] : i32
+// CHECK: %[[BY2:.*]] = arith.minui %[[J]], %{{.*}} : i32
+// CHECK: arith.shrsi %[[A]], %[[BY2]] : i32
+// CHECK-NOT: arith.select
+// CHECK: %[[C3:.*]] = arith.constant 3 : i32
+// CHECK: arith.shrui %{{.*}}, %[[C3]] : i32
+// CHECK: %[[STAYS:.*]] = arith.xori %{{.*}}, %{{.*}} : i1
+// CHECK: arith.andi %{{.*}}, %[[STAYS]] : i1
+// CHECK-NOT: arith.shli
+func.func @shifts(%q: !t, %k: !t, %v: !t) -> !t {
+  %o, %lse = attn.attention %q, %k, %v
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %a = arith.shli %i, %j : i32
+      %s = arith.shrsi %a, %j : i32
+      %c3 = arith.constant 3 : i32
+      %u = arith.shrui %s, %c3 : i32
+      %f = arith.cmpi eq, %u, %h : i32
+      %g = arith.cmpi eq, %j, %h : i32
+      %m = arith.shli %f, %g : i1
+      attn.yield %m : i1
+    }
+    : (!t, !t, !t) -> (!t, !l)
+  return %o : !t
+}

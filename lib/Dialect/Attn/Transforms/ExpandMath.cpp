@@ -14,8 +14,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <type_traits>
 
 namespace attn {
 #define GEN_PASS_DEF_ATTNEXPANDMATHPASS
@@ -128,6 +130,50 @@ static Value expandPower(Scalars s, Value base, Value exponent) {
   return select(isNegative, inverse, power);
 }
 
+/// Whether an amount is known to be below the width of what is shifted.
+static bool isBelowWidth(Value amount) {
+  auto isSmall = [&](Value value, unsigned most) {
+    APInt number;
+    return matchPattern(value, m_ConstantInt(&number)) && number.ule(most);
+  };
+  unsigned width = amount.getType().getIntOrFloatBitWidth();
+  if (isSmall(amount, width - 1))
+    return true;
+  Operation *op = amount.getDefiningOp();
+  if (isa_and_present<arith::MinUIOp, arith::AndIOp>(op))
+    return isSmall(op->getOperand(0), width - 1) ||
+           isSmall(op->getOperand(1), width - 1);
+  return isa_and_present<arith::RemUIOp>(op) &&
+         isSmall(op->getOperand(1), width);
+}
+
+/// A shift by at most the width less one, and what is left of a number that is
+/// shifted by more (C11); nothing where the amount is known to be less.
+template <typename Shift>
+static SmallVector<Value> expandShift(Scalars s, Shift op) {
+  OpBuilder &b = s.b;
+  Type type = op.getType();
+  Value value = op.getLhs(), amount = op.getRhs();
+  constexpr bool fillsSign = std::is_same_v<Shift, arith::ShRSIOp>;
+  if (type.isInteger(1)) {
+    if (fillsSign)
+      return {value};
+    Value stays = arith::XOrIOp::create(b, s.loc, amount, s.constant(type, 1));
+    return {arith::AndIOp::create(b, s.loc, value, stays)};
+  }
+  if (isBelowWidth(amount))
+    return {};
+  Value last = s.constant(type, type.getIntOrFloatBitWidth() - 1);
+  Value bounded = arith::MinUIOp::create(b, s.loc, amount, last);
+  Value shifted = Shift::create(b, s.loc, value, bounded);
+  if (fillsSign)
+    return {shifted};
+  Value isInside =
+      arith::CmpIOp::create(b, s.loc, arith::CmpIPredicate::ule, amount, last);
+  return {arith::SelectOp::create(b, s.loc, isInside, shifted,
+                                  s.constant(type, 0))};
+}
+
 /// True for functions of 16-bit floats whose value has to be rounded to them.
 static bool isNarrowFunction(Operation *op) {
   if (!isa<math::MathDialect>(op->getDialect()) || op->getNumResults() != 1 ||
@@ -183,6 +229,9 @@ static SmallVector<Value> expand(Scalars s, Operation *op) {
         return Values{math::SinOp::create(s.b, s.loc, op.getOperand()),
                       math::CosOp::create(s.b, s.loc, op.getOperand())};
       })
+      .Case([&](arith::ShLIOp op) { return expandShift(s, op); })
+      .Case([&](arith::ShRSIOp op) { return expandShift(s, op); })
+      .Case([&](arith::ShRUIOp op) { return expandShift(s, op); })
       .Case([&](arith::AddUIExtendedOp op) { return expandSum(s, op); })
       .Case([&](arith::MulUIExtendedOp op) {
         return expandProduct<arith::ExtUIOp>(s, op.getLhs(), op.getRhs());

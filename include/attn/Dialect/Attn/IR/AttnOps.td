@@ -100,7 +100,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     effects on scalars of the types in the table, `attn.capture_load`,
     `attn.capture_search`, and `attn.yield`. Integers are divided by constants
     only, and not by 0 or -1: a kernel may evaluate a region at positions
-    outside of the lengths, and drops what it returns there. `arith.remf`,
+    outside of the lengths, and drops what it returns there. A shift by the
+    width or more, or by less than 0, leaves 0; `arith.shrsi` then leaves
+    copies of the sign (upstream's operations leave this open). `arith.remf`,
     products of i64 in double width and powers of i1 are refused: no GPU has
     exact code for them.
 

@@ -44,7 +44,9 @@ def AttnExpandMathPass : Pass<"attn-expand-math"> {
     (products), `math.sincos` (sine and cosine), functions of 16-bit floats
     that round (those of f32, rounded), and without the operations of `arith`
     that have two results: sums with a carry are a comparison, products of
-    double width are computed in an integer of that width.
+    double width are computed in an integer of that width. Shifts are by less
+    than the width; where the amount may be more, what C11 of `attn.attention`
+    says of it is a choice beside them.
 
     Example: (* example filepath=test/Dialect/Attn/expand-math.mlir *)
   }];
