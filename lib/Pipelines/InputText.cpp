@@ -13,6 +13,9 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
@@ -22,6 +25,11 @@ using namespace attn;
 static constexpr size_t maxNesting = 256;
 static constexpr size_t maxTerms = 1024;
 static constexpr uint64_t maxResultNumber = 65535;
+static constexpr size_t maxDigits = 1024;
+/// What an alias stands for, with all aliases in it written out.
+static constexpr size_t maxAliasSize = 1 << 20, maxAliasDepth = 256;
+/// Of the bytes of a resource.
+static constexpr uint32_t maxAlignment = 4096;
 
 namespace {
 /// Reads a text once, as the lexer would: strings and comments hold nothing.
@@ -44,6 +52,9 @@ private:
   void readIteratorTypes();
   void readPermutation();
   void readArray();
+  void readNumber();
+  void readResource();
+  void readAlias();
   void refuse(size_t offset, const Twine &message) {
     if (!fault)
       fault = TextFault{offset, message.str()};
@@ -52,6 +63,20 @@ private:
   StringRef text;
   size_t at = 0;
   size_t nesting = 0, terms = 0;
+  /// What was written out for an alias.
+  struct Alias {
+    size_t size = 1, depth = 1;
+  };
+  llvm::StringMap<Alias> aliases;
+  /// The alias that is being defined, in brackets of this depth.
+  struct Definition {
+    StringRef name;
+    size_t nesting;
+    Alias alias;
+  };
+  std::optional<Definition> definition;
+  /// Between the marks of resources.
+  bool isInResources = false;
   /// The last operation is in generic form: its name stands in quotes.
   bool isGeneric = false;
   std::optional<TextFault> fault;
@@ -59,6 +84,8 @@ private:
 } // namespace
 
 void Scanner::skipString() {
+  if (isInResources)
+    readResource();
   ++at;
   while (at < text.size() && text[at] != '"' && text[at] != '\n')
     at += text[at] == '\\' ? 2 : 1;
@@ -183,6 +210,55 @@ void Scanner::readArray() {
            "array<i64: 0>");
 }
 
+/// A number of many digits is read in the square of their time.
+void Scanner::readNumber() {
+  size_t begin = at;
+  bool isHex = startsWith("0x");
+  at += isHex ? 2 : 0;
+  while (at < text.size() &&
+         (isHex ? llvm::isHexDigit(text[at]) : llvm::isDigit(text[at])))
+    ++at;
+  if (at - begin > maxDigits)
+    refuse(begin, "a number has more than " + Twine(maxDigits) + " digits");
+}
+
+/// "0x08000000…": the alignment, its lowest byte first, then the bytes.
+void Scanner::readResource() {
+  StringRef digits = text.substr(at);
+  uint32_t swapped;
+  if (!digits.consume_front("\"0x") ||
+      digits.take_front(8).getAsInteger(16, swapped))
+    return;
+  uint32_t alignment = llvm::byteswap(swapped);
+  if (digits.size() >= 8 &&
+      (!llvm::isPowerOf2_32(alignment) || alignment > maxAlignment))
+    refuse(at, "the alignment of a resource is " + Twine(alignment) +
+                   ", expected a power of two up to " + Twine(maxAlignment));
+}
+
+/// `#name` or `!name`, defined or used.
+void Scanner::readAlias() {
+  size_t begin = at++;
+  while (at < text.size() && (isWordCharacter(text[at]) || text[at] == '-'))
+    ++at;
+  StringRef name = text.slice(begin, at);
+  StringRef rest = text.substr(at).ltrim(' ');
+  if (!definition && rest.starts_with("=") && !rest.starts_with("==")) {
+    definition = Definition{name, nesting, {}};
+    return;
+  }
+  if (!definition)
+    return;
+  Alias used = aliases.lookup(name), &whole = definition->alias;
+  whole.size += used.size;
+  whole.depth = std::max(whole.depth, used.depth + 1);
+  if (whole.size > maxAliasSize)
+    refuse(begin,
+           "an alias stands for more than " + Twine(maxAliasSize) + " others");
+  else if (whole.depth > maxAliasDepth)
+    refuse(begin, "aliases nest deeper than " + Twine(maxAliasDepth));
+}
+
 std::optional<TextFault> Scanner::run() {
   while (at < text.size() && !fault) {
     char c = text[at];
@@ -192,9 +268,16 @@ std::optional<TextFault> Scanner::run() {
       at = std::min(text.find('\n', at), text.size());
     else if (llvm::isAlpha(c) || c == '_')
       skipWord();
+    else if (llvm::isDigit(c))
+      readNumber();
     else if (c == '%')
       readResultNumber();
-    else if (StringRef("([{<").contains(c))
+    else if ((c == '#' && !startsWith("#-}")) || c == '!')
+      readAlias();
+    else if (startsWith("{-#") || startsWith("#-}")) {
+      isInResources = c == '{';
+      at += 3;
+    } else if (StringRef("([{<").contains(c))
       open();
     else if (StringRef(")]}>").contains(c))
       close(c);
@@ -203,6 +286,10 @@ std::optional<TextFault> Scanner::run() {
     else {
       if (c == ',' || c == '=' || c == ':')
         terms = 0;
+      if (c == '\n' && definition && definition->nesting == nesting) {
+        aliases[definition->name] = definition->alias;
+        definition.reset();
+      }
       ++at;
     }
   }
@@ -210,8 +297,9 @@ std::optional<TextFault> Scanner::run() {
 }
 
 std::optional<TextFault> attn::findTextFault(StringRef text) {
+  // What its reader would not survive nobody can see in it.
   if (isBytecode(llvm::MemoryBufferRef(text, "")))
-    return std::nullopt;
+    return TextFault{0, "this is MLIR bytecode, expected text"};
   return Scanner(text).run();
 }
 

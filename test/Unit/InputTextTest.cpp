@@ -103,6 +103,58 @@ TEST(InputText, Arrays) {
   EXPECT_EQ(faultOf("array : index"), "");
 }
 
+TEST(InputText, Numbers) {
+  const char *wanted = "a number has more than 1024 digits";
+  EXPECT_EQ(faultOf("{a = " + repeat("9", 1024) + " : i32}"), "");
+  EXPECT_EQ(faultOf("{a = " + repeat("9", 1025) + " : i32}"), wanted);
+  EXPECT_EQ(faultOf("{a = 0." + repeat("1", 1025) + "}"), wanted);
+  EXPECT_EQ(faultOf("{a = 0x" + repeat("f", 1025) + " : i32}"), wanted);
+  EXPECT_EQ(faultOf("tensor<" + repeat("1x", 2000) + "f32>"), "");
+  EXPECT_EQ(faultOf("dense<\"0x" + repeat("f", 4096) + "\">"), "");
+}
+
+TEST(InputText, Resources) {
+  auto resource = [](StringRef bytes) {
+    return faultOf(
+        ("{-# dialect_resources: {builtin: {r: \"" + bytes + "\"}} #-}").str());
+  };
+  EXPECT_EQ(resource("0x0800000001020304"), "");
+  EXPECT_EQ(resource("0x0100000001020304"), "");
+  EXPECT_EQ(resource("0x01"), ""); // the parser says what is wrong
+  const char *rest = ", expected a power of two up to 4096";
+  auto wrong = [&](StringRef number) {
+    return ("the alignment of a resource is " + number + rest).str();
+  };
+  EXPECT_EQ(resource("0x0000000001020304"), wrong("0"));
+  EXPECT_EQ(resource("0x0300000001020304"), wrong("3"));
+  EXPECT_EQ(resource("0x0000008001020304"), wrong("2147483648"));
+  // Elsewhere it is a string.
+  EXPECT_EQ(faultOf("dense<\"0x00000000\"> : tensor<1xi32>"), "");
+  EXPECT_EQ(faultOf("{-# #-} \"0x00000000\""), "");
+}
+
+TEST(InputText, Aliases) {
+  auto chain = [](int length, StringRef next) {
+    std::string text = "#a0 = [1]\n";
+    for (int i = 1; i < length; ++i) {
+      std::string number = std::to_string(i - 1);
+      text += "#a" + std::to_string(i) + " = [\n#a" + number +
+              (next.empty() ? std::string() : ", #a" + number) + "]\n";
+    }
+    return faultOf(text);
+  };
+  EXPECT_EQ(chain(256, ""), "");
+  EXPECT_EQ(chain(300, ""), "aliases nest deeper than 256");
+  EXPECT_EQ(chain(20, "twice"), "");
+  EXPECT_EQ(chain(40, "twice"), "an alias stands for more than 1048576 others");
+  EXPECT_EQ(faultOf("!t = tensor<4xf32>\n!u = tuple<!t, !t>\n"), "");
+}
+
+TEST(InputText, Bytecode) {
+  EXPECT_EQ(faultOf(StringRef("ML\xefR\x01\x02", 6)),
+            "this is MLIR bytecode, expected text");
+}
+
 // Any cut through a text is read to its end.
 TEST(InputText, Prefixes) {
   StringRef text = "#m = affine_map<(d0) -> (d0 + 1)> // \"\n"

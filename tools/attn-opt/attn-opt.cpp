@@ -9,14 +9,18 @@
 
 #include "../CrashGuard.h"
 #include "Upstream.h"
+#include "WrongRoom.h"
 #include "attn/Host/ValidateRaise.h"
 #include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/Version.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
 static constexpr char overview[] =
@@ -30,8 +34,12 @@ Examples:
   attn-opt f.mlir --attn-plan=target=sm_80 --convert-attn-to-tile
   attn-opt g.mlir --attn-raise --remarks-filter=.* find attention in a graph
   attn-opt f.mlir --tile-peel-masks --tile-expand-softmax --mlir-timing
-  attn-opt f.mlir --tile-fold-exp2 --mlir-print-ir-after-change \
-                  --mlir-print-ir-tree-dir=dump    one file per pass
+  attn-opt f.mlir --attn-sm80 --mlir-print-ir-after-all \
+                  --mlir-print-ir-after-change \
+                  --mlir-print-ir-tree-dir=dump    one file per pass that changes
+                                                   something
+
+A pass that finds nothing to work on warns.
 )";
 
 /// The options of LLVM's backends would bury the ones of this tool.
@@ -48,23 +56,50 @@ static void printVersion(llvm::raw_ostream &os) {
      << ")\n";
 }
 
-/// Refuses a file that MLIR's parser would not survive. What comes through a
-/// pipe is read once only, by MLIR.
-static llvm::LogicalResult checkInput(const std::string &path) {
-  if (path == "-")
-    return llvm::success();
-  auto file = llvm::MemoryBuffer::getFile(path);
-  if (!file)
-    return llvm::success(); // told below
-  llvm::StringRef text = (*file)->getBuffer();
+/// Refuses what MLIR's parser would not survive.
+static llvm::LogicalResult checkInput(const llvm::MemoryBuffer &file) {
+  llvm::StringRef text = file.getBuffer();
   std::optional<attn::TextFault> fault = attn::findTextFault(text);
   if (!fault)
     return llvm::success();
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBuffer(file.getMemBufferRef()), llvm::SMLoc());
   sources.PrintMessage(llvm::SMLoc::getFromPointer(text.data() + fault->offset),
                        llvm::SourceMgr::DK_Error, fault->message);
   return llvm::failure();
+}
+
+/// What MlirOptMain does with a file, with an eye on the file and the passes.
+static llvm::LogicalResult process(const std::string &input,
+                                   const std::string &output,
+                                   mlir::DialectRegistry &registry,
+                                   const mlir::MlirOptMainConfig &options) {
+  mlir::MlirOptMainConfig config = options;
+  config.setPassPipelineSetupFn([options](mlir::PassManager &manager) {
+    if (failed(options.setupPassPipeline(manager)))
+      return llvm::failure();
+    manager.addInstrumentation(attn::createWrongRoomWarning());
+    return llvm::success();
+  });
+  std::string error;
+  auto file = mlir::openInputFile(input, &error);
+  if (!file) {
+    llvm::errs() << error << "\n";
+    return llvm::failure();
+  }
+  if (failed(checkInput(*file)))
+    return llvm::failure();
+  auto stream = mlir::openOutputFile(output, &error);
+  if (!stream) {
+    llvm::errs() << error << "\n";
+    return llvm::failure();
+  }
+  if (failed(
+          mlir::MlirOptMain(stream->os(), std::move(file), registry, config)))
+    return llvm::failure();
+  stream->keep();
+  return llvm::success();
 }
 
 static int run(int argc, char **argv) {
@@ -78,10 +113,11 @@ static int run(int argc, char **argv) {
   attn::registerValidateRaisePass();
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, overview, registry);
-  if (failed(checkInput(input)))
-    return EXIT_FAILURE;
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, input, output, registry));
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::asMainReturnCode(
+        mlir::MlirOptMain(argc, argv, input, output, registry));
+  return mlir::asMainReturnCode(process(input, output, registry, config));
 }
 
 int main(int argc, char **argv) {

@@ -33,7 +33,7 @@ struct TextFault {
   std::string message;
 };
 
-/// The first fault of a text, or nothing; bytecode has none.
+/// The first fault of a text, or nothing. Bytecode is none that is read.
 std::optional<TextFault> findTextFault(StringRef text);
 
 /// The module in a text; null after a diagnostic, whose file is `name`.

@@ -1,6 +1,5 @@
 // RUN: attn-opt %s --verify-roundtrip | FileCheck %s
 // RUN: attn-opt %s --mlir-print-op-generic | attn-opt | FileCheck %s
-// RUN: attn-opt %s --emit-bytecode | attn-opt | FileCheck %s
 
 // CHECK-LABEL: func.func @plain
 func.func @plain(%q: tensor<2x16x128x64xf16>, %k: tensor<2x16x256x64xf16>,

@@ -1,0 +1,118 @@
+//===- WrongRoom.cpp - passes that have nothing to do ---------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WrongRoom.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace {
+struct Needs {
+  llvm::StringLiteral pass;
+  /// An operation; or, with a point at its end, those of a dialect.
+  llvm::StringLiteral operation;
+};
+} // namespace
+
+static constexpr llvm::StringLiteral graph = "linalg.",
+                                     attention = "attn.attention",
+                                     step = "tile.online_softmax",
+                                     kernel = "warp.kernel";
+
+// Every pass of the project but convert-copy-to-loops, which takes what comes.
+static constexpr Needs table[] = {
+    {"attn-normalize-input", graph},
+    {"convert-linalg-to-attn", graph},
+    {"attn-validate-raise", graph},
+    {"attn-expand-variants", attention},
+    {"attn-expand-math", attention},
+    {"attn-simplify", attention},
+    {"attn-plan", attention},
+    {"attn-print-plans", attention},
+    {"attn-print-visit-set", attention},
+    {"convert-attn-to-linalg", attention},
+    {"convert-attn-to-tile", attention},
+    {"tile-order-blocks", step},
+    {"tile-list-blocks", step},
+    {"tile-peel-masks", step},
+    {"tile-narrow-rows", step},
+    {"tile-bound-keys", step},
+    {"tile-reverse-keys", step},
+    {"tile-fold-exp2", step},
+    {"tile-rotate", step},
+    {"tile-lazy-max", step},
+    {"tile-expand-softmax", step},
+    {"convert-tile-to-loops", "tile."},
+    {"convert-tile-to-warp", "scf.forall"},
+    {"warp-buffer", kernel},
+    {"warp-defer-sum", kernel},
+    {"warp-persist", kernel},
+    {"warp-double-buffer", kernel},
+    {"warp-specialize", kernel},
+    {"warp-make-async", kernel},
+    {"warp-insert-turns", kernel},
+    {"warp-stage-stores", kernel},
+    {"warp-deepen-rings", kernel},
+    {"warp-assign-resources", kernel},
+    {"convert-warp-to-gpu", kernel},
+    {"gpu-add-relayouts", "gpu.launch_func"},
+};
+
+namespace {
+class WrongRoomWarning final : public PassInstrumentation {
+public:
+  void runBeforePass(Pass *pass, Operation *op) override {
+    const Needs *needs = llvm::find_if(table, [&](const Needs &row) {
+      return row.pass == pass->getArgument();
+    });
+    if (needs == std::end(table))
+      return;
+    bool &isFound = found[needs];
+    isFound |=
+        op->walk([&](Operation *inner) {
+            StringRef name = inner->getName().getStringRef();
+            bool isIt = needs->operation.ends_with(".")
+                            ? name.starts_with(needs->operation)
+                            : name == needs->operation;
+            return isIt ? WalkResult::interrupt() : WalkResult::advance();
+          }).wasInterrupted();
+  }
+
+  // Passes on functions have seen all of them when the module comes to an end.
+  void runAfterPass(Pass *, Operation *op) override {
+    if (op->getParentOp())
+      return;
+    for (auto [needs, isFound] : found) {
+      if (isFound || isWarned)
+        continue;
+      isWarned = true;
+      bool isDialect = needs->operation.ends_with(".");
+      emitWarning(op->getLoc())
+          << needs->pass << " has nothing to do: it looks for "
+          << (isDialect ? "operations of " : "")
+          << needs->operation.take_front(needs->operation.size() - isDialect)
+          << ", and found none";
+    }
+    found.clear();
+  }
+
+private:
+  llvm::MapVector<const Needs *, bool> found;
+  bool isWarned = false;
+};
+} // namespace
+
+std::unique_ptr<PassInstrumentation> attn::createWrongRoomWarning() {
+  return std::make_unique<WrongRoomWarning>();
+}
