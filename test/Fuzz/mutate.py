@@ -8,15 +8,18 @@
 usage: mutate.py --tools=build/bin [--seed=N] [--count=N | --cpu-seconds=N]
                  [--out=DIR] [--quiet]
                  [--tool=attn-opt|attn-compile|attn-run|attn-simulate]
+                 [--meaning] [--limit=SECONDS] [--memory=GIB]
 
 Every chunk of every .mlir file under test/ is a seed. A mutant is a seed with
-a few tokens, lines or whole names changed; it runs through the passes of the
-file it came from, or through passes drawn at random. A wrong program must be
-refused with a diagnostic: a signal, a failed assertion, a sanitizer report, an
-"LLVM ERROR", IR that does not survive a round trip, no end within the time
-limit, or a result that the tool itself finds wrong is a finding. Findings are reduced and written to --out, one .mlir each
-with its command in the first line. One seed gives one sequence of mutants;
-exits 1 when something was found.
+a few tokens, lines or whole names changed, or, with --meaning, a program that
+means something else (meaning.py). It runs through the passes of the file it
+came from, or through passes drawn at random. A wrong program must be refused
+with a diagnostic: a signal, a failed assertion, a sanitizer report, an "LLVM
+ERROR", IR that does not survive a round trip, no end within the limits of
+processor time and memory, or a result that the tool itself finds wrong is a
+finding. Findings are reduced and written to --out, one .mlir each with its
+command in the first line. One seed gives one sequence of mutants; exits 1 when
+something was found.
 
 A finding that is fixed stays as a test in test/Regression.
 """
@@ -28,9 +31,12 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+
+from meaning import mutate_meaning
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TEST = os.path.dirname(HERE)
@@ -110,6 +116,26 @@ PIPELINES = [
 ]
 # At the blanks in front of flags: options of one pass are separated by blanks.
 PIPELINES = [[f for f in re.split(r" (?=--)", p) if f] for p in PIPELINES]
+# Rooms in order, of which a random pipeline takes some passes each.
+ROOMS = [
+    ["--attn-expand-variants", "--attn-expand-math", "--attn-simplify"],
+    ["--attn-plan=target=cpu", "--attn-plan=target=sm_80", "--attn-plan=target=sm_90a",
+     "--attn-plan"],
+    ["--convert-attn-to-tile", "--convert-attn-to-linalg",
+     "--convert-attn-to-linalg=precision=input"],
+    ["--tile-order-blocks", "--tile-list-blocks", "--tile-peel-masks",
+     "--tile-narrow-rows", "--tile-bound-keys", "--tile-reverse-keys",
+     "--tile-fold-exp2", "--tile-rotate", "--tile-lazy-max", "--canonicalize", "--cse"],
+    ["--tile-expand-softmax"],
+    ["--convert-tile-to-warp", "--convert-tile-to-loops", "--convert-tile-to-llvm"],
+    ["--warp-persist", "--warp-double-buffer", "--warp-specialize", "--warp-buffer",
+     "--warp-defer-sum", "--warp-make-async", "--warp-insert-turns",
+     "--warp-stage-stores", "--warp-deepen-rings", "--canonicalize"],
+    ["--warp-assign-resources", "--warp-assign-resources=shared-limit=232448"],
+    ["--convert-warp-to-gpu", "--attn-gpu-to-nvvm", "--gpu-add-relayouts"],
+]
+# What a room is nothing without.
+NEEDED = [1, 2, 4, 5, 7, 8]
 COMPILE = [
     ["--target=sm_80", "--emit=ptx"],
     ["--target=sm_90a", "--emit=ptx"],
@@ -287,8 +313,9 @@ def mutate(text, rng, corpus):
 
 
 class Runner:
-    def __init__(self, tools, limit):
+    def __init__(self, tools, limit, memory):
         self.tools = tools
+        self.memory = int(memory * 2**30)
         self.upstream = shutil.which("mlir-opt-22") or shutil.which("mlir-opt")
         self.limit = limit
         self.passes = self.known_passes()
@@ -316,8 +343,11 @@ class Runner:
         """None when all is well, else what is wrong (the same text for the same
         fault, as far as can be told)."""
 
+        seconds = int(limit or self.limit)
+
         def confine():
-            resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+            resource.setrlimit(resource.RLIMIT_AS, (self.memory, self.memory))
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
         with tempfile.NamedTemporaryFile(
@@ -331,11 +361,14 @@ class Runner:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
-                    timeout=limit or self.limit,
+                    # The machine may have something else to do.
+                    timeout=10 * seconds,
                     preexec_fn=confine,
                 )
             except subprocess.TimeoutExpired:
                 return "no end within the time limit"
+        if result.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return "no end within the time limit"
         error = result.stderr.decode("utf-8", "replace")
         if tool in CHECKING and result.returncode == WRONG_RESULT:
             return "wrong result"
@@ -462,7 +495,21 @@ def flags_for(tool, commands, runner, rng):
     own = [c for c in map(runner.known, commands) if c]
     if own and rng.randrange(3):
         return rng.choice(own)
+    if rng.randrange(2):
+        return runner.known(random_pipeline(rng))
     return runner.known(rng.choice(PIPELINES))
+
+
+def random_pipeline(rng):
+    """Passes of the rooms up to one of them; now and then in a wrong order."""
+    last = rng.randrange(1, len(ROOMS) + 1)
+    passes = []
+    for number, room in enumerate(ROOMS[:last]):
+        few = 1 if number in NEEDED else rng.randrange(min(4, len(room)) + 1)
+        passes += rng.sample(room, few)
+    if rng.randrange(6) == 0:
+        rng.shuffle(passes)
+    return passes
 
 
 def main():
@@ -475,14 +522,22 @@ def main():
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--cpu-seconds", type=float, default=0)
     parser.add_argument("--batch", type=int, default=25)
-    parser.add_argument("--limit", type=float, default=20)
+    parser.add_argument("--limit", type=float, default=30)
+    parser.add_argument("--memory", type=float, default=4)
+    parser.add_argument("--meaning", action="store_true")
     parser.add_argument("--out", default="")
     parser.add_argument("--quiet", action="store_true")
     options = parser.parse_args()
 
     rng = random.Random(options.seed)
     corpus = Corpus()
-    runner = Runner(options.tools, options.limit)
+    if options.meaning:
+        corpus.chunks = [
+            chunk
+            for chunk in corpus.chunks
+            if "attn.attention" in chunk[1] and not re.search("invalid|BadInput", chunk[0])
+        ]
+    runner = Runner(options.tools, options.limit, options.memory)
     findings = Findings(options.out, options.quiet)
     batch = options.batch if options.tool == "attn-opt" else 1
     done = 0
@@ -496,7 +551,10 @@ def main():
     ):
         _, seed, commands = rng.choice(corpus.chunks)
         flags = flags_for(options.tool, commands, runner, rng)
-        mutants = [mutate(seed, rng, corpus) for _ in range(batch)]
+        mutants = [
+            mutate_meaning(seed, rng) if options.meaning else mutate(seed, rng, corpus)
+            for _ in range(batch)
+        ]
         done += len(mutants)
         for mutant, fault in culprits(runner, options.tool, flags, mutants):
             findings.add(runner, options.tool, flags, mutant, fault)
