@@ -113,32 +113,44 @@ static TracedView startAt(Value value) {
   return view;
 }
 
+/// Whether an operation gives the elements of its first operand, all of them.
+static bool isView(Operation *op) {
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
+             linalg::TransposeOp>(op);
+}
+
 bool TracedView::isWhole() const { return parts == startAt(source).parts; }
 
 FailureOr<TracedView> attn::traceView(Value value) {
   if (!isa<RankedTensorType>(value.getType()))
     return failure();
-  Operation *op = value.getDefiningOp();
-  if (!op || isa<AttentionOp>(op))
-    return startAt(value);
-  if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
-           linalg::TransposeOp>(op))
-    return failure();
-  FailureOr<TracedView> view = traceView(op->getOperand(0));
-  if (failed(view))
-    return failure();
-  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
-    FailureOr<ViewParts> parts = traceExpansion(expand, view->parts);
-    if (failed(parts))
+  // The operations between, the last first.
+  SmallVector<Operation *> ops;
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<AttentionOp>(op))
+      break;
+    if (!isView(op))
       return failure();
-    view->parts = std::move(*parts);
-  } else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
-    view->parts = traceCollapse(collapse, view->parts);
-  } else if (auto transpose = dyn_cast<linalg::TransposeOp>(op)) {
-    ViewParts parts;
-    for (int64_t dim : transpose.getPermutation())
-      parts.push_back(view->parts[dim]);
-    view->parts = std::move(parts);
+    ops.push_back(op);
+    value = op->getOperand(0);
+    if (!isa<RankedTensorType>(value.getType()))
+      return failure();
+  }
+  TracedView view = startAt(value);
+  for (Operation *op : llvm::reverse(ops)) {
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
+      FailureOr<ViewParts> parts = traceExpansion(expand, view.parts);
+      if (failed(parts))
+        return failure();
+      view.parts = std::move(*parts);
+    } else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+      view.parts = traceCollapse(collapse, view.parts);
+    } else if (auto transpose = dyn_cast<linalg::TransposeOp>(op)) {
+      ViewParts parts;
+      for (int64_t dim : transpose.getPermutation())
+        parts.push_back(view.parts[dim]);
+      view.parts = std::move(parts);
+    }
   }
   return view;
 }
@@ -250,19 +262,20 @@ private:
 /// Sizes of `value` and of what is made of it, from those of `seen`.
 LogicalResult Absorption::replaceSizes(Value value, Value seen,
                                        const ViewParts &dims) {
-  for (Operation *user : llvm::make_early_inc_range(value.getUsers())) {
-    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
-            linalg::TransposeOp>(user) &&
-        user->getOperand(0) == value) {
-      if (failed(replaceSizes(user->getResult(0), seen, dims)))
-        return failure();
-      continue;
+  SmallVector<tensor::DimOp> found;
+  SmallVector<Value> worklist = {value};
+  while (!worklist.empty()) {
+    Value view = worklist.pop_back_val();
+    for (Operation *user : view.getUsers()) {
+      if (isView(user) && user->getOperand(0) == view)
+        worklist.push_back(user->getResult(0));
+      else if (auto dim = dyn_cast<tensor::DimOp>(user))
+        found.push_back(dim);
     }
-    auto dim = dyn_cast<tensor::DimOp>(user);
-    if (!dim)
-      continue;
+  }
+  for (tensor::DimOp dim : found) {
     std::optional<int64_t> index = dim.getConstantIndex();
-    FailureOr<TracedView> view = traceView(value);
+    FailureOr<TracedView> view = traceView(dim.getSource());
     if (!index || failed(view))
       return dim.emitOpError("of a reshaped argument is not understood");
     OpBuilder builder(dim);

@@ -48,6 +48,10 @@ struct RegionInputs {
 /// Checks that `region` can be computed element by element.
 LogicalResult checkRegion(Region &region);
 
+/// Checks that the regions of an attention with a plan are not too large for
+/// its target.
+LogicalResult checkRegionCost(AttentionOp op);
+
 /// Clones a checked region of scalar code as code on vectors and returns the
 /// yielded value as an MxN vector. Values that depend on no column are built at
 /// `outer` (before the loop over the keys), the others at `inner`. Every value

@@ -91,6 +91,8 @@ FailureOr<ForwardMatch> attn::matchForward(func::FuncOp func) {
   for (Region *region : {&attention.getScore(), &attention.getMask()})
     if (!region->empty() && failed(checkRegion(*region)))
       return failure();
+  if (failed(checkRegionCost(attention)))
+    return failure();
   return match;
 }
 

@@ -9,6 +9,7 @@
 
 #include "Expression.h"
 
+#include "Positions.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/bit.h"
@@ -43,10 +44,17 @@ ExprRef Expressions::unique(Expr node) {
   auto [entry, isNew] = uniqued.try_emplace(std::move(key), nullptr);
   if (isNew) {
     node.id = nodes.size();
-    for (ExprRef operand : node.operands)
+    node.depth = 0;
+    for (ExprRef operand : node.operands) {
       node.height = std::max(node.height, operand->height);
+      node.depth = std::max(node.depth, operand->depth + 1);
+    }
     if (node.kind == Kind::Reduction)
       ++node.height;
+    node.range.reset();
+    if (node.kind == Kind::Operation && node.type.isIndex() &&
+        !node.operands.front()->isFloat())
+      node.range = unwrappedInterval(node);
     nodes.push_back(std::move(node));
     entry->second = &nodes.back();
   }

@@ -37,6 +37,12 @@
 
 namespace attn::raise {
 
+/// Bounds of an integer, both inclusive.
+struct Interval {
+  int64_t low, high;
+  bool fits(Type type) const;
+};
+
 /// How a reduction combines; the two kinds of float maxima, which differ for
 /// NaN only, are one.
 enum class Combiner { Add, Mul, Max, Min, And, Or, Other };
@@ -70,6 +76,8 @@ struct Expr {
   SmallVector<const Expr *, 3> operands;
   unsigned id = 0;     // order of creation, the order of commutative operands
   unsigned height = 0; // nested reductions
+  unsigned depth = 0;  // nested nodes
+  std::optional<Interval> range; // of an operation on numbers
 
   bool isFloat() const { return isa<FloatType>(type); }
   bool isConstant() const { return kind == Kind::Constant; }

@@ -13,6 +13,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <functional>
 
 using namespace mlir;
 using namespace attn::raise;
@@ -40,35 +41,43 @@ bool LinearForm::matches(const LinearForm &other) const {
   return true;
 }
 
-static void addTerms(ExprRef expr, double factor, LinearForm &form) {
-  if (expr->isConstant()) {
-    form.constant += factor * expr->real;
-  } else if (expr->is<arith::AddFOp>()) {
-    addTerms(expr->operands[0], factor, form);
-    addTerms(expr->operands[1], factor, form);
-  } else if (expr->is<arith::SubFOp>()) {
-    addTerms(expr->operands[0], factor, form);
-    addTerms(expr->operands[1], -factor, form);
-  } else if (expr->is<arith::MulFOp>() && expr->operands[1]->isConstant()) {
-    addTerms(expr->operands[0], factor * expr->operands[1]->real, form);
-  } else {
-    auto &term = form.terms[expr->id];
-    term.first = expr;
-    term.second += factor;
-  }
-}
-
 LinearForm attn::raise::linearForm(ExprRef expr) {
   LinearForm form;
-  addTerms(expr, 1, form);
+  // What is still to be taken apart, users first: they were created later. Each
+  // node once, however often it is added.
+  std::map<unsigned, std::pair<ExprRef, double>, std::greater<>> open;
+  auto add = [&](ExprRef part, double factor) {
+    auto &sum = open[part->id];
+    sum.first = part;
+    sum.second += factor;
+  };
+  add(expr, 1);
+  while (!open.empty()) {
+    auto [part, factor] = open.extract(open.begin()).mapped();
+    if (part->isConstant()) {
+      form.constant += factor * part->real;
+    } else if (part->is<arith::AddFOp>() || part->is<arith::SubFOp>()) {
+      add(part->operands[0], factor);
+      add(part->operands[1], part->is<arith::SubFOp>() ? -factor : factor);
+    } else if (part->is<arith::MulFOp>() && part->operands[1]->isConstant()) {
+      add(part->operands[0], factor * part->operands[1]->real);
+    } else {
+      form.terms[part->id] = {part, factor};
+    }
+  }
   return form;
 }
 
+/// Factors beyond which a product is not taken apart: of a power of a power the
+/// number doubles.
+static constexpr size_t maxFactors = 256;
+
 static void addFactors(ExprRef expr, bool divides, Product &result) {
-  if (expr->is<arith::MulFOp>()) {
+  bool isFull = result.factors.size() + result.divisors.size() >= maxFactors;
+  if (expr->is<arith::MulFOp>() && !isFull) {
     addFactors(expr->operands[0], divides, result);
     addFactors(expr->operands[1], divides, result);
-  } else if (expr->is<arith::DivFOp>()) {
+  } else if (expr->is<arith::DivFOp>() && !isFull) {
     addFactors(expr->operands[0], divides, result);
     addFactors(expr->operands[1], !divides, result);
   } else if (expr->isConstant()) {

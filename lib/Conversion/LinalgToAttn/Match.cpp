@@ -93,13 +93,31 @@ findProducts(const SetVector<Operation *> &slice, Value query, Value key) {
 /// its result alone.
 bool Matcher::replaceLse(AttentionMatch &match, const SoftmaxMatch &softmax,
                          Operation *user, SetVector<Operation *> &replaced) {
-  if (replaced.contains(user))
-    return true;
+  SmallVector<Operation *> worklist = {user};
+  while (!worklist.empty()) {
+    Operation *next = worklist.pop_back_val();
+    if (replaced.contains(next))
+      continue;
+    std::optional<bool> isLse = computesLse(match, softmax, next);
+    if (!isLse || (!*isLse && next->use_empty()))
+      return false;
+    replaced.insert(next);
+    if (!*isLse)
+      worklist.append(next->user_begin(), next->user_end());
+  }
+  return true;
+}
+
+/// Whether `user` computes the lse, for which `match` then has it; nothing for
+/// what has no place in it.
+std::optional<bool> Matcher::computesLse(AttentionMatch &match,
+                                         const SoftmaxMatch &softmax,
+                                         Operation *user) {
   Value result = user->getNumResults() == 1 ? user->getResult(0) : Value();
   auto type = result ? dyn_cast<RankedTensorType>(result.getType())
                      : RankedTensorType();
   if (!type || user->getBlock() != root.getParentBlock())
-    return false;
+    return std::nullopt;
   SmallVector<ExprRef> indices, atomsOfRows;
   for (auto [index, whole] : llvm::zip_equal(rootIndices, match.rootIndices))
     if (whole != match.valueDim) {
@@ -107,23 +125,18 @@ bool Matcher::replaceLse(AttentionMatch &match, const SoftmaxMatch &softmax,
       atomsOfRows.push_back(whole);
     }
   if (type.getRank() != int64_t(indices.size()))
-    return false;
+    return std::nullopt;
   ExprRef lse = e.make<math::LogOp>(e.f32, {softmax.sum});
   if (softmax.maximum)
     lse = e.add(lse, softmax.maximum);
   if (type.getElementType().isF32() && reader.read(result, indices) == lse) {
     if (match.lse)
-      return false;
+      return std::nullopt;
     match.lse = result;
     match.lseIndices = atomsOfRows;
-    replaced.insert(user);
     return true;
   }
-  replaced.insert(user);
-  return !user->use_empty() &&
-         llvm::all_of(user->getUsers(), [&](Operation *next) {
-           return replaceLse(match, softmax, next, replaced);
-         });
+  return false;
 }
 
 /// Nothing else may read the scores or what is made of them, or they would be

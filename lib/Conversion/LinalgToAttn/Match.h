@@ -105,6 +105,8 @@ private:
                  Value query, Value key);
   bool replaceLse(AttentionMatch &match, const SoftmaxMatch &softmax,
                   Operation *user, llvm::SetVector<Operation *> &replaced);
+  std::optional<bool> computesLse(AttentionMatch &match,
+                                  const SoftmaxMatch &softmax, Operation *user);
 
   Expressions &e;
   Extents &extents;

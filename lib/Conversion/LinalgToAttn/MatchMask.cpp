@@ -11,6 +11,7 @@
 #include "Positions.h"
 
 #include <cmath>
+#include <functional>
 
 using namespace mlir;
 using namespace attn::raise;
@@ -27,8 +28,35 @@ static ExprRef conjunction(Expressions &e, ExprRef a, ExprRef b) {
   return a && b ? e.both(a, b) : (a ? a : b);
 }
 
+namespace {
+/// Takes scores apart; what is added twice once.
+class MaskSplitter {
+public:
+  explicit MaskSplitter(Expressions &e) : e(e) {}
+
+  MaskedScore split(ExprRef scores, bool finite) {
+    auto known = results[finite].find(scores);
+    if (known != results[finite].end())
+      return known->second;
+    MaskedScore result = compute(scores, finite);
+    results[finite][scores] = result;
+    return result;
+  }
+
+private:
+  MaskedScore compute(ExprRef scores, bool finite);
+
+  Expressions &e;
+  llvm::DenseMap<ExprRef, MaskedScore> results[2]; // by `finite`
+};
+} // namespace
+
 MaskedScore attn::raise::splitMask(Expressions &e, ExprRef scores,
                                    bool finite) {
+  return MaskSplitter(e).split(scores, finite);
+}
+
+MaskedScore MaskSplitter::compute(ExprRef scores, bool finite) {
   MaskedScore result{scores, nullptr};
   if (scores->is<arith::SelectOp>()) {
     ExprRef condition = scores->operands[0];
@@ -39,7 +67,7 @@ MaskedScore attn::raise::splitMask(Expressions &e, ExprRef scores,
     }
     if (!hides(hidden, finite) || hides(shown, finite))
       return result;
-    result = splitMask(e, shown, finite);
+    result = split(shown, finite);
     result.mask = conjunction(e, condition, result.mask);
     result.isFinite |= !std::isinf(hidden->real);
     return result;
@@ -49,8 +77,7 @@ MaskedScore attn::raise::splitMask(Expressions &e, ExprRef scores,
     // Both sides of a choice are scaled alike; -inf stays what it is. A finite
     // constant is judged after the scale.
     ExprRef factor = scores->operands[1];
-    MaskedScore inner =
-        splitMask(e, scores->operands[0], finite && factor->real >= 1);
+    MaskedScore inner = split(scores->operands[0], finite && factor->real >= 1);
     if (!inner.mask)
       return result;
     inner.score = e.mul(inner.score, factor);
@@ -71,13 +98,13 @@ MaskedScore attn::raise::splitMask(Expressions &e, ExprRef scores,
     }
     if (!shown->isReal(0) || !hides(hidden, finite))
       continue;
-    result = splitMask(e, rest, finite);
+    result = split(rest, finite);
     result.mask = conjunction(e, condition, result.mask);
     result.isFinite |= !std::isinf(hidden->real);
     return result;
   }
-  MaskedScore a = splitMask(e, scores->operands[0], finite);
-  MaskedScore b = splitMask(e, scores->operands[1], finite);
+  MaskedScore a = split(scores->operands[0], finite);
+  MaskedScore b = split(scores->operands[1], finite);
   if (!a.mask && !b.mask)
     return result;
   return {e.add(a.score, b.score), conjunction(e, a.mask, b.mask),
@@ -96,30 +123,47 @@ struct IntegerForm {
 };
 } // namespace
 
-static void addTerms(ExprRef expr, int64_t factor, IntegerForm &form) {
-  if (expr->isConstant()) {
-    form.constant += factor * expr->integer;
-  } else if (expr->is<arith::AddIOp>() && expr->type.isIndex()) {
-    addTerms(expr->operands[0], factor, form);
-    addTerms(expr->operands[1], factor, form);
-  } else if (expr->is<arith::SubIOp>() && expr->type.isIndex()) {
-    addTerms(expr->operands[0], factor, form);
-    addTerms(expr->operands[1], -factor, form);
-  } else {
-    auto &term = form.terms[expr->id];
-    term.first = expr;
-    term.second += factor;
+/// a - b, each node of which is taken apart once; nothing where 64 bits do not
+/// hold a coefficient.
+static std::optional<IntegerForm> subtract(ExprRef a, ExprRef b) {
+  IntegerForm form;
+  bool overflows = false;
+  // Users first: they were created later.
+  std::map<unsigned, std::pair<ExprRef, int64_t>, std::greater<>> open;
+  auto add = [&](ExprRef part, int64_t factor) {
+    auto &sum = open[part->id];
+    sum.first = part;
+    overflows |= __builtin_add_overflow(sum.second, factor, &sum.second);
+  };
+  add(a, 1);
+  add(b, -1);
+  while (!open.empty() && !overflows) {
+    auto [part, factor] = open.extract(open.begin()).mapped();
+    bool isSum = part->is<arith::AddIOp>() || part->is<arith::SubIOp>();
+    if (part->isConstant()) {
+      int64_t product;
+      overflows |=
+          factor == INT64_MIN ||
+          __builtin_mul_overflow(factor, part->integer, &product) ||
+          __builtin_add_overflow(form.constant, product, &form.constant);
+    } else if (isSum && part->type.isIndex() && factor != INT64_MIN) {
+      add(part->operands[0], factor);
+      add(part->operands[1], part->is<arith::SubIOp>() ? -factor : factor);
+    } else {
+      form.terms[part->id] = {part, factor};
+    }
   }
+  return overflows ? std::nullopt : std::optional(form);
 }
 
 /// The least and the largest value of a - b; constants beyond any size have no
 /// place here.
 static std::optional<Interval> difference(ExprRef a, ExprRef b) {
-  IntegerForm form;
-  addTerms(a, 1, form);
-  addTerms(b, -1, form);
-  __int128 low = form.constant, high = form.constant;
-  for (auto &[id, term] : form.terms) {
+  std::optional<IntegerForm> form = subtract(a, b);
+  if (!form)
+    return std::nullopt;
+  __int128 low = form->constant, high = form->constant;
+  for (auto &[id, term] : form->terms) {
     if (term.second == 0)
       continue;
     auto range = interval(term.first);
@@ -135,15 +179,9 @@ static std::optional<Interval> difference(ExprRef a, ExprRef b) {
   return Interval{int64_t(low), int64_t(high)};
 }
 
-static bool isAlwaysTrue(ExprRef condition) {
+static bool isComparisonTrue(ExprRef condition) {
   if (condition->isConstant())
     return condition->integer != 0;
-  if (condition->is<arith::AndIOp>())
-    return isAlwaysTrue(condition->operands[0]) &&
-           isAlwaysTrue(condition->operands[1]);
-  if (condition->is<arith::OrIOp>())
-    return isAlwaysTrue(condition->operands[0]) ||
-           isAlwaysTrue(condition->operands[1]);
   if (!condition->is<arith::CmpIOp>())
     return false;
   auto range = difference(condition->operands[0], condition->operands[1]);
@@ -167,6 +205,25 @@ static bool isAlwaysTrue(ExprRef condition) {
   }
 }
 
+/// Whether a condition certainly holds. `known` has the answers for what was
+/// looked at before.
+static bool isAlwaysTrue(ExprRef condition,
+                         llvm::DenseMap<ExprRef, bool> &known) {
+  auto found = known.find(condition);
+  if (found != known.end())
+    return found->second;
+  bool result;
+  if (condition->is<arith::AndIOp>())
+    result = isAlwaysTrue(condition->operands[0], known) &&
+             isAlwaysTrue(condition->operands[1], known);
+  else if (condition->is<arith::OrIOp>())
+    result = isAlwaysTrue(condition->operands[0], known) ||
+             isAlwaysTrue(condition->operands[1], known);
+  else
+    result = isComparisonTrue(condition);
+  return known[condition] = result;
+}
+
 bool attn::raise::everyRowSees(Expressions &e, ExprRef mask, ExprRef row,
                                ExprRef key) {
   Extent keys = key->extents[0];
@@ -184,6 +241,7 @@ bool attn::raise::everyRowSees(Expressions &e, ExprRef mask, ExprRef row,
   if (isKnown(keys) && keys > 0)
     witnesses.push_back(e.index(keys - 1));
   return llvm::any_of(witnesses, [&](ExprRef witness) {
-    return isAlwaysTrue(e.substitute(mask, {key}, {witness}));
+    llvm::DenseMap<ExprRef, bool> known;
+    return isAlwaysTrue(e.substitute(mask, {key}, {witness}), known);
   });
 }

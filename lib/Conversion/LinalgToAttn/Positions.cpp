@@ -76,8 +76,7 @@ static std::optional<Interval> combine(StringRef name, Interval a, Interval b) {
   return std::nullopt;
 }
 
-/// Of the numbers that an operation computes, before it wraps around.
-static std::optional<Interval> unwrapped(const Expr &expr) {
+std::optional<Interval> attn::raise::unwrappedInterval(const Expr &expr) {
   StringRef name = expr.name->getStringRef();
   if (name == "arith.select") {
     auto a = interval(expr.operands[1]), b = interval(expr.operands[2]);
@@ -109,10 +108,7 @@ std::optional<Interval> attn::raise::interval(ExprRef expr) {
   case Kind::Split:
     return Interval{0, kMaxSize - 1};
   case Kind::Operation:
-    if (expr->type.isIndex() && !expr->operands.front()->isFloat())
-      if (auto result = unwrapped(*expr))
-        return result;
-    return rangeOf(expr->type);
+    return expr->range ? expr->range : rangeOf(expr->type);
   default:
     return rangeOf(expr->type);
   }
@@ -281,7 +277,7 @@ ExprRef Expressions::simplifyInteger(const Expr &node) {
   }
 
   if (!node.type.isIndex() && !node.type.isInteger(1))
-    if (auto range = unwrapped(node); range && range->fits(node.type)) {
+    if (auto range = unwrappedInterval(node); range && range->fits(node.type)) {
       Expr number = node;
       number.type = indexType;
       return unique(std::move(number));

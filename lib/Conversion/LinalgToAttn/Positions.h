@@ -17,13 +17,10 @@ namespace attn::raise {
 /// Sizes of attention, known or not, are at most this; positions are below.
 constexpr int64_t kMaxSize = int64_t(1) << 30;
 
-/// Bounds of an integer expression, both inclusive.
-struct Interval {
-  int64_t low, high;
-  bool fits(Type type) const;
-};
-/// Nothing where 64 bits do not hold them.
+/// Bounds of an integer expression; nothing where 64 bits do not hold them.
 std::optional<Interval> interval(ExprRef expr);
+/// Of the numbers that an operation computes, before it wraps around.
+std::optional<Interval> unwrappedInterval(const Expr &expr);
 
 /// The variables that an index is made of, the slowest first: one variable,
 /// or those of a join; none for 0. Nothing for any other index.

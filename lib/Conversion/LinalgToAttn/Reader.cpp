@@ -12,12 +12,18 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/ScopeExit.h"
 
 #include <cmath>
 
 using namespace mlir;
 using namespace attn::raise;
 using Kind = Expr::Kind;
+
+/// Nested operations beyond which a tensor or a scalar is a name, and not what
+/// it is computed from: expressions are walked on the stack. Of one expression,
+/// and of all that are being read, one inside of the other.
+static constexpr unsigned maxDepth = 300, maxOpen = 1000;
 
 bool attn::raise::isContraction(ExprRef expr) {
   if (!expr->isReduction(Combiner::Add) || !expr->isFloat())
@@ -65,6 +71,10 @@ ExprRef Reader::expand(ExprRef expr) {
       return nullptr;
     if (ExprRef known = expanded.lookup(node))
       return known;
+    if (numOpen >= maxOpen)
+      return node;
+    unsigned opened = numOpen++;
+    llvm::scope_exit close([&] { numOpen = opened; });
     SmallVector<ExprRef> indices;
     for (ExprRef index : node->operands)
       indices.push_back(expand(index));
@@ -82,10 +92,12 @@ ExprRef Reader::expand(ExprRef expr) {
         break;
       result = e.reduction(result->combiner, next, result->init(), variables);
     }
-    if (!result)
+    if (result && !stopsAt(result)) {
+      numOpen += result->depth;
+      result = numOpen < maxOpen ? expand(result) : nullptr;
+    }
+    if (!result || result->depth > maxDepth)
       result = element;
-    else if (!stopsAt(result))
-      result = expand(result);
     if (result->kind == Kind::Reduction &&
         !llvm::is_contained(origins[result], element))
       origins[result].push_back(element);
@@ -137,6 +149,9 @@ ExprRef Reader::readOperation(Operation *op, ArrayRef<ExprRef> operands) {
           op->getDialect()) ||
       isa<arith::BitcastOp, arith::ConstantOp>(op))
     return nullptr;
+  if (llvm::any_of(operands,
+                   [](ExprRef operand) { return operand->depth > maxDepth; }))
+    return nullptr;
   // Roundings between float types are dropped: scores live in f32.
   if (isa<arith::ExtFOp, arith::TruncFOp>(op))
     return operands[0];
@@ -156,6 +171,19 @@ ExprRef Reader::readOperation(Operation *op, ArrayRef<ExprRef> operands) {
 ExprRef Reader::readScalar(Value value) {
   if (!value.getType().isIntOrIndexOrFloat())
     return nullptr;
+  if (ExprRef known = scalars.lookup(value))
+    return known;
+  if (numOpen >= maxOpen)
+    return e.scalar(value);
+  ++numOpen;
+  ExprRef result = computeScalar(value);
+  --numOpen;
+  if (result)
+    scalars[value] = result;
+  return result;
+}
+
+ExprRef Reader::computeScalar(Value value) {
   TypedAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
     return readConstant(constant);

@@ -41,6 +41,7 @@ public:
 
 private:
   ExprRef readScalar(Value value);
+  ExprRef computeScalar(Value value);
   ExprRef readStructured(linalg::LinalgOp op, unsigned result,
                          ArrayRef<ExprRef> indices);
   ExprRef readSoftmax(linalg::SoftmaxOp op, ArrayRef<ExprRef> indices);
@@ -61,6 +62,8 @@ private:
   Expressions &e;
   Extents &extents;
   llvm::DenseMap<ExprRef, ExprRef> expanded;
+  llvm::DenseMap<Value, ExprRef> scalars;
+  unsigned numOpen = 0; // tensors and scalars that are being read
   llvm::DenseMap<ExprRef, SmallVector<ExprRef, 2>> origins;
 };
 

@@ -60,10 +60,22 @@ static bool canDefer(Operation *op) {
   return isElementwise(op) && isPure(op) && hasOnePatientUser(op);
 }
 
+/// Operations that are computed inside of the same loop nest, one for the
+/// other, beyond which one gets a nest of its own: they nest on the stack, too.
+static constexpr unsigned maxChain = 64;
+
 Deferral::Deferral(Operation *kernel) {
+  llvm::DenseMap<Operation *, unsigned> chains;
   kernel->walk([&](Operation *op) {
-    if (canDefer(op))
-      deferred.insert(op);
+    if (!canDefer(op))
+      return;
+    unsigned chain = 1;
+    for (Value operand : op->getOperands())
+      chain = std::max(chain, 1 + chains.lookup(operand.getDefiningOp()));
+    if (chain > maxChain && !isFree(op) && !renamesElements(op))
+      return;
+    chains[op] = chain;
+    deferred.insert(op);
   });
   auto record = [&](Value value, Block *block) {
     if (isa<VectorType>(value.getType()))

@@ -35,22 +35,18 @@ using namespace attn::warp;
 // Positions
 //===----------------------------------------------------------------------===//
 
-static bool isPosition(Value value) {
-  if (value.getType().isInteger(32))
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (isa_and_present<CoordsOp, SplatOp>(op))
-    return true;
-  if (auto broadcast = dyn_cast_or_null<BroadcastOp>(op))
-    return isPosition(broadcast.getValue());
-  if (isa_and_present<arith::AddIOp, arith::SubIOp>(op))
-    return isPosition(op->getOperand(0)) && isPosition(op->getOperand(1));
-  return false;
-}
-
 Positions Positions::plan(gpu::GPUFuncOp function) {
   Positions positions;
-  function.walk([&](Operation *op) {
+  // Operations come before their users.
+  DenseSet<Value> known;
+  auto isPosition = [&](Value value) {
+    return value.getType().isInteger(32) || known.contains(value);
+  };
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    bool isSum = isa<BroadcastOp, arith::AddIOp, arith::SubIOp>(op) &&
+                 llvm::all_of(op->getOperands(), isPosition);
+    if (isSum || isa<CoordsOp, SplatOp>(op))
+      known.insert(op->getResult(0));
     auto cast = dyn_cast<CastOp>(op);
     if (!isa<arith::CmpIOp>(op) &&
         !(cast && cast.getKind() == CastKind::SIToFP))

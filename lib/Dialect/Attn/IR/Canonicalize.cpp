@@ -65,12 +65,15 @@ struct DropDeadCapture : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
-    for (unsigned number = 0; number < op.getCaptures().size(); ++number)
+    bool changed = false;
+    for (unsigned number = op.getCaptures().size(); number-- > 0;)
       if (llvm::all_of(captureArguments(op, number),
                        [](BlockArgument a) { return a.use_empty(); })) {
         eraseCapture(rewriter, op, number);
-        return success();
+        changed = true;
       }
+    if (changed)
+      return success();
     return rewriter.notifyMatchFailure(op, "every capture is read");
   }
 };
@@ -80,8 +83,9 @@ struct MergeEqualCaptures : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
-    ValueRange captures = op.getCaptures();
-    for (unsigned later = 1; later < captures.size(); ++later) {
+    bool changed = false;
+    for (unsigned later = op.getCaptures().size(); later-- > 1;) {
+      ValueRange captures = op.getCaptures();
       unsigned first = llvm::find(captures, captures[later]) - captures.begin();
       if (first == later)
         continue;
@@ -95,8 +99,10 @@ struct MergeEqualCaptures : OpRewritePattern<AttentionOp> {
         rewriter.modifyOpInPlace(op, [&] { op.setSortedCaptures(sorted); });
       }
       eraseCapture(rewriter, op, later);
-      return success();
+      changed = true;
     }
+    if (changed)
+      return success();
     return rewriter.notifyMatchFailure(op, "captures differ");
   }
 };
@@ -106,7 +112,9 @@ struct SinkConstantCapture : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
-    for (auto [number, capture] : llvm::enumerate(op.getCaptures())) {
+    bool changed = false;
+    for (unsigned number = op.getCaptures().size(); number-- > 0;) {
+      Value capture = op.getCaptures()[number];
       TypedAttr constant;
       if (!AttentionOp::isScalar(capture.getType()) ||
           !matchPattern(capture, m_Constant(&constant)))
@@ -118,8 +126,10 @@ struct SinkConstantCapture : OpRewritePattern<AttentionOp> {
             arith::ConstantOp::create(rewriter, capture.getLoc(), constant));
       }
       eraseCapture(rewriter, op, number);
-      return success();
+      changed = true;
     }
+    if (changed)
+      return success();
     return rewriter.notifyMatchFailure(op, "no capture is a scalar constant");
   }
 };

@@ -23,6 +23,10 @@ using mlir::presburger::Simplex;
 /// an elimination, and beyond which there is none.
 static constexpr size_t numCheapConstraints = 12, maxConstraints = 60;
 
+/// Facts that are gone through, and constraints that are solved for, with the
+/// effort of one small system.
+static constexpr int64_t numFactsOfOne = 256, numConstraintsOfOne = 64;
+
 /// Divides by what divides all coefficients.
 static void tighten(LinearForm &constraint) {
   int64_t divisor = 0;
@@ -168,11 +172,13 @@ Constraints ConstraintSystem::project() const {
 
 bool attn::tile::isInfeasible(const VisitProblem &problem,
                               ArrayRef<LinearForm> constraints) {
-  if (problem.effort == 0)
+  if (problem.effort <= 0)
     return false;
-  --problem.effort;
   ConstraintSystem system(problem);
   system.add(constraints);
   system.addFacts();
+  int64_t size = system.size(), numFacts = problem.facts.size();
+  problem.effort -= 1 + numFacts / numFactsOfOne +
+                    size * size / (numConstraintsOfOne * numConstraintsOfOne);
   return system.isInfeasible();
 }

@@ -38,6 +38,7 @@ public:
   /// What is always known of the variables that occur.
   void addFacts();
 
+  size_t size() const { return constraints.size(); }
   bool isInfeasible() const;
   /// What remains for the block number and the symbols.
   Constraints project() const;

@@ -22,6 +22,8 @@ using namespace attn::tile;
 
 /// Cases of one integer beyond which it may be anything.
 static constexpr size_t maxCases = 8;
+/// Comparisons in the conditions of an integer, likewise.
+static constexpr size_t maxCaseLeaves = 128;
 /// Coefficients beyond which it may be anything: arithmetic on bounds must not
 /// overflow.
 static constexpr int64_t maxCoefficient = int64_t(1) << 31;
@@ -90,11 +92,20 @@ IntegerReader::Cases IntegerReader::readInteger(Value value) {
   auto known = integers.find(value);
   if (known != integers.end())
     return known->second;
+  if (depth == maxDepth) {
+    result.isTooLarge = true;
+    return opaque();
+  }
+  ++depth;
   Cases cases = computeInteger(value);
+  --depth;
+  size_t numLeaves = 0;
   llvm::erase_if(cases, [](const Case &option) {
     return option.condition.isConstant(false);
   });
-  if (cases.size() > maxCases ||
+  for (const Case &option : cases)
+    numLeaves += option.condition.numLeaves;
+  if (cases.size() > maxCases || numLeaves > maxCaseLeaves ||
       !llvm::all_of(cases, [](const Case &c) { return isSmall(c.form); }))
     cases = opaque();
   integers[value] = cases;

@@ -19,9 +19,13 @@
 
 namespace attn::tile {
 
-/// Reads the values of one loop.
+/// Reads the values of one loop. What many use is read once.
 class IntegerReader {
 public:
+  /// Nested operations beyond which a value is opaque: each takes a few frames
+  /// of the stack.
+  static constexpr unsigned maxDepth = 200;
+
   IntegerReader(scf::ForOp loop, MaskProblem &result)
       : loop(loop), result(result) {}
 
@@ -55,8 +59,15 @@ private:
   LinearForm quotient(const LinearForm &form, int64_t divisor);
   LinearForm symbolicQuotient(const LinearForm &form, int64_t divisor);
   Cases opaque();
+  Formula tooLarge();
   static Cases single(LinearForm form);
 
+  /// How a value changes from one row to the next: 1 never decreases, -1 never
+  /// increases, 0 the same for all rows; nothing if that is not known, or if it
+  /// depends on the key.
+  using Direction = std::optional<int>;
+  Direction getDirection(Value value);
+  Direction computeDirection(Value value);
   std::optional<unsigned> readRowData(Value value);
   std::optional<unsigned> readKeyData(Value value);
   std::optional<LinearForm> readSingle(Value value);
@@ -78,6 +89,9 @@ private:
   MaskProblem &result;
   DenseMap<Value, Formula> booleans;
   DenseMap<Value, Cases> integers;
+  DenseMap<Value, Direction> directions;
+  /// Operations between the value that is read and the mask.
+  unsigned depth = 0;
   DenseMap<unsigned, KeyData> keyData;
   DenseMap<unsigned, RowData> rowData;
   DenseSet<unsigned> boundedQuotients;

@@ -120,6 +120,9 @@ static Formula combine(Formula::Kind kind, std::vector<Formula> parts) {
     return Formula::constant(!absorbing);
   if (result.parts.size() == 1)
     return Formula(result.parts.front());
+  result.numLeaves = 0;
+  for (const Formula &part : result.parts)
+    result.numLeaves += part.numLeaves;
   return result;
 }
 

@@ -18,6 +18,15 @@
 using namespace mlir;
 using namespace attn::tile;
 
+/// Comparisons of a formula beyond which it may be anything: a disjunctive
+/// normal form of it would have too many disjuncts in the most cases.
+static constexpr size_t maxLeaves = 256;
+
+Formula IntegerReader::tooLarge() {
+  result.hasOpaque = result.isTooLarge = true;
+  return Formula::unknown();
+}
+
 static Formula equal(const Formula &a, const Formula &b) {
   return Formula::any(
       {Formula::all({a, b}), Formula::all({a.negated(), b.negated()})});
@@ -27,7 +36,13 @@ Formula IntegerReader::readBoolean(Value value) {
   auto known = booleans.find(value);
   if (known != booleans.end())
     return known->second;
+  if (depth == maxDepth)
+    return tooLarge();
+  ++depth;
   Formula formula = computeBoolean(value);
+  --depth;
+  if (formula.numLeaves > maxLeaves)
+    formula = tooLarge();
   booleans[value] = formula;
   return formula;
 }

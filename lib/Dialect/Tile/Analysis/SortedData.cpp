@@ -15,30 +15,37 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// How a value changes from one row to the next: 1 never decreases, -1 never
-/// increases, 0 the same for all rows; nothing if that is not known, or if it
-/// depends on the key.
-static std::optional<int> getDirection(Value value, scf::ForOp loop) {
+IntegerReader::Direction IntegerReader::getDirection(Value value) {
+  auto known = directions.find(value);
+  if (known != directions.end())
+    return known->second;
+  if (depth == maxDepth) {
+    result.isTooLarge = true;
+    return std::nullopt;
+  }
+  ++depth;
+  Direction direction = computeDirection(value);
+  --depth;
+  return directions[value] = direction;
+}
+
+IntegerReader::Direction IntegerReader::computeDirection(Value value) {
   if (getIntegerConstant(value))
     return 0;
   if (value.getType().isIntOrIndex())
-    return loop.isDefinedOutsideOfLoop(value) ? std::optional<int>(0)
-                                              : std::nullopt;
+    return loop.isDefinedOutsideOfLoop(value) ? Direction(0) : std::nullopt;
   Operation *op = value.getDefiningOp();
   if (!op)
     return std::nullopt;
   auto operand = [&](unsigned number) {
-    return getDirection(op->getOperand(number), loop);
+    return getDirection(op->getOperand(number));
   };
-  auto join = [](std::optional<int> a,
-                 std::optional<int> b) -> std::optional<int> {
+  auto join = [](Direction a, Direction b) -> Direction {
     if (!a || !b || *a * *b < 0)
       return std::nullopt;
     return *a != 0 ? *a : *b;
   };
-  auto negate = [](std::optional<int> a) {
-    return a ? std::optional<int>(-*a) : std::nullopt;
-  };
+  auto negate = [](Direction a) { return a ? Direction(-*a) : std::nullopt; };
   if (auto coords = dyn_cast<CoordsOp>(op)) {
     if (coords.getAxis() == 0 && loop.isDefinedOutsideOfLoop(coords.getBase()))
       return 1;
@@ -60,18 +67,18 @@ static std::optional<int> getDirection(Value value, scf::ForOp loop) {
   }
   auto areUniform = [&](auto indices) {
     return llvm::all_of(indices, [&](Value index) {
-      return getDirection(index, loop) == std::optional<int>(0);
+      return getDirection(index) == Direction(0);
     });
   };
   if (auto gather = dyn_cast<GatherOp>(op)) {
     if (!gather.getSorted() || !areUniform(gather.getIndices().drop_back()))
       return std::nullopt;
-    return getDirection(gather.getIndices().back(), loop);
+    return getDirection(gather.getIndices().back());
   }
   if (auto search = dyn_cast<SearchOp>(op)) {
     if (!areUniform(search.getIndices()))
       return std::nullopt;
-    return getDirection(search.getValue(), loop);
+    return getDirection(search.getValue());
   }
   return std::nullopt;
 }
@@ -81,7 +88,7 @@ static std::optional<int> getDirection(Value value, scf::ForOp loop) {
 std::optional<unsigned> IntegerReader::readRowData(Value value) {
   if (!isa_and_nonnull<GatherOp, SearchOp>(value.getDefiningOp()))
     return std::nullopt;
-  std::optional<int> direction = getDirection(value, loop);
+  Direction direction = getDirection(value);
   if (!direction)
     return std::nullopt;
   RowData data;

@@ -19,6 +19,13 @@ using namespace attn::tile;
 /// that wait for others to join them.
 static constexpr size_t maxDisjuncts = 256, maxOpenIntervals = 12;
 
+/// Constraints of a disjunct beyond which the others are left out: it is then
+/// taken for larger than it is.
+static constexpr size_t maxConjuncts = 64;
+
+/// What the projection of one disjunct costs of `VisitProblem::effort`.
+static constexpr int64_t projectionEffort = 20;
+
 /// Values of a quotient that become disjuncts of their own, and disjuncts that
 /// this makes at most.
 static constexpr int64_t maxSplit = 8;
@@ -137,6 +144,8 @@ getDisjuncts(const VisitProblem &problem, const Formula &formula) {
         for (const Constraints &right : *more) {
           Constraints both(left);
           llvm::append_range(both, right);
+          if (both.size() > maxConjuncts)
+            both.resize(maxConjuncts);
           if (!prune || !isInfeasible(problem, both))
             product.push_back(std::move(both));
         }
@@ -325,6 +334,9 @@ static SmallVector<BlockInterval, 2> project(const VisitProblem &problem,
     disjuncts = std::vector<Constraints>(1);
   splitRanges(problem, *disjuncts);
   for (const Constraints &disjunct : *disjuncts) {
+    if (problem.effort <= 0)
+      return {BlockInterval()};
+    problem.effort -= projectionEffort;
     ConstraintSystem system(problem);
     system.add(disjunct);
     // A condition on rows alone is one on all blocks.

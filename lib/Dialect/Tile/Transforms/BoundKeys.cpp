@@ -130,14 +130,17 @@ static std::optional<KeyBound> makeBound(Value keys, CmpIPredicate predicate,
 /// A coordinate of the row, perhaps plus or minus numbers that are the same for
 /// all rows: does not wrap around, as does no difference of two of them.
 static bool isPosition(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (auto coords = dyn_cast_or_null<CoordsOp>(op))
-    return coords.getAxis() == 0;
-  if (!isa_and_present<arith::AddIOp, arith::SubIOp>(op))
-    return false;
-  Value other = stripBroadcast(op->getOperand(1));
-  return isPosition(op->getOperand(0)) &&
-         (!isa<VectorType>(other.getType()) || getIntegerConstant(other));
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto coords = dyn_cast<CoordsOp>(op))
+      return coords.getAxis() == 0;
+    if (!isa<arith::AddIOp, arith::SubIOp>(op))
+      return false;
+    Value other = stripBroadcast(op->getOperand(1));
+    if (isa<VectorType>(other.getType()) && !getIntegerConstant(other))
+      return false;
+    value = op->getOperand(0);
+  }
+  return false;
 }
 
 /// Distances beyond which nothing is read from them.
@@ -211,20 +214,21 @@ static SmallVector<KeyBound> matchBounds(OpBuilder &builder, Value value,
   return bound ? SmallVector<KeyBound>{*bound} : SmallVector<KeyBound>{};
 }
 
-/// `value` and its operands hold together.
-static void collect(OpBuilder &builder, Value value, scf::ForOp loop,
-                    Conjunction &result) {
-  Value source = stripBroadcast(value);
-  if (auto both = source.getDefiningOp<arith::AndIOp>();
-      both && !loop.isDefinedOutsideOfLoop(source)) {
-    collect(builder, both.getLhs(), loop, result);
-    collect(builder, both.getRhs(), loop, result);
-  } else if (SmallVector<KeyBound> bounds = matchBounds(builder, source, loop);
-             !bounds.empty()) {
-    llvm::append_range(result.bounds, bounds);
-  } else {
-    result.others.push_back(value);
+/// The bounds of a mask, and what else it says.
+static Conjunction takeApart(OpBuilder &builder, Value mask, scf::ForOp loop) {
+  Conjunction result;
+  auto isOutside = [&](Value value) {
+    return loop.isDefinedOutsideOfLoop(value);
+  };
+  for (Value conjunct : getConjuncts(mask, isOutside)) {
+    SmallVector<KeyBound> bounds =
+        matchBounds(builder, stripBroadcast(conjunct), loop);
+    if (bounds.empty())
+      result.others.push_back(conjunct);
+    else
+      llvm::append_range(result.bounds, bounds);
   }
+  return result;
 }
 
 /// The limit that the keys are below, or not below.
@@ -295,8 +299,7 @@ bool attn::tile::joinKeyBounds(RewriterBase &rewriter, scf::ForOp loop) {
   if (failed(step))
     return false;
   OpBuilder::InsertionGuard guard(rewriter);
-  Conjunction all;
-  collect(rewriter, step->getMask(), loop, all);
+  Conjunction all = takeApart(rewriter, step->getMask(), loop);
   SmallVector<KeyBound> sides[2];
   for (const KeyBound &bound : all.bounds)
     sides[bound.isUpper].push_back(bound);

@@ -32,7 +32,12 @@ public:
     auto known = grains.find(value);
     if (known != grains.end())
       return known->second;
+    // Nested too deep to be looked at: nothing is known to be alike.
+    if (depth == maxDepth)
+      return {1, 1};
+    ++depth;
     Grain grain = compute(value);
+    --depth;
     grains[value] = grain;
     return grain;
   }
@@ -40,7 +45,10 @@ public:
 private:
   Grain compute(Value value);
 
+  static constexpr unsigned maxDepth = 1000;
+
   DenseMap<Value, Grain> grains;
+  unsigned depth = 0;
 };
 } // namespace
 
@@ -88,27 +96,18 @@ Grain GrainReader::compute(Value value) {
   return all;
 }
 
-/// Takes the conjuncts of `value` apart.
-static void collect(Value value, scf::ForOp loop, SmallVector<Value> &others,
-                    SmallVector<KeyLimit> &limits) {
-  Value source = stripBroadcast(value);
-  if (auto both = source.getDefiningOp<arith::AndIOp>()) {
-    collect(both.getLhs(), loop, others, limits);
-    collect(both.getRhs(), loop, others, limits);
-    return;
-  }
-  auto compare = source.getDefiningOp<arith::CmpIOp>();
-  if (compare && compare.getPredicate() == arith::CmpIPredicate::slt) {
-    Value keys = stripBroadcast(compare.getLhs());
-    Value limit = stripBroadcast(compare.getRhs());
-    auto coords = keys.getDefiningOp<CoordsOp>();
-    if (coords && coords.getAxis() == 1 && limit.getType().isInteger(32) &&
-        loop.isDefinedOutsideOfLoop(limit)) {
-      limits.push_back({keys, limit});
-      return;
-    }
-  }
-  others.push_back(value);
+/// The limit that `value` is.
+static std::optional<KeyLimit> matchLimit(Value value, scf::ForOp loop) {
+  auto compare = stripBroadcast(value).getDefiningOp<arith::CmpIOp>();
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::slt)
+    return std::nullopt;
+  Value keys = stripBroadcast(compare.getLhs());
+  Value limit = stripBroadcast(compare.getRhs());
+  auto coords = keys.getDefiningOp<CoordsOp>();
+  if (!coords || coords.getAxis() != 1 || !limit.getType().isInteger(32) ||
+      !loop.isDefinedOutsideOfLoop(limit))
+    return std::nullopt;
+  return KeyLimit{keys, limit};
 }
 
 MaskGrain attn::tile::findMaskGrain(Value mask, scf::ForOp loop,
@@ -120,7 +119,12 @@ MaskGrain attn::tile::findMaskGrain(Value mask, scf::ForOp loop,
     return whole;
   SmallVector<Value> others;
   SmallVector<KeyLimit> limits;
-  collect(mask, loop, others, limits);
+  for (Value conjunct : getConjuncts(mask)) {
+    if (std::optional<KeyLimit> limit = matchLimit(conjunct, loop))
+      limits.push_back(*limit);
+    else
+      others.push_back(conjunct);
+  }
   // More than one conjunct would have to be put together again.
   if (others.size() != 1 || others.front().getType() != mask.getType())
     return whole;

@@ -36,6 +36,8 @@ private:
 
   MaskProgram &program;
   std::string &reason;
+  SmallVector<Value> worklist;
+  DenseSet<Operation *> reached;
 };
 } // namespace
 
@@ -52,18 +54,14 @@ static bool onlyReads(Operation *op) {
 }
 
 LogicalResult ProgramReader::visit(Operation *op) {
-  if (program.ops.contains(op))
+  if (!reached.insert(op).second)
     return success();
   if (!onlyReads(op) || isa<LoadOp>(op))
     return fail("the mask depends on '" + op->getName().getStringRef() + "'");
-  for (Value operand : op->getOperands())
-    if (failed(visit(operand)))
-      return failure();
+  llvm::append_range(worklist, op->getOperands());
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
-  for (Value value : captured)
-    if (failed(visit(value)))
-      return failure();
+  llvm::append_range(worklist, captured);
   for (Type type : op->getResultTypes()) {
     auto vector = dyn_cast<VectorType>(type);
     if (!vector)
@@ -77,7 +75,6 @@ LogicalResult ProgramReader::visit(Operation *op) {
       return fail("the mask is computed from other vectors than its rows and "
                   "columns");
   }
-  program.ops.insert(op);
   return success();
 }
 
@@ -109,7 +106,8 @@ LogicalResult ProgramReader::findQuery() {
     if (type.getDimSize(0) == program.numRows &&
         load.getIndices().size() == 4) {
       program.query = load;
-      return visit(load.getIndices()[2]);
+      worklist.push_back(load.getIndices()[2]);
+      return success();
     }
   }
   return fail("the kernel loads no tile of queries in front of its loop");
@@ -134,11 +132,19 @@ LogicalResult ProgramReader::run() {
   program.grain =
       findMaskGrain(program.mask, loop, program.numRows, program.numColumns);
   // Reading the first row must not make the map depend on batch and head.
-  if (failed(findQuery()) || failed(visit(program.grain.mask)))
+  if (failed(findQuery()))
     return failure();
+  worklist.push_back(program.grain.mask);
   for (const KeyLimit &limit : program.grain.limits)
-    if (failed(visit(limit.keys)) || failed(visit(limit.limit)))
+    worklist.append({limit.keys, limit.limit});
+  while (!worklist.empty())
+    if (failed(visit(worklist.pop_back_val())))
       return failure();
+  // Producers first.
+  grid->getParentOp()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (reached.contains(op))
+      program.ops.insert(op);
+  });
   return success();
 }
 

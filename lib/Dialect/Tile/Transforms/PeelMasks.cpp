@@ -30,29 +30,44 @@ namespace attn::tile {
 using namespace mlir;
 using namespace attn::tile;
 
+/// The operands on which it depends whether a value is finite; all are, if
+/// there are none. Nothing for what may be -inf whatever they are.
+static std::optional<ValueRange> getFiniteParts(Value value) {
+  Operation *op = value.getDefiningOp();
+  bool isFinite = false;
+  DenseElementsAttr elements;
+  FloatAttr number;
+  if (!op)
+    isFinite = isa<IntegerType>(getElementTypeOrSelf(value));
+  else if (matchPattern(value, m_Constant(&elements)))
+    isFinite =
+        elements.isSplat() && elements.getSplatValue<APFloat>().isFinite();
+  else if (matchPattern(value, m_Constant(&number)))
+    isFinite = number.getValue().isFinite();
+  else if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
+               math::FmaOp, math::Exp2Op, math::ExpOp, math::AbsFOp,
+               vector::BroadcastOp>(op))
+    return op->getOperands();
+  else if (isa<arith::SelectOp>(op))
+    return op->getOperands().drop_front();
+  else
+    isFinite = isa<arith::SIToFPOp, arith::UIToFPOp, math::TanhOp>(op);
+  return isFinite ? std::optional<ValueRange>(ValueRange()) : std::nullopt;
+}
+
 /// True unless `scores` may hold -inf although everything is visible: a sum or
 /// product of finite numbers counts as finite, an element read from memory or
 /// an argument may be anything.
 static bool mayBeMinusInf(Value scores) {
-  Operation *op = scores.getDefiningOp();
-  if (!op)
-    return !isa<IntegerType>(getElementTypeOrSelf(scores));
-  DenseElementsAttr elements;
-  if (matchPattern(scores, m_Constant(&elements)))
-    return !elements.isSplat() || !elements.getSplatValue<APFloat>().isFinite();
-  FloatAttr number;
-  if (matchPattern(scores, m_Constant(&number)))
-    return !number.getValue().isFinite();
-  if (isa<arith::SIToFPOp, arith::UIToFPOp, math::TanhOp>(op))
-    return false;
-  if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
-          math::FmaOp, math::Exp2Op, math::ExpOp, math::AbsFOp,
-          vector::BroadcastOp>(op))
-    return llvm::any_of(op->getOperands(), mayBeMinusInf);
-  if (auto select = dyn_cast<arith::SelectOp>(op))
-    return mayBeMinusInf(select.getTrueValue()) ||
-           mayBeMinusInf(select.getFalseValue());
-  return true;
+  SetVector<Value> reached;
+  reached.insert(scores);
+  for (size_t next = 0; next < reached.size(); ++next) {
+    std::optional<ValueRange> parts = getFiniteParts(reached[next]);
+    if (!parts)
+      return true;
+    reached.insert(parts->begin(), parts->end());
+  }
+  return false;
 }
 
 /// A step whose rows all see a key needs no guard if no score is -inf.
@@ -216,7 +231,9 @@ FailureOr<PeeledLoop> attn::tile::peelMasks(RewriterBase &rewriter,
   };
   if (llvm::any_of(set.visited, isEverything) &&
       llvm::any_of(set.masked, isEverything)) {
-    reason = problem.hasOpaque
+    reason = problem.isTooLarge || problem.problem.effort <= 0
+                 ? "the mask is too large to be read as bounds of rows and keys"
+             : problem.hasOpaque
                  ? "the mask depends on more than bounds of rows and keys"
                  : "every key block may show something and hide something";
     return failure();

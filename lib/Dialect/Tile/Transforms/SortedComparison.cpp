@@ -29,6 +29,24 @@ Value attn::tile::stripBroadcast(Value value) {
   return value;
 }
 
+SmallVector<Value> attn::tile::getConjuncts(Value mask,
+                                            function_ref<bool(Value)> isWhole) {
+  SmallVector<Value> conjuncts, worklist = {mask};
+  DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    Value source = stripBroadcast(value);
+    if (!seen.insert(source).second)
+      continue;
+    auto both = source.getDefiningOp<arith::AndIOp>();
+    if (both && !isWhole(source))
+      worklist.append({both.getRhs(), both.getLhs()});
+    else
+      conjuncts.push_back(value);
+  }
+  return conjuncts;
+}
+
 Value attn::tile::stretchTo(OpBuilder &builder, Value value,
                             ArrayRef<int64_t> shape) {
   auto type = VectorType::get(shape, getElementTypeOrSelf(value));

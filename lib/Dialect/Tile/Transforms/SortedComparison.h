@@ -35,6 +35,12 @@ namespace attn::tile {
 /// What a broadcast stretches, or the value itself.
 Value stripBroadcast(Value value);
 
+/// What `mask` is the conjunction of, in order, each once; conjunctions that
+/// `isWhole` says so of are not taken apart.
+SmallVector<Value> getConjuncts(
+    Value mask,
+    llvm::function_ref<bool(Value)> isWhole = [](Value) { return false; });
+
 /// `value` as a vector of this shape.
 Value stretchTo(OpBuilder &builder, Value value, ArrayRef<int64_t> shape);
 

@@ -57,26 +57,35 @@ static bool isRepeatable(Operation *op, scf::ForOp loop) {
          });
 }
 
+/// Whether two values are the same function of their operations' operands.
+static bool isSameOperation(Value a, Value b) {
+  Operation *opA = a.getDefiningOp(), *opB = b.getDefiningOp();
+  return opA && opB && opA->getName() == opB->getName() &&
+         opA->getAttrDictionary() == opB->getAttrDictionary() &&
+         opA->getNumOperands() == opB->getNumOperands() &&
+         opA->getNumRegions() == 0 && a.getType() == b.getType() &&
+         cast<OpResult>(a).getResultNumber() ==
+             cast<OpResult>(b).getResultNumber() &&
+         (isPure(opA) || isa<memref::LoadOp>(opA));
+}
+
 /// Whether two values, of two loops, are the same function of their induction
 /// variables.
 static bool isSameFunction(Value a, Value inductionA, Value b,
                            Value inductionB) {
-  if (a == b || (a == inductionA && b == inductionB))
-    return true;
-  Operation *opA = a.getDefiningOp(), *opB = b.getDefiningOp();
-  if (!opA || !opB || opA->getName() != opB->getName() ||
-      opA->getAttrDictionary() != opB->getAttrDictionary() ||
-      opA->getNumOperands() != opB->getNumOperands() ||
-      opA->getNumRegions() != 0 || a.getType() != b.getType() ||
-      cast<OpResult>(a).getResultNumber() !=
-          cast<OpResult>(b).getResultNumber() ||
-      !(isPure(opA) || isa<memref::LoadOp>(opA)))
-    return false;
-  return llvm::all_of(llvm::zip(opA->getOperands(), opB->getOperands()),
-                      [&](auto pair) {
-                        return isSameFunction(std::get<0>(pair), inductionA,
-                                              std::get<1>(pair), inductionB);
-                      });
+  SetVector<std::pair<Value, Value>> pairs;
+  pairs.insert({a, b});
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    auto [left, right] = pairs[i];
+    if (left == right || (left == inductionA && right == inductionB))
+      continue;
+    if (!isSameOperation(left, right))
+      return false;
+    for (auto pair : llvm::zip(left.getDefiningOp()->getOperands(),
+                               right.getDefiningOp()->getOperands()))
+      pairs.insert({std::get<0>(pair), std::get<1>(pair)});
+  }
+  return true;
 }
 
 LogicalResult ChainMatcher::matchLoops(LoopChain &chain) {

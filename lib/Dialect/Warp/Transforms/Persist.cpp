@@ -85,10 +85,18 @@ static bool dependsOnBlock(KernelOp kernel, Value value) {
 
 /// Whether a value is computed from what differs between groups.
 static bool isNarrowed(Value value) {
-  Operation *op = value.getDefiningOp();
-  return op &&
-         (isa<NarrowOp>(op) || (isa<arith::ArithDialect>(op->getDialect()) &&
-                                llvm::any_of(op->getOperands(), isNarrowed)));
+  SetVector<Value> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Operation *op = values[i].getDefiningOp();
+    if (!op)
+      continue;
+    if (isa<NarrowOp>(op))
+      return true;
+    if (isa<arith::ArithDialect>(op->getDialect()))
+      values.insert(op->operand_begin(), op->operand_end());
+  }
+  return false;
 }
 
 static bool isBalanced(KernelOp kernel) {
@@ -170,17 +178,19 @@ bool TileLoop::isComputable(Value value, SetVector<Operation *> &slice) {
          llvm::all_of(slice, [](Operation *inner) { return isShared(*inner); });
 }
 
-/// Of a bound that groups narrow, what they have in common.
-static void findCommon(Value bound, SetVector<Value> &found) {
-  Operation *op = bound.getDefiningOp();
-  if (auto narrow = dyn_cast_or_null<NarrowOp>(op)) {
-    found.insert(narrow.getWhole(bound));
-  } else if (op && isNarrowed(bound)) {
-    for (Value operand : op->getOperands())
-      findCommon(operand, found);
-  } else {
-    found.insert(bound);
+/// Of bounds that groups narrow, what they have in common.
+static SetVector<Value> findCommon(ArrayRef<Value> bounds) {
+  SetVector<Value> values(bounds.begin(), bounds.end()), found;
+  for (size_t i = 0; i < values.size(); ++i) {
+    Operation *op = values[i].getDefiningOp();
+    if (auto narrow = dyn_cast_or_null<NarrowOp>(op))
+      found.insert(narrow.getWhole(values[i]));
+    else if (op && isNarrowed(values[i]))
+      values.insert(op->operand_begin(), op->operand_end());
+    else
+      found.insert(values[i]);
   }
+  return found;
 }
 
 /// The bounds of a loop, if they are computed in front of it by scalars.
@@ -188,10 +198,7 @@ void TileLoop::findBounds(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!loop)
     return;
-  SetVector<Value> found;
-  findCommon(loop.getLowerBound(), found);
-  findCommon(loop.getUpperBound(), found);
-  for (Value bound : found) {
+  for (Value bound : findCommon({loop.getLowerBound(), loop.getUpperBound()})) {
     if (!dependsOnBlock(kernel, bound) || isa<BlockArgument>(bound))
       continue;
     SetVector<Operation *> slice;

@@ -24,7 +24,8 @@
 //         place: y(c) <= v exactly for c < U(v), a symbol. For a gather U is a
 //         search, for a search for c in offsets it is the offset itself.
 //
-// Everything else is opaque: it may be anything.
+// Everything else is opaque: it may be anything. So is what is nested too deep,
+// or has too many cases, to be read in a reasonable time.
 //
 // Coordinates are i32 and assumed not to wrap around.
 //
@@ -88,6 +89,8 @@ struct MaskProblem {
   llvm::MapVector<unsigned, SymbolSource> symbols;
   /// True if part of the mask is not understood at all.
   bool hasOpaque = false;
+  /// True if that is so because it is too large; hasOpaque is then set, too.
+  bool isTooLarge = false;
   /// The number of keys, if it is known: the loop ends at its last block.
   std::optional<LinearForm> numKeys;
 };

@@ -73,6 +73,7 @@ struct Formula {
   Kind kind = Kind::Leaf;
   LinearForm holds, fails;
   std::vector<Formula> parts;
+  size_t numLeaves = 1;
 
   static Formula atLeastZero(LinearForm form);
   static Formula constant(bool value);
@@ -122,8 +123,9 @@ public:
   };
   SmallVector<Fact> facts;
   Formula mask;
-  /// How many systems of constraints may still be looked at: after that they
-  /// count as feasible, so that masks of any size compile in a second or two.
+  /// How many systems of constraints may still be looked at, large ones
+  /// counting for several: after that they count as feasible, so that masks of
+  /// any size compile in a second or two.
   mutable int64_t effort = 10000;
 
   struct Quotient {
