@@ -14,8 +14,10 @@
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/BuildId.h"
 #include "attn/Support/Version.h"
+#include "attn/Target/Ptxas.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace attn;
@@ -96,24 +98,43 @@ Session::compileForHost(StringRef text, const HostOptions &options) {
   return std::move(*program);
 }
 
-// Everything that the artifact depends on besides the text.
-static runtime::CacheKey makeKey(StringRef text,
-                                 const CompileOptions &options) {
+// Which assembler it is, and not where: what lies at a path may change.
+static std::string describePtxas(const CompileOptions &options) {
+  if (options.cubin == CompileOptions::Cubin::No)
+    return "unused";
+  std::string path = findPtxas(options.ptxas);
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                          /*RequiresNullTerminator=*/false);
+  if (path.empty() || !file)
+    return "none";
+  StringRef bytes = (*file)->getBuffer();
+  return std::to_string(bytes.size()) + " bytes " +
+         llvm::utohexstr(llvm::xxh3_64bits(bytes));
+}
+
+// Everything that the artifact depends on besides the text; nothing where the
+// results cannot be read, which the compiler will say.
+static std::optional<runtime::CacheKey> makeKey(StringRef text,
+                                                const CompileOptions &options) {
   runtime::CacheKey key;
   key.op = text.str();
   key.plan = options.plan;
   key.target = options.target;
   key.compiler = std::string(versionString) + " llvm " + llvmVersionString +
                  " build " + buildId();
-  key.options = "function " + options.function + "\nptxas " + options.ptxas +
-                "\ncubin " + std::to_string(static_cast<int>(options.cubin)) +
-                "\nstrict " + std::to_string(options.strict) + "\nwithout " +
+  key.options = "function " + options.function + "\nptxas " +
+                describePtxas(options) + "\ncubin " +
+                std::to_string(static_cast<int>(options.cubin)) + "\nstrict " +
+                std::to_string(options.strict) + "\nwithout " +
                 llvm::join(options.passes.disabled, ",") + "\nwith " +
                 llvm::join(options.passes.enabled, ",");
+  if (options.results.empty())
+    return key;
   // What the file says, and not where it is.
-  if (auto file = llvm::MemoryBuffer::getFile(options.results);
-      !options.results.empty() && file)
-    key.options += "\nresults " + (*file)->getBuffer().str();
+  auto file = llvm::MemoryBuffer::getFile(options.results);
+  if (!file)
+    return std::nullopt;
+  key.options += "\nresults " + (*file)->getBuffer().str();
   return key;
 }
 
@@ -124,9 +145,11 @@ runtime::Result<Artifact> Session::compile(StringRef text,
   fromCache = false;
   if (options.onRoom || options.last != Room::PTX)
     cache = nullptr;
-  runtime::CacheKey key = makeKey(text, options);
+  std::optional<runtime::CacheKey> key;
   if (cache)
-    if (std::optional<Artifact> found = cache->find(key)) {
+    key = makeKey(text, options);
+  if (key)
+    if (std::optional<Artifact> found = cache->find(*key)) {
       fromCache = true;
       return std::move(*found);
     }
@@ -136,8 +159,8 @@ runtime::Result<Artifact> Session::compile(StringRef text,
   FailureOr<Artifact> artifact = attn::compile(**module, options);
   if (failed(artifact))
     return takeError();
-  if (cache) {
-    runtime::Status stored = cache->store(key, *artifact);
+  if (key) {
+    runtime::Status stored = cache->store(*key, *artifact);
     if (!stored.ok())
       messages += (messages.empty() ? "" : "\n") +
                   ("warning: not cached: " + stored.message());

@@ -12,9 +12,12 @@
 #include "gtest/gtest.h"
 
 #include <cstdlib>
+#include <ctime>
 #include <dirent.h>
+#include <fcntl.h>
 #include <fstream>
 #include <sstream>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +40,12 @@ struct CacheTest : testing::Test {
     artifact.name = "attention";
     artifact.target = "sm_80";
     artifact.ptx = std::string(bytes, 'x');
+    artifact.arguments.emplace_back().isOutput = true;
+    KernelInfo &kernel = artifact.kernels.emplace_back();
+    kernel.entry = "attention";
+    kernel.threads = 1;
+    for (LaunchExpr &blocks : kernel.grid)
+      blocks.value = 1;
     return artifact;
   }
 
@@ -119,8 +128,13 @@ TEST_F(CacheTest, SaysWhyItCannotStore) {
   EXPECT_EQ(status.message(), "cannot make the directory '" + root +
                                   "/file/cache': Not a directory");
   status = Cache(root + "/file").store(key, artifact(1));
-  EXPECT_EQ(status.message(), "cannot write into the directory '" + root +
-                                  "/file': Not a directory");
+  EXPECT_EQ(status.message(),
+            "cannot use the directory '" + root + "/file': Not a directory");
+  // A directory where the entry should be is in the way.
+  ASSERT_EQ(mkdir(Cache(root).fileName(key).c_str(), 0700), 0);
+  EXPECT_EQ(Cache(root).store(key, artifact(1)).message(),
+            "cannot write '" + Cache(root).fileName(key) + "': Is a directory");
+  EXPECT_EQ(countFiles(root), 2u); // "file" and the directory
 }
 
 // Two processes write one key over and over while this one reads: what is
@@ -151,6 +165,100 @@ TEST_F(CacheTest, TwoProcessesMayWriteOneKey) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
   EXPECT_EQ(countFiles(root), 1u);
+}
+
+// None of these may be waited for, or read without end.
+TEST_F(CacheTest, WhatIsNoFileIsNoEntry) {
+  Cache cache(root);
+  std::string name = cache.fileName(key);
+  ASSERT_EQ(mkfifo(name.c_str(), 0600), 0);
+  EXPECT_FALSE(cache.find(key).has_value());
+  ASSERT_TRUE(cache.store(key, artifact(100)).ok()); // in its place
+  EXPECT_TRUE(cache.find(key).has_value());
+
+  std::string moved = root + "/moved";
+  ASSERT_EQ(std::rename(name.c_str(), moved.c_str()), 0);
+  for (const std::string &target : {std::string("/dev/zero"), moved}) {
+    ASSERT_EQ(symlink(target.c_str(), name.c_str()), 0);
+    EXPECT_FALSE(cache.find(key).has_value()) << target;
+    ASSERT_EQ(unlink(name.c_str()), 0);
+  }
+
+  std::ofstream(name) << "attn-cache 1\n";
+  ASSERT_EQ(truncate(name.c_str(), off_t(100) << 30), 0); // a hole
+  EXPECT_FALSE(cache.find(key).has_value());
+}
+
+// What others could have written is not run.
+TEST_F(CacheTest, TrustsOnlyThisUser) {
+  Cache cache(root + "/cache");
+  ASSERT_TRUE(cache.store(key, artifact(100)).ok());
+  std::string name = cache.fileName(key);
+  for (mode_t mode : {0620, 0602, 0666}) {
+    ASSERT_EQ(chmod(name.c_str(), mode), 0);
+    EXPECT_FALSE(cache.find(key).has_value()) << mode;
+  }
+  ASSERT_EQ(chmod(name.c_str(), 0644), 0);
+  EXPECT_TRUE(cache.find(key).has_value());
+
+  for (mode_t mode : {0770, 0777, 01777}) {
+    ASSERT_EQ(chmod(cache.directory().c_str(), mode), 0);
+    EXPECT_FALSE(cache.find(key).has_value()) << mode;
+    EXPECT_EQ(cache.store(key, artifact(1)).message(),
+              "cannot use the directory '" + cache.directory() +
+                  "': others may write to it (wanted mode 0700)");
+  }
+  ASSERT_EQ(chmod(cache.directory().c_str(), 0755), 0);
+  EXPECT_TRUE(cache.find(key).has_value());
+
+  // Only root can give files away.
+  if (geteuid() != 0)
+    return;
+  ASSERT_EQ(chown(name.c_str(), 1, 1), 0);
+  EXPECT_FALSE(cache.find(key).has_value());
+  ASSERT_EQ(chown(name.c_str(), 0, 0), 0);
+  ASSERT_EQ(chown(cache.directory().c_str(), 1, 1), 0);
+  EXPECT_FALSE(cache.find(key).has_value());
+  EXPECT_EQ(cache.store(key, artifact(1)).message(),
+            "cannot use the directory '" + cache.directory() +
+                "': it belongs to user 1, this process to user 0");
+}
+
+TEST_F(CacheTest, NoWiderThanTheUserAndTheUmask) {
+  auto mode = [](const std::string &name) {
+    struct stat status;
+    EXPECT_EQ(stat(name.c_str(), &status), 0);
+    return status.st_mode & 07777;
+  };
+  mode_t before = umask(0);
+  Cache cache(root + "/deep/down");
+  EXPECT_TRUE(cache.store(key, artifact(100)).ok());
+  EXPECT_EQ(mode(root + "/deep"), 0700u);
+  EXPECT_EQ(mode(root + "/deep/down"), 0700u);
+  EXPECT_EQ(mode(cache.fileName(key)), 0600u);
+  umask(0200);
+  EXPECT_TRUE(cache.store(key, artifact(100)).ok());
+  EXPECT_EQ(mode(cache.fileName(key)), 0400u);
+  umask(before);
+}
+
+TEST_F(CacheTest, SweepsWhatKilledWritersLeft) {
+  Cache cache(root);
+  struct timespec old[2] = {};
+  clock_gettime(CLOCK_REALTIME, &old[0]);
+  old[0].tv_sec -= 7200;
+  old[1] = old[0];
+  for (const char *name : {"new-AbCdEf", "new-17-0", "new-now", "notes"}) {
+    std::ofstream(root + "/" + name) << "half of an artifact";
+    if (std::string_view(name) != "new-now")
+      ASSERT_EQ(utimensat(AT_FDCWD, (root + "/" + name).c_str(), old, 0), 0);
+  }
+  ASSERT_TRUE(cache.store(key, artifact(100)).ok());
+  EXPECT_EQ(access((root + "/new-AbCdEf").c_str(), F_OK), -1);
+  EXPECT_EQ(access((root + "/new-17-0").c_str(), F_OK), -1);
+  EXPECT_EQ(access((root + "/new-now").c_str(), F_OK), 0); // may be written to
+  EXPECT_EQ(access((root + "/notes").c_str(), F_OK), 0);
+  EXPECT_EQ(countFiles(root), 3u);
 }
 
 TEST_F(CacheTest, UserDirectoryFollowsXdg) {

@@ -28,6 +28,10 @@ struct CacheKey {
 /// directory at once: a file appears whole or not at all. The key is stored in
 /// the file, so two keys with one hash cannot be confused, and a file that was
 /// damaged is as good as absent.
+///
+/// What is found is run: a directory or a file that another user owns or may
+/// write to is not used, nor is what is no file. Directories are made with mode
+/// 0700, files with 0600, less what the umask takes.
 class Cache {
 public:
   explicit Cache(std::string directory) : path(std::move(directory)) {}
@@ -39,7 +43,8 @@ public:
   std::string fileName(const CacheKey &key) const;
   /// The artifact stored under `key`, if any.
   std::optional<Artifact> find(const CacheKey &key) const;
-  /// Stores `artifact`, replacing what was there; makes the directory.
+  /// Stores `artifact`, replacing what was there; makes the directory, and
+  /// removes what writers that were killed have left there.
   Status store(const CacheKey &key, const Artifact &artifact) const;
 
 private:

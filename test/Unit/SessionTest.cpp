@@ -1,0 +1,106 @@
+//===- SessionTest.cpp - what the cache of a session depends on -----------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Host/Session.h"
+
+#include "gtest/gtest.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace attn;
+
+static const char *program = R"mlir(
+!t = tensor<?x?x?x64xbf16>
+func.func @plain(%q: !t, %k: !t, %v: !t) -> (!t, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v
+    : (!t, !t, !t) -> (!t, tensor<?x?x?xf32>)
+  return %o, %lse : !t, tensor<?x?x?xf32>
+}
+)mlir";
+
+namespace {
+struct SessionTest : testing::Test {
+  SessionTest() {
+    std::string name = testing::TempDir() + "attn-session-XXXXXX";
+    EXPECT_NE(mkdtemp(name.data()), nullptr);
+    root = name;
+    options.cubin = CompileOptions::Cubin::No;
+  }
+  ~SessionTest() override {
+    EXPECT_EQ(std::system(("rm -rf '" + root + "'").c_str()), 0);
+  }
+
+  // An assembler whose cubin is that text.
+  std::string writePtxas(const std::string &directory, const char *text) {
+    EXPECT_EQ(std::system(("mkdir -p '" + root + directory + "'").c_str()), 0);
+    std::string path = root + directory + "/ptxas";
+    std::ofstream(path) << "#!/bin/sh\nwhile [ $# -gt 1 ]; do\n"
+                           "[ \"$1\" = -o ] && echo "
+                        << text << " >\"$2\"\nshift\ndone\n";
+    EXPECT_EQ(chmod(path.c_str(), 0700), 0);
+    return path;
+  }
+
+  runtime::Result<Artifact> compile() {
+    runtime::Cache cache(root + "/cache");
+    Session session;
+    auto artifact = session.compile(program, options, &cache);
+    isFromCache = session.isFromCache();
+    return artifact;
+  }
+
+  std::string root;
+  CompileOptions options;
+  bool isFromCache = false;
+};
+} // namespace
+
+TEST_F(SessionTest, MissingResultsAreAnErrorWithAWarmCacheToo) {
+  options.results = root + "/results.json";
+  std::ofstream(options.results) << R"({"attn_results": 1, "results": []})";
+  ASSERT_TRUE(compile().ok());
+  ASSERT_TRUE(compile().ok());
+  EXPECT_TRUE(isFromCache);
+  // The same kernel without results is there as well.
+  options.results = "";
+  ASSERT_TRUE(compile().ok());
+  options.results = root + "/missing.json";
+  EXPECT_NE(compile().message().find("cannot read results '" + root +
+                                     "/missing.json': No such file"),
+            std::string::npos)
+      << compile().message();
+}
+
+TEST_F(SessionTest, TheAssemblerIsPartOfTheKeyByItsBytes) {
+  options.cubin = CompileOptions::Cubin::Required;
+  options.ptxas = writePtxas("/a", "first");
+  runtime::Result<Artifact> artifact = compile();
+  ASSERT_TRUE(artifact.ok()) << artifact.message();
+  EXPECT_FALSE(isFromCache);
+  ASSERT_TRUE(compile().ok());
+  EXPECT_TRUE(isFromCache);
+  // The same one somewhere else, and as the root of a toolkit.
+  options.ptxas = writePtxas("/b", "first");
+  ASSERT_TRUE(compile().ok());
+  EXPECT_TRUE(isFromCache);
+  writePtxas("/c/bin", "first");
+  options.ptxas = root + "/c";
+  ASSERT_TRUE(compile().ok());
+  EXPECT_TRUE(isFromCache);
+  // Another one in the same place.
+  options.ptxas = writePtxas("/a", "second");
+  artifact = compile();
+  ASSERT_TRUE(artifact.ok()) << artifact.message();
+  EXPECT_FALSE(isFromCache);
+  EXPECT_EQ(std::string(artifact->cubin.begin(), artifact->cubin.end()),
+            "second\n");
+}
