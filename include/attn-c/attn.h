@@ -11,7 +11,9 @@
 |* caller, who destroys them; strings and bytes that a handle returns live as *|
 |* long as the handle. A function that returns a pointer returns NULL on      *|
 |* failure, one that returns int returns 0 on success; attnErrorMessage()     *|
-|* then says what went wrong. Handles may be used from several threads at     *|
+|* then says what went wrong. A function that gets or counts something (Get,  *|
+|* Is) returns NULL or -1 on failure. NULL in place of a handle is a failure; *|
+|* to destroy NULL does nothing. Handles may be used from several threads at  *|
 |* once; destroying one while it is in use is an error of the caller.         *|
 |*                                                                            *|
 |* The interface only grows: what is here stays, attnGetApiVersion() counts   *|
@@ -146,10 +148,12 @@ ATTN_EXPORT void attnKernelDestroy(AttnKernel *kernel);
 /* Puts the kernel into `stream` (a CUstream or cudaStream_t; NULL: the default
    stream) and returns; a CPU kernel has run when the call returns, and ignores
    `stream`. Arguments: those of the source function, then one tensor for each
-   of its results. Everything that can be wrong with them is checked. Kernels
-   want rows without gaps between elements and, on a GPU, addresses that are
-   multiples of 16 bytes: a tensor of rank up to 4 that lies otherwise is copied
-   into memory of the launch before, or from there behind the kernel. */
+   of its results. Everything that can be wrong with them is checked: an element
+   of a result, say, shares memory neither with another one nor with another
+   argument. Where all results are empty nothing is done. Kernels want rows
+   without gaps between elements and, on a GPU, addresses that are multiples of
+   16 bytes: a tensor of rank up to 4 that lies otherwise is copied into memory
+   of the launch before, or from there behind the kernel. */
 ATTN_EXPORT int attnLaunch(const AttnKernel *kernel,
                            const AttnArgument *arguments, size_t count,
                            void *stream);

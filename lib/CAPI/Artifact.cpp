@@ -43,28 +43,63 @@ AttnArtifact *attnArtifactParse(const void *bytes, size_t size) {
 
 void attnArtifactDestroy(AttnArtifact *artifact) { delete artifact; }
 
+// Whether there is a handle; if not, that is the error of `call`.
+static bool isGiven(const AttnArtifact *artifact, const char *call) {
+  if (!artifact)
+    capi::setError(std::string(call) + ": artifact is NULL");
+  return artifact != nullptr;
+}
+
+// The bytes and their number.
+static const void *giveBytes(const void *bytes, size_t count, size_t *size,
+                             const char *call) {
+  if (!size) {
+    capi::setError(std::string(call) + ": size is NULL");
+    return nullptr;
+  }
+  *size = count;
+  return bytes;
+}
+
+// Nothing, and no bytes of it.
+static const void *giveNone(size_t *size) {
+  if (size)
+    *size = 0;
+  return nullptr;
+}
+
 const void *attnArtifactGetBytes(const AttnArtifact *artifact, size_t *size) {
-  *size = artifact->bytes.size();
-  return artifact->bytes.data();
+  if (!isGiven(artifact, "attnArtifactGetBytes"))
+    return giveNone(size);
+  return giveBytes(artifact->bytes.data(), artifact->bytes.size(), size,
+                   "attnArtifactGetBytes");
 }
 
 const char *attnArtifactGetManifest(const AttnArtifact *artifact) {
-  return artifact->manifest.c_str();
+  return isGiven(artifact, "attnArtifactGetManifest")
+             ? artifact->manifest.c_str()
+             : nullptr;
 }
 
 const char *attnArtifactGetPTX(const AttnArtifact *artifact) {
-  return artifact->artifact.ptx.c_str();
+  return isGiven(artifact, "attnArtifactGetPTX")
+             ? artifact->artifact.ptx.c_str()
+             : nullptr;
 }
 
 const void *attnArtifactGetCubin(const AttnArtifact *artifact, size_t *size) {
-  *size = artifact->artifact.cubin.size();
-  return artifact->artifact.cubin.data();
+  if (!isGiven(artifact, "attnArtifactGetCubin"))
+    return giveNone(size);
+  const std::vector<uint8_t> &cubin = artifact->artifact.cubin;
+  return giveBytes(cubin.data(), cubin.size(), size, "attnArtifactGetCubin");
 }
 
 const char *attnArtifactGetLog(const AttnArtifact *artifact) {
-  return artifact->log.c_str();
+  return isGiven(artifact, "attnArtifactGetLog") ? artifact->log.c_str()
+                                                 : nullptr;
 }
 
 int attnArtifactIsFromCache(const AttnArtifact *artifact) {
-  return artifact->isFromCache;
+  return isGiven(artifact, "attnArtifactIsFromCache") ? artifact->isFromCache
+                                                      : -1;
 }

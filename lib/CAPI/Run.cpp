@@ -155,28 +155,40 @@ int attnDescribeLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
   return 0;
 }
 
+// Whether there is a handle; if not, that is the error of `call`.
+static bool isGiven(const AttnKernel *kernel, const char *call) {
+  if (!kernel)
+    capi::setError(std::string(call) + ": kernel is NULL");
+  return kernel != nullptr;
+}
+
 int64_t attnKernelGetRelayouts(const AttnKernel *kernel) {
-  return kernel->kernel->relayouts();
+  return isGiven(kernel, "attnKernelGetRelayouts") ? kernel->kernel->relayouts()
+                                                   : -1;
 }
 
 int attnSynchronize(const AttnKernel *kernel) {
-  if (!kernel)
-    return finish(Status::error("attnSynchronize: kernel is NULL"));
-  return finish(kernel->kernel->synchronize());
+  return isGiven(kernel, "attnSynchronize")
+             ? finish(kernel->kernel->synchronize())
+             : 1;
 }
 
 const char *attnKernelGetManifest(const AttnKernel *kernel) {
-  return kernel->manifest.c_str();
+  return isGiven(kernel, "attnKernelGetManifest") ? kernel->manifest.c_str()
+                                                  : nullptr;
 }
 
 const char *attnKernelGetLog(const AttnKernel *kernel) {
-  return kernel->log.c_str();
+  return isGiven(kernel, "attnKernelGetLog") ? kernel->log.c_str() : nullptr;
 }
 
 int attnKernelGetRegisters(const AttnKernel *kernel) {
-  return kernel->kernel->registers();
+  return isGiven(kernel, "attnKernelGetRegisters") ? kernel->kernel->registers()
+                                                   : -1;
 }
 
 int attnKernelGetLocalBytes(const AttnKernel *kernel) {
-  return kernel->kernel->localBytes();
+  return isGiven(kernel, "attnKernelGetLocalBytes")
+             ? kernel->kernel->localBytes()
+             : -1;
 }

@@ -20,6 +20,9 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
 
+#include <cstdlib>
+#include <unistd.h>
+
 using namespace mlir;
 using namespace attn;
 
@@ -136,23 +139,45 @@ void HostProgram::relayout(const runtime::LaunchCall &call, bool outputs,
   }
 }
 
+namespace {
+struct FreeMemory {
+  void operator()(void *memory) const { std::free(memory); }
+};
+} // namespace
+using HostMemory = std::unique_ptr<void, FreeMemory>;
+
+// That many bytes, a multiple of the alignment; null where the machine has not
+// as many, or does not give them.
+static HostMemory allocate(int64_t bytes) {
+  int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (bytes == 0 || bytes / page > pages)
+    return nullptr;
+  return HostMemory(std::aligned_alloc(runtime::kWorkspaceAlignment,
+                                       static_cast<size_t>(bytes)));
+}
+
 runtime::Status HostProgram::invoke(const runtime::Arguments &arguments) const {
   auto call = runtime::prepareLaunch(description, arguments);
   if (!call.ok())
     return call.status();
-  std::vector<char> memory(call->relayouts.empty()
-                               ? 0
-                               : call->workspaceBytes +
-                                     runtime::kWorkspaceAlignment);
-  void *aligned = reinterpret_cast<void *>(
-      llvm::alignTo(reinterpret_cast<uintptr_t>(memory.data()),
-                    runtime::kWorkspaceAlignment));
-  relayout(*call, /*outputs=*/false, aligned);
-  std::vector<uint64_t> parameters = runtime::kernelParameters(*call, aligned);
+  if (call->isEmpty)
+    return runtime::Status();
+  int64_t bytes = call->relayouts.empty() ? 0 : call->workspaceBytes;
+  HostMemory memory = allocate(bytes);
+  if (bytes != 0 && !memory)
+    return runtime::Status::error(
+        "copies of " + std::to_string(bytes) +
+        " bytes do not fit the memory of this machine:\n" +
+        StringRef(runtime::describeRelayouts(description, *call))
+            .rtrim()
+            .str());
+  relayout(*call, /*outputs=*/false, memory.get());
+  std::vector<uint64_t> parameters =
+      runtime::kernelParameters(*call, memory.get());
   SmallVector<void *> slots;
   for (uint64_t &parameter : parameters)
     slots.push_back(&parameter);
   entry(slots.data());
-  relayout(*call, /*outputs=*/true, aligned);
+  relayout(*call, /*outputs=*/true, memory.get());
   return runtime::Status();
 }

@@ -9,6 +9,7 @@
 
 #include "attn/Runtime/Arguments.h"
 
+#include "attn/Runtime/Overlap.h"
 #include "attn/Runtime/Relayout.h"
 
 #include <algorithm>
@@ -60,6 +61,13 @@ static bool hasElements(const Argument &tensor) {
   return true;
 }
 
+static std::string listText(const std::vector<int64_t> &numbers) {
+  std::string text;
+  for (int64_t number : numbers)
+    text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return text;
+}
+
 static std::string shapeText(const std::vector<int64_t> &shape) {
   std::string text;
   for (int64_t size : shape)
@@ -90,25 +98,29 @@ static Status checkShape(const ArgumentInfo &info, const Argument &tensor) {
 
 // That all elements lie in the address space, and those of a result apart.
 static Status checkStrides(const ArgumentInfo &info, const Argument &tensor) {
+  // Sums and products of two of what passes here do not overflow.
+  constexpr int64_t kAddressSpace = int64_t(1) << 57;
   int64_t bytes = elementBytes(info.element);
   int64_t span = 0;
   for (int64_t i = 0; i < tensor.rank; ++i) {
     int64_t size = tensor.sizes[i], stride = tensor.strides[i];
     if (size == 1)
       continue;
-    std::string where = "stride of dimension " + std::to_string(i) + " is " +
-                        std::to_string(stride);
-    if (stride == 0 && info.isOutput)
-      return Status::error(where + ", elements of an output may not overlap");
-    int64_t extent, strideBytes;
+    int64_t extent;
     if (stride == std::numeric_limits<int64_t>::min() ||
         __builtin_mul_overflow(size - 1, std::abs(stride), &extent) ||
         __builtin_add_overflow(span, extent, &span) ||
-        __builtin_mul_overflow(stride, bytes, &strideBytes) ||
-        span > std::numeric_limits<int64_t>::max() / bytes - 1)
-      return Status::error(where + ", the tensor leaves the address space");
+        span >= kAddressSpace / bytes)
+      return Status::error("stride of dimension " + std::to_string(i) + " is " +
+                           std::to_string(stride) +
+                           ", the tensor leaves the address space");
   }
-  return Status();
+  if (!info.isOutput || !overlapsItself(tensor))
+    return Status();
+  return Status::error(
+      "elements of an output may not overlap, got strides " +
+      listText({tensor.strides, tensor.strides + tensor.rank}) + " for sizes " +
+      listText({tensor.sizes, tensor.sizes + tensor.rank}));
 }
 
 // What no copy mends.
@@ -149,10 +161,12 @@ static Status fit(const Artifact &artifact, size_t number, Argument &tensor,
                   LaunchCall &call) {
   const ArgumentInfo &info = artifact.arguments[number];
   Status status = checkTensor(info, tensor);
+  if (!status.ok())
+    return status;
   bool isSeenAsItIs =
       info.view.empty() &&
       (!hasElements(tensor) || describeMisfit(info, tensor).empty());
-  if (!status.ok() || isSeenAsItIs)
+  if (isSeenAsItIs)
     return status;
   Result<std::vector<std::vector<Dimension>>> parts = viewParts(info, tensor);
   if (!parts.ok())
@@ -177,6 +191,26 @@ static Status fit(const Artifact &artifact, size_t number, Argument &tensor,
     return relayout.status();
   call.relayouts.push_back(std::move(*relayout));
   tensor.strides = view.strides.data();
+  return Status();
+}
+
+// A result is written while arguments are read.
+static Status checkApart(const Artifact &artifact, const Arguments &arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const ArgumentInfo &result = artifact.arguments[i];
+    if (!result.isOutput)
+      continue;
+    for (size_t k = 0; k < arguments.size(); ++k) {
+      const ArgumentInfo &other = artifact.arguments[k];
+      bool isSeen = k == i || (other.isOutput && k < i);
+      if (other.isTensor && !isSeen &&
+          overlap(arguments[i], elementBytes(result.element), arguments[k],
+                  elementBytes(other.element)))
+        return Status::error(describe(artifact, i) + " overlaps " +
+                             describe(artifact, k) +
+                             ": a result needs memory of its own");
+    }
+  }
   return Status();
 }
 
@@ -379,9 +413,19 @@ Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
   Arguments views = arguments;
   Status status = checkAndPack(artifact, views, call);
   if (status.ok())
-    status = runChecks(artifact, views, multiprocessors);
+    status = checkApart(artifact, arguments);
   if (status.ok())
-    status = placeWorkspaces(artifact, views, multiprocessors, call);
+    status = runChecks(artifact, views, multiprocessors);
+  if (!status.ok())
+    return status;
+  // However large the grid would be: any number of batches of nothing.
+  call.isEmpty = true;
+  for (size_t i = 0; i < views.size(); ++i)
+    if (artifact.arguments[i].isOutput)
+      call.isEmpty &= !hasElements(views[i]);
+  if (call.isEmpty)
+    return call;
+  status = placeWorkspaces(artifact, views, multiprocessors, call);
   if (!status.ok())
     return status;
   for (const KernelInfo &kernel : artifact.kernels) {
@@ -391,10 +435,10 @@ Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
       return one.status();
     call.kernels.push_back(std::move(*one));
   }
-  // A result is defined by blocks only: without one, none may have elements.
-  call.isEmpty = call.kernels.empty() || call.kernels.back().isEmpty;
-  for (size_t i = 0; call.isEmpty && i < views.size(); ++i)
-    if (artifact.arguments[i].isOutput && hasElements(views[i]))
+  // A result is defined by blocks only.
+  for (size_t i = 0; i < views.size(); ++i)
+    if (artifact.arguments[i].isOutput && hasElements(views[i]) &&
+        (call.kernels.empty() || call.kernels.back().isEmpty))
       return Status::error(describe(artifact, i) +
                            ": has elements, but the grid is empty");
   return call;

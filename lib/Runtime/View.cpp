@@ -9,6 +9,8 @@
 
 #include "attn/Runtime/View.h"
 
+#include <algorithm>
+
 using namespace attn;
 using namespace attn::runtime;
 
@@ -40,6 +42,19 @@ static Status splitSizes(const ArgumentInfo &info, const Argument &tensor,
   return Status();
 }
 
+// Several dimensions that are seen as one may be more than any tensor has: of
+// an empty one, or where strides are 0.
+static std::optional<int64_t> count(const std::vector<Dimension> &parts) {
+  int64_t count = 1;
+  bool fits = true;
+  for (const Dimension &part : parts) {
+    if (part.size == 0)
+      return 0;
+    fits &= !__builtin_mul_overflow(count, part.size, &count);
+  }
+  return fits ? std::optional(count) : std::nullopt;
+}
+
 Result<Parts> runtime::viewParts(const ArgumentInfo &info,
                                  const Argument &tensor) {
   Parts parts;
@@ -55,31 +70,35 @@ Result<Parts> runtime::viewParts(const ArgumentInfo &info,
   Status status = splitSizes(info, tensor, rest);
   if (!status.ok())
     return status;
+  bool isEmpty = std::find(tensor.sizes, tensor.sizes + tensor.rank, 0) !=
+                 tensor.sizes + tensor.rank;
   for (const auto &dimension : info.view) {
     parts.emplace_back();
     for (const ViewPart &part : dimension) {
       int64_t size = part.size < 0 ? rest[part.dim] : part.size, stride = 0;
       if (size == 1)
         continue;
-      // A step counts elements of the dimension: no more than there are.
-      if (size != 0 &&
-          __builtin_mul_overflow(tensor.strides[part.dim], part.step, &stride))
+      // A step counts elements of the dimension: no more than there are. The
+      // strides of a tensor without elements say nothing.
+      int64_t span;
+      if (!isEmpty && (__builtin_mul_overflow(tensor.strides[part.dim],
+                                              part.step, &stride) ||
+                       __builtin_mul_overflow(stride, size, &span)))
         return Status::error("stride of dimension " + std::to_string(part.dim) +
                              " is " + std::to_string(tensor.strides[part.dim]) +
                              ", the tensor leaves the address space");
       parts.back().push_back({size, stride});
     }
+    if (!count(parts.back()))
+      return Status::error("its sizes are more than 64 bits count");
   }
   return parts;
 }
 
 std::vector<int64_t> runtime::viewSizes(const Parts &parts) {
   std::vector<int64_t> sizes;
-  for (const auto &dimension : parts) {
-    sizes.push_back(1);
-    for (const Dimension &part : dimension)
-      sizes.back() *= part.size;
-  }
+  for (const auto &dimension : parts)
+    sizes.push_back(*count(dimension));
   return sizes;
 }
 

@@ -44,6 +44,49 @@ int main(void) {
   // CHECK-NEXT: launch: attnLaunch: kernel or arguments is NULL
   printf("launch: %s\n", attnErrorMessage());
 
+  // Every getter says that it was given nothing.
+  {
+    size_t size = 1;
+    expect(attnArtifactGetBytes(NULL, &size) == NULL && size == 0, "bytes");
+    // CHECK-NEXT: get: attnArtifactGetBytes: artifact is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnArtifactGetBytes(NULL, NULL) == NULL, "bytes");
+    size = 1;
+    expect(attnArtifactGetCubin(NULL, &size) == NULL && size == 0, "cubin");
+    // CHECK-NEXT: get: attnArtifactGetCubin: artifact is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnArtifactGetManifest(NULL) == NULL, "manifest");
+    // CHECK-NEXT: get: attnArtifactGetManifest: artifact is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnArtifactGetPTX(NULL) == NULL, "PTX");
+    // CHECK-NEXT: get: attnArtifactGetPTX: artifact is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnArtifactGetLog(NULL) == NULL, "log");
+    // CHECK-NEXT: get: attnArtifactGetLog: artifact is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnArtifactIsFromCache(NULL) == -1, "from the cache");
+    // CHECK-NEXT: get: attnArtifactIsFromCache: artifact is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnKernelGetManifest(NULL) == NULL, "kernel's manifest");
+    // CHECK-NEXT: get: attnKernelGetManifest: kernel is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnKernelGetLog(NULL) == NULL, "kernel's log");
+    // CHECK-NEXT: get: attnKernelGetLog: kernel is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnKernelGetRegisters(NULL) == -1, "registers");
+    // CHECK-NEXT: get: attnKernelGetRegisters: kernel is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnKernelGetLocalBytes(NULL) == -1, "local bytes");
+    // CHECK-NEXT: get: attnKernelGetLocalBytes: kernel is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnKernelGetRelayouts(NULL) == -1, "relayouts");
+    // CHECK-NEXT: get: attnKernelGetRelayouts: kernel is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnSynchronize(NULL) != 0, "synchronize");
+    // CHECK-NEXT: get: attnSynchronize: kernel is NULL
+    printf("get: %s\n", attnErrorMessage());
+  }
+
   attnArtifactDestroy(NULL);
   attnKernelDestroy(NULL);
   // CHECK: done

@@ -48,6 +48,9 @@ int main(int argc, char **argv) {
   const int64_t across[] = {0, 0, 1, 7};
   const char *text = NULL;
   const int64_t lse_strides[] = {LENGTH, LENGTH, 1};
+  const int64_t dense[] = {LENGTH * DIM, LENGTH * DIM, DIM - 1, 1};
+  const int64_t nothing[] = {INT64_C(1) << 40, 1, 0, DIM};
+  const int64_t many[] = {1, 1, INT64_C(1) << 40, DIM};
   const int64_t short_sizes[] = {1, 1, LENGTH - 1, DIM};
   AttnArgument arguments[5];
   AttnCompileOptions options;
@@ -133,6 +136,44 @@ int main(int argc, char **argv) {
 
   arguments[1] = tensor(k, 4, short_sizes, strides);
   // CHECK-NEXT: launch: 1, {{.*}}(5 against 4)
+  i = attnLaunch(kernel, arguments, 5, NULL);
+  printf("launch: %d, %s\n", i, attnErrorMessage());
+
+  arguments[1] = tensor(k, 4, NULL, strides);
+  // CHECK-NEXT: launch: 1, argument 1 ('k'): sizes or strides are missing
+  i = attnLaunch(kernel, arguments, 5, NULL);
+  printf("launch: %d, %s\n", i, attnErrorMessage());
+  arguments[1] = tensor(k, 4, sizes, NULL);
+  // CHECK-NEXT: launch: 1, argument 1 ('k'): sizes or strides are missing
+  i = attnLaunch(kernel, arguments, 5, NULL);
+  printf("launch: %d, %s\n", i, attnErrorMessage());
+
+  // A result has memory of its own, and each of its elements has.
+  arguments[1] = tensor(k, 4, sizes, strides);
+  arguments[3] = tensor(v, 4, sizes, strides);
+  // CHECK-NEXT: launch: 1, argument 3 ('o') overlaps argument 2 ('v'): a result
+  i = attnLaunch(kernel, arguments, 5, NULL);
+  printf("launch: %d, %s\n", i, attnErrorMessage());
+  arguments[3] = tensor(o, 4, sizes, dense);
+  // CHECK-NEXT: launch: 1, {{.*}} may not overlap, got strides 40, 40, 7, 1 for
+  i = attnLaunch(kernel, arguments, 5, NULL);
+  printf("launch: %d, %s\n", i, attnErrorMessage());
+  arguments[3] = tensor(o, 4, sizes, strides);
+
+  // Any number of batches of nothing are done at once.
+  for (i = 0; i < 5; ++i)
+    arguments[i] = tensor(NULL, i < 4 ? 4 : 3, nothing, strides);
+  // CHECK-NEXT: launch: 0
+  printf("launch: %d\n", attnLaunch(kernel, arguments, 5, NULL));
+
+  // More than there is memory for the copy of a tensor that lies across.
+  for (i = 0; i < 5; ++i)
+    arguments[i] = tensor(i == 3 ? o : q, 4, i == 1 || i == 2 ? many : sizes,
+                          i == 1 || i == 2 ? across : strides);
+  arguments[4] = tensor(lse, 3, sizes, lse_strides);
+  // CHECK-NEXT: launch: 1, copies of {{[0-9]+}} bytes do not fit the memory
+  // CHECK-NEXT: 'k' is copied first
+  // CHECK-NEXT: 'v' is copied first
   i = attnLaunch(kernel, arguments, 5, NULL);
   printf("launch: %d, %s\n", i, attnErrorMessage());
 

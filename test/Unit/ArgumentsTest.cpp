@@ -7,12 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Runtime/Overlap.h"
 #include "attn/Runtime/Relayout.h"
 
 #include "gtest/gtest.h"
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 using namespace attn;
 using namespace attn::runtime;
@@ -174,7 +176,7 @@ struct Call : testing::Test {
 
   Artifact artifact;
   void *qData = reinterpret_cast<void *>(0x10000);
-  void *oData = reinterpret_cast<void *>(0x20000);
+  void *oData = reinterpret_cast<void *>(0x2000000);
   int64_t n = 7;
   // q as (batch, length, heads, dim) in memory, o as (batch, heads, length,
   // dim).
@@ -191,8 +193,8 @@ TEST_F(Call, PacksDescriptors) {
   EXPECT_FALSE(call->isEmpty);
   EXPECT_EQ(call->kernels[0].grid, (std::array<uint32_t, 3>{2, 8, 2}));
   std::vector<uint64_t> expected = {
-      0x10000, 0x10000, 0, 2, 8, 100, 64, 51200, 64,   512, 1, 7,
-      0x20000, 0x20000, 0, 2, 8, 100, 64, 51200, 6400, 64,  1};
+      0x10000,   0x10000,   0, 2, 8, 100, 64, 51200, 64,   512, 1, 7,
+      0x2000000, 0x2000000, 0, 2, 8, 100, 64, 51200, 6400, 64,  1};
   EXPECT_EQ(call->parameters, expected);
 }
 
@@ -246,8 +248,141 @@ TEST_F(Call, RefusesWrongStrides) {
   qStrides[2] = 0; // one query for all: fine for an input
   EXPECT_EQ(message(), "");
   oStrides[2] = 0;
-  EXPECT_EQ(message(), "argument 2 ('o'): stride of dimension 2 is 0, elements "
-                       "of an output may not overlap");
+  EXPECT_EQ(message(), "argument 2 ('o'): elements of an output may not "
+                       "overlap, got strides 51200, 6400, 0, 1 for sizes 2, 8, "
+                       "100, 64");
+  oStrides[2] = 32;
+  EXPECT_EQ(message(), "argument 2 ('o'): elements of an output may not "
+                       "overlap, got strides 51200, 6400, 32, 1 for sizes 2, "
+                       "8, 100, 64");
+}
+
+TEST_F(Call, RefusesWhatIsMissing) {
+  Arguments arguments = {Argument::tensor(qData, 4, nullptr, qStrides),
+                         Argument::scalar(n),
+                         Argument::tensor(oData, 4, oSizes, oStrides)};
+  EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
+            "argument 0 ('q'): sizes or strides are missing");
+  arguments[0] = Argument::tensor(qData, 4, qSizes, nullptr);
+  EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
+            "argument 0 ('q'): sizes or strides are missing");
+  arguments[0] = Argument::tensor(qData, -1, nullptr, nullptr);
+  EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
+            "argument 0 ('q'): wanted rank 4, got -1");
+}
+
+TEST_F(Call, ResultsHaveMemoryOfTheirOwn) {
+  const char *overlaps = "argument 2 ('o') overlaps argument 0 ('q'): a result "
+                         "needs memory of its own";
+  oData = qData;
+  EXPECT_EQ(message(), overlaps);
+  // The last byte of q is the first of o, and the other way round.
+  auto place = [](void *data, int64_t bytes) {
+    return reinterpret_cast<void *>(reinterpret_cast<intptr_t>(data) + bytes);
+  };
+  constexpr int64_t bytes = 2 * 51200 * 2;
+  oData = place(qData, bytes - 16);
+  EXPECT_EQ(message(), overlaps);
+  oData = place(qData, bytes);
+  EXPECT_EQ(message(), "");
+  oData = place(qData, 16 - bytes);
+  EXPECT_EQ(message(), overlaps);
+  oData = place(qData, -bytes);
+  EXPECT_EQ(message(), "");
+
+  // Two results.
+  artifact.arguments[0].isOutput = true;
+  oData = qData;
+  EXPECT_EQ(message(), "argument 0 ('q') overlaps argument 2 ('o'): a result "
+                       "needs memory of its own");
+  artifact.arguments[0].isOutput = false;
+
+  // Slices of a packed (batch, length, 4, heads, dim) lie between each other.
+  for (int64_t *strides : {qStrides, oStrides}) {
+    strides[0] = 100 * 2048;
+    strides[1] = 64;
+    strides[2] = 2048;
+  }
+  for (int64_t slice : {1, 2, 3}) {
+    oData = place(qData, slice * 512 * 2);
+    EXPECT_EQ(message(), "") << slice;
+    std::swap(oData, qData);
+    EXPECT_EQ(message(), "") << slice;
+    std::swap(oData, qData);
+  }
+  oData = place(qData, 512 * 2 - 16);
+  EXPECT_EQ(message(), overlaps);
+  oData = place(qData, 3 * 512 * 2 + 16);
+  EXPECT_EQ(message(), overlaps);
+  // Nothing overlaps nothing.
+  oData = qData;
+  qSizes[2] = oSizes[2] = 0;
+  EXPECT_EQ(message(), "");
+}
+
+// All tensors of up to three short dimensions, against a table.
+TEST(Overlap, WithinATensor) {
+  int64_t sizes[3], strides[3];
+  for (int64_t code = 0; code < 27 * 729; ++code) {
+    int64_t rest = code;
+    for (int i = 0; i < 3; ++i) {
+      sizes[i] = rest % 3 + 1;
+      strides[i] = rest / 3 % 9 - 4;
+      rest /= 27;
+    }
+    std::set<int64_t> places;
+    for (int64_t a = 0; a < sizes[0]; ++a)
+      for (int64_t b = 0; b < sizes[1]; ++b)
+        for (int64_t c = 0; c < sizes[2]; ++c)
+          places.insert(a * strides[0] + b * strides[1] + c * strides[2]);
+    bool expected =
+        static_cast<int64_t>(places.size()) != sizes[0] * sizes[1] * sizes[2];
+    bool isFull = sizes[0] > 1 && sizes[1] > 1 && sizes[2] > 1;
+    bool found = overlapsItself(Argument::tensor(nullptr, 3, sizes, strides));
+    // Three dimensions that interlock may be refused without need.
+    EXPECT_TRUE(found == expected || (isFull && found)) << code;
+  }
+}
+
+// All pairs of short matrices near each other.
+TEST(Overlap, BetweenTensors) {
+  std::vector<std::array<int64_t, 4>> shapes;
+  for (int64_t rows : {1, 2, 3})
+    for (int64_t columns : {1, 2})
+      for (int64_t rowStride : {-6, -4, 4, 6, 8})
+        for (int64_t columnStride : {-1, 1, 2})
+          shapes.push_back({rows, columns, rowStride, columnStride});
+  constexpr int64_t bytesOfA = 2, bytesOfB = 1;
+  auto places = [](const std::array<int64_t, 4> &shape, int64_t first,
+                   int64_t bytes) {
+    std::set<int64_t> places;
+    for (int64_t i = 0; i < shape[0]; ++i)
+      for (int64_t j = 0; j < shape[1]; ++j)
+        for (int64_t k = 0; k < bytes; ++k)
+          places.insert(first + (i * shape[2] + j * shape[3]) * bytes + k);
+    return places;
+  };
+  int64_t apart = 0, provenApart = 0;
+  for (const auto &a : shapes)
+    for (const auto &b : shapes)
+      for (int64_t shift = -20; shift <= 20; ++shift) {
+        constexpr int64_t base = 1000;
+        auto tensor = [](const std::array<int64_t, 4> &shape, int64_t address) {
+          return Argument::tensor(reinterpret_cast<void *>(address), 2,
+                                  shape.data(), shape.data() + 2);
+        };
+        std::set<int64_t> placesOfA = places(a, base, bytesOfA), shared;
+        for (int64_t place : places(b, base + shift, bytesOfB))
+          if (placesOfA.count(place))
+            shared.insert(place);
+        bool found = overlap(tensor(a, base), bytesOfA, tensor(b, base + shift),
+                             bytesOfB);
+        ASSERT_TRUE(found || shared.empty());
+        apart += shared.empty();
+        provenApart += !found;
+      }
+  // What is no slice of one tensor may be refused without need.
+  EXPECT_GT(static_cast<double>(provenApart), 0.8 * static_cast<double>(apart));
 }
 
 TEST_F(Call, CopiesWhatKernelsCannotTake) {
@@ -278,8 +413,8 @@ TEST_F(Call, CopiesWhatKernelsCannotTake) {
       0x72000, 0x72000, 0, 2, 8, 100, 64, 51200, 6400, 64, 1};
   EXPECT_EQ(kernelParameters(*call, reinterpret_cast<void *>(0x40000)),
             expected);
-  expected = {0x40000, 0x40000, 0, 2, 8, 100, 64, 51200, 6400, 64, 1,
-              0x20000, 0x20000, 0, 2, 8, 100, 64, 51200, 6400, 1,  100};
+  expected = {0x40000,   0x40000,   0, 2, 8, 100, 64, 51200, 6400, 64, 1,
+              0x2000000, 0x2000000, 0, 2, 8, 100, 64, 51200, 6400, 1,  100};
   EXPECT_EQ(relayoutParameters(o, reinterpret_cast<void *>(0x40000)), expected);
 
   // What no copy mends.
@@ -355,6 +490,26 @@ TEST_F(Call, SeesArgumentsInOtherDimensions) {
   EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
             "argument 0 ('q'): its dimensions do not lie one behind the other "
             "(no more than 4 dimensions are copied)");
+}
+
+// What one dimension of the kernel counts may be several of the caller's.
+TEST_F(Call, SizesThatNobodyCounts) {
+  artifact.arguments[0].shape = {-1, -1, 8, -1, 64};
+  artifact.arguments[0].view = {
+      {{0, -1, 1}, {1, -1, 1}}, {{2, 8, 1}}, {{3, -1, 1}}, {{4, 64, 1}}};
+  int64_t sizes[5] = {int64_t(1) << 40, int64_t(1) << 40, 8, 100, 64};
+  int64_t strides[5] = {0, 0, 6400, 64, 1};
+  Arguments arguments = {Argument::tensor(qData, 5, sizes, strides),
+                         Argument::scalar(n),
+                         Argument::tensor(oData, 4, oSizes, oStrides)};
+  EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
+            "argument 0 ('q'): its sizes are more than 64 bits count");
+  // Of nothing there may be any number, with any strides.
+  sizes[3] = oSizes[2] = 0;
+  sizes[1] = 0;
+  strides[0] = kMax;
+  strides[2] = kMin;
+  EXPECT_EQ(prepareLaunch(artifact, arguments).message(), "");
 }
 
 TEST(Relayout, HereAndBack) {

@@ -161,6 +161,38 @@ TEST_F(HostProgramTest, WrongArgumentsAreErrors) {
             std::string::npos);
 }
 
+TEST_F(HostProgramTest, BatchesOfNothingTakeNoTime) {
+  auto program = compile(causal);
+  ASSERT_TRUE(mlir::succeeded(program));
+  int64_t sizes[4] = {int64_t(1) << 40, int64_t(1) << 20, 0, 24};
+  int64_t strides[4] = {24, 24, 24, 1};
+  runtime::Argument nothing =
+      runtime::Argument::tensor(nullptr, 4, sizes, strides);
+  runtime::Status status =
+      program->invoke({nothing, nothing, nothing, nothing,
+                       runtime::Argument::tensor(nullptr, 3, sizes, strides)});
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+// One key for all, but its elements lie across: a copy of all of them.
+TEST_F(HostProgramTest, CopiesBeyondTheMemoryAreErrors) {
+  auto program = compile(causal);
+  ASSERT_TRUE(mlir::succeeded(program));
+  Problem problem(1, 1, 1, 4, 4, {});
+  runtime::Arguments arguments = problem.arguments();
+  int64_t sizes[4] = {1, 1, int64_t(1) << 40, 24}, strides[4] = {0, 0, 0, 2};
+  arguments[1] = runtime::Argument::tensor(problem.k.data(), 4, sizes, strides);
+  arguments[2] = arguments[1];
+  std::string message = program->invoke(arguments).message();
+  EXPECT_NE(message.find("do not fit the memory of this machine:\n'k' is "
+                         "copied first: stride of dimension 3 is 2"),
+            std::string::npos)
+      << message;
+  sizes[2] = int64_t(1) << 56;
+  message = program->invoke(arguments).message();
+  EXPECT_NE(message.find("address space"), std::string::npos) << message;
+}
+
 TEST_F(HostProgramTest, WrongProgramsAreDiagnosed) {
   std::string text;
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &d) {

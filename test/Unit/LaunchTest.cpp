@@ -54,11 +54,13 @@ struct LaunchTest : testing::Test {
 
   Arguments arguments() {
     return {Argument::tensor(data, 2, sizes, strides), Argument::scalar(2.0),
-            Argument::tensor(data, 2, sizes, strides)};
+            Argument::tensor(out, 2, sizes, strides)};
   }
 
   Artifact artifact;
   alignas(16) float data[128] = {0};
+  /// Far from all else, whatever the sizes; nobody looks there.
+  float *out = reinterpret_cast<float *>(uintptr_t(1) << 44);
   int64_t sizes[2] = {10, 8};
   int64_t strides[2] = {12, 1};
 };
@@ -94,9 +96,10 @@ TEST_F(LaunchTest, PassesEverythingOn) {
   EXPECT_EQ(fakeRecord()->shared, 100000u);
   EXPECT_EQ(fakeRecord()->stream, reinterpret_cast<CUstream>(uintptr_t(7)));
   uint64_t address = reinterpret_cast<uintptr_t>(data);
-  std::vector<uint64_t> expected = {
-      address, address, 0, 10, 8, 12, 1, 0x40000000,
-      address, address, 0, 10, 8, 12, 1};
+  uint64_t result = reinterpret_cast<uintptr_t>(out);
+  std::vector<uint64_t> expected = {address, address,    0,      10,     8, 12,
+                                    1,       0x40000000, result, result, 0, 10,
+                                    8,       12,         1};
   EXPECT_EQ(fakeRecord()->parameters, expected);
 }
 
@@ -335,6 +338,20 @@ TEST_F(LaunchTest, AnEmptyGridIsNotLaunched) {
   Result<Module> module = Module::load(*Device::current(), artifact);
   sizes[0] = 0;
   EXPECT_TRUE(module->launch(arguments(), nullptr).ok());
+  EXPECT_EQ(fakeRecord()->launches, 0);
+}
+
+// Nor is one with more blocks of nothing than the device counts.
+TEST_F(LaunchTest, ManyBatchesOfNothing) {
+  artifact.arguments[0].shape = artifact.arguments[2].shape = {-1, -1};
+  artifact.workspaces = {
+      {ElementKind::I64, artifact.kernels[0].grid[0].operands, true}};
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  sizes[0] = int64_t(1) << 60;
+  sizes[1] = 0;
+  Status status = module->launch(arguments(), nullptr);
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(*module->workspaceBytes(arguments()), 0);
   EXPECT_EQ(fakeRecord()->launches, 0);
 }
 

@@ -76,13 +76,13 @@ struct ThreadsTest : testing::Test {
 /// The arguments of a call: rows of 8, copied where they lie 9 apart.
 struct Tensors {
   explicit Tensors(int64_t stride) : strides{stride, 1} {}
-  alignas(16) float data[128] = {0};
+  alignas(16) float data[128] = {0}, out[128] = {0};
   int64_t sizes[2] = {10, 8};
   int64_t strides[2];
 
   Arguments arguments() {
     return {Argument::tensor(data, 2, sizes, strides),
-            Argument::tensor(data, 2, sizes, strides)};
+            Argument::tensor(out, 2, sizes, strides)};
   }
 };
 } // namespace
@@ -158,9 +158,10 @@ TEST_F(ThreadsTest, TheCInterface) {
   inThreads([&](int number) -> std::string {
     Tensors tensors(number % 2 ? 9 : 8);
     AttnArgument arguments[2] = {};
-    for (AttnArgument &argument : arguments) {
-      argument.kind = ATTN_TENSOR;
-      argument.value.tensor = {tensors.data, 2, tensors.sizes, tensors.strides};
+    float *data[] = {tensors.data, tensors.out};
+    for (int i = 0; i < 2; ++i) {
+      arguments[i].kind = ATTN_TENSOR;
+      arguments[i].value.tensor = {data[i], 2, tensors.sizes, tensors.strides};
     }
     for (int round = 0; round < kRounds; ++round) {
       // Errors are those of a thread.

@@ -126,7 +126,7 @@ struct LaunchCall {
   /// These are left as zero as they are found.
   bool isRestored = false;
   std::vector<KernelCall> kernels;
-  /// Nothing to do: the last grid has no block, and no output has an element.
+  /// Nothing to do: no output has an element. No memory, no kernels then.
   bool isEmpty = false;
 };
 
