@@ -179,6 +179,10 @@ std::optional<Artifact> Artifact::parse(std::string_view bytes,
                     cubinBytes, error))
     return std::nullopt;
   rest.remove_prefix(*manifestBytes);
+  if (ptxBytes == 0 && cubinBytes == 0) {
+    error = "artifact holds no code: neither PTX nor a cubin";
+    return std::nullopt;
+  }
   if (ptxBytes > rest.size() || cubinBytes != rest.size() - ptxBytes) {
     error = "artifact holds " + std::to_string(rest.size()) +
             " bytes of images, its manifest says " + std::to_string(ptxBytes) +

@@ -34,6 +34,11 @@ inline constexpr BinaryExprName kBinaryExprs[] = {
 bool readManifest(std::string_view text, Artifact &artifact, uint64_t &ptxBytes,
                   uint64_t &cubinBytes, std::string &error);
 
+/// What no compiler writes and no launch could mean: threads below 1, no
+/// kernel, a view that counts elements twice. Empty where there is nothing of
+/// the kind.
+std::string findManifestFault(const Artifact &artifact);
+
 } // namespace attn
 
 #endif // ATTN_LIB_SUPPORT_MANIFEST_H

@@ -152,8 +152,6 @@ bool ManifestReader::readArgument(const Json &json, ArgumentInfo &argument) {
       !get(json, "output", argument.isOutput) ||
       !get(json, "alignment", argument.alignment))
     return false;
-  if (argument.alignment < 0)
-    return fail("argument '" + argument.name + "' has a negative alignment");
   const Json *shape = getArray(json, "shape");
   if (!shape)
     return false;
@@ -334,17 +332,10 @@ bool ManifestReader::readKernel(const Json &json, const Artifact &artifact,
 }
 
 bool ManifestReader::readRelayout(const Json &json, RelayoutInfo &relayout) {
-  constexpr int64_t maxThreads = 1024, maxElementBytes = 8;
-  if (!get(json, "entry", relayout.entry) ||
-      !get(json, "element_bytes", relayout.elementBytes) ||
-      !get(json, "threads", relayout.threads) ||
-      !get(json, "elements", relayout.elements))
-    return false;
-  if (relayout.threads < 1 || relayout.threads > maxThreads ||
-      relayout.elements < 1 || relayout.elementBytes < 1 ||
-      relayout.elementBytes > maxElementBytes)
-    return fail("relayout '" + relayout.entry + "' has wrong sizes");
-  return true;
+  return get(json, "entry", relayout.entry) &&
+         get(json, "element_bytes", relayout.elementBytes) &&
+         get(json, "threads", relayout.threads) &&
+         get(json, "elements", relayout.elements);
 }
 
 bool ManifestReader::read(std::string_view text, Artifact &artifact,
@@ -387,7 +378,8 @@ bool ManifestReader::read(std::string_view text, Artifact &artifact,
         !readExpr(*rhs, artifact, check.rhs))
       return false;
   }
-  return true;
+  std::string fault = findManifestFault(artifact);
+  return fault.empty() || fail(std::move(fault));
 }
 
 bool attn::readManifest(std::string_view text, Artifact &artifact,

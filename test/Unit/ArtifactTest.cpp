@@ -174,7 +174,12 @@ TEST(Artifact, KeepsRelayouts) {
   EXPECT_EQ(read->relayouts, artifact.relayouts);
   artifact.relayouts[1].elements = 0;
   EXPECT_EQ(parseError(artifact.serialize()),
-            "artifact manifest: relayout 'copy32' has wrong sizes");
+            "artifact manifest: relayout 'copy32' has elements 0, wanted 1 to "
+            "2147483647");
+  artifact.relayouts[1] = {"copy32", 3, 128, 1};
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: relayout 'copy32' has element_bytes 3, wanted "
+            "1, 2, 4 or 8");
 }
 
 TEST(Artifact, RoundTrips) {
@@ -198,11 +203,114 @@ TEST(Artifact, RoundTrips) {
   EXPECT_TRUE(*read == artifact);
 }
 
-TEST(Artifact, EmptyRoundTrips) {
-  std::string error;
-  std::optional<Artifact> read = Artifact::parse(Artifact().serialize(), error);
-  ASSERT_TRUE(read.has_value()) << error;
-  EXPECT_TRUE(*read == Artifact());
+TEST(Artifact, WhatHoldsNothingIsRefused) {
+  EXPECT_EQ(parseError(Artifact().serialize()),
+            "artifact manifest: 'name' is empty");
+  Artifact artifact = sample();
+  artifact.ptx.clear();
+  artifact.cubin.clear();
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact holds no code: neither PTX nor a cubin");
+  artifact = sample();
+  artifact.kernels.clear();
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: there is no kernel");
+  artifact = sample();
+  artifact.arguments.pop_back();
+  artifact.checks.clear();
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: no argument is an output");
+  artifact = sample();
+  artifact.target.clear();
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: 'target' is empty");
+}
+
+// The checksum is right, the numbers are not.
+TEST(Artifact, SenselessNumbersAreRefused) {
+  auto kernelError = [](auto change) {
+    Artifact artifact = sample();
+    change(artifact.kernels[0]);
+    return parseError(artifact.serialize());
+  };
+  std::string prefix = "artifact manifest: kernel 'attention_kernel' has ";
+  for (int64_t threads : {int64_t(-128), int64_t(0), int64_t(1025), INT64_MAX})
+    EXPECT_EQ(kernelError([&](KernelInfo &k) { k.threads = threads; }),
+              prefix + "threads " + std::to_string(threads) +
+                  ", wanted 1 to 1024");
+  for (int64_t bytes : {int64_t(-1), int64_t(1) << 40})
+    EXPECT_EQ(kernelError([&](KernelInfo &k) { k.sharedBytes = bytes; }),
+              prefix + "shared_bytes " + std::to_string(bytes) +
+                  ", wanted 0 to 1048576");
+  EXPECT_EQ(kernelError([&](KernelInfo &k) { k.registers = -2; }),
+            prefix + "registers or spills -2, wanted -1 to 2147483647");
+  EXPECT_EQ(kernelError([&](KernelInfo &k) { k.grid[1] = constant(0); }),
+            prefix + "a grid of 0, wanted 1 to 2147483647");
+  for (const char *entry : {"", "7up", "a b", "a;exit"})
+    EXPECT_EQ(kernelError([&](KernelInfo &k) { k.entry = entry; }),
+              "artifact manifest: kernel '" + std::string(entry) +
+                  "' has no name that PTX knows");
+
+  Artifact artifact = sample();
+  artifact.kernels.push_back(artifact.kernels[0]);
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: kernel 'attention_kernel' is there twice");
+  artifact = sample();
+  artifact.workspaces = {{ElementKind::I32, {constant(-1)}, false}};
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: a workspace has size -1, wanted 0 to "
+            "281474976710656");
+  artifact = sample();
+  prefix = "artifact manifest: argument 'o' ";
+  ArgumentInfo &o = artifact.arguments[2];
+  o.name = "o";
+  for (int64_t alignment : {-16, 3, 8192}) {
+    o.alignment = alignment;
+    EXPECT_EQ(parseError(artifact.serialize()),
+              prefix + "has alignment " + std::to_string(alignment) +
+                  ", wanted 0 or a power of two up to 4096");
+  }
+  o.alignment = 16;
+  o.shape[3] = INT64_MAX;
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "has size 9223372036854775807, wanted 0 to "
+                     "281474976710656");
+  o.shape.assign(17, 1);
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "has more than 16 dimensions");
+}
+
+TEST(Artifact, ViewsCountEachElementOnce) {
+  auto viewError = [](std::vector<ViewPart> parts) {
+    Artifact artifact = sample(); // o: ?x8x?x64
+    artifact.arguments[2].name = "o";
+    artifact.arguments[2].view = {std::move(parts), {}, {}, {}};
+    std::string error;
+    (void)Artifact::parse(artifact.serialize(), error);
+    return error;
+  };
+  auto fault = [](int dim) {
+    return "artifact manifest: argument 'o' has a view that does not count "
+           "each element of dimension " +
+           std::to_string(dim) + " once";
+  };
+  std::vector<ViewPart> eight = {{1, 2, 4}, {1, 4, 1}}, all = {{3, 64, 1}};
+  auto with = [&](std::vector<ViewPart> more) {
+    for (const auto *parts : {&eight, &all})
+      more.insert(more.end(), parts->begin(), parts->end());
+    return more;
+  };
+  EXPECT_EQ(viewError(with({})), "");
+  EXPECT_EQ(viewError(with({{0, -1, 6}, {0, 3, 2}, {0, 2, 1}, {2, 1, 77}})),
+            "");
+  EXPECT_EQ(viewError(with({{0, -1, 5}, {0, 3, 1}})), fault(0)); // a gap
+  EXPECT_EQ(viewError(with({{0, 3, 1}, {0, 3, 1}})), fault(0));  // twice
+  EXPECT_EQ(viewError(with({{0, -1, 1}, {0, 3, 1}})), fault(0));
+  EXPECT_EQ(viewError(with({{0, int64_t(1) << 31, 1},
+                            {0, int64_t(1) << 31, int64_t(1) << 31}})),
+            fault(0)); // overflows
+  eight = {{1, 4, 1}};
+  EXPECT_EQ(viewError(with({})), fault(1)); // not all
 }
 
 TEST(Artifact, EveryTruncationIsRefused) {

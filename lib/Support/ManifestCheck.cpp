@@ -1,0 +1,169 @@
+//===- ManifestCheck.cpp - whether a manifest makes sense ----- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A checksum says that a file is what somebody wrote, not that it can be meant.
+// What no compiler writes is refused here, before a launch multiplies with it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Manifest.h"
+
+#include <algorithm>
+#include <set>
+
+using namespace attn;
+
+/// More than any GPU has, and small enough that products of two fit.
+static constexpr int64_t kMaxThreads = 1024, kMaxSharedBytes = 1 << 20,
+                         kMaxAlignment = 4096, kMaxRank = 16,
+                         kMaxSize = int64_t(1) << 48, kMaxGrid = 0x7fffffff;
+
+static std::string range(int64_t value, int64_t least, int64_t most) {
+  return std::to_string(value) + ", wanted " + std::to_string(least) + " to " +
+         std::to_string(most);
+}
+
+static bool isOutside(int64_t value, int64_t least, int64_t most) {
+  return value < least || value > most;
+}
+
+// A symbol as PTX spells it.
+static bool isSymbol(const std::string &name) {
+  auto isLetter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '$';
+  };
+  auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+  return !name.empty() && !isDigit(name.front()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return isLetter(c) || isDigit(c); });
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+// The parts of a dimension count each of its elements once: the step of each is
+// what those inside it count together, and the open one is the outermost.
+static bool countsOnce(const ArgumentInfo &argument, int64_t dim) {
+  std::vector<ViewPart> parts;
+  for (const auto &dimension : argument.view)
+    for (const ViewPart &part : dimension)
+      if (part.dim == dim && part.size != 1)
+        parts.push_back(part);
+  std::sort(
+      parts.begin(), parts.end(),
+      [](const ViewPart &a, const ViewPart &b) { return a.step < b.step; });
+  int64_t count = 1;
+  for (const ViewPart &part : parts) {
+    if (part.step != count || part.size == 0)
+      return part.size == 0; // no elements, nothing to count
+    if (part.size < 0)
+      return &part == &parts.back();
+    if (part.size > kMaxSize / count)
+      return false;
+    count *= part.size;
+  }
+  int64_t size = argument.shape[dim];
+  return size < 0 || size == count;
+}
+
+static std::string faultOf(const ArgumentInfo &argument) {
+  if (isOutside(argument.alignment, 0, kMaxAlignment) ||
+      (argument.alignment & (argument.alignment - 1)) != 0)
+    return "has alignment " + std::to_string(argument.alignment) +
+           ", wanted 0 or a power of two up to " +
+           std::to_string(kMaxAlignment);
+  if (isOutside(argument.rank(), 0, kMaxRank) ||
+      isOutside(static_cast<int64_t>(argument.shape.size()), 0, kMaxRank))
+    return "has more than " + std::to_string(kMaxRank) + " dimensions";
+  for (int64_t size : argument.shape)
+    if (size > kMaxSize)
+      return "has size " + range(size, 0, kMaxSize);
+  for (size_t dim = 0; dim < argument.shape.size(); ++dim)
+    if (!argument.view.empty() &&
+        !countsOnce(argument, static_cast<int64_t>(dim)))
+      return "has a view that does not count each element of dimension " +
+             std::to_string(dim) + " once";
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static std::string faultOf(const KernelInfo &kernel) {
+  if (isOutside(kernel.threads, 1, kMaxThreads))
+    return "has threads " + range(kernel.threads, 1, kMaxThreads);
+  if (isOutside(kernel.sharedBytes, 0, kMaxSharedBytes))
+    return "has shared_bytes " + range(kernel.sharedBytes, 0, kMaxSharedBytes);
+  for (int64_t number :
+       {kernel.registers, kernel.spillStoreBytes, kernel.spillLoadBytes})
+    if (isOutside(number, -1, kMaxGrid))
+      return "has registers or spills " + range(number, -1, kMaxGrid);
+  for (const LaunchExpr &blocks : kernel.grid)
+    if (blocks.kind == LaunchExpr::Kind::Constant &&
+        isOutside(blocks.value, 1, kMaxGrid))
+      return "has a grid of " + range(blocks.value, 1, kMaxGrid);
+  return "";
+}
+
+static std::string faultOf(const RelayoutInfo &relayout) {
+  int64_t bytes = relayout.elementBytes;
+  if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
+    return "has element_bytes " + std::to_string(bytes) +
+           ", wanted 1, 2, 4 or 8";
+  if (isOutside(relayout.threads, 1, kMaxThreads))
+    return "has threads " + range(relayout.threads, 1, kMaxThreads);
+  if (isOutside(relayout.elements, 1, kMaxGrid))
+    return "has elements " + range(relayout.elements, 1, kMaxGrid);
+  return "";
+}
+
+// Of an entry, what it is, and what is wrong with the rest of it.
+static std::string faultOfEntry(const std::string &name, const char *what,
+                                std::string fault,
+                                std::set<std::string> &entries) {
+  std::string prefix = std::string(what) + " '" + name + "' ";
+  if (!isSymbol(name))
+    return prefix + "has no name that PTX knows";
+  if (!entries.insert(name).second)
+    return prefix + "is there twice";
+  return fault.empty() ? "" : prefix + fault;
+}
+
+std::string attn::findManifestFault(const Artifact &artifact) {
+  if (artifact.name.empty())
+    return "'name' is empty";
+  if (artifact.target.empty())
+    return "'target' is empty";
+  for (const ArgumentInfo &argument : artifact.arguments)
+    if (std::string fault = faultOf(argument); !fault.empty())
+      return "argument '" + argument.name + "' " + fault;
+  if (std::none_of(artifact.arguments.begin(), artifact.arguments.end(),
+                   [](const ArgumentInfo &info) { return info.isOutput; }))
+    return "no argument is an output";
+  for (const WorkspaceInfo &workspace : artifact.workspaces)
+    for (const LaunchExpr &size : workspace.sizes)
+      if (size.kind == LaunchExpr::Kind::Constant &&
+          isOutside(size.value, 0, kMaxSize))
+        return "a workspace has size " + range(size.value, 0, kMaxSize);
+  if (artifact.kernels.empty())
+    return "there is no kernel";
+  std::set<std::string> entries;
+  std::string fault;
+  for (const KernelInfo &kernel : artifact.kernels)
+    if (fault.empty())
+      fault = faultOfEntry(kernel.entry, "kernel", faultOf(kernel), entries);
+  for (const RelayoutInfo &relayout : artifact.relayouts)
+    if (fault.empty())
+      fault =
+          faultOfEntry(relayout.entry, "relayout", faultOf(relayout), entries);
+  return fault;
+}
