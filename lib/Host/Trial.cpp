@@ -11,9 +11,9 @@
 #include "attn/Host/Trial.h"
 
 #include "attn/Host/DeviceProgram.h"
+#include "attn/Host/ErrorTerms.h"
 #include "attn/Host/HostProgram.h"
 #include "attn/Host/Npy.h"
-#include "attn/Host/ScoreLoss.h"
 #include "attn/Pipelines/Compile.h"
 #include "attn/Pipelines/Signature.h"
 #include <chrono>
@@ -195,14 +195,14 @@ bool TrialRun::check() {
       return fail(TrialStatus::BadInput, result.message());
     results[i] = std::move(*result);
   }
-  double scoreLoss = 0;
+  ErrorTerms terms;
   if (auto function = findFunction(module, request.function);
       succeeded(function))
     function->walk([&](AttentionOp op) {
-      scoreLoss = boundScoreLoss(op, report.manifest, operands);
+      terms = findErrorTerms(op, report.manifest, operands);
     });
   report.check = checkErrorRule(readResult(report.manifest, operands),
-                                results[0], results[1], scoreLoss);
+                                results[0], results[1], terms);
   for (const auto &[info, tensor] :
        llvm::zip_equal(report.manifest.arguments, operands.tensors))
     if (tensor && !tensor->isPaddingIntact() && report.check->passes())

@@ -30,6 +30,9 @@ l (the longer of these two), numbers, and size/number (rounded up). Kinds:
     uniform LO HI    floats
     normal           floats of variance 1
     holes            0, or -inf with probability 1/3
+    padded LOW       (b, 1, sq, sk): 0 for keys up to the query that are no
+                     padding, which stands on the left; LOW for others (`lowest`:
+                     the lowest finite number of the element type)
     ids COUNT        non-decreasing, from 0 to COUNT - 1
     sorted LO HI     integers that never decrease
     offsets          non-decreasing, from 0 to sk: ends of documents (or to the
@@ -41,6 +44,8 @@ import pathlib
 import re
 
 import numpy as np
+
+LOWEST = {"f32": -(2 - 2.0**-23) * 2.0**127, "bf16": -(2 - 2.0**-7) * 2.0**127, "f16": -65504.0}
 
 DIRECTORY = pathlib.Path(__file__).resolve().parent
 
@@ -123,10 +128,20 @@ class Capture:
             return rng.permuted(row, axis=-1)
         if self.kind == "uniform":
             return rng.uniform(*(float(limit) for limit in self.limits), size=sizes)
+        if self.kind == "padded":
+            return self.padding(sizes, rng)
         if self.kind == "holes":
             return np.where(rng.random(sizes) < 1 / 3, -np.inf, 0.0)
         assert self.kind == "normal", self.kind
         return rng.standard_normal(sizes)
+
+
+    def padding(self, sizes, rng):
+        batch, _, queries, keys = sizes
+        low = LOWEST[self.element] if self.limits[0] == "lowest" else float(self.limits[0])
+        start = rng.integers(1, max(keys // 2, 1), size=(batch, 1, 1, 1), endpoint=True)
+        i, j = np.arange(queries)[:, None], np.arange(keys)
+        return np.where((j >= start) & (j <= i + keys - queries), 0.0, low)
 
 
 class Mask:

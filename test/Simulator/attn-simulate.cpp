@@ -15,7 +15,7 @@
 
 #include "../../tools/CrashGuard.h"
 #include "../../tools/ToolOptions.h"
-#include "attn/Host/ErrorRule.h"
+#include "attn/Host/ErrorTerms.h"
 #include "attn/Host/HostProgram.h"
 #include "attn/Host/Operands.h"
 #include "attn/Pipelines/Compile.h"
@@ -136,6 +136,10 @@ static Status simulate(ModuleOp module, const Options &options) {
     return BadInput;
 
   auto host = kernels->lookupSymbol<func::FuncOp>(manifest->name);
+  ErrorTerms terms;
+  module.walk([&](AttentionOp op) {
+    terms = findErrorTerms(op, *manifest, *operands);
+  });
   ErrorReport worst;
   for (unsigned seed = 0; seed < options.seeds; ++seed) {
     for (auto [info, tensor] :
@@ -145,8 +149,8 @@ static Status simulate(ModuleOp module, const Options &options) {
     if (failed(simulator::simulateWarps(host, toArguments(*manifest, *operands),
                                         seed)))
       return (void)options.fail("schedule " + llvm::Twine(seed)), Wrong;
-    ErrorReport report =
-        checkErrorRule(readResult(*manifest, *operands), *exact, *unfused);
+    ErrorReport report = checkErrorRule(readResult(*manifest, *operands),
+                                        *exact, *unfused, terms);
     if (!report.passes())
       return (void)options.fail("schedule " + llvm::Twine(seed) + ": " +
                                 report.failure),

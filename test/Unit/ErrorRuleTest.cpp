@@ -20,7 +20,7 @@ static const RunResult unfused{{1.01, 2, 3, 4}, {0.5, 1.5}};
 static std::string failureOf(const RunResult &result,
                              const RunResult &reference = float64,
                              const RunResult &plain = unfused) {
-  return checkErrorRule(result, reference, plain).failure;
+  return checkErrorRule(result, reference, plain, ErrorTerms()).failure;
 }
 
 TEST(ErrorRule, TwiceTheUnfusedErrorIsTheBound) {
@@ -28,9 +28,10 @@ TEST(ErrorRule, TwiceTheUnfusedErrorIsTheBound) {
   EXPECT_EQ(failureOf({{1, 2, 3, 3.98}, {0.5, 1.5}}), "");
   EXPECT_NE(failureOf({{1, 2, 3, 3.97}, {0.5, 1.5}}).find("at element 3"),
             std::string::npos);
-  ErrorReport report = checkErrorRule(float64, float64, float64);
+  ErrorReport report = checkErrorRule(float64, float64, float64, ErrorTerms());
   EXPECT_TRUE(report.passes());
-  EXPECT_EQ(report.bound, 1e-5);
+  // The unfused evaluation is exact: one unit of f32 at 4 is what remains.
+  EXPECT_EQ(report.bound, 1e-5 + 0x1p-21);
 }
 
 TEST(ErrorRule, LseIsAbsolute) {
@@ -41,19 +42,29 @@ TEST(ErrorRule, LseIsAbsolute) {
 
 TEST(ErrorRule, LseMayMissWhatScoresLose) {
   RunResult result{{1, 2, 3, 4}, {0.5, 1.5002}};
-  ErrorReport report = checkErrorRule(result, float64, unfused, 2e-4);
+  ErrorTerms terms;
+  terms.scoreLoss = 2e-4;
+  ErrorReport report = checkErrorRule(result, float64, unfused, terms);
   EXPECT_EQ(report.failure, "");
   EXPECT_DOUBLE_EQ(report.lseBound, 3e-4);
-  EXPECT_NE(checkErrorRule(result, float64, unfused, 5e-5).failure, "");
+  terms.scoreLoss = 5e-5;
+  EXPECT_NE(checkErrorRule(result, float64, unfused, terms).failure, "");
 }
 
 TEST(ErrorRule, LargeLseIsNoFinerThanF32) {
+  // One unit in the last place of f32 is 2^-15 from 256 on, 2^-12 from 2048.
   RunResult large{{1, 2, 3, 4}, {511, 2048}};
-  EXPECT_EQ(failureOf({{1, 2, 3, 4}, {511, 2048.0005}}, large, large), "");
-  EXPECT_NE(failureOf({{1, 2, 3, 4}, {511.0005, 2048}}, large, large)
+  EXPECT_EQ(failureOf({{1, 2, 3, 4}, {511.00012, 2048.0003}}, large, large),
+            "");
+  EXPECT_NE(failureOf({{1, 2, 3, 4}, {511.00015, 2048}}, large, large)
                 .find("at row 0"),
             std::string::npos);
-  EXPECT_NE(failureOf({{1, 2, 3, 4}, {511, 2048.001}}, large, large), "");
+  EXPECT_NE(failureOf({{1, 2, 3, 4}, {511, 2048.0004}}, large, large), "");
+  RunResult lowest{{1, 2, 3, 4}, {-0x1p127, 1.5}};
+  EXPECT_EQ(failureOf({{1, 2, 3, 4}, {-0x1.000001p127, 1.5}}, lowest, lowest),
+            "");
+  EXPECT_NE(failureOf({{1, 2, 3, 4}, {-0x1.000004p127, 1.5}}, lowest, lowest),
+            "");
 }
 
 TEST(ErrorRule, PoisonIsAnError) {
@@ -72,7 +83,7 @@ TEST(ErrorRule, NaNAndInfinityMustBeMet) {
 
 TEST(ErrorRule, EmptyRowsAreExact) {
   RunResult empty{{0, 0, 3, 4}, {-INFINITY, 1.5}};
-  ErrorReport report = checkErrorRule(empty, empty, empty);
+  ErrorReport report = checkErrorRule(empty, empty, empty, ErrorTerms());
   EXPECT_TRUE(report.passes());
   EXPECT_EQ(report.emptyRows, 1);
   EXPECT_NE(failureOf({{0, 1e-9, 3, 4}, {-INFINITY, 1.5}}, empty, empty)
@@ -93,6 +104,56 @@ TEST(ErrorRule, RmseIsJudgedOnManyElements) {
   EXPECT_NE(failureOf(make(4096, 0.015), make(4096, 0), make(4096, 0.01))
                 .find("rmse"),
             std::string::npos);
+}
+
+TEST(ErrorRule, OneUnitOfTheTypeIsAllowed) {
+  // The unfused evaluation is exact: a row in which one key has all the weight.
+  auto judge = [](ElementKind element, double error) {
+    ErrorTerms terms;
+    terms.element = element;
+    RunResult exact{{1, -3}, {0.5}};
+    return checkErrorRule({{1, -3 + error}, {0.5}}, exact, exact, terms)
+        .passes();
+  };
+  EXPECT_TRUE(judge(ElementKind::BF16, 0x1p-6));
+  EXPECT_FALSE(judge(ElementKind::BF16, 0x1.01p-6));
+  EXPECT_TRUE(judge(ElementKind::F16, 0x1p-9));
+  EXPECT_FALSE(judge(ElementKind::F16, 0x1.1p-9));
+  EXPECT_FALSE(judge(ElementKind::F32, 0x1p-9));
+}
+
+TEST(ErrorRule, RmseOfRoundingIsAllowed) {
+  // Values that bf16 rounds by 2^-9; the unfused evaluation happens to be
+  // exact.
+  RunResult exact{std::vector<double>(4096, 1 + 0x1p-9), {}};
+  ErrorTerms terms;
+  terms.element = ElementKind::BF16;
+  auto judge = [&](double error) {
+    RunResult result = exact;
+    for (double &value : result.o)
+      value += error;
+    return checkErrorRule(result, exact, exact, terms).failure;
+  };
+  EXPECT_EQ(judge(-0x1p-9), "");
+  EXPECT_NE(judge(-0x1.1p-9).find("rmse"), std::string::npos);
+  terms.element = ElementKind::F32;
+  EXPECT_NE(judge(0x1p-20).find("rmse"), std::string::npos);
+}
+
+TEST(ErrorRule, SplitProductsMayLoseTwice) {
+  RunResult exact{std::vector<double>(4096, 1), {}};
+  RunResult unfused{std::vector<double>(4096, 1 + 1e-6), {}};
+  ErrorTerms terms;
+  terms.largestValue = 4; // 2^-20, about 9.5e-7
+  auto judge = [&](double error, bool isSplit) {
+    terms.isSplit = isSplit;
+    RunResult result{std::vector<double>(4096, 1 + error), {}};
+    return checkErrorRule(result, exact, unfused, terms).failure;
+  };
+  EXPECT_EQ(judge(0.99e-6, false), "");
+  EXPECT_NE(judge(1.002e-6, false).find("rmse"), std::string::npos);
+  EXPECT_EQ(judge(2.9e-6, true), "");
+  EXPECT_NE(judge(3e-6, true).find("rmse"), std::string::npos);
 }
 
 TEST(ErrorRule, SizesMustAgree) {

@@ -362,7 +362,12 @@ protected:
     auto reference = runOnHost(unfused, *operands);
     ASSERT_TRUE(reference.ok()) << reference.message();
     RunResult result = readResult(tiled.manifest(), *operands);
-    ErrorReport report = checkErrorRule(result, *expected, *reference);
+    ErrorTerms terms;
+    terms.element = operands->tensors.front()->element();
+    terms.isSplit = terms.element == ElementKind::F32;
+    for (double value : operands->tensors[2]->values())
+      terms.largestValue = std::max(terms.largestValue, std::fabs(value));
+    ErrorReport report = checkErrorRule(result, *expected, *reference, terms);
     EXPECT_TRUE(report.passes()) << report.failure;
     for (const auto &tensor : operands->tensors)
       if (tensor)

@@ -74,8 +74,9 @@ void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
     line("error") << "o " << number(check->error) << ", bound "
                   << number(check->bound) << " (unfused in the input type: "
                   << number(check->referenceError) << "); rmse "
-                  << number(check->rmse) << " (" << number(check->referenceRmse)
-                  << "); lse " << number(check->lseError) << ", bound "
+                  << number(check->rmse) << ", bound "
+                  << number(check->rmseBound) << "; lse "
+                  << number(check->lseError) << ", bound "
                   << number(check->lseBound) << "\n";
     line("check") << (check->passes() ? "PASS" : "FAIL: " + check->failure)
                   << "\n";
@@ -129,6 +130,7 @@ void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
         {"bound", finiteOrNull(check->bound)},
         {"unfused_error", finiteOrNull(check->referenceError)},
         {"rmse", finiteOrNull(check->rmse)},
+        {"rmse_bound", finiteOrNull(check->rmseBound)},
         {"unfused_rmse", finiteOrNull(check->referenceRmse)},
         {"lse_error", finiteOrNull(check->lseError)},
         {"lse_bound", finiteOrNull(check->lseBound)},

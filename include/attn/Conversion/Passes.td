@@ -92,7 +92,7 @@ def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
     `precision=input` (t0 of rule N9) is what an eager framework does: f32
     accumulation, and the scores after the scale, the scores after the score
     region, the probabilities after an f32 softmax, and the output each rounded
-    to the input type.
+    to the input type. A score that the input type cannot hold stays f32.
 
     Example: (* example filepath=test/Conversion/AttnToLinalg/f64.mlir *)
   }];

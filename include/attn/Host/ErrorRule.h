@@ -10,6 +10,7 @@
 #ifndef ATTN_HOST_ERRORRULE_H
 #define ATTN_HOST_ERRORRULE_H
 
+#include "attn/Support/Artifact.h"
 #include <string>
 #include <vector>
 
@@ -20,19 +21,33 @@ struct RunResult {
   std::vector<double> o, lse;
 };
 
-/// The error rule of the numerics contract (N9) and its rule for rows without
-/// a visible key (N4). With r the same expression in float64, e(t) the largest
-/// |t - r|, and t0 the unfused evaluation in the input type:
+/// What the error rule asks of a call, beside its results.
+struct ErrorTerms {
+  /// Of query, key, value and output.
+  ElementKind element = ElementKind::F32;
+  /// Each f32 product is three of TF32.
+  bool isSplit = false;
+  /// The largest magnitude in value.
+  double largestValue = 0;
+  /// What a score, and so the lse, may lose (ErrorTerms.h).
+  double scoreLoss = 0;
+};
+
+/// The error rule of the numerics contract (C20) and its rule for rows without
+/// a visible key (C17). With r the same expression in float64, e(t) the largest
+/// |t - r|, t0 the unfused evaluation in the input type, and u one unit in the
+/// last place of that type at the largest |r|:
 /// ```
-/// e(o) <= 2 e(t0) + 1e-5,   |lse - r| <= 1e-4 + scoreLoss,
-/// rmse(o) <= rmse(t0) + 1e-6   (judged from 4096 elements on)
+/// e(o) <= max(2 e(t0), u) + 1e-5
+/// |lse - r| <= 1e-4 + scoreLoss + one unit in the last place of f32 at |r|
+/// rmse(o) <= 1.001 max(rmse(t0), rmse(r rounded to the input type))
+/// rmse(o) <= 2 rmse(t0) + 2^-22 largestValue     where products are split
 /// ```
-/// with what tensor cores may cut off of large scores (ScoreLoss.h); and one
-/// unit in the last place of f32 more for an lse from 512 on. Infinities and
-/// NaN of r must be met exactly.
+/// The root mean square error is judged from 4096 elements on: that of fewer
+/// scatters. Infinities and NaN of r must be met exactly.
 struct ErrorReport {
   double error = 0, referenceError = 0, bound = 0;
-  double rmse = 0, referenceRmse = 0;
+  double rmse = 0, referenceRmse = 0, rmseBound = 0;
   double lseError = 0, lseBound = 0;
   long emptyRows = 0;
   /// What is wrong; empty if nothing is.
@@ -42,7 +57,7 @@ struct ErrorReport {
 };
 
 ErrorReport checkErrorRule(const RunResult &result, const RunResult &float64,
-                           const RunResult &unfused, double scoreLoss = 0);
+                           const RunResult &unfused, const ErrorTerms &terms);
 
 } // namespace attn
 

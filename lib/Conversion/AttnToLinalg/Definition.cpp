@@ -84,6 +84,19 @@ private:
                ? value
                : arith::TruncFOp::create(b, loc, input, value).getResult();
   }
+  /// A score as it is stored. One that the input type cannot hold stays f32:
+  /// t0 is then what a framework gives that keeps such scores in f32 (C20).
+  Value storeScore(OpBuilder &b, Value x) {
+    if (wide || input == compute)
+      return x;
+    double largest =
+        APFloat::getLargest(input.getFloatSemantics()).convertToDouble();
+    Value size = math::AbsFOp::create(b, loc, x);
+    Value isLarge = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
+                                          size, constant(b, largest));
+    Value rounded = extend(b, round(b, x));
+    return arith::SelectOp::create(b, loc, isLarge, x, rounded);
+  }
   /// The type of a tensor between two steps.
   Type stored() { return wide ? compute : input; }
 
@@ -241,7 +254,7 @@ Value Definition::buildPosition(OpBuilder &b, Location loc, Value x) {
     SmallVector<Value> scoreArguments = {x};
     llvm::append_range(scoreArguments, arguments);
     x = buildScalarBody(b, op.getScore(), scoreArguments, wide);
-    x = extend(b, round(b, x));
+    x = storeScore(b, x);
   }
   if (op.hasMask()) {
     Value visible = buildScalarBody(b, op.getMask(), arguments, wide);
@@ -263,7 +276,7 @@ Value Definition::buildScores(Value query) {
                  [&](OpBuilder &b, Location loc, ValueRange v) {
                    Value x = arith::MulFOp::create(
                        b, loc, v[0], constant(b, op.getScaleValue()));
-                   return buildPosition(b, loc, extend(b, round(b, x)));
+                   return buildPosition(b, loc, storeScore(b, x));
                  });
 }
 

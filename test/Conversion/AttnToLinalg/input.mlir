@@ -5,19 +5,25 @@
 !l = tensor<2x8x5xf32>
 
 // Scores after scale, scores after score, probabilities, output: four
-// roundings, and the softmax between them in f32.
+// roundings, and the softmax between them in f32. A score that the type cannot
+// hold is not rounded.
 // CHECK-LABEL: func.func @every_step_is_rounded
 // CHECK-SAME: -> (tensor<2x8x5x64xbf16>, tensor<2x8x5xf32>)
 // CHECK-DAG: %[[SCALE:.*]] = arith.constant 1.250000e-01 : f32
+// CHECK-DAG: %[[LARGEST:.*]] = arith.constant 3.38953139E+38 : f32
 // CHECK: linalg.generic
 // CHECK: arith.mulf %{{.*}} : f32
 // CHECK: linalg.generic
 // CHECK: %[[X32:.*]] = arith.mulf %{{.*}}, %[[SCALE]] : f32
+// CHECK: %[[SIZE:.*]] = math.absf %[[X32]] : f32
+// CHECK: %[[LARGE:.*]] = arith.cmpf ogt, %[[SIZE]], %[[LARGEST]] : f32
 // CHECK: %[[X16:.*]] = arith.truncf %[[X32]] : f32 to bf16
-// CHECK: %[[X:.*]] = arith.extf %[[X16]] : bf16 to f32
+// CHECK: %[[XR:.*]] = arith.extf %[[X16]] : bf16 to f32
+// CHECK: %[[X:.*]] = arith.select %[[LARGE]], %[[X32]], %[[XR]] : f32
 // CHECK: %[[Y32:.*]] = arith.addf %[[X]], %[[X]] : f32
 // CHECK: %[[Y16:.*]] = arith.truncf %[[Y32]] : f32 to bf16
-// CHECK: %[[Y:.*]] = arith.extf %[[Y16]] : bf16 to f32
+// CHECK: %[[YR:.*]] = arith.extf %[[Y16]] : bf16 to f32
+// CHECK: %[[Y:.*]] = arith.select %{{.*}}, %[[Y32]], %[[YR]] : f32
 // CHECK: arith.select %{{.*}}, %[[Y]]
 // CHECK: math.exp %{{.*}} : f32
 // CHECK: %[[P32:.*]] = arith.divf %{{.*}} : f32

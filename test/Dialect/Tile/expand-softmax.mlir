@@ -33,9 +33,9 @@ func.func @scale_without_exp2_multiplies_the_scores(%s: !tile, %m: !row, %l: !ro
   return %p : !tile
 }
 
-// CHECK-LABEL: func.func @exp2_is_one_fma_per_score
+// CHECK-LABEL: func.func @bounded_exp2_is_one_fma_per_score
 // CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[M:[a-z0-9]+]]: vector<16x1xf32>
-func.func @exp2_is_one_fma_per_score(%s: !tile, %m: !row, %l: !row) -> (!tile, !row) {
+func.func @bounded_exp2_is_one_fma_per_score(%s: !tile, %m: !row, %l: !row) -> (!tile, !row) {
   // CHECK: %[[R1:.*]] = vector.shape_cast
   // CHECK: %[[SCALE:.*]] = arith.constant dense<5.000000e-01> : vector<16x1xf32>
   // CHECK: %[[X:.*]] = arith.mulf %[[R1]], %[[SCALE]]
@@ -51,6 +51,39 @@ func.func @exp2_is_one_fma_per_score(%s: !tile, %m: !row, %l: !row) -> (!tile, !
   // CHECK: %[[DE:.*]] = arith.mulf %[[D]], %[[E]]
   // CHECK: %[[C:.*]] = math.exp2 %[[DE]]
   // CHECK-NOT: math.exp
+  %p, %m1, %l1, %c1 = tile.online_softmax %s, %m, %l {bounded, exp2, scale = 0.5 : f32} : !tile, !row
+  return %p, %c1 : !tile, !row
+}
+
+// Scores of any size: where a reference is large, the block's own maximum is
+// subtracted before the factor, and what that is below the reference is added.
+// CHECK-LABEL: func.func @exp2_of_any_score
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[M:[a-z0-9]+]]: vector<16x1xf32>
+func.func @exp2_of_any_score(%s: !tile, %m: !row, %l: !row) -> (!tile, !row) {
+  // CHECK: %[[TOP:.*]] = vector.shape_cast
+  // CHECK: %[[SCALED:.*]] = arith.mulf %[[TOP]], %{{.*}} : vector<16x1xf32>
+  // CHECK: %[[M2:.*]] = arith.maxnumf %[[M]], %[[SCALED]]
+  // CHECK: %[[E:.*]] = arith.constant dense<1.44269502> : vector<16x1xf32>
+  // CHECK: %[[SIZE:.*]] = math.absf %[[M2]]
+  // CHECK: %[[LARGE:.*]] = arith.constant dense<0x49800000>
+  // CHECK: %[[FAR:.*]] = arith.cmpf uge, %[[SIZE]], %[[LARGE]]
+  // CHECK: %[[ANY:.*]] = vector.multi_reduction <or>, %[[FAR]]
+  // CHECK: %[[X:.*]]:2 = scf.if %[[ANY]]
+  // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[TOP]], %{{.*}}
+  // CHECK: %[[SHIFT:.*]] = arith.select %[[EMPTY]], %{{.*}}, %[[TOP]]
+  // CHECK: %[[SHIFTS:.*]] = vector.broadcast %[[SHIFT]]
+  // CHECK: %[[D:.*]] = arith.subf %[[S]], %[[SHIFTS]]
+  // CHECK: %[[BELOW:.*]] = arith.subf %[[SCALED]], %[[M2]]
+  // CHECK: %[[OFFSET:.*]] = arith.mulf %[[BELOW]], %[[E]]
+  // CHECK: scf.yield %[[D]], %[[OFFSET]]
+  // CHECK: else
+  // CHECK: %[[REF:.*]] = arith.mulf %[[M2]], %[[E]]
+  // CHECK: %[[NEG:.*]] = arith.negf %[[REF]]
+  // CHECK: scf.yield %[[S]], %[[NEG]]
+  // CHECK: %[[OFFSETS:.*]] = vector.broadcast %[[X]]#1
+  // CHECK: %[[F:.*]] = arith.constant dense<0.72134751> : vector<16x32xf32>
+  // CHECK: %[[A:.*]] = math.fma %[[X]]#0, %[[F]], %[[OFFSETS]]
+  // CHECK: math.exp2 %[[A]]
   %p, %m1, %l1, %c1 = tile.online_softmax %s, %m, %l {exp2, scale = 0.5 : f32} : !tile, !row
   return %p, %c1 : !tile, !row
 }

@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --tile-fold-exp2 | FileCheck %s
+// RUN: attn-opt %s --tile-fold-exp2 --remarks-filter=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !tile = vector<16x32xf32>
 !mask = vector<16x32xi1>
@@ -29,7 +30,9 @@ func.func @scale_passes_the_mask(%s: !tile, %mask: !mask, %m: !row, %l: !row) ->
   return %p : !tile
 }
 
-// The cap of a softcap is such a factor; the scale below tanh is not.
+// The cap of a softcap is such a factor; the scale below tanh is not. Scores
+// within a cap are known to be small.
+// REMARK: one fma per score", bound=5.0000{{[0-9]+}}e+01
 // CHECK-LABEL: func.func @last_factor_of_a_score
 func.func @last_factor_of_a_score(%s: !tile, %m: !row, %l: !row) -> !tile {
   %inner = arith.constant dense<0.0025> : !tile
@@ -40,7 +43,7 @@ func.func @last_factor_of_a_score(%s: !tile, %m: !row, %l: !row) -> !tile {
   %t = math.tanh %x : !tile
   // CHECK-NOT: arith.mulf
   %y = arith.mulf %t, %cap : !tile
-  // CHECK: tile.online_softmax %[[T]], %{{.*}}, %{{.*}} {exp2, scale = 5.000000e+01 : f32}
+  // CHECK: tile.online_softmax %[[T]], %{{.*}}, %{{.*}} {bounded, exp2, scale = 5.000000e+01 : f32}
   %p, %m1, %l1, %c1 = tile.online_softmax %y, %m, %l : !tile, !row
   return %p : !tile
 }
@@ -117,7 +120,7 @@ func.func @factors_merge(%s: !tile, %m: !row, %l: !row) -> !tile {
   // CHECK: %[[T:.*]] = math.tanh %[[X]]
   %t = math.tanh %y : !tile
   %z = arith.mulf %t, %cap : !tile
-  // CHECK: tile.online_softmax %[[T]], %{{.*}}, %{{.*}} {exp2, scale = 2.000000e+00 : f32}
+  // CHECK: tile.online_softmax %[[T]], %{{.*}}, %{{.*}} {bounded, exp2, scale = 2.000000e+00 : f32}
   %p, %m1, %l1, %c1 = tile.online_softmax %z, %m, %l : !tile, !row
   return %p : !tile
 }
@@ -136,36 +139,34 @@ func.func @factors_with_another_use_stay(%s: !tile, %m: !row, %l: !row) -> !tile
   return %p : !tile
 }
 
-// ALiBi: what is added is an integer times a slope. The slope takes the factor
-// on itself, so that it leaves the scores.
+// ALiBi: what is added is an integer times a slope: one fma with these two.
 // CHECK-LABEL: func.func @distance_times_slope
 // CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[D:[a-z0-9]+]]: vector<16x32xi32>, %[[SLOPE:[a-z0-9]+]]: f32
 func.func @distance_times_slope(%s: !tile, %d: vector<16x32xi32>, %slope: f32, %m: !row, %l: !row) -> !tile {
-  // CHECK: %[[RATE:.*]] = arith.mulf %[[SLOPE]], %{{.*}} : f32
+  // CHECK: %[[RATE:.*]] = arith.negf %[[SLOPE]] : f32
   %c = arith.constant dense<0.125> : !tile
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %r = scf.for %i = %c0 to %c1 step %c1 iter_args(%o = %s) -> !tile {
     %x = arith.mulf %s, %c : !tile
     // CHECK: scf.for
-    // CHECK-NOT: arith.mulf
+    // CHECK: %[[X:.*]] = arith.mulf %[[S]]
     // CHECK: %[[F:.*]] = arith.sitofp %[[D]]
     %f = arith.sitofp %d : vector<16x32xi32> to !tile
     %slopes = vector.broadcast %slope : f32 to !tile
     %b = arith.mulf %slopes, %f : !tile
     // CHECK: %[[RATES:.*]] = vector.broadcast %[[RATE]]
-    // CHECK: %[[Y:.*]] = math.fma %[[F]], %[[RATES]], %[[S]]
+    // CHECK: %[[Y:.*]] = math.fma %[[F]], %[[RATES]], %[[X]]
     // CHECK-NOT: arith.{{mulf|subf}}
     %y = arith.subf %x, %b : !tile
-    // CHECK: tile.online_softmax %[[Y]], %{{.*}}, %{{.*}} {exp2, scale = 1.250000e-01 : f32}
+    // CHECK: tile.online_softmax %[[Y]], %{{.*}}, %{{.*}} {exp2} :
     %p, %m1, %l1, %c2 = tile.online_softmax %y, %m, %l : !tile, !row
     scf.yield %p : !tile
   }
   return %r : !tile
 }
 
-// A float may be too large to be divided by the factor, and what is not there
-// for all scores alike does not move.
+// What is no position, and not there for all scores alike, stays outside.
 // CHECK-LABEL: func.func @float_times_slope
 func.func @float_times_slope(%s: !tile, %f: !tile, %slope: f32, %m: !row, %l: !row) -> !tile {
   %c = arith.constant dense<0.125> : !tile
@@ -178,4 +179,41 @@ func.func @float_times_slope(%s: !tile, %f: !tile, %slope: f32, %m: !row, %l: !r
   // CHECK: tile.online_softmax %[[Y]], %{{.*}}, %{{.*}} {exp2} :
   %p, %m1, %l1, %c2 = tile.online_softmax %y, %m, %l : !tile, !row
   return %p : !tile
+}
+
+// What bounds scores, and what does not: a clamp does, at both ends; a sum is as
+// small as its parts; a hidden key counts for nothing; positions may be large.
+// CHECK-LABEL: func.func @bounds
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>
+func.func @bounds(%s: !tile, %mask: !mask, %i: vector<16x32xi32>, %m: !row, %l: !row) {
+  %lo = arith.constant dense<-40.0> : !tile
+  %hi = arith.constant dense<60.0> : !tile
+  %large = arith.constant dense<1.0e6> : !tile
+  %hidden = arith.constant dense<0xFF800000> : !tile
+  %a = arith.maximumf %s, %lo : !tile
+  // REMARK: scores are not known to be at most 2^20
+  // CHECK: tile.online_softmax %{{.*}} {exp2} :
+  %p0:4 = tile.online_softmax %a, %m, %l : !tile, !row
+  %b = arith.minimumf %a, %hi : !tile
+  // REMARK: bound=6.0000{{[0-9]+}}e+01
+  // CHECK: tile.online_softmax %{{.*}} {bounded, exp2} :
+  %p1:4 = tile.online_softmax %b, %m, %l : !tile, !row
+  %c = arith.addf %b, %large : !tile
+  // REMARK: bound=1.00006{{[0-9]+}}e+06
+  // CHECK: tile.online_softmax %{{.*}} {bounded, exp2} :
+  %p2:4 = tile.online_softmax %c, %m, %l : !tile, !row
+  %d = arith.select %mask, %c, %hidden : !mask, !tile
+  // CHECK: tile.online_softmax %{{.*}} {bounded, exp2} :
+  %p3:4 = tile.online_softmax %d, %m, %l : !tile, !row
+  %e = arith.addf %c, %large : !tile
+  // CHECK: tile.online_softmax %{{.*}} {exp2} :
+  %p4:4 = tile.online_softmax %e, %m, %l : !tile, !row
+  %f = arith.sitofp %i : vector<16x32xi32> to !tile
+  // CHECK: tile.online_softmax %{{.*}} {exp2} :
+  %p5:4 = tile.online_softmax %f, %m, %l : !tile, !row
+  // The -inf of one operand may become the largest one.
+  %g = arith.maximumf %d, %f : !tile
+  // CHECK: tile.online_softmax %{{.*}} {exp2} :
+  %p6:4 = tile.online_softmax %g, %m, %l : !tile, !row
+  return
 }

@@ -131,6 +131,15 @@ func.func @softmax_c3(%s: vector<16x32xf32>, %m: vector<16x1xf32>) {
 
 // -----
 
+func.func @softmax_c4(%s: vector<16x32xf32>, %m: vector<16x1xf32>) {
+  // expected-error @below {{is bounded without exp2: only exp2 depends on it}}
+  %p, %m1, %l1, %c1 = tile.online_softmax %s, %m, %m {bounded}
+    : vector<16x32xf32>, vector<16x1xf32>
+  return
+}
+
+// -----
+
 func.func @gather_c4(%m: memref<?xf32>, %r: vector<16x1xi32>) {
   // expected-error @below {{is sorted, expected a memref of integers of rank 1 or more, got 'memref<?xf32>'}}
   %g = tile.gather %m[%r] {sorted} : memref<?xf32>, (vector<16x1xi32>) -> vector<16x1xf32>

@@ -6,7 +6,7 @@
 !row = vector<16x1xf32>
 
 // The weights with the old maximum; with the true one if a row sum is too
-// large, or not a number.
+// large, or not a number, or the maximum itself large.
 // CHECK-LABEL: func.func @lazy
 // CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>
 // CHECK: scf.for {{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}) ->
@@ -18,14 +18,20 @@
 // CHECK: %[[P:.*]] = math.exp2 %[[X]]
 // CHECK: %[[SUM:.*]] = vector.multi_reduction <add>, %[[P]]
 // CHECK: %[[SUMS:.*]] = vector.shape_cast %[[SUM]]
+// CHECK: %[[L1:.*]] = arith.addf %[[L]], %[[SUMS]]
 // CHECK: %[[LIMIT:.*]] = arith.constant dense<1.84467441E+19>
-// CHECK: %[[LARGE:.*]] = arith.cmpf uge, %[[SUMS]], %[[LIMIT]]
+// CHECK: %[[LARGE:.*]] = arith.cmpf uge, %[[L1]], %[[LIMIT]]
 // CHECK: %[[NO:.*]] = arith.constant false
 // CHECK: %[[REDO:.*]] = vector.multi_reduction <or>, %[[LARGE]], %[[NO]] [0, 1] : vector<16x1xi1> to i1
-// CHECK: %[[L1:.*]] = arith.addf %[[L]], %[[SUMS]]
 // CHECK: %[[R:.*]]:4 = scf.if %[[REDO]]
-// CHECK: %[[P2:.*]], %[[M2:.*]], %[[L2:.*]], %[[C:.*]] = tile.online_softmax %[[S]], %[[M]], %[[L]] {exp2, guard, scale = 5.000000e-01 : f32}
-// CHECK: scf.yield %[[P2]], %[[M2]], %[[L2]], %[[C]]
+// CHECK: %[[SIZE:.*]] = math.absf %[[M]]
+// CHECK: %[[FAR:.*]] = arith.cmpf uge, %[[SIZE]]
+// CHECK: %[[FACTOR:.*]] = arith.select %[[FAR]]
+// CHECK: %[[PLAIN:.*]] = arith.mulf %[[L]], %[[FACTOR]]
+// CHECK: %[[P2:.*]], %[[M2:.*]], %[[L2:.*]], %[[C:.*]] = tile.online_softmax %[[S]], %[[M]], %[[PLAIN]] {exp2, guard, scale = 5.000000e-01 : f32}
+// CHECK: math.absf %[[M2]]
+// CHECK: %[[MARKED:.*]] = arith.mulf %[[L2]]
+// CHECK: scf.yield %[[P2]], %[[M2]], %[[MARKED]], %[[C]]
 // CHECK: } else {
 // CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00>
 // CHECK: scf.yield %[[P]], %[[M]], %[[L1]], %[[ONE]]
@@ -53,8 +59,12 @@ func.func @lazy(%s: !s, %o0: !o, %m0: !row, %l0: !row, %pv: !o, %n: index) -> !o
 // Weights that become f16 must stay below its largest number; they are rounded
 // on both ways.
 // CHECK-LABEL: func.func @f16_weights
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[L:.*]] = %{{.*}}) ->
 // CHECK: %[[P:.*]] = math.exp2
-// CHECK: arith.constant dense<3.276800e+04> : vector<16x1xf32>
+// CHECK: %[[L1:.*]] = arith.addf %[[L]], %[[SUMS:.*]] :
+// CHECK: %[[F:.*]] = arith.constant dense<5.62949953E+14> : vector<16x1xf32>
+// CHECK: %[[TESTED:.*]] = math.fma %[[SUMS]], %[[F]], %[[L]]
+// CHECK: arith.cmpf uge, %[[TESTED]]
 // CHECK: %[[P16:.*]] = arith.truncf %[[P]] : vector<16x32xf32> to vector<16x32xf16>
 // CHECK: %[[R:.*]]:4 = scf.if %{{.*}} -> (vector<16x32xf16>,
 // CHECK: %[[Q:.*]], %{{.*}}, %{{.*}}, %{{.*}} = tile.online_softmax
@@ -187,4 +197,87 @@ func.func @rate_of_the_loop(%s: !s, %i: vector<16x32xi32>, %r: f32, %o0: !o, %m0
     scf.yield %os, %m1, %l1 : !o, !row, !row
   }
   return %a#0 : !o
+}
+
+// The factor of the scores goes into the one of the exponent; where the scores
+// are wanted, they get it.
+// CHECK-LABEL: func.func @scaled_bias
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>
+// CHECK: scf.for
+// CHECK: arith.constant dense<0.72134751> : vector<16x32xf32>
+// CHECK: arith.constant 1.44269502 : f32
+// CHECK: %[[X:.*]] = math.fma %[[S]], %{{.*}}, %{{.*}} :
+// CHECK: math.exp2 %[[X]]
+// CHECK: scf.if
+// CHECK: %[[SCALED:.*]] = arith.mulf %[[S]]
+// CHECK: %[[BIASED:.*]] = math.fma %{{.*}}, %{{.*}}, %[[SCALED]] :
+// CHECK: tile.online_softmax %[[BIASED]]
+func.func @scaled_bias(%s: !s, %i: vector<16x32xi32>, %r: f32, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %scale = arith.constant dense<0.5> : !s
+  %a:3 = scf.for %k = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %f = arith.sitofp %i : vector<16x32xi32> to !s
+    %rate = vector.broadcast %r : f32 to !s
+    %y = arith.mulf %s, %scale : !s
+    %x = math.fma %f, %rate, %y : !s
+    %p, %m1, %l1, %c = tile.online_softmax %x, %m, %l {exp2} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %a#0 : !o
+}
+
+// Scores that are known to be small need no marks.
+// CHECK-LABEL: func.func @bounded
+// CHECK: scf.for
+// CHECK: %[[SUMS:.*]] = vector.shape_cast
+// CHECK: arith.cmpf uge, %[[SUMS]]
+// CHECK-NOT: math.absf
+// CHECK: tile.online_softmax %{{.*}} {bounded, exp2, guard}
+// CHECK-NOT: math.absf
+// CHECK: return
+func.func @bounded(%s: !s, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %p, %m1, %l1, %c = tile.online_softmax %s, %m, %l {bounded, exp2} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %r#0 : !o
+}
+
+// Marks are set by the first step, in front of the loops, and go behind them:
+// from one loop to the next they stay.
+// CHECK-LABEL: func.func @marks
+// CHECK: %[[P:.*]], %[[M:.*]], %[[L:.*]], %{{.*}} = tile.online_softmax
+// CHECK: math.absf %[[M]]
+// CHECK: %[[MARKED:.*]] = arith.mulf %[[L]]
+// CHECK: %[[R:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[M]], %{{.*}} = %[[MARKED]])
+// CHECK: %[[T:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %[[R]]#0, %{{.*}} = %[[R]]#1, %{{.*}} = %[[R]]#2)
+// CHECK: %[[SIZE:.*]] = math.absf %[[T]]#1
+// CHECK: arith.cmpf uge, %[[SIZE]]
+// CHECK: %[[SUM:.*]] = arith.mulf %[[T]]#2
+// CHECK: return %[[T]]#0, %[[SUM]]
+func.func @marks(%s: !s, %o0: !o, %m0: !row, %n: index) -> (!o, !row) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %l0 = arith.constant dense<0.0> : !row
+  %p, %m, %l, %c = tile.online_softmax %s, %m0, %l0 {exp2} : !s, !row
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %o0, %m1 = %m, %l1 = %l) -> (!o, !row, !row) {
+    %p1, %m2, %l2, %c2 = tile.online_softmax %s, %m1, %l1 {exp2} : !s, !row
+    %cb = vector.broadcast %c2 : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m2, %l2 : !o, !row, !row
+  }
+  %t:3 = scf.for %i = %n to %n step %c1 iter_args(%o = %r#0, %m1 = %r#1, %l1 = %r#2) -> (!o, !row, !row) {
+    %p1, %m2, %l2, %c2 = tile.online_softmax %s, %m1, %l1 {exp2} : !s, !row
+    %cb = vector.broadcast %c2 : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m2, %l2 : !o, !row, !row
+  }
+  return %t#0, %t#2 : !o, !row
 }

@@ -18,6 +18,8 @@
     bench.py --lib ... --hidden 4096 --gqa 4 --dims 128   32 query heads, 8 of keys
     bench.py --lib ... --hot --rounds 5        launch upon launch, at the power limit
     bench.py --lib ... --element f16 --logits 8           logits of deviation 8
+    bench.py --lib NEW --old OLD --peers ''        what a change costs: both
+                  libraries' kernels, old over new
 
 The field's protocol: 16384 tokens in all, hidden size 2048, so batch =
 16384/length (the nearest number, at least 1) and heads = 2048/dim; (batch,
@@ -56,6 +58,7 @@ def parse_arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--lib", required=True)
+    parser.add_argument("--old", help="another library, whose kernels take part as TARGET-old")
     parser.add_argument("--element", default="bf16")
     parser.add_argument("--targets", default="sm_80,sm_90a")
     parser.add_argument("--dims", default="64,128,256")
@@ -101,9 +104,11 @@ def compile_kernels(options, directory):
     import attn
 
     plans = json.loads(pathlib.Path(options.plans).read_text()) if options.plans else {}
-    compilers = {t: Compiler(options.lib, directory, t) for t in options.targets.split(",")}
+    compilers = {(target, suffix): Compiler(library, directory, target)
+                 for target in options.targets.split(",")
+                 for suffix, library in (("", options.lib), ("-old", options.old)) if library}
     pending = []
-    for target, compiler in compilers.items():
+    for (target, suffix), compiler in compilers.items():
         for dim_name, dim, value_dim in dims_of(options):
             for causal in numbers(options.causal):
                 for length in numbers(options.lengths) if options.static else [0]:
@@ -121,8 +126,8 @@ def compile_kernels(options, directory):
                     for i, plan in enumerate(plans.get(dim_name, [""])):
                         if plan and f"target = {target}," not in plan:
                             continue
-                        name = f"bench-{target}-d{dim_name}-{'causal' if causal else 'full'}-{length}-{i}"
-                        label = target if plan == "" else f"{target}/{i}"
+                        label = target + suffix if plan == "" else f"{target}{suffix}/{i}"
+                        name = f"bench-{target}{suffix}-d{dim_name}-{'causal' if causal else 'full'}-{length}-{i}"
                         future = compiler.compile(name, text, plan)
                         pending.append(((dim_name, causal, length), label, plan, name, future))
     kernels = {}
@@ -301,6 +306,8 @@ def run_shape(options, torch, flush, rng, kernels, dims, causal, length):
         for peer in peers:
             if peer in times and name not in peers:
                 entry[f"of_{peer}"] = round(times[peer] / milliseconds, 3)
+        if f"{name}-old" in times:
+            entry["of_old"] = round(times[f"{name}-old"] / milliseconds, 4)
     cells = []
     for name, entry in row["contestants"].items():
         if "ms" not in entry:
@@ -308,7 +315,7 @@ def run_shape(options, torch, flush, rng, kernels, dims, causal, length):
             continue
         text = f"{name} {entry['tflops']:6.1f}"
         if name not in peers:
-            ratios = [f"{entry[f'of_{peer}']:.3f} of {peer}" for peer in peers if f"of_{peer}" in entry]
+            ratios = [f"{entry[f'of_{peer}']:.3f} of {peer}" for peer in [*peers, "old"] if f"of_{peer}" in entry]
             text += f" ({', '.join(ratios + [str(entry['registers']) + ' regs'])}"
             text += f", {entry['local_bytes']} B local)" if entry["local_bytes"] else ")"
         cells.append(text)
@@ -323,7 +330,7 @@ def summary(options, rows):
     for row in rows:
         labels += [name for name in row["contestants"] if name not in peers + labels]
     for label in labels:
-        for peer in peers:
+        for peer in [*peers, "old"]:
             ratios = [
                 (row["contestants"][label][f"of_{peer}"], row)
                 for row in rows
@@ -348,6 +355,8 @@ def summary(options, rows):
 def main():
     options = parse_arguments()
     options.lib = str(pathlib.Path(options.lib).resolve())
+    if options.old:
+        options.old = str(pathlib.Path(options.old).resolve())
     import attn
 
     attn.use_library(options.lib)

@@ -68,15 +68,9 @@ class Case:
         return steps * 2.0**-24
 
     @property
-    def rmse_factor(self):
-        """What the RMSE may be of t0's (N9): products of f32 that are split into
-        three of tf32 get twice."""
-        return 2.0 if self.element == "f32" and self.f32_products != "ieee" else 1.0
-
-    @property
-    def rmse_more(self):
-        """And what it may be beyond, of the largest value."""
-        return 2.0**-22 if self.rmse_factor > 1 else 0.0
+    def is_split(self):
+        """Each f32 product is three of TF32."""
+        return self.element == "f32" and self.f32_products != "ieee"
 
     def variants(self):
         """In the order in which they apply."""

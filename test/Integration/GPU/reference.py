@@ -169,14 +169,6 @@ class Inputs:
             x = x + bias
         return x
 
-    def score_slack(self):
-        """What f32 scores beyond the range of the input type (N14) may cost in
-        o: t0 is not defined there, and rounding a score x by x 2^-23 changes
-        its weight by that factor. 0 where the type holds all scores."""
-        if self.largest_score < torch.finfo(DTYPES[self.case.element]).max:
-            return 0.0
-        return 2 * self.largest_score * 2.0**-23 * float(self.value.float().abs().max())
-
     def evaluate(self, b, h, exact):
         """o (queries, value_dim), lse (queries,) of one head: in float64, or as
         t0: each unfused step rounded to the input type."""
@@ -195,14 +187,15 @@ class Inputs:
         def rounded(x):
             return x if exact else x.to(dtype).to(compute)
 
+        def stored(x):
+            """A score that the type cannot hold stays in f32."""
+            return torch.where(x.abs() > torch.finfo(dtype).max, x, rounded(x))
+
         x = q @ k.T * case.scale_value
-        # Scores that the type cannot hold stay in f32: t0 has to be finite.
         self.largest_score = max(self.largest_score, float(x.abs().max()))
-        holds = exact or bool(x.abs().max() < torch.finfo(dtype).max)
-        x = rounded(x) if holds else x
+        x = stored(x)
         if case.softcap or case.alibi or case.bias:
-            x = self.score(x, b, h)
-            x = rounded(x) if holds else x
+            x = stored(self.score(x, b, h))
         x = x.masked_fill(~self.visible(b), float("-inf"))
         lse = torch.logsumexp(x, dim=1)
         p = torch.exp(x - lse[:, None])

@@ -10,6 +10,7 @@
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -32,6 +33,13 @@ bool attn::tile::isMinusInf(Value value) {
     return false;
   auto number = constant.getSplatValue<APFloat>();
   return number.isInfinity() && number.isNegative();
+}
+
+bool attn::tile::isWholeNumber(Value value) {
+  if (auto magnitude = value.getDefiningOp<math::AbsFOp>())
+    value = magnitude.getOperand();
+  return isa_and_present<arith::SIToFPOp, arith::UIToFPOp>(
+      value.getDefiningOp());
 }
 
 FailureOr<MaskedStep> attn::tile::matchMaskedStep(scf::ForOp loop) {

@@ -62,5 +62,8 @@ LogicalResult OnlineSoftmaxOp::verify() {
   // (C3)
   if (getExact() && getExp2())
     return emitOpError("is exact, but exp2 rounds its argument once more");
+  // (C4)
+  if (getBounded() && !getExp2())
+    return emitOpError("is bounded without exp2: only exp2 depends on it");
   return success();
 }

@@ -15,16 +15,26 @@
 //   correction    = exp2((max - reference) * e)
 //   newSum        = sum * correction + rowsum(probabilities)
 //
+// The rounding of a large reference * e is a large number itself, or infinite:
+// all weights of the row would overflow, or vanish. Where scores are not known
+// to be small (`bounded`) and the reference of any row is large, the maximum of
+// the block is subtracted first, which costs an addition per score:
+//
+//   top           = rowmax(s), or 0 where that is -inf
+//   probabilities = exp2((s - top) * f + (scale * rowmax(s) - reference) * e)
+//
 // The correction subtracts first: it is exactly 1 while the maximum stays, so
 // that the rounding of reference * e, the same in every block, cannot build up
 // over the blocks of a long row.
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Tile/Analysis/ScoreBound.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -55,6 +65,27 @@ static Value reduceRows(OpBuilder &b, Location loc, vector::CombiningKind kind,
       reduced);
 }
 
+/// `value`, or 0 where it is -inf.
+static Value replaceMinusInf(OpBuilder &b, Location loc, Value value) {
+  APFloat zero(0.0f);
+  APFloat minusInf = APFloat::getInf(zero.getSemantics(), /*Negative=*/true);
+  Value empty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, value,
+                                      splat(b, loc, value.getType(), minusInf));
+  return arith::SelectOp::create(b, loc, empty,
+                                 splat(b, loc, value.getType(), zero), value);
+}
+
+/// Whether the product of any row's reference with log2(e) is rounded too much.
+static Value isAnyFar(OpBuilder &b, Location loc, Value reference) {
+  Value isFar = arith::CmpFOp::create(
+      b, loc, arith::CmpFPredicate::UGE,
+      math::AbsFOp::create(b, loc, reference),
+      splat(b, loc, reference.getType(), APFloat(maxFoldedScore)));
+  Value no = arith::ConstantIntOp::create(b, loc, 0, 1);
+  return vector::MultiDimReductionOp::create(
+      b, loc, isFar, no, ArrayRef<bool>{true, true}, vector::CombiningKind::OR);
+}
+
 void attn::tile::expandSoftmax(RewriterBase &b, OnlineSoftmaxOp op) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(op);
@@ -70,20 +101,20 @@ void attn::tile::expandSoftmax(RewriterBase &b, OnlineSoftmaxOp op) {
     return arith::MulFOp::create(b, loc, lhs, rhs);
   };
 
+  auto stretch = [&](Value row) -> Value {
+    return vector::BroadcastOp::create(b, loc, tileType, row);
+  };
+
   Value rowMax =
       reduceRows(b, loc, vector::CombiningKind::MAXNUMF, scores, minusInf);
+  Value scaledMax = rowMax;
   bool isScaled = op.getScale() != one;
   if (isScaled)
-    rowMax = mul(rowMax, splat(b, loc, rowType, op.getScale()));
-  Value newMax = arith::MaxNumFOp::create(b, loc, op.getMax(), rowMax);
+    scaledMax = mul(rowMax, splat(b, loc, rowType, op.getScale()));
+  Value newMax = arith::MaxNumFOp::create(b, loc, op.getMax(), scaledMax);
   Value reference = newMax;
-  if (op.getGuard()) {
-    Value empty =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, newMax,
-                              splat(b, loc, rowType, minusInf));
-    reference = arith::SelectOp::create(b, loc, empty,
-                                        splat(b, loc, rowType, zero), newMax);
-  }
+  if (op.getGuard())
+    reference = replaceMinusInf(b, loc, newMax);
 
   Value probabilities, correction;
   if (op.getExp2()) {
@@ -91,8 +122,34 @@ void attn::tile::expandSoftmax(RewriterBase &b, OnlineSoftmaxOp op) {
     APFloat factor(static_cast<float>(op.getScale().convertToDouble() *
                                       llvm::numbers::log2e));
     Value log2eRow = splat(b, loc, rowType, log2e);
-    Value offset = arith::NegFOp::create(b, loc, mul(reference, log2eRow));
-    offset = vector::BroadcastOp::create(b, loc, tileType, offset);
+    auto foldOffset = [&](OpBuilder &b) -> Value {
+      Value product = arith::MulFOp::create(b, loc, reference, log2eRow);
+      return arith::NegFOp::create(b, loc, product);
+    };
+    Value offset;
+    if (op.getBounded()) {
+      offset = foldOffset(b);
+    } else {
+      // The exponentials stay outside of the branch, beside what follows.
+      auto shifted = scf::IfOp::create(
+          b, loc, isAnyFar(b, loc, reference),
+          [&](OpBuilder &inner, Location loc) {
+            Value top = replaceMinusInf(inner, loc, rowMax);
+            top = vector::BroadcastOp::create(inner, loc, tileType, top);
+            top = arith::SubFOp::create(inner, loc, scores, top);
+            Value below =
+                arith::SubFOp::create(inner, loc, scaledMax, reference);
+            below = arith::MulFOp::create(inner, loc, below, log2eRow);
+            scf::YieldOp::create(inner, loc, ValueRange{top, below});
+          },
+          [&](OpBuilder &inner, Location loc) {
+            scf::YieldOp::create(inner, loc,
+                                 ValueRange{scores, foldOffset(inner)});
+          });
+      scores = shifted.getResult(0);
+      offset = shifted.getResult(1);
+    }
+    offset = stretch(offset);
     probabilities = math::Exp2Op::create(
         b, loc,
         math::FmaOp::create(b, loc, scores, splat(b, loc, tileType, factor),
@@ -102,8 +159,8 @@ void attn::tile::expandSoftmax(RewriterBase &b, OnlineSoftmaxOp op) {
   } else {
     if (isScaled)
       scores = mul(scores, splat(b, loc, tileType, op.getScale()));
-    Value stretched = vector::BroadcastOp::create(b, loc, tileType, reference);
-    probabilities = math::ExpOp::create(b, loc, sub(scores, stretched));
+    probabilities =
+        math::ExpOp::create(b, loc, sub(scores, stretch(reference)));
     correction = math::ExpOp::create(b, loc, sub(op.getMax(), reference));
   }
   Value rowSum =

@@ -8,12 +8,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "attn/Dialect/Tile/Analysis/ScoreBound.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::tile {
@@ -98,103 +100,58 @@ static void mergeFactors(RewriterBase &rewriter, arith::MulFOp outer) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// scores = factor * product + sign * number [* rate]
+/// scores = product + sign * number * rate
 struct Bias {
   Operation *sum;
-  arith::MulFOp scaled; // product * factor
-  APFloat factor = APFloat(1.0f);
-  Value number; // an integer, as a float
-  Value rate;   // from outside of the loop; or null
-  bool isNegative = false;
+  Value product;
+  arith::MulFOp part; // number * rate
+  Value number;       // an integer, as a float
+  Value rate;         // from outside of the loop
 };
 } // namespace
-
-/// An integer is far from overflowing, whatever it is multiplied by.
-static bool isInteger(Value value) {
-  if (auto magnitude = value.getDefiningOp<math::AbsFOp>())
-    value = magnitude.getOperand();
-  return isa_and_present<arith::SIToFPOp, arith::UIToFPOp>(
-      value.getDefiningOp());
-}
 
 static std::optional<Bias> matchBias(Value scores) {
   Operation *sum = scores.getDefiningOp();
   if (!isa_and_present<arith::AddFOp, arith::SubFOp>(sum) ||
       !scores.hasOneUse())
     return std::nullopt;
-  Bias bias;
-  bias.sum = sum;
-  bias.isNegative = isa<arith::SubFOp>(sum);
-  Value other = sum->getOperand(1);
-  auto takeScaled = [&](Value value) {
-    bias.scaled = value.getDefiningOp<arith::MulFOp>();
-    std::optional<APFloat> factor =
-        bias.scaled ? splatValue(bias.scaled.getRhs()) : std::nullopt;
-    if (factor)
-      bias.factor = *factor;
-    return factor.has_value();
-  };
-  if (!takeScaled(sum->getOperand(0))) {
-    if (bias.isNegative || !takeScaled(other))
-      return std::nullopt;
-    other = sum->getOperand(0);
-  }
-  bias.number = other;
-  if (auto product = other.getDefiningOp<arith::MulFOp>())
+  for (unsigned side : {1, 0}) {
+    if (side == 0 && isa<arith::SubFOp>(sum))
+      continue;
+    auto part = sum->getOperand(side).getDefiningOp<arith::MulFOp>();
+    if (!part || !part->hasOneUse())
+      continue;
     for (auto [number, rate] :
-         {std::pair<Value, Value>{product.getLhs(), product.getRhs()},
-          std::pair<Value, Value>{product.getRhs(), product.getLhs()}}) {
-      if (auto broadcast = rate.getDefiningOp<vector::BroadcastOp>())
-        rate = broadcast.getSource();
-      else if (!splatValue(rate))
-        continue;
-      if (isInteger(number) && product->hasOneUse() &&
-          (splatValue(rate) || rate.getParentBlock() != product->getBlock())) {
-        bias.number = number;
-        bias.rate = rate;
-      }
+         {std::pair<Value, Value>{part.getLhs(), part.getRhs()},
+          std::pair<Value, Value>{part.getRhs(), part.getLhs()}}) {
+      auto stretched = rate.getDefiningOp<vector::BroadcastOp>();
+      bool isFixed = splatValue(rate) ||
+                     (stretched && stretched.getSource().getParentBlock() !=
+                                       part->getBlock());
+      if (isWholeNumber(number) && isFixed)
+        return Bias{sum, sum->getOperand(1 - side), part, number, rate};
     }
-  APFloat inverse = APFloat(1.0f) / bias.factor;
-  if (!isInteger(bias.number) || bias.factor.isNegative() ||
-      !bias.factor.isNormal() || !inverse.isNormal())
-    return std::nullopt;
-  return bias;
-}
-
-/// c x + r n = c (x + (r / c) n): the factor can then leave the scores.
-static Value foldBias(RewriterBase &rewriter, Bias bias) {
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(bias.sum);
-  Location loc = bias.sum->getLoc();
-  auto type = cast<VectorType>(bias.sum->getResult(0).getType());
-  APFloat inverse = APFloat(1.0f) / bias.factor;
-  if (bias.isNegative)
-    inverse.changeSign();
-  auto constant = [&](Type type) -> Value {
-    auto vector = dyn_cast<VectorType>(type);
-    return arith::ConstantOp::create(
-        rewriter, loc,
-        vector ? TypedAttr(DenseElementsAttr::get(vector, inverse))
-               : rewriter.getFloatAttr(type, inverse));
-  };
-  Value rate;
-  if (bias.rate) {
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPointAfterValue(bias.rate);
-    rate = arith::MulFOp::create(rewriter, loc, bias.rate,
-                                 constant(bias.rate.getType()));
-    rewriter.setInsertionPoint(bias.sum);
-    if (rate.getType() != type)
-      rate = vector::BroadcastOp::create(rewriter, loc, type, rate);
-  } else {
-    rate = constant(type);
   }
-  Value sum = math::FmaOp::create(rewriter, loc, bias.number, rate,
-                                  bias.scaled.getLhs());
-  return arith::MulFOp::create(rewriter, loc, sum, bias.scaled.getRhs());
+  return std::nullopt;
 }
 
-static void foldBiases(RewriterBase &rewriter, OnlineSoftmaxOp op) {
+/// -rate, where it was computed.
+static Value negate(RewriterBase &rewriter, Value rate) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  Location loc = rate.getLoc();
+  auto stretched = rate.getDefiningOp<vector::BroadcastOp>();
+  Value source = stretched ? stretched.getSource() : rate;
+  rewriter.setInsertionPointAfterValue(source);
+  Value negated = rewriter.createOrFold<arith::NegFOp>(loc, source);
+  if (!stretched)
+    return negated;
+  rewriter.setInsertionPoint(stretched);
+  return vector::BroadcastOp::create(rewriter, loc, rate.getType(), negated);
+}
+
+/// One fma of the number and the rate: what tile-lazy-max takes into the
+/// reference.
+static void fuseBias(RewriterBase &rewriter, OnlineSoftmaxOp op) {
   // scores = [select mask,] sum [, -inf]
   auto mask = op.getScores().getDefiningOp<arith::SelectOp>();
   if (mask && !isMinusInf(mask.getFalseValue()))
@@ -203,14 +160,14 @@ static void foldBiases(RewriterBase &rewriter, OnlineSoftmaxOp op) {
   std::optional<Bias> bias = matchBias(scores);
   if (!bias)
     return;
-  Value folded = foldBias(rewriter, *bias);
-  SmallVector<Operation *> parts;
-  for (Value part : bias->sum->getOperands())
-    parts.push_back(part.getDefiningOp());
-  rewriter.replaceOp(bias->sum, folded);
-  for (Operation *part : parts)
-    if (isOpTriviallyDead(part))
-      rewriter.eraseOp(part);
+  Value rate = bias->rate;
+  if (isa<arith::SubFOp>(bias->sum))
+    rate = negate(rewriter, rate);
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(bias->sum);
+  rewriter.replaceOpWithNewOp<math::FmaOp>(bias->sum, bias->number, rate,
+                                           bias->product);
+  rewriter.eraseOp(bias->part);
 }
 
 /// Products and their sum, with one rounding instead of two.
@@ -235,6 +192,24 @@ static void fuseSum(RewriterBase &rewriter, Operation *sum) {
   }
 }
 
+/// Whether the scores are known to be small; says so in a remark.
+static bool isBounded(OnlineSoftmaxOp op) {
+  std::optional<double> bound = boundMagnitude(op.getScores());
+  if (bound)
+    *bound *= op.getScale().convertToDouble();
+  auto options =
+      remark::RemarkOpts::name("score-bound").category("tile-fold-exp2");
+  if (bound && *bound <= maxFoldedScore) {
+    remark::passed(op.getLoc(), options)
+        << remark::metric("bound", *bound) << "one fma per score";
+    return true;
+  }
+  remark::missed(op.getLoc(), options)
+      << "scores are not known to be at most 2^20: where a row's maximum is "
+         "larger, it is subtracted first";
+  return false;
+}
+
 namespace {
 struct TileFoldExp2 final : attn::tile::impl::TileFoldExp2Base<TileFoldExp2> {
   using Base::Base;
@@ -246,10 +221,11 @@ struct TileFoldExp2 final : attn::tile::impl::TileFoldExp2Base<TileFoldExp2> {
     for (OnlineSoftmaxOp op : steps) {
       if (op.getExact())
         continue;
-      foldBiases(rewriter, op);
+      fuseBias(rewriter, op);
       while (succeeded(foldScale(rewriter, op)))
         ;
       op.setExp2(true);
+      op.setBounded(isBounded(op));
       SmallVector<arith::MulFOp> products(
           op->getBlock()->getOps<arith::MulFOp>());
       for (arith::MulFOp product : products)

@@ -15,7 +15,7 @@
 //   l_q' = l_q * c + (sum of the columns that lane q holds),
 //
 // and l = l_0 + l_1 + l_2 + l_3 at the end. The partial sums are an Mx4
-// fragment.
+// fragment. (Products of l with a number of the row are linear, too.)
 //
 // Where a step keeps the old maximum unless a row sum reaches a limit (see
 // tile-lazy-max), each lane compares its own part: no weight is above the part
@@ -113,6 +113,8 @@ bool PartialSums::addProducer(Value value) {
     return addOperand(step.getA()) && addOperand(step.getC());
   if (auto step = dyn_cast<arith::AddFOp>(op))
     return addOperand(step.getLhs()) && addOperand(step.getRhs());
+  if (auto product = dyn_cast<arith::MulFOp>(op))
+    return addOperand(product.getLhs());
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return add(loop.getTiedLoopRegionIterArg(result));
   if (auto branch = dyn_cast<scf::IfOp>(op))
@@ -153,6 +155,8 @@ bool PartialSums::addUser(OpOperand &use) {
     return step.getB() != value && add(step.getResult());
   if (isa<arith::AddFOp>(user))
     return add(user->getResult(0));
+  if (auto product = dyn_cast<arith::MulFOp>(user))
+    return product.getRhs() != value && add(product.getResult());
   if (auto compare = dyn_cast<arith::CmpFOp>(user))
     return addCompare(compare, value);
   if (auto loop = dyn_cast<scf::ForOp>(user))
@@ -181,7 +185,7 @@ static Value createLanes(RewriterBase &rewriter, Operation *before,
 
 static bool isUseOfPartial(OpOperand &use, const PartialSums &sums) {
   Operation *user = use.getOwner();
-  if (isa<math::FmaOp, arith::AddFOp>(user))
+  if (isa<math::FmaOp, arith::AddFOp, arith::MulFOp>(user))
     return sums.values.contains(user->getResult(0));
   if (isa<arith::CmpFOp>(user))
     return sums.compares.contains(user);
@@ -233,7 +237,7 @@ static void stretchOperands(RewriterBase &rewriter, Value value,
   }
   auto result = cast<OpResult>(value);
   Operation *op = result.getOwner();
-  if (isa<math::FmaOp, arith::AddFOp>(op))
+  if (isa<math::FmaOp, arith::AddFOp, arith::MulFOp>(op))
     for (OpOperand &operand : op->getOpOperands())
       stretchOperand(rewriter, operand, op, sums);
   if (auto branch = dyn_cast<scf::IfOp>(op))

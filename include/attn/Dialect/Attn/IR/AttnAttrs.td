@@ -38,9 +38,10 @@ def Attn_NumericsAttr : Attn_Attr<"Numerics", "numerics"> {
     flags true, and `tf32x3`.
 
     `fast_math`: a kernel may compute exp(x - m) as exp2(c x - c m) with
-    c = log2(e) times the scale folded into one fused multiply-add, and may use
-    approximate exp2 and division of the target (N6). Where it is false, exp
-    sees the scaled score. Either way the error rule holds.
+    c = log2(e) times the scale folded into one fused multiply-add, where scores
+    are small enough for that, and may use approximate exp2 and division of the
+    target (C19). Where it is false, exp sees the scaled score. Either way the
+    error rule holds.
 
     `deterministic`: one plan on one target gives the same bits every time also
     where atomics would be faster (N8). Forward kernels are always so.

@@ -146,13 +146,21 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     unrounded f32. A kernel may subtract another reference than the row's
     maximum, and may compute exp as exp2, where `#attn.numerics` allows it.
 
-    (C20) With r the same expression in f64, e(t) = max |t - r|, and t0 the
-    unfused evaluation that rounds every step to T: e(output) <= 2 e(t0) + 1e-5,
-    the root mean square error is not above that of t0, and lse is off by no
-    more than 1e-4 and what tensor cores cut off of large scores: half a unit in
-    the last place of f32, of |scale| |query[i]| |key[j]|, for each 16 products
-    (of f32: three times for each 8). `convert-attn-to-linalg` builds both r and
-    t0.
+    (C20) Let r be the same expression in f64, e(t) = max |t - r|, t0 the unfused
+    evaluation that rounds every step to T (but keeps a score in f32 that T
+    cannot hold), and u one unit in the last place of T at max |r|. Then
+
+    ```
+    e(output) <= max(2 e(t0), u) + 1e-5
+    rmse(output) <= 1.001 max(rmse(t0), rmse(r rounded to T))
+    rmse(output) <= 2 rmse(t0) + 2^-22 max |value|    where T is f32 and its
+                                                      products are split
+    ```
+    where rmse is the root mean square error, judged from 4096 elements on. lse
+    is off by no more than 1e-4, plus one unit in the last place of f32 at |lse|,
+    plus what tensor cores cut off of large scores: half a unit in the last
+    place of f32, of |scale| |query[i]| |key[j]|, for each 16 products (of f32:
+    three times for each 8). `convert-attn-to-linalg` builds both r and t0.
 
     (C21) `bottom_right`, the default alignment of variants, joins the last
     query with the last key: key i + keys - queries is on the diagonal of
@@ -162,7 +170,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     a key is visible where `mask` and every listed variant show it.
 
     (C23) +inf or NaN among visible scores propagates as in IEEE 754, to NaN in
-    the row.
+    the row. Finite scores of any size give the finite result of the definition:
+    a row whose keys all have the lowest number of f32 as a bias has the mean of
+    the values, never NaN.
 
     (C24) Scores live in f32: those of f16 operands may exceed 65504.
 

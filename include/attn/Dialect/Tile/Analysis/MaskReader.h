@@ -113,6 +113,9 @@ FailureOr<MaskedStep> matchMaskedStep(scf::ForOp loop);
 /// True if all elements of `value` are -inf.
 bool isMinusInf(Value value);
 
+/// True for integers as floats, and for the magnitudes of such.
+bool isWholeNumber(Value value);
+
 /// The integer that `value` is, or all elements of it.
 std::optional<int64_t> getIntegerConstant(Value value);
 

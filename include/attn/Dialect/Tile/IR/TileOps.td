@@ -195,19 +195,26 @@ def Tile_OnlineSoftmaxOp : Tile_Op<"online_softmax", [
     (Milakov and Gimelshein, "Online normalizer calculation for softmax",
     algorithm 3; FlashAttention-2, algorithm 1.) `guard` is needed where a row
     may have seen no key yet (N4); without it such a row gives NaN. With `exp2`
-    the exponential is one fused multiply-add and an exp2, log2(e) folded into
-    the factor. `exact` forbids that: it is set where the numerics contract of
-    the source refuses fast exponentials, and stays set.
+    the exponential is an exp2, log2(e) folded into the factor. `exact` forbids
+    that: it is set where the numerics contract of the source refuses fast
+    exponentials, and stays set.
+
+    `bounded` says that every x but -inf is known to be at most 2^20 in
+    magnitude. The argument of exp2 is then one fused multiply-add. Without it
+    the maximum of the block is subtracted first: the rounding of a product with
+    a large maximum would be a large number itself, or an infinity.
 
     (C1) The row statistics have one column and as many rows as the scores.
     (C2) `scale` is positive and finite: the maximum of scaled scores is then
          the scaled maximum, and -inf stays -inf.
     (C3) `exact` and `exp2` exclude each other.
+    (C4) `bounded` comes with `exp2`, which alone depends on it.
   }];
   let arguments = (ins VectorOfRankAndType<[2], [F32]>:$scores,
                        VectorOfRankAndType<[2], [F32]>:$max,
                        VectorOfRankAndType<[2], [F32]>:$sum,
-                       DefaultValuedAttr<F32Attr, "1.0">:$scale, UnitAttr:$guard, UnitAttr:$exp2, UnitAttr:$exact);
+                       DefaultValuedAttr<F32Attr, "1.0">:$scale, UnitAttr:$guard, UnitAttr:$exp2, UnitAttr:$exact,
+                       UnitAttr:$bounded);
   let results = (outs VectorOfRankAndType<[2], [F32]>:$probabilities,
                       VectorOfRankAndType<[2], [F32]>:$newMax,
                       VectorOfRankAndType<[2], [F32]>:$newSum,

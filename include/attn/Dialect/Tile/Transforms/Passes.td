@@ -233,12 +233,14 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     %y = arith.select %mask, %s, %minusInf : vector<128x64xi1>, vector<128x64xf32>
     %p, … = tile.online_softmax %y, %m, %l {exp2, scale = 1.250000e-01 : f32} : …
     ```
-    so that one fused multiply-add per score remains. Two constant factors of a
-    score in a row become one.
+    so that one fused multiply-add per score remains. Where the scores are known
+    to be small, at most 2^20 as a softcap keeps them, the operation becomes
+    `bounded`; others are looked at when they are there, row by row. A remark
+    says which. Two constant factors of a score in a row become one.
 
-    The factor also leaves a sum with an integer times a number of the row or
-    head (ALiBi), which takes its inverse on itself: c x + r n = c (x + (r/c) n).
-    Other products that are added to something become one `math.fma` with that.
+    A bias of an integer times a number of the row or head (ALiBi) becomes one
+    `math.fma` of these two and the rest. Other products that are added to
+    something become one `math.fma` with that.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -304,10 +306,13 @@ def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
     In the second branch stands what needs the output, so that P V of the block
     before has until then to end.
     The reference cancels in the output; the result differs by rounding only. A
-    row that has seen no key yet asks for the true maximum by itself.
+    row that has seen no key yet asks for the true maximum by itself. Where the
+    softmax is not `bounded`, so does a row whose maximum is 2^20 or more in
+    magnitude: in the loops its sum is kept times 2^64, and the new sum is
+    compared instead of the block's. All steps of a kernel do so, or none.
 
     A bias r n of the scores, n a position and r the same in the whole loop
-    (ALiBi), goes into the reference: exp2 of fma(S, factor, fma(n, r factor,
+    (ALiBi), goes into the reference: exp2 of fma(S, factor, fma(n, r log2(e),
     -m)), where the inner one may be reassociated (`fastmath<reassoc>`), that of
     the first position plus constants. The biased scores are computed only where
     the step is done once more.
@@ -326,11 +331,13 @@ def TileExpandSoftmax : Pass<"tile-expand-softmax", "::mlir::func::FuncOp"> {
 
     Row reductions become `vector.multi_reduction` with a constant accumulator
     and a `vector.shape_cast` to Mx1; with `exp2` the exponential is one
-    `math.fma` and a `math.exp2`, otherwise `math.exp`.
+    `math.fma` and a `math.exp2`, otherwise `math.exp`. Without `bounded` an
+    `scf.if` asks whether the reference of any row is 2^20 or more in magnitude;
+    there the maximum of the block is subtracted before the `math.fma`.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-    "::mlir::vector::VectorDialect"
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
   ];
 }
 

@@ -1,4 +1,4 @@
-//===- ScoreLoss.cpp - what f32 sums of products may lose -----------------===//
+//===- ErrorTerms.cpp - what the error rule asks of a call ----------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Host/ScoreLoss.h"
+#include "attn/Host/ErrorTerms.h"
 
 #include "attn/Runtime/View.h"
 
@@ -79,17 +79,8 @@ static LongestRows measureRows(const ArgumentInfo &info,
   return rows;
 }
 
-double attn::boundScoreLoss(AttentionOp op, const Artifact &manifest,
-                            const Operands &operands) {
-  LongestRows q, k;
-  bool isF32 = false;
-  for (auto [info, tensor] :
-       llvm::zip_equal(manifest.arguments, operands.tensors)) {
-    if (!tensor || (info.name != "q" && info.name != "k"))
-      continue;
-    (info.name == "q" ? q : k) = measureRows(info, *tensor);
-    isF32 |= tensor->element() == ElementKind::F32;
-  }
+static double boundScoreLoss(AttentionOp op, const LongestRows &q,
+                             const LongestRows &k, bool isF32) {
   double largest = 0;
   if (k.norms.empty() || q.batch != k.batch || q.heads % k.heads != 0)
     return 0;
@@ -101,4 +92,29 @@ double attn::boundScoreLoss(AttentionOp op, const Artifact &manifest,
   largest *= std::fabs(op.getScaleValue());
   double steps = isF32 ? 3 * q.dim / 8.0 : q.dim / 16.0;
   return std::isfinite(largest) ? steps * largest * 0x1p-24 : 0;
+}
+
+ErrorTerms attn::findErrorTerms(AttentionOp op, const Artifact &manifest,
+                                const Operands &operands) {
+  LongestRows q, k;
+  ErrorTerms terms;
+  for (auto [info, tensor] :
+       llvm::zip_equal(manifest.arguments, operands.tensors)) {
+    if (!tensor)
+      continue;
+    if (info.name == "q") {
+      q = measureRows(info, *tensor);
+      terms.element = tensor->element();
+    } else if (info.name == "k") {
+      k = measureRows(info, *tensor);
+    } else if (info.name == "v") {
+      for (double value : tensor->values())
+        if (std::isfinite(value))
+          terms.largestValue = std::max(terms.largestValue, std::fabs(value));
+    }
+  }
+  bool isF32 = terms.element == ElementKind::F32;
+  terms.isSplit = isF32;
+  terms.scoreLoss = boundScoreLoss(op, q, k, isF32);
+  return terms;
 }

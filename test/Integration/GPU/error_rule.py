@@ -1,0 +1,45 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""The error rule of the numerics contract (C20 of attn.attention), in numbers.
+
+With r in float64, t0 the unfused evaluation in the input type, e(t) the largest
+|t - r|, and u one unit in the last place of that type at the largest |r|:
+
+    e(o) <= max(2 e(t0), u) + 1e-5
+    rmse(o) <= 1.001 max(rmse(t0), rmse(r rounded to the type))
+    rmse(o) <= 2 rmse(t0) + 2^-22 max |value|      where f32 products are split
+    |lse - r| <= 1e-4 + what scores lose + one unit of f32 at |r|
+
+Root mean squares are judged from 4096 elements on: those of fewer scatter."""
+
+import math
+
+DIGITS = {"bf16": 8, "f16": 11, "f32": 24}
+LARGEST = {"bf16": (2 - 2.0**-7) * 2.0**127, "f16": 65504.0, "f32": math.inf}
+ENOUGH = 4096
+
+
+def last_place(element, size):
+    """One unit in the last place of `element` at `size`."""
+    return 2.0 ** (math.frexp(size)[1] - DIGITS[element]) if size and math.isfinite(size) else 0.0
+
+
+def error_bound(element, unfused, largest_result):
+    """Of the largest error, given that of t0."""
+    return max(2 * unfused, last_place(element, largest_result)) + 1e-5
+
+
+def rmse_bound(unfused, rounded, largest_value, split):
+    """Of the root mean square error, given those of t0 and of r rounded."""
+    return 2 * unfused + 2.0**-22 * largest_value if split else 1.001 * max(unfused, rounded)
+
+
+def lse_bound(lse, score_loss):
+    """Of the error of one lse."""
+    return 1e-4 + score_loss + last_place("f32", abs(lse))
