@@ -488,7 +488,7 @@ static const Plant plants[] = {
        addToItem(find<AwaitOp>(kernel, Value_).getItemMutable(), 1);
      },
      "waits for an item before it is copied",
-     "which had not arrived when this warp waited for it"},
+     "still has copies in flight"},
 };
 
 namespace {

@@ -65,7 +65,7 @@ func.func @exp2_of_any_score(%s: !tile, %m: !row, %l: !row) -> (!tile, !row) {
   // CHECK: %[[M2:.*]] = arith.maxnumf %[[M]], %[[SCALED]]
   // CHECK: %[[E:.*]] = arith.constant dense<1.44269502> : vector<16x1xf32>
   // CHECK: %[[SIZE:.*]] = math.absf %[[M2]]
-  // CHECK: %[[LARGE:.*]] = arith.constant dense<0x49800000>
+  // CHECK: %[[LARGE:.*]] = arith.constant dense<5.120000e+02>
   // CHECK: %[[FAR:.*]] = arith.cmpf uge, %[[SIZE]], %[[LARGE]]
   // CHECK: %[[ANY:.*]] = vector.multi_reduction <or>, %[[FAR]]
   // CHECK: %[[X:.*]]:2 = scf.if %[[ANY]]

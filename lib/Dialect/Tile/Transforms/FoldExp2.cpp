@@ -205,7 +205,7 @@ static bool isBounded(OnlineSoftmaxOp op) {
     return true;
   }
   remark::missed(op.getLoc(), options)
-      << "scores are not known to be at most 2^20: where a row's maximum is "
+      << "scores are not known to be at most 512: where a row's maximum is "
          "larger, it is subtracted first";
   return false;
 }

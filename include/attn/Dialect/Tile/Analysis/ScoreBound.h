@@ -21,10 +21,10 @@
 
 namespace attn::tile {
 
-/// Of a number below it, the product with log2(e) is rounded by 2^-4 at most: no
-/// more than f32 rounds the number itself by. exp(x - m) may then be computed as
-/// exp2(c x - c m).
-constexpr float maxFoldedScore = 0x1p20f;
+/// exp(x - m) may be computed as exp2(c x - c m) where x and m are at most
+/// this: the product with log2(e) is then rounded by 2^-15 at most, which the
+/// weights of a row that another block gave do not share.
+constexpr float maxFoldedScore = 512;
 
 /// The greatest magnitude that an element of `scores` can have, if the
 /// operations that compute them set a limit. NaN does not count, nor does the

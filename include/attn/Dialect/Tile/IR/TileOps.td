@@ -199,7 +199,7 @@ def Tile_OnlineSoftmaxOp : Tile_Op<"online_softmax", [
     that: it is set where the numerics contract of the source refuses fast
     exponentials, and stays set.
 
-    `bounded` says that every x but -inf is known to be at most 2^20 in
+    `bounded` says that every x but -inf is known to be at most 512 in
     magnitude. The argument of exp2 is then one fused multiply-add. Without it
     the maximum of the block is subtracted first: the rounding of a product with
     a large maximum would be a large number itself, or an infinity.

@@ -234,7 +234,7 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     %p, … = tile.online_softmax %y, %m, %l {exp2, scale = 1.250000e-01 : f32} : …
     ```
     so that one fused multiply-add per score remains. Where the scores are known
-    to be small, at most 2^20 as a softcap keeps them, the operation becomes
+    to be small, at most 512 as a softcap keeps them, the operation becomes
     `bounded`; others are looked at when they are there, row by row. A remark
     says which. Two constant factors of a score in a row become one.
 
@@ -307,7 +307,7 @@ def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
     before has until then to end.
     The reference cancels in the output; the result differs by rounding only. A
     row that has seen no key yet asks for the true maximum by itself. Where the
-    softmax is not `bounded`, so does a row whose maximum is 2^20 or more in
+    softmax is not `bounded`, so does a row whose maximum is 512 or more in
     magnitude: in the loops its sum is kept times 2^64, and the new sum is
     compared instead of the block's. All steps of a kernel do so, or none.
 
@@ -332,7 +332,7 @@ def TileExpandSoftmax : Pass<"tile-expand-softmax", "::mlir::func::FuncOp"> {
     Row reductions become `vector.multi_reduction` with a constant accumulator
     and a `vector.shape_cast` to Mx1; with `exp2` the exponential is one
     `math.fma` and a `math.exp2`, otherwise `math.exp`. Without `bounded` an
-    `scf.if` asks whether the reference of any row is 2^20 or more in magnitude;
+    `scf.if` asks whether the reference of any row is 512 or more in magnitude;
     there the maximum of the block is subtracted before the `math.fma`.
   }];
   let dependentDialects = [
