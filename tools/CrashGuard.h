@@ -16,6 +16,8 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdlib>
+
 namespace attn {
 
 /// Runs `body`, the tool's main. A fault in the compiler, or in the MLIR and
@@ -23,8 +25,35 @@ namespace attn {
 /// signal. (EX_SOFTWARE of sysexits.h.)
 inline constexpr int internalErrorStatus = 70;
 
+/// Whether all of standard output has arrived, on a disk that may be full. Says
+/// if not, where LLVM would end the process without saying where.
+inline bool finishOutput(llvm::StringRef tool) {
+  llvm::raw_fd_ostream &output = llvm::outs();
+  output.flush();
+  std::error_code error = output.error();
+  output.clear_error();
+  if (error)
+    llvm::errs() << tool
+                 << ": error: cannot write standard output: " << error.message()
+                 << "\n";
+  return !error;
+}
+
+/// The tool that runs.
+inline llvm::StringRef guardedTool;
+inline constexpr int outputErrorStatus = 1;
+
 inline int runGuarded(int argc, char **argv, llvm::StringRef tool,
                       llvm::function_ref<int()> body) {
+  // --help and --version leave through exit(). Both streams outlive the
+  // handler.
+  guardedTool = tool;
+  llvm::errs();
+  llvm::outs();
+  std::atexit([] {
+    if (!finishOutput(guardedTool))
+      std::_Exit(outputErrorStatus);
+  });
   // Before the guard: it must be the last to install signal handlers.
   llvm::InitLLVM init(argc, argv);
   llvm::CrashRecoveryContext::Enable();
@@ -37,7 +66,7 @@ inline int runGuarded(int argc, char **argv, llvm::StringRef tool,
                     "please report it with the input\n";
     return internalErrorStatus;
   }
-  return status;
+  return finishOutput(tool) || status != 0 ? status : outputErrorStatus;
 }
 
 } // namespace attn

@@ -9,7 +9,7 @@
 
 #include "attn/Host/Npy.h"
 
-#include "llvm/Support/FileSystem.h"
+#include "attn/Pipelines/OutputFile.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstring>
@@ -139,11 +139,7 @@ static const char *typeName(ElementKind element) {
   return "";
 }
 
-Status attn::writeNpy(const std::string &path, const HostTensor &tensor) {
-  std::error_code error;
-  llvm::raw_fd_ostream file(path, error);
-  if (error)
-    return Status::error("'" + path + "': " + error.message());
+static void print(const HostTensor &tensor, llvm::raw_ostream &os) {
   std::string header = std::string("{'descr': '") + typeName(tensor.element()) +
                        "', 'fortran_order': False, 'shape': (";
   for (int64_t size : tensor.sizes())
@@ -152,17 +148,19 @@ Status attn::writeNpy(const std::string &path, const HostTensor &tensor) {
   // Magic, version, length and header fill a multiple of 64 bytes.
   header.resize((10 + header.size() + 64) / 64 * 64 - 10, ' ');
   header.back() = '\n';
-  file << magic << '\1' << '\0' << static_cast<char>(header.size() & 255)
-       << static_cast<char>(header.size() >> 8) << header;
+  os << magic << '\1' << '\0' << static_cast<char>(header.size() & 255)
+     << static_cast<char>(header.size() >> 8) << header;
   bool widen = tensor.element() == ElementKind::BF16;
   int64_t size = widen ? 4 : elementBytes(tensor.element());
   for (uint64_t bits : tensor.bits()) {
     if (widen)
       bits <<= 16;
-    file.write(reinterpret_cast<const char *>(&bits), size);
+    os.write(reinterpret_cast<const char *>(&bits), size);
   }
-  file.close();
-  if (file.has_error())
-    return Status::error("'" + path + "': " + file.error().message());
-  return Status();
+}
+
+Status attn::writeNpy(const std::string &path, const HostTensor &tensor) {
+  llvm::Error error = writeOutputFile(
+      path, [&](llvm::raw_ostream &stream) { print(tensor, stream); });
+  return error ? Status::error(llvm::toString(std::move(error))) : Status();
 }

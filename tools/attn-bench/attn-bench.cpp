@@ -11,13 +11,12 @@
 #include "../OperandOptions.h"
 #include "../ToolOptions.h"
 #include "attn/Host/Tuning.h"
+#include "attn/Pipelines/OutputFile.h"
 #include "attn/Pipelines/Pipelines.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 using namespace attn;
@@ -140,11 +139,11 @@ static LogicalResult writeResults(const Options &options,
     results = std::move(*known);
   }
   results.insert(report.result());
-  auto file = openOutputFile(options.results, &error);
-  if (!file)
-    return options.fail(error);
-  file->os() << results.print();
-  file->keep();
+  if (llvm::Error failed =
+          writeOutputFile(options.results, [&](llvm::raw_ostream &stream) {
+            stream << results.print();
+          }))
+    return options.fail(llvm::toString(std::move(failed)));
   return success();
 }
 

@@ -11,6 +11,7 @@
 #include "../ToolOptions.h"
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/Compile.h"
+#include "attn/Pipelines/OutputFile.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Pipelines/Signature.h"
 #include "attn/Target/Header.h"
@@ -84,51 +85,18 @@ static LogicalResult fail(const llvm::Twine &message) {
 // Files
 //===----------------------------------------------------------------------===//
 
-/// To a device or a pipe, which a new file must not replace.
-static LogicalResult writeThrough(StringRef path, StringRef bytes) {
-  std::error_code error;
-  llvm::raw_fd_ostream stream(path, error, llvm::sys::fs::CD_OpenExisting);
-  if (!error) {
-    stream << bytes;
-    stream.close();
-    error = stream.error();
-    stream.clear_error();
-  }
-  return error ? fail("cannot write '" + path + "': " + error.message())
-               : success();
-}
-
-/// A file that is there completely or not at all.
 static LogicalResult writeFile(StringRef path, StringRef bytes) {
-  llvm::sys::fs::file_status status;
-  if (!llvm::sys::fs::status(path, status) &&
-      status.type() != llvm::sys::fs::file_type::regular_file &&
-      status.type() != llvm::sys::fs::file_type::directory_file)
-    return writeThrough(path, bytes);
-  auto file = llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
-  if (!file)
-    return fail("cannot write '" + path +
-                "': " + llvm::toString(file.takeError()));
-  llvm::raw_fd_ostream stream(file->FD, /*shouldClose=*/false);
-  stream << bytes;
-  stream.flush();
-  if (stream.has_error()) {
-    std::string message = stream.error().message();
-    stream.clear_error();
-    llvm::consumeError(file->discard());
-    return fail("cannot write '" + path + "': " + message);
-  }
-  if (llvm::Error error = file->keep(path))
-    return fail("cannot write '" + path +
-                "': " + llvm::toString(std::move(error)));
-  return success();
+  llvm::Error error = writeOutputFile(
+      path, [&](llvm::raw_ostream &stream) { stream << bytes; });
+  return error ? fail(llvm::toString(std::move(error))) : success();
 }
 
 static LogicalResult writeProduct(StringRef path, const Product &product) {
   if (path != "-")
     return writeFile(path, product.bytes);
   if (!product.isText && llvm::outs().is_displayed())
-    return fail("not writing bytes to a terminal; use -o");
+    return fail("not writing an artifact, which is no text, to a terminal: "
+                "give -o FILE, or another --emit");
   llvm::outs() << product.bytes;
   return success();
 }

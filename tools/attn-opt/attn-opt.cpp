@@ -12,6 +12,7 @@
 #include "WrongRoom.h"
 #include "attn/Host/ValidateRaise.h"
 #include "attn/Pipelines/InputText.h"
+#include "attn/Pipelines/OutputFile.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/Version.h"
 #include "mlir/Pass/PassManager.h"
@@ -90,16 +91,18 @@ static llvm::LogicalResult process(const std::string &input,
   }
   if (failed(checkInput(*file)))
     return llvm::failure();
-  auto stream = mlir::openOutputFile(output, &error);
-  if (!stream) {
-    llvm::errs() << error << "\n";
+  if (output == "-")
+    return mlir::MlirOptMain(llvm::outs(), std::move(file), registry, config);
+  // A file appears whole or not at all.
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (failed(mlir::MlirOptMain(stream, std::move(file), registry, config)))
     return llvm::failure();
-  }
-  if (failed(
-          mlir::MlirOptMain(stream->os(), std::move(file), registry, config)))
-    return llvm::failure();
-  stream->keep();
-  return llvm::success();
+  error = llvm::toString(attn::writeOutputFile(
+      output, [&](llvm::raw_ostream &os) { os << text; }));
+  if (!error.empty())
+    llvm::errs() << "attn-opt: error: " << error << "\n";
+  return llvm::success(error.empty());
 }
 
 static int run(int argc, char **argv) {
