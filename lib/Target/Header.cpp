@@ -86,10 +86,16 @@ static void printLaunch(const Artifact &artifact, llvm::StringRef name,
 }
 
 std::string attn::emitHeader(const Artifact &artifact) {
-  std::string text, name = cIdentifier(artifact.name);
-  std::string guard = "ATTN_KERNEL_" + llvm::StringRef(name).upper() + "_H";
+  // One program may hold a function for several targets, and functions whose
+  // names differ in case only; other kernels under one name are an error of the
+  // C compiler, the same header twice is none.
+  std::string text, bytes = artifact.serialize();
+  std::string name = cIdentifier(artifact.name) + "_" + artifact.target;
+  constexpr size_t checksumDigits = 16;
+  std::string guard = "ATTN_KERNEL_" + name + "_" +
+                      bytes.substr(bytes.size() - checksumDigits) + "_H";
   llvm::raw_string_ostream os(text);
-  os << "/* " << name << " for " << artifact.target
+  os << "/* " << cIdentifier(artifact.name) << " for " << artifact.target
      << ", made by attn " << artifact.compilerVersion << ".\n   "
      << artifact.plan << "\n";
   for (const ArgumentInfo &info : artifact.arguments) {
@@ -99,7 +105,7 @@ std::string attn::emitHeader(const Artifact &artifact) {
   }
   os << "*/\n#ifndef " << guard << "\n#define " << guard
      << "\n\n#include \"attn-c/attn.h\"\n\n";
-  printBytes(name, artifact.serialize(), os);
+  printBytes(name, bytes, os);
   printLoad(name, os);
   printLaunch(artifact, name, os);
   os << "#endif /* " << guard << " */\n";

@@ -24,7 +24,7 @@
 // RUN: %cc -fsyntax-only -std=c99 -Wall -Wextra -Werror -Wno-unused-function -I%attn_src_root/include -x c %t.h
 // RUN: FileCheck %s --check-prefix=HEADER < %t.h
 // HEADER: /* _x2a__x2f__x20_int for sm_80
-// HEADER: _x2a__x2f__x20_int_launch(
+// HEADER: _x2a__x2f__x20_int_sm_80_launch(
 
 // RUN: attn-run %s --function="a b" --target=cpu --shape=b=1,h=2,sq=3,sk=5 --check | FileCheck %s --check-prefix=CPU
 // CPU: check PASS
