@@ -6,6 +6,7 @@
 #   numpy   %numpy_python has NumPy and pytest
 #   ptxas   a ptxas binary is on the path or in the CUDA Toolkit
 #   nvdisasm   the disassembler that belongs to it is
+#   pkg-config   that program is
 #   sm80    the machine has an NVIDIA GPU of compute capability 8.0 or newer
 
 import ctypes
@@ -73,6 +74,8 @@ config.substitutions.append(
 )
 config.substitutions.append(("%cc", config.c_compiler))
 config.substitutions.append(("%numpy_python", config.python_executable))
+config.substitutions.append(("%cxx", config.cxx_compiler))
+config.substitutions.append(("%attn_obj_root", config.attn_obj_root))
 config.substitutions.append(("%attn_src_root", config.attn_src_root))
 
 
@@ -98,7 +101,7 @@ def compute_capability():
 config.available_features.add(platform.machine())
 if not subprocess.run([config.python_executable, "-c", "import numpy, pytest"], capture_output=True).returncode:
     config.available_features.add("numpy")
-for tool in ("ptxas", "nvdisasm"):
+for tool in ("ptxas", "nvdisasm", "pkg-config"):
     if shutil.which(tool, path=config.environment["PATH"]):
         config.available_features.add(tool)
 if compute_capability() >= 80:

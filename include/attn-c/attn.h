@@ -16,6 +16,13 @@
 |* to destroy NULL does nothing. Handles may be used from several threads at  *|
 |* once; destroying one while it is in use is an error of the caller.         *|
 |*                                                                            *|
+|* Two libraries have these functions. libattn has all of them.               *|
+|* libattn-runtime (.so and .a) is for programs whose kernels are compiled:   *|
+|* it has those under "Artifacts" and "Running" and the three in front, no    *|
+|* compiler, and does without LLVM. A program that compiles does not link     *|
+|* with it. A process takes one of the two. docs/artifact.md describes        *|
+|* artifacts.                                                                 *|
+|*                                                                            *|
 |* The interface only grows: what is here stays, attnGetApiVersion() counts   *|
 |* the additions. Structures carry their size, so that members may be added.  *|
 |*                                                                            *|
@@ -47,7 +54,7 @@ ATTN_EXPORT const char *attnGetVersion(void);
 ATTN_EXPORT const char *attnErrorMessage(void);
 
 /*===----------------------------------------------------------------------===*\
-|* Compiling                                                                  *|
+|* Compiling (in libattn only)                                                *|
 \*===----------------------------------------------------------------------===*/
 
 typedef struct AttnArtifact AttnArtifact; /* a compiled kernel, anywhere */
@@ -61,7 +68,8 @@ typedef struct AttnCompileOptions {
   /* "#attn.plan<...>"; NULL or "": the compiler picks one. */
   const char *plan;
   /* Where artifacts are kept between runs. NULL: nowhere; "": in the user's
-     cache directory, XDG_CACHE_HOME/attn. */
+     cache directory, XDG_CACHE_HOME/attn. It is made for this user alone; one
+     that others own or may write to is not used, which the log says. */
   const char *cache_directory;
   /* The ptxas to use, or the root of a CUDA Toolkit that has one; "": the one
      on the PATH, if any. NULL: none, the artifact then holds PTX only and the

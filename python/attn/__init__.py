@@ -16,7 +16,8 @@
     kernel.launch(q, k, v, o, lse)         # NumPy arrays
 
 Nothing here needs PyTorch or NumPy to be imported; libattn.so is looked for
-beside this package, then where the loader looks, or where use_library says.
+beside this package, then where the loader looks, or where use_library says. The
+runtime alone, libattn-runtime.so, serves for all but compile().
 """
 
 from . import expression, masks

@@ -99,12 +99,16 @@ _FUNCTIONS = {
     "attnKernelGetLocalBytes": (c_int, [c_void_p]),
 }
 
+# Those that the runtime alone, libattn-runtime.so, does not have.
+_COMPILER = ("attnCompile", "attnCompileForCPU")
+
 _library = None
 _path = None
 
 
 def use_library(path):
-    """Take libattn.so from `path`; to be called before anything else."""
+    """Take libattn.so from `path`, or libattn-runtime.so, which loads and
+    launches but does not compile; to be called before anything else."""
     global _path
     if _library is not None and str(path) != _path:
         raise AttnError(f"libattn.so was already loaded from {_path}")
@@ -112,8 +116,10 @@ def use_library(path):
 
 
 def _open():
-    beside = pathlib.Path(__file__).with_name("libattn.so")
-    names = [_path] if _path else [str(beside), "libattn.so.0", "libattn.so"]
+    names = [_path] if _path else []
+    for library in () if _path else ("libattn", "libattn-runtime"):
+        beside = pathlib.Path(__file__).with_name(library + ".so")
+        names += [str(beside), library + ".so.0", library + ".so"]
     reasons = []
     for name in names:
         try:
@@ -131,6 +137,8 @@ def library():
     _path, opened = _open()
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(opened, name, None)
+        if function is None and name in _COMPILER:
+            continue
         if function is None:
             raise AttnError(f"{_path} has no function {name}")
         function.restype = result
@@ -141,6 +149,17 @@ def library():
             f"wanted {API_VERSION}"
         )
     _library = opened
+    return opened
+
+
+def compiler():
+    """The same, if it can compile."""
+    opened = library()
+    if not hasattr(opened, _COMPILER[0]):
+        raise AttnError(
+            f"{_path} holds the runtime alone and cannot compile: "
+            f"attn.use_library wants libattn.so for that"
+        )
     return opened
 
 

@@ -79,7 +79,7 @@ def compile(
         raise TypeError("debug=True wants a text that attn.attention made, as it made it")
     if cpu is not None and target != "cpu":
         raise ValueError(f'cpu={cpu!r} is for target="cpu", got target={target!r}')
-    library = _capi.library()
+    library = _capi.compiler()
     source = text.encode() if isinstance(text, str) else bytes(text)
     options = _capi.CompileOptions(
         struct_size=ctypes.sizeof(_capi.CompileOptions),
