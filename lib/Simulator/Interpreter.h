@@ -76,6 +76,7 @@ private:
   LogicalResult loadMatrix(Operation *op);
   LogicalResult multiply(Operation *op);
   LogicalResult shuffle(Operation *op);
+  LogicalResult vote(Operation *op);
   LogicalResult runIf(Operation *op);
   LogicalResult runFor(Operation *op);
 

@@ -191,6 +191,26 @@ LogicalResult Interpreter::shuffle(Operation *op) {
   return success();
 }
 
+/// vote.sync.any of whole warps.
+LogicalResult Interpreter::vote(Operation *op) {
+  auto vote = cast<NVVM::VoteSyncOp>(op);
+  if (vote.getKind() != NVVM::VoteSyncKind::any)
+    return op->emitOpError("has a kind unknown to the simulator");
+  Part &in = get(vote.getPred())[0], &out = get(vote.getRes())[0];
+  for (int64_t first = 0; first < threads; first += warpSize) {
+    if (!mask[first])
+      continue;
+    bool isAny = false;
+    for (int64_t t = first; t < first + warpSize; ++t) {
+      if (!mask[t])
+        return op->emitOpError("asks a lane that is switched off");
+      isAny |= in[t] & 1;
+    }
+    std::fill_n(out.begin() + first, warpSize, isAny);
+  }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 
 /// Whether all threads of the block run `op`.
@@ -235,6 +255,7 @@ std::optional<LogicalResult> Interpreter::executeMachine(Operation *op) {
       .Case<NVVM::LdMatrixOp>([&](auto) { return loadMatrix(op); })
       .Case<NVVM::MmaOp>([&](auto) { return multiply(op); })
       .Case<NVVM::ShflOp>([&](auto) { return shuffle(op); })
+      .Case<NVVM::VoteSyncOp>([&](auto) { return vote(op); })
       .Case<LLVM::InlineAsmOp>(
           [&](auto assembly) -> std::optional<LogicalResult> {
             // A move that hides a value from the optimiser.
