@@ -85,12 +85,18 @@ void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer) {
         if (!await || !rings->contains(await.getRing()))
           return;
         // In front of the number that copy and await have in common.
-        if (!first)
-          first = await.getItem().getDefiningOp();
+        Operation *number = await.getItem().getDefiningOp();
+        if (!last && number)
+          first = block->findAncestorOpInBlock(*number);
         last = &op;
       });
+    // There is no place in front of a number that is not computed here.
+    if (!first) {
+      rewriter.replaceOp(narrow, {narrow.getLo(), narrow.getHi()});
+      continue;
+    }
     if (!narrow.getFirst().use_empty()) {
-      rewriter.setInsertionPoint(block->findAncestorOpInBlock(*first));
+      rewriter.setInsertionPoint(first);
       passOver(rewriter, narrow.getLoc(), rings->getArrayRef(), narrow.getLo(),
                narrow.getFirst());
     }
