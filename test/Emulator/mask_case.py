@@ -25,7 +25,8 @@ PLANS = {
 
 def numpy_view(array):
     """As attn.Kernel takes it: bits, but for the types that NumPy has."""
-    type = {"f16": np.float16, "f32": np.float32, "i1": np.bool_}.get(array.element)
+    type = {"f16": np.float16, "f32": np.float32, "i1": np.bool_, "i8": np.int8,
+            "i16": np.int16, "i32": np.int32, "i64": np.int64}.get(array.element)
     return array.view if type is None else array.view.view(type)
 
 
