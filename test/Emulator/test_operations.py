@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from emulate import Artifact, launch
 from emulated_case import Array
+from mask_case import numpy_view
 
 FLOATS, INTEGERS = ["f16", "bf16", "f32"], ["i8", "i16", "i32", "i64"]
 WIDTH = {"i1": 1, "i8": 8, "i16": 16, "f16": 16, "bf16": 16, "i32": 32, "f32": 32, "i64": 64}
@@ -136,17 +137,12 @@ def arrays(types):
     return [*result, Array("bf16", shape), Array("f32", shape[:3])]
 
 
-def as_numpy(array):
-    kind = {"f16": np.float16, "f32": np.float32}.get(array.element)
-    return array.view if kind is None else array.view.view(kind)
-
-
 @pytest.mark.parametrize("number", range(len(BATCHES)))
 def test_operations(number):
     cases = BATCHES[number]
     types, text = program(cases)
     host, device = arrays(types), arrays(types)
-    attn.compile(text, target="cpu").launch(*map(as_numpy, host))
+    attn.compile(text, target="cpu").launch(*map(numpy_view, host))
     plan = "#attn.plan<target = sm_80, block_q = 64, block_k = 16, warps = 4, stages = 1>"
     kernel = Artifact(attn.compile(text, target="sm_80", plan=plan).bytes)
     launch(kernel, [array.tensor for array in device],
