@@ -487,8 +487,7 @@ static const Plant plants[] = {
      [](KernelOp kernel) {
        addToItem(find<AwaitOp>(kernel, Value_).getItemMutable(), 1);
      },
-     "waits for an item before it is copied",
-     "still has copies in flight"},
+     "waits for an item before it is copied", "still has copies in flight"},
 };
 
 namespace {

@@ -24,8 +24,8 @@ FailureOr<func::FuncOp> findFunction(ModuleOp module, StringRef name);
 /// Fills `arguments` (inputs, then results) and `checks` (the sizes that must
 /// agree at launch) of `artifact` from a function on tensors with one
 /// attn.attention. The operands of the attention are called q, k and v, its
-/// captures what their locations say, as in `%t: tensor<?xf32> loc("table")`, or
-/// c0, c1, …, its results o and lse, whatever else arg<N>.
+/// captures what their locations say, as in `%t: tensor<?xf32> loc("table")`,
+/// or c0, c1, …, its results o and lse, whatever else arg<N>.
 LogicalResult describeSignature(func::FuncOp function, Artifact &artifact);
 
 } // namespace attn

@@ -51,7 +51,9 @@ private:
 };
 } // namespace
 
-static Interval add(Interval a, Interval b) { return {a.lo + b.lo, a.hi + b.hi}; }
+static Interval add(Interval a, Interval b) {
+  return {a.lo + b.lo, a.hi + b.hi};
+}
 
 static Interval multiply(Interval a, Interval b) {
   Interval product = {HUGE_VAL, -HUGE_VAL};
@@ -112,7 +114,8 @@ Interval IntervalReader::compute(Operation *op, unsigned depth) {
   if (isa<arith::SIToFPOp, arith::UIToFPOp>(op)) {
     auto type = dyn_cast<IntegerType>(
         getElementTypeOrSelf(op->getOperand(0).getType()));
-    return type ? Interval::symmetric(std::ldexp(1.0, type.getWidth())) : Interval();
+    return type ? Interval::symmetric(std::ldexp(1.0, type.getWidth()))
+                : Interval();
   }
   if (isa<arith::NegFOp>(op))
     return operand(0).negated();
