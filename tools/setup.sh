@@ -99,10 +99,12 @@ fi
 
 say "Configuring $build"
 cmake_dir=$(llvm-config-22 --cmakedir)
+# What ccache needs to keep sources compiled with precompiled headers.
+ccache="env;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache"
 cmake -G Ninja -S "$source" -B "$build" \
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=$optimize \
   -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 \
-  -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+  -DCMAKE_C_COMPILER_LAUNCHER="$ccache" -DCMAKE_CXX_COMPILER_LAUNCHER="$ccache" \
   -DLLVM_ENABLE_LLD=ON -DLLVM_DIR="$cmake_dir" -DMLIR_DIR="${cmake_dir%/llvm}/mlir" \
   -DPython3_EXECUTABLE=/usr/bin/python3 -DATTN_USE_DYLIB=$dylib \
   -DATTN_SANITIZE="$sanitize" \

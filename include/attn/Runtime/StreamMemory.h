@@ -33,7 +33,9 @@ public:
 
   /// To be held while `find` is called, and until all kernels of a launch are
   /// on their way: what one leaves to the next must not be another launch's.
-  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex); }
+  std::unique_lock<std::mutex> lock() {
+    return std::unique_lock<std::mutex>(mutex);
+  }
 
   /// `bytes` of `stream`, at most `kMaxBytes`, of which the first `zeroBytes`
   /// are zero; null where there can be none: the stream is being captured (a

@@ -260,7 +260,7 @@ static void addInterval(const VisitProblem &problem,
 
 namespace {
 /// Values of a variable: base + least to base + greatest, base of symbols.
-struct ValueRange {
+struct DisjunctRange {
   unsigned variable;
   LinearForm base;
   int64_t least, greatest;
@@ -271,8 +271,8 @@ struct ValueRange {
 /// the images of a volume, beside that of the query block. For each of its
 /// values the keys are one interval, for all of them together they may be far
 /// from it.
-static std::optional<ValueRange> findRange(const VisitProblem &problem,
-                                           ArrayRef<LinearForm> disjunct) {
+static std::optional<DisjunctRange> findRange(const VisitProblem &problem,
+                                              ArrayRef<LinearForm> disjunct) {
   for (const LinearForm &lower : disjunct)
     for (auto [variable, coefficient] : lower.terms) {
       const VisitProblem::Quotient *quotient = problem.findQuotient(variable);
@@ -287,7 +287,7 @@ static std::optional<ValueRange> findRange(const VisitProblem &problem,
         LinearForm slack = upper + LinearForm::variable(variable) - base;
         if (upper.coefficient(variable) == -1 && slack.terms.empty() &&
             slack.constant >= 0 && slack.constant <= maxSplit)
-          return ValueRange{variable, base, 0, slack.constant};
+          return DisjunctRange{variable, base, 0, slack.constant};
       }
     }
   return std::nullopt;
@@ -298,7 +298,7 @@ static void splitRanges(const VisitProblem &problem,
                         std::vector<Constraints> &disjuncts) {
   std::vector<Constraints> result;
   for (size_t i = 0; i < disjuncts.size(); ++i) {
-    std::optional<ValueRange> range = findRange(problem, disjuncts[i]);
+    std::optional<DisjunctRange> range = findRange(problem, disjuncts[i]);
     int64_t count = range ? range->greatest - range->least + 1 : 1;
     if (!range ||
         result.size() + disjuncts.size() - i + count > maxSplitTotal) {
