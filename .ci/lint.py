@@ -202,6 +202,8 @@ def banners():
         name = re.sub(r"\.in$", "", os.path.basename(file))
         if name not in head[0]:
             yield f"{file}:1: the first line does not say {name}"
+        elif head[0].startswith("//") and not head[0].endswith("===//"):
+            yield f"{file}:1: the first line goes on in the second"
         if not any("SPDX-License-Identifier" in line for line in head):
             yield f"{file}:1: no SPDX-License-Identifier"
 
@@ -218,6 +220,12 @@ def no_machine_paths():
     files = [f for f in FILES if not f.startswith((".ci/lint.py", "test/Benchmark/"))]
     pattern = r"/usr/lib/llvm-|/usr/local/cuda|/root/|/work/|\.\./shared"
     yield from grep(files, pattern, "path of one machine")
+
+
+def one_numbering():
+    """the contract has one numbering, that of attn.attention: (C1) and on"""
+    files = sources(".h", ".cpp", ".td", ".py", ".md")
+    yield from grep(files, r"\(N\d+\)|\b[Rr]ule N\d", "a number of another list")
 
 
 def no_loose_todo():
@@ -297,6 +305,7 @@ RULES = [
     banners,
     no_drawers,
     no_machine_paths,
+    one_numbering,
     no_loose_todo,
     whitespace,
     passes_are_tested,

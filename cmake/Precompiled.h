@@ -1,5 +1,4 @@
-//===- Precompiled.h - what every source of the compiler includes -*- C++
-//-*-===//
+//===- Precompiled.h - what every source includes ---------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -1,5 +1,4 @@
-//===- DeviceProgram.cpp - an artifact on a device, with its operands -*- C++
-//-*-===//
+//===- DeviceProgram.cpp - an artifact on a device, with its operands ----===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -1,5 +1,4 @@
-//===- HostProgram.cpp - an attention function compiled into this process -*-
-// C++ -*-===//
+//===- HostProgram.cpp - an attention function compiled into this process -===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -1,5 +1,4 @@
-//===- Trial.cpp - compile a function, call it, check and time it -*- C++
-//-*-===//
+//===- Trial.cpp - compile a function, call it, check and time it --------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

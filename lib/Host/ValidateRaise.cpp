@@ -1,5 +1,4 @@
-//===- ValidateRaise.cpp - does a raised graph compute the same? -*- C++
-//-*-===//
+//===- ValidateRaise.cpp - does a raised graph compute the same? ---------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -1,5 +1,4 @@
-//===- GPU.cpp - the pipelines from attention to kernels for a GPU -*- C++
-//-*-===//
+//===- GPU.cpp - the pipelines from attention to kernels for a GPU -------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -1,5 +1,4 @@
-//===- Signature.cpp - what a caller of an attention function must pass -*- C++
-//-*-===//
+//===- Signature.cpp - what a caller of an attention function must pass ---===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -28,6 +28,9 @@ static Status encode(const Driver &driver, const TensorMapCall &call,
                          "driver does not have (CUDA 12 or later does)");
   // CU_TENSOR_MAP_DATA_TYPE_…, CU_TENSOR_MAP_SWIZZLE_…, …_L2_128B of cuda.h.
   constexpr int kFloat16 = 6, kBFloat16 = 9;
+  if (call.element != ElementKind::F16 && call.element != ElementKind::BF16)
+    return Status::error("a tensor map of elements that are neither f16 nor "
+                         "bf16");
   constexpr int kSwizzle32 = 1, kSwizzle64 = 2, kSwizzle128 = 3;
   constexpr int kNoInterleave = 0, kPromote128 = 2, kFillZero = 0;
   constexpr unsigned kOnes[] = {1, 1, 1, 1, 1};

@@ -1,5 +1,4 @@
-//===- Relayout.cpp - tensors in layouts that kernels do not take -*- C++
-//-*-===//
+//===- Relayout.cpp - tensors in layouts that kernels do not take --------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -1,5 +1,4 @@
-//===- AttentionCase.h - a random attention problem and its answer -*- C++
-//-*-===//
+//===- AttentionCase.h - a random attention problem, answered ---*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -9,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 //
 // For tests that simulate kernels: the program as text, tensors for it, and
-// float64 with the rule N9: the error may be twice that of the plain evaluation
-// in the input type.
+// float64 with the rule C20: the error may be twice that of the plain
+// evaluation in the input type.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,5 +1,4 @@
-//===- InputTextTest.cpp - texts that a parser would not survive -*- C++
-//-*-===//
+//===- InputTextTest.cpp - texts that a parser would not survive ---------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -9,7 +9,7 @@
 //
 // Random attention programs go through the whole sm_80 pipeline up to gpu and
 // nvvm operations and run on the simulator, which also checks races, waits and
-// bounds. Numbers are compared with float64 under rule N9: the error may be
+// bounds. Numbers are compared with float64 under rule C20: the error may be
 // twice that of the plain evaluation in the input type.
 //
 //===----------------------------------------------------------------------===//

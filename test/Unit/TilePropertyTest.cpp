@@ -9,9 +9,9 @@
 //
 // Random programs (types, shapes, variants, regions), random legal plans and
 // sets of tile passes, random lengths and layouts: the tiled program must obey
-// the error rule (N9) and the rule of empty rows (N4) against the float64
+// the error rule (C20) and the rule of empty rows (C17) against the float64
 // definition, write all of its outputs and nothing else, and not care about
-// what stands beside its inputs (N5). Everything follows from the seed.
+// what stands beside its inputs (C18). Everything follows from the seed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -440,7 +440,7 @@ func.func @f(%q: !t, %k: !t, %v: !t) -> (!t, tensor<?x?x?xf32>) {
 }
 )mlir";
 
-/// +inf and NaN of visible scores propagate as IEEE arithmetic says (N13).
+/// +inf and NaN of visible scores propagate as IEEE arithmetic says (C23).
 TEST_F(TilePropertyTest, SpecialValuesPropagate) {
   Choice choice(seed + 1);
   HostOptions options;
@@ -481,7 +481,7 @@ TEST_F(TilePropertyTest, SpecialValuesPropagate) {
   }
 }
 
-/// Scores live in f32: those of f16 operands may exceed 65504 (N14).
+/// Scores live in f32: those of f16 operands may exceed 65504 (C24).
 TEST_F(TilePropertyTest, ScoresMayExceedF16) {
   Choice choice(seed + 2);
   HostOptions options;

@@ -1,5 +1,4 @@
-//===- WarpSimulatorTest.cpp - warp kernels under many schedules -*- C++
-//-*-===//
+//===- WarpSimulatorTest.cpp - warp kernels under many schedules ---------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

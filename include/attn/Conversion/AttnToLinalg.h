@@ -23,9 +23,9 @@ class AttentionOp;
 
 /// What the definition is evaluated in.
 enum class OraclePrecision {
-  /// Everything in f64, nothing rounded: r of rule N9.
+  /// Everything in f64, nothing rounded: r of rule C20.
   F64,
-  /// Every unfused step rounded to the input type, softmax in f32: t0 of N9.
+  /// Every unfused step rounded to the input type, softmax in f32: t0 of C20.
   Input
 };
 

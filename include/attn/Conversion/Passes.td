@@ -84,12 +84,12 @@ def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
     Gives: no `attn.attention`; scores, probabilities and results are whole
     tensors, computed one after the other by `linalg.generic`.
 
-    `precision=f64` (r of rule N9) evaluates everything in f64, the f32 code of
+    `precision=f64` (r of rule C20) evaluates everything in f64, the f32 code of
     the regions included. Where a function returns `o` or `lse`, its result
     becomes f64, in its type and in its calls; every other use sees the value
     rounded to the type it had.
 
-    `precision=input` (t0 of rule N9) is what an eager framework does: f32
+    `precision=input` (t0 of rule C20) is what an eager framework does: f32
     accumulation, and the scores after the scale, the scores after the score
     region, the probabilities after an f32 softmax, and the output each rounded
     to the input type. A score that the input type cannot hold stays f32.
@@ -236,7 +236,7 @@ def ConvertTileToWarp : Pass<"convert-tile-to-warp", "::mlir::func::FuncOp"> {
 //===----------------------------------------------------------------------===//
 
 def ConvertWarpToGPU : Pass<"convert-warp-to-gpu", "::mlir::ModuleOp"> {
-  let summary = "warp kernels to gpu.module, one lane's program, for SM80";
+  let summary = "warp kernels to gpu.module, one lane's program";
   let description = [{
     Needs: functions that hold one placed `warp.kernel` each
     (`warp-assign-resources`), with the sizes it captures computed by pure
@@ -245,8 +245,8 @@ def ConvertWarpToGPU : Pass<"convert-warp-to-gpu", "::mlir::ModuleOp"> {
     Gives: for function `@f` a `gpu.module @f_kernels` with a kernel `@f` that
     has the arguments of the function, and `gpu.launch_func` in place of the
     `warp.kernel`. Fragments become one value per register, slots and rings
-    addresses in dynamic shared memory; mma.sync, ldmatrix and cp.async do the
-    work. Arguments that are read or written in blocks of 16 bytes pass through
+    addresses in dynamic shared memory. The work is done by mma.sync, ldmatrix
+    and cp.async, and on sm_90a by wgmma, TMA and mbarriers. Arguments that are read or written in blocks of 16 bytes pass through
     `memref.assume_alignment`: base and outer strides must be multiples.
 
     Example: `test/Conversion/WarpToGPU/kernel.mlir`.

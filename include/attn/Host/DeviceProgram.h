@@ -1,5 +1,4 @@
-//===- DeviceProgram.h - an artifact on a device, with its operands -*- C++
-//-*-===//
+//===- DeviceProgram.h - an artifact on a device, with operands -*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

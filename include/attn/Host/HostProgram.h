@@ -1,5 +1,4 @@
-//===- HostProgram.h - an attention function compiled into this process -*- C++
-//-*-===//
+//===- HostProgram.h - an attention function in this process ----*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

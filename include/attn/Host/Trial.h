@@ -1,5 +1,4 @@
-//===- Trial.h - compile a function, call it, check and time it -*- C++
-//-*-===//
+//===- Trial.h - compile a function, call it, check and time it -*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -29,10 +29,10 @@ struct OracleOptions : public PassPipelineOptions<OracleOptions> {
   Option<OraclePrecision> precision{
       *this, "precision", llvm::cl::desc("what the definition is evaluated in"),
       llvm::cl::values(clEnumValN(OraclePrecision::F64, "f64",
-                                  "everything in f64 (r of N9)"),
+                                  "everything in f64 (r of C20)"),
                        clEnumValN(OraclePrecision::Input, "input",
                                   "every step rounded to the input type (t0 "
-                                  "of N9)")),
+                                  "of C20)")),
       llvm::cl::init(OraclePrecision::F64)};
 };
 

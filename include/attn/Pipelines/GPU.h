@@ -1,5 +1,4 @@
-//===- GPU.h - the pipelines from attention to kernels for a GPU -*- C++
-//-*-===//
+//===- GPU.h - the pipelines from attention to GPUs -------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

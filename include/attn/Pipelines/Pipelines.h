@@ -1,5 +1,4 @@
-//===- Pipelines.h - the compiler as a function, and its named pipelines -*- C++
-//-*-===//
+//===- Pipelines.h - the compiler as a function -----------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

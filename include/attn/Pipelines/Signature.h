@@ -1,5 +1,4 @@
-//===- Signature.h - what a caller of an attention function must pass -*- C++
-//-*-===//
+//===- Signature.h - what a caller must pass --------------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -32,6 +32,13 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
 
 def AttnPrintPlans : Pass<"attn-print-plans", "::mlir::ModuleOp"> {
   let summary = "print the legal plans of every attention with their cost";
+  let description = [{
+    Needs: functions with `attn.attention`.
+
+    Gives: the same functions; on standard output one line per legal plan of
+    each attention: the plan, shared memory in bytes, registers per thread,
+    thread blocks per multiprocessor and the estimated clocks per score.
+  }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
            "What to compile for: cpu, sm_80 or sm_90a">,

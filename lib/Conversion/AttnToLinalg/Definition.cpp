@@ -12,10 +12,10 @@
 // that every indexing map is a projected permutation of
 //   b, k, g, i (query), j (key), and d (head dimension):
 //   s[b,k,g,i,j] = sum_d q[b,k,g,i,d] key[b,k,j,d]
-//   x = score(scale s), -inf where mask is false                      (N1)
-//   m[b,k,g,i] = max_j x, 0 where that is -inf                        (N4)
-//   w = exp(x - m), l = sum_j w, lse = m + log l                      (N3)
-//   p = w / l, 0 where l = 0                                          (N4)
+//   x = score(scale s), -inf where mask is false                 (C14, C15)
+//   m[b,k,g,i] = max_j x, 0 where that is -inf                        (C17)
+//   w = exp(x - m), l = sum_j w, lse = m + log l                      (C16)
+//   p = w / l, 0 where l = 0                                          (C17)
 // A sink joins m and l (C26); dropout takes from p (C29).
 //   o[b,k,g,i,d] = sum_j p[b,k,g,i,j] v[b,k,j,d]
 //
@@ -323,7 +323,7 @@ AttentionDefinition Definition::build() {
                     return arith::MaximumFOp::create(
                         b, loc, v[0], buildSinkWeight(b, nullptr));
                   });
-  // N4: exp(-inf - 0) = 0, where exp(-inf - -inf) would be NaN.
+  // C17: exp(-inf - 0) = 0, where exp(-inf - -inf) would be NaN.
   top = generic(
       {B, K, G, I}, {}, {}, top, {B, K, G, I},
       [&](OpBuilder &b, Location loc, ValueRange v) -> Value {

@@ -352,7 +352,7 @@ static SmallVector<Value> joinSink(OpBuilder &b, const Kernel &kernel,
   return {newO, newMax, newSum};
 }
 
-/// o / l, 0 where l = 0 (N4); times `factor`.
+/// o / l, 0 where l = 0 (C17); times `factor`.
 static Value normalize(OpBuilder &b, Location loc, Value o, Value l,
                        double factor) {
   auto rowType = cast<VectorType>(l.getType());
@@ -391,7 +391,7 @@ static void buildEpilogue(OpBuilder &b, const Kernel &kernel,
           ValueRange{block.batch, block.head, block.row, kernel.c0});
       continue;
     }
-    // -inf where l = 0: m is -inf there too (N4).
+    // -inf where l = 0: m is -inf there too (C17).
     Value log = math::LogOp::create(b, loc, l);
     Value lse = arith::AddFOp::create(b, loc, m, log);
     lse = vector::ShapeCastOp::create(

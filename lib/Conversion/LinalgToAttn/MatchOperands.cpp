@@ -1,5 +1,4 @@
-//===- MatchOperands.cpp - query, key, value and their dimensions -*- C++
-//-*-===//
+//===- MatchOperands.cpp - query, key, value and their dimensions --------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -1,5 +1,4 @@
-//===- Deferral.cpp - which values need no buffer, and how long the others live
-//-*- C++ -*-===//
+//===- Deferral.cpp - which values need no buffer -------------------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

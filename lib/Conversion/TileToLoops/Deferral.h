@@ -1,5 +1,4 @@
-//===- Deferral.h - which values need no buffer, and how long the others live
-//-*- C++ -*-===//
+//===- Deferral.h - which values need no buffer -----------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

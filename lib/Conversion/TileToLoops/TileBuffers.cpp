@@ -1,5 +1,4 @@
-//===- TileBuffers.cpp - vector values as memory, read element by element -*-
-// C++ -*-===//
+//===- TileBuffers.cpp - vector values as memory, read element by element -===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

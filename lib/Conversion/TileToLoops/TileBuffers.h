@@ -1,5 +1,4 @@
-//===- TileBuffers.h - vector values as memory, read element by element -*- C++
-//-*-===//
+//===- TileBuffers.h - vectors as memory, by element ------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -1,5 +1,4 @@
-//===- Elementwise.cpp - upstream arithmetic, register by register -*- C++
-//-*-===//
+//===- Elementwise.cpp - upstream arithmetic, register by register -------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

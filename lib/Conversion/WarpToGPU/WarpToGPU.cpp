@@ -30,8 +30,7 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-/// Replaces what belongs to warps by what one lane does.
-/// What stands behind a warp.idle runs where the block is not idle.
+/// What follows a warp.idle runs where the block is not idle.
 static void lowerIdle(RewriterBase &rewriter, gpu::GPUFuncOp function) {
   Block *body = &function.getBody().front();
   while (!body->getOps<IdleOp>().empty()) {

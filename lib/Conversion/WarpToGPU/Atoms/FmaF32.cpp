@@ -15,7 +15,7 @@
 //
 // A step is summed from zero by fused multiply-adds and then joins the
 // accumulator: sums of hundreds of terms lose fewer bits than one by one, which
-// keeps the error below that of a plain f32 product (N9).
+// keeps the error below that of a plain f32 product (C20).
 //
 //===----------------------------------------------------------------------===//
 

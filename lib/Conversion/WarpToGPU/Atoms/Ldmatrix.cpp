@@ -1,5 +1,4 @@
-//===- Ldmatrix.cpp - operands of the tensor cores from shared memory -*- C++
-//-*-===//
+//===- Ldmatrix.cpp - operands of the tensor cores from shared memory ----===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -1,5 +1,4 @@
-//===- ConstraintSystem.h - systems of linear inequalities ----- -*- C++
-//-*-===//
+//===- ConstraintSystem.h - systems of linear inequalities -*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

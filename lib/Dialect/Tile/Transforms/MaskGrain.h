@@ -1,5 +1,4 @@
-//===- MaskGrain.h - rows and columns of a mask that are alike - -*- C++
-//-*-===//
+//===- MaskGrain.h - rows and columns of a mask that are alike -*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

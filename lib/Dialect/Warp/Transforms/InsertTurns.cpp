@@ -1,4 +1,4 @@
-//===- InsertTurns.cpp - groups issue products one after the other *- C++ -*-=//
+//===- InsertTurns.cpp - groups issue products one after the other --------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -1,4 +1,4 @@
-//===- MakeAsync.cpp - products run beside what does not need them -*- C++ -*-//
+//===- MakeAsync.cpp - products run beside what does not need them --------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

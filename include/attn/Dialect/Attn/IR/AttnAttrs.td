@@ -44,11 +44,11 @@ def Attn_NumericsAttr : Attn_Attr<"Numerics", "numerics"> {
     error rule holds.
 
     `deterministic`: one plan on one target gives the same bits every time also
-    where atomics would be faster (N8). Forward kernels are always so.
+    where atomics would be faster (C25). Forward kernels are always so.
 
     `f32_products`: with `tf32x3`, a GPU's tensor cores multiply f32 inputs, each
     product as three of numbers rounded to 11 bits; what that may cost is part of
-    the error rule (N9). With `ieee` products are f32 multiply-adds that round to
+    the error rule (C20). With `ieee` products are f32 multiply-adds that round to
     nearest, without tensor cores, many times slower; exp sees the scaled score,
     as without `fast_math`, and the RMSE is no larger than that of the unfused
     evaluation in f32. The CPU always multiplies so. Only programs with f32
@@ -75,7 +75,7 @@ def Attn_Alignment : I32EnumAttr<"Alignment", "which corners a position offset j
 def Attn_CausalAttr : Attn_Attr<"Causal", "causal"> {
   let summary = "key j is visible to query i iff j <= i + offset";
   let description = [{
-    offset = Sk - Sq for `bottom_right` (the last query sees the last key; N10,
+    offset = Sk - Sq for `bottom_right` (the last query sees the last key; C21,
     the default), 0 for `top_left`.
   }];
   let parameters = (ins

@@ -179,6 +179,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     (C25) Two plans agree within (C20); one plan on one target gives the same
     bits every time.
 
+    (C31) Tensors may have more than 2^31 elements: addresses are exact.
+
     (C29) Dropout: with word the first of the four words that Philox4x32-10
     (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", section 4)
     gives for the key (seed, offset) and the counter (b, h, i, j),
@@ -256,7 +258,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     /// The static head dimension of query and key, and of value.
     int64_t getHeadDim();
     int64_t getValueHeadDim();
-    /// scale, or its default 1/sqrt(head_dim) (N2).
+    /// scale, or its default 1/sqrt(head_dim) (C7).
     double getScaleValue();
     /// The element type of query, key, value and output.
     ::mlir::FloatType getElementType();

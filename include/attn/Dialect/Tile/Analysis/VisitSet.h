@@ -1,5 +1,4 @@
-//===- VisitSet.h - which key blocks show anything, or everything -*- C++
-//-*-===//
+//===- VisitSet.h - which key blocks show anything, or all ------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

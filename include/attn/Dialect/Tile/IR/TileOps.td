@@ -194,7 +194,7 @@ def Tile_OnlineSoftmaxOp : Tile_Op<"online_softmax", [
     ```
     (Milakov and Gimelshein, "Online normalizer calculation for softmax",
     algorithm 3; FlashAttention-2, algorithm 1.) `guard` is needed where a row
-    may have seen no key yet (N4); without it such a row gives NaN. With `exp2`
+    may have seen no key yet (C17); without it such a row gives NaN. With `exp2`
     the exponential is an exp2, log2(e) folded into the factor. `exact` forbids
     that: it is set where the numerics contract of the source refuses fast
     exponentials, and stays set.
