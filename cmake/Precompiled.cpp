@@ -1,4 +1,4 @@
-//===- Precompiled.h - what every source includes ---------------*- C++ -*-===//
+//===- Precompiled.cpp - what every source includes -----------------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
