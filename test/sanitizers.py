@@ -19,7 +19,9 @@ def environment(llvm_tools):
     return {
         # LLVM's libraries are as they are. Memory that our copies of its inline
         # functions mark as free is not for its own copies of them.
-        "ASAN_OPTIONS": "allow_user_poisoning=0:detect_container_overflow=0:detect_leaks="
+        "ASAN_OPTIONS": "allow_user_poisoning=0:detect_container_overflow=0:"
+        # What the machine has not is an error of the program's, not a report.
+        "allocator_may_return_null=1:max_allocation_size_mb=65536:detect_leaks="
         + os.environ.get("ATTN_TEST_LEAKS", "0"),
         "UBSAN_OPTIONS": "print_stacktrace=1",
         # The locks of libraries that are not instrumented are not seen.

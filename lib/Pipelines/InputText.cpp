@@ -28,6 +28,8 @@ static constexpr uint64_t maxResultNumber = 65535;
 static constexpr size_t maxDigits = 1024;
 /// What an alias stands for, with all aliases in it written out.
 static constexpr size_t maxAliasSize = 1 << 20, maxAliasDepth = 256;
+/// Operands that one operation makes a tensor of.
+static constexpr uint64_t maxElements = 1 << 20;
 /// Of the bytes of a resource.
 static constexpr uint32_t maxAlignment = 4096;
 
@@ -51,10 +53,17 @@ private:
   void readResultNumber();
   void readIteratorTypes();
   void readPermutation();
+  void readIndexingMaps();
+  void readElements();
   void readArray();
   void readNumber();
   void readResource();
   void readAlias();
+  void endDefinition() {
+    if (definition)
+      aliases[definition->name] = definition->alias;
+    definition.reset();
+  }
   void refuse(size_t offset, const Twine &message) {
     if (!fault)
       fault = TextFault{offset, message.str()};
@@ -66,6 +75,9 @@ private:
   /// What was written out for an alias.
   struct Alias {
     size_t size = 1, depth = 1;
+    bool isMap = false;
+    /// Of a tensor or vector.
+    uint64_t elements = 1;
   };
   llvm::StringMap<Alias> aliases;
   /// The alias that is being defined, in brackets of this depth.
@@ -107,6 +119,10 @@ void Scanner::skipWord() {
     readIteratorTypes();
   else if (word == "permutation")
     readPermutation();
+  else if (word == "indexing_maps")
+    readIndexingMaps();
+  else if (word.ends_with(".from_elements"))
+    readElements();
   else if (word == "array")
     readArray();
   else if (word.contains('.') && llvm::isAlpha(word.front()))
@@ -186,9 +202,73 @@ void Scanner::readPermutation() {
   // Of another operation's attribute dictionary: that may hold anything.
   if (rest.starts_with("array"))
     return;
-  if (!rest.starts_with("["))
-    refuse(rest.data() - text.data(),
-           "a permutation is expected in square brackets");
+  size_t begin = rest.data() - text.data();
+  StringRef numbers = rest.take_until([](char c) { return c == ']'; });
+  bool isList = numbers.consume_front("[") && rest.contains(']');
+  numbers = numbers.trim();
+  while (isList && !numbers.empty()) {
+    StringRef number;
+    std::tie(number, numbers) = numbers.split(',');
+    int64_t value;
+    isList = !number.trim().getAsInteger(10, value);
+  }
+  if (!isList)
+    refuse(begin, "a permutation is expected to be a list of numbers, as in "
+                  "[1, 0]");
+}
+
+/// `indexing_maps = [affine_map<…>, #map]`: not another attribute's alias.
+void Scanner::readIndexingMaps() {
+  StringRef rest = text.substr(at).ltrim();
+  if (!rest.consume_front("=") || !(rest = rest.ltrim()).consume_front("["))
+    return;
+  for (rest = rest.ltrim(); rest.starts_with("#"); rest = rest.ltrim()) {
+    StringRef name = rest.take_while(
+        [](char c) { return isWordCharacter(c) || c == '-' || c == '#'; });
+    auto alias = aliases.find(name);
+    if (alias != aliases.end() && !alias->second.isMap)
+      return refuse(rest.data() - text.data(),
+                    "indexing maps are expected to be affine maps, " + name +
+                        " is none");
+    rest = rest.drop_front(name.size()).ltrim();
+    rest.consume_front(",");
+  }
+}
+
+/// The elements of `tensor<4x?x2xf32>` or `vector<…>`, of the known sizes; 1 of
+/// anything else.
+static uint64_t countElements(StringRef type) {
+  uint64_t count = 1, size;
+  if (!type.consume_front("tensor<") && !type.consume_front("vector<"))
+    return count;
+  while (true) {
+    type = type.ltrim();
+    if (!type.consume_front("?")) {
+      type.consume_front("[");
+      if (type.consumeInteger(10, size))
+        return count;
+      type.consume_front("]");
+      count = llvm::SaturatingMultiply(count, size);
+    }
+    if (!type.consume_front("x"))
+      return count;
+  }
+}
+
+/// `tensor.from_elements %a, %b : tensor<2xf32>`: an operand for each element.
+void Scanner::readElements() {
+  StringRef rest = text.substr(at).split('\n').first;
+  uint64_t count = 1;
+  while (rest.contains(':')) {
+    rest = rest.split(':').second.ltrim();
+    StringRef alias =
+        rest.take_while([](char c) { return isWordCharacter(c) || c == '!'; });
+    count =
+        std::max({count, countElements(rest), aliases.lookup(alias).elements});
+  }
+  if (count > maxElements)
+    refuse(at, "a tensor is made of " + Twine(count) +
+                   " operands, expected at most " + Twine(maxElements));
 }
 
 /// `array<i64: 0, 2>`: of integers or floats.
@@ -243,8 +323,13 @@ void Scanner::readAlias() {
     ++at;
   StringRef name = text.slice(begin, at);
   StringRef rest = text.substr(at).ltrim(' ');
-  if (!definition && rest.starts_with("=") && !rest.starts_with("==")) {
+  bool isInside = definition && definition->nesting != nesting;
+  if (!isInside && rest.starts_with("=") && !rest.starts_with("==")) {
+    endDefinition();
     definition = Definition{name, nesting, {}};
+    rest = rest.drop_front().ltrim();
+    definition->alias.isMap = rest.starts_with("affine_map");
+    definition->alias.elements = countElements(rest);
     return;
   }
   if (!definition)
@@ -286,10 +371,8 @@ std::optional<TextFault> Scanner::run() {
     else {
       if (c == ',' || c == '=' || c == ':')
         terms = 0;
-      if (c == '\n' && definition && definition->nesting == nesting) {
-        aliases[definition->name] = definition->alias;
-        definition.reset();
-      }
+      if (c == '\n' && definition && definition->nesting == nesting)
+        endDefinition();
       ++at;
     }
   }

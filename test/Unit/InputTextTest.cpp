@@ -82,14 +82,46 @@ TEST(InputText, IteratorTypes) {
 }
 
 TEST(InputText, Permutations) {
-  const char *wanted = "a permutation is expected in square brackets";
+  const char *wanted =
+      "a permutation is expected to be a list of numbers, as in [1, 0]";
   std::string pretty = "%t = linalg.transpose ins(%a : f32) permutation";
   EXPECT_EQ(faultOf(pretty + " = [1, 0]"), "");
   EXPECT_EQ(faultOf(pretty + " = array<i64: 1, 0>"), "");
   EXPECT_EQ(faultOf(pretty), "");
   EXPECT_EQ(faultOf(pretty + " ="), wanted);
   EXPECT_EQ(faultOf(pretty + " = %a"), wanted);
+  EXPECT_EQ(faultOf(pretty + " = []"), "");
+  for (const char *list : {"[", "[1, ", "[1, a]", "[a]", "[1 0]", "[i64: 1]"})
+    EXPECT_EQ(faultOf(pretty + " = " + list), wanted);
   EXPECT_EQ(faultOf("\"linalg.transpose\"(%a) <{permutation = 3}>"), "");
+}
+
+TEST(InputText, IndexingMaps) {
+  std::string aliases = "#map = affine_map<(m) -> (m)>\n"
+                        "#plan = #attn.plan<target = sm_80>\n";
+  std::string pretty = aliases + "vector.contract {indexing_maps = ";
+  EXPECT_EQ(faultOf(pretty + "[#map, affine_map<(m) -> (m)>]}"), "");
+  EXPECT_EQ(faultOf(pretty + "[#later, #map]}"), "");
+  EXPECT_EQ(faultOf(pretty + "[#map, #plan]}"),
+            "indexing maps are expected to be affine maps, #plan is none");
+  EXPECT_EQ(faultOf("#map=affine_map<()->()>#plan=#attn.plan<target=cpu>\n"
+                    "indexing_maps=[#plan, #map]"),
+            "indexing maps are expected to be affine maps, #plan is none");
+}
+
+TEST(InputText, Elements) {
+  std::string of = "%t = tensor.from_elements %a, %b : ";
+  EXPECT_EQ(faultOf(of + "tensor<2xf32>"), "");
+  EXPECT_EQ(faultOf(of + "tensor<1024x1024xf32>"), "");
+  EXPECT_EQ(faultOf("%t = tensor.empty() : tensor<4294967296xf32>"), "");
+  const char *wanted = "a tensor is made of 4294967296 operands, expected at "
+                       "most 1048576";
+  EXPECT_EQ(faultOf(of + "tensor<4294967296x1xf32>"), wanted);
+  EXPECT_EQ(faultOf(of + "tensor<65536x?x65536xf32>"), wanted);
+  EXPECT_EQ(
+      faultOf("vector.from_elements {a = 1 : i32} : vector<4294967296xf32>"),
+      wanted);
+  EXPECT_EQ(faultOf("!t = tensor<4294967296xf32>\n" + of + "!t"), wanted);
 }
 
 TEST(InputText, Arrays) {

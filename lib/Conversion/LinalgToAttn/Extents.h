@@ -22,6 +22,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/DenseMap.h"
+#include <map>
 
 namespace attn::raise {
 
@@ -60,7 +61,7 @@ private:
   SmallVector<int64_t> constants; // of a root; -1 where unknown
   SmallVector<SmallVector<Place, 2>> places;
   llvm::DenseMap<std::pair<Value, int64_t>, unsigned> nodes;
-  llvm::DenseMap<int64_t, unsigned> constantNodes;
+  std::map<int64_t, unsigned> constantNodes;
 };
 
 } // namespace attn::raise

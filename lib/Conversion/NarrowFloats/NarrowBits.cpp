@@ -41,6 +41,14 @@ struct LLVMNarrowFloatsToBits
             return std::nullopt;
           return numbers.bitcast(bits);
         });
+    // What has come no further than a room of this compiler stays as it is: its
+    // types are not made of any other.
+    replacer.addReplacement(
+        [&](Type type) -> std::optional<std::pair<Type, WalkResult>> {
+          if (isa<BuiltinDialect, LLVM::LLVMDialect>(type.getDialect()))
+            return std::nullopt;
+          return std::make_pair(type, WalkResult::skip());
+        });
     replacer.recursivelyReplaceElementsIn(getOperation(),
                                           /*replaceAttrs=*/true,
                                           /*replaceLocs=*/false,
