@@ -27,7 +27,7 @@ def AttnNormalizeInput : Pass<"attn-normalize-input", "::mlir::func::FuncOp"> {
     applies what else the graph does to scores, and selects -inf where a mask
     hides a key; their maximum, exponentials, sum and quotient, rounded to the
     type of the values; a product with the values. Casts, transpositions and
-    repeated heads are in the indexing maps, or in front where no map can say
+    repeated heads are in the indexing maps, or ahead of them where no map can say
     them. Factors are sorted, constants last.
 
     A graph that is no attention stays as it is, letter by letter; so does one

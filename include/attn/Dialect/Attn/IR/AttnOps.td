@@ -188,7 +188,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     ```
     keep = 1 / (1 - dropout_p) where word >= round(dropout_p * 2^32), else 0
     ```
-    compared without sign. lse and the sums behind it are those without dropout;
+    compared without sign. lse and the sum it is made of leave dropout out;
     the same key, on any target and with any plan, drops the same weights.
 
     Other systems differ: FlashInfer returns lse in base 2; FlashAttention-2

@@ -22,7 +22,7 @@ def AttnExpandVariantsPass : Pass<"attn-expand-variants"> {
     region there was; its mask region is the conjunction of the listed
     `#attn.causal` and `#attn.window` and of the mask region there was. A length
     that a region needs and that the types do not tell comes in as an i32
-    capture, computed by `tensor.dim` in front of the operation.
+    capture, computed by `tensor.dim` before the operation.
 
     A mask compares the key index with a value that depends on the query index
     only, so that later a row of scores is compared with one limit.

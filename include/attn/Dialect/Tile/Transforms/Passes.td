@@ -26,7 +26,7 @@ def TileOrderBlocks : Pass<"tile-order-blocks", "::mlir::func::FuncOp"> {
 }
 
 def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
-  let summary = "visit the key blocks that two grids in front found in the mask";
+  let summary = "visit the key blocks that two earlier grids found in the mask";
   let description = [{
     Needs: a tile program whose loop over all key blocks holds one
     `tile.online_softmax` of masked scores. Gives: a tile program of several
@@ -34,7 +34,7 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
 
     A mask that depends on more than bounds of rows and keys (a captured block
     map, documents in any order) tells nothing before it is evaluated. Two grids
-    in front of the kernel evaluate it once for each pair of a query and a key
+    before the kernel evaluate it once for each pair of a query and a key
     block, and write, per query block, the numbers of the blocks in which
     something shows: P that also hide something, then F that hide nothing. What
     they write are allocations of the function; a batch or head that the mask
@@ -110,7 +110,7 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
 def TileNarrowRows : Pass<"tile-narrow-rows", "::mlir::func::FuncOp"> {
   let summary = "parts of a tile's rows skip key blocks that only others see";
   let description = [{
-    Needs: a tile program behind `tile-peel-masks`. Gives: a tile program whose
+    Needs: a tile program after `tile-peel-masks`. Gives: a tile program whose
     first and last loop, where they are masked, have bounds that may differ
     between parts of `rows` rows of a tile, which warpgroups compute side by
     side:
@@ -139,18 +139,18 @@ def TileBoundKeys : Pass<"tile-bound-keys", "::mlir::func::FuncOp"> {
 
     A comparison of a search for the key, or of a sorted gather at it, with a
     value that is the same for all keys becomes a range of keys. Its ends are
-    computed in front of the loop: per row two elements in place of a search per
+    computed before the loop: per row two elements in place of a search per
     key, or two searches in place of a gather per key. With documents by offsets,
 
     ```mlir
-    %x = tile.search %offsets[], %rows : …                    // in front
+    %x = tile.search %offsets[], %rows : …                    // before
     scf.for … {
       %y = tile.search %offsets[], %keys : …
       %same = arith.cmpi eq, %xs, %ys : vector<128x64xi32>
     ```
     becomes, with o[-1] below and o[size] above all keys,
     ```mlir
-    %from = tile.gather %offsets[%x - 1]                      // in front
+    %from = tile.gather %offsets[%x - 1]                      // before
     %above = tile.gather %offsets[%x]
     scf.for … {
       %a = arith.cmpi sge, %keys, %from : vector<128x64xi32>
@@ -158,14 +158,14 @@ def TileBoundKeys : Pass<"tile-bound-keys", "::mlir::func::FuncOp"> {
       %same = arith.andi %a, %b : vector<128x64xi1>
     ```
     This holds for any value of the row, in or out of the range of the memory.
-    Keys behind the end of a gathered memory read 0: a third comparison asks for
+    Keys after the end of a gathered memory read 0: a third comparison asks for
     them.
 
     Then, where a mask sets several upper bounds to the keys of a row (the end
     of its document, its own position, the number of keys), one comparison with
     their minimum remains, and one with the maximum of the lower bounds.
 
-    Comes behind `tile-peel-masks`, which reads masks as they were written.
+    Comes after `tile-peel-masks`, which reads masks as they were written.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
@@ -206,7 +206,7 @@ def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
     intervals, lists of blocks), nothing changes. Rows may see no key in the
     blocks that come first: masked steps are guarded.
 
-    Comes behind `tile-peel-masks` and `tile-bound-keys`, which read masks as
+    Comes after `tile-peel-masks` and `tile-bound-keys`, which read masks as
     functions of the loop's block, and before `tile-rotate`.
   }];
   let dependentDialects = [
@@ -254,7 +254,7 @@ def TileRotate : Pass<"tile-rotate", "::mlir::func::FuncOp"> {
     Needs: a tile program whose loops over key blocks carry (o, m, l) and hold
     one `tile.online_softmax`. Gives: a tile program that computes the scores
     and weights of its first block before the loops, and the product of the
-    last weights with their values behind them:
+    last weights with their values after them:
 
     ```mlir
     %p0, … = tile.online_softmax …                           // block lo

@@ -40,8 +40,8 @@ def Warp_NarrowOp : Warp_Op<"narrow", [Pure]> {
     end   = min(max(ownHi, first + 1), hi)
     ```
     which is empty only if [lo, hi) is. What is loaded for others it must take
-    from the rings and give back: in a loop from `lo` to `first` in front of its
-    own blocks, and in one from `end` to `hi` behind them.
+    from the rings and give back: in a loop from `lo` to `first` before its
+    own blocks, and in one from `end` to `hi` after them.
 
     ```mlir
     %first, %end = warp.narrow [%lo, %hi) to [%ownLo, %ownHi)

@@ -43,11 +43,11 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     (W1) A pending value is waited for exactly once, in the block that issued it
          (a turn may yield it). So nothing is in flight on a back edge.
     (W2) An awaited slot is released exactly once, in the block that awaited it,
-         and not read afterwards; behind the wait of every pending value that
+         and not read afterwards; after the wait of every pending value that
          reads it. A slot that a pending value reads is not copied to, and
          nothing is stored via it.
     (W3) A ring that is awaited is filled, an item is copied before it is
-         awaited, and a copy into the slot of an earlier item stands behind a
+         awaited, and a copy into the slot of an earlier item stands after a
          block-wide barrier (`warp.await` or `warp.copy`) that follows the
          release of that item. With roles: the producer copies what the consumer
          awaits, item for item, in the same loops and the same order; the items
@@ -139,7 +139,7 @@ def Warp_IdleOp : Warp_Op<"idle", [MemoryEffects<[MemWrite]>]> {
     block ends here; in a loop over tiles (`warp-persist`) such tiles are never
     begun.
 
-    (C1) Stands directly in the kernel, in front of its roles.
+    (C1) Stands directly in the kernel, before its roles.
     ```mlir
     warp.idle %nothing
     ```
@@ -234,7 +234,7 @@ def Warp_AwaitOp : Warp_Op<"await"> {
   let description = [{
     A block-wide barrier: every warp has come here, so every read before it, by
     any warp, is over. That is what makes a slot free for the next item: a
-    `copy_async` into the slot of a released item must stand behind an `await`
+    `copy_async` into the slot of a released item must stand after an `await`
     (of any ring) or a `warp.copy` that follows the release.
     How many younger copies may still be in flight is derived from the program
     (attn/Dialect/Warp/Analysis/PendingCopies.h).
@@ -248,7 +248,7 @@ def Warp_AwaitOp : Warp_Op<"await"> {
 def Warp_ReleaseOp : Warp_Op<"release"> {
   let summary = "this warp no longer reads the awaited slot";
   let description = [{
-    Exactly once for each `await`, in the same block, behind its last reader.
+    Exactly once for each `await`, in the same block, after its last reader.
     Other warps may still be reading; see `warp.await`.
   }];
   let arguments = (ins Arg<Warp_SlotType, "", [MemFree]>:$slot);
@@ -268,7 +268,7 @@ def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
     the rows of the fragment; if it has fewer columns the tile goes through it in
     parts. Each warp (warpgroup, with TMA) uses its own rows only, which nobody
     else may read: the slot is an own one, or one that products read as `a`.
-    What lay in these rows is lost. A slot of a ring can be released behind the
+    What lay in these rows is lost. A slot of a ring can be released after the
     store.
     ```mlir
     %stage = warp.alloc : !warp.slot<128x64xbf16, panels<128>>
@@ -341,7 +341,7 @@ def Warp_DrawOp : Warp_Op<"draw"> {
 def Warp_NumbersOp : Warp_Op<"numbers"> {
   let summary = "a ring of numbers in shared memory, from the producer to the consumer";
   let description = [{
-    As `warp.ring`; its place is behind the barriers of the rings.
+    As `warp.ring`; its place is after the barriers of the rings.
 
     (C1) Stands directly in the kernel.
     ```mlir

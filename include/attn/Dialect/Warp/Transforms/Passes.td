@@ -19,7 +19,7 @@ def WarpBuffer : Pass<"warp-buffer", "::mlir::func::FuncOp"> {
     each starting where the one before ends, whose bodies copy the same tiles.
 
     Gives: the same with `warp.ring`, `warp.copy_async`, `warp.await` and
-    `warp.release`. Item n of a ring is the tile of block n. Copies in front of
+    `warp.release`. Item n of a ring is the tile of block n. Copies before
     the loops become asynchronous too, so that all first tiles are in flight
     together. Optional: without it every copy is synchronous. Where the form is
     not met the kernel stays as it is and a *missed* remark says why.
@@ -49,18 +49,18 @@ def WarpBuffer : Pass<"warp-buffer", "::mlir::func::FuncOp"> {
              clEnumValN(::attn::warp::BufferSchedule::Auto, "auto",
                         "early for depth 1, own otherwise"),
              clEnumValN(::attn::warp::BufferSchedule::Own, "own",
-                        "behind the await of the same ring"),
+                        "after the await of the same ring"),
              clEnumValN(::attn::warp::BufferSchedule::Early, "early",
-                        "behind the first await after the slot is released"),
+                        "after the first await after the slot is released"),
              clEnumValN(::attn::warp::BufferSchedule::Together, "together",
-                        "behind the awaits of all rings"))}]>
+                        "after the awaits of all rings"))}]>
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::attn::warp::WarpDialect"];
 }
 
 def WarpDeferSum : Pass<"warp-defer-sum", "::mlir::func::FuncOp"> {
-  let summary = "row sums are added up across lanes once, behind the loops";
+  let summary = "row sums are added up across lanes once, after the loops";
   let description = [{
     Needs: warp kernels; best before `warp-buffer`. Gives: the same, where a
     running row sum that starts at zero and steps by
@@ -94,7 +94,7 @@ def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
     results leave. The loop carries the tile's number, the three numbers of
     the block that it stands for, and what the block reads by them from memory. Where all tiles are alike the next is the one
     that comes as many later as there are blocks; where a loop has bounds that
-    differ from block to block it is drawn, in front of the last copy, and groups
+    differ from block to block it is drawn, before the last copy, and groups
     of heads take turns, longest tiles first in each. Tiles that are idle
     (`warp.idle`) are passed over, by a loop that goes on to the next one. Optional: where nothing is
     copied the kernel stays as it is, and a *missed* remark says so.
@@ -133,7 +133,7 @@ def WarpDoubleBuffer : Pass<"warp-double-buffer", "::mlir::func::FuncOp"> {
     Needs: warp kernels of `convert-tile-to-warp`, before `warp-specialize`.
     Gives: the same, where loops that carry the left operand of a product (from
     `tile-rotate`) do two steps in each iteration, and a loop of none or one
-    behind them does the odd one. The operand then is another value, in other
+    after them does the odd one. The operand then is another value, in other
     registers, in each step, and `warp-make-async` leaves the product in flight
     while the next one's operand is made. Costs those registers, and code.
     Optional: where no loop carries an operand, the registers are not there (32
@@ -180,8 +180,8 @@ def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
     what the copied boxes depend on: the loops and their scalars. The consumer is
     the rest, with an await where a tile is first read and a release where it was
     read last. The items of a ring are counted through the loops. What a loop
-    over tiles carries (`warp-persist`) the producer publishes, in front of the
-    loop and at the end of its body; the consumer takes it there, behind its last
+    over tiles carries (`warp-persist`) the producer publishes, before the
+    loop and at the end of its body; the consumer takes it there, after its last
     store. Optional: where
     the form is not met the kernel stays as it is and a *missed* remark says why;
     `warp-buffer` then does what it can.
@@ -216,7 +216,7 @@ def WarpMakeAsync : Pass<"warp-make-async", "::mlir::func::FuncOp"> {
   let summary = "products run beside what does not need their result";
   let description = [{
     Needs: warp kernels. Gives: the same, each `warp.mma` of slots with panels as
-    `warp.mma_async` in its place and `warp.wait` in front of the first use. The
+    `warp.mma_async` in its place and `warp.wait` before the first use. The
     order of issue does not change: what runs side by side was put side by side
     by `tile-rotate`. Optional.
     ```mlir
@@ -248,11 +248,11 @@ def WarpInsertTurns : Pass<"warp-insert-turns", "::mlir::func::FuncOp"> {
 def WarpStageStores : Pass<"warp-stage-stores", "::mlir::func::FuncOp"> {
   let summary = "tiles are stored through shared memory, in whole rows";
   let description = [{
-    Needs: warp kernels whose memory is not placed; behind the passes that make
+    Needs: warp kernels whose memory is not placed; after the passes that make
     rings and roles. Gives: the same, stores of tiles with `via`. In a kernel
     with roles the slot is an own one if memory allows, of the whole tile or of
     a part of its columns; otherwise it is that of an `a` operand, whose release
-    moves behind the store. Optional: what finds no slot stays as it is, and a
+    moves after the store. Optional: what finds no slot stays as it is, and a
     *missed* remark says so.
     ```mlir
     %stage = warp.alloc : !warp.slot<128x128xbf16, panels<128>>
@@ -271,7 +271,7 @@ def WarpStageStores : Pass<"warp-stage-stores", "::mlir::func::FuncOp"> {
 def WarpDeepenRings : Pass<"warp-deepen-rings", "::mlir::func::FuncOp"> {
   let summary = "the next tile's queries are loaded beside this one's use";
   let description = [{
-    Needs: warp kernels whose memory is not placed; behind the passes that take
+    Needs: warp kernels whose memory is not placed; after the passes that take
     shared memory. Gives: the same, in resident kernels each ring of one slot
     with a second one, as long as it fits. Optional: what does not fit stays as
     it is, and a *missed* remark says so.
