@@ -10,6 +10,7 @@
 #include "ScalarBody.h"
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/Decisions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -100,6 +101,23 @@ static Value buildSearch(OpBuilder &b, Location loc, Value buffer,
   return loop.getResult(0);
 }
 
+/// What a region reads; null for any other operation.
+static Value buildCapture(OpBuilder &b, Operation &op,
+                          const IRMapping &mapping) {
+  auto lookUp = [&](ValueRange values) {
+    return llvm::map_to_vector(
+        values, [&](Value value) { return mapping.lookup(value); });
+  };
+  if (auto load = dyn_cast<CaptureLoadOp>(op))
+    return buildLoad(b, op.getLoc(), mapping.lookup(load.getBuffer()),
+                     lookUp(load.getIndices()));
+  if (auto search = dyn_cast<CaptureSearchOp>(op))
+    return buildSearch(b, op.getLoc(), mapping.lookup(search.getBuffer()),
+                       lookUp(search.getIndices()),
+                       mapping.lookup(search.getValue()));
+  return Value();
+}
+
 /// One operation with f32 read as f64.
 static void cloneWidened(OpBuilder &b, Operation &op, IRMapping &mapping) {
   Location loc = op.getLoc();
@@ -129,34 +147,75 @@ static void cloneWidened(OpBuilder &b, Operation &op, IRMapping &mapping) {
       result.setType(b.getF64Type());
 }
 
+namespace {
+/// A region with f32 read as f64, but for what leads to a decision without the
+/// score: there the type is part of the meaning (C32). Beside a value of f64
+/// stands the f32 that it was, where there is one.
+class WideBody {
+public:
+  WideBody(OpBuilder &b, Region &region, ValueRange arguments)
+      : b(b), region(region), paths(DecisionPaths::find(region)) {
+    for (auto [from, to] :
+         llvm::zip_equal(region.front().getArguments(), arguments))
+      map(from, to);
+  }
+
+  Value build();
+
+private:
+  /// The f64 beside the f32.
+  void map(Value from, Value to) {
+    if (!to.getType().isF64())
+      narrow.map(from, to);
+    wide.map(from, extend(b, to.getLoc(), to));
+  }
+  /// Whether the operands of `op` are there in their own types.
+  bool hasOperands(Operation &op) const {
+    return llvm::all_of(op.getOperands(), [&](Value operand) {
+      return narrow.contains(operand);
+    });
+  }
+
+  OpBuilder &b;
+  Region &region;
+  DecisionPaths paths;
+  IRMapping wide, narrow;
+};
+} // namespace
+
+Value WideBody::build() {
+  for (Operation &op : region.front().without_terminator()) {
+    Value value = buildCapture(b, op, wide);
+    bool isExact = paths.contains(&op) || isDecision(&op) ||
+                   op.hasTrait<OpTrait::ConstantLike>();
+    if (!value && isExact && hasOperands(op))
+      value = b.clone(op, narrow)->getResult(0);
+    if (value) {
+      map(op.getResult(0), value);
+      continue;
+    }
+    cloneWidened(b, op, wide);
+    for (Value result : op.getResults())
+      if (Value clone = wide.lookup(result);
+          hasOperands(op) && result.getType() == clone.getType())
+        narrow.map(result, clone);
+  }
+  return wide.lookup(cast<YieldOp>(region.front().getTerminator()).getValue());
+}
+
 Value attn::buildScalarBody(OpBuilder &b, Region &region, ValueRange arguments,
                             bool widen) {
+  if (widen)
+    return WideBody(b, region, arguments).build();
   Block &block = region.front();
   IRMapping mapping;
   for (auto [from, to] : llvm::zip_equal(block.getArguments(), arguments))
-    mapping.map(from, widen ? extend(b, to.getLoc(), to) : to);
+    mapping.map(from, to);
   for (Operation &op : block.without_terminator()) {
-    if (auto load = dyn_cast<CaptureLoadOp>(op)) {
-      SmallVector<Value> indices;
-      for (Value index : load.getIndices())
-        indices.push_back(mapping.lookup(index));
-      Value value =
-          buildLoad(b, op.getLoc(), mapping.lookup(load.getBuffer()), indices);
-      mapping.map(load.getResult(),
-                  widen ? extend(b, op.getLoc(), value) : value);
-    } else if (auto search = dyn_cast<CaptureSearchOp>(op)) {
-      SmallVector<Value> indices;
-      for (Value index : search.getIndices())
-        indices.push_back(mapping.lookup(index));
-      mapping.map(search.getResult(),
-                  buildSearch(b, op.getLoc(),
-                              mapping.lookup(search.getBuffer()), indices,
-                              mapping.lookup(search.getValue())));
-    } else if (widen) {
-      cloneWidened(b, op, mapping);
-    } else {
+    if (Value value = buildCapture(b, op, mapping))
+      mapping.map(op.getResult(0), value);
+    else
       b.clone(op, mapping);
-    }
   }
   return mapping.lookup(cast<YieldOp>(block.getTerminator()).getValue());
 }

@@ -104,10 +104,12 @@ ExprRef Expressions::size(Extent extent) {
   return unique(std::move(node));
 }
 
-ExprRef Expressions::element(Value tensor, ArrayRef<ExprRef> indices) {
+ExprRef Expressions::element(Value tensor, ArrayRef<ExprRef> indices,
+                             bool keepsRoundings) {
   Type element = cast<RankedTensorType>(tensor.getType()).getElementType();
   Expr node{Kind::Element, isa<FloatType>(element) ? f32 : element};
   node.value = tensor;
+  node.number = keepsRoundings ? 1 : 0;
   for (auto [dim, position] : llvm::enumerate(indices))
     node.operands.push_back(
         cast<RankedTensorType>(tensor.getType()).getDimSize(dim) == 1
@@ -184,6 +186,25 @@ ExprRef Expressions::instantiate(ExprRef reduction,
 // Traversal
 //===----------------------------------------------------------------------===//
 
+/// `expr`, which is no reduction, with other operands.
+ExprRef Expressions::rebuild(ExprRef expr, ArrayRef<ExprRef> operands) {
+  switch (expr->kind) {
+  case Kind::Operation:
+    return operation(*expr->name, expr->type, operands, expr->predicate);
+  case Kind::Join:
+    return join(operands, expr->extents);
+  case Kind::Split:
+    return split(operands[0], expr->extents, expr->number);
+  case Kind::Rounding:
+    return rounding(operands[0], expr->type);
+  default:
+    Expr copy = *expr;
+    copy.height = 0;
+    copy.operands.assign(operands.begin(), operands.end());
+    return unique(std::move(copy));
+  }
+}
+
 ExprRef Expressions::rewrite(ExprRef root,
                              function_ref<ExprRef(ExprRef)> replace) {
   llvm::DenseMap<ExprRef, ExprRef> done;
@@ -206,20 +227,7 @@ ExprRef Expressions::rewrite(ExprRef root,
         operands.push_back(visit(operand));
         changed |= operands.back() != operand;
       }
-      if (!changed) {
-        result = expr;
-      } else if (expr->kind == Kind::Operation) {
-        result = operation(*expr->name, expr->type, operands, expr->predicate);
-      } else if (expr->kind == Kind::Join) {
-        result = join(operands, expr->extents);
-      } else if (expr->kind == Kind::Split) {
-        result = split(operands[0], expr->extents, expr->number);
-      } else {
-        Expr copy = *expr;
-        copy.height = 0;
-        copy.operands.assign(operands.begin(), operands.end());
-        result = unique(std::move(copy));
-      }
+      result = changed ? rebuild(expr, operands) : expr;
     }
     done[expr] = result;
     return result;

@@ -16,10 +16,11 @@
 //   S_ij = sum_d element(Q, i, d) * element(K, j, d)
 //
 // Broadcasts, transpositions, reshapes and casts between float types are gone:
-// they only changed indices or rounded. Expressions are unique: two spellings
-// of one expression are one pointer. A reduction names what it runs over by a
-// bound variable whose number is the height of reductions below it, so equal
-// reductions are equal expressions.
+// they only changed indices or rounded. (Where an integer or a truth value is
+// made of a float, roundings stay: Roundings.cpp.) Expressions are unique: two
+// spellings of one expression are one pointer. A reduction names what it runs
+// over by a bound variable whose number is the height of reductions below it,
+// so equal reductions are equal expressions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,18 +48,21 @@ struct Interval {
 /// NaN only, are one.
 enum class Combiner { Add, Mul, Max, Min, And, Or, Other };
 
-/// One node. All float values have type f32.
+/// One node. All float values have type f32, but for those of a rounding, which
+/// have the type that they are rounded to.
 struct Expr {
   enum class Kind {
     Variable,  // number, extent
     Constant,  // real or integer, by type
     Scalar,    // value: a scalar of the function
     Size,      // extent, as an index
-    Element,   // value: a tensor; operands: indices
+    Element,   // value: a tensor; operands: indices; number: 1 where roundings
+               // of what makes it stay
     Operation, // name, predicate; operands
     Join,      // operands: parts of one index, the slowest first; extents
     Split,     // operand: index; extents of its parts, number of the part
     Reduction, // combiner; operands: body, initial value; then bound variables
+    Rounding,  // operand: a float
     Undefined, // what tensor.empty holds
   };
   Expr(Kind kind, Type type) : kind(kind), type(type) {}
@@ -118,8 +122,18 @@ public:
   /// A float that `value` names and nothing else is.
   ExprRef named(Value value);
   ExprRef size(Extent extent);
-  ExprRef element(Value tensor, ArrayRef<ExprRef> indices);
+  ExprRef element(Value tensor, ArrayRef<ExprRef> indices,
+                  bool keepsRoundings = false);
   ExprRef undefined(Type type);
+  /// A float rounded to a type; what depends on a sum has no roundings.
+  ExprRef rounding(ExprRef expr, Type type);
+  /// The result of an operation in the type that it has in the graph, and an
+  /// operand as f64 has it.
+  ExprRef writtenAs(ExprRef expr, Type type);
+  ExprRef readInF64(ExprRef expr, Type type);
+  /// `root` without the roundings that lead to no integer and no truth value;
+  /// with `isExact`, the root leads to one.
+  ExprRef settleRoundings(ExprRef root, bool isExact);
   /// An operation of arith or math; `predicate` of comparisons.
   ExprRef operation(OperationName name, Type type, ArrayRef<ExprRef> operands,
                     int64_t predicate = 0);
@@ -160,6 +174,8 @@ public:
 
 private:
   ExprRef unique(Expr node);
+  ExprRef rebuild(ExprRef expr, ArrayRef<ExprRef> operands);
+  ExprRef roundFromWide(ExprRef wide);
   ExprRef simplifyFloat(const Expr &node);
   ExprRef simplifyInteger(const Expr &node);
   ExprRef simplifySelect(const Expr &node);

@@ -122,6 +122,8 @@ std::string attn::raise::describe(ExprRef expr) {
     return "an element of a tensor";
   case Kind::Scalar:
     return "a scalar";
+  case Kind::Rounding:
+    return "a rounding";
   case Kind::Undefined:
     return "an undefined value";
   default:

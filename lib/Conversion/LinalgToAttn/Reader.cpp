@@ -79,7 +79,8 @@ ExprRef Reader::expand(ExprRef expr) {
     for (ExprRef index : node->operands)
       indices.push_back(expand(index));
     ExprRef element = e.element(node->value, indices);
-    ExprRef result = readOnce(node->value, element->operands);
+    ExprRef result =
+        readOnce(node->value, element->operands, node->number != 0);
     // A sum of one tensor that holds products.
     while (result && result->isReduction(Combiner::Add) &&
            !isContraction(result) && result->body()->kind == Kind::Element) {
@@ -106,7 +107,13 @@ ExprRef Reader::expand(ExprRef expr) {
   });
 }
 
-ExprRef Reader::readOnce(Value tensor, ArrayRef<ExprRef> indices) {
+ExprRef Reader::readOnce(Value tensor, ArrayRef<ExprRef> indices,
+                         bool keepsRoundings) {
+  ExprRef read = readProducer(tensor, indices);
+  return read ? e.settleRoundings(read, keepsRoundings) : nullptr;
+}
+
+ExprRef Reader::readProducer(Value tensor, ArrayRef<ExprRef> indices) {
   auto type = dyn_cast<RankedTensorType>(tensor.getType());
   Operation *op = tensor.getDefiningOp();
   if (!op || !type || !type.getElementType().isIntOrIndexOrFloat())
@@ -152,10 +159,11 @@ ExprRef Reader::readOperation(Operation *op, ArrayRef<ExprRef> operands) {
   if (llvm::any_of(operands,
                    [](ExprRef operand) { return operand->depth > maxDepth; }))
     return nullptr;
-  // Roundings between float types are dropped: scores live in f32.
-  if (isa<arith::ExtFOp, arith::TruncFOp>(op))
-    return operands[0];
   Type type = getElementTypeOrSelf(op->getResult(0).getType());
+  if (isa<arith::TruncFOp>(op))
+    return e.rounding(operands[0], type);
+  if (isa<arith::ExtFOp>(op))
+    return operands[0];
   if (!type.isIntOrIndexOrFloat())
     return nullptr;
   int64_t predicate = 0;
@@ -163,7 +171,10 @@ ExprRef Reader::readOperation(Operation *op, ArrayRef<ExprRef> operands) {
     predicate = static_cast<int64_t>(compare.getPredicate());
   if (auto compare = dyn_cast<arith::CmpFOp>(op))
     predicate = static_cast<int64_t>(compare.getPredicate());
-  return e.operation(op->getName(), type, operands, predicate);
+  SmallVector<ExprRef> read;
+  for (auto [value, operand] : llvm::zip_equal(op->getOperands(), operands))
+    read.push_back(e.readInF64(operand, getElementTypeOrSelf(value.getType())));
+  return e.writtenAs(e.operation(op->getName(), type, read, predicate), type);
 }
 
 /// A scalar of the function: constants and arithmetic are read, the rest is
@@ -394,7 +405,7 @@ ExprRef Reader::readStructured(linalg::LinalgOp op, unsigned result,
   if (!reduces)
     return value;
 
-  value = splitFma(e, value);
+  value = splitFma(e, e.settleRoundings(value, /*isExact=*/false));
   Combiner combiner = combinerOf(value);
   if (combiner == Combiner::Other)
     return nullptr;

@@ -28,7 +28,9 @@ public:
 
   /// What the producer of `tensor` computes at `indices` from elements of its
   /// operands; null where it is not known.
-  ExprRef readOnce(Value tensor, ArrayRef<ExprRef> indices);
+  /// With `keepsRoundings`, an integer or a truth value is made of it.
+  ExprRef readOnce(Value tensor, ArrayRef<ExprRef> indices,
+                   bool keepsRoundings = false);
   /// The same through all producers, but for operands of contractions.
   ExprRef read(Value tensor, ArrayRef<ExprRef> indices);
   /// `expr` with its elements read, but for operands of contractions.
@@ -40,6 +42,8 @@ public:
   ArrayRef<ExprRef> originsOf(ExprRef expr);
 
 private:
+  /// With all roundings.
+  ExprRef readProducer(Value tensor, ArrayRef<ExprRef> indices);
   ExprRef readScalar(Value value);
   ExprRef computeScalar(Value value);
   ExprRef readStructured(linalg::LinalgOp op, unsigned result,

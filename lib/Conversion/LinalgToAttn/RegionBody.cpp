@@ -117,6 +117,12 @@ static std::string whyNoNode(ExprRef node, ExprRef x,
     return "";
   case Kind::Reduction:
     return "the scores hold " + describe(node);
+  case Kind::Rounding:
+    if (node->type.getIntOrFloatBitWidth() <= 32 &&
+        AttentionOp::isScalar(node->type))
+      return "";
+    return "the scores make an integer or a choice of a number of " +
+           llvm::formatv("{0}", node->type).str();
   case Kind::Undefined:
     return "the scores read an undefined value";
   case Kind::Operation:
@@ -227,6 +233,9 @@ Value RegionBody::emitFloat(ExprRef expr) {
     value = emitElement(expr);
   } else if (expr->kind == Kind::Scalar) {
     value = captured[captures.numberOf(expr)];
+  } else if (expr->kind == Kind::Rounding) {
+    value = arith::TruncFOp::create(b, loc, expr->type,
+                                    emitFloat(expr->operands[0]));
   } else {
     value = emitOperation(expr, b.getF32Type());
   }

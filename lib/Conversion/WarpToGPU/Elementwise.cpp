@@ -21,10 +21,10 @@ namespace {
 /// Any op that upstream defines element by element: one copy per element.
 struct LowerElementwise final : ConversionPattern {
   LowerElementwise(const TypeConverter &converter, MLIRContext *context,
-                   const Positions &positions)
+                   const Positions &positions, const DecisionPaths &exact)
       : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/1,
                           context),
-        positions(positions) {}
+        positions(positions), exact(exact) {}
 
   LogicalResult
   matchAndRewrite(Operation *op, ArrayRef<ValueRange> operands,
@@ -64,8 +64,14 @@ struct LowerElementwise final : ConversionPattern {
     if (failed(getTypeConverter()->convertType(type, registers)))
       return failure();
     int64_t count = registers.size() * (isPacked(type) ? 2 : 1);
+    bool isExactQuotient = isa<arith::DivFOp>(op) && exact.contains(op);
     SmallVector<Value> result;
     for (int64_t i = 0; i < count; ++i) {
+      if (isExactQuotient) {
+        result.push_back(
+            divideExactly(rewriter, loc, elements[0][i], elements[1][i]));
+        continue;
+      }
       IRMapping map;
       for (auto [operand, values] :
            llvm::zip_equal(op->getOperands(), elements))
@@ -81,12 +87,15 @@ struct LowerElementwise final : ConversionPattern {
 
 private:
   const Positions &positions;
+  const DecisionPaths &exact;
 };
 
 } // namespace
 
 void attn::warp::populateElementwisePatterns(const TypeConverter &converter,
                                              RewritePatternSet &patterns,
-                                             const Positions &positions) {
-  patterns.add<LowerElementwise>(converter, patterns.getContext(), positions);
+                                             const Positions &positions,
+                                             const DecisionPaths &exact) {
+  patterns.add<LowerElementwise>(converter, patterns.getContext(), positions,
+                                 exact);
 }

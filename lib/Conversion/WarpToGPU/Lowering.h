@@ -17,6 +17,7 @@
 #ifndef ATTN_LIB_CONVERSION_WARPTOGPU_LOWERING_H
 #define ATTN_LIB_CONVERSION_WARPTOGPU_LOWERING_H
 
+#include "attn/Dialect/Attn/IR/Decisions.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Fragments.h"
 #include "attn/Layout/Swizzle.h"
@@ -217,8 +218,13 @@ struct SplatStores {
 // Offsets.cpp
 //===----------------------------------------------------------------------===//
 
+/// What leads to integers and truth values made of floats: rounded as it is
+/// written. Reads a function before anything of it is lowered.
+DecisionPaths findDecisionPaths(gpu::GPUFuncOp function);
+
 /// Operands of comparisons and of conversions to floats that are coordinates,
-/// plus or minus each other and numbers that all elements share.
+/// plus or minus each other and numbers that all elements share; not of
+/// conversions that `exact` names.
 struct Positions {
   llvm::DenseSet<std::pair<Operation *, unsigned>> operands;
 
@@ -226,7 +232,7 @@ struct Positions {
     return operands.contains({op, operand});
   }
   /// Reads a function before anything of it is lowered.
-  static Positions plan(gpu::GPUFuncOp function);
+  static Positions plan(gpu::GPUFuncOp function, const DecisionPaths &exact);
 };
 
 /// lhs + rhs, or lhs - rhs, one value plus constants again if one side is; at
@@ -316,6 +322,12 @@ void populateFragmentPatterns(const TypeConverter &converter,
 /// error names an operation that has none. `precise`: exponentials, quotients
 /// are right to the last bit or two of f32, as those of a processor are.
 LogicalResult lowerMath(gpu::GPUFuncOp function, bool precise);
+
+/// A quotient of scalars, rounded as IEEE 754 has it.
+Value divideExactly(OpBuilder &builder, Location loc, Value lhs, Value rhs);
+/// Quotients of scalars that `exact` names become such.
+void lowerExactQuotients(RewriterBase &rewriter, gpu::GPUFuncOp function,
+                         const DecisionPaths &exact);
 
 //===----------------------------------------------------------------------===//
 // Roles.cpp
@@ -434,7 +446,8 @@ int64_t sliceRegister(const layout::Fragment &layout, Type type, int64_t reg);
 
 void populateElementwisePatterns(const TypeConverter &converter,
                                  RewritePatternSet &patterns,
-                                 const Positions &positions);
+                                 const Positions &positions,
+                                 const DecisionPaths &exact);
 void populateCopyPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns, const AwaitPlans &awaits,
                           RolePlan &roles);

@@ -10,7 +10,8 @@
 // f32 only; 16-bit operands go through f32. The approximations have relative
 // errors of a few 2^-22 (PTX ISA), which the error rule of the numerics
 // contract leaves room for. tanh.approx (2^-11) is not good enough. Kernels
-// with products of ieee have no such room: theirs are `precise`.
+// with products of ieee have no such room: theirs are `precise`. Neither have
+// quotients of which an integer or a truth value is made.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,6 +82,33 @@ static Value lowerLog(Floats &f, ValueRange x) { return f.log(x[0]); }
 static Value lowerDiv(Floats &f, ValueRange x) { return f.divide(x[0], x[1]); }
 static Value lowerPreciseDiv(Floats &f, ValueRange x) {
   return f.call("llvm.nvvm.div.rn.f", {x[0], x[1]});
+}
+
+Value attn::warp::divideExactly(OpBuilder &builder, Location loc, Value lhs,
+                                Value rhs) {
+  Type type = lhs.getType();
+  SmallVector<Value> operands = {lhs, rhs};
+  if (!type.isF32())
+    for (Value &operand : operands)
+      operand =
+          arith::ExtFOp::create(builder, loc, builder.getF32Type(), operand);
+  Floats floats{builder, loc};
+  Value quotient = lowerPreciseDiv(floats, operands);
+  if (type.isF32())
+    return quotient;
+  return arith::TruncFOp::create(builder, loc, type, quotient);
+}
+
+void attn::warp::lowerExactQuotients(RewriterBase &rewriter,
+                                     gpu::GPUFuncOp function,
+                                     const DecisionPaths &exact) {
+  function.walk([&](arith::DivFOp op) {
+    if (!exact.contains(op) || !isa<FloatType>(op.getType()))
+      return;
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOp(
+        op, divideExactly(rewriter, op.getLoc(), op.getLhs(), op.getRhs()));
+  });
 }
 
 /// 2^t with t the rounded x log2(e), times e^r for what t lost: r is so small

@@ -14,7 +14,8 @@
 //
 // That base + c is not below base needs a proof where it is compared or
 // converted: positions, coordinates plus or minus each other and numbers that
-// are the same for all elements, are assumed not to wrap around.
+// are the same for all elements, are assumed not to wrap around. A conversion
+// that leads to a decision rounds once and stays as it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +36,7 @@ using namespace attn::warp;
 // Positions
 //===----------------------------------------------------------------------===//
 
-Positions Positions::plan(gpu::GPUFuncOp function) {
+Positions Positions::plan(gpu::GPUFuncOp function, const DecisionPaths &exact) {
   Positions positions;
   // Operations come before their users.
   DenseSet<Value> known;
@@ -49,7 +50,7 @@ Positions Positions::plan(gpu::GPUFuncOp function) {
       known.insert(op->getResult(0));
     auto cast = dyn_cast<CastOp>(op);
     if (!isa<arith::CmpIOp>(op) &&
-        !(cast && cast.getKind() == CastKind::SIToFP))
+        !(cast && cast.getKind() == CastKind::SIToFP && !exact.contains(op)))
       return;
     for (OpOperand &operand : op->getOpOperands())
       if (isPosition(operand.get()))

@@ -53,12 +53,31 @@ static void lowerIdle(RewriterBase &rewriter, gpu::GPUFuncOp function) {
   }
 }
 
+DecisionPaths attn::warp::findDecisionPaths(gpu::GPUFuncOp function) {
+  auto isCast = [](Operation *op) {
+    auto cast = dyn_cast<CastOp>(op);
+    return cast &&
+           (cast.getKind() == CastKind::FPToSI ||
+            cast.getKind() == CastKind::FPToUI ||
+            (cast.getKind() == CastKind::Bitcast &&
+             isa<FloatType>(cast.getValue().getType().getElementType())));
+  };
+  return DecisionPaths::find(
+      function.getBody(),
+      [&](Operation *op) { return isDecision(op) || isCast(op); },
+      [](Operation *op) {
+        return isa<SplatOp, SelectOp, CastOp, BroadcastOp>(op);
+      });
+}
+
 static LogicalResult lowerKernel(RewriterBase &rewriter,
                                  OutlinedKernel &kernel) {
   MLIRContext *context = kernel.function->getContext();
   ProductsInFlight products = ProductsInFlight::plan(kernel.function);
-  Positions positions = Positions::plan(kernel.function);
+  DecisionPaths exact = findDecisionPaths(kernel.function);
+  Positions positions = Positions::plan(kernel.function, exact);
   SplatStores splatStores = SplatStores::plan(kernel.function);
+  lowerExactQuotients(rewriter, kernel.function, exact);
   lowerParts(rewriter, kernel.function);
   if (failed(lowerTurns(rewriter, kernel.function)) ||
       failed(lowerRoles(rewriter, kernel.function, kernel.roles)))
@@ -70,7 +89,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
 
   RewritePatternSet patterns(context);
   populateFragmentPatterns(converter, patterns, positions);
-  populateElementwisePatterns(converter, patterns, positions);
+  populateElementwisePatterns(converter, patterns, positions, exact);
   populateCopyPatterns(converter, patterns, kernel.awaits, kernel.roles);
   populateNumberPatterns(converter, patterns, kernel.roles);
   populateSearchPatterns(converter, patterns);

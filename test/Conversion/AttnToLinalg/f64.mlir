@@ -211,3 +211,38 @@ func.func @search(%q: !q, %k: !k, %v: !v, %t: tensor<2x?xi32>) -> !o {
     : (!q, !k, !v, tensor<2x?xi32>) -> (!o, !l)
   return %o : !o
 }
+
+// What leads from positions to an integer or a choice is f32 here, too, and all
+// else f64 (C32); x is f64 wherever it stands.
+// CHECK-LABEL: func.func @decisions
+// CHECK-SAME: %[[T:[^:]*]]: tensor<?xf32>
+// CHECK: linalg.yield
+// CHECK: %[[X:.*]] = arith.mulf %{{.*}}, %{{.*}} : f64
+// CHECK: %[[R:.*]] = arith.sitofp %{{.*}} : i32 to f32
+// CHECK: %[[WIDE:.*]] = arith.extf %[[R]] : f32 to f64
+// CHECK: %[[SHARE:.*]] = arith.divf %[[R]], %{{.*}} : f32
+// CHECK: %[[BACK:.*]] = arith.mulf %[[SHARE]], %{{.*}} : f32
+// CHECK: %[[BACK64:.*]] = arith.extf %[[BACK]] : f32 to f64
+// CHECK: arith.fptosi %[[BACK]] : f32 to i32
+// CHECK: arith.mulf %[[WIDE]], %{{.*}} : f64
+// CHECK: arith.cmpf olt, %[[X]], %[[BACK64]] : f64
+func.func @decisions(%table: tensor<?xf32>, %q: !q, %k: !k, %v: !v) -> !o {
+  %o, %lse = attn.attention %q, %k, %v captures(%table)
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>) {
+      %d = arith.subi %i, %j : i32
+      %r = arith.sitofp %d : i32 to f32
+      %size = arith.constant 41.0 : f32
+      %share = arith.divf %r, %size : f32
+      %back = arith.mulf %share, %size : f32
+      %bucket = arith.fptosi %back : f32 to i32
+      %bias = attn.capture_load %t[%bucket] : tensor<?xf32>
+      %rate = arith.constant 0.1 : f32
+      %term = arith.mulf %r, %rate : f32
+      %sum = arith.addf %term, %bias : f32
+      %less = arith.cmpf olt, %x, %back : f32
+      %y = arith.select %less, %sum, %x : f32
+      attn.yield %y : f32
+    }
+    : (!q, !k, !v, tensor<?xf32>) -> (!o, !l)
+  return %o : !o
+}

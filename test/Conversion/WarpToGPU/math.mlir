@@ -81,3 +81,32 @@ func.func @others(%x: f32, %n: i32, %o: memref<?xf32>) {
   }
   return
 }
+
+// A quotient of which an integer or a choice is made is rounded once, and so is
+// a position as a float; others are as quick as the rest allows.
+// CHECK-LABEL: gpu.func @exact_quotients
+// CHECK-SAME: %[[X:[^:]*]]: f32, %[[H:[^:]*]]: f16
+// CHECK-DAG: %[[HEAD:.*]] = llvm.call_intrinsic "llvm.nvvm.div.rn.f"(%[[X]], %[[X]]) : (f32, f32) -> f32
+// CHECK-DAG: arith.cmpf olt, %[[HEAD]], %[[X]]
+// CHECK-DAG: llvm.call_intrinsic "llvm.nvvm.div.full"(%[[X]], %[[X]]) : (f32, f32) -> f32
+// CHECK: %[[Q:.*]] = llvm.call_intrinsic "llvm.nvvm.div.rn.f"
+// CHECK: %[[NARROW:.*]] = arith.truncf %[[Q]] : f32 to f16
+// CHECK: arith.fptosi %[[NARROW]] : f16 to i32
+// CHECK-NOT: arith.divf
+// CHECK: gpu.return
+func.func @exact_quotients(%x: f32, %h: f16, %o: memref<?xf32>, %n: memref<?xi32>) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %exact = arith.divf %x, %x : f32
+    %less = arith.cmpf olt, %exact, %x : f32
+    %quick = arith.divf %x, %x : f32
+    %y = arith.select %less, %x, %quick : f32
+    %f = warp.splat %y : !rows
+    warp.store %f, %o[%i] rows : !rows, memref<?xf32>
+    %a = warp.splat %h : !warp.frag<64x1xf16, acc, 4>
+    %q = arith.divf %a, %a : !warp.frag<64x1xf16, acc, 4>
+    %z = warp.cast fptosi %q : !warp.frag<64x1xf16, acc, 4> to !warp.frag<64x1xi32, acc, 4>
+    warp.store %z, %n[%i] rows : !warp.frag<64x1xi32, acc, 4>, memref<?xi32>
+  }
+  return
+}

@@ -217,3 +217,42 @@ func.func @bounds(%s: !tile, %mask: !mask, %i: vector<16x32xi32>, %m: !row, %l: 
   %p6:4 = tile.online_softmax %g, %m, %l : !tile, !row
   return
 }
+
+// An integer and a choice are made of products and sums: what leads there keeps
+// every rounding, and all the rest is put together as ever.
+// CHECK-LABEL: func.func @decisions_stay_as_written
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[R:[a-z0-9]+]]: vector<16x32xf32>
+func.func @decisions_stay_as_written(%s: !tile, %r: !tile, %table: memref<?xf32>, %m: !row, %l: !row) -> !tile {
+  // CHECK-DAG: %[[A:.*]] = arith.constant dense<0.024390{{[0-9]*}}> : vector<16x32xf32>
+  // CHECK-DAG: %[[B:.*]] = arith.constant dense<4.100000e+01> : vector<16x32xf32>
+  // CHECK-DAG: %[[START:.*]] = arith.constant dense<3.000000e-01> : vector<16x32xf32>
+  %a = arith.constant dense<0.024390243902439025> : !tile
+  %b = arith.constant dense<41.0> : !tile
+  %start = arith.constant dense<0.3> : !tile
+  // CHECK: %[[SHARE:.*]] = arith.mulf %[[R]], %[[A]]
+  // CHECK: %[[BACK:.*]] = arith.mulf %[[SHARE]], %[[B]]
+  // CHECK: %[[MOVED:.*]] = arith.addf %[[BACK]], %[[START]]
+  // CHECK: %[[FLOOR:.*]] = math.floor %[[MOVED]]
+  // CHECK: arith.fptosi %[[FLOOR]]
+  %share = arith.mulf %r, %a : !tile
+  %back = arith.mulf %share, %b : !tile
+  %moved = arith.addf %back, %start : !tile
+  %floor = math.floor %moved : !tile
+  %bucket = arith.fptosi %floor : !tile to vector<16x32xi32>
+  %bias = tile.gather %table[%bucket] : memref<?xf32>, (vector<16x32xi32>) -> !tile
+  // CHECK: %[[SHARE:.*]] = arith.mulf %[[S]], %[[A]]
+  // CHECK: %[[BACK:.*]] = arith.mulf %[[SHARE]], %[[B]]
+  // CHECK: %[[LESS:.*]] = arith.cmpf olt, %[[BACK]], %[[R]]
+  %scaled = arith.mulf %s, %a : !tile
+  %twice = arith.mulf %scaled, %b : !tile
+  %less = arith.cmpf olt, %twice, %r : !tile
+  // CHECK-NOT: arith.mulf
+  // CHECK: %[[AB:.*]] = arith.constant dense<{{(1.0|0.99999).*}}> : vector<16x32xf32>
+  // CHECK: math.fma %[[S]], %[[AB]]
+  %first = arith.mulf %s, %a : !tile
+  %second = arith.mulf %first, %b : !tile
+  %sum = arith.addf %second, %bias : !tile
+  %chosen = arith.select %less, %sum, %bias : !mask, !tile
+  %p, %m1, %l1, %c1 = tile.online_softmax %chosen, %m, %l : !tile, !row
+  return %p : !tile
+}

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Attn/IR/Decisions.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Analysis/ScoreBound.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -24,6 +25,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 
 /// The value of a constant whose elements are all equal.
@@ -218,6 +220,7 @@ struct TileFoldExp2 final : attn::tile::impl::TileFoldExp2Base<TileFoldExp2> {
     IRRewriter rewriter(&getContext());
     SmallVector<OnlineSoftmaxOp> steps;
     getOperation()->walk([&](OnlineSoftmaxOp op) { steps.push_back(op); });
+    DecisionPaths exact = DecisionPaths::find(getOperation().getBody());
     for (OnlineSoftmaxOp op : steps) {
       if (op.getExact())
         continue;
@@ -229,12 +232,14 @@ struct TileFoldExp2 final : attn::tile::impl::TileFoldExp2Base<TileFoldExp2> {
       SmallVector<arith::MulFOp> products(
           op->getBlock()->getOps<arith::MulFOp>());
       for (arith::MulFOp product : products)
-        if (product.getType() == op.getScores().getType())
+        if (product.getType() == op.getScores().getType() &&
+            !exact.contains(product))
           mergeFactors(rewriter, product);
       SmallVector<Operation *> sums;
       for (Operation &sum : *op->getBlock())
         if (isa<arith::AddFOp, arith::SubFOp>(sum) &&
-            sum.getResult(0).getType() == op.getScores().getType())
+            sum.getResult(0).getType() == op.getScores().getType() &&
+            !exact.contains(&sum))
           sums.push_back(&sum);
       for (Operation *sum : sums)
         fuseSum(rewriter, sum);

@@ -146,9 +146,10 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     unrounded f32. A kernel may subtract another reference than the row's
     maximum, and may compute exp as exp2, where `#attn.numerics` allows it.
 
-    (C20) Let r be the same expression in f64, e(t) = max |t - r|, t0 the unfused
-    evaluation that rounds every step to T (but keeps a score in f32 that T
-    cannot hold), and u one unit in the last place of T at max |r|. Then
+    (C20) Let r be the same expression in f64 (but for (C32)), e(t) =
+    max |t - r|, t0 the unfused evaluation that rounds every step to T (but
+    keeps a score in f32 that T cannot hold), and u one unit in the last place of
+    T at max |r|. Then
 
     ```
     e(output) <= max(2 e(t0), u) + 1e-5
@@ -180,6 +181,14 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     bits every time.
 
     (C31) Tensors may have more than 2^31 elements: addresses are exact.
+
+    (C32) Where a region makes an integer, a truth value or a whole number of a
+    float (`arith.fptosi`, `arith.cmpf`, `math.floor`), the last bit matters:
+    all that leads there is computed as it is written, in the types written, on
+    every target and also in r of (C20), as far as it does not depend on the x
+    of `score`. Sums, products, quotients and square roots are rounded once
+    each, and no constants are put together. Other functions are as exact as the
+    target's.
 
     (C29) Dropout: with word the first of the four words that Philox4x32-10
     (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", section 4)

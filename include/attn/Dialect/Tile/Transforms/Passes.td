@@ -240,7 +240,8 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
 
     A bias of an integer times a number of the row or head (ALiBi) becomes one
     `math.fma` of these two and the rest. Other products that are added to
-    something become one `math.fma` with that.
+    something become one `math.fma` with that. What leads to an integer or a
+    truth value made of a float keeps its roundings.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
