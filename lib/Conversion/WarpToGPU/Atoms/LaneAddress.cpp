@@ -33,6 +33,26 @@ LaneAddress::LaneAddress(OpBuilder &builder, Location loc, SlotType slot,
   pointers.resize(tile.period());
 }
 
+LaneAddress LaneAddress::moved(OpBuilder &inner, Value row,
+                               Value column) const {
+  LaneAddress result(inner, loc, tile);
+  Integers ints(inner, loc);
+  result.address = address;
+  if (row)
+    result.address =
+        ints.add(result.address,
+                 ints.mul(row, tile.chunksPerRow() * layout::chunkBytes));
+  if (column) {
+    // Whole periods are added, the rest goes through the swizzle.
+    Value bytes = ints.mul(column, tile.elementBytes);
+    int64_t periodBytes = tile.period() * layout::chunkBytes;
+    result.address =
+        ints.add(ints.bitXor(result.address, ints.rem(bytes, periodBytes)),
+                 ints.bitAnd(bytes, -periodBytes));
+  }
+  return result;
+}
+
 Value LaneAddress::at(int64_t row, int64_t column) {
   auto shared = LLVM::LLVMPointerType::get(
       builder.getContext(),

@@ -22,10 +22,17 @@ public:
   LaneAddress(OpBuilder &builder, Location loc, SlotType slot, Value base,
               Value row, Value rowInBox, Value column);
 
+  /// The same from another row on, a multiple of 8, and another column, of 8;
+  /// null is 0. Columns behind it are less than 8.
+  LaneAddress moved(OpBuilder &inner, Value row, Value column) const;
+
   /// Its place in the box at a row, a multiple of 8, and a column, of 4.
   Value at(int64_t row, int64_t column);
 
 private:
+  LaneAddress(OpBuilder &builder, Location loc, layout::SharedTile tile)
+      : builder(builder), loc(loc), tile(tile), pointers(tile.period()) {}
+
   OpBuilder &builder;
   Location loc;
   layout::SharedTile tile;
