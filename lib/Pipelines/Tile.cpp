@@ -48,7 +48,9 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
     manager.addNestedPass<func::FuncOp>(tile::createTileRotate());
   if (options.lazyMax)
     manager.addNestedPass<func::FuncOp>(tile::createTileLazyMax());
-  manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax());
+  tile::TileExpandSoftmaxOptions expand;
+  expand.branchExponentials = options.target == "sm_80";
+  manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax(expand));
 }
 
 void attn::registerTilePipelines() {

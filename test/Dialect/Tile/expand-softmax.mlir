@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --tile-expand-softmax | FileCheck %s
+// RUN: attn-opt %s --tile-expand-softmax=branch-exponentials | FileCheck %s --check-prefix=BRANCH
 
 !tile = vector<16x32xf32>
 !row = vector<16x1xf32>
@@ -57,6 +58,16 @@ func.func @bounded_exp2_is_one_fma_per_score(%s: !tile, %m: !row, %l: !row) -> (
 
 // Scores of any size: where a reference is large, the block's own maximum is
 // subtracted before the factor, and what that is below the reference is added.
+// BRANCH-LABEL: func.func @exp2_of_any_score
+// BRANCH: %[[P:.*]] = scf.if %{{.*}} -> (vector<16x32xf32>)
+// BRANCH: arith.subf %{{.*}} : vector<16x32xf32>
+// BRANCH: %[[FAR:.*]] = math.exp2
+// BRANCH-NEXT: scf.yield %[[FAR]]
+// BRANCH: else
+// BRANCH-NOT: arith.subf
+// BRANCH: %[[NEAR:.*]] = math.exp2
+// BRANCH-NEXT: scf.yield %[[NEAR]]
+// BRANCH: vector.multi_reduction <add>, %[[P]]
 // CHECK-LABEL: func.func @exp2_of_any_score
 // CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[M:[a-z0-9]+]]: vector<16x1xf32>
 func.func @exp2_of_any_score(%s: !tile, %m: !row, %l: !row) -> (!tile, !row) {
@@ -72,8 +83,8 @@ func.func @exp2_of_any_score(%s: !tile, %m: !row, %l: !row) -> (!tile, !row) {
   // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[TOP]], %{{.*}}
   // CHECK: %[[SHIFT:.*]] = arith.select %[[EMPTY]], %{{.*}}, %[[TOP]]
   // CHECK: %[[SHIFTS:.*]] = vector.broadcast %[[SHIFT]]
-  // CHECK: %[[D:.*]] = arith.subf %[[S]], %[[SHIFTS]]
   // CHECK: %[[BELOW:.*]] = arith.subf %[[SCALED]], %[[M2]]
+  // CHECK: %[[D:.*]] = arith.subf %[[S]], %[[SHIFTS]]
   // CHECK: %[[OFFSET:.*]] = arith.mulf %[[BELOW]], %[[E]]
   // CHECK: scf.yield %[[D]], %[[OFFSET]]
   // CHECK: else

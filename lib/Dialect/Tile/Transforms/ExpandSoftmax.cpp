@@ -86,7 +86,8 @@ static Value isAnyFar(OpBuilder &b, Location loc, Value reference) {
       b, loc, isFar, no, ArrayRef<bool>{true, true}, vector::CombiningKind::OR);
 }
 
-void attn::tile::expandSoftmax(RewriterBase &b, OnlineSoftmaxOp op) {
+void attn::tile::expandSoftmax(RewriterBase &b, OnlineSoftmaxOp op,
+                               bool branchExponentials) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(op);
   Location loc = op.getLoc();
@@ -122,38 +123,45 @@ void attn::tile::expandSoftmax(RewriterBase &b, OnlineSoftmaxOp op) {
     APFloat factor(static_cast<float>(op.getScale().convertToDouble() *
                                       llvm::numbers::log2e));
     Value log2eRow = splat(b, loc, rowType, log2e);
-    auto foldOffset = [&](OpBuilder &b) -> Value {
+    // Scores and what to add to their multiples, in or before an arm.
+    using Operands = std::pair<Value, Value>;
+    auto fold = [&](OpBuilder &b) -> Operands {
       Value product = arith::MulFOp::create(b, loc, reference, log2eRow);
-      return arith::NegFOp::create(b, loc, product);
+      return {scores, arith::NegFOp::create(b, loc, product)};
     };
-    Value offset;
+    auto shift = [&](OpBuilder &b) -> Operands {
+      Value top = replaceMinusInf(b, loc, rowMax);
+      top = vector::BroadcastOp::create(b, loc, tileType, top);
+      Value below = arith::SubFOp::create(b, loc, scaledMax, reference);
+      Value shifted = arith::SubFOp::create(b, loc, scores, top);
+      return {shifted, arith::MulFOp::create(b, loc, below, log2eRow)};
+    };
+    auto exponentiate = [&](OpBuilder &b, Operands operands) -> Value {
+      Value offset =
+          vector::BroadcastOp::create(b, loc, tileType, operands.second);
+      Value power = math::FmaOp::create(
+          b, loc, operands.first, splat(b, loc, tileType, factor), offset);
+      return math::Exp2Op::create(b, loc, power);
+    };
     if (op.getBounded()) {
-      offset = foldOffset(b);
+      probabilities = exponentiate(b, fold(b));
     } else {
-      // The exponentials stay outside of the branch, beside what follows.
-      auto shifted = scf::IfOp::create(
-          b, loc, isAnyFar(b, loc, reference),
-          [&](OpBuilder &inner, Location loc) {
-            Value top = replaceMinusInf(inner, loc, rowMax);
-            top = vector::BroadcastOp::create(inner, loc, tileType, top);
-            top = arith::SubFOp::create(inner, loc, scores, top);
-            Value below =
-                arith::SubFOp::create(inner, loc, scaledMax, reference);
-            below = arith::MulFOp::create(inner, loc, below, log2eRow);
-            scf::YieldOp::create(inner, loc, ValueRange{top, below});
-          },
-          [&](OpBuilder &inner, Location loc) {
-            scf::YieldOp::create(inner, loc,
-                                 ValueRange{scores, foldOffset(inner)});
-          });
-      scores = shifted.getResult(0);
-      offset = shifted.getResult(1);
+      auto arm = [&](auto operands) {
+        return [&, operands](OpBuilder &b, Location loc) {
+          Operands values = operands(b);
+          SmallVector<Value> results{values.first, values.second};
+          if (branchExponentials)
+            results = {exponentiate(b, values)};
+          scf::YieldOp::create(b, loc, results);
+        };
+      };
+      auto branch = scf::IfOp::create(b, loc, isAnyFar(b, loc, reference),
+                                      arm(shift), arm(fold));
+      probabilities =
+          branchExponentials
+              ? branch.getResult(0)
+              : exponentiate(b, {branch.getResult(0), branch.getResult(1)});
     }
-    offset = stretch(offset);
-    probabilities = math::Exp2Op::create(
-        b, loc,
-        math::FmaOp::create(b, loc, scores, splat(b, loc, tileType, factor),
-                            offset));
     correction = math::Exp2Op::create(
         b, loc, mul(sub(op.getMax(), reference), log2eRow));
   } else {
@@ -176,8 +184,9 @@ struct TileExpandSoftmax final
 
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
-    getOperation()->walk(
-        [&](OnlineSoftmaxOp op) { expandSoftmax(rewriter, op); });
+    getOperation()->walk([&](OnlineSoftmaxOp op) {
+      expandSoftmax(rewriter, op, branchExponentials);
+    });
   }
 };
 } // namespace

@@ -334,8 +334,16 @@ def TileExpandSoftmax : Pass<"tile-expand-softmax", "::mlir::func::FuncOp"> {
     and a `vector.shape_cast` to Mx1; with `exp2` the exponential is one
     `math.fma` and a `math.exp2`, otherwise `math.exp`. Without `bounded` an
     `scf.if` asks whether the reference of any row is 512 or more in magnitude;
-    there the maximum of the block is subtracted before the `math.fma`.
+    there the maximum of the block is subtracted before the `math.fma`. The
+    exponentials follow the branch, or with `branch-exponentials` stand in both
+    of its arms: ptxas then has fewer registers to keep (on sm_80, where the
+    kernels for head_dim 256 have none to spare).
   }];
+  let options = [
+    Option<"branchExponentials", "branch-exponentials", "bool",
+           /*default=*/"false",
+           "Exponentials in both arms of the branch, instead of once after it">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"

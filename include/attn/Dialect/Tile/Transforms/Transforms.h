@@ -90,8 +90,10 @@ LogicalResult rotateLoops(RewriterBase &rewriter, scf::ForallOp forall,
 LogicalResult makeMaximumLazy(RewriterBase &rewriter, OnlineSoftmaxOp softmax,
                               StringRef &reason);
 
-/// Replaces `op` by vector, arith and math operations.
-void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op);
+/// Replaces `op` by vector, arith and math operations; where it has to branch,
+/// with exponentials in both arms or once after the branch.
+void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op,
+                   bool branchExponentials = false);
 
 /// Moves a positive constant factor of the scores into the scale of `op`; the
 /// caller decides about exp2. Fails where there is no such factor.
