@@ -11,6 +11,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Pipelines/ArgumentViews.h"
+#include "attn/Pipelines/CaptureReach.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -249,5 +250,5 @@ LogicalResult attn::describeSignature(func::FuncOp function,
     artifact.arguments.back().view = std::move(*seen);
   }
   addChecks(artifact, places);
-  return success();
+  return checkCaptureReach(*op, places.q, places.k, artifact);
 }

@@ -216,7 +216,9 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
     stream << thing;
     return product;
   };
-  if (failed(findFunction(module, options.function)))
+  FailureOr<func::FuncOp> function = findFunction(module, options.function);
+  Artifact description;
+  if (failed(function) || failed(describeSignature(*function, description)))
     return failure();
   Product product = text(*module);
   if (failed(dump(options, dumpName(Room::Attn), product.bytes)) ||

@@ -125,6 +125,14 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     without the promise kept is not defined, but for memory they do not own,
     which they neither read nor write.
 
+    (C30) A captured tensor has the elements that the regions read. Where sizes,
+    constants and captured scalars tell that an index is past the end at the
+    first or last batch entry, head, query and key, that the mask shows the
+    position and that the element matters there (no select, conjunction or zero
+    factor drops it), the compiler or the launch refuses the tensor. All else
+    reads 0, as `attn.capture_load` says: indices below 0, and those that only
+    data tell.
+
     True of every evaluation, on every target:
 
     (C14) `score` sees the natural scaled score: the products are summed in f32
@@ -289,8 +297,9 @@ def Attn_CaptureLoadOp : Attn_Op<"capture_load", [
     (C1) There are as many indices as the tensor has dimensions; none for a
     tensor of rank 0.
 
-    (C2) An index out of range is not an error: it reads 0, so that a region may
-    be evaluated outside of the lengths.
+    (C2) An index out of range reads 0, so that a region may be evaluated outside
+    of the lengths. (Inside of them a tensor that is too small for its indices
+    is refused where sizes tell: (C30) of `attn.attention`.)
 
     Example:
     ```mlir
