@@ -135,6 +135,29 @@ static void addChecks(Artifact &artifact, const Places &places) {
                                  dimText(artifact, places.k, head)});
 }
 
+/// (C6): sizes that types leave open are numbers that positions can have.
+static void addLimits(Artifact &artifact, const Places &places,
+                      AttentionOp op) {
+  constexpr int64_t batch = AttentionOp::kBatch, head = AttentionOp::kHead,
+                    length = AttentionOp::kLength;
+  auto add = [&](int64_t argument, TypedValue<RankedTensorType> seen,
+                 int64_t dimension) {
+    if (!seen.getType().isDynamicDim(dimension))
+      return;
+    LaunchExpr limit, larger;
+    limit.value = AttentionOp::kMaxPositions;
+    larger.kind = LaunchExpr::Kind::Max;
+    larger.operands = {dim(argument, dimension), limit};
+    artifact.checks.push_back({larger, limit,
+                               dimText(artifact, argument, dimension) +
+                                   " is more than positions count"});
+  };
+  for (int64_t dimension : {batch, head, length})
+    add(places.q, op.getQuery(), dimension);
+  for (int64_t dimension : {head, length})
+    add(places.k, op.getKey(), dimension);
+}
+
 static FailureOr<AttentionOp> findAttention(func::FuncOp function) {
   SmallVector<AttentionOp> found;
   function.walk([&](AttentionOp op) { found.push_back(op); });
@@ -250,5 +273,6 @@ LogicalResult attn::describeSignature(func::FuncOp function,
     artifact.arguments.back().view = std::move(*seen);
   }
   addChecks(artifact, places);
+  addLimits(artifact, places, *op);
   return checkCaptureReach(*op, places.q, places.k, artifact);
 }

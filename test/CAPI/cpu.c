@@ -45,12 +45,18 @@ int main(int argc, char **argv) {
   float lse[LENGTH];
   const int64_t sizes[] = {1, 1, LENGTH, DIM};
   const int64_t strides[] = {LENGTH * DIM, LENGTH * DIM, DIM, 1};
-  const int64_t across[] = {0, 0, 1, 7};
+  const int64_t across[] = {0, 0, 1, LENGTH};
   const char *text = NULL;
   const int64_t lse_strides[] = {LENGTH, LENGTH, 1};
   const int64_t dense[] = {LENGTH * DIM, LENGTH * DIM, DIM - 1, 1};
-  const int64_t nothing[] = {INT64_C(1) << 40, 1, 0, DIM};
-  const int64_t many[] = {1, 1, INT64_C(1) << 40, DIM};
+  const int64_t nothing[] = {1 << 30, 1, 0, DIM};
+  const int64_t too_many[] = {INT64_C(1) << 40, 1, 0, DIM};
+  enum { HEADS = 1 << 10 };
+  static float heads[HEADS][DIM], outputs[HEADS][DIM], head_lse[HEADS];
+  const int64_t rows[] = {1, HEADS, 1, DIM};
+  const int64_t row_strides[] = {HEADS * DIM, DIM, DIM, 1};
+  const int64_t row_lse_strides[] = {HEADS, 1, 1};
+  const int64_t many[] = {1, HEADS, 1 << 30, DIM};
   const int64_t short_sizes[] = {1, 1, LENGTH - 1, DIM};
   AttnArgument arguments[5];
   AttnCompileOptions options;
@@ -120,7 +126,7 @@ int main(int argc, char **argv) {
   i = attnDescribeLaunch(kernel, arguments, 5, &text);
   printf("describe: %d, '%s', %d copies\n", i, text,
          (int)attnKernelGetRelayouts(kernel));
-  // CHECK-NEXT: describe: 0, 'k' is copied first: stride of dimension 3 is 7,
+  // CHECK-NEXT: describe: 0, 'k' is copied first: stride of dimension 3 is 5,
   arguments[1] = tensor(k, 4, short_sizes, across);
   arguments[2] = tensor(v, 4, short_sizes, strides);
   i = attnDescribeLaunch(kernel, arguments, 5, &text);
@@ -160,17 +166,23 @@ int main(int argc, char **argv) {
   printf("launch: %d, %s\n", i, attnErrorMessage());
   arguments[3] = tensor(o, 4, sizes, strides);
 
-  // Any number of batches of nothing are done at once.
+  // Batches of nothing are done at once, as many as positions count.
   for (i = 0; i < 5; ++i)
     arguments[i] = tensor(NULL, i < 4 ? 4 : 3, nothing, strides);
   // CHECK-NEXT: launch: 0
   printf("launch: %d\n", attnLaunch(kernel, arguments, 5, NULL));
+  for (i = 0; i < 5; ++i)
+    arguments[i] = tensor(NULL, i < 4 ? 4 : 3, too_many, strides);
+  // CHECK-NEXT: launch: 1, dimension 0 of 'q' is more than positions count
+  // (1099511627776 against 1073741824)
+  i = attnLaunch(kernel, arguments, 5, NULL);
+  printf("launch: %d, %s\n", i, attnErrorMessage());
 
   // More than there is memory for the copy of a tensor that lies across.
-  for (i = 0; i < 5; ++i)
-    arguments[i] = tensor(i == 3 ? o : q, 4, i == 1 || i == 2 ? many : sizes,
-                          i == 1 || i == 2 ? across : strides);
-  arguments[4] = tensor(lse, 3, sizes, lse_strides);
+  arguments[0] = tensor(heads, 4, rows, row_strides);
+  arguments[1] = arguments[2] = tensor(k, 4, many, across);
+  arguments[3] = tensor(outputs, 4, rows, row_strides);
+  arguments[4] = tensor(head_lse, 3, rows, row_lse_strides);
   // CHECK-NEXT: launch: 1, copies of {{[0-9]+}} bytes do not fit the memory
   // CHECK-NEXT: 'k' is copied first
   // CHECK-NEXT: 'v' is copied first

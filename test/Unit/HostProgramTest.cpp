@@ -161,26 +161,41 @@ TEST_F(HostProgramTest, WrongArgumentsAreErrors) {
             std::string::npos);
 }
 
-TEST_F(HostProgramTest, BatchesOfNothingTakeNoTime) {
+TEST_F(HostProgramTest, BatchesOfNothing) {
   auto program = compile(causal);
   ASSERT_TRUE(mlir::succeeded(program));
-  int64_t sizes[4] = {int64_t(1) << 40, int64_t(1) << 20, 0, 24};
+  int64_t sizes[4] = {int64_t(1) << 30, int64_t(1) << 30, 0, 24};
   int64_t strides[4] = {24, 24, 24, 1};
   runtime::Argument nothing =
       runtime::Argument::tensor(nullptr, 4, sizes, strides);
-  runtime::Status status =
-      program->invoke({nothing, nothing, nothing, nothing,
-                       runtime::Argument::tensor(nullptr, 3, sizes, strides)});
-  EXPECT_TRUE(status.ok()) << status.message();
+  auto message = [&] {
+    runtime::Argument lse =
+        runtime::Argument::tensor(nullptr, 3, sizes, strides);
+    return program->invoke({nothing, nothing, nothing, nothing, lse}).message();
+  };
+  EXPECT_EQ(message(), ""); // and no time
+  sizes[0] = int64_t(1) << 40;
+  EXPECT_EQ(message(), "dimension 0 of 'q' is more than positions count "
+                       "(1099511627776 against 1073741824)");
+  sizes[0] = 0;
+  sizes[1] += 1;
+  EXPECT_EQ(message(), "dimension 1 of 'q' is more than positions count "
+                       "(1073741825 against 1073741824)");
+  sizes[1] = 1;
+  sizes[2] = sizes[1] << 31;
+  EXPECT_EQ(message(), "dimension 2 of 'q' is more than positions count "
+                       "(2147483648 against 1073741824)");
 }
 
 // One key for all, but its elements lie across: a copy of all of them.
 TEST_F(HostProgramTest, CopiesBeyondTheMemoryAreErrors) {
   auto program = compile(causal);
   ASSERT_TRUE(mlir::succeeded(program));
-  Problem problem(1, 1, 1, 4, 4, {});
+  constexpr int64_t heads = 256;
+  Problem problem(1, heads, heads, 1, 1, {});
   runtime::Arguments arguments = problem.arguments();
-  int64_t sizes[4] = {1, 1, int64_t(1) << 40, 24}, strides[4] = {0, 0, 0, 2};
+  int64_t sizes[4] = {1, heads, int64_t(1) << 30, 24};
+  int64_t strides[4] = {0, 0, 0, 2};
   arguments[1] = runtime::Argument::tensor(problem.k.data(), 4, sizes, strides);
   arguments[2] = arguments[1];
   std::string message = program->invoke(arguments).message();

@@ -260,6 +260,26 @@ func.func @attention_c6_query(%q: tensor<1x1x1073741825x64xf16>, %k: tensor<1x1x
 
 // -----
 
+func.func @attention_c6_batch(%q: tensor<1099511627776x1x0x64xf16>, %k: tensor<1099511627776x1x0x64xf16>, %v: tensor<1099511627776x1x0x64xf16>) {
+  // expected-error @+1 {{'attn.attention' op wants a batch size of at most 1073741824, got 1099511627776}}
+  %o, %lse = attn.attention %q, %k, %v
+    : (tensor<1099511627776x1x0x64xf16>, tensor<1099511627776x1x0x64xf16>, tensor<1099511627776x1x0x64xf16>)
+      -> (tensor<1099511627776x1x0x64xf16>, tensor<1099511627776x1x0xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c6_heads(%q: tensor<1x?x0x64xf16>, %k: tensor<1x1073741825x0x64xf16>, %v: tensor<1x?x0x64xf16>) {
+  // expected-error @+1 {{'attn.attention' op wants a number of key heads of at most 1073741824, got 1073741825}}
+  %o, %lse = attn.attention %q, %k, %v
+    : (tensor<1x?x0x64xf16>, tensor<1x1073741825x0x64xf16>, tensor<1x?x0x64xf16>)
+      -> (tensor<1x?x0x64xf16>, tensor<1x?x0xf32>)
+  return
+}
+
+// -----
+
 func.func @attention_c6_key(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x?x64xf16>, %v: tensor<2x2x1073741825x64xf16>) {
   // expected-error @+1 {{'attn.attention' op wants a key length of at most 1073741824, got 1073741825}}
   %o, %lse = attn.attention %q, %k, %v

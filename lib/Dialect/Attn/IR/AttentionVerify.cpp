@@ -67,9 +67,9 @@ static LogicalResult verifyHeadDim(AttentionOp op, NamedDim dim) {
 }
 
 /// (C6) Positions are i32, and so are their sums and differences.
-static LogicalResult verifyLength(AttentionOp op, StringRef what,
-                                  int64_t size) {
-  constexpr int64_t max = int64_t(1) << 30;
+static LogicalResult verifyCounted(AttentionOp op, StringRef what,
+                                   int64_t size) {
+  constexpr int64_t max = AttentionOp::kMaxPositions;
   if (ShapedType::isDynamic(size) || size <= max)
     return success();
   return op.emitOpError("wants a ")
@@ -142,9 +142,17 @@ static LogicalResult verifyShapes(AttentionOp op) {
                           "of the number of key heads, got ")
            << queryHeads << " and " << keyHeads;
 
-  return success(succeeded(verifyLength(op, "query length", dim(q, L).size)) &&
-                 succeeded(verifyLength(op, "key length", dim(k, L).size)) &&
-                 succeeded(verifyLength(op, "key length", dim(v, L).size)));
+  for (const NamedTensor &tensor : {q, k, v, o, lse}) {
+    bool isKey = tensor.name == k.name || tensor.name == v.name;
+    if (failed(verifyCounted(op, "batch size", dim(tensor, B).size)) ||
+        failed(verifyCounted(
+            op, isKey ? "number of key heads" : "number of query heads",
+            dim(tensor, H).size)) ||
+        failed(verifyCounted(op, isKey ? "key length" : "query length",
+                             dim(tensor, L).size)))
+      return failure();
+  }
+  return success();
 }
 
 /// (C8) What a region may capture.

@@ -81,9 +81,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     (C5) heads is a multiple of key_heads, which is at least 1; query head `h`
     reads key head `h / (heads / key_heads)`. Where unknown: as in (C4).
 
-    (C6) queries and keys are at most 2^30, so that positions and their sums and
-    differences are i32. Any size but head_dim, value_dim and key_heads may be
-    0.
+    (C6) batch, heads, key_heads, queries and keys are at most 2^30, so that
+    positions and their sums and differences are i32. Any size but head_dim,
+    value_dim and key_heads may be 0. Where unknown: as in (C4).
 
     (C7) scale is finite in f32. Without it, scale is 1 / sqrt(head_dim).
 
@@ -258,6 +258,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
   let extraClassDeclaration = [{
     // Dimension numbers of q, k, v, o: [batch, heads, length, head_dim].
     static constexpr int64_t kBatch = 0, kHead = 1, kLength = 2, kDim = 3;
+
+    /// (C6) As many batch entries, heads, queries or keys there may be.
+    static constexpr int64_t kMaxPositions = int64_t(1) << 30;
     // Arguments of the score block before the captures: x, b, h, i, j; the
     // mask block has the same without x.
     static constexpr unsigned kScoreArguments = 5, kMaskArguments = 4;
