@@ -22,6 +22,9 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 using namespace mlir;
 using namespace attn;
 namespace cl = llvm::cl;
@@ -91,12 +94,27 @@ static LogicalResult writeFile(StringRef path, StringRef bytes) {
   return error ? fail(llvm::toString(std::move(error))) : success();
 }
 
+/// Under whatever name: -, /dev/stdout, /dev/tty.
+static bool isTerminal(StringRef path) {
+  if (path == "-")
+    return llvm::outs().is_displayed();
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(path, status) ||
+      status.type() != llvm::sys::fs::file_type::character_file)
+    return false; // a pipe would see that it is opened
+  int file = open(path.str().c_str(), O_WRONLY | O_NOCTTY);
+  bool isDisplayed = file >= 0 && isatty(file);
+  if (file >= 0)
+    close(file);
+  return isDisplayed;
+}
+
 static LogicalResult writeProduct(StringRef path, const Product &product) {
-  if (path != "-")
-    return writeFile(path, product.bytes);
-  if (!product.isText && llvm::outs().is_displayed())
+  if (!product.isText && isTerminal(path))
     return fail("not writing an artifact, which is no text, to a terminal: "
                 "give -o FILE, or another --emit");
+  if (path != "-")
+    return writeFile(path, product.bytes);
   llvm::outs() << product.bytes;
   return success();
 }
