@@ -1,5 +1,5 @@
 // RUN: attn-opt %s --attn-raise | FileCheck %s
-// RUN: attn-opt %s --attn-validate-raise -o /dev/null
+// RUN: attn-opt %s --attn-validate-raise=cpu=%cpu -o /dev/null
 // An integer is made of a float: 1 / 41 * 41 is less than 1 in f32, so keys beside
 // the diagonal are in bucket 0. Constants that are put together (41 / 41) moved
 // them to the next one.

@@ -1,5 +1,5 @@
 // Constant tensors, dense or in a resource, are widened with everything else.
-// RUN: attn-opt %s --attn-validate-raise=samples=1 -o %t.out
+// RUN: attn-opt %s --attn-validate-raise="samples=1 cpu=%cpu" -o %t.out
 
 !t = tensor<4x8xf32>
 !s = tensor<4x4xf32>
