@@ -22,6 +22,10 @@ import sanitizers
 from lit.llvm import llvm_config
 from lit.llvm.subst import ToolSubst
 
+for path in (config.attn_src_root, config.attn_obj_root):
+    if " " in path:
+        lit_config.fatal(f"the suite does not run in a path with blanks, got {path!r}")
+
 config.name = "attn"
 config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
 # A directory with tests in another language adds its suffix in its own

@@ -13,10 +13,13 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
+#include <unistd.h>
 
 namespace attn {
 
@@ -41,7 +44,20 @@ inline bool finishOutput(llvm::StringRef tool) {
 
 /// The tool that runs.
 inline llvm::StringRef guardedTool;
-inline constexpr int outputErrorStatus = 1;
+/// The machine does not give what is asked of it.
+inline constexpr int machineErrorStatus = 1;
+
+/// What the machine, or a limit on the process, does not give is no fault of
+/// the compiler. Nothing here may allocate.
+inline void failForMemory(void *, const char *reason, bool) {
+  llvm::sys::RunInterruptHandlers(); // files half written
+  auto print = [](llvm::StringRef text) {
+    return ::write(STDERR_FILENO, text.data(), text.size()) >= 0;
+  };
+  if (print(guardedTool) && print(": error: out of memory: "))
+    (void)(print(reason) && print("\n"));
+  std::_Exit(machineErrorStatus);
+}
 
 inline int runGuarded(int argc, char **argv, llvm::StringRef tool,
                       llvm::function_ref<int()> body) {
@@ -52,8 +68,9 @@ inline int runGuarded(int argc, char **argv, llvm::StringRef tool,
   llvm::outs();
   std::atexit([] {
     if (!finishOutput(guardedTool))
-      std::_Exit(outputErrorStatus);
+      std::_Exit(machineErrorStatus);
   });
+  llvm::install_bad_alloc_error_handler(failForMemory);
   // Before the guard: it must be the last to install signal handlers.
   llvm::InitLLVM init(argc, argv);
   llvm::CrashRecoveryContext::Enable();
@@ -66,7 +83,7 @@ inline int runGuarded(int argc, char **argv, llvm::StringRef tool,
                     "please report it with the input\n";
     return internalErrorStatus;
   }
-  return finishOutput(tool) || status != 0 ? status : outputErrorStatus;
+  return finishOutput(tool) || status != 0 ? status : machineErrorStatus;
 }
 
 } // namespace attn

@@ -13,7 +13,10 @@
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Target/TargetMachine.h"
+
+#include <cstdlib>
 
 using namespace mlir;
 using namespace attn;
@@ -39,6 +42,15 @@ createEngine(ModuleOp module, unsigned optimization, StringRef processor) {
   return ExecutionEngine::create(module, options, std::move(*machine));
 }
 
+/// Programs do not look whether malloc gave them something: in place of a fault
+/// at address 0, what LLVM says and does where there is no memory.
+static void *allocateOrFail(size_t bytes) {
+  void *memory = std::malloc(bytes);
+  if (!memory && bytes != 0)
+    llvm::report_bad_alloc_error("a buffer of the program");
+  return memory;
+}
+
 FailureOr<std::unique_ptr<ExecutionEngine>>
 attn::createHostEngine(ModuleOp module, unsigned optimization,
                        StringRef processor) {
@@ -46,5 +58,12 @@ attn::createHostEngine(ModuleOp module, unsigned optimization,
   if (!engine)
     return module.emitError("cannot compile for the processor: ")
            << llvm::toString(engine.takeError());
+  (*engine)->registerSymbols([](llvm::orc::MangleAndInterner intern) {
+    llvm::orc::SymbolMap symbols;
+    symbols[intern("malloc")] = {
+        llvm::orc::ExecutorAddr::fromPtr(&allocateOrFail),
+        llvm::JITSymbolFlags::Exported};
+    return symbols;
+  });
   return std::move(*engine);
 }

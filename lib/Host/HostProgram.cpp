@@ -11,6 +11,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Host/Engine.h"
+#include "attn/Host/MachineMemory.h"
 #include "attn/Pipelines/ArgumentViews.h"
 #include "attn/Pipelines/Signature.h"
 #include "attn/Runtime/Relayout.h"
@@ -20,7 +21,6 @@
 #include "mlir/Pass/PassManager.h"
 
 #include <cstdlib>
-#include <unistd.h>
 
 using namespace mlir;
 using namespace attn;
@@ -148,8 +148,7 @@ using HostMemory = std::unique_ptr<void, FreeMemory>;
 // That many bytes, a multiple of the alignment; null where the machine has not
 // as many, or does not give them.
 static HostMemory allocate(int64_t bytes) {
-  int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  if (bytes == 0 || bytes / page > pages)
+  if (bytes == 0 || bytes > memoryLimit())
     return nullptr;
   return HostMemory(std::aligned_alloc(runtime::kWorkspaceAlignment,
                                        static_cast<size_t>(bytes)));

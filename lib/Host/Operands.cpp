@@ -9,11 +9,11 @@
 
 #include "attn/Host/Operands.h"
 
+#include "attn/Host/MachineMemory.h"
 #include "attn/Host/Npy.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include <cmath>
-#include <unistd.h>
 
 using namespace attn;
 using attn::runtime::Result;
@@ -202,12 +202,11 @@ static void fillRandom(HostTensor &tensor, uint64_t seed) {
   tensor.assignBits([&] { return table[random.bits() % table.size()]; });
 }
 
-/// A tensor that this machine can hold.
+/// A tensor that this process can hold.
 static Status checkMemory(const ArgumentInfo &info, const Shape &shape,
                           int64_t padding) {
   int64_t bytes = elementBytes(info.element);
-  int64_t limit = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) *
-                  static_cast<int64_t>(sysconf(_SC_PAGESIZE));
+  int64_t limit = memoryLimit();
   bool fits = true;
   for (auto [d, size] : llvm::enumerate(shape)) {
     int64_t extent = d + 1 == shape.size() ? size + padding : size;

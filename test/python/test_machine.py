@@ -13,6 +13,7 @@ import pathlib
 import platform
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import attn
 import numpy as np
@@ -104,3 +105,39 @@ def test_the_processor():
         call("abacus")
     with pytest.raises(ValueError, match='cpu=.* is for target="cpu", got target=.sm_80'):
         attn.compile(TEXT, cpu="x86-64")
+
+
+COUNTED = """
+import hashlib, os
+if sys.argv[3] == "one":
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    assert len(os.sched_getaffinity(0)) == 1
+print(hashlib.sha256(attn.compile(sys.argv[2]).bytes).hexdigest())
+"""
+
+
+def test_processors_that_may_be_used():
+    """A kernel does not depend on how many there are."""
+    assert in_a_process(COUNTED, TEXT, "one") == in_a_process(COUNTED, TEXT, "all")
+
+
+@pytest.mark.filterwarnings("ignore:.*is copied first")
+def test_many_threads():
+    """Eight compile at once, sixty-four launch at once: as one does."""
+    threads = ThreadPoolExecutor(64)
+    alone = attn.compile(TEXT).bytes
+    assert {artifact.bytes for artifact in threads.map(attn.compile, [TEXT] * 8)} == {alone}
+
+    kernel = attn.compile(attn.attention("f32", 16), target="cpu")
+
+    def launch(seed):
+        rng = np.random.default_rng(seed)
+        # Every other element: these tensors are copied.
+        q, k, v = (rng.standard_normal((1, 2, 40, 32), dtype=np.float32)[..., ::2] for _ in range(3))
+        o, lse = np.empty((1, 2, 40, 16), np.float32), np.empty((1, 2, 40), np.float32)
+        kernel.launch(q, k, v, o, lse)
+        return o.tobytes() + lse.tobytes()
+
+    expected = [launch(seed) for seed in range(64)]
+    assert list(threads.map(launch, range(64))) == expected
+

@@ -15,6 +15,7 @@
 #include "attn/Pipelines/OutputFile.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/Version.h"
+#include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -105,6 +106,15 @@ static llvm::LogicalResult process(const std::string &input,
   return llvm::success(error.empty());
 }
 
+/// MLIR would start a thread per processor, which ends the process where it may
+/// not have them, and gains nothing here; --mlir-disable-threading=false does.
+static void runInOneThread() {
+  mlir::registerMLIRContextCLOptions();
+  llvm::cl::Option *option =
+      llvm::cl::getRegisteredOptions().lookup("mlir-disable-threading");
+  static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(true);
+}
+
 static int run(int argc, char **argv) {
   llvm::cl::SetVersionPrinter(printVersion);
   hideBackendOptions();
@@ -114,6 +124,7 @@ static int run(int argc, char **argv) {
   attn::registerUpstream(registry);
   attn::registerPassesAndPipelines();
   attn::registerValidateRaisePass();
+  runInOneThread();
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, overview, registry);
   auto config = mlir::MlirOptMainConfig::createFromCLOptions();

@@ -1,0 +1,17 @@
+/*===----------------------------------------------------------------------===*\
+|*                                                                            *|
+|* Part of attn, an attention compiler.                                       *|
+|* Licensed under the Apache License v2.0 with LLVM Exceptions.               *|
+|* See LICENSE for license information.                                       *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+/* A machine on which no thread can be started. */
+
+#include <errno.h>
+
+int pthread_create(void *thread, const void *attributes, void *(*run)(void *),
+                   void *argument) {
+  (void)thread, (void)attributes, (void)run, (void)argument;
+  return EAGAIN;
+}
