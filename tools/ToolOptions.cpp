@@ -20,12 +20,12 @@ using namespace mlir;
 using namespace attn;
 namespace cl = llvm::cl;
 
-ToolOptions::ToolOptions(const char *tool, const char *defaultTarget,
-                         const char *targets)
-    : tool(tool), heading(this->tool + " options"), category(heading),
-      input(cl::Positional, cl::desc("<input file>"), cl::init("-"),
-            cl::cat(category)),
-      target("target", cl::desc(targets), cl::init(defaultTarget),
+ToolOptions::ToolOptions(const char *tool, const char *targets)
+    : tool(tool), heading(this->tool + " options"),
+      targets(std::string(targets) + "; default: " + defaultTarget),
+      category(heading), input(cl::Positional, cl::desc("<input file>"),
+                               cl::init("-"), cl::cat(category)),
+      target("target", cl::desc(this->targets), cl::init(defaultTarget),
              cl::cat(category)),
       function("function",
                cl::desc("Which function; default: the only public one"),

@@ -26,9 +26,12 @@
 
 namespace attn {
 
+/// What every tool, the libraries and passes take where no target is given.
+inline constexpr char defaultTarget[] = "sm_80";
+
 struct ToolOptions {
   /// `targets` lists what --target takes, in words.
-  ToolOptions(const char *tool, const char *defaultTarget, const char *targets);
+  ToolOptions(const char *tool, const char *targets);
 
   /// Shows the options of this tool and MLIR's in --help, and not those of
   /// LLVM's back ends; then reads the command line.
@@ -44,8 +47,8 @@ struct ToolOptions {
   std::string assembler() const;
 
   std::string tool;
-  /// The category refers to the text, it does not keep it.
-  std::string heading;
+  /// The category and --target refer to their text, they do not keep it.
+  std::string heading, targets;
   llvm::cl::OptionCategory category;
   llvm::cl::opt<std::string> input;
   llvm::cl::opt<std::string> target;

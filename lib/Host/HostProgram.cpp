@@ -63,6 +63,7 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
   }
   PassSelection selection;
   selection.tile = options.tile;
+  selection.tile.target = "cpu";
   if (failed(selection.apply(module.getLoc(), options.passes)))
     return failure();
   if (failed(runPasses(module, [&](OpPassManager &manager) {

@@ -137,7 +137,8 @@ bool TrialRun::runOnGPU() {
     return false;
   auto device = runtime::Device::current();
   if (!device.ok())
-    return fail(TrialStatus::NoDevice, device.message());
+    return fail(TrialStatus::NoDevice,
+                device.message() + "; --target=cpu runs on the processor");
   report.device = device->name;
   auto memory = DeviceOperands::upload(*device, operands);
   if (!memory.ok())

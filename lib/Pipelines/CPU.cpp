@@ -90,7 +90,9 @@ void attn::buildOraclePipeline(OpPassManager &manager,
 
 void attn::buildCPUPipeline(OpPassManager &manager,
                             const TileOptions &options) {
-  buildAttnToTilePipeline(manager, options);
+  TileOptions tile(options);
+  tile.target = "cpu";
+  buildAttnToTilePipeline(manager, tile);
   buildTileToLLVMPipeline(manager);
 }
 

@@ -84,6 +84,6 @@ def test_definition(name, tmp_path, pytestconfig):
         np.save(file, value.values().astype(np.int64 if value.element[0] == "i" else np.float64))
         options.append(f"--input={argument}={file}")
     program = masks.DIRECTORY / f"{name}.mlir"
-    done = subprocess.run([attn_run(pytestconfig), program, "--check", "--shape=" + ",".join(sizes), *options],
+    done = subprocess.run([attn_run(pytestconfig), program, "--target=cpu", "--check", "--shape=" + ",".join(sizes), *options],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -21,6 +21,7 @@
 #include "attn/Pipelines/Compile.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Simulator/WarpSimulator.h"
+#include "attn/Support/TargetInfo.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
 
@@ -42,7 +43,8 @@ or a result is wrong, 70 the compiler itself failed.
 
 namespace {
 struct Options : ToolOptions {
-  Options() : ToolOptions("attn-simulate", "sm_90a", "sm_80 or sm_90a") {}
+  Options()
+      : ToolOptions("attn-simulate", "What to simulate: sm_80 or sm_90a") {}
 
   cl::opt<std::string> shape{
       "shape", cl::desc("Sizes, as for attn-run --shape"), cl::cat(category)};
@@ -108,6 +110,11 @@ static FailureOr<OperandRequest> makeRequest(const Options &options) {
 }
 
 static Status simulate(ModuleOp module, const Options &options) {
+  const TargetInfo *target = findTarget(options.target.getValue());
+  if (!target || target->sm == 0)
+    return (void)options.fail("cannot simulate '" + options.target +
+                              "', wanted sm_80 or sm_90a"),
+           BadInput;
   std::string text;
   CompileOptions compile;
   compile.target = options.target;

@@ -1,21 +1,21 @@
 // The default schedules, and what is left of them without their optional passes.
 
-// RUN: attn-simulate %s --function=causal --shape=b=1,h=2,hkv=1,sq=150,sk=330 | FileCheck %s
-// RUN: attn-simulate %s --function=causal --shape=b=1,h=1,sq=150,sk=330 --disable-pass=tile-rotate,warp-specialize,warp-make-async,warp-insert-turns | FileCheck %s
-// RUN: attn-simulate %s --function=causal --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 3>" --shape=b=1,h=2,hkv=1,sq=150,sk=330 --enable-pass=warp-double-buffer | FileCheck %s
-// RUN: attn-simulate %s --function=bias --shape=b=1,h=2,sq=70,sk=300,c0=2x70x300 --enable-pass=warp-double-buffer | FileCheck %s
+// RUN: attn-simulate %s --target=sm_90a --function=causal --shape=b=1,h=2,hkv=1,sq=150,sk=330 | FileCheck %s
+// RUN: attn-simulate %s --target=sm_90a --function=causal --shape=b=1,h=1,sq=150,sk=330 --disable-pass=tile-rotate,warp-specialize,warp-make-async,warp-insert-turns | FileCheck %s
+// RUN: attn-simulate %s --target=sm_90a --function=causal --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 3>" --shape=b=1,h=2,hkv=1,sq=150,sk=330 --enable-pass=warp-double-buffer | FileCheck %s
+// RUN: attn-simulate %s --target=sm_90a --function=bias --shape=b=1,h=2,sq=70,sk=300,c0=2x70x300 --enable-pass=warp-double-buffer | FileCheck %s
 // RUN: attn-simulate %s --function=causal --target=sm_80 --shape=b=1,h=2,hkv=1,sq=150,sk=330 | FileCheck %s
 // RUN: attn-simulate %s --function=causal --target=sm_80 --shape=b=1,h=1,sq=150,sk=330 --disable-pass=warp-buffer,tile-peel-masks | FileCheck %s
-// RUN: attn-simulate %s --function=bias --shape=b=1,h=2,sq=70,sk=300,c0=2x70x300 | FileCheck %s
+// RUN: attn-simulate %s --target=sm_90a --function=bias --shape=b=1,h=2,sq=70,sk=300,c0=2x70x300 | FileCheck %s
 // RUN: attn-simulate %s --function=bias --target=sm_80 --shape=b=1,h=2,sq=70,sk=300,c0=2x70x300 | FileCheck %s
 
 // CHECK: 4 schedules: error {{.*}}, bound
 
 // Another order of the warps finds the same deadlock: none.
-// RUN: attn-simulate %s --function=causal --shape=b=1,h=1,sq=40,sk=200 --seeds=16 | FileCheck %s --check-prefix=MANY
+// RUN: attn-simulate %s --target=sm_90a --function=causal --shape=b=1,h=1,sq=40,sk=200 --seeds=16 | FileCheck %s --check-prefix=MANY
 // MANY: 16 schedules
 
-// RUN: not attn-simulate %s --function=causal --shape=b=1,h=1,sq=64,zz=3 2>&1 | FileCheck %s --check-prefix=SHAPE
+// RUN: not attn-simulate %s --target=sm_90a --function=causal --shape=b=1,h=1,sq=64,zz=3 2>&1 | FileCheck %s --check-prefix=SHAPE
 // SHAPE: attn-simulate: error: {{.*}}zz
 
 func.func @causal(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,

@@ -3,7 +3,7 @@
 // RUN: attn-compile %s --emit=header | FileCheck %s --check-prefix=HEADER
 // RUN: rm -rf %t && attn-compile %s --dump-to=%t -o %t.attn
 // RUN: tr -d ' \n' < %t/9-manifest.json | FileCheck %s
-// RUN: attn-run %s --shape=b=2,sq=9 --check | FileCheck %s --check-prefix=SHAPES
+// RUN: attn-run --target=cpu %s --shape=b=2,sq=9 --check | FileCheck %s --check-prefix=SHAPES
 
 // (batch, length, heads * dim): heads are 64 elements apart, of dimension 2.
 // HEADER: q: bf16, ?x?x256, aligned to 16 bytes

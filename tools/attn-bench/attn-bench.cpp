@@ -45,7 +45,8 @@ device to run on, or it failed, 70 the compiler itself failed.
 
 namespace {
 struct Options : ToolOptions {
-  Options() : ToolOptions("attn-bench", "sm_90a", "sm_80 or sm_90a") {}
+  Options()
+      : ToolOptions("attn-bench", "What to measure on: sm_80 or sm_90a") {}
 
   OperandOptions operands{category};
   cl::opt<bool> tune{"tune", cl::desc("Measure every legal plan"),

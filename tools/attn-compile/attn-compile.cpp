@@ -53,7 +53,7 @@ compiler itself failed. On failure no output file is written.
 namespace {
 struct Options : ToolOptions {
   Options()
-      : ToolOptions("attn-compile", "sm_80",
+      : ToolOptions("attn-compile",
                     "What to compile for: sm_80, sm_90a or cpu") {}
 
   cl::opt<std::string> output{"o", cl::desc("Output file; - is stdout"),

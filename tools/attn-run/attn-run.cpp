@@ -32,14 +32,15 @@ in the last place of that type, plus 1e-5 (C20 of attn.attention has the rest).
 the causal and window variants leave visible, and each tensor's bytes once.
 
 Examples:
-  attn-run causal.mlir --shape=b=2,h=8,sq=100,sk=300 --check
+  attn-run causal.mlir --target=cpu --shape=b=2,h=8,sq=100,sk=300 --check
   attn-run gqa.mlir --shape=q=1x8x64x128,k=1x2x99x128,v=1x2x99x128 --check
   attn-run bias.mlir --shape=b=1,h=4,sq=64,c0=4x64x64 --scalar=c1=0.5
   attn-run f.mlir --input=q=q.npy --input=k=k.npy --input=v=v.npy \
                   --output=o=o.npy
-  attn-run causal.mlir --target=sm_80 --shape=b=4,h=16,sq=4096 --bench --json
-  attn-run f.mlir --plan='#attn.plan<target = cpu, block_q = 8, block_k = 5>'
-  attn-run f.mlir --cpu=x86-64 --check           without AVX and its kin
+  attn-run causal.mlir --target=sm_90a --shape=b=4,h=16,sq=4096 --bench --json
+  attn-run f.mlir --target=cpu \
+                  --plan='#attn.plan<target = cpu, block_q = 8, block_k = 5>'
+  attn-run f.mlir --target=cpu --cpu=x86-64 --check    without AVX and its kin
 
 Arguments are called q, k, v; what the regions capture c0, c1, ...; results o
 and lse. Where sk and hkv are not given they are those of the queries.
@@ -50,8 +51,7 @@ check failed, 3 no device to run on, or it failed, 70 the compiler itself failed
 
 namespace {
 struct Options : ToolOptions {
-  Options()
-      : ToolOptions("attn-run", "cpu", "Where to run: cpu, sm_80 or sm_90a") {}
+  Options() : ToolOptions("attn-run", "Where to run: cpu, sm_80 or sm_90a") {}
 
   OperandOptions operands{category};
   cl::list<std::string> outputs{"output", cl::desc("Write a result to a file"),

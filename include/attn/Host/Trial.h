@@ -20,12 +20,12 @@
 namespace attn {
 
 struct TrialRequest {
-  std::string target = "cpu"; // or a GPU
-  std::string function;       // empty: the only one
-  std::string plan;           // empty: the operation's own, or the best known
-  std::string results;        // a file of measured plans
-  PassRequest passes;         // which optional passes do not run, or do
-  std::string ptxas;          // the assembler, or the root of a CUDA Toolkit
+  std::string target = "sm_80"; // or another GPU, or cpu
+  std::string function;         // empty: the only one
+  std::string plan;             // empty: the operation's own, or the best known
+  std::string results;          // a file of measured plans
+  PassRequest passes;           // which optional passes do not run, or do
+  std::string ptxas;            // the assembler, or the root of a CUDA Toolkit
   OperandRequest operands;
   /// .npy files to write, by the name of an output.
   std::map<std::string, std::string> outputs;

@@ -29,7 +29,7 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
   Option<std::string> target{
       *this, "target",
       llvm::cl::desc("what the plan is made for: cpu, sm_80 or sm_90a"),
-      llvm::cl::init("cpu")};
+      llvm::cl::init("sm_80")};
   Option<std::string> plan{
       *this, "plan",
       llvm::cl::desc("the plan, as in IR (#attn.plan<...>); empty: the plan "

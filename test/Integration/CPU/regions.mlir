@@ -1,8 +1,8 @@
 // Score and mask regions with captured tensors and scalars.
-// RUN: attn-run %s --function=bias --shape=b=2,h=3,sq=30,sk=50,c0=3x30x50 --check | FileCheck %s
-// RUN: attn-run %s --function=documents --shape=b=2,h=1,sq=60,sk=60,c0=2x60 --check | FileCheck %s
-// RUN: attn-run %s --function=scalar --shape=b=1,h=2,sq=10,sk=20 --scalar=c0=0.25 --check | FileCheck %s
-// RUN: attn-run %s --function=nothing --shape=b=1,h=2,sq=10,sk=20 --check --json | FileCheck %s --check-prefix=EMPTY
+// RUN: attn-run --target=cpu %s --function=bias --shape=b=2,h=3,sq=30,sk=50,c0=3x30x50 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=documents --shape=b=2,h=1,sq=60,sk=60,c0=2x60 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=scalar --shape=b=1,h=2,sq=10,sk=20 --scalar=c0=0.25 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=nothing --shape=b=1,h=2,sq=10,sk=20 --check --json | FileCheck %s --check-prefix=EMPTY
 
 // CHECK: check     PASS
 

@@ -1,15 +1,15 @@
 // Element types, head dimensions, static and dynamic shapes, plans.
-// RUN: attn-run %s --function=f32 --shape=b=1,sq=50,sk=60 --check | FileCheck %s
-// RUN: attn-run %s --function=f16 --shape=b=1,h=2,hkv=1,sq=20,sk=64 --check | FileCheck %s
-// RUN: attn-run %s --function=static --check | FileCheck %s
-// RUN: attn-run %s --function=large_head --shape=b=1,h=1,sq=20,sk=40 --check | FileCheck %s
-// RUN: attn-run %s --function=self --shape=b=1,h=2,sq=40 --check | FileCheck %s
-// RUN: attn-run %s --function=f16 --shape=b=1,h=2,sq=20,sk=64 --plan='#attn.plan<target = cpu, block_q = 3, block_k = 17>' --check | FileCheck %s --check-prefixes=PLAN,CHECK
-// RUN: attn-run %s --function=f16 --shape=b=1,h=2,sq=20,sk=64 --plan='#attn.plan<target = cpu, block_q = 128, block_k = 128>' --check | FileCheck %s
-// RUN: attn-run %s --function=f16 --shape=b=2,h=2,sq=7,sk=0 --check | FileCheck %s
-// RUN: attn-run %s --function=f16 --shape=b=2,h=2,sq=0,sk=7 --check | FileCheck %s
-// RUN: attn-run %s --function=f16 --shape=b=0,h=2,sq=5,sk=7 --check | FileCheck %s
-// RUN: attn-run %s --function=output_only --shape=b=1,h=2,sq=5,sk=7 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=f32 --shape=b=1,sq=50,sk=60 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=f16 --shape=b=1,h=2,hkv=1,sq=20,sk=64 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=static --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=large_head --shape=b=1,h=1,sq=20,sk=40 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=self --shape=b=1,h=2,sq=40 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=f16 --shape=b=1,h=2,sq=20,sk=64 --plan='#attn.plan<target = cpu, block_q = 3, block_k = 17>' --check | FileCheck %s --check-prefixes=PLAN,CHECK
+// RUN: attn-run --target=cpu %s --function=f16 --shape=b=1,h=2,sq=20,sk=64 --plan='#attn.plan<target = cpu, block_q = 128, block_k = 128>' --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=f16 --shape=b=2,h=2,sq=7,sk=0 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=f16 --shape=b=2,h=2,sq=0,sk=7 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=f16 --shape=b=0,h=2,sq=5,sk=7 --check | FileCheck %s
+// RUN: attn-run --target=cpu %s --function=output_only --shape=b=1,h=2,sq=5,sk=7 --check | FileCheck %s
 
 // PLAN: block_q = 3, block_k = 17
 // CHECK: check     PASS
