@@ -9,6 +9,7 @@
 
 #include "attn/Host/Trial.h"
 
+#include "attn/Host/CaptureCheck.h"
 #include "attn/Host/DeviceProgram.h"
 #include "attn/Host/ErrorTerms.h"
 #include "attn/Host/HostProgram.h"
@@ -41,6 +42,7 @@ private:
   bool prepare(const Artifact &manifest);
   bool runOnCPU();
   bool runOnGPU();
+  bool checkCaptures();
   bool checkFits();
   bool check();
   bool writeOutputs();
@@ -80,6 +82,8 @@ bool TrialRun::prepare(const Artifact &manifest) {
   auto call = runtime::prepareLaunch(manifest, operands.arguments());
   if (!call.ok())
     return fail(TrialStatus::BadInput, call.message());
+  if (request.debugCaptures && !checkCaptures())
+    return false;
   report.relayouts = runtime::describeRelayouts(manifest, *call);
   FailureOr<func::FuncOp> function = findFunction(module, request.function);
   if (succeeded(function))
@@ -87,6 +91,14 @@ bool TrialRun::prepare(const Artifact &manifest) {
       report.work = countWork(op, manifest, operands);
     });
   return !request.check || checkFits();
+}
+
+bool TrialRun::checkCaptures() {
+  auto checked = attn::checkCaptures(module, request.function,
+                                     request.processor, operands);
+  if (failed(checked))
+    return fail(TrialStatus::BadInput, "");
+  return checked->ok() || fail(TrialStatus::BadInput, checked->message());
 }
 
 bool TrialRun::runOnCPU() {

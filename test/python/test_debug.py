@@ -9,13 +9,16 @@
 """debug=True: what only data say is checked before a launch."""
 
 import copy
+import pathlib
 import pickle
+import subprocess
 import types
 
 import attn
 import numpy
 import pytest
-from attn import evaluate, expression, masks
+from attn import debug, evaluate, expression, masks
+from test_reach import random_flag, random_index, random_mask, random_score
 
 BATCH, HEADS, QUERIES, KEYS = 2, 3, 10, 12
 IDS = numpy.array([0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 5], numpy.int32)
@@ -170,8 +173,6 @@ def test_tensors_of_a_gpu_are_copied():
             return self.array
 
     refused("capture 'table': index 5", [IDS, table(5)], TABLE, score=by_ids, wrap=Torch)
-    from attn import debug
-
     device = types.SimpleNamespace(__cuda_array_interface__={}, get=lambda: IDS)
     assert (debug._host_array(device, "i32") == IDS).all()
     with pytest.raises(attn.AttnError, match="cannot copy a SimpleNamespace from the GPU"):
@@ -193,8 +194,6 @@ def test_other_texts():
 
 
 def test_large_problems_in_parts(monkeypatch):
-    from attn import debug
-
     monkeypatch.setattr(debug, "_ROWS", 30)
     refused("query 9, key 11", [IDS, table(6), numpy.arange(10, dtype=numpy.int32)],
             [*TABLE, ("rows", "tensor<?xi32>")],
@@ -229,3 +228,56 @@ def test_operations(line, expected):
     region = evaluate.Region(numpy, {}, values)
     value = region.run([f"%r = {line}", "attn.yield %r : t"]).value
     assert value is expected if expected is None else value.tolist() == expected
+
+
+def attn_run(text, values, directory):
+    """What attn-run --debug-captures says, which looks for the same; "" if nothing."""
+    tool = pathlib.Path(attn._capi._path).resolve().parent.parent / "bin" / "attn-run"
+    if not tool.exists():
+        pytest.skip("attn-run is not beside the library")
+    (directory / "f.mlir").write_text(str(text))
+    options = []
+    for name, value in values.items():
+        if isinstance(value, int):
+            options.append(f"--scalar={name}={value}")
+        else:
+            numpy.save(directory / f"{name}.npy", value)
+            options.append(f"--input={name}={directory / name}.npy")
+    done = subprocess.run([tool, directory / "f.mlir", "--target=cpu", "--debug-captures", *options],
+                          capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_attn_run_says_the_same(seed, tmp_path):
+    rng = numpy.random.default_rng(seed)
+    captures = [("t", "tensor<?xf32>"), ("u", "tensor<?xf32>"), ("ids", "tensor<?xi32>"), ("n", "i32")]
+
+    def score(p):
+        where = p.ids[random_index(rng, p)]
+        return random_score(rng, p) + expression.where(random_flag(rng, p), p.u[where], 0.0) * p.t[p.ids[p.j]]
+
+    text = attn.attention("f32", 8, captures=captures, score=score, mask=lambda p: random_mask(rng, p),
+                          variants=[[], ["causal"], ["window<left = 3, right = 2, alignment = top_left>"]][seed % 3])
+    kernel = attn.compile(text, target="cpu")
+    for _ in range(20):
+        batch, heads, queries, keys, t, u = (int(number) for number in rng.integers(2, 9, 6))
+        q, k = (numpy.ones((batch, heads, length, 8), numpy.float32) for length in (queries, keys))
+        values = dict(q=q, k=k, v=k, t=numpy.ones(t, numpy.float32), u=numpy.ones(u, numpy.float32),
+                      ids=rng.integers(0, 5, 8).astype(numpy.int32), n=int(rng.integers(0, 9)))
+        arguments = [*values.values(), numpy.empty_like(q), numpy.empty(q.shape[:3], numpy.float32)]
+        try:
+            kernel.describe_launch(*arguments)
+        except attn.AttnError:
+            continue  # sizes say it
+        found = attn_run(text, values, tmp_path)
+        try:
+            debug.check(text, kernel.manifest["arguments"], arguments)
+        except attn.AttnError as error:
+            # Which position comes first is another matter.
+            assert "is read at batch entry" in str(error)
+            assert "is read at batch entry" in found
+        else:
+            assert found == ""
+        return

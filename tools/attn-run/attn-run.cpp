@@ -28,6 +28,9 @@ Inputs are random (normal, variance 1) unless given; outputs are poisoned first.
 --check compares with the definition in float64 on the CPU: the error of o may
 be at most twice that of the unfused evaluation in the input type, or one unit
 in the last place of that type, plus 1e-5 (C20 of attn.attention has the rest).
+--debug-captures refuses captured tensors that are not sorted although they are
+searched or promised to be, and indices out of range, which read 0, where they
+matter.
 --bench counts 2 (d_qk + d_v) operations for each pair of a query and a key that
 the causal and window variants leave visible, and each tensor's bytes once.
 
@@ -35,6 +38,7 @@ Examples:
   attn-run causal.mlir --target=cpu --shape=b=2,h=8,sq=100,sk=300 --check
   attn-run gqa.mlir --shape=q=1x8x64x128,k=1x2x99x128,v=1x2x99x128 --check
   attn-run bias.mlir --shape=b=1,h=4,sq=64,c0=4x64x64 --scalar=c1=0.5
+  attn-run ids.mlir --shape=b=1,h=4,sq=64 --input=c0=ids.npy --debug-captures
   attn-run f.mlir --input=q=q.npy --input=k=k.npy --input=v=v.npy \
                   --output=o=o.npy
   attn-run causal.mlir --target=sm_90a --shape=b=4,h=16,sq=4096 --bench --json
@@ -59,6 +63,12 @@ struct Options : ToolOptions {
                                 cl::cat(category)};
   cl::opt<bool> check{"check", cl::desc("Compare with float64"),
                       cl::cat(category)};
+  cl::opt<bool> debugCaptures{
+      "debug-captures",
+      cl::desc("Before the call: that captured tensors which are searched or "
+               "promised to be sorted are, and that no index of one that "
+               "matters is out of range. Looks at all positions"),
+      cl::cat(category)};
   cl::opt<unsigned> checkLimit{
       "check-limit",
       cl::desc("Most MiB that the float64 scores of a check may need"),
@@ -90,6 +100,7 @@ static FailureOr<TrialRequest> makeRequest(const Options &options) {
   request.results = options.results;
   request.ptxas = options.assembler();
   request.check = options.check;
+  request.debugCaptures = options.debugCaptures;
   request.bench = options.bench;
   request.repeats = std::max(1u, options.repeats.getValue());
   request.maxCheckBytes = static_cast<int64_t>(options.checkLimit) << 20;

@@ -26,9 +26,10 @@ class ExecutionEngine;
 namespace attn {
 
 struct HostOptions {
-  /// Which definition of the function runs: the tiled kernel, or one of the
-  /// two unfused ones of convert-attn-to-linalg.
-  enum class Kind { Tiled, OracleF64, OracleInput };
+  /// Which definition of the function runs: the tiled kernel, one of the two
+  /// unfused ones of convert-attn-to-linalg, or a look at what the regions read
+  /// (CaptureReads.h).
+  enum class Kind { Tiled, OracleF64, OracleInput, CaptureReads };
   Kind kind = Kind::Tiled;
   /// For the tiled kernel.
   TileOptions tile;

@@ -30,6 +30,7 @@ struct TrialRequest {
   /// .npy files to write, by the name of an output.
   std::map<std::string, std::string> outputs;
   bool check = false;
+  bool debugCaptures = false; // CaptureCheck.h
   bool bench = false;
   int repeats = 20;
   /// Where programs for the CPU run, a check's definitions too: Processor.h.

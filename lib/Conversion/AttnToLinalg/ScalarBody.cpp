@@ -56,9 +56,8 @@ static Value buildPositions(OpBuilder &b, Location loc, Value buffer,
   return inside;
 }
 
-/// buffer[indices], or 0 where an index is out of range.
-static Value buildLoad(OpBuilder &b, Location loc, Value buffer,
-                       ValueRange indices) {
+Value attn::buildLoad(OpBuilder &b, Location loc, Value buffer,
+                      ValueRange indices) {
   Type element = cast<RankedTensorType>(buffer.getType()).getElementType();
   SmallVector<Value> positions;
   Value inside = buildPositions(b, loc, buffer, indices, positions);
@@ -76,10 +75,8 @@ static Value buildLoad(OpBuilder &b, Location loc, Value buffer,
   return load.getResult(0);
 }
 
-/// How many elements of buffer[indices] are <= value: all are counted, sorted
-/// or not.
-static Value buildSearch(OpBuilder &b, Location loc, Value buffer,
-                         ValueRange indices, Value value) {
+Value attn::buildSearch(OpBuilder &b, Location loc, Value buffer,
+                        ValueRange indices, Value value) {
   SmallVector<Value> positions;
   Value inside = buildPositions(b, loc, buffer, indices, positions);
   Value zero = arith::ConstantOp::create(b, loc, b.getIndexAttr(0));

@@ -29,6 +29,14 @@ namespace attn {
 Value buildScalarBody(OpBuilder &b, Region &region, ValueRange arguments,
                       bool widen);
 
+/// buffer[indices], or 0 where an index is out of range.
+Value buildLoad(OpBuilder &b, Location loc, Value buffer, ValueRange indices);
+
+/// How many elements of buffer[indices] are <= value: all are counted, sorted
+/// or not.
+Value buildSearch(OpBuilder &b, Location loc, Value buffer, ValueRange indices,
+                  Value value);
+
 } // namespace attn
 
 #endif // ATTN_LIB_CONVERSION_ATTNTOLINALG_SCALARBODY_H
