@@ -84,9 +84,22 @@ suite() {
   fi
 }
 
+# lit_suite NAME ARGUMENTS...: tests that lit finds.
+lit_suite() {
+  suite "$1" $python "$lit" -s -v --no-progress-bar -j "$jobs" \
+    --xunit-xml-output="$results/$1.xml" "${@:2}"
+}
+
+# pytest_suite NAME ARGUMENTS...: tests in Python, in a process for each job.
+environment=(PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1)
+pytest_suite() {
+  suite "$1" env "${environment[@]}" $python -m pytest -q -p no:cacheprovider \
+    -n "$jobs" --junitxml="$results/$1.xml" "${@:2}"
+}
+
 format() {
   git ls-files -z '*.h' '*.cpp' '*.c' |
-    xargs -0 clang-format-22 --dry-run -Werror &&
+    xargs -0 -n 50 -P "$jobs" clang-format-22 --dry-run -Werror &&
     echo "every source is formatted"
 }
 
@@ -96,34 +109,21 @@ format 2>&1 | head -n 60
 [ "${PIPESTATUS[0]}" = 0 ] && formatted=1
 
 suite lint $python .ci/lint.py --junit="$results/lint.xml"
-suite lit "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
-  --xunit-xml-output="$results/lit.xml" "$build/test"
-suite unit "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
-  --xunit-xml-output="$results/unit.xml" "$build/test/Unit"
-suite python env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
-  $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
-  --junitxml="$results/python.xml" "$source/test/python"
+lit_suite lit "$build/test"
+lit_suite unit "$build/test/Unit"
+pytest_suite python --lib="$build/lib/libattn.so" "$source/test/python"
 
 # The tests that say so in their text, and programs against their definition.
 mapfile -t runs < <(cd test && grep -rlE '^(//|#)? *RUN:.*(attn-run|%cpu)' \
   --include='*.mlir' --include='*.test' --include='*.c' . | grep -v /Inputs/)
-suite lit-plain "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
-  --param=cpu=$plain --xunit-xml-output="$results/lit-plain.xml" \
-  "${runs[@]/#./$build/test}"
-suite unit-plain "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
-  --param=cpu=$plain --xunit-xml-output="$results/unit-plain.xml" \
+lit_suite lit-plain --param=cpu=$plain "${runs[@]/#./$build/test}"
+lit_suite unit-plain --param=cpu=$plain \
   --filter='HostProgram|NarrowFloats|TilePasses|TileProperty' "$build/test/Unit"
-suite python-plain env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
-  $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
-  --cpu=$plain --junitxml="$results/python-plain.xml" \
+pytest_suite python-plain --lib="$build/lib/libattn.so" --cpu=$plain \
   "$source"/test/python/test_{cpu,expression,gpu_cases,views}.py
-suite emulator env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
-  $python -m pytest -q -p no:cacheprovider --lib="$build/lib/libattn.so" \
-  --junitxml="$results/emulator.xml" "$source/test/Emulator"
-suite simulator env PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
-  $python -m pytest -q -p no:cacheprovider \
-  --simulate="$build/bin/attn-simulate" \
-  --junitxml="$results/simulator.xml" "$source/test/Simulator"
+pytest_suite emulator --lib="$build/lib/libattn.so" "$source/test/Emulator"
+pytest_suite simulator --simulate="$build/bin/attn-simulate" \
+  "$source/test/Simulator"
 
 #===- Sanitizers ----------------------------------------------------------===#
 
@@ -139,22 +139,18 @@ if [ $sanitize != none ]; then
   say "build for sanitizers"
   instrument "$build-thread" thread attn-plain-tests
   instrument "$build-sanitize" address,undefined $target
-  suite threads "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
-    --xunit-xml-output="$results/threads.xml" "$build-thread/test/Unit"
-  suite unit-memory "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
-    --xunit-xml-output="$results/unit-memory.xml" "$build-sanitize/test/Unit"
+  lit_suite threads "$build-thread/test/Unit"
+  lit_suite unit-memory "$build-sanitize/test/Unit"
 fi
 if [ $sanitize = all ]; then
-  suite lit-memory "$python" "$lit" -s -v --no-progress-bar -j "$jobs" \
-    --xunit-xml-output="$results/lit-memory.xml" "$build-sanitize/test"
+  lit_suite lit-memory "$build-sanitize/test"
   # The program, Python, is as it is: the sanitizers' functions come first.
   runtime=$(clang-22 -print-file-name=libclang_rt.asan-$(uname -m).so)
-  mapfile -t environment < <($python test/sanitizers.py "$(llvm-config-22 --bindir)")
-  suite python-memory env "${environment[@]}" LD_PRELOAD="$runtime" \
-    PYTHONPATH="$source/python" PYTHONDONTWRITEBYTECODE=1 \
-    $python -m pytest -q -p no:cacheprovider \
-    --lib="$build-sanitize/lib/libattn.so" \
-    --junitxml="$results/python-memory.xml" "$source/test/python"
+  mapfile -t -O ${#environment[@]} environment < \
+    <($python test/sanitizers.py "$(llvm-config-22 --bindir)")
+  environment+=(LD_PRELOAD="$runtime")
+  pytest_suite python-memory --lib="$build-sanitize/lib/libattn.so" \
+    "$source/test/python"
 fi
 
 say summary

@@ -63,7 +63,7 @@ packages=(cmake ninja-build ccache git
   clang-22 libclang-rt-22-dev lld-22 clang-format-22 libstdc++-12-dev
   llvm-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   libzstd-dev zlib1g-dev libgtest-dev nlohmann-json3-dev
-  python3 python3-numpy python3-pytest)
+  python3 python3-numpy python3-pytest python3-pytest-xdist)
 
 missing=()
 for package in "${packages[@]}"; do

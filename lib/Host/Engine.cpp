@@ -11,8 +11,8 @@
 
 #include "attn/Host/Processor.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
-#include "mlir/ExecutionEngine/OptUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -20,6 +20,31 @@
 
 using namespace mlir;
 using namespace attn;
+
+/// LLVM's pipeline, without what takes half of its time and makes loops such
+/// as ours hardly faster: a kernel of f32 is compiled in 0.35 s instead of
+/// 0.63 s, and runs 115 ms instead of 110 ms (1024 queries and keys, 8 heads).
+static void optimize(llvm::Module &module, llvm::TargetMachine *machine,
+                     unsigned optimization) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopUnrolling = false;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  const llvm::OptimizationLevel levels[] = {
+      llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1,
+      llvm::OptimizationLevel::O2, llvm::OptimizationLevel::O3};
+  builder.buildPerModuleDefaultPipeline(levels[optimization])
+      .run(module, modules);
+}
 
 static llvm::Expected<std::unique_ptr<ExecutionEngine>>
 createEngine(ModuleOp module, unsigned optimization, StringRef processor) {
@@ -32,8 +57,10 @@ createEngine(ModuleOp module, unsigned optimization, StringRef processor) {
   auto machine = builder->createTargetMachine();
   if (!machine)
     return machine.takeError();
-  auto transformer =
-      makeOptimizingTransformer(optimization, /*sizeLevel=*/0, machine->get());
+  auto transformer = [&, target = machine->get()](llvm::Module *llvmModule) {
+    optimize(*llvmModule, target, optimization);
+    return llvm::Error::success();
+  };
   ExecutionEngineOptions options;
   options.transformer = transformer;
   options.jitCodeGenOptLevel = level;

@@ -23,6 +23,8 @@ using namespace attn;
 using attn::runtime::Result;
 using attn::runtime::Status;
 
+static constexpr double kMaxUnoptimizedFlops = 1 << 24;
+
 static double now() {
   using namespace std::chrono;
   return duration<double>(steady_clock::now().time_since_epoch()).count();
@@ -44,6 +46,7 @@ private:
   bool runOnGPU();
   bool checkCaptures();
   bool checkFits();
+  unsigned chooseOptimization() const;
   bool check();
   bool writeOutputs();
 
@@ -190,6 +193,15 @@ bool TrialRun::checkFits() {
   return true;
 }
 
+/// How far definitions are optimized: not at all where that would take longer
+/// than they run.
+unsigned TrialRun::chooseOptimization() const {
+  const Work &work = report.work;
+  auto counted = static_cast<double>(std::max<int64_t>(work.countedPairs, 1));
+  double flops = work.flops * static_cast<double>(work.pairs) / counted;
+  return flops < kMaxUnoptimizedFlops ? 0 : 2;
+}
+
 /// Compares with the two definitions, which run on the CPU.
 bool TrialRun::check() {
   RunResult results[2];
@@ -198,6 +210,7 @@ bool TrialRun::check() {
   for (int i = 0; i < 2; ++i) {
     HostOptions options;
     options.kind = kinds[i];
+    options.optimization = chooseOptimization();
     options.processor = request.processor;
     auto oracle = HostProgram::compile(module, request.function, options);
     if (failed(oracle))

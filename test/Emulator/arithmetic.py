@@ -33,12 +33,8 @@ def is_float(type):
 
 
 def wide(function):
-    """Float arithmetic carried out in f64 and rounded once."""
-    def run(*operands):
-        with np.errstate(all="ignore"):
-            result = function(*[o.astype(np.float64) for o in operands])
-            return result.astype(np.float32)
-    return run
+    """Arithmetic of f32 carried out in f64 and rounded once."""
+    return lambda *operands: function(*[o.astype(np.float64) for o in operands]).astype(np.float32)
 
 
 def narrow_floats(type, function):
@@ -55,8 +51,9 @@ def narrow_floats(type, function):
     return run
 
 
-def arithmetic(integer, floating):
-    """A function of integers or floats of one type."""
+def arithmetic(integer, floating, is_rounded_once=True):
+    """A function of integers or floats of one type; NumPy rounds that of floats
+    once, or its steps."""
     def build(words):
         type = words[-1]
         count = integer.__code__.co_argcount
@@ -65,9 +62,12 @@ def arithmetic(integer, floating):
         function = floating(words) if floating else None
         if function is None:
             raise Fault(f"no float form of {words}")
-        if type in ("f32", "f64"):
-            return [type] * count, type, wide(function)
-        return [type] * count, type, narrow_floats(type, wide(function))
+        if type == "f64":
+            return [type] * count, type, function
+        in_f32 = function if is_rounded_once else wide(function)
+        if type == "f32":
+            return [type] * count, type, in_f32
+        return [type] * count, type, narrow_floats(type, in_f32)
     return build
 
 
@@ -220,7 +220,9 @@ def lookup3(words):
 def unary(function):
     def build(words):
         type = words[-1]
-        if type in ("f32", "f64"):
+        if type == "f64":
+            return [type], type, function
+        if type == "f32":
             return [type], type, wide(function)
         return [type], type, narrow_floats(type, wide(function))
     return build
@@ -300,22 +302,21 @@ def convert(words):
     def run(value):
         if source in DECODE:
             value = DECODE[source](value)
-        with np.errstate(all="ignore"):
-            integral = {"rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil, "rni": np.rint}
-            if to in ENCODE:
-                if is_float(source) and rounding and rounding[0] in integral:
-                    value = integral[rounding[0]](value)
-                return ENCODE[to](value.astype(np.float32))
-            if is_float(to) or not is_float(source):
-                if is_float(to) and rounding:
-                    value = {"rzi": np.trunc, "rz": lambda v: v, "rmi": np.floor,
-                             "rpi": np.ceil, "rni": np.rint}[rounding[0]](value)
-                return value.astype(NUMPY[to])
-            value = {"rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil,
-                     "rni": np.rint}[rounding[0]](value.astype(np.float64))
-            limits = np.iinfo(NUMPY[to])
-            value = np.where(np.isnan(value), 0, np.clip(value, limits.min, limits.max))
+        integral = {"rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil, "rni": np.rint}
+        if to in ENCODE:
+            if is_float(source) and rounding and rounding[0] in integral:
+                value = integral[rounding[0]](value)
+            return ENCODE[to](value.astype(np.float32))
+        if is_float(to) or not is_float(source):
+            if is_float(to) and rounding:
+                value = {"rzi": np.trunc, "rz": lambda v: v, "rmi": np.floor,
+                         "rpi": np.ceil, "rni": np.rint}[rounding[0]](value)
             return value.astype(NUMPY[to])
+        value = {"rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil,
+                 "rni": np.rint}[rounding[0]](value.astype(np.float64))
+        limits = np.iinfo(NUMPY[to])
+        value = np.where(np.isnan(value), 0, np.clip(value, limits.min, limits.max))
+        return value.astype(NUMPY[to])
     return [source], to, run
 
 
@@ -326,7 +327,8 @@ FUNCTIONS = {
     "min": clamped(arithmetic(lambda a, b: np.minimum(a, b), minimum)),
     "mul": multiply,
     "mad": multiply_add,
-    "fma": arithmetic(lambda a, b, c: a * b + c, lambda w: lambda a, b, c: a * b + c),
+    "fma": arithmetic(lambda a, b, c: a * b + c, lambda w: lambda a, b, c: a * b + c,
+                      is_rounded_once=False),
     "div": division,
     "rem": remainder,
     "shl": shift_left,

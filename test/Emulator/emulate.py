@@ -40,10 +40,9 @@ class Artifact:
         if rest[start : start + 1] == b"\n":
             start += 1
         text = rest[start : start + self.manifest["ptx_bytes"]].decode()
-        kernels = ptx.parse(text)
-        self.kernels = [kernels[k["entry"]] for k in self.manifest["kernels"]]
-        self.relayouts = {r["element_bytes"]: (r, kernels[r["entry"]])
-                          for r in self.manifest["relayouts"]}
+        self.module = ptx.Module(text)
+        self.kernels = [self.module[k["entry"]] for k in self.manifest["kernels"]]
+        self.relayouts = {r["element_bytes"]: r for r in self.manifest["relayouts"]}
         self.kernel = self.kernels[-1]  # the one that computes the results
 
 
@@ -196,7 +195,8 @@ def relayout(artifact, source, target, memory, seed):
     four = [Tensor(t.element, [1] * rest + sizes, [0] * rest + s, t.bits, t.first)
             for t, s in zip((source, target), strides)]
     four[0].base, four[1].base = source.base, target.base
-    description, kernel = artifact.relayouts[ELEMENT_BYTES[source.element]]
+    description = artifact.relayouts[ELEMENT_BYTES[source.element]]
+    kernel = artifact.module[description["entry"]]
     sizes = four[0].shape
     grid = [-(-sizes[2] * sizes[3] // description["elements"]), sizes[1], sizes[0]]
     description = {**description, "grid": grid, "shared_bytes": 0}
@@ -267,15 +267,12 @@ def run_kernel(description, kernel, arguments, maps, tensors, memory, blocks, se
     if blocks is None:
         blocks = [(x, y, z) for z in range(grid[2]) for y in range(grid[1])
                   for x in range(grid[0])]
-    executed = 0
+    block = Block(kernel, arguments, memory, grid, description["threads"],
+                  description["shared_bytes"])
+    block.tensor_maps = maps
     for number, block_id in enumerate(blocks):
-        block = Block(kernel, arguments, memory, grid, block_id,
-                      description["threads"], description["shared_bytes"],
-                      None if seed is None else seed + number)
-        block.tensor_maps = maps
-        block.run()
-        executed += block.executed
-    return executed
+        block.run(block_id, None if seed is None else seed + number)
+    return block.executed
 
 
 def grid_of(artifact, tensors):

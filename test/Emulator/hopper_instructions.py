@@ -15,7 +15,8 @@ moment if there is no seed; from its issue on the box is poison. A TMA store rea
 its box when its thread waits for that; a store that nobody waits for is a fault.
 """
 
-from dataclasses import dataclass, field
+import functools
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -326,13 +327,11 @@ class Issue:
         a = self.left_operand(block)
         b = operand(block, self.right, self.transposed, self.columns)
         b = DECODE[self.kind](b).astype(np.float64)
-        with np.errstate(all="ignore"):
-            product = a @ b
-            row, pair = LANES // 4, 2 * (LANES % 4)
-            for i in range(self.columns // 2):
-                part = product[row + 8 * (i >> 1 & 1), 8 * (i >> 2) + pair + (i & 1)]
-                old = self.tile.values[i] if self.accumulate else 0
-                self.tile.values[i] = f32_towards_zero(part + old)
+        i = np.arange(self.columns // 2)[:, None]
+        row, pair = LANES // 4, 2 * (LANES % 4)
+        product = (a @ b)[row + 8 * (i >> 1 & 1), 8 * (i >> 2) + pair + (i & 1)]
+        old = self.tile.values if self.accumulate else 0
+        self.tile.values = f32_towards_zero(product + old)
         self.tile.users -= 1
 
     def left_operand(self, block):
@@ -353,6 +352,14 @@ class Issue:
 
 def operand(block, descriptor, transposed, columns):
     """The 16 x columns box that a descriptor means, as bits; k is the row."""
+    addresses = operand_addresses(descriptor, transposed, columns)
+    if block.hopper.unfenced[addresses - block.shared.base].any():
+        raise Fault("wgmma reads what a thread wrote without fence.proxy.async")
+    return block.shared.load(addresses, 2).reshape(16, columns)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def operand_addresses(descriptor, transposed, columns):
     low, high = descriptor
     start, leading = (low & 0x3FFF) * 16, (low >> 16 & 0x3FFF) * 16
     stride, mode = (high & 0x3FFF) * 16, high >> 30
@@ -368,11 +375,7 @@ def operand(block, descriptor, transposed, columns):
                      + n % per_panel * 2)
     else:
         addresses = start + n // 8 * stride + n % 8 * width + k * 2
-    addresses = swizzled(addresses, width)
-    offsets = addresses - block.shared.base
-    if block.hopper.unfenced[offsets].any():
-        raise Fault("wgmma reads what a thread wrote without fence.proxy.async")
-    return block.shared.load(addresses.reshape(-1), 2).reshape(16, columns)
+    return swizzled(addresses, width).reshape(-1)
 
 
 def warps_of(block, mask):

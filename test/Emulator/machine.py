@@ -6,7 +6,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""One thread block of a PTX kernel, run on the CPU.
+"""Thread blocks of a PTX kernel, one after the other, run on the CPU.
 
 All threads that stand at the same instruction execute it together, as one NumPy
 operation. Where threads part, the group that is behind goes first, so that they
@@ -25,41 +25,52 @@ from memory import Fault, Memory
 from ptx import Address, TYPE_BYTES
 from warp_instructions import WARP_INSTRUCTIONS
 
+ALL = slice(None)
+ITEM_BYTES = {type: np.dtype(dtype).itemsize for type, dtype in NUMPY.items()}
 STORAGE = {1: bool, 16: np.uint16, 32: np.uint32, 64: np.uint64, 8: np.uint8}
 RUNNING, AT_BARRIER, AT_WARP, DONE = range(4)
 SHARED_BASE = 0x400
 
 
 class Block:
-    def __init__(self, kernel, arguments, global_memory, grid, block_id, threads,
-                 shared_bytes, seed=None):
+    """A multiprocessor with one kernel: `run` runs one block of its grid."""
+
+    def __init__(self, kernel, arguments, global_memory, grid, threads, shared_bytes):
         self.kernel, self.n = kernel, threads
         self.warps = threads // 32
         self.global_memory = global_memory
         self.shared = Memory("shared", 0, SHARED_BASE + shared_bytes + 2048)
         self.shared_start = self.shared.allocate(shared_bytes, 1024, 0) if shared_bytes else 0
         self.parameters = arguments
-        self.random = np.random.default_rng(seed) if seed is not None else None
         lanes = np.arange(threads, dtype=np.uint32)
         self.special = {"%tid.x": lanes, "%tid.y": lanes * 0, "%tid.z": lanes * 0,
                         "%laneid": lanes % 32, "%warpid": lanes // 32}
         for axis, name in enumerate("xyz"):
-            self.special[f"%ctaid.{name}"] = np.full(threads, block_id[axis], np.uint32)
+            self.special[f"%ctaid.{name}"] = lanes * 0
             self.special[f"%nctaid.{name}"] = np.full(threads, grid[axis], np.uint32)
             self.special[f"%ntid.{name}"] = np.full(
                 threads, threads if axis == 0 else 1, np.uint32)
         self.registers = {}
-        self.pc = np.zeros(threads, np.int64)
-        self.state = np.full(threads, RUNNING)
-        self.barriers = {}  # id -> [threads arrived, threads expected]
-        self.waiting_on = np.zeros(threads, np.int64)  # barrier id of a thread
-        self.copies = []  # cp.async in flight: (group per thread, targets, rows)
-        self.open_group = np.zeros(threads, np.int64)  # number of the next commit
-        self.hopper = Hopper(self)
         self.tensor_maps = []
         self.executed = 0
-        self.steps = {}  # instruction index -> compiled form
+        self.steps = {}  # instruction index -> compiled form, of all blocks
         self.ends = set(kernel.labels.values())
+
+    def begin(self, block_id, seed):
+        """As every block finds it: nothing of the one before."""
+        for axis, name in enumerate("xyz"):
+            self.special[f"%ctaid.{name}"].fill(block_id[axis])
+        for register in self.registers.values():
+            register.fill(0)
+        self.shared.bytes.fill(0xFF)
+        self.random = np.random.default_rng(seed) if seed is not None else None
+        self.pc = np.zeros(self.n, np.int64)
+        self.state = np.full(self.n, RUNNING)
+        self.barriers = {}  # id -> [threads arrived, threads expected]
+        self.waiting_on = np.zeros(self.n, np.int64)  # barrier id of a thread
+        self.copies = []  # cp.async in flight: (group per thread, targets, rows)
+        self.open_group = np.zeros(self.n, np.int64)  # number of the next commit
+        self.hopper = Hopper(self)
 
     # Registers and operands -------------------------------------------------
 
@@ -74,20 +85,23 @@ class Block:
         raise Fault(f"undeclared register {name}")
 
     def register(self, name):
-        if name not in self.registers:
+        array = self.registers.get(name)
+        if array is None:
             bits = BITS[self.type_of(name)]
-            self.registers[name] = np.zeros(self.n, STORAGE[bits])
-        return self.registers[name]
+            array = self.registers[name] = np.zeros(self.n, STORAGE[bits])
+        return array
 
     def is_register(self, operand):
-        return operand in self.kernel.registers or (
+        return operand in self.registers or operand in self.kernel.registers or (
             operand.startswith("%") and operand not in self.special)
 
     def source(self, operand, type):
         """A function of a mask (or None for all) that gives the values."""
         dtype = NUMPY[type]
-        if operand in self.special:
-            array = self.special[operand].astype(dtype)
+        if self.is_register(operand):
+            array = self.register(operand)
+        elif operand in self.special:
+            array = self.special[operand]
         elif operand in self.kernel.shared:
             array = np.full(self.n, self.shared_start, dtype)
         elif operand in self.parameters:
@@ -95,17 +109,15 @@ class Block:
             if operand not in maps:
                 raise Fault(f"address of parameter {operand} as a value")
             array = np.full(self.n, PARAMETER_BASE + 128 * maps.index(operand), dtype)
-        elif not self.is_register(operand):
-            array = np.full(self.n, immediate(operand, type))
         else:
-            array = self.register(operand)
-            if type == "pred":
-                pass
-            elif array.dtype.itemsize == np.dtype(dtype).itemsize:
-                array = array.view(dtype)
-            else:  # a narrower use of a wider register
-                return lambda mask: (array if mask is None else array[mask]).astype(
-                    STORAGE[BITS[type]]).view(dtype)
+            array = np.full(self.n, immediate(operand, type))
+        if type == "pred":
+            pass
+        elif array.dtype.itemsize == ITEM_BYTES[type]:
+            array = array.view(dtype)
+        else:  # a narrower use of a wider register
+            return lambda mask: (array if mask is None else array[mask]).astype(
+                STORAGE[BITS[type]]).view(dtype)
         return lambda mask: array if mask is None else array[mask]
 
     def target(self, operand):
@@ -113,15 +125,15 @@ class Block:
         if operand == "_":
             return lambda mask, values: None
         array = self.register(operand)
+        dtype, bytes = array.dtype, array.itemsize
 
         def write(mask, values):
-            if array.dtype != bool:
-                values = np.asarray(values)
-                if values.dtype.itemsize == array.dtype.itemsize:
-                    values = values.view(array.dtype) if values.dtype != array.dtype else values
+            if values.dtype is not dtype and dtype.kind != "b":
+                if values.dtype.itemsize == bytes:
+                    values = values.view(dtype)
                 elif values.dtype.kind == "i":  # a wider register: sign extends
-                    values = values.astype(np.int64).astype(array.dtype)
-            array[slice(None) if mask is None else mask] = values
+                    values = values.astype(np.int64).astype(dtype)
+            array[ALL if mask is None else mask] = values
         return write
 
     def address(self, operand):
@@ -149,7 +161,17 @@ class Block:
 
     # Control ----------------------------------------------------------------
 
-    def run(self, limit=50_000_000):
+    def run(self, block_id, seed=None, limit=50_000_000):
+        """One block; with a seed, warps get out of step."""
+        self.begin(block_id, seed)
+        # Infinities and NaN are results like others.
+        with np.errstate(all="ignore"):
+            self.run_to_end(self.executed + limit)
+        if self.copies:
+            raise Fault("copies in flight at the end of the block")
+        self.hopper.finish()
+
+    def run_to_end(self, limit):
         while True:
             runnable = self.state == RUNNING
             if not runnable.any():
@@ -162,11 +184,7 @@ class Block:
                 self.hopper.arrive_one()
             self.run_group(self.pick(runnable))
             if self.executed > limit:
-                raise Fault(f"no end after {limit} instructions")
-        if self.copies:
-            raise Fault("copies in flight at the end of the block")
-        self.hopper.finish()
-
+                raise Fault("no end in sight")
     def pick(self, runnable):
         """The threads that go next."""
         if self.random is None:
@@ -234,7 +252,7 @@ class Block:
 
     def guarded(self, instruction, body):
         if instruction.guard is None:
-            return lambda mask, pc: body(mask, pc)
+            return body
         guard = self.register(instruction.guard)
         negated = instruction.negated
 
@@ -242,6 +260,8 @@ class Block:
             active = ~guard if negated else guard
             if mask is not None:
                 active = active & mask
+            if active.all():
+                return body(None, pc)
             if active.any():
                 return body(active.copy(), pc)
             return None
@@ -350,8 +370,7 @@ class Block:
         write = self.target(operands[0])
 
         def step(mask, pc):
-            with np.errstate(over="ignore"):
-                write(mask, function(*[s(mask) for s in sources]))
+            write(mask, function(*[s(mask) for s in sources]))
         return step
 
     def compile_move(self, words, operands):

@@ -48,19 +48,19 @@ TYPE_BYTES = {"b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2,
               "b64": 8, "u64": 8, "s64": 8, "f64": 8}
 
 
+# An operand: a braced list, an address (which may hold one), or plain text.
+OPERAND = re.compile(r"(?:\{[^}]*\}|\[[^\]]*\]|\([^)]*\)|[^,{\[(])+")
+
+
 def split_operands(text):
     """Splits at commas outside of braces and brackets."""
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(text):
-        if c in "{[(":
-            depth += 1
-        elif c in "}])":
-            depth -= 1
-        elif c == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    parts.append(text[start:].strip())
-    return [p for p in parts if p]
+    parts = text.split(",") if "{" not in text and "[" not in text and "(" not in text \
+        else OPERAND.findall(text)
+    return [p for p in map(str.strip, parts) if p]
+
+
+ADDRESS = re.compile(r"([^+\s]+)\s*(?:\+\s*(-?\w+))?")
+GUARD = re.compile(r"@(!?)([\w%$.]+)\s+")
 
 
 def parse_address(text):
@@ -68,7 +68,7 @@ def parse_address(text):
     coordinates = []
     if len(parts) > 1:
         coordinates = split_operands(parts[1].strip("{} "))
-    match = re.fullmatch(r"([^+\s]+)\s*(?:\+\s*(-?\w+))?", parts[0])
+    match = ADDRESS.fullmatch(parts[0])
     if not match:
         raise SyntaxError(f"address {text}")
     return Address(match[1], int(match[2] or "0", 0), coordinates)
@@ -82,26 +82,25 @@ def parse_operand(text):
     return text
 
 
+STATEMENT = re.compile(r"\s*(?:([{}])|([\w$%]+)\s*:(?!:)|([^;]*);)")
+
+
 def statements(body):
     """Yields ("open"|"close"|"label"|"statement", text)."""
+    body = body.rstrip()
     i = 0
-    while True:
-        while i < len(body) and body[i].isspace():
-            i += 1
-        if i == len(body):
-            return
-        if body[i] in "{}":
-            yield ("open" if body[i] == "{" else "close"), ""
-            i += 1
-            continue
-        label = re.compile(r"([\w$%]+)\s*:(?!:)").match(body, i)
-        if label:
-            yield "label", label[1]
-            i = label.end()
-            continue
-        end = body.index(";", i)
-        yield "statement", " ".join(body[i:end].split())
-        i = end + 1
+    while i < len(body):
+        match = STATEMENT.match(body, i)
+        if not match:
+            raise SyntaxError(f"no statement: {body[i:i + 80]!r}")
+        brace, label, statement = match.groups()
+        if brace:
+            yield ("open" if brace == "{" else "close"), ""
+        elif label:
+            yield "label", label
+        else:
+            yield "statement", " ".join(statement.split())
+        i = match.end()
 
 
 class Scopes:
@@ -120,6 +119,8 @@ class Scopes:
         return self.resolve(name)
 
     def resolve(self, name):
+        if len(self.stack) == 1:  # (holds nothing: names out there stay as they are)
+            return name
         for scope in reversed(self.stack):
             if name in scope:
                 return scope[name]
@@ -150,16 +151,32 @@ def labels_of(body_statements):
     return names
 
 
-def parse(text):
-    """The kernels of a PTX module by name."""
-    text = re.sub(r"//[^\n]*", "", text)
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    shared = re.findall(r"\.extern\s+\.shared[^;]*?\s([\w$]+)\[\]\s*;", text)
-    entries = re.finditer(r"\.entry\s+([\w$]+)\s*\((.*?)\)([^{]*)\{", text, re.S)
-    kernels = [parse_kernel(text, entry, shared) for entry in entries]
-    if not kernels:
-        raise SyntaxError("no .entry in this PTX")
-    return {kernel.name: kernel for kernel in kernels}
+class Module(dict):
+    """The kernels of a PTX module by name, each read when it is asked for."""
+
+    def __init__(self, text):
+        super().__init__()
+        text = re.sub(r"//[^\n]*", "", text)
+        self.text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+        self.shared = re.findall(r"\.extern\s+\.shared[^;]*?\s([\w$]+)\[\]\s*;", self.text)
+        entries = re.finditer(r"\.entry\s+([\w$]+)\s*\((.*?)\)([^{]*)\{", self.text, re.S)
+        self.entries = {entry[1]: entry for entry in entries}
+        if not self.entries:
+            raise SyntaxError("no .entry in this PTX")
+
+    def __missing__(self, name):
+        self[name] = parse_kernel(self.text, self.entries[name], self.shared)
+        return self[name]
+
+
+def body_of(text, start):
+    """What lies between the brace in front of `start` and the one that closes it."""
+    depth = 1
+    for brace in re.compile("[{}]").finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return text[start : brace.start()]
+    raise SyntaxError("a kernel without an end")
 
 
 def parse_kernel(text, entry, shared):
@@ -175,11 +192,7 @@ def parse_kernel(text, entry, shared):
     kernel = Kernel(entry[1], parameters, [], {}, {}, shared,
                     int(limit[1]) if limit else 0)
 
-    depth, i = 1, entry.end()
-    while depth:
-        depth += {"{": 1, "}": -1}.get(text[i], 0)
-        i += 1
-    body = list(statements(text[entry.end() : i - 1]))
+    body = list(statements(body_of(text, entry.end())))
     scopes, scope_path, count = Scopes(), [0], 0
     known_labels = labels_of(body)
 
@@ -211,16 +224,16 @@ def parse_kernel(text, entry, shared):
             continue  # .pragma, .loc
         else:
             guard, negated = None, False
-            match = re.match(r"@(!?)([\w%$.]+)\s+", line)
-            if match:
+            if line.startswith("@"):
+                match = GUARD.match(line)
                 negated, guard = bool(match[1]), scopes.resolve(match[2])
                 line = line[match.end():]
             opcode, _, rest = line.partition(" ")
+            words = opcode.split(".")
             operands = [parse_operand(o) for o in split_operands(rest)]
-            if opcode.split(".")[0] == "bra":
+            if words[0] == "bra":
                 operands = [label_name(operands[0])]
-            else:
+            elif len(scopes.stack) > 1 or "|" in rest:
                 operands = [scopes.operand(o) for o in operands]
-            kernel.instructions.append(Instruction(
-                opcode.split("."), operands, guard, negated, line))
+            kernel.instructions.append(Instruction(words, operands, guard, negated, line))
     return kernel

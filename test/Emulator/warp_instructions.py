@@ -197,11 +197,10 @@ def multiply_accumulate(block, words, operands):
         accumulator = np.zeros((len(left), 16, 8))
         for i, read in enumerate(c):
             place(accumulator, row + 8 * (i >> 1), 2 * pair + (i & 1), per_warp(read(mask)))
-        with np.errstate(all="ignore"):
-            if kind == "tf32":
-                result = multiply_accumulate_tf32(left, right, accumulator)
-            else:
-                result = f32_towards_zero(left @ right + accumulator)
+        if kind == "tf32":
+            result = multiply_accumulate_tf32(left, right, accumulator)
+        else:
+            result = f32_towards_zero(left @ right + accumulator)
         for i, write in enumerate(d):
             part = result[:, row + 8 * (i >> 1), 2 * pair + (i & 1)]
             write(mask, part.reshape(-1))
