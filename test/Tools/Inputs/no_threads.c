@@ -1,4 +1,4 @@
-/*===----------------------------------------------------------------------===*\
+/*===- no_threads.c - a process that may start no thread ------------------===*\
 |*                                                                            *|
 |* Part of attn, an attention compiler.                                       *|
 |* Licensed under the Apache License v2.0 with LLVM Exceptions.               *|
@@ -6,7 +6,6 @@
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
-/* A machine on which no thread can be started. */
 
 #include <errno.h>
 
