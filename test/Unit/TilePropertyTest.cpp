@@ -152,7 +152,7 @@ public:
                          : letter == 'h' ? text(heads)
                          : letter == 'i' ? text(queries)
                          : letter == 'j' ? text(keys)
-                         : letter == 's' ? text(std::max<int64_t>(keys / 2, 1))
+                         : letter == 's' ? text((keys + 1) / 2)
                                          : std::string(1, letter);
     }
     if (choice.chance(50))
@@ -213,11 +213,14 @@ private:
               "    %y = arith.addf %x, %t : f32\n    attn.yield %y : f32\n";
       return;
     }
-    case 1: { // a bias in the input type, half as wide as the keys
+    case 1: { // a bias in the input type, one for two keys
       std::string type = std::string("tensor<?x?x") + element + ">";
       std::string c = capture(type, "ixs");
       bool isF32 = std::string(element) == "f32";
-      score = "    %t = attn.capture_load " + c + "[%i, %j] : " + type + "\n";
+      score = "    %one = arith.constant 1 : i32\n"
+              "    %pair = arith.shrui %j, %one : i32\n"
+              "    %t = attn.capture_load " +
+              c + "[%i, %pair] : " + type + "\n";
       if (!isF32)
         score +=
             std::string("    %u = arith.extf %t : ") + element + " to f32\n";
