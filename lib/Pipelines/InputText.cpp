@@ -117,7 +117,7 @@ void Scanner::skipWord() {
   StringRef word = text.slice(begin, at);
   if (word == "iterator_types")
     readIteratorTypes();
-  else if (word == "permutation")
+  else if (word == "permutation" || word == "dimensions")
     readPermutation();
   else if (word == "indexing_maps")
     readIndexingMaps();
@@ -193,7 +193,8 @@ void Scanner::readIteratorTypes() {
   }
 }
 
-/// `permutation = [1, 0]` of linalg.transpose: never without its numbers.
+/// `permutation = [1, 0]` of linalg.transpose, `dimensions = [1]` of
+/// linalg.broadcast: never without their numbers.
 void Scanner::readPermutation() {
   StringRef rest = text.substr(at).ltrim();
   if (isGeneric || !rest.consume_front("="))
@@ -213,8 +214,8 @@ void Scanner::readPermutation() {
     isList = !number.trim().getAsInteger(10, value);
   }
   if (!isList)
-    refuse(begin, "a permutation is expected to be a list of numbers, as in "
-                  "[1, 0]");
+    refuse(begin, "permutations and dimensions are expected to be lists of "
+                  "numbers, as in [1, 0]");
 }
 
 /// `indexing_maps = [affine_map<…>, #map]`: not another attribute's alias.

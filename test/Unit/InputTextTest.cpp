@@ -83,7 +83,8 @@ TEST(InputText, IteratorTypes) {
 
 TEST(InputText, Permutations) {
   const char *wanted =
-      "a permutation is expected to be a list of numbers, as in [1, 0]";
+      "permutations and dimensions are expected to be lists of "
+      "numbers, as in [1, 0]";
   std::string pretty = "%t = linalg.transpose ins(%a : f32) permutation";
   EXPECT_EQ(faultOf(pretty + " = [1, 0]"), "");
   EXPECT_EQ(faultOf(pretty + " = array<i64: 1, 0>"), "");
@@ -93,6 +94,10 @@ TEST(InputText, Permutations) {
   EXPECT_EQ(faultOf(pretty + " = []"), "");
   for (const char *list : {"[", "[1, ", "[1, a]", "[a]", "[1 0]", "[i64: 1]"})
     EXPECT_EQ(faultOf(pretty + " = " + list), wanted);
+  EXPECT_EQ(faultOf("%b = linalg.broadcast ins(%a : f32) dimensions ="),
+            wanted);
+  EXPECT_EQ(faultOf("%b = linalg.broadcast ins(%a : f32) dimensions = [0]"),
+            "");
   EXPECT_EQ(faultOf("\"linalg.transpose\"(%a) <{permutation = 3}>"), "");
 }
 
