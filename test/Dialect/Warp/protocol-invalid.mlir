@@ -301,6 +301,27 @@ func.func @w3_barrier_under_a_vote(%n: index, %v: memref<?x?xbf16, strided<[?, 1
 
 // -----
 
+func.func @w3_barrier_under_a_vote_of_before(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %c: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<64x64xbf16>
+    %m = warp.splat %c : !warp.frag<64x1xi1, acc, 4>
+    %last = scf.for %i = %c0 to %n step %c1 iter_args(%before = %c) -> i1 {
+      scf.if %before {
+        // expected-error@+1 {{'warp.copy' op stands where some warps may not come, as they vote for themselves}}
+        warp.copy %v[%x, %h] to %s : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16>
+      }
+      // expected-note@+1 {{the vote}}
+      %any = warp.any %m : !warp.frag<64x1xi1, acc, 4>
+      scf.yield %any : i1
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @w3_loop_under_a_vote(%n: index, %c: i1) {
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {

@@ -42,21 +42,43 @@ static LogicalResult verifyBranch(Operation *branch, AnyOp vote) {
   return failure();
 }
 
+/// The values that `use` hands its value on to; nothing where it decides
+/// whether operations run and is not the condition of an scf.if.
+static std::optional<SmallVector<Value>> handOn(OpOperand &use) {
+  Operation *user = use.getOwner();
+  auto throughLoop = [](scf::ForOp loop, BlockArgument argument) {
+    return SmallVector<Value>{argument, loop.getTiedLoopResult(argument)};
+  };
+  if (auto loop = dyn_cast<scf::ForOp>(user))
+    if (BlockArgument argument = loop.getTiedLoopRegionIterArg(&use))
+      return throughLoop(loop, argument);
+  if (isa<scf::YieldOp>(user)) {
+    Operation *parent = user->getParentOp();
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      return throughLoop(loop, loop.getRegionIterArg(use.getOperandNumber()));
+    if (isa<scf::IfOp>(parent))
+      return SmallVector<Value>{parent->getResult(use.getOperandNumber())};
+  }
+  if (user->getNumRegions() != 0 && !isa<scf::IfOp>(user))
+    return std::nullopt;
+  return SmallVector<Value>(user->getResults());
+}
+
 static LogicalResult verifyVote(AnyOp vote) {
   SetVector<Value> different;
   different.insert(vote.getResult());
   for (size_t number = 0; number < different.size(); ++number)
-    for (Operation *user : different[number].getUsers()) {
-      if (user->getNumRegions() != 0) {
-        if (failed(verifyBranch(user, vote)))
-          return failure();
-        if (!isa<scf::IfOp>(user))
-          return user->emitOpError("depends on a vote of the warps, only "
-                                   "scf.if may");
-      }
-      for (Value result : user->getResults())
-        if (result.getType().isIntOrIndexOrFloat())
-          different.insert(result);
+    for (OpOperand &use : different[number].getUses()) {
+      Operation *user = use.getOwner();
+      std::optional<SmallVector<Value>> next = handOn(use);
+      if ((!next || isa<scf::IfOp>(user)) && failed(verifyBranch(user, vote)))
+        return failure();
+      if (!next)
+        return user->emitOpError("depends on a vote of the warps, only "
+                                 "scf.if may");
+      for (Value value : *next)
+        if (value.getType().isIntOrIndexOrFloat())
+          different.insert(value);
     }
   return success();
 }
