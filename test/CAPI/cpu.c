@@ -39,10 +39,20 @@ static AttnArgument tensor(void *data, int64_t rank, const int64_t *sizes,
   return argument;
 }
 
+enum { LENGTH = 5, DIM = 8, HEADS = 1 << 10 };
+
+// Results lie in front of what is read: below, k and v are said to be far
+// larger than they are, and a result inside of them would be refused for that
+// (a result has memory of its own). Apart, variables lie in any order: another
+// one with sanitizers than without.
+static struct {
+  float outputs[HEADS][DIM], head_lse[HEADS], o[LENGTH][DIM], lse[LENGTH];
+  float heads[HEADS][DIM], q[LENGTH][DIM], k[LENGTH][DIM], v[LENGTH][DIM];
+} memory;
+
 int main(int argc, char **argv) {
-  enum { LENGTH = 5, DIM = 8 };
-  float q[LENGTH][DIM], k[LENGTH][DIM], v[LENGTH][DIM], o[LENGTH][DIM];
-  float lse[LENGTH];
+  float (*q)[DIM] = memory.q, (*k)[DIM] = memory.k, (*v)[DIM] = memory.v;
+  float (*o)[DIM] = memory.o, *lse = memory.lse;
   const int64_t sizes[] = {1, 1, LENGTH, DIM};
   const int64_t strides[] = {LENGTH * DIM, LENGTH * DIM, DIM, 1};
   const int64_t across[] = {0, 0, 1, LENGTH};
@@ -51,8 +61,6 @@ int main(int argc, char **argv) {
   const int64_t dense[] = {LENGTH * DIM, LENGTH * DIM, DIM - 1, 1};
   const int64_t nothing[] = {1 << 30, 1, 0, DIM};
   const int64_t too_many[] = {INT64_C(1) << 40, 1, 0, DIM};
-  enum { HEADS = 1 << 10 };
-  static float heads[HEADS][DIM], outputs[HEADS][DIM], head_lse[HEADS];
   const int64_t rows[] = {1, HEADS, 1, DIM};
   const int64_t row_strides[] = {HEADS * DIM, DIM, DIM, 1};
   const int64_t row_lse_strides[] = {HEADS, 1, 1};
@@ -179,10 +187,10 @@ int main(int argc, char **argv) {
   printf("launch: %d, %s\n", i, attnErrorMessage());
 
   // More than there is memory for the copy of a tensor that lies across.
-  arguments[0] = tensor(heads, 4, rows, row_strides);
+  arguments[0] = tensor(memory.heads, 4, rows, row_strides);
   arguments[1] = arguments[2] = tensor(k, 4, many, across);
-  arguments[3] = tensor(outputs, 4, rows, row_strides);
-  arguments[4] = tensor(head_lse, 3, rows, row_lse_strides);
+  arguments[3] = tensor(memory.outputs, 4, rows, row_strides);
+  arguments[4] = tensor(memory.head_lse, 3, rows, row_lse_strides);
   // CHECK-NEXT: launch: 1, copies of {{[0-9]+}} bytes do not fit the memory
   // CHECK-NEXT: 'k' is copied first
   // CHECK-NEXT: 'v' is copied first
