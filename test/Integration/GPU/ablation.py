@@ -23,7 +23,6 @@ is not there or may not read counters, they are left out, and it is said.
 
 import argparse
 import csv
-import json
 import pathlib
 import random
 import shutil
@@ -35,6 +34,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
+import results  # noqa: E402
 from bench import L2_BYTES, Shape, dims_of, environment, numbers  # noqa: E402
 from compiling import Compiler  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
@@ -61,6 +61,7 @@ PASSES = {
 # Those that are off by default, or not everywhere.
 ADDED = ["+warp-double-buffer"]
 METRIC = "sm__cycles_active.avg"
+WHAT = "What each optional pass is worth: the kernel without it, or with all of it, beside the default"
 
 
 def parse_arguments():
@@ -186,7 +187,6 @@ def row_of(shape, dims, causal, length, times, cycles, multiprocessors):
     row = {"d": dims[0], "causal": bool(causal), "s": length, "contestants": shape.facts}
     best = times.get("all passes")
     for label, facts in shape.facts.items():
-        facts["why"] = PASSES.get(label.split()[-1], "the kernel as it is compiled by default")
         if label not in times:
             continue
         facts["ms"] = round(times[label], 5)
@@ -244,8 +244,7 @@ def main():
             rows.append(row_of(shape, dims, causal, length, times, cycles, multiprocessors))
             show(rows[-1])
             if options.json:
-                text = json.dumps({"environment": found, "rows": rows}, indent=1)
-                pathlib.Path(options.json).write_text(text + "\n")
+                results.write(options.json, results.contest(WHAT, found, rows, passes=PASSES))
     return 1 if any("error" in f for row in rows for f in row["contestants"].values()) else 0
 
 

@@ -45,12 +45,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
+import results  # noqa: E402
 from compiling import Compiler  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
 
 TOKENS = 16384
 L2_BYTES = 256 << 20  # more than any L2
 HOT_SECONDS = 0.02
+WHAT = "Forward speed beside PyTorch's flash (fa2) and cuDNN backends"
 
 
 def parse_arguments():
@@ -329,21 +331,12 @@ def summary(options, rows):
     labels = []
     for row in rows:
         labels += [name for name in row["contestants"] if name not in peers + labels]
-    for label in labels:
-        for peer in [*peers, "old"]:
-            ratios = [
-                (row["contestants"][label][f"of_{peer}"], row)
-                for row in rows
-                if f"of_{peer}" in row["contestants"].get(label, {})
-            ]
-            if not ratios:
-                continue
-            mean = statistics.geometric_mean(ratio for ratio, _ in ratios)
-            least, row = min(ratios, key=lambda item: item[0])
-            print(
-                f"{label} / {peer}: geometric mean {mean:.3f} of {len(ratios)}, lowest {least:.3f} "
-                f"(d={row['d']} {'causal' if row['causal'] else 'full'} s={row['s']})"
-            )
+    for mean in results.means(results.lines(rows)):
+        print(
+            f"{mean['contestant']} / {mean['beside']}: geometric mean {mean['geometric_mean']:.3f}"
+            f" of {mean['cases']}, lowest {mean['lowest']:.3f} "
+            f"(d={mean['d']} {'causal' if mean['causal'] else 'full'} s={mean['s']})"
+        )
     columns = peers + labels
     print("\n| d | causal | s | " + " | ".join(columns) + " |")
     print("|---" * (3 + len(columns)) + "|")
@@ -389,9 +382,7 @@ def main():
                     except Exception as error:
                         print(f"d={dims[0]} causal={causal} s={length}: {error}", flush=True)
                     if options.json:
-                        pathlib.Path(options.json).write_text(
-                            json.dumps({"environment": found, "rows": rows}, indent=1) + "\n"
-                        )
+                        results.write(options.json, results.contest(WHAT, found, rows))
         summary(options, rows)
     errors = sum(
         "error" in entry

@@ -18,10 +18,10 @@ documents and blocks, and random ones, are compared with float64.
 """
 
 import argparse
-import json
 import pathlib
 import sys
 
+import results
 from gpu import SKIP, find_torch
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -30,6 +30,7 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 WINDOW, ROWS = 1024, 96
 LENGTHS = "1,2,63,64,65,1000,4097,65536,1048576"
 EXTRA_LIMIT = 1024  # bytes of a launch
+WHAT = "One binary for every length: causal, window of 1024 keys, documents; sampled rows against float64"
 
 
 def parse_arguments():
@@ -119,6 +120,16 @@ def check_length(torch, kernel, dim, heads, length):
     }
 
 
+def report(torch, rows):
+    return {
+        "what": WHAT,
+        "command": results.command(),
+        "environment": {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__},
+        "summary": {"cases": len(rows), "passed": sum(row["passed"] for row in rows)},
+        "cases": results.table(rows),
+    }
+
+
 def main():
     options = parse_arguments()
     torch = find_torch()
@@ -142,7 +153,7 @@ def main():
             )
             torch.cuda.empty_cache()
             if options.json:
-                pathlib.Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
+                results.write(options.json, report(torch, rows))
     return 0 if all(row["passed"] for row in rows) else 1
 
 

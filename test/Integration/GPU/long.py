@@ -13,8 +13,8 @@ memory. run_huge: tensors of more than 2^31 elements, by keys, by queries and by
 the stride of the batch."""
 
 import json
-import pathlib
 
+import results
 from gpu import SKIP, find_torch
 
 ROWS = 64  # sampled
@@ -23,16 +23,18 @@ EXTRA_LIMIT = 64 << 20
 
 
 def run_long(options):
-    return run(options, lambda *modules: [measure(options, *modules, dim) for dim in (64, 128)])
+    return run("One very long sequence: sampled rows, memory", options,
+               lambda *modules: [measure(options, *modules, dim) for dim in (64, 128)])
 
 
 def run_huge(options):
     huge = (1 << 24) + 3  # times 128 elements: just above 2^31
     shapes = [(1, 16, huge, 0), (1, huge, 16, 0), (2, 33, 65, 1 << 31)]
-    return run(options, lambda *modules: [address(options, *modules, *shape) for shape in shapes])
+    return run("Tensors of more than 2^31 elements: sampled rows", options,
+               lambda *modules: [address(options, *modules, *shape) for shape in shapes])
 
 
-def run(options, measure_all):
+def run(what, options, measure_all):
     torch = find_torch()
     if torch is None:
         return SKIP
@@ -41,7 +43,8 @@ def run(options, measure_all):
     attn.use_library(options.lib)
     rows = measure_all(torch, attn)
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(rows, indent=1))
+        document = {"what": what, "command": results.command(), "cases": results.table(rows)}
+        results.write(options.json, document)
     return 1 if any(row["failures"] for row in rows) else 0
 
 

@@ -21,12 +21,14 @@ import pathlib
 import sys
 import zlib
 
+import results
 from gpu import SKIP, find_torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 for place in ("python", "test/Emulator", "test/Masks", "test/Integration/GPU"):
     sys.path.insert(0, str(ROOT / place))
 
+WHAT = "Every program of test/Masks on the GPU against NumPy in float64; two plans each"
 LENGTHS = [(200, 333), (333, 200), (128, 256), (1, 500), (517, 517), (300, 65)]
 
 
@@ -38,6 +40,8 @@ def main():
     parser.add_argument("--targets", default="sm_80,sm_90a")
     parser.add_argument("--only", default="", help="names, by comma")
     parser.add_argument("--jobs", type=int, default=14)
+    parser.add_argument("--json", help="file for the summary, and what failed")
+    parser.add_argument("--commit", default="", help="recorded in the JSON")
     options = parser.parse_args()
     torch = find_torch()
     if torch is None:
@@ -80,7 +84,7 @@ def main():
         values = flat.cpu().numpy().view(array.storage.dtype)
         array.storage[...] = values.reshape(array.storage.shape)
 
-    bad = 0
+    failed = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         artifacts = pool.map(compile, wanted)
         for (name, target, plan), artifact in zip(wanted, artifacts):
@@ -101,11 +105,21 @@ def main():
                 failures = judge(inputs.case, inputs, complete=True)
             except attn.AttnError as error:
                 failures = [str(error)]
-            bad += bool(failures)
             if failures:
+                failed.append({"program": name, "target": target,
+                               "plan": plan or artifact.manifest["plan"], "failures": failures})
                 print(f"FAIL {name} {target} {plan or 'default plan'}: {failures}", flush=True)
-    print(f"{len(wanted) - bad} of {len(wanted)} runs passed")
-    return 1 if bad else 0
+    print(f"{len(wanted) - len(failed)} of {len(wanted)} runs passed")
+    if options.json:
+        results.write(options.json, {
+            "what": WHAT,
+            "command": results.command(),
+            "environment": {"gpu": torch.cuda.get_device_name(), "commit": options.commit},
+            "summary": {"programs": len(names), "runs": len(wanted),
+                        "passed": len(wanted) - len(failed)},
+            "failures": failed,
+        })
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

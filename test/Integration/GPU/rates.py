@@ -20,7 +20,6 @@ block_k of the kernel's plan) in which the mask shows anything.
 """
 
 import argparse
-import json
 import pathlib
 import random
 import sys
@@ -29,9 +28,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
+import results  # noqa: E402
 from bench import L2_BYTES, environment, numbers  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
 from variants import HIDDEN, measure  # noqa: E402
+
+
+WHAT = "A window of keys and an ALiBi score beside the causal kernel, per tile that is visited"
 
 
 def parse_arguments():
@@ -129,8 +132,7 @@ def main():
         for length in numbers(options.lengths)
     ]
     if options.json:
-        document = {"environment": environment(options, torch), "rows": rows}
-        pathlib.Path(options.json).write_text(json.dumps(document, indent=1) + "\n")
+        results.write(options.json, results.contest(WHAT, environment(options, torch), rows))
     return 0
 
 

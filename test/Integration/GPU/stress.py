@@ -22,7 +22,6 @@ GPU.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import random
@@ -36,12 +35,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
+import results  # noqa: E402
 import variant_table  # noqa: E402
 from cases import make_case  # noqa: E402
 from compiling import Compiler  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
 from variant_table import make_variants  # noqa: E402
 
+WHAT = "Launches on several streams, from threads and in graphs: every bit that of the first run"
 SHAPES = [(1, 128, 128), (2, 1000, 1000), (3, 77, 300), (1, 4, 2000), (2, 640, 0)]
 VARIANTS = ["full", "causal", "alibi_causal", "window_causal", "softcap_causal", "document_causal",
             "document_random", "rel_table", "neighbourhood_2d", "sink_causal", "block_sparse"]
@@ -384,7 +385,7 @@ def main():
     attn.use_library(options.lib)
     row = run(torch, options)
     if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(row, indent=1) + "\n")
+        results.write(options.json, {"what": WHAT, "command": results.command(), **row})
     return 1 if row["wrong"] else 0
 
 

@@ -40,11 +40,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
+import results  # noqa: E402
+import suite_summary  # noqa: E402
 from cases import make_case  # noqa: E402
 from compiling import Compiler  # noqa: E402
 from gpu import SKIP  # noqa: E402
 
 WORKER_READY = "ready"
+WHAT = "Random programs against float64, by the error rule (C20)"
 
 
 def parse_arguments():
@@ -67,7 +70,7 @@ def parse_arguments():
     parser.add_argument("--workers", type=int, default=3, help="processes that run cases")
     parser.add_argument("--element", help="f16, bf16 or f32 for all cases")
     parser.add_argument("--f32-products", default="", help="tf32x3 or ieee, of f32 cases")
-    parser.add_argument("--json", help="file for the numbers of every case")
+    parser.add_argument("--json", help="file for the summary, and what failed")
     parser.add_argument("--commit", default="", help="recorded in the JSON")
     parser.add_argument("--time-limit", type=float, default=1e9, help="seconds in all")
     parser.add_argument("--case-limit", type=float, default=90, help="seconds per case")
@@ -352,58 +355,6 @@ def progress(done, total, case, row):
         print("      " + failure.replace("\n", "\n      "), flush=True)
 
 
-def kind_of(failure):
-    for words in ("compile", "attn", "RMSE", "e(o)", "lse", "o is not finite", "two launches",
-                  "wrote outside", "a row without", "the worker", "no answer", "not run"):
-        if failure.startswith(words):
-            return words
-    return "other"
-
-
-def summary(rows):
-    bad = [row for row in rows if row["failures"]]
-    print(f"\n{len(rows) - len(bad)} of {len(rows)} cases passed")
-    kinds = {}
-    for row in bad:
-        for kind in {kind_of(failure) for failure in row["failures"]}:
-            kinds.setdefault(kind, []).append(row["index"])
-    for kind, numbers in sorted(kinds.items(), key=lambda item: -len(item[1])):
-        print(f"  {kind:16} {len(numbers):4}  {','.join(map(str, numbers[:40]))}")
-    groups = [
-        ("dtype", lambda case: case["element"]),
-        ("head_dim", lambda case: "<=64 <=128 <=192 <=256".split()[(case["head_dim"] - 1) // 64]),
-        ("group", lambda case: case["group"]),
-        ("causal", lambda case: case["causal"] or "-"),
-        ("window", lambda case: "window" if case["window"] else "-"),
-        ("softcap", lambda case: "softcap" if case["softcap"] else "-"),
-        ("alibi", lambda case: case["alibi"] or "-"),
-        ("bias", lambda case: case["bias"] or "-"),
-        ("documents", lambda case: "documents" if case["documents"] else "-"),
-    ]
-    print("\n  passed / cases by property")
-    for name, key in groups:
-        table = {}
-        for row in rows:
-            entry = table.setdefault(str(key(row["case"])), [0, 0])
-            entry[0] += not row["failures"]
-            entry[1] += 1
-        cells = "  ".join(f"{value} {a}/{b}" for value, (a, b) in sorted(table.items()))
-        print(f"  {name:10} {cells}")
-    measured = [row for row in rows if "e_o" in row and row["e_t0"] > 0]
-    if measured:
-        ratio = max(row["e_o"] / row["e_t0"] for row in measured)
-        rmse = max(row["rmse_o"] / row["rmse_t0"] for row in measured if row["rmse_t0"])
-        lse = max(row["e_lse"] for row in measured)
-        print(f"\n  worst e(o)/e(t0) {ratio:.3f}  RMSE ratio {rmse:.4f}  lse error {lse:.2e}")
-        empty = sum(row.get('empty_rows', 0) > 0 for row in rows)
-        print(f"  cases with rows without a visible key: {empty}")
-        print(f"  kernels with local memory: {sum(row['local_bytes'] > 0 for row in measured)}")
-    seconds = sorted(row["compile_seconds"] for row in rows)
-    if seconds and seconds[-1]:
-        print(f"  compile seconds: median {seconds[len(seconds) // 2]:.2f}, worst {seconds[-1]:.2f}")
-    return len(bad)
-
-
 def main():
     options = parse_arguments()
     options.lib = str(pathlib.Path(options.lib).resolve())
@@ -418,15 +369,14 @@ def main():
         rows, found = run_all(options, directory, selected(options))
     if rows is None:
         return SKIP
-    bad = summary(rows)
+    command = results.command()
+    summary = suite_summary.summarize(rows, command)
+    suite_summary.show(summary)
     if options.json:
-        paths = ("lib", "json", "artifacts", "worker")
-        asked = {name: value for name, value in vars(options).items() if name not in paths}
-        pathlib.Path(options.json).write_text(
-            json.dumps({"environment": found, "options": asked, "rows": rows}, indent=1)
-            + "\n"
-        )
-    return 1 if bad else 0
+        found = {name: value for name, value in found.items() if name != WORKER_READY}
+        document = {"what": WHAT, "command": command, "environment": found, **summary}
+        results.write(options.json, document)
+    return 0 if summary["summary"]["passed"] == len(rows) else 1
 
 
 if __name__ == "__main__":

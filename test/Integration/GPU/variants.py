@@ -21,7 +21,6 @@ ours needs to find its blocks runs inside its launch, and is timed.
 """
 
 import argparse
-import json
 import pathlib
 import random
 import statistics
@@ -33,12 +32,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
+import results  # noqa: E402
 from bench import L2_BYTES, environment  # noqa: E402
 from compiling import Compiler  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
 from variant_table import make_variants  # noqa: E402
 
 HIDDEN = 2048
+WHAT = "Score and mask functions beside FlexAttention (flex)"
 
 
 def parse_arguments():
@@ -153,7 +154,7 @@ def run_variant(options, torch, flush, rng, dim, name, variant, compiled):
         run, block_mask = prepare_peer(torch, variant, q, k, v)
         expected = run()
         torch.cuda.synchronize()
-        row["flex_first_call_s"] = round(time.time() - start, 2)
+        row["contestants"]["flex"] = {"first_call_s": round(time.time() - start, 2)}
         contestants["flex"] = run
         if block_mask is not None:
             density = 1 - block_mask.sparsity() / 100
@@ -232,16 +233,13 @@ def main():
                     run_variant(options, torch, flush, rng, dim, name, variant, compiled)
                 )
                 if options.json:
-                    found = dict(environment(options, torch), protocol=__doc__.split("\n\n")[2])
-                    pathlib.Path(options.json).write_text(
-                        json.dumps({"environment": found, "rows": rows}, indent=1) + "\n"
-                    )
-    for target in options.targets.split(","):
-        ratios = [row["contestants"][target].get("of_flex") for row in rows]
-        ratios = [ratio for ratio in ratios if ratio]
-        if ratios:
-            mean = statistics.geometric_mean(ratios)
-            print(f"{target} / flex: geometric mean {mean:.3f} of {len(ratios)}, lowest {min(ratios):.3f}")
+                    found = dict(environment(options, torch), protocol=" ".join(__doc__.split("\n\n")[2].split()))
+                    results.write(options.json, results.contest(WHAT, found, rows))
+    for mean in results.means(results.lines(rows)):
+        print(
+            f"{mean['contestant']} / flex: geometric mean {mean['geometric_mean']:.3f} of"
+            f" {mean['cases']}, lowest {mean['lowest']:.3f} ({mean['variant']}, d={mean['d']})"
+        )
     return 1 if any("error" in e for row in rows for e in row["contestants"].values()) else 0
 
 

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""What README.md says of measurements is what test/Benchmark/results holds.
+
+    readme.py            compares; exit code 1 where they differ
+    readme.py --write    puts the numbers of the results into README.md
+
+A table stands between <!-- results: NAME --> and <!-- end --> and is written
+whole. Sentences stay where people edit them: SENTENCES has those with numbers,
+{} for each number, and where the numbers come from.
+"""
+
+import decimal
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "test" / "Benchmark" / "results"
+sys.path.insert(0, str(ROOT / "test" / "Integration" / "GPU"))
+
+import results  # noqa: E402
+
+NUMBER = r"(\d(?:[\d.,]*\d)?)"
+
+
+def read(name):
+    return results.read(RESULTS / f"{name}.json")
+
+
+def rows(name, table="cases", **wanted):
+    """The rows of a table in which the named columns have these values."""
+    found = [row for row in results.rows_of(read(name)[table])
+             if all(row.get(key) == value for key, value in wanted.items())]
+    if not found:
+        raise LookupError(f"{name}.json: no row of {table} with {wanted}")
+    return found
+
+
+def rounded(number, digits=2):
+    """With so many digits after the point; halves go up."""
+    unit = decimal.Decimal(1).scaleb(-digits)
+    return str(decimal.Decimal(str(number)).quantize(unit, decimal.ROUND_HALF_UP))
+
+
+# ---------------------------------------------------------------------------
+# Where the numbers come from
+# ---------------------------------------------------------------------------
+
+
+def mean(name, contestant, peer):
+    """The geometric mean of the ratios and the lowest one."""
+    row, = rows(name, "summary", contestant=contestant, beside=peer)
+    return [rounded(row["geometric_mean"]), rounded(row["lowest"])]
+
+
+def where(name, contestant, peer):
+    """The head dimension and the length of the lowest ratio."""
+    row, = rows(name, "summary", contestant=contestant, beside=peer)
+    return [row["d"], str(row["s"])]
+
+
+def versions():
+    found = read("forward")["environment"]
+    cudnn = f"{found['cudnn'] // 10000}.{found['cudnn'] // 100 % 100}"
+    return [cudnn, ".".join(found["torch"].split(".")[:2])]
+
+
+def functions():
+    """How many functions FlexAttention stands beside, and how fast."""
+    average, lowest = mean("variants", "sm_90a", "flex")
+    return [average, str(len({row["variant"] for row in rows("variants")})), lowest]
+
+
+def passed(name):
+    counts = read(name)["summary"]
+    return [str(counts["passed"]), str(counts["cases"])]
+
+
+def rates():
+    return [rounded(row["of_causal"]) for kind in ("window", "alibi")
+            for row in rows("rates", contestant=kind)]
+
+
+def one_percent():
+    """Microseconds of the sparsest mask."""
+    return [rounded(1000 * row["ms"], 0)
+            for row in rows("variants", contestant="sm_90a", variant="block_sparse_1_percent")]
+
+
+def spills():
+    """Head dimensions of what spills, and the most bytes: windows on sm_80."""
+    found = [row for row in rows("compile", "kernels") if row["spill_store_bytes"]]
+    if {(row["target"], row["mask"]) for row in found} != {("sm_80", "window")}:
+        raise LookupError(f"compile.json: other kernels spill than windows on sm_80: {found}")
+    dims = sorted({row["head_dim"] for row in found})
+    return [*map(str, dims), str(max(row["spill_store_bytes"] for row in found))]
+
+
+def finite_scores():
+    """f32 cases that missed, those that ran, and programs with scores of any size."""
+
+    def counts(table, *names):
+        pairs = [read("finite-scores")[table][name].split() for name in names]
+        return [(int(pair[0]), int(pair[2])) for pair in pairs]
+
+    f32 = counts("f32, three TF32 (3fc4801)", "sm_80", "sm_90a")
+    scores = counts("random scores (3fc4801)", "sm_80", "sm_90a", "cpu")
+    ran = sum(cases for _, cases in f32)
+    return [str(ran - sum(good for good, _ in f32)), str(ran),
+            f"{sum(cases for _, cases in scores):,}"]
+
+
+SENTENCES = [
+    ("cuDNN {} are those of PyTorch {},", versions),
+    ("sm_80 is {} of FlashAttention-2 (lowest {}, d = {} at {}),",
+     lambda: mean("forward", "sm_80", "fa2") + where("forward", "sm_80", "fa2")),
+    ("sm_90a {} of cuDNN (lowest {}, d = {} at {});",
+     lambda: mean("forward", "sm_90a", "cudnn") + where("forward", "sm_90a", "cudnn")),
+    ("at the power limit (`--hot`) {} (lowest {}).",
+     lambda: mean("forward-hot", "sm_90a", "cudnn")),
+    ("and 192/128 it is {} (lowest {}, d = {} at {}).",
+     lambda: mean("forward-dims", "sm_90a", "cudnn") + where("forward-dims", "sm_90a", "cudnn")),
+    ("sm_90a is {} times as fast over {} score and mask functions at d = 64 and 128 (lowest {};",
+     functions),
+    ("--target sm_90a --cases 300 --seed 1 # {} of {}; sm_80:", lambda: passed("suite-sm_90a")),
+    ("; sm_80: {}\n", lambda: passed("suite-sm_80")[:1]),
+    ("one binary, 1 to 1,048,576 keys: {} of {}\n", lambda: passed("lengths")),
+    ("(1024 keys of 8192: {} of the causal kernel's rate per visited tile at d = 64, {} at"
+     " d = 128; ALiBi {} and {}: `rates.json`)", rates),
+    ("takes {} us at d = 64 and {} us at d = 128,", one_percent),
+    ("on sm_80 windows at d = {} and {} spill up to {} bytes", spills),
+    ("{} of {} random f32 cases on an H100 missed it by that. Of {} programs with scores of any"
+     " size one missed,", finite_scores),
+]
+
+
+def forward():
+    """TFLOP/s of d = 64, 128 and 256 at three lengths."""
+    columns = ["fa2", "cudnn", "sm_80", "sm_90a"]
+    yield "| d | causal | length | FA2 | cuDNN | sm_80 | sm_90a |"
+    yield "|---|---|---|---|---|---|---|"
+    speeds = {}
+    for row in rows("forward"):
+        case = speeds.setdefault((row["d"], row["causal"], row["s"]), {})
+        case[row["contestant"]] = rounded(row["tflops"], 0)
+    for (d, causal, length), case in speeds.items():
+        if length in (1024, 4096, 16384):
+            cells = [d, "yes" if causal else "no", str(length), *(case[name] for name in columns)]
+            yield f"| {' | '.join(cells)} |"
+
+
+TABLES = {"forward": forward}
+
+# ---------------------------------------------------------------------------
+# README.md
+# ---------------------------------------------------------------------------
+
+
+def pattern(sentence):
+    """Any white space stands for any other: lines may be filled."""
+    parts = [re.sub(r"(\\?\s)+", r"\\s+", re.escape(part)) for part in sentence.split("{}")]
+    return re.compile(NUMBER.join(parts))
+
+
+def updated(text):
+    """The text with the numbers of the results, and what was wrong in it."""
+    wrong = []
+    for name, table in TABLES.items():
+        begin, end = f"<!-- results: {name} -->\n", "<!-- end -->\n"
+        before, _, rest = text.partition(begin)
+        present, _, after = rest.partition(end)
+        wanted = "".join(line + "\n" for line in table())
+        if not rest or end not in rest:
+            wrong.append(f"no table between {begin.strip()} and {end.strip()}")
+        elif present != wanted:
+            wrong.append(f"the table {name} is not that of the results")
+            text = before + begin + wanted + end + after
+    for sentence, numbers in SENTENCES:
+        found = list(pattern(sentence).finditer(text))
+        if len(found) != 1:
+            wrong.append(f"found {len(found)} times, wanted once: {sentence!r}")
+            continue
+        match, wanted = found[0], numbers()
+        for group in range(len(wanted), 0, -1):
+            if match[group] != wanted[group - 1]:
+                line = text.count("\n", 0, match.start(group)) + 1
+                wrong.append(f"line {line}: got {match[group]}, the results say"
+                             f" {wanted[group - 1]}: {sentence.strip()!r}")
+                text = text[: match.start(group)] + wanted[group - 1] + text[match.end(group) :]
+    return text, wrong
+
+
+def main():
+    path = ROOT / "README.md"
+    text, wrong = updated(path.read_text(encoding="utf-8"))
+    if "--write" in sys.argv[1:]:
+        path.write_text(text, encoding="utf-8")
+        _, wrong = updated(text)
+    for line in wrong:
+        print(f"README.md: {line}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
