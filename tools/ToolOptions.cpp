@@ -35,7 +35,7 @@ ToolOptions::ToolOptions(const char *tool, const char *targets)
       disabled("disable-pass", cl::CommaSeparated,
                cl::desc("Optional passes that shall not run: slower, never "
                         "wrong"),
-               cl::value_desc("tile-rotate,..."), cl::cat(category)),
+               cl::value_desc("tile-overlap-products,..."), cl::cat(category)),
       enabled("enable-pass", cl::CommaSeparated,
               cl::desc("Optional passes that shall run although the target "
                        "does not by default"),

@@ -35,16 +35,16 @@ static constexpr OptionalPass optionalPasses[] = {
      [](PassSelection &s, bool run) { s.tile.listBlocks = run; }},
     {"tile-peel-masks", anywhere,
      [](PassSelection &s, bool run) { s.tile.peelMasks = run; }},
-    {"tile-narrow-rows", hopper,
-     [](PassSelection &s, bool run) { s.tile.narrowRows = run; }},
-    {"tile-bound-keys", anywhere,
-     [](PassSelection &s, bool run) { s.tile.boundKeys = run; }},
+    {"tile-group-bounds", hopper,
+     [](PassSelection &s, bool run) { s.tile.groupBounds = run; }},
+    {"tile-keys-to-ranges", anywhere,
+     [](PassSelection &s, bool run) { s.tile.keysToRanges = run; }},
     {"tile-reverse-keys", anywhere,
      [](PassSelection &s, bool run) { s.tile.reverseKeys = run; }},
     {"tile-fold-exp2", anywhere,
      [](PassSelection &s, bool run) { s.tile.foldExp2 = run; }},
-    {"tile-rotate", anywhere,
-     [](PassSelection &s, bool run) { s.tile.rotate = run; }},
+    {"tile-overlap-products", anywhere,
+     [](PassSelection &s, bool run) { s.tile.overlapProducts = run; }},
     {"tile-lazy-max", anywhere,
      [](PassSelection &s, bool run) { s.tile.lazyMax = run; }},
     {"warp-defer-sum", anyGPU,
@@ -119,7 +119,7 @@ FailureOr<PassSelection> PassSelection::make(Location loc, StringRef target,
   selection.tile.target = target.str();
   int64_t sm = info ? info->sm : 0;
   selection.tile.reverseKeys = selection.tile.lazyMax = sm >= anyGPU;
-  selection.tile.rotate = selection.tile.narrowRows = sm >= hopper;
+  selection.tile.overlapProducts = selection.tile.groupBounds = sm >= hopper;
   if (failed(selection.apply(loc, request)))
     return failure();
   return selection;

@@ -36,16 +36,16 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
     manager.addNestedPass<func::FuncOp>(tile::createTileListBlocks());
   if (options.peelMasks)
     manager.addNestedPass<func::FuncOp>(tile::createTilePeelMasks());
-  if (options.narrowRows)
-    manager.addNestedPass<func::FuncOp>(tile::createTileNarrowRows());
-  if (options.boundKeys)
-    manager.addNestedPass<func::FuncOp>(tile::createTileBoundKeys());
+  if (options.groupBounds)
+    manager.addNestedPass<func::FuncOp>(tile::createTileGroupBounds());
+  if (options.keysToRanges)
+    manager.addNestedPass<func::FuncOp>(tile::createTileKeysToRanges());
   if (options.reverseKeys)
     manager.addNestedPass<func::FuncOp>(tile::createTileReverseKeys());
   if (options.foldExp2)
     manager.addNestedPass<func::FuncOp>(tile::createTileFoldExp2());
-  if (options.rotate)
-    manager.addNestedPass<func::FuncOp>(tile::createTileRotate());
+  if (options.overlapProducts)
+    manager.addNestedPass<func::FuncOp>(tile::createTileOverlapProducts());
   if (options.lazyMax)
     manager.addNestedPass<func::FuncOp>(tile::createTileLazyMax());
   tile::TileExpandSoftmaxOptions expand;

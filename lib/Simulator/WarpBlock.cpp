@@ -29,7 +29,7 @@ WarpBlock::WarpBlock(KernelOp kernel, Launch &launch, const BlockPlace &place)
   for (Operation &op : *kernel.getBodyBlock()) {
     if (auto ring = dyn_cast<RingOp>(op))
       rings.insert({&op, Ring(ring.getRing().getType().getDepth(), readers)});
-    else if (auto numbers = dyn_cast<NumbersOp>(op))
+    else if (auto numbers = dyn_cast<MailboxOp>(op))
       rings.insert(
           {&op, Ring(numbers.getRing().getType().getDepth(), readers)});
     else if (isa<AllocOp>(op))
@@ -48,7 +48,7 @@ LogicalResult WarpBlock::finish(const Transfer &transfer) {
 
 LogicalResult WarpBlock::checkEnd() {
   for (auto &[op, ring] : rings) {
-    if (!isa<RingOp, NumbersOp>(op))
+    if (!isa<RingOp, MailboxOp>(op))
       continue;
     if (std::string message = ring.checkEnd(); !message.empty())
       return op->emitOpError(message);

@@ -83,7 +83,7 @@ struct WarpBlock {
   /// Warps that read slots: those of the consumer, if there are roles.
   int64_t readers;
   llvm::MapVector<Operation *, Ring> rings; // allocs and numbers too
-  /// What the items of `warp.numbers` say, by their number.
+  /// What the items of `warp.mailbox` say, by their number.
   llvm::DenseMap<std::pair<Operation *, int64_t>, SmallVector<int64_t>> numbers;
   /// Barriers passed when a slot of `warp.alloc` was last copied to.
   llvm::DenseMap<Operation *, int64_t> copiedAt;

@@ -237,12 +237,12 @@ WarpRunner::Step WarpRunner::step() {
     return narrow(blocks);
   if (auto tile = dyn_cast<DrawOp>(op))
     return draw(tile);
-  if (auto numbers = dyn_cast<PublishOp>(op))
-    return publish(numbers);
-  if (auto numbers = dyn_cast<TakeOp>(op))
+  if (auto numbers = dyn_cast<SendOp>(op))
+    return send(numbers);
+  if (auto numbers = dyn_cast<ReceiveOp>(op))
     return takeNumbers(numbers);
-  if (auto end = dyn_cast<IdleOp>(op))
-    return idle(end);
+  if (auto end = dyn_cast<ExitIfOp>(op))
+    return exitIf(end);
 
   std::optional<LogicalResult> done = executeFragments(op);
   if (!done)

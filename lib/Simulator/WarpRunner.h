@@ -85,9 +85,9 @@ private:
   Step findRow(warp::PartRowOp op);
   Step narrow(warp::NarrowOp op);
   Step draw(warp::DrawOp op);
-  Step idle(warp::IdleOp op);
-  Step publish(warp::PublishOp op);
-  Step takeNumbers(warp::TakeOp op);
+  Step exitIf(warp::ExitIfOp op);
+  Step send(warp::SendOp op);
+  Step takeNumbers(warp::ReceiveOp op);
   void finishCopies(int64_t younger);
 
   // Nothing: not an operation of the group.

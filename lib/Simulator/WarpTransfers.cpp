@@ -242,7 +242,7 @@ LogicalResult WarpRunner::search(SearchOp op) {
 
 std::optional<LogicalResult> WarpRunner::executeTransfers(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
-      .Case<RingOp, NumbersOp, AllocOp>([](auto) { return success(); })
+      .Case<RingOp, MailboxOp, AllocOp>([](auto) { return success(); })
       .Case<StoreOp>([&](StoreOp store) { return this->store(store); })
       .Case<GatherOp>([&](GatherOp gather) { return this->gather(gather); })
       .Case<SearchOp>([&](SearchOp search) { return this->search(search); })

@@ -60,7 +60,7 @@ def compile(
             cache directory; None: no cache.
     ptxas   the ptxas to use, or the root of a CUDA Toolkit; "": the one on the
             PATH, if any; None: the driver compiles the PTX at load.
-    disable names of optional passes ("tile-rotate") that shall not run,
+    disable names of optional passes ("tile-overlap-products") that shall not run,
     enable  or shall run although the target does not by default: lists, or
             strings with commas. The kernel gets slower or faster, never wrong.
     results a file of measured plans, as attn-bench writes it: the fastest one

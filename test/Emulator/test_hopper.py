@@ -36,8 +36,8 @@ def compiled(case, text=None, disable=None, enable=None):
                                  disable=disable, enable=enable).bytes)
 
 
-OPTIONAL = ["tile-order-blocks", "tile-peel-masks", "tile-narrow-rows", "tile-reverse-keys",
-            "tile-fold-exp2", "tile-rotate", "tile-lazy-max", "warp-defer-sum", "warp-persist",
+OPTIONAL = ["tile-order-blocks", "tile-peel-masks", "tile-group-bounds", "tile-reverse-keys",
+            "tile-fold-exp2", "tile-overlap-products", "tile-lazy-max", "warp-defer-sum", "warp-persist",
             "warp-specialize", "warp-buffer", "warp-make-async", "warp-insert-turns",
             "warp-stage-stores", "warp-deepen-rings"]
 DROPPED = [[name] for name in OPTIONAL] + [OPTIONAL] + [
@@ -71,7 +71,7 @@ def test_maximum_is_found_again(element, magnitude):
     assert run(case, compiled(case), blocks=1) == []
 
 
-@pytest.mark.parametrize("dropped", [[], ["tile-rotate"], ["tile-reverse-keys"]], ids=",".join)
+@pytest.mark.parametrize("dropped", [[], ["tile-overlap-products"], ["tile-reverse-keys"]], ids=",".join)
 @pytest.mark.parametrize("change", [dict(causal="bottom_right"), dict(window=(70, 0, "bottom_right")),
                                     dict(causal="top_left", queries=70, keys=300)], ids=str)
 def test_scores_that_grow(change, dropped):
@@ -213,7 +213,7 @@ def test_wrong_descriptor_is_noticed():
     assert is_noticed(other_panel)
 
 
-@pytest.mark.parametrize("dropped", [[], ["tile-rotate"], ["warp-specialize"], ["tile-lazy-max"], OPTIONAL],
+@pytest.mark.parametrize("dropped", [[], ["tile-overlap-products"], ["warp-specialize"], ["tile-lazy-max"], OPTIONAL],
                          ids=",".join)
 @pytest.mark.parametrize("change", [{}, dict(causal="bottom_right"), dict(alibi="top_left", head_dim=128),
                                     dict(documents=True), dict(value_dim=128, group=1)])

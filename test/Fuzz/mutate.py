@@ -88,16 +88,16 @@ PIPELINES = [
     "--attn-sm90",
     "--attn-sm90=specialize=false make-async=false",
     "--attn-sm90=double-buffer=everywhere",
-    "--attn-to-tile=target=sm_90a rotate=true lazy-max=true"
+    "--attn-to-tile=target=sm_90a overlap-products=true lazy-max=true"
     " --convert-tile-to-warp --warp-defer-sum --warp-specialize"
     " --warp-make-async --warp-insert-turns"
     " --warp-assign-resources=shared-limit=232448 --convert-warp-to-gpu",
     "--tile-order-blocks",
-    "--tile-rotate",
+    "--tile-overlap-products",
     "--tile-lazy-max",
     "--tile-peel-masks",
-    "--tile-narrow-rows",
-    "--tile-bound-keys",
+    "--tile-group-bounds",
+    "--tile-keys-to-ranges",
     "--tile-reverse-keys",
     "--tile-fold-exp2",
     "--tile-expand-softmax",
@@ -124,8 +124,8 @@ ROOMS = [
     ["--convert-attn-to-tile", "--convert-attn-to-linalg",
      "--convert-attn-to-linalg=precision=input"],
     ["--tile-order-blocks", "--tile-list-blocks", "--tile-peel-masks",
-     "--tile-narrow-rows", "--tile-bound-keys", "--tile-reverse-keys",
-     "--tile-fold-exp2", "--tile-rotate", "--tile-lazy-max", "--canonicalize", "--cse"],
+     "--tile-group-bounds", "--tile-keys-to-ranges", "--tile-reverse-keys",
+     "--tile-fold-exp2", "--tile-overlap-products", "--tile-lazy-max", "--canonicalize", "--cse"],
     ["--tile-expand-softmax"],
     ["--convert-tile-to-warp", "--convert-tile-to-loops", "--convert-tile-to-llvm"],
     ["--warp-persist", "--warp-double-buffer", "--warp-specialize", "--warp-buffer",

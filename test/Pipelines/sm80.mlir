@@ -9,7 +9,7 @@
 // CHECK: target=sm_80
 // CHECK: convert-attn-to-tile
 // CHECK: tile-peel-masks
-// CHECK: tile-bound-keys
+// CHECK: tile-keys-to-ranges
 // CHECK: tile-reverse-keys
 // CHECK: tile-fold-exp2
 // CHECK: tile-lazy-max

@@ -1,6 +1,6 @@
 // The passes of the named pipeline, in order; and with the optional ones dropped.
 // RUN: attn-opt %s --attn-sm90 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
-// RUN: attn-opt %s --attn-sm90="order-blocks=false peel-masks=false narrow-rows=false bound-keys=false reverse-keys=false fold-exp2=false rotate=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
+// RUN: attn-opt %s --attn-sm90="order-blocks=false peel-masks=false group-bounds=false keys-to-ranges=false reverse-keys=false fold-exp2=false overlap-products=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
 // RUN: attn-opt %s --attn-sm90="double-buffer=everywhere" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DOUBLE
 
 // DOUBLE: warp-persist
@@ -16,11 +16,11 @@
 // CHECK: convert-attn-to-tile
 // CHECK: tile-order-blocks
 // CHECK: tile-peel-masks
-// CHECK: tile-narrow-rows
-// CHECK: tile-bound-keys
+// CHECK: tile-group-bounds
+// CHECK: tile-keys-to-ranges
 // CHECK: tile-reverse-keys
 // CHECK: tile-fold-exp2
-// CHECK: tile-rotate
+// CHECK: tile-overlap-products
 // CHECK: tile-lazy-max
 // CHECK: tile-expand-softmax
 // CHECK: cse
@@ -42,11 +42,11 @@
 
 // BARE-NOT: tile-order-blocks
 // BARE-NOT: tile-peel-masks
-// BARE-NOT: tile-narrow-rows
-// BARE-NOT: tile-bound-keys
+// BARE-NOT: tile-group-bounds
+// BARE-NOT: tile-keys-to-ranges
 // BARE-NOT: tile-reverse-keys
 // BARE-NOT: tile-fold-exp2
-// BARE-NOT: tile-rotate
+// BARE-NOT: tile-overlap-products
 // BARE-NOT: tile-lazy-max
 // BARE: tile-expand-softmax
 // BARE: convert-tile-to-warp

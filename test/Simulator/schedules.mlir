@@ -1,7 +1,7 @@
 // The default schedules, and what is left of them without their optional passes.
 
 // RUN: attn-simulate %s --target=sm_90a --function=causal --shape=b=1,h=2,hkv=1,sq=150,sk=330 | FileCheck %s
-// RUN: attn-simulate %s --target=sm_90a --function=causal --shape=b=1,h=1,sq=150,sk=330 --disable-pass=tile-rotate,warp-specialize,warp-make-async,warp-insert-turns | FileCheck %s
+// RUN: attn-simulate %s --target=sm_90a --function=causal --shape=b=1,h=1,sq=150,sk=330 --disable-pass=tile-overlap-products,warp-specialize,warp-make-async,warp-insert-turns | FileCheck %s
 // RUN: attn-simulate %s --target=sm_90a --function=causal --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 3>" --shape=b=1,h=2,hkv=1,sq=150,sk=330 --enable-pass=warp-double-buffer | FileCheck %s
 // RUN: attn-simulate %s --target=sm_90a --function=bias --shape=b=1,h=2,sq=70,sk=300,c0=2x70x300 --enable-pass=warp-double-buffer | FileCheck %s
 // RUN: attn-simulate %s --function=causal --target=sm_80 --shape=b=1,h=2,hkv=1,sq=150,sk=330 | FileCheck %s

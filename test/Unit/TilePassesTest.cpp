@@ -8,11 +8,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Every tile pass is optional. tile-order-blocks, tile-peel-masks and
-// tile-rotate leave the very bits of a kernel's results; tile-fold-exp2,
-// tile-reverse-keys and tile-lazy-max stay within the rounding of f32. (That
-// the kernels are right is checked elsewhere, against the definition. Where the
-// visited blocks are several intervals, tile-peel-masks visits them in another
-// order, and sums round otherwise: no variant here is of that kind.)
+// tile-overlap-products leave the very bits of a kernel's results;
+// tile-fold-exp2, tile-reverse-keys and tile-lazy-max stay within the rounding
+// of f32. (That the kernels are right is checked elsewhere, against the
+// definition. Where the visited blocks are several intervals, tile-peel-masks
+// visits them in another order, and sums round otherwise: no variant here is of
+// that kind.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -172,7 +173,7 @@ protected:
   }
 
   mlir::FailureOr<HostProgram> compile(const std::string &source, bool peel,
-                                       bool fold, bool rotate = false,
+                                       bool fold, bool overlap = false,
                                        bool lazy = false,
                                        bool reverse = false) {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(source, &context);
@@ -185,7 +186,7 @@ protected:
     options.tile.peelMasks = peel;
     options.tile.reverseKeys = reverse;
     options.tile.foldExp2 = fold;
-    options.tile.rotate = rotate;
+    options.tile.overlapProducts = overlap;
     options.tile.lazyMax = lazy;
     return HostProgram::compile(*module, "", options);
   }
@@ -249,12 +250,12 @@ TEST_P(TilePassesTest, LeaveTheResult) {
   auto base = compile(source, false, false);
   auto peeled = compile(source, true, false);
   auto folded = compile(source, true, true);
-  auto rotated = compile(source, true, false, true);
+  auto overlapped = compile(source, true, false, true);
   auto lazy = compile(source, true, true, true, true);
   auto reversed = compile(source, true, false, false, false, true);
   auto reversedToo = compile(source, true, true, true, true, true);
   ASSERT_TRUE(mlir::succeeded(base) && mlir::succeeded(peeled) &&
-              mlir::succeeded(folded) && mlir::succeeded(rotated) &&
+              mlir::succeeded(folded) && mlir::succeeded(overlapped) &&
               mlir::succeeded(lazy) && mlir::succeeded(reversed) &&
               mlir::succeeded(reversedToo));
   int64_t lengths[][2] = {{1, 1},   {7, 5},   {33, 47}, {47, 33}, {14, 10},
@@ -270,7 +271,7 @@ TEST_P(TilePassesTest, LeaveTheResult) {
     run(*base, in, first);
     run(*peeled, in, second);
     run(*folded, in, third);
-    run(*rotated, in, fourth);
+    run(*overlapped, in, fourth);
     run(*lazy, in, fifth);
     run(*reversed, in, sixth);
     run(*reversedToo, in, seventh);
@@ -296,16 +297,16 @@ TEST_P(TilePassesTest, LeaveTheResultOfStaticLengths) {
       program(GetParam(), "bf16", "block_q = 16, block_k = 16", queries, keys);
   auto base = compile(source, false, true);
   auto peeled = compile(source, true, true);
-  auto rotated = compile(source, true, true, true);
+  auto overlapped = compile(source, true, true, true);
   auto unpeeled = compile(source, false, true, true);
   ASSERT_TRUE(mlir::succeeded(base) && mlir::succeeded(peeled) &&
-              mlir::succeeded(rotated) && mlir::succeeded(unpeeled));
+              mlir::succeeded(overlapped) && mlir::succeeded(unpeeled));
   Inputs in(ElementKind::BF16, queries, keys);
   Outputs first(ElementKind::BF16, queries), second(ElementKind::BF16, queries),
       third(ElementKind::BF16, queries), fourth(ElementKind::BF16, queries);
   run(*base, in, first);
   run(*peeled, in, second);
-  run(*rotated, in, third);
+  run(*overlapped, in, third);
   run(*unpeeled, in, fourth);
   EXPECT_EQ(first.o.bits(), third.o.bits());
   EXPECT_EQ(first.o.bits(), fourth.o.bits());

@@ -333,43 +333,43 @@ static const Plant plants[] = {
        findUser<ReleaseOp>(await.getSlot())->moveAfter(store);
      },
      "goes via a slot that all warps read", "slot that a"},
-    {"TileNotPublished", Form::Tiles,
-     [](KernelOp kernel) { erase(findInTiles<PublishOp>(kernel)); },
+    {"TileNotSent", Form::Tiles,
+     [](KernelOp kernel) { erase(findInTiles<SendOp>(kernel)); },
      "does not meet its counterpart", deadlock},
     {"TileTakenTwice", Form::Tiles,
      [](KernelOp kernel) {
-       addToItem(findInTiles<TakeOp>(kernel).getItemMutable(), -1);
+       addToItem(findInTiles<ReceiveOp>(kernel).getItemMutable(), -1);
      },
      "is out of order", "the next of this ring is item"},
-    {"TilePublishedTooEarly", Form::Tiles,
+    {"TileSentTooEarly", Form::Tiles,
      [](KernelOp kernel) {
-       addToItem(findInTiles<PublishOp>(kernel).getItemMutable(), 1);
+       addToItem(findInTiles<SendOp>(kernel).getItemMutable(), 1);
      },
      "is out of order", "the next of this ring is item"},
     {"FirstTileNotTaken", Form::Tiles,
      [](KernelOp kernel) {
        auto loop = findTileLoop(kernel, RoleKind::Consumer);
        Value first = loop.getInits().front();
-       auto take = first.getDefiningOp<TakeOp>();
+       auto take = first.getDefiningOp<ReceiveOp>();
        for (Value taken : take.getValues())
          taken.replaceAllUsesWith(kernel.getBody().getArgument(0));
        erase(take);
      },
      "does not meet its counterpart", "the next of this ring is item 0"},
-    {"AnotherTilePublished", Form::Tiles,
+    {"AnotherTileSent", Form::Tiles,
      [](KernelOp kernel) {
-       auto publish = findInTiles<PublishOp>(kernel);
-       publish.getValuesMutable()[0].assign(kernel.getBody().getArgument(0));
+       auto send = findInTiles<SendOp>(kernel);
+       send.getValuesMutable()[0].assign(kernel.getBody().getArgument(0));
      },
      "do not stay the same", deadlock},
     {"BoundsOfAnotherTile", Form::Tiles,
      [](KernelOp kernel) {
-       auto publish = findInTiles<PublishOp>(kernel);
-       OpBuilder builder(publish);
-       unsigned last = publish.getValues().size() - 1;
-       Value one = arith::ConstantIndexOp::create(builder, publish.getLoc(), 1);
-       publish.getValuesMutable()[last].assign(arith::AddIOp::create(
-           builder, publish.getLoc(), publish.getValues()[last], one));
+       auto send = findInTiles<SendOp>(kernel);
+       OpBuilder builder(send);
+       unsigned last = send.getValues().size() - 1;
+       Value one = arith::ConstantIndexOp::create(builder, send.getLoc(), 1);
+       send.getValuesMutable()[last].assign(arith::AddIOp::create(
+           builder, send.getLoc(), send.getValues()[last], one));
      },
      "do not stay the same", deadlock},
     {"ConsumerStopsSooner", Form::Tiles,
@@ -383,7 +383,7 @@ static const Plant plants[] = {
     {"ConsumerDraws", Form::Tiles,
      [](KernelOp kernel) {
        DrawOp draw = findInTiles<DrawOp>(kernel);
-       OpBuilder builder(findInTiles<TakeOp>(kernel));
+       OpBuilder builder(findInTiles<ReceiveOp>(kernel));
        builder.clone(*draw);
      },
      "may not stand in a consumer", "is drawn by a warp of no producer"},
@@ -525,10 +525,10 @@ OwningOpRef<ModuleOp> WarpProtocol::compile(const Case &test, Form form) {
   if (!module)
     return nullptr;
   bool hasRoles = form == Form::Roles || form == Form::Tiles;
-  std::string tile =
-      hasRoles ? " rotate=true lazy-max=false" : " rotate=false lazy-max=false";
+  std::string tile = hasRoles ? " overlap-products=true lazy-max=false"
+                              : " overlap-products=false lazy-max=false";
   if (form == Form::Tiles)
-    tile += " narrow-rows=true";
+    tile += " group-bounds=true";
   std::string passes = "warp-specialize,warp-make-async,warp-insert-turns";
   if (form == Form::Tiles)
     passes = "warp-persist," + passes;

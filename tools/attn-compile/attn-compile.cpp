@@ -42,7 +42,7 @@ Examples:
   attn-compile causal.mlir --dump-to=rooms -o f.attn
                                                    what every room leaves
   attn-compile causal.mlir --mlir-timing -o f.attn where the time goes
-  attn-compile causal.mlir --disable-pass=tile-rotate,warp-insert-turns ...
+  attn-compile causal.mlir --disable-pass=tile-overlap-products,warp-insert-turns ...
                                                    slower, never wrong
   attn-compile causal.mlir --plan='#attn.plan<target = sm_80, block_q = 64, ...>'
 

@@ -56,7 +56,7 @@ struct SM80Options : TileOptions {
 void buildSM80Pipeline(OpPassManager &manager, const SM80Options &options);
 
 struct SM90Options : SM80Options {
-  SM90Options() { rotate = narrowRows = true; }
+  SM90Options() { overlapProducts = groupBounds = true; }
   Option<bool> persist{*this, "persist", llvm::cl::desc("run warp-persist"),
                        llvm::cl::init(true)};
   Option<DoubleBuffering> doubleBuffer{

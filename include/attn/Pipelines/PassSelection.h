@@ -32,7 +32,7 @@ struct PassRequest {
 /// which they run.
 std::vector<std::string> listOptionalPasses(StringRef target);
 
-/// Splits "tile-rotate, warp-buffer" at commas.
+/// Splits "tile-overlap-products, warp-buffer" at commas.
 std::vector<std::string> splitPassNames(StringRef text);
 
 /// The passes between attention and a kernel that may be left out: slower,

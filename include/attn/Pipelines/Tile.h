@@ -48,17 +48,18 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
   Option<bool> peelMasks{*this, "peel-masks",
                          llvm::cl::desc("run tile-peel-masks"),
                          llvm::cl::init(true)};
-  Option<bool> narrowRows{*this, "narrow-rows",
-                          llvm::cl::desc("run tile-narrow-rows"),
-                          llvm::cl::init(false)};
-  Option<bool> boundKeys{*this, "bound-keys",
-                         llvm::cl::desc("run tile-bound-keys"),
-                         llvm::cl::init(true)};
+  Option<bool> groupBounds{*this, "group-bounds",
+                           llvm::cl::desc("run tile-group-bounds"),
+                           llvm::cl::init(false)};
+  Option<bool> keysToRanges{*this, "keys-to-ranges",
+                            llvm::cl::desc("run tile-keys-to-ranges"),
+                            llvm::cl::init(true)};
   Option<bool> reverseKeys{*this, "reverse-keys",
                            llvm::cl::desc("run tile-reverse-keys"),
                            llvm::cl::init(false)};
-  Option<bool> rotate{*this, "rotate", llvm::cl::desc("run tile-rotate"),
-                      llvm::cl::init(false)};
+  Option<bool> overlapProducts{*this, "overlap-products",
+                               llvm::cl::desc("run tile-overlap-products"),
+                               llvm::cl::init(false)};
   Option<bool> lazyMax{*this, "lazy-max", llvm::cl::desc("run tile-lazy-max"),
                        llvm::cl::init(false)};
   Option<bool> foldExp2{*this, "fold-exp2",

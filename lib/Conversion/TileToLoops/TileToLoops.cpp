@@ -155,7 +155,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
     lowerSearch(builder, buffers, search);
     return success();
   }
-  if (isa<tile::IdleOp>(op)) {
+  if (isa<tile::ExitIfOp>(op)) {
     dead.push_back(op);
     return success();
   }

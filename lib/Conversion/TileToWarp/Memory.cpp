@@ -71,14 +71,14 @@ struct ConvertCoords final : OpConversionPattern<tile::CoordsOp> {
     return success();
   }
 };
-/// tile.idle -> warp.idle
-struct ConvertIdle final : OpConversionPattern<tile::IdleOp> {
+/// tile.exit_if -> warp.exit_if
+struct ConvertExitIf final : OpConversionPattern<tile::ExitIfOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(tile::IdleOp op, OpAdaptor adaptor,
+  matchAndRewrite(tile::ExitIfOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<warp::IdleOp>(op, adaptor.getCondition());
+    rewriter.replaceOpWithNewOp<warp::ExitIfOp>(op, adaptor.getCondition());
     return success();
   }
 };
@@ -87,6 +87,6 @@ struct ConvertIdle final : OpConversionPattern<tile::IdleOp> {
 void attn::populateMemoryPatterns(const FragmentConverter &converter,
                                   RewritePatternSet &patterns) {
   patterns.add<ConvertStore, ConvertGather, ConvertSearch, ConvertCoords,
-               ConvertIdle>(converter, patterns.getContext(),
-                            PatternBenefit(2));
+               ConvertExitIf>(converter, patterns.getContext(),
+                              PatternBenefit(2));
 }

@@ -136,7 +136,7 @@ static LogicalResult convertVectors(warp::KernelOp kernel, bool ieee) {
       [&](Operation *op) { return converter.isLegal(op); });
   target.addLegalOp<UnrealizedConversionCastOp>();
   // Of scalars, too.
-  target.addIllegalOp<tile::SearchOp, tile::IdleOp>();
+  target.addIllegalOp<tile::SearchOp, tile::ExitIfOp>();
   populateElementwisePatterns(converter, patterns);
   populateReductionPatterns(converter, patterns);
   populateContractPatterns(converter, patterns, ieee);

@@ -136,7 +136,7 @@ void attn::warp::populateFragmentTypeConversions(TypeConverter &converter) {
   converter.addConversion([](SlotType type) -> Type {
     return IntegerType::get(type.getContext(), 32);
   });
-  converter.addConversion([](NumbersType type) -> Type {
+  converter.addConversion([](MailboxType type) -> Type {
     return IntegerType::get(type.getContext(), 32);
   });
   converter.addConversion([](RingType type) -> Type {

@@ -451,7 +451,7 @@ void populateElementwisePatterns(const TypeConverter &converter,
 void populateCopyPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns, const AwaitPlans &awaits,
                           RolePlan &roles);
-/// warp.draw, warp.publish and warp.take (Numbers.cpp).
+/// warp.draw, warp.send and warp.receive (Mailbox.cpp).
 void populateNumberPatterns(const TypeConverter &converter,
                             RewritePatternSet &patterns, const RolePlan &roles);
 /// warp.search (Searches.cpp).

@@ -14,7 +14,7 @@
 // its release that of `empty`. The producer may fill the slot when the phase
 // before its own is complete, which for the first item a fresh barrier is.
 //
-// `warp.numbers` are such a ring, whose items are written by a thread of the
+// `warp.mailbox` are such a ring, whose items are written by a thread of the
 // producer.
 //
 // Consumer warps come first in the block; the producer is the first warp of its
@@ -131,9 +131,9 @@ RolePlan attn::warp::planRoles(KernelOp kernel, gpu::GPUFuncOp function,
        llvm::zip_equal(function.getBody().front().getOps<RingOp>(), offsets))
     rings[ring.getRing()] = {offset, ring.getRing().getType().getDepth(), 0};
   for (auto [numbers, own] :
-       llvm::zip_equal(kernel.getBodyBlock()->getOps<NumbersOp>(),
-                       function.getBody().front().getOps<NumbersOp>())) {
-    NumbersType type = own.getRing().getType();
+       llvm::zip_equal(kernel.getBodyBlock()->getOps<MailboxOp>(),
+                       function.getBody().front().getOps<MailboxOp>())) {
+    MailboxType type = own.getRing().getType();
     rings[own.getRing()] = {numbers.getOffset(), type.getDepth(), 0,
                             type.getItemBytes()};
   }
@@ -149,10 +149,10 @@ RolePlan attn::warp::planRoles(KernelOp kernel, gpu::GPUFuncOp function,
         plan.stores[op] = {firstMap + number,
                            bool(getSourceThroughTurns(store.getStaging())
                                     .getDefiningOp<AwaitOp>())};
-    } else if (auto publish = dyn_cast<PublishOp>(op)) {
-      plan.accesses[op] = rings.lookup(publish.getRing());
-    } else if (auto take = dyn_cast<TakeOp>(op)) {
-      plan.accesses[op] = rings.lookup(take.getRing());
+    } else if (auto send = dyn_cast<SendOp>(op)) {
+      plan.accesses[op] = rings.lookup(send.getRing());
+    } else if (auto receive = dyn_cast<ReceiveOp>(op)) {
+      plan.accesses[op] = rings.lookup(receive.getRing());
     } else if (auto await = dyn_cast<AwaitOp>(op)) {
       plan.accesses[op] = rings.lookup(await.getRing());
       int64_t number = plan.emptyBarriers.size();

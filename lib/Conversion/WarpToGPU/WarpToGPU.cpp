@@ -30,25 +30,25 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-/// What follows a warp.idle runs where the block is not idle.
-static void lowerIdle(RewriterBase &rewriter, gpu::GPUFuncOp function) {
+/// What follows a warp.exit_if runs where the condition is false.
+static void lowerExitIf(RewriterBase &rewriter, gpu::GPUFuncOp function) {
   Block *body = &function.getBody().front();
-  while (!body->getOps<IdleOp>().empty()) {
-    IdleOp idle = *body->getOps<IdleOp>().begin();
-    Location loc = idle.getLoc();
+  while (!body->getOps<ExitIfOp>().empty()) {
+    ExitIfOp exit = *body->getOps<ExitIfOp>().begin();
+    Location loc = exit.getLoc();
     OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPoint(idle);
+    rewriter.setInsertionPoint(exit);
     Value isTrue = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
     Value hasWork =
-        arith::XOrIOp::create(rewriter, loc, idle.getCondition(), isTrue);
+        arith::XOrIOp::create(rewriter, loc, exit.getCondition(), isTrue);
     auto branch = scf::IfOp::create(rewriter, loc, hasWork,
                                     /*withElseRegion=*/false);
     Block *then = branch.thenBlock();
     for (Operation &op : llvm::make_early_inc_range(
-             llvm::make_range(std::next(idle->getIterator()),
+             llvm::make_range(std::next(exit->getIterator()),
                               body->getTerminator()->getIterator())))
       rewriter.moveOpBefore(&op, then->getTerminator());
-    rewriter.eraseOp(idle);
+    rewriter.eraseOp(exit);
     body = then;
   }
 }
@@ -82,7 +82,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   if (failed(lowerTurns(rewriter, kernel.function)) ||
       failed(lowerRoles(rewriter, kernel.function, kernel.roles)))
     return failure();
-  lowerIdle(rewriter, kernel.function);
+  lowerExitIf(rewriter, kernel.function);
 
   TypeConverter converter;
   populateFragmentTypeConversions(converter);

@@ -184,7 +184,7 @@ func.func @idle_c1(%n: index, %c: i1) {
   scf.forall (%x) in (%n) {
     scf.if %c {
       // expected-error @below {{must stand directly in an scf.forall}}
-      tile.idle %c
+      tile.exit_if %c
     }
   }
   return

@@ -71,7 +71,7 @@
 // CHECK: %[[F3:.*]] = memref.load %[[COUNTS]][%[[B3]], %c0, %[[Q3]], %c1]
 // CHECK: %[[ALL3:.*]] = arith.addi %[[P3]], %[[F3]]
 // CHECK: %[[WORK:.*]] = arith.cmpi ne, %[[ALL3]], %c0_i32
-// CHECK-NEXT: tile.idle %[[WORK]]
+// CHECK-NEXT: tile.exit_if %[[WORK]]
 // CHECK-NOT: tile.load
 // CHECK-NOT: scf.for
 // CHECK: %[[NOTHING:.*]] = arith.constant dense<0.000000e+00> : vector<32x16xf16>
@@ -81,7 +81,7 @@
 // The kernel reads them.
 // CHECK: scf.forall (%[[BATCH:.*]], %{{.*}}, %[[QUERY:.*]]) in
 // CHECK: arith.cmpi eq,
-// CHECK-NEXT: tile.idle
+// CHECK-NEXT: tile.exit_if
 // CHECK: %[[P32:.*]] = memref.load %[[COUNTS]][%[[BATCH]], %c0, %[[QUERY]], %c0]
 // CHECK: %[[P:.*]] = arith.index_cast %[[P32]]
 // CHECK: %[[F32:.*]] = memref.load %[[COUNTS]][%[[BATCH]], %c0, %[[QUERY]], %c1]
@@ -238,14 +238,14 @@ func.func @no_queries(%n: index, %s: vector<32x8xf32>, %m0: vector<32x1xf32>, %m
 // CHECK: arith.subi %[[END]], %c7_i32
 // CHECK: arith.cmpi slt, %{{.*}} : vector<1x8xi32>
 // CHECK-COUNT-2: vector.multi_reduction <or>
-// CHECK-COUNT-2: tile.idle
+// CHECK-COUNT-2: tile.exit_if
 // CHECK: tile.gather
 
 // Of 32 by 16 a block is one group. What is listed shows then, up to the end of
 // the keys.
 // WHOLE-LABEL: func @block_map(
 // WHOLE: tile.gather
-// WHOLE-COUNT-2: tile.idle
+// WHOLE-COUNT-2: tile.exit_if
 // WHOLE-NOT: tile.gather
 // WHOLE: %[[IN:.*]] = arith.cmpi slt, %{{.*}} : vector<1x8xi32>
 // WHOLE: %[[MASK:.*]] = vector.broadcast %[[IN]] : vector<1x8xi1> to vector<32x8xi1>

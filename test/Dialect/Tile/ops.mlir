@@ -71,8 +71,8 @@ func.func @idle(%n: index, %visits: memref<?xi32>) {
   scf.forall (%x) in (%n) {
     %count = memref.load %visits[%x] : memref<?xi32>
     %nothing = arith.cmpi eq, %count, %c0 : i32
-    // CHECK: tile.idle %{{.*}}
-    tile.idle %nothing
+    // CHECK: tile.exit_if %{{.*}}
+    tile.exit_if %nothing
   }
   return
 }

@@ -12,9 +12,9 @@
 !p = !warp.frag<128x64xbf16, acc, 8>
 !a = !warp.frag<128x64xbf16, a, 8>
 
-// CHECK-LABEL: @rotated
-// ROLES-LABEL: @rotated
-func.func @rotated(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
+// CHECK-LABEL: @overlapped
+// ROLES-LABEL: @overlapped
+func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // SELECTIVE: {{^}}{{.*}}:[[@LINE+2]]:{{.*}}Remark="steps of less than 128 keys or 128 columns of values, or with a mask or a score function, do not gain"
@@ -88,9 +88,9 @@ func.func @rotated(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
 }
 
 // The product reads what the same step makes.
-// CHECK-LABEL: @not_rotated
+// CHECK-LABEL: @not_overlapped
 // CHECK-NOT: arith.remsi
-func.func @not_rotated(%n: index, %k: !view) {
+func.func @not_overlapped(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}Remark="no loop of step 1 carries an operand of a product in registers"

@@ -11,8 +11,8 @@
 !a = !warp.frag<128x64xbf16, a, 8>
 
 // Q K^T and P V run side by side; the next P is made when P V is done.
-// CHECK-LABEL: @rotated
-func.func @rotated(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
+// CHECK-LABEL: @overlapped
+func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {

@@ -147,7 +147,7 @@ func.func @resident(%nx: index) {
 // CHECK-NEXT: %[[DRAWN:.*]] = warp.draw %[[COUNTER]] below %[[TILES]]
 // CHECK-NEXT: scf.yield %[[DRAWN]]
 // CHECK: scf.while (%{{.*}} = %[[FIRST]]#0, %{{.*}} = %[[FIRST]]#1, %{{.*}} = %[[FIRST]]#2, %{{.*}} = %[[FIRST]]#3, %{{.*}} = %[[FIRST]]#4)
-// CHECK-NOT: warp.idle
+// CHECK-NOT: warp.exit_if
 // CHECK: %[[EARLY:.*]] = warp.draw
 // CHECK-COUNT-2: warp.copy
 // CHECK: %[[NEXT:.*]]:5 = scf.while (%{{.*}} = %[[EARLY]])
@@ -161,7 +161,7 @@ func.func @idle(%nx: index, %n: index, %visits: memref<?xi32>, %k: !view) {
     %ks = warp.alloc : !t
     %count = memref.load %visits[%x] : memref<?xi32>
     %nothing = arith.cmpi eq, %count, %none : i32
-    warp.idle %nothing
+    warp.exit_if %nothing
     %end = arith.index_cast %count : i32 to index
     scf.for %i = %c0 to %end step %c1 {
       warp.copy %k[%b, %h, %x, %i] to %ks : !view, !t
@@ -187,7 +187,7 @@ func.func @idle_in_steps(%nx: index, %n: index, %visits: memref<?xi1>, %k: !view
   warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(static) {
     %ks = warp.alloc : !t
     %nothing = memref.load %visits[%x] : memref<?xi1>
-    warp.idle %nothing
+    warp.exit_if %nothing
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     %f = warp.load_frag %ks : !t -> !f
   }
@@ -197,12 +197,12 @@ func.func @idle_in_steps(%nx: index, %n: index, %visits: memref<?xi1>, %k: !view
 // A block that stays asks at each tile, or not at all: what does not come from
 // the tile's number is dropped.
 // CHECK-LABEL: @idle_or_not(
-// CHECK-NOT: warp.idle
+// CHECK-NOT: warp.exit_if
 func.func @idle_or_not(%nx: index, %nothing: i1, %k: !view) {
   %c0 = arith.constant 0 : index
   warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) {
     %ks = warp.alloc : !t
-    warp.idle %nothing
+    warp.exit_if %nothing
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     %f = warp.load_frag %ks : !t -> !f
   }

@@ -10,9 +10,9 @@
 !p = !warp.frag<128x64xbf16, acc, 8>
 !a = !warp.frag<128x64xbf16, a, 8>
 
-// A rotated kernel: the product with V of the block before beside that with K.
-// CHECK-LABEL: @rotated
-func.func @rotated(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
+// Overlapped products: the product with V of the block before beside that with K.
+// CHECK-LABEL: @overlapped
+func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // CHECK: warp.kernel {{.*}} warps(12) shared(98464) {

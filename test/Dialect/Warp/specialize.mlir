@@ -79,8 +79,8 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
 
 // A prologue, two loops and an epilogue share the rings of keys and values. The
 // block number of the values is carried, in the producer too.
-// CHECK-LABEL: @rotated(
-func.func @rotated(%n: index, %lo: index, %mid: index, %hi: index, %q: !view, %k: !view, %v: !view, %out: !view) {
+// CHECK-LABEL: @overlapped(
+func.func @overlapped(%n: index, %lo: index, %mid: index, %hi: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -247,27 +247,27 @@ func.func @tiles(%tiles: index, %n: index, %q: !view, %k: !view) {
 // with; the consumer is told, behind its last store.
 // CHECK-LABEL: @drawn(
 // CHECK: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
-// CHECK-NEXT: %[[NUMBERS:.*]] = warp.numbers : <2, 2>
+// CHECK-NEXT: %[[NUMBERS:.*]] = warp.mailbox : <2, 2>
 // CHECK: warp.role <producer>
 // CHECK: %[[ROW0:.*]] = arith.divui %[[FIRST:.*]], %{{.*}} : index
 // CHECK: %[[ITEM0:.*]] = arith.constant 0 : index
-// CHECK: warp.publish %[[FIRST]], %[[ROW0]] to %[[NUMBERS]][%[[ITEM0]]] : <2, 2>
+// CHECK: warp.send %[[FIRST]], %[[ROW0]] to %[[NUMBERS]][%[[ITEM0]]] : <2, 2>
 // CHECK: scf.while (%[[T:.*]] = %[[FIRST]], %{{.*}} = %[[ROW0]], %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
 // CHECK: scf.for
 // CHECK: warp.copy_async
 // CHECK: %[[NEXT:.*]] = warp.draw
 // CHECK: warp.copy_async
 // CHECK: %[[ROW:.*]] = arith.divui %[[NEXT]], %{{.*}} : index
-// CHECK: warp.publish %[[NEXT]], %[[ROW]] to %[[NUMBERS]][%{{.*}}] : <2, 2>
+// CHECK: warp.send %[[NEXT]], %[[ROW]] to %[[NUMBERS]][%{{.*}}] : <2, 2>
 // CHECK: scf.yield %[[NEXT]], %[[ROW]],
 // CHECK: warp.role <consumer>
 // CHECK-NOT: arith.divui
-// CHECK: %[[TAKEN:.*]]:2 = warp.take %[[NUMBERS]][%{{.*}}] : <2, 2>
+// CHECK: %[[TAKEN:.*]]:2 = warp.receive %[[NUMBERS]][%{{.*}}] : <2, 2>
 // CHECK: scf.while (%{{.*}} = %[[TAKEN]]#0, %{{.*}} = %[[TAKEN]]#1, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
 // CHECK-NOT: warp.draw
 // CHECK-NOT: arith.divui
 // CHECK: warp.store
-// CHECK: %[[AGAIN:.*]]:2 = warp.take %[[NUMBERS]][%{{.*}}] : <2, 2>
+// CHECK: %[[AGAIN:.*]]:2 = warp.receive %[[NUMBERS]][%{{.*}}] : <2, 2>
 // CHECK: scf.yield %[[AGAIN]]#0, %[[AGAIN]]#1,
 func.func @drawn(%n: index, %k: !view, %counter: memref<1xi32>, %out: memref<?x?x?xf32>) {
   %c0 = arith.constant 0 : index
@@ -303,23 +303,23 @@ func.func @drawn(%n: index, %k: !view, %counter: memref<1xi32>, %out: memref<?x?
 // CHECK: %[[FIRST:.*]] = scf.while
 // CHECK: memref.load
 // CHECK: warp.draw
-// CHECK: warp.publish %[[FIRST]] to %[[NUMBERS:.*]][%{{.*}}] : <2, 1>
+// CHECK: warp.send %[[FIRST]] to %[[NUMBERS:.*]][%{{.*}}] : <2, 1>
 // CHECK: scf.while (%{{.*}} = %[[FIRST]],
 // CHECK: %[[EARLY:.*]] = warp.draw
 // CHECK: warp.copy_async
 // CHECK: %[[NEXT:.*]] = scf.while (%{{.*}} = %[[EARLY]])
 // CHECK: memref.load
 // CHECK: warp.draw
-// CHECK: warp.publish %[[NEXT]] to %[[NUMBERS]]
+// CHECK: warp.send %[[NEXT]] to %[[NUMBERS]]
 // CHECK: scf.yield %[[NEXT]],
 // CHECK: warp.role <consumer>
 // CHECK-NOT: memref.load
 // CHECK-NOT: warp.draw
-// CHECK: warp.take %[[NUMBERS]]
+// CHECK: warp.receive %[[NUMBERS]]
 // CHECK: scf.while
 // CHECK-NOT: memref.load
 // CHECK-NOT: warp.draw
-// CHECK: warp.take %[[NUMBERS]]
+// CHECK: warp.receive %[[NUMBERS]]
 func.func @searched(%n: index, %k: !view, %counter: memref<1xi32>, %idle: memref<?xi1>, %out: memref<?x?x?xf32>) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
@@ -359,14 +359,14 @@ func.func @searched(%n: index, %k: !view, %counter: memref<1xi32>, %idle: memref
 
 // Where no block stays an idle one ends in front of both roles.
 // CHECK-LABEL: @idle(
-// CHECK: warp.idle
+// CHECK: warp.exit_if
 // CHECK: warp.role <producer>
 // CHECK: warp.role <consumer>
 func.func @idle(%n: index, %k: !view, %idle: memref<?xi1>) {
   %c0 = arith.constant 0 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) {
     %nothing = memref.load %idle[%x] : memref<?xi1>
-    warp.idle %nothing
+    warp.exit_if %nothing
     %ks = warp.alloc : !t
     warp.copy %k[%c0, %c0, %x, %c0] to %ks : !view, !t
     %f = warp.load_frag %ks : !t -> !warp.frag<64x128xbf16, a, 4>

@@ -43,10 +43,10 @@ from gpu import SKIP, find_torch  # noqa: E402
 PASSES = {
     "tile-order-blocks": "full blocks come first, so that the masked ones are the last of a row",
     "tile-peel-masks": "blocks that the mask hides are not visited, full ones run without the mask",
-    "tile-narrow-rows": "a warpgroup passes over blocks that only other rows of its tile see",
+    "tile-group-bounds": "a warpgroup passes over blocks that only other rows of its tile see",
     "tile-reverse-keys": "scores that grow with the key have their maximum in the first block (no effect on others)",
     "tile-fold-exp2": "the scale and log2 e become one factor inside the exponent's multiply-add",
-    "tile-rotate": "a block's Q K^T is issued with the block before's P V: two products over one softmax",
+    "tile-overlap-products": "a block's Q K^T is issued with the block before's P V: two products over one softmax",
     "tile-lazy-max": "no row maximum after the first block, unless a sum says that one is due",
     "warp-defer-sum": "the sums of a row's four threads meet once per tile, not once per block",
     "warp-persist": "a thread block takes tile after tile: the next loads overlap the last stores",

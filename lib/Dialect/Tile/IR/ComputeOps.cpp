@@ -30,7 +30,7 @@ LogicalResult CoordsOp::verify() {
   return success();
 }
 
-LogicalResult IdleOp::verify() {
+LogicalResult ExitIfOp::verify() {
   // (C1)
   Operation *parent = (*this)->getParentOp();
   if (!isa_and_present<scf::ForallOp>(parent))

@@ -83,7 +83,7 @@ void attn::tile::separateEmptyBlocks(RewriterBase &rewriter, scf::ForallOp grid,
   own.head = mapping.lookupOrDefault(map.head);
   own.query = mapping.lookupOrDefault(map.query);
   Value hasWork = compareVisits(rewriter, empty, own, arith::CmpIPredicate::ne);
-  IdleOp::create(rewriter, grid.getLoc(), hasWork);
+  ExitIfOp::create(rewriter, grid.getLoc(), hasWork);
   Value isEmpty = compareVisits(rewriter, grid, map, arith::CmpIPredicate::eq);
-  IdleOp::create(rewriter, grid.getLoc(), isEmpty);
+  ExitIfOp::create(rewriter, grid.getLoc(), isEmpty);
 }

@@ -128,7 +128,7 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-LogicalResult IdleOp::verify() {
+LogicalResult ExitIfOp::verify() {
   auto kernel = dyn_cast_if_present<KernelOp>((*this)->getParentOp());
   if (!kernel)
     return emitOpError("must stand directly in a warp.kernel"); // C1
@@ -159,8 +159,8 @@ int64_t KernelOp::getBarrierBytes() {
   for (auto ring : getBodyBlock()->getOps<RingOp>())
     slots += ring.getRing().getType().getDepth();
   int64_t bytes = slots * RingOp::barrierBytesPerSlot;
-  for (auto numbers : getBodyBlock()->getOps<NumbersOp>()) {
-    NumbersType type = numbers.getRing().getType();
+  for (auto mailbox : getBodyBlock()->getOps<MailboxOp>()) {
+    MailboxType type = mailbox.getRing().getType();
     bytes += type.getDepth() * type.getItemBytes();
   }
   return bytes;

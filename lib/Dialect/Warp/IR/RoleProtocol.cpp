@@ -33,9 +33,9 @@
 // item behind the one that is waited for, whose slot is free if its ring has
 // two.
 //
-// A `warp.publish` is a copy in this, a `warp.take` an await with its release.
+// A `warp.send` is a copy in this, a `warp.receive` an await with its release.
 // Loops of both roles run equally often if their bounds are the same values, or
-// (`scf.while`) their conditions: what is published is the same as what is
+// (`scf.while`) their conditions: what is sent is the same as what is
 // taken, and carried values are if they start so and every iteration keeps it.
 //
 //===----------------------------------------------------------------------===//
@@ -117,7 +117,7 @@ static LogicalResult verifyReads(RoleOp role) {
 static LogicalResult verifyContents(RoleOp role) {
   bool isProducer = role.getKind() == RoleKind::Producer;
   WalkResult walk = role.getBody().walk([&](Operation *op) {
-    bool isCopy = isa<CopyAsyncOp, DrawOp, PublishOp>(op);
+    bool isCopy = isa<CopyAsyncOp, DrawOp, SendOp>(op);
     // A search for a fragment is refused for its result.
     bool isWarpOp = isa<WarpDialect>(op->getDialect()) &&
                     !isa<YieldOp, SearchOp, NarrowOp>(op);
@@ -157,7 +157,7 @@ static LogicalResult verifyTurn(TurnOp turn) {
 /// A kernel with roles holds nothing else that runs on the warps.
 static LogicalResult verifyBeside(KernelOp kernel) {
   for (Operation &op : *kernel.getBodyBlock()) {
-    if (isa<RoleOp, RingOp, NumbersOp, AllocOp, IdleOp, YieldOp>(op))
+    if (isa<RoleOp, RingOp, MailboxOp, AllocOp, ExitIfOp, YieldOp>(op))
       continue;
     WalkResult walk = op.walk([&](Operation *inner) {
       bool isWarpOp =
@@ -198,9 +198,9 @@ static LogicalResult verifyRegisters(KernelOp kernel, RoleOp producer,
 }
 
 /// Numbers go from role to role.
-static LogicalResult verifyNoNumbers(KernelOp kernel) {
+static LogicalResult verifyNoMailboxes(KernelOp kernel) {
   WalkResult walk = kernel.walk([](Operation *op) {
-    if (!isa<NumbersOp, PublishOp, TakeOp>(op))
+    if (!isa<MailboxOp, SendOp, ReceiveOp>(op))
       return WalkResult::advance();
     op->emitOpError("stands in a kernel without roles");
     return WalkResult::interrupt();
@@ -218,7 +218,7 @@ LogicalResult attn::warp::verifyRoles(KernelOp kernel) {
   if (turns.wasInterrupted())
     return failure();
   if (roles.empty())
-    return success(succeeded(verifyNoNumbers(kernel)) &&
+    return success(succeeded(verifyNoMailboxes(kernel)) &&
                    succeeded(verifyWarps(kernel, kernel.getWarps(), "kernel")));
   RoleOp producer = kernel.getRole(RoleKind::Producer);
   RoleOp consumer = kernel.getRole(RoleKind::Consumer);
@@ -247,10 +247,10 @@ static Value getRing(Operation *op) {
     return await.getRing();
   if (auto copy = dyn_cast<CopyAsyncOp>(op))
     return copy.getRing();
-  if (auto publish = dyn_cast<PublishOp>(op))
-    return publish.getRing();
-  if (auto take = dyn_cast<TakeOp>(op))
-    return take.getRing();
+  if (auto send = dyn_cast<SendOp>(op))
+    return send.getRing();
+  if (auto receive = dyn_cast<ReceiveOp>(op))
+    return receive.getRing();
   return {};
 }
 
@@ -321,9 +321,9 @@ static LogicalResult compareSteps(ArrayRef<Step> producer,
     const Step &copy = producer[number], &await = consumer[number];
     if (copy.ring != await.ring)
       return differ(copy.op, await.op);
-    if (auto publish = dyn_cast<PublishOp>(copy.op))
+    if (auto send = dyn_cast<SendOp>(copy.op))
       for (auto [value, taken] :
-           llvm::zip_equal(publish.getValues(), await.op->getResults()))
+           llvm::zip_equal(send.getValues(), await.op->getResults()))
         same.add(value, taken);
     if (copy.ring)
       continue;
@@ -344,10 +344,10 @@ static LogicalResult compareSteps(ArrayRef<Step> producer,
 //===----------------------------------------------------------------------===//
 
 static RingItem getItem(Operation *op) {
-  if (auto publish = dyn_cast<PublishOp>(op))
-    return RingItem::of(publish.getItem());
-  if (auto take = dyn_cast<TakeOp>(op))
-    return RingItem::of(take.getItem());
+  if (auto send = dyn_cast<SendOp>(op))
+    return RingItem::of(send.getItem());
+  if (auto receive = dyn_cast<ReceiveOp>(op))
+    return RingItem::of(receive.getItem());
   if (auto await = dyn_cast<AwaitOp>(op))
     return RingItem::of(await.getItem());
   return RingItem::of(cast<CopyAsyncOp>(op).getItem());

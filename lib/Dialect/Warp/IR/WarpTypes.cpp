@@ -220,20 +220,20 @@ SlotType RingType::getSlotType() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Numbers
+// Mailbox
 //===----------------------------------------------------------------------===//
 
-LogicalResult NumbersType::verify(function_ref<InFlightDiagnostic()> emitError,
+LogicalResult MailboxType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t depth, int64_t count) {
   if (depth < 1 || depth > maxDepth)
-    return emitError() << "numbers of depth " << depth << ", expected 1 to "
+    return emitError() << "mailbox of depth " << depth << ", expected 1 to "
                        << maxDepth;
   if (count < 1 || count > maxCount)
     return emitError() << count << " numbers, expected 1 to " << maxCount;
   return success();
 }
 
-int64_t NumbersType::getItemBytes() const {
+int64_t MailboxType::getItemBytes() const {
   constexpr int64_t numberBytes = 4, alignment = 16;
   return RingOp::barrierBytesPerSlot +
          llvm::alignTo(getCount() * numberBytes, alignment);

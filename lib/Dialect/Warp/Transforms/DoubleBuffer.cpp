@@ -8,12 +8,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A loop that carries the left operand of a product (the weights of the block
-// before, from `tile-rotate`) makes the next one while the product reads the
-// last. If both are the same carried value they are the same registers, so the
-// product has to end first. Two steps in one body have two values: the first
-// step reads the carried one and makes the second, the second step reads that
-// and makes the carried one. Nothing is copied from set to set, and
-// `warp-make-async` may leave the product in flight while its successor's
+// before, from `tile-overlap-products`) makes the next one while the product
+// reads the last. If both are the same carried value they are the same
+// registers, so the product has to end first. Two steps in one body have two
+// values: the first step reads the carried one and makes the second, the second
+// step reads that and makes the carried one. Nothing is copied from set to set,
+// and `warp-make-async` may leave the product in flight while its successor's
 // operand is made.
 //
 // That takes the registers of one more operand. Where they are not there the

@@ -25,10 +25,10 @@
 // blocks share, and does so late, at the last copy of the tile before: the
 // sooner it is done the less is known about who will be free first.
 //
-// Tiles that are idle (`warp.idle`) nobody begins: a loop passes over them, to
-// the next tile that is not. It stands where the next tile is described, behind
-// the last copy, so that nothing waits for the numbers of several tiles but the
-// copies of the tile that is found.
+// Tiles that are idle (`warp.exit_if`) nobody begins: a loop passes over them,
+// to the next tile that is not. It stands where the next tile is described,
+// behind the last copy, so that nothing waits for the numbers of several tiles
+// but the copies of the tile that is found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -212,7 +212,7 @@ void TileLoop::findBounds(Operation *op) {
 /// A number that is read from memory in front of all loops.
 void TileLoop::findReads(Operation *op) {
   // With them, the number of the tile and three of the block.
-  constexpr size_t mostCarried = NumbersType::maxCount - 4;
+  constexpr size_t mostCarried = MailboxType::maxCount - 4;
   auto cast = dyn_cast<arith::IndexCastOp>(op);
   if (!cast || !cast.getIn().getDefiningOp<memref::LoadOp>() ||
       !cast.getIn().getType().isInteger(32) || !cast.getType().isIndex() ||
@@ -230,7 +230,7 @@ void TileLoop::findReads(Operation *op) {
 
 /// The loop over tiles asks what a block asked at its start.
 void TileLoop::findIdle() {
-  for (auto idle : llvm::make_early_inc_range(body->getOps<IdleOp>())) {
+  for (auto idle : llvm::make_early_inc_range(body->getOps<ExitIfOp>())) {
     SetVector<Operation *> slice;
     if (!isIdle && dependsOnBlock(kernel, idle.getCondition()) &&
         isComputable(idle.getCondition(), slice)) {

@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace attn::warp;
 
 static bool isWarpValue(Type type) {
-  return isa<FragType, SlotType, RingType, NumbersType, PendingType>(type);
+  return isa<FragType, SlotType, RingType, MailboxType, PendingType>(type);
 }
 
 /// Scalars and reads of memory only, and draws where `drawsToo`.
@@ -94,8 +94,8 @@ LogicalResult ProducerSlice::needSources(BlockArgument argument) {
 }
 
 /// The publication that stands in front of what takes it.
-static PublishOp getPublication(Operation *take) {
-  return cast<PublishOp>(take->getPrevNode());
+static SendOp getPublication(Operation *receive) {
+  return cast<SendOp>(receive->getPrevNode());
 }
 
 /// Loops over what others load for other groups do nothing to a producer.
@@ -117,7 +117,7 @@ LogicalResult ProducerSlice::needSources(Operation *op, unsigned result) {
     need(cast<scf::ForOp>(op).getInitArgs()[result]);
     return success();
   }
-  if (isa<TakeOp>(op)) {
+  if (isa<ReceiveOp>(op)) {
     need(getPublication(op).getValues()[result]);
     return success();
   }
@@ -138,7 +138,7 @@ LogicalResult ProducerSlice::needSources(Operation *op, unsigned result) {
 
 LogicalResult ProducerSlice::compute(std::string &reason) {
   scope->walk([&](Operation *op) {
-    if (!isa<CopyOp, CopyAsyncOp, PublishOp>(op))
+    if (!isa<CopyOp, CopyAsyncOp, SendOp>(op))
       return;
     needOp(op);
     for (Value operand : op->getOperands())
@@ -236,9 +236,9 @@ void ProducerSlice::cloneWhile(OpBuilder &builder, scf::WhileOp loop,
 
 void ProducerSlice::clone(OpBuilder &builder, Block *from, IRMapping &map) {
   for (Operation &op : from->without_terminator()) {
-    if (auto take = dyn_cast<TakeOp>(op))
-      for (auto [taken, value] :
-           llvm::zip_equal(take.getValues(), getPublication(take).getValues()))
+    if (auto receive = dyn_cast<ReceiveOp>(op))
+      for (auto [taken, value] : llvm::zip_equal(
+               receive.getValues(), getPublication(receive).getValues()))
         map.map(taken, map.lookupOrDefault(value));
     if (isPassedOver(&op))
       for (auto [result, init] :

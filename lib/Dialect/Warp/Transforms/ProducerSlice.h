@@ -33,7 +33,7 @@ public:
   explicit ProducerSlice(Operation *scope) : scope(scope) {}
 
   /// Fails if a box depends on what fragments or effects gave.
-  /// What is published counts as copied.
+  /// What is sent counts as copied.
   LogicalResult compute(std::string &reason);
   /// Copies of `from`'s operations go to the insertion point.
   void clone(OpBuilder &builder, Block *from, IRMapping &map);

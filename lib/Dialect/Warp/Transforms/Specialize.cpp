@@ -23,7 +23,7 @@
 // ring's next item.
 //
 // Of a loop over tiles (`warp-persist`) only the producer knows which tile
-// comes next. It publishes what the loop carries, the consumer takes it: item 0
+// comes next. It sends what the loop carries, the consumer takes it: item 0
 // in front of the loop, item n + 1 at the end of the body that has tile n.
 //
 //===----------------------------------------------------------------------===//
@@ -172,8 +172,8 @@ void Specialization::awaitTile(CopiedTile &tile, Value ring) {
 static std::pair<Value, Value> getUse(Operation *op) {
   if (auto await = dyn_cast<AwaitOp>(op))
     return {await.getRing(), await.getItem()};
-  if (auto take = dyn_cast<TakeOp>(op))
-    return {take.getRing(), take.getItem()};
+  if (auto receive = dyn_cast<ReceiveOp>(op))
+    return {receive.getRing(), receive.getItem()};
   return {};
 }
 
@@ -265,7 +265,7 @@ void Specialization::createConsumer() {
   SmallVector<Operation *> moved;
   llvm::SmallPtrSet<Operation *, 16> isMoved;
   for (Operation &op : body->without_terminator()) {
-    if (isa<RingOp, IdleOp>(op))
+    if (isa<RingOp, ExitIfOp>(op))
       continue;
     bool dependsOnMoved = false;
     op.walk([&](Operation *inner) {
@@ -302,9 +302,9 @@ void Specialization::takeNumbers(Operation *user, MutableOperandRange carried,
   // The number follows in `countItems`.
   Value item = arith::ConstantIndexOp::create(rewriter, loc, 0);
   SmallVector<Value> values = llvm::to_vector(carried.getAsOperandRange());
-  PublishOp::create(rewriter, loc, values, ring, item);
-  auto take = TakeOp::create(rewriter, loc, ring, item);
-  rewriter.modifyOpInPlace(user, [&] { carried.assign(take.getValues()); });
+  SendOp::create(rewriter, loc, values, ring, item);
+  auto receive = ReceiveOp::create(rewriter, loc, ring, item);
+  rewriter.modifyOpInPlace(user, [&] { carried.assign(receive.getValues()); });
 }
 
 void Specialization::takeNumbers() {
@@ -320,18 +320,18 @@ void Specialization::takeNumbers() {
   // the last one.
   constexpr int64_t depth = 2;
   auto type =
-      NumbersType::get(kernel.getContext(), depth, loop.getInits().size());
-  Value ring = NumbersOp::create(rewriter, loop.getLoc(), type);
+      MailboxType::get(kernel.getContext(), depth, loop.getInits().size());
+  Value ring = MailboxOp::create(rewriter, loop.getLoc(), type);
   takeNumbers(loop, loop.getInitsMutable(), ring);
   scf::YieldOp yield = loop.getYieldOp();
   takeNumbers(yield, yield.getResultsMutable(), ring);
 }
 
-/// The producer has taken over what was published, and how it came about.
+/// The producer has taken over what was sent, and how it came about.
 void Specialization::dropPublications() {
   bool hadAny = false;
-  consumer.walk([&](PublishOp publish) {
-    rewriter.eraseOp(publish);
+  consumer.walk([&](SendOp send) {
+    rewriter.eraseOp(send);
     hadAny = true;
   });
   if (!hadAny)

@@ -118,7 +118,7 @@ def Tile_CoordsOp : Tile_Op<"coords", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Tile_IdleOp : Tile_Op<"idle", [MemoryEffects<[MemWrite]>]> {
+def Tile_ExitIfOp : Tile_Op<"exit_if", [MemoryEffects<[MemWrite]>]> {
   let summary = "this block of the grid may end here";
   let description = [{
     Where the condition holds nothing is lost if what follows in the block does
@@ -129,7 +129,7 @@ def Tile_IdleOp : Tile_Op<"idle", [MemoryEffects<[MemWrite]>]> {
     scf.forall (%b, %h, %x) in (%nb, %nh, %nx) {
       %visits = memref.load %counts[%x] : memref<?xi32>
       %nothing = arith.cmpi eq, %visits, %c0_i32 : i32
-      tile.idle %nothing
+      tile.exit_if %nothing
       …
     ```
     (C1) Stands directly in an `scf.forall`.

@@ -43,7 +43,7 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     group of rows and columns that are alike; where a block is one group nothing
     is left to ask of a block that is listed, but for the end of the keys. A third
     grid writes the results of query blocks that see nothing, which are then idle
-    in the kernel (`tile.idle`). The loop becomes two, which count visits:
+    in the kernel (`tile.exit_if`). The loop becomes two, which count visits:
 
     ```mlir
     %a:3 = scf.for %t = %c0 to %P step %c1 iter_args(…) {        // masked
@@ -107,7 +107,7 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   ];
 }
 
-def TileNarrowRows : Pass<"tile-narrow-rows", "::mlir::func::FuncOp"> {
+def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
   let summary = "parts of a tile's rows skip key blocks that only others see";
   let description = [{
     Needs: a tile program after `tile-peel-masks`. Gives: a tile program whose
@@ -132,7 +132,7 @@ def TileNarrowRows : Pass<"tile-narrow-rows", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::attn::tile::TileDialect"];
 }
 
-def TileBoundKeys : Pass<"tile-bound-keys", "::mlir::func::FuncOp"> {
+def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
   let summary = "masks compare each key with two bounds of its row";
   let description = [{
     Needs: a tile program. Gives: a tile program that computes the same.
@@ -206,8 +206,8 @@ def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
     intervals, lists of blocks), nothing changes. Rows may see no key in the
     blocks that come first: masked steps are guarded.
 
-    Comes after `tile-peel-masks` and `tile-bound-keys`, which read masks as
-    functions of the loop's block, and before `tile-rotate`.
+    Comes after `tile-peel-masks` and `tile-keys-to-ranges`, which read masks as
+    functions of the loop's block, and before `tile-overlap-products`.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"
@@ -249,7 +249,7 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
   ];
 }
 
-def TileRotate : Pass<"tile-rotate", "::mlir::func::FuncOp"> {
+def TileOverlapProducts : Pass<"tile-overlap-products", "::mlir::func::FuncOp"> {
   let summary = "P V of one key block beside Q K^T of the next";
   let description = [{
     Needs: a tile program whose loops over key blocks carry (o, m, l) and hold

@@ -53,8 +53,8 @@ void dropMask(RewriterBase &rewriter, scf::ForOp loop);
 /// Lets each part of `rows` rows of a kernel's tiles go through those key
 /// blocks only that it sees; fails, with the reason in `reason`, and changes
 /// nothing where all parts see the same.
-LogicalResult narrowRows(RewriterBase &rewriter, scf::ForallOp forall,
-                         int64_t rows, StringRef &reason);
+LogicalResult groupBounds(RewriterBase &rewriter, scf::ForallOp forall,
+                          int64_t rows, StringRef &reason);
 
 /// Replaces comparisons of sorted data at the key (searches, sorted gathers)
 /// with values of the row by bounds of the key, in all loops under `root`;
@@ -81,8 +81,8 @@ LogicalResult reverseKeyBlocks(RewriterBase &rewriter, scf::ForallOp forall,
 /// Moves the product with the values of block n - 1 beside the scores of block
 /// n, in all loops over key blocks of a kernel; fails, with the reason in
 /// `reason`, and changes nothing where they have another form.
-LogicalResult rotateLoops(RewriterBase &rewriter, scf::ForallOp forall,
-                          StringRef &reason);
+LogicalResult overlapProducts(RewriterBase &rewriter, scf::ForallOp forall,
+                              StringRef &reason);
 
 /// Keeps the old maximum in a step where no weight overflows for it; fails,
 /// with the reason in `reason`, and changes nothing where the step has another

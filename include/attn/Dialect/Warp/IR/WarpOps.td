@@ -55,7 +55,7 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          held than the ring has slots; a turn is taken by every group alike.
          Under the answer of `warp.any`, which warps get differently, stands
          nothing that warps do together. What is said of a ring and its copies
-         and awaits holds for `warp.numbers`, `warp.publish` and `warp.take`. A
+         and awaits holds for `warp.mailbox`, `warp.send` and `warp.receive`. A
          loop whose end is not known in advance is an `scf.while`, in both roles,
          that passes on what it carries and ends by a condition of numbers that
          are the same in both. Groups that go through fewer blocks
@@ -68,9 +68,9 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          compute themselves, and store via its slots.
 
     With roles the kernel holds rings, slots to store via, scalar operations,
-    `warp.idle` and one `warp.role` of each kind, and `warps` is their sum. Every slot of a ring then has two
+    `warp.exit_if` and one `warp.role` of each kind, and `warps` is their sum. Every slot of a ring then has two
     barriers of 8 bytes (full, empty); they lie at the end of `shared`, with what
-    `warp.numbers` hold.
+    `warp.mailbox` hold.
   }];
   let arguments = (ins Index:$gridX, Index:$gridY, Index:$gridZ, I64Attr:$warps,
                        OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
@@ -131,17 +131,17 @@ def Warp_YieldOp : Warp_Op<"yield", [
   let hasVerifier = 1;
 }
 
-def Warp_IdleOp : Warp_Op<"idle", [MemoryEffects<[MemWrite]>]> {
+def Warp_ExitIfOp : Warp_Op<"exit_if", [MemoryEffects<[MemWrite]>]> {
   let summary = "this block may end here";
   let description = [{
-    The meaning of `tile.idle`: where the condition, which is the same for all
+    The meaning of `tile.exit_if`: where the condition, which is the same for all
     warps, holds, nothing is lost if what follows in the kernel does not run. A
     block ends here; in a loop over tiles (`warp-persist`) such tiles are never
     begun.
 
     (C1) Stands directly in the kernel, before its roles.
     ```mlir
-    warp.idle %nothing
+    warp.exit_if %nothing
     ```
   }];
   let arguments = (ins I1:$condition);
@@ -338,17 +338,17 @@ def Warp_DrawOp : Warp_Op<"draw"> {
   let hasVerifier = 1;
 }
 
-def Warp_NumbersOp : Warp_Op<"numbers"> {
+def Warp_MailboxOp : Warp_Op<"mailbox"> {
   let summary = "a ring of numbers in shared memory, from the producer to the consumer";
   let description = [{
     As `warp.ring`; its place is after the barriers of the rings.
 
     (C1) Stands directly in the kernel.
     ```mlir
-    %tiles = warp.numbers : !warp.numbers<2, 4>
+    %tiles = warp.mailbox : !warp.mailbox<2, 4>
     ```
   }];
-  let results = (outs Res<Warp_NumbersType, "", [MemAlloc]>:$ring);
+  let results = (outs Res<Warp_MailboxType, "", [MemAlloc]>:$ring);
   let assemblyFormat = "attr-dict `:` type($ring)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -358,33 +358,33 @@ def Warp_NumbersOp : Warp_Op<"numbers"> {
   }];
 }
 
-def Warp_PublishOp : Warp_Op<"publish"> {
-  let summary = "the producer tells all warps of the consumer numbers";
+def Warp_SendOp : Warp_Op<"send"> {
+  let summary = "the producer sends numbers to all warps of the consumer";
   let description = [{
-    Waits until the item before in the same place has been taken by all.
+    Waits until the item before in the same place has been received by all.
 
     (C1) As many numbers as an item of the ring has, each from -2^31 to 2^31 - 1.
     ```mlir
-    warp.publish %x, %head to %ring[%item] : !warp.numbers<2, 2>
+    warp.send %x, %head to %ring[%item] : !warp.mailbox<2, 2>
     ```
   }];
-  let arguments = (ins Variadic<Index>:$values, Arg<Warp_NumbersType, "", [MemWrite]>:$ring,
+  let arguments = (ins Variadic<Index>:$values, Arg<Warp_MailboxType, "", [MemWrite]>:$ring,
                        Index:$item);
   let assemblyFormat = "$values `to` $ring `[` $item `]` attr-dict `:` type($ring)";
   let hasVerifier = 1;
 }
 
-def Warp_TakeOp : Warp_Op<"take", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Warp_ReceiveOp : Warp_Op<"receive", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "waits for numbers of the producer, and reads them";
   let description = [{
-    Waits for this warp alone. That the numbers are released is part of it.
+    Waits for this warp alone. Releases the item, too.
 
     (C1) As many numbers as an item of the ring has.
     ```mlir
-    %x, %head = warp.take %ring[%item] : !warp.numbers<2, 2>
+    %x, %head = warp.receive %ring[%item] : !warp.mailbox<2, 2>
     ```
   }];
-  let arguments = (ins Arg<Warp_NumbersType, "", [MemRead, MemWrite]>:$ring, Index:$item);
+  let arguments = (ins Arg<Warp_MailboxType, "", [MemRead, MemWrite]>:$ring, Index:$item);
   let results = (outs Variadic<Index>:$values);
   let assemblyFormat = "$ring `[` $item `]` attr-dict `:` type($ring)";
 }

@@ -140,8 +140,8 @@ def Warp_RingType : Warp_Type<"Ring", "ring"> {
   }];
 }
 
-def Warp_NumbersType : Warp_Type<"Numbers", "numbers"> {
-  let summary = "a ring of `depth` items of `count` numbers each: `!warp.numbers<2, 4>`";
+def Warp_MailboxType : Warp_Type<"Mailbox", "mailbox"> {
+  let summary = "a ring of `depth` items of `count` numbers each: `!warp.mailbox<2, 4>`";
   let parameters = (ins "int64_t":$depth, "int64_t":$count);
   let assemblyFormat = "`<` $depth `,` $count `>`";
   let genVerifyDecl = 1;

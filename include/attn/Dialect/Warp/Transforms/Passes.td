@@ -96,7 +96,7 @@ def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
     that comes as many later as there are blocks; where a loop has bounds that
     differ from block to block it is drawn, before the last copy, and groups
     of heads take turns, longest tiles first in each. Tiles that are idle
-    (`warp.idle`) are passed over, by a loop that goes on to the next one. Optional: where nothing is
+    (`warp.exit_if`) are passed over, by a loop that goes on to the next one. Optional: where nothing is
     copied the kernel stays as it is, and a *missed* remark says so.
     ```mlir
     warp.kernel blocks(%x, %h, %b) in (%n, %heads, %batch) warps(8) { … }
@@ -132,7 +132,7 @@ def WarpDoubleBuffer : Pass<"warp-double-buffer", "::mlir::func::FuncOp"> {
   let description = [{
     Needs: warp kernels of `convert-tile-to-warp`, before `warp-specialize`.
     Gives: the same, where loops that carry the left operand of a product (from
-    `tile-rotate`) do two steps in each iteration, and a loop of none or one
+    `tile-overlap-products`) do two steps in each iteration, and a loop of none or one
     after them does the odd one. The operand then is another value, in other
     registers, in each step, and `warp-make-async` leaves the product in flight
     while the next one's operand is made. Costs those registers, and code.
@@ -180,7 +180,7 @@ def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
     what the copied boxes depend on: the loops and their scalars. The consumer is
     the rest, with an await where a tile is first read and a release where it was
     read last. The items of a ring are counted through the loops. What a loop
-    over tiles carries (`warp-persist`) the producer publishes, before the
+    over tiles carries (`warp-persist`) the producer sends, before the
     loop and at the end of its body; the consumer takes it there, after its last
     store. Optional: where
     the form is not met the kernel stays as it is and a *missed* remark says why;
@@ -218,7 +218,7 @@ def WarpMakeAsync : Pass<"warp-make-async", "::mlir::func::FuncOp"> {
     Needs: warp kernels. Gives: the same, each `warp.mma` of slots with panels as
     `warp.mma_async` in its place and `warp.wait` before the first use. The
     order of issue does not change: what runs side by side was put side by side
-    by `tile-rotate`. Optional.
+    by `tile-overlap-products`. Optional.
     ```mlir
     %sp = warp.mma_async %q, %k, %zero transpose_b
     %op = warp.mma_async %p, %v, %o

@@ -1,8 +1,8 @@
 // The score function hides keys, too. With lengths that are multiples of a block
-// only the mask's first loop had a mask of its own, and tile-rotate took the score
+// only the mask's first loop had a mask of its own, and tile-overlap-products took the score
 // function's in the other one for it: the first block was computed without.
-// RUN: attn-run --target=cpu %s --check --enable-pass=tile-rotate | FileCheck %s
-// RUN: attn-run --target=cpu %s --check --enable-pass=tile-rotate,tile-lazy-max,tile-reverse-keys | FileCheck %s
+// RUN: attn-run --target=cpu %s --check --enable-pass=tile-overlap-products | FileCheck %s
+// RUN: attn-run --target=cpu %s --check --enable-pass=tile-overlap-products,tile-lazy-max,tile-reverse-keys | FileCheck %s
 // CHECK: check     PASS
 func.func @hidden_by_score_too(%q: tensor<1x2x96x32xf32>, %k: tensor<1x2x64x32xf32>, %v: tensor<1x2x64x32xf32>) -> (tensor<1x2x96x32xf32>, tensor<1x2x96xf32>) {
   %o, %lse = attn.attention %q, %k, %v {plan = #attn.plan<target = cpu, block_q = 16, block_k = 16>}

@@ -1,4 +1,4 @@
-//===- WarpNumbers.cpp - tiles that are handed out -*- C++ -*-===//
+//===- WarpMailboxes.cpp - tiles that are handed out -*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -58,7 +58,7 @@ WarpRunner::Step WarpRunner::draw(DrawOp op) {
 }
 
 /// Directly in the kernel: nothing is in flight.
-WarpRunner::Step WarpRunner::idle(IdleOp op) {
+WarpRunner::Step WarpRunner::exitIf(ExitIfOp op) {
   if (values.getSigned(op.getCondition()) == 0) {
     ++frames.back().next;
     return Ran;
@@ -67,7 +67,7 @@ WarpRunner::Step WarpRunner::idle(IdleOp op) {
   return Finished;
 }
 
-WarpRunner::Step WarpRunner::publish(PublishOp op) {
+WarpRunner::Step WarpRunner::send(SendOp op) {
   Operation *numbers = op.getRing().getDefiningOp();
   Ring &ring = block.rings.find(numbers)->second;
   int64_t item = values.getSigned(op.getItem());
@@ -81,7 +81,7 @@ WarpRunner::Step WarpRunner::publish(PublishOp op) {
   return settle(op, answer);
 }
 
-WarpRunner::Step WarpRunner::takeNumbers(TakeOp op) {
+WarpRunner::Step WarpRunner::takeNumbers(ReceiveOp op) {
   Operation *numbers = op.getRing().getDefiningOp();
   Ring &ring = block.rings.find(numbers)->second;
   int64_t item = values.getSigned(op.getItem());

@@ -3,18 +3,18 @@
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
-func.func @c1_publishes_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
+func.func @c1_sends_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
-    %tiles = warp.numbers : !tiles
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
       %row0 = arith.addi %x, %c1 : index
-      // expected-error@+1 {{'warp.publish' op publishes 1 numbers in '!warp.numbers<2, 2>'}}
-      warp.publish %x to %tiles[%c0] : !tiles
+      // expected-error@+1 {{'warp.send' op sends 1 numbers in '!warp.mailbox<2, 2>'}}
+      warp.send %x to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -27,13 +27,13 @@ func.func @c1_publishes_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
         }
         %next = warp.draw %counter below %n : memref<1xi32>
         %nextrow = arith.addi %next, %c1 : index
-        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        warp.send %next, %nextrow to %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
     warp.role <consumer> warps(4) {
-      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -45,7 +45,7 @@ func.func @c1_publishes_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
@@ -59,17 +59,17 @@ func.func @c1_publishes_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
-func.func @w3_not_published(%n: index, %v: !view, %counter: memref<1xi32>) {
+func.func @w3_not_sent(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
-    %tiles = warp.numbers : !tiles
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
       %row0 = arith.addi %x, %c1 : index
-      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -87,7 +87,7 @@ func.func @w3_not_published(%n: index, %v: !view, %counter: memref<1xi32>) {
       }
     }
     warp.role <consumer> warps(4) {
-      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -100,7 +100,7 @@ func.func @w3_not_published(%n: index, %v: !view, %counter: memref<1xi32>) {
           scf.yield %j1 : index
         }
         // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
@@ -114,18 +114,18 @@ func.func @w3_not_published(%n: index, %v: !view, %counter: memref<1xi32>) {
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
-func.func @w3_publishes_another_number(%n: index, %v: !view, %counter: memref<1xi32>) {
+func.func @w3_sends_another_number(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // expected-error@+1 {{'warp.kernel' op has loops in its roles whose bounds do not stay the same from iteration to iteration}}
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
-    %tiles = warp.numbers : !tiles
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
       %row0 = arith.addi %x, %c1 : index
-      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -138,13 +138,13 @@ func.func @w3_publishes_another_number(%n: index, %v: !view, %counter: memref<1x
         }
         %next = warp.draw %counter below %n : memref<1xi32>
         %nextrow = arith.addi %next, %c1 : index
-        warp.publish %next, %next to %tiles[%m] : !tiles
+        warp.send %next, %next to %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
     warp.role <consumer> warps(4) {
-      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -156,7 +156,7 @@ func.func @w3_publishes_another_number(%n: index, %v: !view, %counter: memref<1x
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
@@ -170,17 +170,17 @@ func.func @w3_publishes_another_number(%n: index, %v: !view, %counter: memref<1x
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
 func.func @w3_takes_in_another_order(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
-    %tiles = warp.numbers : !tiles
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
       %row0 = arith.addi %x, %c1 : index
-      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      warp.send %x, %row0 to %tiles[%c0] : !tiles
       // expected-note@+1 {{the producer is here}}
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
@@ -194,13 +194,13 @@ func.func @w3_takes_in_another_order(%n: index, %v: !view, %counter: memref<1xi3
         }
         %next = warp.draw %counter below %n : memref<1xi32>
         %nextrow = arith.addi %next, %c1 : index
-        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        warp.send %next, %nextrow to %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
     warp.role <consumer> warps(4) {
-      %row0, %t0 = warp.take %tiles[%c0] : !tiles
+      %row0, %t0 = warp.receive %tiles[%c0] : !tiles
       // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
@@ -213,7 +213,7 @@ func.func @w3_takes_in_another_order(%n: index, %v: !view, %counter: memref<1xi3
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
@@ -227,17 +227,17 @@ func.func @w3_takes_in_another_order(%n: index, %v: !view, %counter: memref<1xi3
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
 func.func @w3_ends_sooner(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
-    %tiles = warp.numbers : !tiles
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
       %row0 = arith.addi %x, %c1 : index
-      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      warp.send %x, %row0 to %tiles[%c0] : !tiles
       // expected-note@+1 {{the producer is here}}
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ule, %t, %n : index
@@ -251,13 +251,13 @@ func.func @w3_ends_sooner(%n: index, %v: !view, %counter: memref<1xi32>) {
         }
         %next = warp.draw %counter below %n : memref<1xi32>
         %nextrow = arith.addi %next, %c1 : index
-        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        warp.send %next, %nextrow to %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
     warp.role <consumer> warps(4) {
-      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
@@ -270,7 +270,7 @@ func.func @w3_ends_sooner(%n: index, %v: !view, %counter: memref<1xi32>) {
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
@@ -284,17 +284,17 @@ func.func @w3_ends_sooner(%n: index, %v: !view, %counter: memref<1xi32>) {
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
 func.func @w3_item_taken_twice(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
-    %tiles = warp.numbers : !tiles
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
       %row0 = arith.addi %x, %c1 : index
-      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -307,13 +307,13 @@ func.func @w3_item_taken_twice(%n: index, %v: !view, %counter: memref<1xi32>) {
         }
         %next = warp.draw %counter below %n : memref<1xi32>
         %nextrow = arith.addi %next, %c1 : index
-        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        warp.send %next, %nextrow to %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
     warp.role <consumer> warps(4) {
-      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -325,8 +325,8 @@ func.func @w3_item_taken_twice(%n: index, %v: !view, %counter: memref<1xi32>) {
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        // expected-error@+1 {{'warp.take' op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        // expected-error@+1 {{'warp.receive' op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m : index, index, index, index
       }
@@ -340,17 +340,17 @@ func.func @w3_item_taken_twice(%n: index, %v: !view, %counter: memref<1xi32>) {
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
 func.func @w3_starts_at_another_item(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
-    %tiles = warp.numbers : !tiles
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
       %row0 = arith.addi %x, %c1 : index
-      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c0) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -363,14 +363,14 @@ func.func @w3_starts_at_another_item(%n: index, %v: !view, %counter: memref<1xi3
         }
         %next = warp.draw %counter below %n : memref<1xi32>
         %nextrow = arith.addi %next, %c1 : index
-        // expected-error@+1 {{'warp.publish' op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
-        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        // expected-error@+1 {{'warp.send' op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
+        warp.send %next, %nextrow to %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
     warp.role <consumer> warps(4) {
-      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -382,7 +382,7 @@ func.func @w3_starts_at_another_item(%n: index, %v: !view, %counter: memref<1xi3
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
@@ -396,17 +396,17 @@ func.func @w3_starts_at_another_item(%n: index, %v: !view, %counter: memref<1xi3
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
 func.func @w5_consumer_draws(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
-    %tiles = warp.numbers : !tiles
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
       %row0 = arith.addi %x, %c1 : index
-      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -419,14 +419,14 @@ func.func @w5_consumer_draws(%n: index, %v: !view, %counter: memref<1xi32>) {
         }
         %next = warp.draw %counter below %n : memref<1xi32>
         %nextrow = arith.addi %next, %c1 : index
-        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        warp.send %next, %nextrow to %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
     // expected-note@+1 {{the role}}
     warp.role <consumer> warps(4) {
-      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -440,7 +440,7 @@ func.func @w5_consumer_draws(%n: index, %v: !view, %counter: memref<1xi32>) {
         }
         // expected-error@+1 {{'warp.draw' op may not stand in a consumer}}
         %own = warp.draw %counter below %n : memref<1xi32>
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
@@ -454,7 +454,7 @@ func.func @w5_consumer_draws(%n: index, %v: !view, %counter: memref<1xi32>) {
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
 func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
@@ -462,10 +462,10 @@ func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref
   %word = arith.constant 1 : i32
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
-    %tiles = warp.numbers : !tiles
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
       %row0 = arith.addi %x, %c1 : index
-      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -478,13 +478,13 @@ func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref
         }
         %next = warp.draw %counter below %n : memref<1xi32>
         %nextrow = arith.addi %next, %c1 : index
-        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        warp.send %next, %nextrow to %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
     warp.role <consumer> warps(4) {
-      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         // expected-error@+1 {{'memref.store' op stands in front of the condition of a loop of roles, expected operations without effects}}
         memref.store %word, %counter[%c0] : memref<1xi32>
@@ -498,7 +498,7 @@ func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
@@ -531,8 +531,8 @@ func.func @c2_counts_in_two_numbers(%n: index, %counter: memref<2xi32>) {
 
 func.func @w3_numbers_without_roles(%n: index, %counter: memref<1xi32>) {
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) resident {
-    // expected-error@+1 {{'warp.numbers' op stands in a kernel without roles}}
-    %t = warp.numbers : !warp.numbers<2, 2>
+    // expected-error@+1 {{'warp.mailbox' op stands in a kernel without roles}}
+    %t = warp.mailbox : !warp.mailbox<2, 2>
   }
   return
 }
@@ -543,8 +543,8 @@ func.func @c1_numbers_in_a_role(%n: index) {
   %true = arith.constant true
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     scf.if %true {
-      // expected-error@+1 {{'warp.numbers' op must stand directly in a warp.kernel}}
-      %t = warp.numbers : !warp.numbers<2, 2>
+      // expected-error@+1 {{'warp.mailbox' op must stand directly in a warp.kernel}}
+      %t = warp.mailbox : !warp.mailbox<2, 2>
     }
   }
   return
@@ -552,21 +552,21 @@ func.func @c1_numbers_in_a_role(%n: index) {
 
 // -----
 
-// expected-error@+1 {{numbers of depth 0, expected 1 to 64}}
-func.func private @depth(!warp.numbers<0, 2>)
+// expected-error@+1 {{mailbox of depth 0, expected 1 to 64}}
+func.func private @depth(!warp.mailbox<0, 2>)
 
 // -----
 
 // expected-error@+1 {{17 numbers, expected 1 to 16}}
-func.func private @count(!warp.numbers<2, 17>)
+func.func private @count(!warp.mailbox<2, 17>)
 
 // -----
 
 func.func @c1_idle_under_a_condition(%n: index, %c: i1) {
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     scf.if %c {
-      // expected-error@+1 {{'warp.idle' op must stand directly in a warp.kernel}}
-      warp.idle %c
+      // expected-error@+1 {{'warp.exit_if' op must stand directly in a warp.kernel}}
+      warp.exit_if %c
     }
   }
   return
@@ -579,8 +579,8 @@ func.func @c1_idle_behind_a_role(%n: index, %c: i1) {
     // expected-note@+1 {{the role}}
     warp.role <producer> warps(4) {
     }
-    // expected-error@+1 {{'warp.idle' op stands behind a role}}
-    warp.idle %c
+    // expected-error@+1 {{'warp.exit_if' op stands behind a role}}
+    warp.exit_if %c
     warp.role <consumer> warps(4) {
     }
   }

@@ -7,7 +7,7 @@
 #
 #===----------------------------------------------------------------------===#
 """Sorted data at the key against any number of the row, by every comparison:
-tile-bound-keys makes ranges of keys of them. Memory of every length, repeated
+tile-keys-to-ranges makes ranges of keys of them. Memory of every length, repeated
 and extreme elements, limits in and out of range; against brute force, which
 keys show exactly."""
 

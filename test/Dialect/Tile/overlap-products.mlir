@@ -1,6 +1,6 @@
-// RUN: attn-opt %s --tile-rotate | FileCheck %s
-// RUN: attn-opt %s --tile-peel-masks --tile-rotate | FileCheck %s --check-prefix=PEELED
-// RUN: attn-opt %s --tile-rotate --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: attn-opt %s --tile-overlap-products | FileCheck %s
+// RUN: attn-opt %s --tile-peel-masks --tile-overlap-products | FileCheck %s --check-prefix=PEELED
+// RUN: attn-opt %s --tile-overlap-products --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 #qk_q = affine_map<(m, n, k) -> (m, k)>
 #qk_k = affine_map<(m, n, k) -> (n, k)>
@@ -18,7 +18,7 @@
 // The first block before the loop, its weights carried; block n - 1 of the values
 // beside block n of the keys; the last product behind the loop, from behind the
 // end of the values if there is no block.
-// CHECK-LABEL: func.func @rotate(
+// CHECK-LABEL: func.func @overlap(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: vector<16x16xf16>, %[[K:[a-z0-9]+]]: memref<?x16xf16, strided<[?, 1], offset: ?>>, %[[V:[a-z0-9]+]]: memref<?x16xf16, strided<[?, 1], offset: ?>>
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
@@ -53,7 +53,7 @@
 // CHECK: tile.store %[[RESULT]]
 
 // A chain stays a chain; the first block is masked, whichever loop it is of.
-// PEELED-LABEL: func.func @rotate(
+// PEELED-LABEL: func.func @overlap(
 // PEELED: arith.select {{.*}} : vector<16x32xi1>
 // PEELED: tile.online_softmax %{{.*}} {guard}
 // PEELED: %[[A:.*]]:4 = scf.for %{{.*}} = %[[C1:.*]] to %[[FULL:.*]] step %[[C1]]
@@ -62,7 +62,7 @@
 // PEELED: %[[B:.*]]:4 = scf.for %{{.*}} = %[[FULL]] to %{{.*}} step %[[C1]] iter_args(%{{.*}} = %[[A]]#0, %{{.*}} = %[[A]]#1, %{{.*}} = %[[A]]#2, %{{.*}} = %[[A]]#3)
 // PEELED: arith.select {{.*}} : vector<16x32xi1>
 // PEELED: vector.contract {{.*}} %[[B]]#3, %{{.*}}, %[[B]]#0
-func.func @rotate(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
+func.func @overlap(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
                   %nq: index, %nk: index, %out: memref<?x16xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -156,7 +156,7 @@ func.func @visits_and_dropout(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, 
   return
 }
 
-// REMARK: rotate{{.*}}the output is not rescaled by an online softmax
+// REMARK: overlap-products{{.*}}the output is not rescaled by an online softmax
 // CHECK-LABEL: func.func @not_rescaled(
 // CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
 // CHECK: tile.store
@@ -193,7 +193,7 @@ func.func @not_rescaled(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !
   return
 }
 
-// REMARK: rotate{{.*}}the values are not those of the loop's key block
+// REMARK: overlap-products{{.*}}the values are not those of the loop's key block
 // CHECK-LABEL: func.func @values_of_another_block(
 // CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
 // CHECK: tile.store
@@ -232,7 +232,7 @@ func.func @values_of_another_block(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
   return
 }
 
-// REMARK: rotate{{.*}}not a loop over key blocks that carries o, m and l
+// REMARK: overlap-products{{.*}}not a loop over key blocks that carries o, m and l
 // CHECK-LABEL: func.func @other_step(
 // CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
 // CHECK: tile.store
@@ -271,7 +271,7 @@ func.func @other_step(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !ro
   return
 }
 
-// REMARK: rotate{{.*}}the rescaled output has another use
+// REMARK: overlap-products{{.*}}the rescaled output has another use
 // CHECK-LABEL: func.func @rescaled_output_is_used(
 // CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
 // CHECK: tile.store
@@ -311,7 +311,7 @@ func.func @rescaled_output_is_used(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
   return
 }
 
-// REMARK: rotate{{.*}}no loop over key blocks
+// REMARK: overlap-products{{.*}}no loop over key blocks
 // CHECK-LABEL: func.func @no_loop
 // CHECK: scf.forall
 func.func @no_loop(%nq: index, %o: !o, %out: memref<?x16xf32>) {

@@ -1,4 +1,4 @@
-//===- BoundKeys.cpp - masks as bounds of the keys ------------------------===//
+//===- KeysToRanges.cpp - masks as bounds of the keys ---------------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -30,7 +30,7 @@
 #include <limits>
 
 namespace attn::tile {
-#define GEN_PASS_DEF_TILEBOUNDKEYS
+#define GEN_PASS_DEF_TILEKEYSTORANGES
 #include "attn/Dialect/Tile/Transforms/Passes.h.inc"
 } // namespace attn::tile
 
@@ -326,14 +326,14 @@ bool attn::tile::joinKeyBounds(RewriterBase &rewriter, scf::ForOp loop) {
 }
 
 namespace {
-struct TileBoundKeys final
-    : attn::tile::impl::TileBoundKeysBase<TileBoundKeys> {
+struct TileKeysToRanges final
+    : attn::tile::impl::TileKeysToRangesBase<TileKeysToRanges> {
   using Base::Base;
 
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     remark::RemarkOpts opts =
-        remark::RemarkOpts::name("bound-keys").category(getArgument());
+        remark::RemarkOpts::name("keys-to-ranges").category(getArgument());
     int64_t numSorted = boundSortedKeys(rewriter, getOperation());
     int64_t numJoined = 0;
     getOperation()->walk(

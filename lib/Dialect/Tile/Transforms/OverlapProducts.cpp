@@ -1,4 +1,4 @@
-//===- Rotate.cpp - the products of two blocks side by side ---------------===//
+//===- OverlapProducts.cpp - the products of two blocks side by side ------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 //
 // One step of the loop over key blocks is a chain: scores, softmax, product
-// with the values. Rotated by one, the product with the values of block n - 1
-// stands beside the scores of block n, which do not depend on it:
+// with the values. Moved on by one step, the product with the values of block
+// n - 1 stands beside the scores of block n, which do not depend on it:
 //
 //   S = Q K[lo]^T;  P, m, l = softmax(S)                    the first block
 //   for n = lo + 1 to hi:
@@ -43,7 +43,7 @@
 #include "mlir/Transforms/CSE.h"
 
 namespace attn::tile {
-#define GEN_PASS_DEF_TILEROTATE
+#define GEN_PASS_DEF_TILEOVERLAPPRODUCTS
 #include "attn/Dialect/Tile/Transforms/Passes.h.inc"
 } // namespace attn::tile
 
@@ -270,8 +270,8 @@ static Value cloneSoftmax(OpBuilder &b, Step step, IRMapping &mapping,
   return weights;
 }
 
-LogicalResult attn::tile::rotateLoops(RewriterBase &b, scf::ForallOp forall,
-                                      StringRef &reason) {
+LogicalResult attn::tile::overlapProducts(RewriterBase &b, scf::ForallOp forall,
+                                          StringRef &reason) {
   FailureOr<Chain> matched = matchChain(forall, reason);
   if (failed(matched))
     return failure();
@@ -350,7 +350,8 @@ LogicalResult attn::tile::rotateLoops(RewriterBase &b, scf::ForallOp forall,
 }
 
 namespace {
-struct TileRotate final : attn::tile::impl::TileRotateBase<TileRotate> {
+struct TileOverlapProducts final
+    : attn::tile::impl::TileOverlapProductsBase<TileOverlapProducts> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -358,12 +359,13 @@ struct TileRotate final : attn::tile::impl::TileRotateBase<TileRotate> {
     bool changed = false;
     getOperation()->walk([&](scf::ForallOp forall) {
       StringRef reason;
-      if (succeeded(rotateLoops(rewriter, forall, reason))) {
+      if (succeeded(overlapProducts(rewriter, forall, reason))) {
         changed = true;
         return;
       }
-      remark::missed(forall.getLoc(),
-                     remark::RemarkOpts::name("rotate").category(getArgument()))
+      remark::missed(
+          forall.getLoc(),
+          remark::RemarkOpts::name("overlap-products").category(getArgument()))
           << reason;
     });
     if (changed) {

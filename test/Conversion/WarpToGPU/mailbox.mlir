@@ -5,7 +5,7 @@
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
 // CHECK-LABEL: gpu.func @drawn(
 // CHECK-SAME: %{{.*}}: index, %{{.*}}: memref<?x?xbf16, strided<[?, 1]>>, %[[COUNTER:.*]]: memref<1xi32>
@@ -46,10 +46,10 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(16512) resident {
     %r = warp.ring at 0 : !ring
-    %tiles = warp.numbers : !tiles
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) registers(24) {
       %row0 = arith.addi %x, %c1 : index
-      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -62,13 +62,13 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
         }
         %next = warp.draw %counter below %n : memref<1xi32>
         %nextrow = arith.addi %next, %c1 : index
-        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        warp.send %next, %nextrow to %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
     warp.role <consumer> warps(4) registers(240) {
-      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -80,7 +80,7 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }

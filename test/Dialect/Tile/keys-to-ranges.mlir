@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --split-input-file --tile-bound-keys | FileCheck %s
-// RUN: attn-opt %s --split-input-file --tile-bound-keys --remarks-filter=.* --remark-policy=all 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: attn-opt %s --split-input-file --tile-keys-to-ranges | FileCheck %s
+// RUN: attn-opt %s --split-input-file --tile-keys-to-ranges --remarks-filter=.* --remark-policy=all 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // Blocks of 16 queries and 32 keys.
 !tile = vector<16x32xf32>
@@ -38,7 +38,7 @@
 // CHECK: %[[B:.*]] = arith.cmpi slt, %[[KEYS]], %[[TO]]
 // CHECK: %[[MASK:.*]] = arith.andi %[[A]], %[[B]]
 // CHECK-NEXT: arith.select %[[MASK]]
-// REMARK: remark: [Passed] bound-keys{{.*}}comparisons=1{{.*}}masks=1
+// REMARK: remark: [Passed] keys-to-ranges{{.*}}comparisons=1{{.*}}masks=1
 func.func @documents(%x: !tile, %m0: !row, %l0: !row, %offsets: memref<?xi32>,
                      %row: i32, %nk: index) -> !row {
   %c0 = arith.constant 0 : index
@@ -134,7 +134,7 @@ func.func @numbers(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
 // CHECK: arith.cmpi ult
 // CHECK: tile.search
 // CHECK: arith.cmpi eq
-// REMARK: remark: [Missed] bound-keys{{.*}}no mask compares sorted data of a key, or has two bounds of keys on one side
+// REMARK: remark: [Missed] keys-to-ranges{{.*}}no mask compares sorted data of a key, or has two bounds of keys on one side
 func.func @other(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
                  %of_row: !rows, %nk: index) -> !row {
   %c0 = arith.constant 0 : index

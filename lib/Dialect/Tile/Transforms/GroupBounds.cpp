@@ -1,4 +1,4 @@
-//===- NarrowRows.cpp - key blocks of a part of the rows ------------------===//
+//===- GroupBounds.cpp - key blocks of a part of the rows -----------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -29,7 +29,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::tile {
-#define GEN_PASS_DEF_TILENARROWROWS
+#define GEN_PASS_DEF_TILEGROUPBOUNDS
 #include "attn/Dialect/Tile/Transforms/Passes.h.inc"
 } // namespace attn::tile
 
@@ -120,9 +120,9 @@ static void eraseDead(RewriterBase &rewriter, Operation *first,
       rewriter.eraseOp(op);
 }
 
-LogicalResult attn::tile::narrowRows(RewriterBase &rewriter,
-                                     scf::ForallOp forall, int64_t rows,
-                                     StringRef &reason) {
+LogicalResult attn::tile::groupBounds(RewriterBase &rewriter,
+                                      scf::ForallOp forall, int64_t rows,
+                                      StringRef &reason) {
   FailureOr<SmallVector<scf::ForOp>> chain = matchChain(forall);
   if (failed(chain) || chain->empty()) {
     reason = "the loops over key blocks are no chain";
@@ -180,23 +180,23 @@ LogicalResult attn::tile::narrowRows(RewriterBase &rewriter,
 }
 
 namespace {
-struct TileNarrowRows final
-    : attn::tile::impl::TileNarrowRowsBase<TileNarrowRows> {
+struct TileGroupBounds final
+    : attn::tile::impl::TileGroupBoundsBase<TileGroupBounds> {
   using Base::Base;
 
   void runOnOperation() override {
     if (rows < 1) {
-      getOperation().emitError("tile-narrow-rows: got parts of ")
+      getOperation().emitError("tile-group-bounds: got parts of ")
           << int64_t(rows) << " rows, expected at least 1";
       return signalPassFailure();
     }
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](scf::ForallOp forall) {
       StringRef reason;
-      if (failed(narrowRows(rewriter, forall, rows, reason)))
+      if (failed(groupBounds(rewriter, forall, rows, reason)))
         remark::missed(
             forall.getLoc(),
-            remark::RemarkOpts::name("narrow-rows").category(getArgument()))
+            remark::RemarkOpts::name("group-bounds").category(getArgument()))
             << reason;
     });
   }

@@ -1,8 +1,8 @@
-// RUN: attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-peel-masks --tile-narrow-rows | FileCheck %s
-// RUN: attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-peel-masks --tile-narrow-rows --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=MISSED
-// RUN: not attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile "--tile-narrow-rows=rows=0" 2>&1 | FileCheck %s --check-prefix=ROWS
+// RUN: attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-peel-masks --tile-group-bounds | FileCheck %s
+// RUN: attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-peel-masks --tile-group-bounds --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=MISSED
+// RUN: not attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile "--tile-group-bounds=rows=0" 2>&1 | FileCheck %s --check-prefix=ROWS
 
-// ROWS: error: tile-narrow-rows: got parts of 0 rows, expected at least 1
+// ROWS: error: tile-group-bounds: got parts of 0 rows, expected at least 1
 
 // Lengths that are multiples of the tile: only the diagonal differs. The part's
 // last block is the one of its last row.
@@ -55,7 +55,7 @@ func.func @ragged(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>,
 }
 
 // Nothing differs from part to part.
-// MISSED: [Missed] narrow-rows | {{.*}}"the bounds of the loops are those of all parts of the rows"
+// MISSED: [Missed] group-bounds | {{.*}}"the bounds of the loops are those of all parts of the rows"
 // CHECK-LABEL: func.func @full(
 // CHECK-NOT: tile.narrow
 func.func @full(%q: tensor<1x2x1024x64xbf16>, %k: tensor<1x2x1024x64xbf16>,

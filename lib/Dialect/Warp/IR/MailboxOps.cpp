@@ -1,4 +1,4 @@
-//===- NumberOps.cpp - tiles that are handed out --------------*- C++ -*-===//
+//===- MailboxOps.cpp - tiles that are handed out --------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -26,38 +26,38 @@ LogicalResult DrawOp::verify() {
   return success();
 }
 
-LogicalResult NumbersOp::verify() {
+LogicalResult MailboxOp::verify() {
   if (!isa_and_present<KernelOp>((*this)->getParentOp()))
     return emitOpError("must stand directly in a warp.kernel"); // C1
   return success();
 }
 
-int64_t NumbersOp::getOffset() {
+int64_t MailboxOp::getOffset() {
   auto kernel = cast<KernelOp>((*this)->getParentOp());
   int64_t offset = *kernel.getSharedBytes();
-  for (auto numbers : kernel.getBodyBlock()->getOps<NumbersOp>()) {
-    NumbersType type = numbers.getRing().getType();
+  for (auto mailbox : kernel.getBodyBlock()->getOps<MailboxOp>()) {
+    MailboxType type = mailbox.getRing().getType();
     offset -= type.getDepth() * type.getItemBytes();
-    if (numbers == *this)
+    if (mailbox == *this)
       break;
   }
   return offset;
 }
 
-LogicalResult PublishOp::verify() {
+LogicalResult SendOp::verify() {
   int64_t count = getRing().getType().getCount();
   if (int64_t(getValues().size()) != count)
-    return emitOpError("publishes ")
+    return emitOpError("sends ")
            << getValues().size() << " numbers in " << getRing().getType(); // C1
   return success();
 }
 
-LogicalResult TakeOp::inferReturnTypes(MLIRContext *context,
-                                       std::optional<Location>,
-                                       ValueRange operands, DictionaryAttr,
-                                       OpaqueProperties, RegionRange,
-                                       SmallVectorImpl<Type> &types) {
-  auto ring = dyn_cast<NumbersType>(operands.front().getType());
+LogicalResult ReceiveOp::inferReturnTypes(MLIRContext *context,
+                                          std::optional<Location>,
+                                          ValueRange operands, DictionaryAttr,
+                                          OpaqueProperties, RegionRange,
+                                          SmallVectorImpl<Type> &types) {
+  auto ring = dyn_cast<MailboxType>(operands.front().getType());
   if (!ring)
     return failure();
   types.assign(ring.getCount(), IndexType::get(context)); // C1

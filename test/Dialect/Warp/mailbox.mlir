@@ -3,7 +3,7 @@
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>
 !t = !warp.slot<64x64xbf16, panels<128>>
-!tiles = !warp.numbers<2, 2>
+!tiles = !warp.mailbox<2, 2>
 
 // The consumer learns from the producer which tile comes, and how many items of
 // the other ring it has.
@@ -13,12 +13,12 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c1 = arith.constant 1 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
-    // CHECK: %[[TILES:.*]] = warp.numbers : <2, 2>
-    %tiles = warp.numbers : !tiles
+    // CHECK: %[[TILES:.*]] = warp.mailbox : <2, 2>
+    %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
       %row0 = arith.addi %x, %c1 : index
-      // CHECK: warp.publish %{{.*}}, %{{.*}} to %[[TILES]][%{{.*}}] : <2, 2>
-      warp.publish %x, %row0 to %tiles[%c0] : !tiles
+      // CHECK: warp.send %{{.*}}, %{{.*}} to %[[TILES]][%{{.*}}] : <2, 2>
+      warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -32,14 +32,14 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
         // CHECK: %[[NEXT:.*]] = warp.draw %{{.*}} below %{{.*}} : memref<1xi32>
         %next = warp.draw %counter below %n : memref<1xi32>
         %nextrow = arith.addi %next, %c1 : index
-        warp.publish %next, %nextrow to %tiles[%m] : !tiles
+        warp.send %next, %nextrow to %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
     warp.role <consumer> warps(4) {
-      // CHECK: %{{.*}}:2 = warp.take %[[TILES]][%{{.*}}] : <2, 2>
-      %t0, %row0 = warp.take %tiles[%c0] : !tiles
+      // CHECK: %{{.*}}:2 = warp.receive %[[TILES]][%{{.*}}] : <2, 2>
+      %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -51,7 +51,7 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        %next, %nextrow = warp.take %tiles[%m] : !tiles
+        %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
@@ -67,8 +67,8 @@ func.func @idle(%n: index, %visits: memref<?xi32>) {
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %count = memref.load %visits[%x] : memref<?xi32>
     %nothing = arith.cmpi eq, %count, %c0 : i32
-    // CHECK: warp.idle %{{.*}}
-    warp.idle %nothing
+    // CHECK: warp.exit_if %{{.*}}
+    warp.exit_if %nothing
     warp.role <producer> warps(4) {
     }
     warp.role <consumer> warps(4) {

@@ -1,4 +1,4 @@
-//===- Numbers.cpp - tiles that are handed out -*- C++ -*-===//
+//===- Mailbox.cpp - tiles that are handed out -*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -11,7 +11,7 @@
 // tiles it wraps around. Each tile is followed by one draw, so the last draw of
 // a launch, wherever it happens, leaves 0 behind.
 //
-// An item of `warp.numbers`: its two barriers (as those of a ring), then the
+// An item of `warp.mailbox`: its two barriers (as those of a ring), then the
 // numbers, 4 bytes each.
 //
 //===----------------------------------------------------------------------===//
@@ -36,11 +36,11 @@ static Value numberAddress(OpBuilder &builder, Location loc,
 namespace {
 
 /// The address is part of the operations that use it.
-struct LowerNumbers final : OpConversionPattern<NumbersOp> {
+struct LowerMailbox final : OpConversionPattern<MailboxOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(NumbersOp op, OpAdaptor,
+  matchAndRewrite(MailboxOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     rewriter.replaceOp(op, Integers(rewriter, op.getLoc()).constant(0));
     return success();
@@ -108,11 +108,11 @@ private:
   const RolePlan &roles;
 };
 
-struct LowerPublish final : LowerItem<PublishOp> {
+struct LowerSend final : LowerItem<SendOp> {
   using LowerItem::LowerItem;
 
   LogicalResult
-  matchAndRewrite(PublishOp op, OpAdaptor adaptor,
+  matchAndRewrite(SendOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Integers ints(rewriter, loc);
@@ -131,11 +131,11 @@ struct LowerPublish final : LowerItem<PublishOp> {
   }
 };
 
-struct LowerTake final : LowerItem<TakeOp> {
+struct LowerReceive final : LowerItem<ReceiveOp> {
   using LowerItem::LowerItem;
 
   LogicalResult
-  matchAndRewrite(TakeOp op, OpAdaptor adaptor,
+  matchAndRewrite(ReceiveOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Integers ints(rewriter, loc);
@@ -167,6 +167,6 @@ void attn::warp::populateNumberPatterns(const TypeConverter &converter,
                                         RewritePatternSet &patterns,
                                         const RolePlan &roles) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerNumbers, LowerDraw>(converter, context);
-  patterns.add<LowerPublish, LowerTake>(converter, context, roles);
+  patterns.add<LowerMailbox, LowerDraw>(converter, context);
+  patterns.add<LowerSend, LowerReceive>(converter, context, roles);
 }
