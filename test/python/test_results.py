@@ -163,6 +163,14 @@ def test_a_file_can_be_read(path):
             results.rows_of(document["cases"]))
 
 
+def test_passes_have_their_names_of_today():
+    """A pass that is renamed is renamed in what was measured of it, too."""
+    found = results.read(TEST / "Benchmark" / "results" / "ablation.json")
+    assert found["passes"] == importlib.import_module("ablation").PASSES
+    named = {name.split()[-1] for name in (row["contestant"] for row in results.rows_of(found["cases"]))}
+    assert named - {"passes"} == set(found["passes"])
+
+
 def test_all_files_together():
     assert sum(len(path.read_text().splitlines()) for path in RESULTS) < 2500
 
