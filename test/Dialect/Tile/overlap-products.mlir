@@ -232,7 +232,7 @@ func.func @values_of_another_block(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
   return
 }
 
-// REMARK: overlap-products{{.*}}not a loop over key blocks that carries o, m and l
+// REMARK: overlap-products{{.*}}a loop over blocks does not count them one by one
 // CHECK-LABEL: func.func @other_step(
 // CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
 // CHECK: tile.store
@@ -311,7 +311,7 @@ func.func @rescaled_output_is_used(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
   return
 }
 
-// REMARK: overlap-products{{.*}}no loop over key blocks
+// REMARK: overlap-products{{.*}}there is no loop over blocks
 // CHECK-LABEL: func.func @no_loop
 // CHECK: scf.forall
 func.func @no_loop(%nq: index, %o: !o, %out: memref<?x16xf32>) {

@@ -211,7 +211,7 @@ func.func @visits(%hi: index, %gap: index, %x: !s, %rate: !s, %m0: !row, %l0: !r
 }
 
 // The first loop has a reader of its own.
-// REMARK: reverse-keys{{.*}}the loops are no chain
+// REMARK: reverse-keys{{.*}}what a loop over blocks gives does not go on in the next one alone
 // CHECK-LABEL: func.func @no_chain(
 // CHECK: scf.for %[[N:[a-z0-9]+]] = {{.*}}
 // CHECK-NEXT: arith.muli %[[N]]
@@ -246,7 +246,7 @@ func.func @no_chain(%full: index, %hi: index, %x: !s, %rate: !s, %m0: !row, %l0:
   return
 }
 
-// REMARK: reverse-keys{{.*}}not a loop over key blocks
+// REMARK: reverse-keys{{.*}}a loop over blocks does not count them one by one
 // CHECK-LABEL: func.func @other_step(
 // CHECK: scf.for %[[N:[a-z0-9]+]] = {{.*}}
 // CHECK-NEXT: arith.muli %[[N]]
@@ -270,7 +270,7 @@ func.func @other_step(%hi: index, %x: !s, %rate: !s, %m0: !row, %l0: !row, %out:
   return
 }
 
-// REMARK: reverse-keys{{.*}}no loop over key blocks
+// REMARK: reverse-keys{{.*}}there is no loop over blocks
 // CHECK-LABEL: func.func @no_loop(
 func.func @no_loop(%n: index, %o: !row, %out: memref<?x1xf32>) {
   %c0 = arith.constant 0 : index

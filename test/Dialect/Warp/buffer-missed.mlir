@@ -10,7 +10,7 @@ func.func @no_loop(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="no loop copies a tile"
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="there is no loop over blocks"
   warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
@@ -24,7 +24,7 @@ func.func @step(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a loop has a step other than 1"
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a loop over blocks does not count them one by one"
   warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
@@ -42,7 +42,7 @@ func.func @gap(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a loop does not start where the one before ends"
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a loop over blocks does not start where the one before ends"
   warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile

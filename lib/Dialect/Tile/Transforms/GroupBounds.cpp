@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -34,25 +35,8 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
-
-/// The loops over key blocks of a kernel, each of which starts where the one
-/// before ends.
-static FailureOr<SmallVector<scf::ForOp>> matchChain(scf::ForallOp forall) {
-  SmallVector<scf::ForOp> chain;
-  for (auto loop : forall.getBody()->getOps<scf::ForOp>()) {
-    if (!chain.empty() && loop.getLowerBound() != chain.back().getUpperBound())
-      return failure();
-    chain.push_back(loop);
-  }
-  return chain;
-}
-
-static int64_t getNumRows(scf::ForOp loop) {
-  for (auto softmax : loop.getBody()->getOps<OnlineSoftmaxOp>())
-    return cast<VectorType>(softmax.getScores().getType()).getDimSize(0);
-  return 0;
-}
 
 /// Whether `bound` differs from part to part, and is computed in front of the
 /// loops by arithmetic alone: what memory holds would be read by every part.
@@ -122,14 +106,12 @@ static void eraseDead(RewriterBase &rewriter, Operation *first,
 
 LogicalResult attn::tile::groupBounds(RewriterBase &rewriter,
                                       scf::ForallOp forall, int64_t rows,
-                                      StringRef &reason) {
-  FailureOr<SmallVector<scf::ForOp>> chain = matchChain(forall);
-  if (failed(chain) || chain->empty()) {
-    reason = "the loops over key blocks are no chain";
+                                      std::string &reason) {
+  FailureOr<BlockLoops> chain = matchKeyLoops(forall.getBody(), reason);
+  if (failed(chain))
     return failure();
-  }
   scf::ForOp front = chain->front(), back = chain->back();
-  int64_t numRows = getNumRows(front);
+  int64_t numRows = getNumTileRows(*chain);
   if (numRows <= rows || numRows % rows != 0) {
     reason = "the rows of the tile are not several parts";
     return failure();
@@ -158,8 +140,8 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter,
     auto narrow = NarrowOp::create(rewriter, loc, lo, hi, ownLo, ownHi);
     // Those between end with the part, too.
     if (hasRow)
-      for (size_t number = 1; number < chain->size(); ++number) {
-        scf::ForOp loop = (*chain)[number - 1], next = (*chain)[number];
+      for (size_t number = 1; number < chain->loops.size(); ++number) {
+        scf::ForOp loop = chain->loops[number - 1], next = chain->loops[number];
         Value bound = arith::MinSIOp::create(
             rewriter, loc, loop.getUpperBound(), narrow.getEnd());
         rewriter.modifyOpInPlace(loop, [&] { loop.setUpperBound(bound); });
@@ -192,7 +174,7 @@ struct TileGroupBounds final
     }
     IRRewriter rewriter(&getContext());
     getOperation()->walk([&](scf::ForallOp forall) {
-      StringRef reason;
+      std::string reason;
       if (failed(groupBounds(rewriter, forall, rows, reason)))
         remark::missed(
             forall.getLoc(),

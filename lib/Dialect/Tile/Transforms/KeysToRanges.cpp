@@ -15,6 +15,7 @@
 
 #include "SortedComparison.h"
 
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -35,6 +36,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 using arith::CmpIPredicate;
 
@@ -50,20 +52,20 @@ static void eraseDeadOps(RewriterBase &rewriter, Block *body) {
 // Sorted data
 //===----------------------------------------------------------------------===//
 
-int64_t attn::tile::boundSortedKeys(RewriterBase &rewriter, Operation *root) {
+int64_t attn::tile::boundSortedKeys(RewriterBase &rewriter,
+                                    const BlockLoops &loops) {
   SortedComparisons comparisons(rewriter);
   SmallVector<arith::CmpIOp> ops;
-  root->walk([&](arith::CmpIOp op) { ops.push_back(op); });
+  for (scf::ForOp loop : loops.loops)
+    llvm::append_range(ops, loop.getBody()->getOps<arith::CmpIOp>());
   int64_t count = 0;
   for (arith::CmpIOp op : ops) {
-    auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-    if (!loop)
-      continue;
-    FailureOr<SortedComparison> comparison = SortedComparison::match(op, loop);
+    FailureOr<SortedComparison> comparison = SortedComparison::match(op, loops);
     if (failed(comparison))
       continue;
-    comparisons.replace(*comparison, getChainHead(loop));
-    eraseDeadOps(rewriter, loop.getBody());
+    Block *body = op->getBlock();
+    comparisons.replace(*comparison, loops.front());
+    eraseDeadOps(rewriter, body);
     ++count;
   }
   return count;
@@ -94,17 +96,18 @@ static bool isKeys(Value value) {
   return coords && coords.getAxis() == 1;
 }
 
-/// The scalar or the rows that a side of a comparison is, from outside the
-/// loop; null if it is neither.
-static Value getLimit(OpBuilder &builder, Value value, scf::ForOp loop) {
+/// The scalar or the rows that a side of a comparison is, known before the
+/// loops; null if it is neither.
+static Value getLimit(OpBuilder &builder, Value value,
+                      const BlockLoops &loops) {
   value = stripBroadcast(value);
   if (std::optional<int64_t> number = getIntegerConstant(value)) {
     OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(getChainHead(loop));
+    builder.setInsertionPoint(loops.front());
     return arith::ConstantIntOp::create(builder, value.getLoc(), *number, 32);
   }
   auto type = dyn_cast<VectorType>(value.getType());
-  if (!isKnownBefore(value, loop) ||
+  if (!loops.isKnownBefore(value) ||
       (type && (type.getRank() != 2 || type.getDimSize(1) != 1)))
     return {};
   return value;
@@ -148,7 +151,7 @@ static constexpr int64_t maxDistance = int64_t(1) << 30;
 
 /// row - key, or key - row, against a constant: bounds of the key.
 static SmallVector<KeyBound> matchDistance(arith::CmpIOp compare,
-                                           scf::ForOp loop) {
+                                           const BlockLoops &loops) {
   std::optional<int64_t> constant = getIntegerConstant(compare.getRhs());
   Value distance = stripBroadcast(compare.getLhs());
   CmpIPredicate predicate = compare.getPredicate();
@@ -165,7 +168,7 @@ static SmallVector<KeyBound> matchDistance(arith::CmpIOp compare,
   bool isRowFirst = isKeys(keys);
   if (!isRowFirst)
     std::swap(rows, keys);
-  if (!isKeys(keys) || !isPosition(rows) || !isKnownBefore(rows, loop))
+  if (!isKeys(keys) || !isPosition(rows) || !loops.isKnownBefore(rows))
     return {};
   SmallVector<KeyBound> bounds;
   // key - row against `limit`; row - key has it the other way round.
@@ -194,7 +197,7 @@ static SmallVector<KeyBound> matchDistance(arith::CmpIOp compare,
 
 /// The bounds that a comparison sets; none if it is something else.
 static SmallVector<KeyBound> matchBounds(OpBuilder &builder, Value value,
-                                         scf::ForOp loop) {
+                                         const BlockLoops &loops) {
   auto compare = value.getDefiningOp<arith::CmpIOp>();
   if (!compare || !getElementTypeOrSelf(compare.getLhs()).isInteger(32))
     return {};
@@ -206,8 +209,8 @@ static SmallVector<KeyBound> matchBounds(OpBuilder &builder, Value value,
     predicate = attn::swapSides(predicate);
   }
   if (!isKeys(keys))
-    return matchDistance(compare, loop);
-  limit = getLimit(builder, limit, loop);
+    return matchDistance(compare, loops);
+  limit = getLimit(builder, limit, loops);
   std::optional<KeyBound> bound;
   if (limit)
     bound = makeBound(keys, predicate, limit);
@@ -215,14 +218,13 @@ static SmallVector<KeyBound> matchBounds(OpBuilder &builder, Value value,
 }
 
 /// The bounds of a mask, and what else it says.
-static Conjunction takeApart(OpBuilder &builder, Value mask, scf::ForOp loop) {
+static Conjunction takeApart(OpBuilder &builder, Value mask,
+                             const BlockLoops &loops) {
   Conjunction result;
-  auto isOutside = [&](Value value) {
-    return loop.isDefinedOutsideOfLoop(value);
-  };
+  auto isOutside = [&](Value value) { return loops.isKnownBefore(value); };
   for (Value conjunct : getConjuncts(mask, isOutside)) {
     SmallVector<KeyBound> bounds =
-        matchBounds(builder, stripBroadcast(conjunct), loop);
+        matchBounds(builder, stripBroadcast(conjunct), loops);
     if (bounds.empty())
       result.others.push_back(conjunct);
     else
@@ -294,12 +296,13 @@ static Value joinBounds(OpBuilder &outer, OpBuilder &inner,
   return stretchTo(inner, test, maskType.getShape());
 }
 
-bool attn::tile::joinKeyBounds(RewriterBase &rewriter, scf::ForOp loop) {
+bool attn::tile::joinKeyBounds(RewriterBase &rewriter, const BlockLoops &loops,
+                               scf::ForOp loop) {
   FailureOr<MaskedStep> step = matchMaskedStep(loop);
   if (failed(step))
     return false;
   OpBuilder::InsertionGuard guard(rewriter);
-  Conjunction all = takeApart(rewriter, step->getMask(), loop);
+  Conjunction all = takeApart(rewriter, step->getMask(), loops);
   SmallVector<KeyBound> sides[2];
   for (const KeyBound &bound : all.bounds)
     sides[bound.isUpper].push_back(bound);
@@ -308,7 +311,7 @@ bool attn::tile::joinKeyBounds(RewriterBase &rewriter, scf::ForOp loop) {
     isAnyJoined |= side.size() > 1;
   if (!isAnyJoined)
     return false;
-  OpBuilder outer(getChainHead(loop)), inner(step->select);
+  OpBuilder outer(loops.front()), inner(step->select);
   auto type = cast<VectorType>(step->getMask().getType());
   SmallVector<Value> parts;
   for (ArrayRef<KeyBound> side : sides)
@@ -334,10 +337,16 @@ struct TileKeysToRanges final
     IRRewriter rewriter(&getContext());
     remark::RemarkOpts opts =
         remark::RemarkOpts::name("keys-to-ranges").category(getArgument());
-    int64_t numSorted = boundSortedKeys(rewriter, getOperation());
-    int64_t numJoined = 0;
-    getOperation()->walk(
-        [&](scf::ForOp loop) { numJoined += joinKeyBounds(rewriter, loop); });
+    int64_t numSorted = 0, numJoined = 0;
+    for (scf::ForOp first : findLoopsOverBlocks(getOperation())) {
+      std::string reason;
+      FailureOr<BlockLoops> loops = matchKeyLoops(first->getBlock(), reason);
+      if (failed(loops) || loops->front() != first)
+        continue;
+      numSorted += boundSortedKeys(rewriter, *loops);
+      for (scf::ForOp loop : loops->loops)
+        numJoined += joinKeyBounds(rewriter, *loops, loop);
+    }
     if (numSorted + numJoined == 0) {
       remark::missed(getOperation().getLoc(), opts)
           << "no mask compares sorted data of a key, or has two bounds of keys "

@@ -19,6 +19,7 @@
 #include "DeadOps.h"
 #include "EmptyBlocks.h"
 
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Transforms/BlockMap.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -137,12 +138,7 @@ struct TileListBlocks final
   using Base::Base;
 
   void runOnOperation() override {
-    SmallVector<scf::ForOp> loops;
-    getOperation()->walk([&](OnlineSoftmaxOp op) {
-      auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-      if (loop && !llvm::is_contained(loops, loop))
-        loops.push_back(loop);
-    });
+    SmallVector<scf::ForOp> loops = findLoopsOverBlocks(getOperation());
     IRRewriter rewriter(&getContext());
     bool changed = false;
     for (scf::ForOp loop : loops) {

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/Analysis/BlockCounts.h"
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,6 +21,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 
 /// True if later rows see at least as far to the right, and as far to the left.
@@ -43,13 +45,14 @@ static bool growsWithRow(const MaskProblem &problem, Value queryBlock) {
 
 LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
                                              scf::ForallOp forall) {
-  auto loops = forall.getBody()->getOps<scf::ForOp>();
-  if (!llvm::hasSingleElement(loops))
+  std::string reason;
+  FailureOr<BlockLoops> loops = matchKeyLoops(forall.getBody(), reason);
+  if (failed(loops) || loops->loops.size() != 1)
     return failure();
-  FailureOr<MaskedStep> step = matchMaskedStep(*loops.begin());
+  FailureOr<MaskedStep> step = matchMaskedStep(loops->front());
   std::optional<QueryNumbering> numbering = findQueryNumbering(forall);
   if (failed(step) || !numbering ||
-      !growsWithRow(readMask(step->getMask(), *loops.begin()),
+      !growsWithRow(readMask(step->getMask(), loops->front()),
                     numbering->number))
     return failure();
   unsigned dimension = numbering->dimension;

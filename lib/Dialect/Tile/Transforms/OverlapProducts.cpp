@@ -30,6 +30,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -38,7 +39,6 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Transforms/CSE.h"
 
@@ -48,6 +48,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 
 namespace {
@@ -104,14 +105,11 @@ static LogicalResult findPlace(Value value, scf::ForOp loop,
 }
 
 /// Matches one loop; says in `reason` what is missing.
-static FailureOr<Step> matchStep(scf::ForOp loop, StringRef &reason) {
+static FailureOr<Step> matchStep(scf::ForOp loop, std::string &reason) {
   Step step;
   step.loop = loop;
-  APInt stride;
-  if (!loop.getInductionVar().getType().isIndex() ||
-      !matchPattern(loop.getStep(), m_ConstantInt(&stride)) || stride != 1 ||
-      loop.getNumRegionIterArgs() != 3) {
-    reason = "not a loop over key blocks that carries o, m and l";
+  if (loop.getNumRegionIterArgs() != 3) {
+    reason = "a loop over key blocks does not carry o, m and l";
     return failure();
   }
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
@@ -190,26 +188,17 @@ static unsigned countMasks(OnlineSoftmaxOp softmax) {
   }
 }
 
-/// Matches the loops of a kernel's block, all of them.
-static FailureOr<Chain> matchChain(scf::ForallOp forall, StringRef &reason) {
+/// Matches the loops of a kernel.
+static FailureOr<Chain> matchChain(scf::ForallOp forall, std::string &reason) {
+  FailureOr<BlockLoops> loops = matchKeyLoops(forall.getBody(), reason);
+  if (failed(loops))
+    return failure();
   Chain chain;
-  for (auto loop : forall.getBody()->getOps<scf::ForOp>()) {
+  for (scf::ForOp loop : loops->loops) {
     FailureOr<Step> step = matchStep(loop, reason);
     if (failed(step))
       return failure();
-    if (!chain.steps.empty()) {
-      scf::ForOp previous = chain.steps.back().loop;
-      if (loop.getLowerBound() != previous.getUpperBound() ||
-          !llvm::equal(loop.getInitArgs(), previous.getResults())) {
-        reason = "the loops are no chain";
-        return failure();
-      }
-    }
     chain.steps.push_back(*step);
-  }
-  if (chain.steps.empty()) {
-    reason = "no loop over key blocks";
-    return failure();
   }
   for (auto [number, step] : llvm::enumerate(chain.steps))
     if (countMasks(step.softmax) >=
@@ -271,7 +260,7 @@ static Value cloneSoftmax(OpBuilder &b, Step step, IRMapping &mapping,
 }
 
 LogicalResult attn::tile::overlapProducts(RewriterBase &b, scf::ForallOp forall,
-                                          StringRef &reason) {
+                                          std::string &reason) {
   FailureOr<Chain> matched = matchChain(forall, reason);
   if (failed(matched))
     return failure();
@@ -358,7 +347,7 @@ struct TileOverlapProducts final
     IRRewriter rewriter(&getContext());
     bool changed = false;
     getOperation()->walk([&](scf::ForallOp forall) {
-      StringRef reason;
+      std::string reason;
       if (succeeded(overlapProducts(rewriter, forall, reason))) {
         changed = true;
         return;

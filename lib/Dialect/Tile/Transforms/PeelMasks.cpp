@@ -10,6 +10,7 @@
 #include "DeadOps.h"
 
 #include "attn/Dialect/Tile/Analysis/BlockCounts.h"
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -254,12 +255,7 @@ struct TilePeelMasks final
   using Base::Base;
 
   void runOnOperation() override {
-    SmallVector<scf::ForOp> loops;
-    getOperation()->walk([&](OnlineSoftmaxOp op) {
-      auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-      if (loop && !llvm::is_contained(loops, loop))
-        loops.push_back(loop);
-    });
+    SmallVector<scf::ForOp> loops = findLoopsOverBlocks(getOperation());
     IRRewriter rewriter(&getContext());
     bool changed = false;
     for (scf::ForOp loop : loops) {

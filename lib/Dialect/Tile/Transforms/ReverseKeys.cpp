@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Analysis/ScoreTrend.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -32,37 +33,8 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
-
-/// The loops with a softmax, each from where and from what the one before
-/// ended.
-static FailureOr<SmallVector<scf::ForOp, 3>> matchLoops(scf::ForallOp forall,
-                                                        StringRef &reason) {
-  SmallVector<scf::ForOp, 3> loops;
-  for (auto loop : forall.getBody()->getOps<scf::ForOp>()) {
-    if (loop.getBody()->getOps<OnlineSoftmaxOp>().empty())
-      continue;
-    if (!loop.getInductionVar().getType().isIndex() ||
-        getIntegerConstant(loop.getStep()) != 1) {
-      reason = "not a loop over key blocks";
-      return failure();
-    }
-    auto isFollowed = [&](Operation *user) { return user == loop; };
-    if (!loops.empty() &&
-        (loop.getLowerBound() != loops.back().getUpperBound() ||
-         !llvm::equal(loop.getInitArgs(), loops.back().getResults()) ||
-         !llvm::all_of(loops.back()->getUsers(), isFollowed))) {
-      reason = "the loops are no chain";
-      return failure();
-    }
-    loops.push_back(loop);
-  }
-  if (loops.empty()) {
-    reason = "no loop over key blocks";
-    return failure();
-  }
-  return loops;
-}
 
 namespace {
 /// The blocks [lo, hi) that the tile goes through, and the part of them that a
@@ -121,43 +93,43 @@ static scf::ForOp addLoop(RewriterBase &rewriter, scf::ForOp loop,
 
 LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
                                            scf::ForallOp forall,
-                                           StringRef &reason) {
-  FailureOr<SmallVector<scf::ForOp, 3>> loops = matchLoops(forall, reason);
-  if (failed(loops))
+                                           std::string &reason) {
+  FailureOr<BlockLoops> chain = matchKeyLoops(forall.getBody(), reason);
+  if (failed(chain))
     return failure();
-  if (!llvm::all_of(*loops, countsKeyBlocks)) {
+  ArrayRef<scf::ForOp> loops = chain->loops;
+  if (!llvm::all_of(loops, countsKeyBlocks)) {
     reason = "the loops count visits of key blocks in an order of their own";
     return failure();
   }
-  if (!llvm::all_of(*loops, [](scf::ForOp loop) {
+  if (!llvm::all_of(loops, [](scf::ForOp loop) {
         return readScoreTrend(loop) == ScoreTrend::Grows;
       })) {
     reason = "nothing that is added to the scores grows with the key";
     return failure();
   }
   OpBuilder::InsertionGuard guard(rewriter);
-  scf::ForOp back = loops->back();
-  rewriter.setInsertionPoint(back);
-  Location loc = back.getLoc();
-  VisitedRange range(loops->front().getLowerBound(), back.getUpperBound());
+  rewriter.setInsertionPoint(chain->back());
+  Location loc = chain->back().getLoc();
+  VisitedRange range(chain->getLowerBound(), chain->getUpperBound());
   Value sum = rewriter.createOrFold<arith::AddIOp>(loc, range.hi, range.lo);
   Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
   Value last = rewriter.createOrFold<arith::SubIOp>(loc, sum, one);
   auto [first, end] = range.reverse(rewriter, loc, sum);
   // All bounds in front of the loops.
   SmallVector<Value> bounds = {first};
-  for (scf::ForOp loop : llvm::reverse(ArrayRef(*loops).drop_front()))
+  for (scf::ForOp loop : llvm::reverse(loops.drop_front()))
     bounds.push_back(
         rewriter.createOrFold<arith::SubIOp>(loc, sum, loop.getLowerBound()));
   bounds.push_back(end);
-  SmallVector<Value> state(loops->front().getInitArgs());
-  for (auto [number, loop] : llvm::enumerate(llvm::reverse(*loops))) {
+  SmallVector<Value> state(chain->getInits());
+  for (auto [number, loop] : llvm::enumerate(llvm::reverse(loops))) {
     scf::ForOp copy = addLoop(rewriter, loop, bounds[number],
                               bounds[number + 1], range.lo, last, state);
     state = llvm::to_vector_of<Value>(copy.getResults());
   }
-  rewriter.replaceAllUsesWith(back.getResults(), state);
-  for (scf::ForOp loop : llvm::reverse(*loops))
+  rewriter.replaceAllUsesWith(chain->getResults(), state);
+  for (scf::ForOp loop : llvm::reverse(loops))
     rewriter.eraseOp(loop);
   return success();
 }
@@ -171,7 +143,7 @@ struct TileReverseKeys final
     IRRewriter rewriter(&getContext());
     bool changed = false;
     getOperation()->walk([&](scf::ForallOp forall) {
-      StringRef reason;
+      std::string reason;
       Location loc = forall.getLoc();
       auto options =
           remark::RemarkOpts::name("reverse-keys").category(getArgument());

@@ -16,6 +16,7 @@
 #include <limits>
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 using arith::CmpIPredicate;
 
@@ -55,33 +56,12 @@ Value attn::tile::stretchTo(OpBuilder &builder, Value value,
   return vector::BroadcastOp::create(builder, value.getLoc(), type, value);
 }
 
-scf::ForOp attn::tile::getChainHead(scf::ForOp loop) {
-  for (bool isHead = false; !isHead;) {
-    isHead = true;
-    for (Value init : loop.getInitArgs())
-      if (auto before = init.getDefiningOp<scf::ForOp>()) {
-        loop = before;
-        isHead = false;
-        break;
-      }
-  }
-  return loop;
-}
-
-bool attn::tile::isKnownBefore(Value value, scf::ForOp loop) {
-  if (!loop.isDefinedOutsideOfLoop(value))
-    return false;
-  Operation *op = value.getDefiningOp();
-  scf::ForOp head = getChainHead(loop);
-  return !op || op->getBlock() != head->getBlock() || op->isBeforeInBlock(head);
-}
-
 //===----------------------------------------------------------------------===//
 // Matching
 //===----------------------------------------------------------------------===//
 
 /// The sorted data at the key that `value` is.
-static LogicalResult matchData(Value value, scf::ForOp loop,
+static LogicalResult matchData(Value value, const BlockLoops &loops,
                                SortedComparison &result) {
   Operation *op = stripBroadcast(value).getDefiningOp();
   if (auto search = dyn_cast_or_null<SearchOp>(op)) {
@@ -101,37 +81,37 @@ static LogicalResult matchData(Value value, scf::ForOp loop,
     return failure();
   }
   auto coords = result.keys.getDefiningOp<CoordsOp>();
-  if (!coords || coords.getAxis() != 1 || !isKnownBefore(result.view, loop))
+  if (!coords || coords.getAxis() != 1 || !loops.isKnownBefore(result.view))
     return failure();
   return success(llvm::all_of(result.leading, [&](Value index) {
-    return index.getType().isInteger(32) && isKnownBefore(index, loop);
+    return index.getType().isInteger(32) && loops.isKnownBefore(index);
   }));
 }
 
 /// Rows of one column, or a scalar, from outside the loop.
-static bool isLimit(Value value, scf::ForOp loop) {
-  if (!isKnownBefore(value, loop))
+static bool isLimit(Value value, const BlockLoops &loops) {
+  if (!loops.isKnownBefore(value))
     return false;
   auto type = dyn_cast<VectorType>(value.getType());
   return !type || (type.getRank() == 2 && type.getDimSize(1) == 1);
 }
 
 FailureOr<SortedComparison> SortedComparison::match(arith::CmpIOp op,
-                                                    scf::ForOp loop) {
+                                                    const BlockLoops &loops) {
   SortedComparison result;
   result.op = op;
   result.predicate = op.getPredicate();
   if (!isa<VectorType>(op.getType()) || result.predicate >= CmpIPredicate::ult)
     return failure();
   Value data = op.getLhs(), limit = op.getRhs();
-  if (failed(matchData(data, loop, result))) {
+  if (failed(matchData(data, loops, result))) {
     std::swap(data, limit);
     result.predicate = attn::swapSides(result.predicate);
-    if (failed(matchData(data, loop, result)))
+    if (failed(matchData(data, loops, result)))
       return failure();
   }
   result.limit = stripBroadcast(limit);
-  if (!isLimit(result.limit, loop))
+  if (!isLimit(result.limit, loops))
     return failure();
   return result;
 }

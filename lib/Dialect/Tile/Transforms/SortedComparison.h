@@ -25,6 +25,7 @@
 #define ATTN_LIB_DIALECT_TILE_TRANSFORMS_SORTEDCOMPARISON_H
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Support/BlockLoops.h"
 #include "attn/Support/Predicates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -44,13 +45,6 @@ SmallVector<Value> getConjuncts(
 /// `value` as a vector of this shape.
 Value stretchTo(OpBuilder &builder, Value value, ArrayRef<int64_t> shape);
 
-/// The first loop of the chain that `loop` is in, whose results are the next
-/// one's initial values: what all of them share is computed in front of it.
-scf::ForOp getChainHead(scf::ForOp loop);
-
-/// True if `value` can be used in front of the chain of `loop`.
-bool isKnownBefore(Value value, scf::ForOp loop);
-
 /// y(keys) `predicate` limit.
 struct SortedComparison {
   arith::CmpIOp op;
@@ -61,8 +55,9 @@ struct SortedComparison {
   bool isSearch = false;
   Value limit; // i32, or one per row
 
-  /// Matches a comparison in `loop`.
-  static FailureOr<SortedComparison> match(arith::CmpIOp op, scf::ForOp loop);
+  /// Matches a comparison in one of `loops`.
+  static FailureOr<SortedComparison> match(arith::CmpIOp op,
+                                           const BlockLoops &loops);
 };
 
 /// Replaces comparisons; what is the same for several is computed once.

@@ -10,15 +10,11 @@
 #include "attn/Dialect/Warp/Analysis/PendingCopies.h"
 
 #include "attn/Dialect/Warp/IR/RingItem.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Matchers.h"
+#include "attn/Support/BlockLoops.h"
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::warp;
-
-static bool hasUnitStep(scf::ForOp loop) {
-  return matchPattern(loop.getStep(), m_One());
-}
 
 namespace {
 /// Walks backwards from an await to the copies of its item.

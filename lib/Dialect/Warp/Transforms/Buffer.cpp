@@ -143,7 +143,7 @@ void ChainBuffering::createCopy(size_t tile, size_t loop, Value base,
   Value exists;
   if (!isOwnBlock)
     exists = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt,
-                                   item, chain.upperBound());
+                                   item, chain.getUpperBound());
   IRMapping mapping;
   mapping.map(chain.loops[loop].getInductionVar(), item);
   for (Operation *op : chain.tiles[tile].slices[loop])
@@ -161,7 +161,7 @@ void ChainBuffering::createPrologue() {
     for (ArrayRef<CopyAhead> behindAwait : copies)
       for (CopyAhead copy : behindAwait)
         if (iteration + copy.distance >= 0)
-          createCopy(copy.ring, 0, chain.lowerBound(),
+          createCopy(copy.ring, 0, chain.getLowerBound(),
                      iteration + copy.distance);
 }
 

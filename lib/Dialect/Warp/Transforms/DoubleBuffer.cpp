@@ -31,11 +31,10 @@
 
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "attn/Support/BlockLoops.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -45,6 +44,7 @@ namespace attn::warp {
 } // namespace attn::warp
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::warp;
 
 /// What a lane of the consumer needs beside the tiles of products.
@@ -77,7 +77,7 @@ static int64_t countTileRegisters(scf::ForOp loop) {
 /// Whether a product of the body reads a carried value, in registers, while
 /// others can run beside it; and whether the steps are those of blocks.
 static bool carriesOperand(scf::ForOp loop) {
-  if (!matchPattern(loop.getStep(), m_One()))
+  if (!hasUnitStep(loop))
     return false;
   return llvm::any_of(loop.getBody()->getOps<MmaOp>(), [&](MmaOp mma) {
     Value left = mma.getA();

@@ -11,11 +11,10 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/Dominance.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::warp;
 
 namespace {
@@ -89,26 +88,24 @@ static bool isSameFunction(Value a, Value inductionA, Value b,
 }
 
 LogicalResult ChainMatcher::matchLoops(LoopChain &chain) {
-  for (auto loop : kernel.getBodyBlock()->getOps<scf::ForOp>()) {
+  SmallVector<scf::ForOp, 3> loops(llvm::make_filter_range(
+      kernel.getBodyBlock()->getOps<scf::ForOp>(), [](scf::ForOp loop) {
+        return !loop.getBody()->getOps<CopyOp>().empty();
+      }));
+  FailureOr<BlockLoops> matched = matchBlockLoops(loops, reason);
+  if (failed(matched))
+    return failure();
+  chain.loops = matched->loops;
+  for (scf::ForOp loop : loops) {
     auto copies = llvm::to_vector(loop.getBody()->getOps<CopyOp>());
-    if (copies.empty())
-      continue;
-    if (!matchPattern(loop.getStep(), m_One()))
-      return give("a loop has a step other than 1");
-    if (!chain.loops.empty() && loop.getLowerBound() != chain.upperBound())
-      return give("a loop does not start where the one before ends");
-    if (chain.loops.empty())
+    if (chain.tiles.empty())
       chain.tiles.resize(copies.size());
     if (copies.size() != chain.tiles.size())
       return give("the loops do not copy the same tiles");
     for (auto [tile, copy] : llvm::zip_equal(chain.tiles, copies))
       tile.copies.push_back(copy);
-    chain.loops.push_back(loop);
   }
-  if (chain.loops.empty())
-    return give("no loop copies a tile");
-  DominanceInfo dominance(kernel);
-  if (!dominance.properlyDominates(chain.upperBound(), chain.loops.front()))
+  if (!chain.isKnownBefore(chain.getUpperBound()))
     return give("the last upper bound is computed behind the first loop");
   return success();
 }

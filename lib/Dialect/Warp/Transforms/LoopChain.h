@@ -11,7 +11,7 @@
 #define ATTN_LIB_DIALECT_WARP_TRANSFORMS_LOOPCHAIN_H
 
 #include "attn/Dialect/Warp/IR/Warp.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "attn/Support/BlockLoops.h"
 
 #include <string>
 
@@ -35,13 +35,9 @@ struct EntryTile {
 };
 
 /// Loops over consecutive blocks, and what they copy.
-struct LoopChain {
-  SmallVector<scf::ForOp> loops;
+struct LoopChain : BlockLoops {
   SmallVector<BufferedTile> tiles;
   SmallVector<EntryTile> entries;
-
-  Value lowerBound() { return loops.front().getLowerBound(); }
-  Value upperBound() { return loops.back().getUpperBound(); }
 };
 
 /// The chain of a kernel; says why there is none.

@@ -16,6 +16,7 @@
 
 #include "attn/Dialect/Tile/Analysis/BlockCounts.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Support/BlockLoops.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
@@ -54,16 +55,18 @@ void dropMask(RewriterBase &rewriter, scf::ForOp loop);
 /// blocks only that it sees; fails, with the reason in `reason`, and changes
 /// nothing where all parts see the same.
 LogicalResult groupBounds(RewriterBase &rewriter, scf::ForallOp forall,
-                          int64_t rows, StringRef &reason);
+                          int64_t rows, std::string &reason);
 
 /// Replaces comparisons of sorted data at the key (searches, sorted gathers)
-/// with values of the row by bounds of the key, in all loops under `root`;
-/// returns how many.
-int64_t boundSortedKeys(RewriterBase &rewriter, Operation *root);
+/// with values of the row by bounds of the key, in all of `loops`; returns how
+/// many.
+int64_t boundSortedKeys(RewriterBase &rewriter, const BlockLoops &loops);
 
-/// Makes one of all lower and one of all upper bounds that the mask in `loop`
-/// sets to the keys of a row; false where there is nothing to join.
-bool joinKeyBounds(RewriterBase &rewriter, scf::ForOp loop);
+/// Makes one of all lower and one of all upper bounds that the mask in `loop`,
+/// one of `loops`, sets to the keys of a row; false where there is nothing to
+/// join.
+bool joinKeyBounds(RewriterBase &rewriter, const BlockLoops &loops,
+                   scf::ForOp loop);
 
 /// Divides `loop`, over all key blocks, into one over the blocks in which the
 /// mask both shows and hides, and one over those in which it hides nothing, as
@@ -76,13 +79,13 @@ FailureOr<scf::ForOp> listBlocks(RewriterBase &rewriter, scf::ForOp loop,
 /// scores grow with the key; fails, with the reason in `reason`, and changes
 /// nothing where they do not, or its loops have another form.
 LogicalResult reverseKeyBlocks(RewriterBase &rewriter, scf::ForallOp forall,
-                               StringRef &reason);
+                               std::string &reason);
 
 /// Moves the product with the values of block n - 1 beside the scores of block
 /// n, in all loops over key blocks of a kernel; fails, with the reason in
 /// `reason`, and changes nothing where they have another form.
 LogicalResult overlapProducts(RewriterBase &rewriter, scf::ForallOp forall,
-                              StringRef &reason);
+                              std::string &reason);
 
 /// Keeps the old maximum in a step where no weight overflows for it; fails,
 /// with the reason in `reason`, and changes nothing where the step has another
