@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace attn;
@@ -56,11 +57,12 @@ private:
   std::array<std::optional<CornerTerms>, numCorners> corners;
 };
 
-/// An index of a load, and where it is looked at.
+/// An index of a load, or a leading one of a search.
 struct Index {
-  CaptureLoadOp load;
+  Operation *read;
+  Value buffer;
   unsigned dim;
-  Value value() { return load.getIndices()[dim]; }
+  Value value;
 };
 
 class ReachCheck {
@@ -141,10 +143,9 @@ LogicalResult ReachCheck::report(Index index, RegionCorners &region,
                                  const LaunchExpr &isWrong,
                                  const LaunchExpr &reached,
                                  const LaunchExpr &size) {
-  std::string name =
-      facts.captureName(region.captureOf(index.load.getBuffer()));
+  std::string name = facts.captureName(region.captureOf(index.buffer));
   if (valueOf(isWrong) == 1 && valueOf(size) && valueOf(reached))
-    return index.load.emitOpError("reads index ")
+    return index.read->emitOpError("reads index ")
            << *valueOf(reached) << " of dimension " << index.dim << " of '"
            << name << "', which has " << *valueOf(size) << " elements there";
   LaunchExpr isWrongHere = logicalAnd(isWrong, facts.hasPositions());
@@ -165,22 +166,22 @@ LogicalResult ReachCheck::report(Index index, RegionCorners &region,
 
 LogicalResult ReachCheck::checkIndex(Index index, RegionCorners &region) {
   std::optional<LaunchExpr> size =
-      facts.captureSize(region.captureOf(index.load.getBuffer()), index.dim);
+      facts.captureSize(region.captureOf(index.buffer), index.dim);
   if (!size)
     return success();
   bool isMask = mask && &region == &*mask;
-  Uses uses = region.usesOf(index.value());
+  Uses uses = region.usesOf(index.value);
   Uses others = region.usesOf(region.yielded());
   if (mask)
     others |= mask->usesOf(mask->yielded());
   for (unsigned corner = 0; corner < numCorners; ++corner) {
-    if (!isCandidate(corner, index.value(), uses, others))
+    if (!isCandidate(corner, index.value, uses, others))
       continue;
     const CornerTerms &terms = region.at(corner);
-    IntegerTerm reached = terms.integer(index.value());
+    IntegerTerm reached = terms.integer(index.value);
     LaunchExpr isWrong =
         logicalAnd(reached.isKnown, logicalNot(isLess(reached.value, *size)));
-    isWrong = logicalAnd(isWrong, terms.matters(index.load));
+    isWrong = logicalAnd(isWrong, terms.matters(index.read->getResult(0)));
     if (!isMask)
       isWrong = logicalAnd(isWrong, isShown(corner, uses));
     if (valueOf(isWrong) != 0 && valueOf(facts.hasPositions()) != 0 &&
@@ -191,10 +192,19 @@ LogicalResult ReachCheck::checkIndex(Index index, RegionCorners &region) {
 }
 
 LogicalResult ReachCheck::checkRegion(Region &region, RegionCorners &corners) {
-  for (auto load : region.getOps<CaptureLoadOp>())
-    for (unsigned dim = 0, e = load.getIndices().size(); dim != e; ++dim)
-      if (failed(checkIndex(Index{load, dim}, corners)))
+  auto check = [&](auto read) -> LogicalResult {
+    for (auto [dim, value] : llvm::enumerate(read.getIndices()))
+      if (failed(checkIndex({read, read.getBuffer(), unsigned(dim), value},
+                            corners)))
         return failure();
+    return success();
+  };
+  // What a search looks for is no index: it may be anything.
+  for (Operation &op : region.front().without_terminator())
+    if (failed(llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+                   .Case<CaptureLoadOp, CaptureSearchOp>(check)
+                   .Default(success())))
+      return failure();
   return success();
 }
 
@@ -209,9 +219,11 @@ LogicalResult ReachCheck::run() {
 
 LogicalResult attn::checkCaptureReach(AttentionOp op, int64_t query,
                                       int64_t key, Artifact &artifact) {
-  bool hasLoads = false;
-  op->walk([&](CaptureLoadOp) { hasLoads = true; });
-  if (!hasLoads)
+  auto isRead = [](Operation *found) {
+    return isa<CaptureLoadOp, CaptureSearchOp>(found) ? WalkResult::interrupt()
+                                                      : WalkResult::advance();
+  };
+  if (!op->walk(isRead).wasInterrupted())
     return success();
   // Variants hide positions too: in a copy they are regions.
   auto function = op->getParentOfType<func::FuncOp>();

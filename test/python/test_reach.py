@@ -45,6 +45,11 @@ def n(value):
     return [("n", "i32", value)]
 
 
+def same_document(p):
+    """Searched in the row of a head."""
+    return p.t.upto(p.i, p.h) == p.t.upto(p.j, p.h)
+
+
 def table(reach):
     return lambda p: p.x + p.t[p.h, expression.clip(p.j - p.i + reach, 0, 2 * reach)]
 
@@ -71,6 +76,12 @@ REFUSED = {
     "block map": (dict(capture="tensor<?x?x?xi1>", mask=masks.blocks("t", 8, 16)), (8, 3, 3),
                   [((8, 2, 3), "dimension 1", "(3 against 2)"), ((8, 3, 2), "dimension 2", "(3 against 2)"),
                    ((7, 3, 3), "dimension 0", "(8 against 7)")]),
+    "searched": (dict(capture="tensor<?x?xi32>", mask=same_document), (8, 5),
+                 [((4, 5), "dimension 0 of 't'", "(8 against 4)"), ((7, 60), "(8 against 7)")]),
+    "searched by a score": (dict(capture="tensor<?x?x?xi32>", variants=["causal<top_left>"],
+                                 score=lambda p: p.x + p.t.upto(p.j, p.b, p.i // 4).to("f32")), (3, 5, 1),
+                            [((2, 5, 9), "dimension 0 of 't'", "(3 against 2)"),
+                             ((3, 4, 9), "dimension 1 of 't'", "(5 against 4)")]),
     "up to a scalar": (dict(capture="tensor<?xf32>", others=n(41),
                             score=lambda p: expression.where(p.j < p.n, p.x + p.t[p.j], p.x)),
                        (40,), [((39,), "(40 against 39)")]),
@@ -126,6 +137,10 @@ LEGAL = {
                            score=lambda p: p.x + p.t[p.j]), (30,)),
     "wrapping": (dict(capture="tensor<?xf32>",
                       score=lambda p: p.x + p.t[(p.j * 1640531527) >> 28 & 7]), (8,)),
+    "searched for anything": (dict(capture="tensor<?xi32>", mask=lambda p: p.t.upto(p.j + 100) < p.j), (1,)),
+    "searched in some heads": (dict(capture="tensor<?x?xi32>", mask=lambda p: (p.h >= 4) | same_document(p)), (4, 5)),
+    "searched by data": (dict(capture="tensor<?x?xi32>", mask=lambda p: p.t.upto(p.j, p.t[p.h, 0]) > 0), (8, 5)),
+    "searched below 0": (dict(capture="tensor<?x?xi32>", mask=lambda p: p.t.upto(p.j, p.h - 1) >= 0), (7, 5)),
     "up to a scalar": (dict(capture="tensor<?xf32>", others=n(25),
                             score=lambda p: expression.where(p.j < p.n, p.x + p.t[p.j], p.x)), (25,)),
     "nothing shown": (dict(capture="tensor<?xf32>", mask=lambda p: p.j < 0, score=lambda p: p.x + p.t[p.j]), (1,)),
@@ -144,6 +159,11 @@ def test_what_types_tell_is_refused_by_the_compiler():
     assert "reads index 7 of dimension 0 of 't', which has 4 elements there" in str(caught.value)
     assert "attn.capture_load %t[%h]" in str(caught.value)
     compiled("tensor<8xf32>", heads=8, score=lambda p: p.x + p.t[p.h])
+    with pytest.raises(attn.AttnError) as caught:
+        compiled("tensor<4x?xi32>", heads=8, mask=same_document)
+    assert "reads index 7 of dimension 0 of 't', which has 4 elements there" in str(caught.value)
+    assert "attn.capture_search %t[%h]" in str(caught.value)
+    compiled("tensor<8x?xi32>", heads=8, mask=same_document)
 
 
 def test_regions_that_double_are_given_up():
@@ -171,7 +191,7 @@ def random_index(rng, p):
 def random_flag(rng, p):
     number = int(rng.integers(0, 9))
     flag = rng.choice([lambda: p.j <= p.i, lambda: p.j < number, lambda: p.i >= p.n, lambda: p.h == number,
-                       lambda: p.ids[p.j] > number, lambda: abs(p.i - p.j) < number, lambda: p.b != 1])()
+                       lambda: p.ids[p.j] > number, lambda: p.rows.upto(p.i, random_index(rng, p)) > number, lambda: abs(p.i - p.j) < number, lambda: p.b != 1])()
     return ~flag if rng.random() < 0.3 else flag
 
 
@@ -198,16 +218,18 @@ def test_random_regions(seed):
     """What is refused reads out of range at a visible position, where it matters: so
     says debug.py, which looks at all of them."""
     rng = numpy.random.default_rng(seed)
-    captures = [("t", "tensor<?xf32>"), ("u", "tensor<?xf32>"), ("ids", "tensor<?xi32>"), ("n", "i32")]
+    captures = [("t", "tensor<?xf32>"), ("u", "tensor<?xf32>"), ("ids", "tensor<?xi32>"),
+                ("rows", "tensor<?x?xi32>"), ("n", "i32")]
     variants = [[], ["causal"], ["window<left = 3, right = 2, alignment = top_left>"]][seed % 3]
     text = attn.attention("f32", 8, captures=captures, variants=variants,
                           score=lambda p: random_score(rng, p), mask=lambda p: random_mask(rng, p))
     kernel = attn.compile(text, target="cpu")
     for _ in range(40):
-        batch, heads, queries, keys, t, u = (int(number) for number in rng.integers(1, 9, 6))
+        batch, heads, queries, keys, t, u, rows = (int(number) for number in rng.integers(1, 9, 7))
         q, k = (numpy.ones((batch, heads, length, 8), numpy.float32) for length in (queries, keys))
         values = [q, k, k, numpy.ones(t, numpy.float32), numpy.ones(u, numpy.float32),
-                  rng.integers(0, 9, 8).astype(numpy.int32), int(rng.integers(0, 9)),
+                  rng.integers(0, 9, 8).astype(numpy.int32),
+                  numpy.sort(rng.integers(0, 9, (rows, 3))).astype(numpy.int32), int(rng.integers(0, 9)),
                   numpy.empty_like(q), numpy.empty(q.shape[:3], numpy.float32)]
         try:
             kernel.describe_launch(*values)

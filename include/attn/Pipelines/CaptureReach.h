@@ -24,11 +24,12 @@ class AttentionOp;
 ///
 /// The regions are evaluated at corners of the range of positions (each of b,
 /// h, i and j is the first or the last), as expressions of sizes and captured
-/// scalars. An index is wrong where it is known, is past the end, the mask is
-/// known to show the position, and the element is known to matter: a select, a
-/// conjunction or a factor that drops it excuses it. What depends on data is
-/// never known, so nothing is refused that may be right; wrong indices
-/// elsewhere, and those below 0, are not found.
+/// scalars. An index, of a load or in front of a search, is wrong where it is
+/// known, is past the end, the mask is known to show the position, and the
+/// element is known to matter: a select, a conjunction or a factor that drops
+/// it excuses it. What depends on data is never known, so nothing is refused
+/// that may be right; wrong indices elsewhere, and those below 0, are not
+/// found.
 LogicalResult checkCaptureReach(AttentionOp op, int64_t query, int64_t key,
                                 Artifact &artifact);
 

@@ -130,8 +130,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     first or last batch entry, head, query and key, that the mask shows the
     position and that the element matters there (no select, conjunction or zero
     factor drops it), the compiler or the launch refuses the tensor. All else
-    reads 0, as `attn.capture_load` says: indices below 0, and those that only
-    data tell.
+    reads 0, as `attn.capture_load` and, of its leading indices,
+    `attn.capture_search` say: indices below 0, and those that only data tell.
 
     True of every evaluation, on every target:
 
@@ -320,7 +320,9 @@ def Attn_CaptureSearchOp : Attn_Op<"capture_search", [Pure, HasParent<"Attention
   let description = [{
     With the leading indices as in `attn.capture_load`, the number of elements
     of the last dimension that are not above `value`, compared with sign: an
-    upper bound search. 0 where a leading index is out of range.
+    upper bound search. 0 where a leading index is out of range. (A tensor that
+    is too small for its leading indices is refused where sizes tell: (C30) of
+    `attn.attention`.)
 
     For `cu_seqlens`, the offsets 0 = o[0] <= o[1] <= ... of packed sequences,
     the sequence of position i is the search for i, minus 1.
