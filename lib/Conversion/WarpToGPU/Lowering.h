@@ -328,6 +328,8 @@ Value divideExactly(OpBuilder &builder, Location loc, Value lhs, Value rhs);
 /// Quotients of scalars that `exact` names become such.
 void lowerExactQuotients(RewriterBase &rewriter, gpu::GPUFuncOp function,
                          const DecisionPaths &exact);
+/// Powers of 2 and e that all elements share (of scalars) become accurate ones.
+void lowerSharedPowers(RewriterBase &rewriter, gpu::GPUFuncOp function);
 
 //===----------------------------------------------------------------------===//
 // Roles.cpp

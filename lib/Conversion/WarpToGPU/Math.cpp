@@ -11,7 +11,9 @@
 // errors of a few 2^-22 (PTX ISA), which the error rule of the numerics
 // contract leaves room for. tanh.approx (2^-11) is not good enough. Kernels
 // with products of ieee have no such room: theirs are `precise`. Neither have
-// quotients of which an integer or a truth value is made.
+// quotients of which an integer or a truth value is made, and powers that all
+// elements share: the slope of a linear bias is multiplied by a distance of
+// thousands, and so would be its error. They are computed once for a tile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +26,8 @@
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
+#include "llvm/Support/MathExtras.h"
+#include <array>
 #include <limits>
 
 using namespace mlir;
@@ -61,6 +65,13 @@ struct Floats {
   }
   Value exp2(Value x) { return call("llvm.nvvm.ex2.approx.ftz", x); }
   Value exp(Value x) { return exp2(mul(x, constant(log2OfE))); }
+  /// x log2(e), rounded, and what the rounding lost.
+  std::pair<Value, Value> timesLog2OfE(Value x) {
+    constexpr float restOfLog2OfE = 1.92596299e-8f; // log2(e) - log2OfE
+    Value factor = constant(log2OfE), product = mul(x, factor);
+    Value rest = fma(x, factor, arith::NegFOp::create(builder, loc, product));
+    return {product, fma(x, constant(restOfLog2OfE), rest)};
+  }
   Value log2(Value x) { return call("llvm.nvvm.lg2.approx.f", x); }
   Value log(Value x) { return mul(log2(x), constant(logOf2)); }
   Value reciprocal(Value x) { return call("llvm.nvvm.rcp.approx.ftz.f", x); }
@@ -114,16 +125,57 @@ void attn::warp::lowerExactQuotients(RewriterBase &rewriter,
 /// 2^t with t the rounded x log2(e), times e^r for what t lost: r is so small
 /// that 1 + r will do. Not where the result may be infinite, or nearly 0.
 static Value lowerPreciseExp(Floats &f, ValueRange operands) {
-  constexpr float restOfLog2OfE = 1.92596299e-8f; // log2(e) - log2OfE
-  Value x = operands[0], factor = f.constant(log2OfE);
-  Value t = f.mul(x, factor), power = f.exp2(t);
-  Value rest = f.fma(x, factor, arith::NegFOp::create(f.builder, f.loc, t));
-  rest = f.fma(x, f.constant(restOfLog2OfE), rest);
+  Value x = operands[0];
+  auto [t, rest] = f.timesLog2OfE(x);
+  Value power = f.exp2(t);
   Value result = f.fma(power, f.mul(rest, f.constant(logOf2)), power);
   Value isSmall = arith::CmpFOp::create(
       f.builder, f.loc, arith::CmpFPredicate::OLT, f.abs(x), f.constant(88));
   return arith::SelectOp::create(f.builder, f.loc, isSmall, result, power);
 }
+
+/// 2^x within 0.8 units in the last place: 2^n of the nearest integer, which is
+/// exact, times the Taylor polynomial of 2^r with |r| <= 1/2, whose rest is
+/// below 2^-29. `rest` is what x lacks.
+static Value raiseTwo(Floats &f, Value x, Value rest) {
+  Value n = f.call("llvm.roundeven", x);
+  Value r = f.sub(x, n);
+  if (rest)
+    r = f.add(r, rest);
+  // Infinities and NaN are what 2^n makes of them.
+  Value isSmall = arith::CmpFOp::create(
+      f.builder, f.loc, arith::CmpFPredicate::OLT, f.abs(x), f.constant(1024));
+  r = arith::SelectOp::create(f.builder, f.loc, isSmall, r, f.constant(0));
+  constexpr int degree = 8;
+  std::array<double, degree + 1> coefficients = {1};
+  for (int i = 1; i <= degree; ++i)
+    coefficients[i] = coefficients[i - 1] * llvm::numbers::ln2 / i;
+  Value power = f.constant(coefficients[degree]);
+  for (int i = degree - 1; i >= 0; --i)
+    power = f.fma(power, r, f.constant(coefficients[i]));
+  // In two steps: the power may be below 1 where 2^n is infinite.
+  Value half = f.exp2(f.sub(n, f.constant(1)));
+  return f.mul(f.mul(power, half), f.constant(2));
+}
+
+void attn::warp::lowerSharedPowers(RewriterBase &rewriter,
+                                   gpu::GPUFuncOp function) {
+  function.walk([&](Operation *op) {
+    if (!isa<math::Exp2Op, math::ExpOp>(op) ||
+        !op->getResult(0).getType().isF32())
+      return;
+    rewriter.setInsertionPoint(op);
+    Floats floats{rewriter, op->getLoc()};
+    Value x = op->getOperand(0);
+    if (isa<math::Exp2Op>(op)) {
+      rewriter.replaceOp(op, raiseTwo(floats, x, nullptr));
+      return;
+    }
+    auto [scaled, rest] = floats.timesLog2OfE(x);
+    rewriter.replaceOp(op, raiseTwo(floats, scaled, rest));
+  });
+}
+
 static Value lowerSqrt(Floats &f, ValueRange x) {
   return f.call("llvm.nvvm.sqrt.rn.f", x);
 }

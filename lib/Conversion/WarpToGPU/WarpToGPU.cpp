@@ -78,6 +78,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   Positions positions = Positions::plan(kernel.function, exact);
   SplatStores splatStores = SplatStores::plan(kernel.function);
   lowerExactQuotients(rewriter, kernel.function, exact);
+  lowerSharedPowers(rewriter, kernel.function);
   lowerParts(rewriter, kernel.function);
   if (failed(lowerTurns(rewriter, kernel.function)) ||
       failed(lowerRoles(rewriter, kernel.function, kernel.roles)))

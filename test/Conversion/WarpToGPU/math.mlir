@@ -44,6 +44,28 @@ func.func @tanh(%x: f32, %o: memref<?xf32>) {
   return
 }
 
+// A power that all elements share is accurate: a polynomial for what is left of
+// the nearest integer, and 2 to the integer.
+// CHECK-LABEL: gpu.func @shared_power
+// CHECK: %[[N:.*]] = llvm.call_intrinsic "llvm.roundeven"(%[[X:.*]]) : (f32) -> f32
+// CHECK: %[[R:.*]] = arith.subf %[[X]], %[[N]] : f32
+// CHECK: %[[REST:.*]] = arith.select %{{.*}}, %[[R]], %{{.*}} : f32
+// CHECK-COUNT-8: llvm.intr.fma(%{{.*}}, %[[REST]], %{{.*}})
+// CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK: %[[HALF:.*]] = arith.subf %[[N]], %[[ONE]] : f32
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[HALF]])
+// CHECK-NOT: ex2.approx
+// CHECK: gpu.return
+func.func @shared_power(%x: f32, %o: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %y = math.exp2 %x : f32
+    %f = warp.splat %y : !rows
+    warp.store %f, %o[%i] rows : !rows, memref<?xf32>
+  }
+  return
+}
+
 // f16 scalars (what a kernel computes per head) go through f32.
 // CHECK-LABEL: gpu.func @half
 // CHECK: arith.extf %{{.*}} : f16 to f32
