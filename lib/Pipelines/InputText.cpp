@@ -208,30 +208,45 @@ void Scanner::readPermutation() {
   bool isList = numbers.consume_front("[") && rest.contains(']');
   numbers = numbers.trim();
   while (isList && !numbers.empty()) {
-    StringRef number;
-    std::tie(number, numbers) = numbers.split(',');
+    auto [number, rest] = numbers.split(',');
     int64_t value;
-    isList = !number.trim().getAsInteger(10, value);
+    isList = !number.trim().getAsInteger(10, value) &&
+             (!rest.trim().empty() || !numbers.contains(','));
+    numbers = rest;
   }
   if (!isList)
     refuse(begin, "permutations and dimensions are expected to be lists of "
                   "numbers, as in [1, 0]");
 }
 
-/// `indexing_maps = [affine_map<…>, #map]`: not another attribute's alias.
+/// `indexing_maps = [affine_map<…>, #map]`: not another attribute, or its
+/// alias.
 void Scanner::readIndexingMaps() {
   StringRef rest = text.substr(at).ltrim();
   if (!rest.consume_front("=") || !(rest = rest.ltrim()).consume_front("["))
     return;
-  for (rest = rest.ltrim(); rest.starts_with("#"); rest = rest.ltrim()) {
-    StringRef name = rest.take_while(
-        [](char c) { return isWordCharacter(c) || c == '-' || c == '#'; });
+  for (rest = rest.ltrim(); !rest.empty() && rest.front() != ']';
+       rest = rest.ltrim()) {
+    StringRef name = rest.take_while([](char c) {
+      return isWordCharacter(c) || c == '-' || c == '#' || c == '"';
+    });
     auto alias = aliases.find(name);
-    if (alias != aliases.end() && !alias->second.isMap)
+    bool isAlias = name.starts_with("#") && !name.contains('.');
+    bool isOther = alias != aliases.end() && !alias->second.isMap;
+    if (isOther || (name != "affine_map" && !isAlias))
       return refuse(rest.data() - text.data(),
                     "indexing maps are expected to be affine maps, " + name +
                         " is none");
-    rest = rest.drop_front(name.size()).ltrim();
+    rest = rest.drop_front(name.size());
+    // `<(i, j) -> (i)>` of a map in place.
+    if (!isAlias)
+      for (bool isEnd = false; !rest.empty() && !isEnd;
+           rest = rest.drop_front()) {
+        isEnd = rest.starts_with(">");
+        if (rest.starts_with("->"))
+          rest = rest.drop_front();
+      }
+    rest = rest.ltrim();
     rest.consume_front(",");
   }
 }

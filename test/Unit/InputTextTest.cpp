@@ -92,7 +92,8 @@ TEST(InputText, Permutations) {
   EXPECT_EQ(faultOf(pretty + " ="), wanted);
   EXPECT_EQ(faultOf(pretty + " = %a"), wanted);
   EXPECT_EQ(faultOf(pretty + " = []"), "");
-  for (const char *list : {"[", "[1, ", "[1, a]", "[a]", "[1 0]", "[i64: 1]"})
+  for (const char *list :
+       {"[", "[1, ", "[1,]", "[1, , 0]", "[1, a]", "[a]", "[1 0]", "[i64: 1]"})
     EXPECT_EQ(faultOf(pretty + " = " + list), wanted);
   EXPECT_EQ(faultOf("%b = linalg.broadcast ins(%a : f32) dimensions ="),
             wanted);
@@ -109,6 +110,14 @@ TEST(InputText, IndexingMaps) {
   EXPECT_EQ(faultOf(pretty + "[#later, #map]}"), "");
   EXPECT_EQ(faultOf(pretty + "[#map, #plan]}"),
             "indexing maps are expected to be affine maps, #plan is none");
+  EXPECT_EQ(faultOf(pretty + "[#map, affine_map<(m, n) -> (m)>, #plan]}"),
+            "indexing maps are expected to be affine maps, #plan is none");
+  EXPECT_EQ(faultOf(pretty + "[#map, #attn.causal<top_left>]}"),
+            "indexing maps are expected to be affine maps, #attn.causal is "
+            "none");
+  EXPECT_EQ(faultOf(pretty + "[1 : i64]}"),
+            "indexing maps are expected to be affine maps, 1 is none");
+  EXPECT_EQ(faultOf(pretty + "[affine_map<(m"), "");
   EXPECT_EQ(faultOf("#map=affine_map<()->()>#plan=#attn.plan<target=cpu>\n"
                     "indexing_maps=[#plan, #map]"),
             "indexing maps are expected to be affine maps, #plan is none");

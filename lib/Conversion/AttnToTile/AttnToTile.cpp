@@ -40,6 +40,22 @@ static bool isScalarCode(Operation &op) {
          llvm::all_of(op.getResultTypes(), isScalar);
 }
 
+/// A dimension that the tensor has. MLIR leaves open what any other is.
+static LogicalResult checkDim(tensor::DimOp dim) {
+  auto type = dyn_cast<RankedTensorType>(dim.getSource().getType());
+  if (!type)
+    return dim.emitOpError("expected a tensor of known rank, got ")
+           << dim.getSource().getType();
+  std::optional<int64_t> number = dim.getConstantIndex();
+  if (number && *number >= 0 && *number < type.getRank())
+    return success();
+  InFlightDiagnostic error = dim.emitOpError("expected the number of one of ")
+                             << type.getRank() << " dimensions, got ";
+  if (number)
+    return error << *number;
+  return error << "a number that is no constant";
+}
+
 FailureOr<ForwardMatch> attn::matchForward(func::FuncOp func) {
   ForwardMatch match{func, nullptr, {}};
   if (!func.getBody().hasOneBlock())
@@ -62,6 +78,8 @@ FailureOr<ForwardMatch> attn::matchForward(func::FuncOp func) {
       return op.emitOpError("cannot be part of a kernel, expected "
                             "attn.attention, tensor.dim of an argument or "
                             "scalar code");
+    if (auto dim = dyn_cast<tensor::DimOp>(op); dim && failed(checkDim(dim)))
+      return failure();
     match.scalarOps.push_back(&op);
   }
   AttentionOp attention = match.attention;

@@ -28,7 +28,10 @@ namespace attn {
 
 using namespace mlir;
 
+/// Not of a type of another room: passes of this one do not make such.
 static bool isNarrow(Type type) {
+  if (!isa<BuiltinDialect>(type.getDialect()))
+    return false;
   Type element = getElementTypeOrSelf(type);
   return element.isF16() || element.isBF16();
 }

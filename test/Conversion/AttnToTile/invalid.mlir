@@ -70,6 +70,33 @@ func.func @dim_of_result(%q: !t, %k: !t) -> !t {
 !lse = tensor<1x1x?xf32>
 #plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
 
+func.func @dim_of_no_dimension(%q: !t, %k: !t) -> !t {
+  %c4 = arith.constant 4 : index
+  // expected-error @below {{'tensor.dim' op expected the number of one of 4 dimensions, got 4}}
+  %d = tensor.dim %k, %c4 : !t
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+  return %o : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
+func.func @dim_of_a_value(%q: !t, %k: !t, %n: index) -> !t {
+  // expected-error @below {{'tensor.dim' op expected the number of one of 4 dimensions, got a number that is no constant}}
+  %d = tensor.dim %k, %n : !t
+  %o, %lse = attn.attention %q, %k, %k {plan = #plan} : (!t, !t, !t) -> (!t, !lse)
+  return %o : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+
 func.func @nested(%q: !t, %k: !t, %c: i1) -> !t {
   // expected-error @below {{'scf.if' op cannot be part of a kernel}}
   %r = scf.if %c -> !t {

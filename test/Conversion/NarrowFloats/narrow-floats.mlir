@@ -2,7 +2,7 @@
 // Nothing is left that wants an instruction for 16 bits, or a function.
 // RUN: attn-opt %s --convert-narrow-floats | FileCheck %s --check-prefix=NONE
 // NONE-NOT: {{arith.(extf|truncf|addf|mulf|maximumf|cmpf|sitofp|uitofp|fptosi).*b?f16}}
-// NONE-NOT: {{math.*f16}}
+// NONE-NOT: {{math.* : b?f16}}
 
 // CHECK-LABEL: @bf16_to_f32
 func.func @bf16_to_f32(%x: bf16) -> f32 {
@@ -96,4 +96,12 @@ func.func @vectors(%x: vector<4xf32>) -> vector<4xf16> {
   // CHECK: arith.bitcast %{{.*}} : vector<4xi16> to vector<4xf16>
   %y = arith.truncf %x : vector<4xf32> to vector<4xf16>
   return %y : vector<4xf16>
+}
+
+// What has a type of another room stays: fragments of i32 there are none of.
+// CHECK-LABEL: @fragments
+// CHECK: math.isfinite %{{.*}} : !warp.frag<64x64xf16, a, 4>
+func.func @fragments(%f: !warp.frag<64x64xf16, a, 4>) -> !warp.frag<64x64xi1, a, 4> {
+  %c = math.isfinite %f : !warp.frag<64x64xf16, a, 4>
+  return %c : !warp.frag<64x64xi1, a, 4>
 }
