@@ -19,7 +19,9 @@
     bench.py --lib ... --hot --rounds 5        launch upon launch, at the power limit
     bench.py --lib ... --element f16 --logits 8           logits of deviation 8
     bench.py --lib NEW --old OLD --peers ''        what a change costs: both
-                  libraries' kernels, old over new
+                  libraries' kernels, old over new. With --old-python DIR, the
+                  python/ of OLD's tree, each library launches its own, whose
+                  artifacts the other one may refuse.
 
 The field's protocol: 16384 tokens in all, hidden size 2048, so batch =
 16384/length (the nearest number, at least 1) and heads = 2048/dim; (batch,
@@ -32,6 +34,7 @@ limit, as it does under a long job.
 """
 
 import argparse
+import importlib.util
 import json
 import pathlib
 import random
@@ -61,6 +64,7 @@ def parse_arguments():
     )
     parser.add_argument("--lib", required=True)
     parser.add_argument("--old", help="another library, whose kernels take part as TARGET-old")
+    parser.add_argument("--old-python", default="", help="directory of the package attn of --old")
     parser.add_argument("--element", default="bf16")
     parser.add_argument("--targets", default="sm_80,sm_90a")
     parser.add_argument("--dims", default="64,128,256")
@@ -106,9 +110,10 @@ def compile_kernels(options, directory):
     import attn
 
     plans = json.loads(pathlib.Path(options.plans).read_text()) if options.plans else {}
-    compilers = {(target, suffix): Compiler(library, directory, target)
+    compilers = {(target, suffix): Compiler(library, directory, target, python=python)
                  for target in options.targets.split(",")
-                 for suffix, library in (("", options.lib), ("-old", options.old)) if library}
+                 for suffix, library, python in (
+                     ("", options.lib, ""), ("-old", options.old, options.old_python)) if library}
     pending = []
     for (target, suffix), compiler in compilers.items():
         for dim_name, dim, value_dim in dims_of(options):
@@ -145,6 +150,22 @@ def compile_kernels(options, directory):
     for compiler in compilers.values():
         compiler.close()
     return kernels
+
+
+def old_package(options):
+    """The package attn that launches what --old has compiled."""
+    if not options.old_python:
+        import attn
+
+        return attn
+    place = pathlib.Path(options.old_python) / "attn"
+    spec = importlib.util.spec_from_file_location(
+        "attn_old", place / "__init__.py", submodule_search_locations=[str(place)]
+    )
+    package = sys.modules["attn_old"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+    package.use_library(options.old)
+    return package
 
 
 def environment(options, torch):
@@ -211,9 +232,10 @@ class Shape:
             return
         self.contestants[name] = run
 
-    def add_kernel(self, torch, label, plan, path, error):
-        import attn
-
+    def add_kernel(self, torch, label, plan, path, error, attn=None):
+        """`attn`: the package that launches it; default: this tree's."""
+        if attn is None:
+            import attn
         facts = self.facts[label] = {"plan": plan}
         if error:
             facts["error"] = error[:500]
@@ -297,7 +319,8 @@ def run_shape(options, torch, flush, rng, kernels, dims, causal, length):
         shape.add_peer(options, torch, peer)
     key = (dim_name, causal, length if options.static else 0)
     for label, plan, path, error, _ in kernels.get(key, []):
-        shape.add_kernel(torch, label, plan, path, error)
+        old = options.old_package if "-old" in label else None
+        shape.add_kernel(torch, label, plan, path, error, old)
     row = {"d": dim_name, "causal": bool(causal), "s": length}
     times = shape.measure(options, torch, flush, rng)
     row["contestants"] = shape.facts
@@ -350,6 +373,8 @@ def main():
     options.lib = str(pathlib.Path(options.lib).resolve())
     if options.old:
         options.old = str(pathlib.Path(options.old).resolve())
+    if options.old_python:
+        options.old_python = str(pathlib.Path(options.old_python).resolve())
     import attn
 
     attn.use_library(options.lib)
@@ -366,6 +391,7 @@ def main():
         torch.manual_seed(options.seed)
         rng = random.Random(options.seed)
         flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda")
+        options.old_package = old_package(options)
         found = environment(options, torch)
         print(json.dumps(found), flush=True)
         rows, deadline = [], time.time() + options.time_limit

@@ -8,7 +8,8 @@
 #===----------------------------------------------------------------------===#
 """Compiles many programs, each in a process of its own, several at once.
 
-As a program: compiling.py LIB IN.mlir OUT.attn TARGET [PLAN [DISABLE [ENABLE]]]
+As a program:
+compiling.py LIB IN.mlir OUT.attn TARGET [PLAN [DISABLE [ENABLE [PYTHON]]]]
 """
 
 import concurrent.futures
@@ -21,8 +22,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
-def _compile_one(library, source, output, target, plan="", disable="", enable=""):
-    sys.path.insert(0, str(ROOT / "python"))
+def _compile_one(library, source, output, target, plan="", disable="", enable="", python=""):
+    sys.path.insert(0, python or str(ROOT / "python"))
     import attn
 
     attn.use_library(library)
@@ -50,8 +51,9 @@ class Compiler:
     """compile(name, text) puts NAME.mlir, then NAME.attn or NAME.error (and
     NAME.seconds) into the directory; several run at once."""
 
-    def __init__(self, library, directory, target="sm_80", jobs=None, timeout=120):
+    def __init__(self, library, directory, target="sm_80", jobs=None, timeout=120, python=""):
         self.library = str(library)
+        self.python = str(python)  # the directory of the package attn; default: this tree's
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.target = target
@@ -69,7 +71,7 @@ class Compiler:
         if output.exists():
             output.unlink()
         command = [sys.executable, __file__, self.library, source, output]
-        command += [self.target, plan, disable, enable]
+        command += [self.target, plan, disable, enable, self.python]
         start = time.time()
         try:
             result = subprocess.run(
