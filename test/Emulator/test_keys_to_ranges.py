@@ -20,6 +20,7 @@ COMPARE = {"eq": np.equal, "ne": np.not_equal, "slt": np.less, "sle": np.less_eq
            "sgt": np.greater, "sge": np.greater_equal}
 SWAPPED = {"eq": "eq", "ne": "ne", "slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
 DATA = {"search": "attn.capture_search %data[%b], %j : tensor<?x?xi32>",
+        "search before": "attn.capture_search %data[%before], %j : tensor<?x?xi32>",
         "gather": "attn.capture_load %data[%b, %j] : tensor<?x?xi32>"}
 PLAN = "#attn.plan<target = cpu, block_q = 8, block_k = 8>"
 
@@ -30,6 +31,8 @@ def program(kind, predicate, swapped, of_rows=True):
     return attn.attention(
         "f32", 8, captures=[("data", "tensor<?x?xi32>"), ("limits", "tensor<?xi32>" if of_rows else "i32")],
         sorted_captures=[0], mask=f"""
+            %one = arith.constant 1 : i32
+            %before = arith.subi %b, %one : i32
             %element = {DATA[kind]}
             {limit}
             %m = arith.cmpi {SWAPPED[predicate] if swapped else predicate}, {', '.join(sides)} : i32
@@ -39,7 +42,7 @@ def program(kind, predicate, swapped, of_rows=True):
 def element(data, kind, keys):
     """y(0) ... y(keys - 1) of one row of the memory."""
     c = np.arange(keys)
-    if kind == "search":
+    if kind != "gather":
         return np.searchsorted(data, c, side="right")
     return np.concatenate([data, np.zeros(keys, data.dtype)])[:keys]
 
@@ -65,14 +68,16 @@ def check(kernel, kind, predicate, data, limits, keys, rng):
     k, v = rng.standard_normal((2, 2, 1, keys, 8)).astype(np.float32)
     o, lse = np.full_like(q, np.nan), np.full((2, 1, queries), np.nan, np.float32)
     rows, size = data.shape
-    if kind == "gather" and (rows < 2 or size < keys):
+    needed = 1 if kind == "search before" else 2
+    if rows < needed or (kind == "gather" and size < keys):
         with pytest.raises(attn.AttnError, match="smaller than its indices reach"):
             kernel.launch(q, k, v, data, limits, o, lse)
         return
     kernel.launch(q, k, v, data, limits, o, lse)
     for b in range(2):
-        # A search in memory of one batch entry, or none, finds 0 at another.
-        y = element(data[b], kind, keys) if b < rows else np.zeros(keys)
+        # A search in front of the first row finds 0; behind the last it is refused.
+        row = b - 1 if kind == "search before" else b
+        y = element(data[row], kind, keys) if row >= 0 else np.zeros(keys)
         visible = COMPARE[predicate](y[None, :], np.atleast_1d(limits)[:, None])
         count, where = visible.sum(axis=1), (data.shape, keys, b)
         with np.errstate(divide="ignore"):
@@ -89,7 +94,7 @@ def test_limits_of_rows(kind, predicate):
         check(kernel, kind, predicate, data, limits, keys, rng)
 
 
-@pytest.mark.parametrize("kind, predicate", [("search", "eq"), ("search", "sgt"), ("gather", "eq"), ("gather", "ne")])
+@pytest.mark.parametrize("kind, predicate", [("search", "eq"), ("search before", "sgt"), ("gather", "eq"), ("gather", "ne")])
 def test_one_limit(kind, predicate):
     rng = np.random.default_rng(1)
     kernel = attn.compile(program(kind, predicate, False, of_rows=False), target="cpu", plan=PLAN)
