@@ -252,7 +252,8 @@ def attn_run(text, values, directory):
 @pytest.mark.parametrize("seed", range(12))
 def test_attn_run_says_the_same(seed, tmp_path):
     rng = numpy.random.default_rng(seed)
-    captures = [("t", "tensor<?xf32>"), ("u", "tensor<?xf32>"), ("ids", "tensor<?xi32>"), ("n", "i32")]
+    captures = [("t", "tensor<?xf32>"), ("u", "tensor<?xf32>"), ("ids", "tensor<?xi32>"),
+                ("rows", "tensor<?x?xi32>"), ("n", "i32")]
 
     def score(p):
         where = p.ids[random_index(rng, p)]
@@ -262,10 +263,11 @@ def test_attn_run_says_the_same(seed, tmp_path):
                           variants=[[], ["causal"], ["window<left = 3, right = 2, alignment = top_left>"]][seed % 3])
     kernel = attn.compile(text, target="cpu")
     for _ in range(20):
-        batch, heads, queries, keys, t, u = (int(number) for number in rng.integers(2, 9, 6))
+        batch, heads, queries, keys, t, u, rows = (int(number) for number in rng.integers(2, 9, 7))
         q, k = (numpy.ones((batch, heads, length, 8), numpy.float32) for length in (queries, keys))
         values = dict(q=q, k=k, v=k, t=numpy.ones(t, numpy.float32), u=numpy.ones(u, numpy.float32),
-                      ids=rng.integers(0, 5, 8).astype(numpy.int32), n=int(rng.integers(0, 9)))
+                      ids=rng.integers(0, 5, 8).astype(numpy.int32),
+                      rows=numpy.sort(rng.integers(0, 9, (rows, 3))).astype(numpy.int32), n=int(rng.integers(0, 9)))
         arguments = [*values.values(), numpy.empty_like(q), numpy.empty(q.shape[:3], numpy.float32)]
         try:
             kernel.describe_launch(*arguments)
