@@ -30,6 +30,7 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
   plan.results = options.results;
   manager.addPass(plan::createAttnPlan(plan));
   manager.addPass(createConvertAttnToTile());
+  manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
   if (options.orderBlocks)
     manager.addNestedPass<func::FuncOp>(tile::createTileOrderBlocks());
   if (options.listBlocks)

@@ -123,6 +123,7 @@ ROOMS = [
      "--attn-plan"],
     ["--convert-attn-to-tile", "--convert-attn-to-linalg",
      "--convert-attn-to-linalg=precision=input"],
+    ["--tile-expand-scores"],
     ["--tile-order-blocks", "--tile-list-blocks", "--tile-peel-masks",
      "--tile-group-bounds", "--tile-keys-to-ranges", "--tile-reverse-keys",
      "--tile-fold-exp2", "--tile-overlap-products", "--tile-lazy-max", "--canonicalize", "--cse"],

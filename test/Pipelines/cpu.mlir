@@ -9,6 +9,7 @@
 // TILED-NEXT: attn-simplify
 // TILED-NEXT: attn-plan{plan= results= target=cpu}
 // TILED-NEXT: convert-attn-to-tile
+// TILED: tile-expand-scores
 // TILED: tile-order-blocks
 // TILED: tile-list-blocks
 // TILED: tile-peel-masks
@@ -35,6 +36,8 @@
 // ORACLE: reconcile-unrealized-casts
 
 // PLAIN: convert-attn-to-tile
+// PLAIN: tile-expand-scores
+// PLAIN-NEXT: )
 // PLAIN-NEXT: func.func(
 // PLAIN-NEXT: tile-expand-softmax
 // PLAIN-NEXT: )

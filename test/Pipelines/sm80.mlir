@@ -8,6 +8,7 @@
 // CHECK: attn-plan{
 // CHECK: target=sm_80
 // CHECK: convert-attn-to-tile
+// CHECK: tile-expand-scores
 // CHECK: tile-peel-masks
 // CHECK: tile-keys-to-ranges
 // CHECK: tile-reverse-keys

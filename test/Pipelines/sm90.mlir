@@ -14,6 +14,7 @@
 // CHECK: attn-plan{
 // CHECK: target=sm_90a
 // CHECK: convert-attn-to-tile
+// CHECK: tile-expand-scores
 // CHECK: tile-order-blocks
 // CHECK: tile-peel-masks
 // CHECK: tile-group-bounds

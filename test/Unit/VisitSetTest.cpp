@@ -456,6 +456,7 @@ protected:
     mlir::PassManager manager(&context);
     manager.addPass(createAttnExpandVariantsPass());
     manager.addPass(createConvertAttnToTile());
+    manager.addNestedPass<mlir::func::FuncOp>(tile::createTileExpandScores());
     if (orderBlocks)
       manager.addNestedPass<mlir::func::FuncOp>(tile::createTileOrderBlocks());
     if (peel)

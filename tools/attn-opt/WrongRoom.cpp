@@ -43,6 +43,7 @@ static constexpr Needs table[] = {
     {"attn-print-visit-set", attention},
     {"convert-attn-to-linalg", attention},
     {"convert-attn-to-tile", attention},
+    {"tile-expand-scores", "tile.scores"},
     {"tile-order-blocks", step},
     {"tile-list-blocks", step},
     {"tile-peel-masks", step},

@@ -32,19 +32,6 @@ struct ForwardMatch {
 /// Matches `func`, which must contain an attn.attention, or says why not.
 FailureOr<ForwardMatch> matchForward(func::FuncOp func);
 
-/// Values of one block of the kernel, which the arguments of a score or mask
-/// region stand for.
-struct RegionInputs {
-  /// MxN scaled scores; null for a mask region.
-  Value score;
-  /// i32 scalars.
-  Value batch, head;
-  /// Coordinates of the block, vector<Mx1xi32> and vector<1xNxi32>.
-  Value rows, columns;
-  /// Memrefs for captured tensors, scalars as they are.
-  SmallVector<Value> captures;
-};
-
 /// Checks that `region` can be computed element by element.
 LogicalResult checkRegion(Region &region);
 
@@ -52,12 +39,10 @@ LogicalResult checkRegion(Region &region);
 /// its target.
 LogicalResult checkRegionCost(AttentionOp op);
 
-/// Clones a checked region of scalar code as code on vectors and returns the
-/// yielded value as an MxN vector. Values that depend on no column are built at
-/// `outer` (before the loop over the keys), the others at `inner`. Every value
-/// has the smallest shape that holds it: a scalar, Mx1, 1xN or MxN.
-Value inlineRegion(OpBuilder &outer, OpBuilder &inner, Region &region,
-                   const RegionInputs &inputs);
+/// Copies a checked region into `to`, a region of `tile.scores`; `captures` are
+/// what its last arguments stand for: memrefs for tensors, scalars as they are.
+void copyRegion(OpBuilder &builder, Region &from, Region &to,
+                ValueRange captures);
 
 /// Builds the kernel beside `match.func`; the source function stays.
 func::FuncOp buildForward(OpBuilder &builder, ForwardMatch match);

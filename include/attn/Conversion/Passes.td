@@ -125,8 +125,9 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     Gives: the same functions as kernels of the tile dialect. A tensor argument
     becomes a strided memref, a result an additional memref argument at the end;
     the plan moves to the function (`attn.plan`). The body is one `scf.forall`
-    over batch, head and query block, with one loop over all key blocks and an
-    online softmax; nothing of the size of the score matrix is stored.
+    over batch, head and query block, with one loop over all key blocks, in which
+    `tile.scores` holds the score and mask regions, and an online softmax; nothing
+    of the size of the score matrix is stored.
 
     Functions without attention are left alone.
   }];

@@ -26,6 +26,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Dropout.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -123,7 +124,7 @@ struct Kernel {
 struct QueryBlock {
   Value batch, head, keyHead, row;
   Value tile;
-  RegionInputs inputs; // all but score and columns
+  Value batch32, head32, rows; // coordinates
 };
 } // namespace
 
@@ -196,38 +197,21 @@ static Value contract(OpBuilder &b, Location loc, Value lhs, Value rhs,
                       iterator(vector::IteratorType::reduction)}));
 }
 
-/// The visible keys of a block as a mask: what the mask region says, and the
-/// key exists.
-static Value buildMask(OpBuilder &outer, OpBuilder &inner, const Kernel &kernel,
-                       const RegionInputs &inputs) {
-  Location loc = kernel.loc;
-  auto columnsType = cast<VectorType>(inputs.columns.getType());
-  Value length =
-      vector::BroadcastOp::create(outer, loc, columnsType, kernel.keyLength32);
-  Value exists = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::slt,
-                                       inputs.columns, length);
-  auto maskType =
-      VectorType::get({kernel.numRows, kernel.numColumns}, inner.getI1Type());
-  Value mask = vector::BroadcastOp::create(inner, loc, maskType, exists);
-  AttentionOp attention = kernel.attention;
-  if (!attention.hasMask())
-    return mask;
-  Value visible = inlineRegion(outer, inner, attention.getMask(), inputs);
-  return arith::AndIOp::create(inner, loc, visible, mask);
-}
-
 /// The weights that dropout keeps, 0 for the others. (Those that stay are too
 /// small by 1 - dropout_p, which the end makes up for.)
 static Value dropWeights(OpBuilder &outer, OpBuilder &inner,
-                         const Kernel &kernel, RegionInputs inputs,
-                         Value weights) {
+                         const Kernel &kernel, const QueryBlock &block,
+                         Value columns, Value weights) {
   AttentionOp attention = kernel.attention;
   Region region;
   buildKeepRegion(inner, kernel.loc, region,
                   attention.getDropoutP()->convertToDouble());
-  inputs.captures = kernel.dropoutKey;
-  Value keep = inlineRegion(outer, inner, region, inputs);
+  SmallVector<Value> arguments = {block.batch32, block.head32, block.rows,
+                                  columns};
+  llvm::append_range(arguments, kernel.dropoutKey);
   auto type = cast<VectorType>(weights.getType());
+  Value keep = tile::expandScalarCode(inner, &*outer.getInsertionPoint(),
+                                      region, arguments, type.getShape());
   Value none = splat(outer, kernel.loc, type, 0.0);
   return arith::SelectOp::create(inner, kernel.loc, keep, weights, none);
 }
@@ -245,8 +229,7 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
 
   Value column = arith::MulIOp::create(b, loc, n, kernel.blockColumns);
   Value column32 = arith::IndexCastOp::create(b, loc, b.getI32Type(), column);
-  RegionInputs inputs = block.inputs;
-  inputs.columns = tile::CoordsOp::create(
+  Value keys = tile::CoordsOp::create(
       b, loc, VectorType::get({1, columns}, b.getI32Type()), column32, 1);
   auto load = [&](Value view, int64_t dim) -> Value {
     return tile::LoadOp::create(
@@ -260,22 +243,20 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
       contract(b, loc, block.tile, keyTile, zero, /*transposed=*/true);
   Value scale = splat(outer, loc, scoresType, attention.getScaleValue());
   scores = arith::MulFOp::create(b, loc, scores, scale);
-  if (attention.hasScore()) {
-    inputs.score = scores;
-    scores = inlineRegion(outer, b, attention.getScore(), inputs);
-    inputs.score = nullptr;
-  }
-  Value mask = buildMask(outer, b, kernel, inputs);
-  Value hidden =
-      splat(outer, loc, scoresType, -std::numeric_limits<double>::infinity());
-  scores = arith::SelectOp::create(b, loc, mask, scores, hidden);
+  auto scored =
+      tile::ScoresOp::create(b, loc, scores, block.batch32, block.head32,
+                             block.rows, keys, kernel.keyLength32);
+  if (attention.hasScore())
+    copyRegion(b, attention.getScore(), scored.getScore(), kernel.captures);
+  if (attention.hasMask())
+    copyRegion(b, attention.getMask(), scored.getMask(), kernel.captures);
 
   // Infinite keys give scores of -inf without a mask, too (C17).
   NumericsAttr numerics = attention.getNumericsOrDefault();
   bool exact =
       !numerics.getFastMath() || numerics.getF32Products() == F32Products::IEEE;
   auto softmax = tile::OnlineSoftmaxOp::create(
-      b, loc, scores, m, l, llvm::APFloat(1.0f), /*guard=*/true,
+      b, loc, scored.getResult(), m, l, llvm::APFloat(1.0f), /*guard=*/true,
       /*exp2=*/false, exact);
 
   Value valueTile = load(kernel.value, kernel.paddedValueDim);
@@ -284,7 +265,7 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
     p = arith::TruncFOp::create(
         b, loc, VectorType::get({rows, columns}, kernel.element), p);
   if (attention.hasDropout())
-    p = dropWeights(outer, b, kernel, inputs, p);
+    p = dropWeights(outer, b, kernel, block, keys, p);
   Value correction =
       vector::BroadcastOp::create(b, loc, o.getType(), softmax.getCorrection());
   Value rescaled = arith::MulFOp::create(b, loc, o, correction);
@@ -304,10 +285,9 @@ static QueryBlock buildQueryBlock(OpBuilder &b, const Kernel &kernel,
   auto asCoordinate = [&](Value index) -> Value {
     return arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
   };
-  block.inputs.captures = kernel.captures;
-  block.inputs.batch = asCoordinate(block.batch);
-  block.inputs.head = asCoordinate(block.head);
-  block.inputs.rows = tile::CoordsOp::create(
+  block.batch32 = asCoordinate(block.batch);
+  block.head32 = asCoordinate(block.head);
+  block.rows = tile::CoordsOp::create(
       b, loc, VectorType::get({kernel.numRows, 1}, b.getI32Type()),
       asCoordinate(block.row), 0);
   block.tile = tile::LoadOp::create(

@@ -10,6 +10,7 @@
 #include "attn/Conversion/AttnToTile.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Tile/Analysis/BlockCounts.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -57,6 +58,8 @@ struct AttnPrintVisitSet final
       // A kernel for a moment: the set printed is that of its loop.
       OpBuilder builder(&getContext());
       func::FuncOp kernel = buildForward(builder, *match);
+      IRRewriter rewriter(builder);
+      kernel.walk([&](tile::ScoresOp op) { tile::expandScores(rewriter, op); });
       printSets(kernel);
       kernel.erase();
     }

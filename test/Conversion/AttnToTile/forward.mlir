@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s --convert-attn-to-tile --tile-expand-scores | FileCheck %s
 
 #plan = #attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 4, stages = 2>
 

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s --convert-attn-to-tile --tile-expand-scores | FileCheck %s
 
 #plan = #attn.plan<target = cpu, block_q = 7, block_k = 5>
 

@@ -197,3 +197,93 @@ func.func @part_row_c1() {
   %r = tile.part_row of 0
   return
 }
+
+// -----
+
+func.func @gather_c5(%t: memref<?xf32>, %i: i32) {
+  // expected-error @below {{gives a scalar outside of tile.scores}}
+  %x = tile.gather %t[%i] : memref<?xf32>, (i32) -> f32
+  return
+}
+
+// -----
+
+func.func @gather_c5_index(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>, %t: memref<?xf32>) {
+  %y = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    // expected-error @below {{index 0 has type 'vector<16x1xi32>', expected i32 for a scalar result}}
+    %bias = tile.gather %t[%i] : memref<?xf32>, (vector<16x1xi32>) -> f32
+    tile.yield %bias : f32
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  return
+}
+
+// -----
+
+func.func @scores_c1(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>) {
+  // expected-error @below {{coordinates have types 'vector<16x1xi32>' and 'vector<16x1xi32>', expected one per row and one per column of 'vector<16x32xf32>'}}
+  %y = tile.scores %x at(%b, %b, %i, %i) : vector<16x32xf32>, vector<16x1xi32>, vector<16x1xi32>
+  return
+}
+
+// -----
+
+func.func @scores_c2_arguments(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>) {
+  // expected-error @below {{mask region is a function of ('i32', 'i32'), expected ('i32', 'i32', 'i32', 'i32')}}
+  %y = tile.scores %x at(%b, %b, %i, %j) mask {
+  ^bb0(%query: i32, %key: i32):
+    %m = arith.cmpi sle, %key, %query : i32
+    tile.yield %m : i1
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  return
+}
+
+// -----
+
+func.func @scores_c2_yield(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>) {
+  // expected-error @below {{score region does not yield 'f32'}}
+  %y = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    tile.yield %key : i32
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  return
+}
+
+// -----
+
+func.func @scores_c2_blocks(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>) {
+  // expected-error @below {{score region has 2 blocks, expected 1}}
+  %y = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    tile.yield %s : f32
+  ^bb1:
+    tile.yield %s : f32
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  return
+}
+
+// -----
+
+func.func @scores_c3_vector(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>) {
+  // expected-error @below {{score region holds 'vector.extract', expected scalar code}}
+  %y = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    // expected-note @below {{is here}}
+    %e = vector.extract %x[0, 0] : f32 from vector<16x32xf32>
+    tile.yield %e : f32
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  return
+}
+
+// -----
+
+func.func @scores_c3_memory(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>, %t: memref<f32>) {
+  // expected-error @below {{score region holds 'memref.load', expected scalar code}}
+  %y = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    // expected-note @below {{is here}}
+    %e = memref.load %t[] : memref<f32>
+    tile.yield %e : f32
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  return
+}

@@ -85,3 +85,41 @@ func.func @parts(%lo: index, %hi: index) -> (index, index) {
   %first, %end = tile.narrow [%lo, %hi) to [%lo, %r)
   return %first, %end : index, index
 }
+
+// CHECK-LABEL: func.func @scores
+func.func @scores(%x: vector<16x32xf32>, %b: i32, %h: i32, %n: i32,
+                  %i: vector<16x1xi32>, %j: vector<1x32xi32>,
+                  %table: memref<?x?xf32>, %ends: memref<?xi32>)
+    -> (vector<16x32xf32>, vector<16x32xf32>, vector<16x32xf32>) {
+  // CHECK: tile.scores %{{.*}} at(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) below(%{{.*}}) score {
+  // CHECK-NEXT: ^bb0(%[[S:.*]]: f32, %{{.*}}: i32, %[[H:.*]]: i32, %{{.*}}: i32, %[[J:.*]]: i32):
+  // CHECK-NEXT: %[[BIAS:.*]] = tile.gather %{{.*}}[%[[H]], %[[J]]] : memref<?x?xf32>, (i32, i32) -> f32
+  // CHECK: } mask {
+  // CHECK: tile.yield %{{.*}} : i1
+  // CHECK-NEXT: } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  %y = tile.scores %x at(%b, %h, %i, %j) below(%n) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    %bias = tile.gather %table[%head, %key] : memref<?x?xf32>, (i32, i32) -> f32
+    %sum = arith.addf %s, %bias : f32
+    tile.yield %sum : f32
+  } mask {
+  ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+    %c0 = arith.constant 0 : index
+    %size = memref.dim %ends, %c0 : memref<?xi32>
+    %last = arith.index_cast %size : index to i32
+    %document = tile.search %ends[], %query : memref<?xi32>, i32, () -> i32
+    %visible = arith.cmpi slt, %document, %last : i32
+    tile.yield %visible : i1
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  // CHECK: tile.scores %{{.*}} at(%{{.*}}) : vector<16x32xf32>
+  %z = tile.scores %x at(%b, %h, %i, %j) : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  // Keys along the rows, queries along the columns.
+  // CHECK: tile.scores %{{.*}} at(%{{.*}}) mask {
+  // CHECK: } : vector<16x32xf32>, vector<1x32xi32>, vector<16x1xi32>
+  %t = tile.scores %x at(%b, %h, %j, %i) mask {
+  ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+    %causal = arith.cmpi sle, %key, %query : i32
+    tile.yield %causal : i1
+  } : vector<16x32xf32>, vector<1x32xi32>, vector<16x1xi32>
+  return %y, %z, %t : vector<16x32xf32>, vector<16x32xf32>, vector<16x32xf32>
+}

@@ -67,20 +67,26 @@ static bool stretchesTo(Type type, VectorType result) {
 
 LogicalResult GatherOp::verify() {
   auto view = cast<MemRefType>(getView().getType());
-  auto result = cast<VectorType>(getResult().getType());
+  Type element = getElementTypeOrSelf(getResult());
+  auto result = dyn_cast<VectorType>(getResult().getType());
   // (C1)
   if (getIndices().size() != static_cast<size_t>(view.getRank()))
     return emitOpError("got ")
            << getIndices().size() << " indices, expected one per dimension of "
            << view;
   // (C2)
-  if (result.getElementType() != view.getElementType())
+  if (element != view.getElementType())
     return emitOpError("result element type ")
-           << result.getElementType() << " differs from the memref's "
-           << view.getElementType();
-  // (C3)
+           << element << " differs from the memref's " << view.getElementType();
+  // (C5)
+  if (!result && !isa_and_present<ScoresOp>((*this)->getParentOp()))
+    return emitOpError("gives a scalar outside of tile.scores");
+  // (C3), (C5)
   for (auto [number, type] : llvm::enumerate(getIndices().getTypes()))
-    if (!stretchesTo(type, result))
+    if (!result && !type.isInteger(32))
+      return emitOpError("index ") << number << " has type " << type
+                                   << ", expected i32 for a scalar result";
+    else if (result && !stretchesTo(type, result))
       return emitOpError("index ")
              << number << " has type " << type
              << ", expected i32 or a vector of i32 that stretches to "

@@ -22,8 +22,8 @@ def Tile_Dialect : Dialect {
     loops over key blocks. Values are plain `vector`s: a logical tile, no
     lanes. Row statistics are `vector<Mx1>`, column values `vector<1xN>`, and
     `vector.broadcast` stretches them. The dialect adds only what upstream
-    lacks: bounds-checked boxes of memory, coordinates, gathers and one step of
-    the online softmax. The program means what it says when run sequentially on
+    lacks: bounds-checked boxes of memory, coordinates, gathers, scores masked by
+    scalar code and one step of the online softmax. The program means what it says when run sequentially on
     a CPU; every tile pass keeps that meaning.
   }];
 }

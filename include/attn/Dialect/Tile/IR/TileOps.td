@@ -66,10 +66,12 @@ def Tile_GatherOp : Tile_Op<"gather"> {
     (C2) The element types agree.
     (C3) Every index is `i32` or a vector of `i32` that stretches to the result.
     (C4) `sorted` gathers are of integers, of a memref of rank 1 or more.
+    (C5) A scalar result has scalar indices only, and stands in a region of
+         `tile.scores`.
   }];
   let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<AnyType>:$indices,
                        UnitAttr:$sorted);
-  let results = (outs AnyVectorOfNonZeroRank:$result);
+  let results = (outs AnyTypeOf<[AnySignlessInteger, AnyFloat, AnyVectorOfNonZeroRank]>:$result);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `,` functional-type($indices, $result)";
   let hasVerifier = 1;
 }
@@ -177,6 +179,67 @@ def Tile_NarrowOp : Tile_Op<"narrow", [Pure]> {
   let assemblyFormat = [{
     `[` $lo `,` $hi `)` `to` `[` $ownLo `,` $ownHi `)` attr-dict
   }];
+}
+
+def Tile_ScoresOp : Tile_Op<"scores", [
+    RecursiveMemoryEffects, AllTypesMatch<["scores", "result"]>]> {
+  let summary = "scores of a block of queries and keys, masked, as scalar code";
+  let description = [{
+    ```mlir
+    %y = tile.scores %x at(%b, %h, %i, %j) below(%n) score {
+    ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+      %bias = tile.gather %table[%head, %key] : memref<?x?xf32>, (i32, i32) -> f32
+      %sum = arith.addf %s, %bias : f32
+      tile.yield %sum : f32
+    } mask {
+    ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+      %causal = arith.cmpi sle, %key, %query : i32
+      tile.yield %causal : i1
+    } : vector<128x64xf32>, vector<128x1xi32>, vector<1x64xi32>
+    ```
+    Element by element, with the coordinates of its query and its key:
+    ```
+    result = key < below && mask(b, h, query, key) ? score(x, b, h, query, key) : -inf
+    ```
+    A region that is not there changes, or hides, nothing; nor does `below` that
+    is not there. The coordinates are those of the rows and of the columns of the
+    scores: queries along the rows in a step over keys, along the columns in a
+    step over queries. Analyses read the scalars; `tile-expand-scores` replaces
+    them by vectors.
+
+    (C1) One of `queries` and `keys` has one per row of the scores, M x 1, the
+         other one per column, 1 x N.
+    (C2) `score` is a function of (f32, i32, i32, i32, i32) and yields f32,
+         `mask` is one of (i32, i32, i32, i32) and yields i1.
+    (C3) Regions hold scalar code: what acts element by element, constants,
+         `tile.gather`, `tile.search` and `memref.dim`.
+  }];
+  let arguments = (ins VectorOfRankAndType<[2], [F32]>:$scores, I32:$batch, I32:$head,
+                       VectorOfRankAndType<[2], [I32]>:$queries,
+                       VectorOfRankAndType<[2], [I32]>:$keys, Optional<I32>:$below);
+  let regions = (region AnyRegion:$score, AnyRegion:$mask);
+  let results = (outs VectorOfRankAndType<[2], [F32]>:$result);
+  let assemblyFormat = [{
+    $scores `at` `(` $batch `,` $head `,` $queries `,` $keys `)` (`below` `(` $below^ `)`)?
+    (`score` $score^)? (`mask` $mask^)? attr-dict `:` type($scores) `,` type($queries) `,` type($keys)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    bool hasScore() { return !getScore().empty(); }
+    bool hasMask() { return !getMask().empty(); }
+  }];
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, HasParent<"ScoresOp">]> {
+  let summary = "the value of a region of tile.scores";
+  let description = [{
+    ```mlir
+    tile.yield %visible : i1
+    ```
+  }];
+  let arguments = (ins AnyType:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
 def Tile_OnlineSoftmaxOp : Tile_Op<"online_softmax", [

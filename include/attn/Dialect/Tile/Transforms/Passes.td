@@ -12,6 +12,38 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TileExpandScores : Pass<"tile-expand-scores", "::mlir::func::FuncOp"> {
+  let summary = "tile.scores as code on vectors";
+  let description = [{
+    Needs: a tile program. Gives: the same without `tile.scores`: its scalar
+    regions become vector code, in which every value has the smallest shape that
+    holds it (a scalar, Mx1, 1xN or MxN), and hidden scores a select of -inf.
+    What does not depend on the block is computed before the loops over blocks.
+
+    ```mlir
+    %y = tile.scores %x at(%b, %h, %rows, %cols) below(%n) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %m = arith.cmpi sge, %i, %j : i32
+      tile.yield %m : i1
+    } : vector<128x64xf32>, vector<128x1xi32>, vector<1x64xi32>
+    ```
+    becomes
+    ```mlir
+    %in = arith.cmpi slt, %cols, %ns : vector<1x64xi32>
+    %inside = vector.broadcast %in : vector<1x64xi1> to vector<128x64xi1>
+    %is = vector.broadcast %rows : vector<128x1xi32> to vector<128x64xi32>
+    %js = vector.broadcast %cols : vector<1x64xi32> to vector<128x64xi32>
+    %m = arith.cmpi sge, %is, %js : vector<128x64xi32>
+    %mask = arith.andi %m, %inside : vector<128x64xi1>
+    %y = arith.select %mask, %x, %minusInf : vector<128x64xi1>, vector<128x64xf32>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 def TileOrderBlocks : Pass<"tile-order-blocks", "::mlir::func::FuncOp"> {
   let summary = "start the query blocks that see most keys first";
   let description = [{

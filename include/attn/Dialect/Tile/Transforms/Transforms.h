@@ -93,6 +93,10 @@ LogicalResult overlapProducts(RewriterBase &rewriter, scf::ForallOp forall,
 LogicalResult makeMaximumLazy(RewriterBase &rewriter, OnlineSoftmaxOp softmax,
                               StringRef &reason);
 
+/// Replaces `op` by its regions as code on vectors; what does not change from
+/// block to block is computed before the loops.
+void expandScores(RewriterBase &rewriter, ScoresOp op);
+
 /// Replaces `op` by vector, arith and math operations; where it has to branch,
 /// with exponentials in both arms or once after the branch.
 void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op,

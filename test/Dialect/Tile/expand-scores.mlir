@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s --convert-attn-to-tile --tile-expand-scores | FileCheck %s
 
 !q = tensor<2x8x?x64xf16>
 !lse = tensor<2x8x?xf32>
@@ -128,4 +128,92 @@ func.func @one_key(%q: !q, %k: !q, %v: !q) -> (!q, !lse) {
       attn.yield %m : i1
     } : (!q, !q, !q) -> (!q, !lse)
   return %o, %lse : !q, !lse
+}
+
+// Queries along the columns: what depends on the key alone is computed before
+// the loop over queries. Outside of a loop nothing moves.
+// CHECK-LABEL: func.func @transposed(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: vector<16x32xf32>, %[[B:[a-z0-9]+]]: i32, %[[KEYS:[a-z0-9]+]]: vector<16x1xi32>
+// CHECK: %[[LATER:.*]] = arith.addi %[[KEYS]], %{{.*}} : vector<16x1xi32>
+// CHECK: scf.for
+// CHECK: %[[QUERIES:.*]] = tile.coords %{{.*}}, 1 : vector<1x32xi32>
+// CHECK: %[[JB:.*]] = vector.broadcast %[[LATER]] : vector<16x1xi32> to vector<16x32xi32>
+// CHECK: %[[IB:.*]] = vector.broadcast %[[QUERIES]] : vector<1x32xi32> to vector<16x32xi32>
+// CHECK: %[[MASK:.*]] = arith.cmpi sle, %[[JB]], %[[IB]] : vector<16x32xi32>
+// CHECK: arith.select %[[MASK]], %[[X]], %{{.*}} : vector<16x32xi1>, vector<16x32xf32>
+func.func @transposed(%x: vector<16x32xf32>, %b: i32, %keys: vector<16x1xi32>, %n: index, %acc: vector<16x32xf32>)
+    -> vector<16x32xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %r = scf.for %q = %c0 to %n step %c1 iter_args(%a = %acc) -> (vector<16x32xf32>) {
+    %row = arith.muli %q, %c32 : index
+    %row32 = arith.index_cast %row : index to i32
+    %queries = tile.coords %row32, 1 : vector<1x32xi32>
+    %y = tile.scores %x at(%b, %b, %queries, %keys) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %c3 = arith.constant 3 : i32
+      %later = arith.addi %j, %c3 : i32
+      %m = arith.cmpi sle, %later, %i : i32
+      tile.yield %m : i1
+    } : vector<16x32xf32>, vector<1x32xi32>, vector<16x1xi32>
+    %s = arith.addf %a, %y : vector<16x32xf32>
+    scf.yield %s : vector<16x32xf32>
+  }
+  return %r : vector<16x32xf32>
+}
+
+// CHECK-LABEL: func.func @alone(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: vector<16x32xf32>
+// CHECK: %[[Y:.*]] = arith.negf %[[X]] : vector<16x32xf32>
+// CHECK-NOT: arith.select
+// CHECK: return %[[Y]], %[[X]]
+func.func @alone(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>)
+    -> (vector<16x32xf32>, vector<16x32xf32>) {
+  %y = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    %n = arith.negf %s : f32
+    tile.yield %n : f32
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  %z = tile.scores %x at(%b, %b, %i, %j) : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  return %y, %z : vector<16x32xf32>, vector<16x32xf32>
+}
+
+// The loops of a chain share what is computed before them.
+// CHECK-LABEL: func.func @chain(
+// CHECK: arith.addi %{{.*}} : vector<16x1xi32>
+// CHECK: scf.for
+// CHECK-NOT: arith.addi %{{.*}} : vector<16x1xi32>
+// CHECK: return
+func.func @chain(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %mid: index, %n: index, %acc: vector<16x32xf32>)
+    -> vector<16x32xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %q = %c0 to %mid step %c1 iter_args(%a = %acc) -> (vector<16x32xf32>) {
+    %col = arith.index_cast %q : index to i32
+    %j = tile.coords %col, 1 : vector<1x32xi32>
+    %y = tile.scores %x at(%b, %b, %i, %j) mask {
+    ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+      %c3 = arith.constant 3 : i32
+      %later = arith.addi %query, %c3 : i32
+      %m = arith.cmpi sle, %key, %later : i32
+      tile.yield %m : i1
+    } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+    %s = arith.addf %a, %y : vector<16x32xf32>
+    scf.yield %s : vector<16x32xf32>
+  }
+  %t = scf.for %q = %mid to %n step %c1 iter_args(%a = %r) -> (vector<16x32xf32>) {
+    %col = arith.index_cast %q : index to i32
+    %j = tile.coords %col, 1 : vector<1x32xi32>
+    %y = tile.scores %x at(%b, %b, %i, %j) mask {
+    ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+      %c3 = arith.constant 3 : i32
+      %later = arith.addi %query, %c3 : i32
+      %m = arith.cmpi slt, %key, %later : i32
+      tile.yield %m : i1
+    } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+    %s = arith.addf %a, %y : vector<16x32xf32>
+    scf.yield %s : vector<16x32xf32>
+  }
+  return %t : vector<16x32xf32>
 }

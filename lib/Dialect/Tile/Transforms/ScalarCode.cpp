@@ -1,4 +1,4 @@
-//===- InlineRegion.cpp - scalar regions as code on vectors ---------------===//
+//===- ScalarCode.cpp - scalar regions as code on vectors -----------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -7,68 +7,41 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Conversion/AttnToTile.h"
+#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 
-#include "attn/Dialect/Attn/IR/Attn.h"
-#include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace attn;
-
-LogicalResult attn::checkRegion(Region &region) {
-  for (Operation &op : region.front().without_terminator()) {
-    if (isa<CaptureLoadOp, CaptureSearchOp, tensor::DimOp>(op))
-      continue;
-    bool scalar = llvm::all_of(op.getResultTypes(), [](Type type) {
-      return type.isIntOrIndexOrFloat();
-    });
-    if (!scalar || op.getNumResults() != 1 || op.getNumRegions() != 0 ||
-        !isMemoryEffectFree(&op) ||
-        (!op.hasTrait<OpTrait::ConstantLike>() &&
-         !OpTrait::hasElementwiseMappableTraits(&op)))
-      return op.emitOpError("cannot be computed element by element in a score "
-                            "or mask region");
-  }
-  return success();
-}
+using namespace attn::tile;
 
 namespace {
 /// Clones one region. A value's shape is what it depends on: batch and head
 /// only (a scalar), the row (Mx1), the column (1xN), or both (MxN).
-class RegionInliner {
+class Expansion {
 public:
-  RegionInliner(OpBuilder &outer, OpBuilder &inner, const RegionInputs &inputs)
-      : outer(outer), inner(inner), inputs(inputs),
-        numRows(cast<VectorType>(inputs.rows.getType()).getDimSize(0)),
-        numColumns(cast<VectorType>(inputs.columns.getType()).getDimSize(1)) {}
+  Expansion(OpBuilder &outer, OpBuilder &inner, scf::ForOp loop,
+            ArrayRef<int64_t> shape)
+      : outer(outer), inner(inner), loop(loop), whole(shape) {}
 
-  Value run(Region &region) {
-    Block &block = region.front();
-    unsigned next = 0;
-    variant.insert(inputs.columns);
-    if (inputs.score) {
-      variant.insert(inputs.score);
-      mapping.map(block.getArgument(next++), inputs.score);
-    }
-    for (Value value : {inputs.batch, inputs.head, inputs.rows, inputs.columns})
-      mapping.map(block.getArgument(next++), value);
-    for (Value capture : inputs.captures)
-      mapping.map(block.getArgument(next++), capture);
+  Value run(Block &block, ValueRange arguments) {
+    mapping.map(block.getArguments(), arguments);
+    for (Value argument : arguments)
+      if (loop && !loop.isDefinedOutsideOfLoop(argument))
+        variant.insert(argument);
     for (Operation &op : block.without_terminator())
       clone(op);
-    Value result = block.getTerminator()->getOperand(0);
-    return stretch(inner, mapping.lookup(result), {numRows, numColumns});
+    return stretch(inner, lookup(block.getTerminator()->getOperand(0)), whole);
   }
 
 private:
   using Shape = SmallVector<int64_t, 2>;
+
+  Value lookup(Value value) const { return mapping.lookupOrDefault(value); }
 
   static Shape shapeOf(Value value) {
     if (auto type = dyn_cast<VectorType>(value.getType()))
@@ -80,7 +53,7 @@ private:
   Shape joinShapes(OperandRange operands) {
     Shape joined;
     for (Value operand : operands) {
-      Shape shape = shapeOf(mapping.lookup(operand));
+      Shape shape = shapeOf(lookup(operand));
       if (joined.empty())
         joined = shape;
       else if (!shape.empty())
@@ -107,20 +80,18 @@ private:
     Shape shape = joinShapes(op.getOperands());
     // Before the loop only what does not depend on it, and cannot trap there.
     bool isInvariant = llvm::none_of(op.getOperands(), [&](Value operand) {
-      return variant.contains(mapping.lookup(operand));
+      return variant.contains(lookup(operand));
     });
-    bool hoist = isInvariant && (isSpeculatable(&op) ||
-                                 isa<CaptureLoadOp, CaptureSearchOp>(op));
+    bool hoist =
+        isInvariant && (isSpeculatable(&op) || isa<GatherOp, SearchOp>(op));
     OpBuilder &builder = hoist ? outer : inner;
     Value result;
-    if (auto load = dyn_cast<CaptureLoadOp>(op))
-      result = gather(builder, load, shape);
-    else if (auto searched = dyn_cast<CaptureSearchOp>(op))
-      result = search(builder, searched, shape);
-    else if (auto dim = dyn_cast<tensor::DimOp>(op))
-      result = memref::DimOp::create(builder, op.getLoc(),
-                                     mapping.lookup(dim.getSource()),
-                                     mapping.lookup(dim.getIndex()));
+    if (auto gather = dyn_cast<GatherOp>(op))
+      result = expandGather(builder, gather, shape);
+    else if (auto search = dyn_cast<SearchOp>(op))
+      result = expandSearch(builder, search, shape);
+    else if (isa<memref::DimOp>(op))
+      result = builder.clone(op, mapping)->getResult(0);
     else
       result = cloneElementwise(builder, op, shape);
     mapping.map(op.getResult(0), result);
@@ -128,39 +99,26 @@ private:
       variant.insert(result);
   }
 
-  /// True for a captured tensor that is promised to be sorted.
-  static bool isSorted(Value buffer) {
-    auto argument = cast<BlockArgument>(buffer);
-    auto op = cast<AttentionOp>(argument.getOwner()->getParentOp());
-    unsigned first =
-        argument.getOwner()->getNumArguments() - op.getCaptures().size();
-    return op.isSortedCapture(argument.getArgNumber() - first);
+  SmallVector<Value> lookupAll(ValueRange values) const {
+    return llvm::map_to_vector(values, [&](Value v) { return lookup(v); });
   }
 
-  Value search(OpBuilder &builder, CaptureSearchOp op, const Shape &shape) {
-    SmallVector<Value> indices;
-    for (Value index : op.getIndices())
-      indices.push_back(mapping.lookup(index));
+  Value expandSearch(OpBuilder &builder, SearchOp op, const Shape &shape) {
     Type type = op.getResult().getType();
     if (!shape.empty())
       type = VectorType::get(shape, type);
-    return tile::SearchOp::create(builder, op.getLoc(), type,
-                                  mapping.lookup(op.getBuffer()), indices,
-                                  mapping.lookup(op.getValue()));
+    return SearchOp::create(builder, op.getLoc(), type, lookup(op.getView()),
+                            lookupAll(op.getIndices()), lookup(op.getValue()));
   }
 
-  Value gather(OpBuilder &builder, CaptureLoadOp load, const Shape &shape) {
-    Location loc = load.getLoc();
-    SmallVector<Value> indices;
-    for (Value index : load.getIndices())
-      indices.push_back(mapping.lookup(index));
-    Type element = load.getResult().getType();
-    Value view = mapping.lookup(load.getBuffer());
-    if (!shape.empty())
-      return tile::GatherOp::create(builder, loc,
-                                    VectorType::get(shape, element), view,
-                                    indices, isSorted(load.getBuffer()));
-    return loadElement(builder, loc, view, indices);
+  Value expandGather(OpBuilder &builder, GatherOp op, const Shape &shape) {
+    SmallVector<Value> indices = lookupAll(op.getIndices());
+    Value view = lookup(op.getView());
+    if (shape.empty())
+      return loadElement(builder, op.getLoc(), view, indices);
+    return GatherOp::create(builder, op.getLoc(),
+                            VectorType::get(shape, op.getResult().getType()),
+                            view, indices, op.getSorted());
   }
 
   /// One element for the whole block, as a scalar; out of range gives 0.
@@ -201,7 +159,7 @@ private:
                          const Shape &shape) {
     SmallVector<Value> operands;
     for (Value operand : op.getOperands()) {
-      Value value = mapping.lookup(operand);
+      Value value = lookup(operand);
       operands.push_back(shape.empty() ? value
                                        : stretch(builder, value, shape));
     }
@@ -215,8 +173,8 @@ private:
   }
 
   OpBuilder &outer, &inner;
-  const RegionInputs &inputs;
-  int64_t numRows, numColumns;
+  scf::ForOp loop; // or null
+  ArrayRef<int64_t> whole;
   IRMapping mapping;
   /// What exists only inside the loop. (Shapes do not tell: a block may have
   /// one row or one column.)
@@ -224,7 +182,10 @@ private:
 };
 } // namespace
 
-Value attn::inlineRegion(OpBuilder &outer, OpBuilder &inner, Region &region,
-                         const RegionInputs &inputs) {
-  return RegionInliner(outer, inner, inputs).run(region);
+Value attn::tile::expandScalarCode(OpBuilder &inner, Operation *head,
+                                   Region &region, ValueRange arguments,
+                                   ArrayRef<int64_t> shape) {
+  auto loop = dyn_cast_or_null<scf::ForOp>(inner.getBlock()->getParentOp());
+  OpBuilder outer(head);
+  return Expansion(outer, inner, loop, shape).run(region.front(), arguments);
 }

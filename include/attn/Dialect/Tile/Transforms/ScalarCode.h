@@ -1,0 +1,29 @@
+//===- ScalarCode.h - scalar regions as code on vectors ------- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILE_TRANSFORMS_SCALARCODE_H
+#define ATTN_DIALECT_TILE_TRANSFORMS_SCALARCODE_H
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace attn::tile {
+
+/// Clones a region of scalar code (that of `tile.scores`, say) as code on
+/// vectors at `builder`, and gives what it yields as a vector of `shape`, M x
+/// N. `arguments` stand for those of its block: scalars, M x 1, 1 x N or M x N.
+/// Every value has the smallest of these shapes that holds it. What does not
+/// change from step to step of the loop that `builder` stands in is computed
+/// before `head`: that loop, or the first one of its chain.
+Value expandScalarCode(OpBuilder &builder, Operation *head, Region &region,
+                       ValueRange arguments, ArrayRef<int64_t> shape);
+
+} // namespace attn::tile
+
+#endif // ATTN_DIALECT_TILE_TRANSFORMS_SCALARCODE_H

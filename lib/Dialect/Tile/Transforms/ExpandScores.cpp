@@ -1,0 +1,100 @@
+//===- ExpandScores.cpp - scores of a block as code on vectors ------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
+#include <limits>
+
+namespace attn::tile {
+#define GEN_PASS_DEF_TILEEXPANDSCORES
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace attn::tile
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+/// Before what stands the code that all steps share: the first loop of the
+/// chain around `op`, or `op` itself where there is no loop.
+static Operation *findHead(ScoresOp op) {
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  if (!loop)
+    return op;
+  std::string reason;
+  FailureOr<BlockLoops> loops = matchKeyLoops(loop->getBlock(), reason);
+  bool isInChain = succeeded(loops) && llvm::is_contained(loops->loops, loop);
+  return isInChain ? loops->front() : loop;
+}
+
+/// The visible keys as a mask of `type`: the key exists, and what the mask
+/// region says; null where nothing is hidden.
+static Value expandMask(OpBuilder &b, Operation *head, ScoresOp op,
+                        VectorType type) {
+  Location loc = op.getLoc();
+  Value mask;
+  if (Value below = op.getBelow()) {
+    OpBuilder outer(head);
+    Value keys = op.getKeys();
+    below = vector::BroadcastOp::create(outer, loc, keys.getType(), below);
+    mask =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, keys, below);
+    mask = vector::BroadcastOp::create(b, loc, type, mask);
+  }
+  if (!op.hasMask())
+    return mask;
+  Value visible = expandScalarCode(
+      b, head, op.getMask(),
+      {op.getBatch(), op.getHead(), op.getQueries(), op.getKeys()},
+      type.getShape());
+  return mask ? arith::AndIOp::create(b, loc, visible, mask) : visible;
+}
+
+void attn::tile::expandScores(RewriterBase &rewriter, ScoresOp op) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  Operation *head = findHead(op);
+  Location loc = op.getLoc();
+  auto type = cast<VectorType>(op.getResult().getType());
+  Value scores = op.getScores();
+  if (op.hasScore())
+    scores = expandScalarCode(
+        rewriter, head, op.getScore(),
+        {scores, op.getBatch(), op.getHead(), op.getQueries(), op.getKeys()},
+        type.getShape());
+  auto maskType = VectorType::get(type.getShape(), rewriter.getI1Type());
+  if (Value mask = expandMask(rewriter, head, op, maskType)) {
+    OpBuilder outer(head);
+    Value hidden = arith::ConstantOp::create(
+        outer, loc,
+        DenseElementsAttr::get(type, -std::numeric_limits<float>::infinity()));
+    scores = arith::SelectOp::create(rewriter, loc, mask, scores, hidden);
+  }
+  rewriter.replaceOp(op, scores);
+}
+
+namespace {
+struct TileExpandScores final
+    : attn::tile::impl::TileExpandScoresBase<TileExpandScores> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    getOperation()->walk([&](ScoresOp op) { expandScores(rewriter, op); });
+    DominanceInfo dominance(getOperation());
+    eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+  }
+};
+} // namespace
