@@ -49,9 +49,7 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
     manager.addNestedPass<func::FuncOp>(tile::createTileOverlapProducts());
   if (options.lazyMax)
     manager.addNestedPass<func::FuncOp>(tile::createTileLazyMax());
-  tile::TileExpandSoftmaxOptions expand;
-  expand.branchExponentials = options.target == "sm_80";
-  manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax(expand));
+  manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax());
 }
 
 void attn::registerTilePipelines() {

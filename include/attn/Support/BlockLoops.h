@@ -13,10 +13,11 @@
 //   %a:3 = scf.for %n = %lo to %x step %c1 iter_args(%s = %init) …
 //   %b:3 = scf.for %n = %x to %hi step %c1 iter_args(%s = %a) …
 //
-// Each loop starts at the block where the one before ended, with what that one
-// gave, and nothing else reads that. So the chain is one loop from %lo to %hi
-// whose body differs from range to range. Which loops of a room are loops over
-// blocks, the room says (KeyLoops.h, LoopChain.h).
+// Each loop starts at the block where the one before ended. In the Tile room it
+// also starts with what that one gave, and nothing else reads that: the chain
+// is one loop from %lo to %hi whose body differs from range to range. Later a
+// loop may carry more than the next one wants (tile-lazy-max). Which loops of a
+// room are loops over blocks, the room says (KeyLoops.h, LoopChain.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,6 +44,18 @@ struct BlockLoops {
   /// What the first loop starts with, and what the last one gives.
   ValueRange getInits() const { return front().getInitArgs(); }
   ResultRange getResults() const { return back().getResults(); }
+
+  /// True if what each loop carries goes on in the next one, and nowhere else.
+  bool handOnAll() const {
+    for (size_t number = 1; number < loops.size(); ++number) {
+      scf::ForOp loop = loops[number - 1], next = loops[number];
+      auto isNext = [&](Operation *user) { return user == next; };
+      if (!llvm::equal(next.getInitArgs(), loop.getResults()) ||
+          !llvm::all_of(loop->getUsers(), isNext))
+        return false;
+    }
+    return true;
+  }
 
   /// True if `value` can be used before the first loop.
   bool isKnownBefore(Value value) const {
@@ -77,11 +90,6 @@ inline FailureOr<BlockLoops> matchBlockLoops(ArrayRef<scf::ForOp> loops,
     if (next.getLowerBound() != loop.getUpperBound())
       return give("a loop over blocks does not start where the one before "
                   "ends");
-    auto isNext = [&](Operation *user) { return user == next; };
-    if (!llvm::equal(next.getInitArgs(), loop.getResults()) ||
-        !llvm::all_of(loop->getUsers(), isNext))
-      return give("what a loop over blocks gives does not go on in the next "
-                  "one alone");
   }
   return BlockLoops{SmallVector<scf::ForOp, 3>(loops)};
 }

@@ -1,5 +1,4 @@
 // RUN: attn-opt %s --tile-expand-softmax | FileCheck %s
-// RUN: attn-opt %s --tile-expand-softmax=branch-exponentials | FileCheck %s --check-prefix=BRANCH
 
 !tile = vector<16x32xf32>
 !row = vector<16x1xf32>
@@ -56,47 +55,61 @@ func.func @bounded_exp2_is_one_fma_per_score(%s: !tile, %m: !row, %l: !row) -> (
   return %p, %c1 : !tile, !row
 }
 
-// Scores of any size: where a reference is large, the block's own maximum is
-// subtracted before the factor, and what that is below the reference is added.
-// BRANCH-LABEL: func.func @exp2_of_any_score
-// BRANCH: %[[P:.*]] = scf.if %{{.*}} -> (vector<16x32xf32>)
-// BRANCH: arith.subf %{{.*}} : vector<16x32xf32>
-// BRANCH: %[[FAR:.*]] = math.exp2
-// BRANCH-NEXT: scf.yield %[[FAR]]
-// BRANCH: else
-// BRANCH-NOT: arith.subf
-// BRANCH: %[[NEAR:.*]] = math.exp2
-// BRANCH-NEXT: scf.yield %[[NEAR]]
-// BRANCH: vector.multi_reduction <add>, %[[P]]
+// Scores of any size, in a step that is done once more: the block's own maximum
+// is subtracted before the factor, and what that is below the reference is added.
 // CHECK-LABEL: func.func @exp2_of_any_score
 // CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[M:[a-z0-9]+]]: vector<16x1xf32>
-func.func @exp2_of_any_score(%s: !tile, %m: !row, %l: !row) -> (!tile, !row) {
+func.func @exp2_of_any_score(%s: !tile, %m: !row, %l: !row, %again: i1) -> !tile {
   // CHECK: %[[TOP:.*]] = vector.shape_cast
   // CHECK: %[[SCALED:.*]] = arith.mulf %[[TOP]], %{{.*}} : vector<16x1xf32>
   // CHECK: %[[M2:.*]] = arith.maxnumf %[[M]], %[[SCALED]]
   // CHECK: %[[E:.*]] = arith.constant dense<1.44269502> : vector<16x1xf32>
+  // CHECK-NOT: scf.if
+  // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[TOP]], %{{.*}}
+  // CHECK: %[[SHIFT:.*]] = arith.select %[[EMPTY]], %{{.*}}, %[[TOP]]
+  // CHECK: %[[SHIFTS:.*]] = vector.broadcast %[[SHIFT]]
+  // CHECK: %[[BELOW:.*]] = arith.subf %[[SCALED]], %[[M2]]
+  // CHECK-DAG: %[[D:.*]] = arith.subf %[[S]], %[[SHIFTS]]
+  // CHECK-DAG: %[[OFFSET:.*]] = arith.mulf %[[BELOW]], %[[E]]
+  // CHECK: %[[OFFSETS:.*]] = vector.broadcast %[[OFFSET]]
+  // CHECK: %[[F:.*]] = arith.constant dense<0.72134751> : vector<16x32xf32>
+  // CHECK: %[[A:.*]] = math.fma %[[D]], %[[F]], %[[OFFSETS]]
+  // CHECK: math.exp2 %[[A]]
+  %r = scf.if %again -> !tile {
+    %p, %m1, %l1, %c1 = tile.online_softmax %s, %m, %l {exp2, scale = 0.5 : f32} : !tile, !row
+    scf.yield %p : !tile
+  } else {
+    scf.yield %s : !tile
+  }
+  return %r : !tile
+}
+
+// Anywhere else only where the reference of any row is large.
+// CHECK-LABEL: func.func @exp2_in_a_loop
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>
+func.func @exp2_in_a_loop(%s: !tile, %p0: !tile, %m0: !row, %l0: !row, %n: index) -> !tile {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // CHECK: scf.for
+  // CHECK: %[[M2:.*]] = arith.maxnumf
   // CHECK: %[[SIZE:.*]] = math.absf %[[M2]]
   // CHECK: %[[LARGE:.*]] = arith.constant dense<5.120000e+02>
   // CHECK: %[[FAR:.*]] = arith.cmpf uge, %[[SIZE]], %[[LARGE]]
   // CHECK: %[[ANY:.*]] = vector.multi_reduction <or>, %[[FAR]]
   // CHECK: %[[X:.*]]:2 = scf.if %[[ANY]]
-  // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[TOP]], %{{.*}}
-  // CHECK: %[[SHIFT:.*]] = arith.select %[[EMPTY]], %{{.*}}, %[[TOP]]
-  // CHECK: %[[SHIFTS:.*]] = vector.broadcast %[[SHIFT]]
-  // CHECK: %[[BELOW:.*]] = arith.subf %[[SCALED]], %[[M2]]
-  // CHECK: %[[D:.*]] = arith.subf %[[S]], %[[SHIFTS]]
-  // CHECK: %[[OFFSET:.*]] = arith.mulf %[[BELOW]], %[[E]]
-  // CHECK: scf.yield %[[D]], %[[OFFSET]]
+  // CHECK: arith.subf %[[S]]
+  // CHECK: scf.yield
   // CHECK: else
-  // CHECK: %[[REF:.*]] = arith.mulf %[[M2]], %[[E]]
+  // CHECK: %[[REF:.*]] = arith.mulf %[[M2]]
   // CHECK: %[[NEG:.*]] = arith.negf %[[REF]]
   // CHECK: scf.yield %[[S]], %[[NEG]]
   // CHECK: %[[OFFSETS:.*]] = vector.broadcast %[[X]]#1
-  // CHECK: %[[F:.*]] = arith.constant dense<0.72134751> : vector<16x32xf32>
-  // CHECK: %[[A:.*]] = math.fma %[[X]]#0, %[[F]], %[[OFFSETS]]
-  // CHECK: math.exp2 %[[A]]
-  %p, %m1, %l1, %c1 = tile.online_softmax %s, %m, %l {exp2, scale = 0.5 : f32} : !tile, !row
-  return %p, %c1 : !tile, !row
+  // CHECK: math.fma %[[X]]#0, %{{.*}}, %[[OFFSETS]]
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%p = %p0, %m = %m0, %l = %l0) -> (!tile, !row, !row) {
+    %q, %m1, %l1, %c = tile.online_softmax %s, %m, %l {exp2, scale = 0.5 : f32} : !tile, !row
+    scf.yield %q, %m1, %l1 : !tile, !row, !row
+  }
+  return %r#0 : !tile
 }
 
 // CHECK-LABEL: func.func @guard_replaces_minus_inf

@@ -6,10 +6,16 @@
 !row = vector<16x1xf32>
 
 // The weights with the old maximum; with the true one if a row sum is too
-// large, or not a number, or the maximum itself large.
+// large, or not a number, or the maximum of any row itself large: steps that are
+// done once more look at it for the next one, and the first is looked at before
+// the loop.
 // CHECK-LABEL: func.func @lazy
 // CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>
-// CHECK: scf.for {{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}}) ->
+// CHECK-SAME: %[[M0:[a-z0-9]+]]: vector<16x1xf32>, %[[L0:[a-z0-9]+]]: vector<16x1xf32>
+// CHECK: %[[SIZE0:.*]] = math.absf %[[M0]]
+// CHECK: %[[FAR0:.*]] = arith.cmpf uge, %[[SIZE0]]
+// CHECK: %[[ANY0:.*]] = vector.multi_reduction <or>, %[[FAR0]], %{{.*}} [0, 1] : vector<16x1xi1> to i1
+// CHECK: scf.for {{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[M:.*]] = %[[M0]], %[[L:.*]] = %[[L0]], %[[ANY:.*]] = %[[ANY0]]) ->
 // CHECK: %[[LOG2E:.*]] = arith.constant dense<-1.44269502> : vector<16x1xf32>
 // CHECK: %[[REF:.*]] = arith.mulf %[[M]], %[[LOG2E]]
 // CHECK: %[[OFFSET:.*]] = vector.broadcast %[[REF]]
@@ -20,21 +26,19 @@
 // CHECK: %[[SUMS:.*]] = vector.shape_cast %[[SUM]]
 // CHECK: %[[L1:.*]] = arith.addf %[[L]], %[[SUMS]]
 // CHECK: %[[LIMIT:.*]] = arith.constant dense<1.84467441E+19>
-// CHECK: %[[LARGE:.*]] = arith.cmpf uge, %[[L1]], %[[LIMIT]]
+// CHECK: %[[LARGE:.*]] = arith.cmpf uge, %[[SUMS]], %[[LIMIT]]
 // CHECK: %[[NO:.*]] = arith.constant false
-// CHECK: %[[REDO:.*]] = vector.multi_reduction <or>, %[[LARGE]], %[[NO]] [0, 1] : vector<16x1xi1> to i1
-// CHECK: %[[R:.*]]:4 = scf.if %[[REDO]]
-// CHECK: %[[SIZE:.*]] = math.absf %[[M]]
+// CHECK: %[[VOTE:.*]] = vector.multi_reduction <or>, %[[LARGE]], %[[NO]] [0, 1] : vector<16x1xi1> to i1
+// CHECK: %[[REDO:.*]] = arith.ori %[[VOTE]], %[[ANY]]
+// CHECK: %[[R:.*]]:5 = scf.if %[[REDO]]
+// CHECK: %[[P2:.*]], %[[M2:.*]], %[[L2:.*]], %[[C:.*]] = tile.online_softmax %[[S]], %[[M]], %[[L]] {exp2, guard, scale = 5.000000e-01 : f32}
+// CHECK: %[[SIZE:.*]] = math.absf %[[M2]]
 // CHECK: %[[FAR:.*]] = arith.cmpf uge, %[[SIZE]]
-// CHECK: %[[FACTOR:.*]] = arith.select %[[FAR]]
-// CHECK: %[[PLAIN:.*]] = arith.mulf %[[L]], %[[FACTOR]]
-// CHECK: %[[P2:.*]], %[[M2:.*]], %[[L2:.*]], %[[C:.*]] = tile.online_softmax %[[S]], %[[M]], %[[PLAIN]] {exp2, guard, scale = 5.000000e-01 : f32}
-// CHECK: math.absf %[[M2]]
-// CHECK: %[[MARKED:.*]] = arith.mulf %[[L2]]
-// CHECK: scf.yield %[[P2]], %[[M2]], %[[MARKED]], %[[C]]
+// CHECK: %[[NEXT:.*]] = vector.multi_reduction <or>, %[[FAR]]
+// CHECK: scf.yield %[[P2]], %[[M2]], %[[L2]], %[[C]], %[[NEXT]]
 // CHECK: } else {
 // CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00>
-// CHECK: scf.yield %[[P]], %[[M]], %[[L1]], %[[ONE]]
+// CHECK: scf.yield %[[P]], %[[M]], %[[L1]], %[[ONE]], %[[NO]]
 // CHECK: %[[OR:.*]] = scf.if %[[REDO]]
 // CHECK: %[[CB:.*]] = vector.broadcast %[[R]]#3
 // CHECK: %[[O2:.*]] = arith.mulf %[[O]], %[[CB]]
@@ -42,7 +46,7 @@
 // CHECK: } else {
 // CHECK: scf.yield %[[O]]
 // CHECK: arith.addf %[[OR]]
-// CHECK: scf.yield %{{.*}}, %[[R]]#1, %[[R]]#2
+// CHECK: scf.yield %{{.*}}, %[[R]]#1, %[[R]]#2, %[[R]]#4
 func.func @lazy(%s: !s, %o0: !o, %m0: !row, %l0: !row, %pv: !o, %n: index) -> !o {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -59,14 +63,13 @@ func.func @lazy(%s: !s, %o0: !o, %m0: !row, %l0: !row, %pv: !o, %n: index) -> !o
 // Weights that become f16 must stay below its largest number; they are rounded
 // on both ways.
 // CHECK-LABEL: func.func @f16_weights
-// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[L:.*]] = %{{.*}}) ->
+// CHECK: scf.for
 // CHECK: %[[P:.*]] = math.exp2
-// CHECK: %[[L1:.*]] = arith.addf %[[L]], %[[SUMS:.*]] :
-// CHECK: %[[F:.*]] = arith.constant dense<5.62949953E+14> : vector<16x1xf32>
-// CHECK: %[[TESTED:.*]] = math.fma %[[SUMS]], %[[F]], %[[L]]
-// CHECK: arith.cmpf uge, %[[TESTED]]
+// CHECK: %[[SUMS:.*]] = vector.shape_cast
+// CHECK: %[[LIMIT:.*]] = arith.constant dense<3.276800e+04> : vector<16x1xf32>
+// CHECK: arith.cmpf uge, %[[SUMS]], %[[LIMIT]]
 // CHECK: %[[P16:.*]] = arith.truncf %[[P]] : vector<16x32xf32> to vector<16x32xf16>
-// CHECK: %[[R:.*]]:4 = scf.if %{{.*}} -> (vector<16x32xf16>,
+// CHECK: %[[R:.*]]:5 = scf.if %{{.*}} -> (vector<16x32xf16>,
 // CHECK: %[[Q:.*]], %{{.*}}, %{{.*}}, %{{.*}} = tile.online_softmax
 // CHECK: arith.truncf %[[Q]]
 // CHECK: } else {
@@ -229,7 +232,7 @@ func.func @scaled_bias(%s: !s, %i: vector<16x32xi32>, %r: f32, %o0: !o, %m0: !ro
   return %a#0 : !o
 }
 
-// Scores that are known to be small need no marks.
+// Scores that are known to be small have no large maxima.
 // CHECK-LABEL: func.func @bounded
 // CHECK: scf.for
 // CHECK: %[[SUMS:.*]] = vector.shape_cast
@@ -250,19 +253,18 @@ func.func @bounded(%s: !s, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
   return %r#0 : !o
 }
 
-// Marks are set by the first step, in front of the loops, and go behind them:
-// from one loop to the next they stay.
-// CHECK-LABEL: func.func @marks
+// From a first step and from one loop to the next goes the maximum, which is
+// looked at before each loop.
+// CHECK-LABEL: func.func @loops
 // CHECK: %[[P:.*]], %[[M:.*]], %[[L:.*]], %{{.*}} = tile.online_softmax
 // CHECK: math.absf %[[M]]
-// CHECK: %[[MARKED:.*]] = arith.mulf %[[L]]
-// CHECK: %[[R:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[M]], %{{.*}} = %[[MARKED]])
-// CHECK: %[[T:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %[[R]]#0, %{{.*}} = %[[R]]#1, %{{.*}} = %[[R]]#2)
-// CHECK: %[[SIZE:.*]] = math.absf %[[T]]#1
-// CHECK: arith.cmpf uge, %[[SIZE]]
-// CHECK: %[[SUM:.*]] = arith.mulf %[[T]]#2
-// CHECK: return %[[T]]#0, %[[SUM]]
-func.func @marks(%s: !s, %o0: !o, %m0: !row, %n: index) -> (!o, !row) {
+// CHECK: %[[FIRST:.*]] = vector.multi_reduction <or>
+// CHECK: %[[R:.*]]:4 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[M]], %{{.*}} = %[[L]], %{{.*}} = %[[FIRST]])
+// CHECK: math.absf %[[R]]#1
+// CHECK: %[[SECOND:.*]] = vector.multi_reduction <or>
+// CHECK: %[[T:.*]]:4 = scf.for {{.*}} iter_args(%{{.*}} = %[[R]]#0, %{{.*}} = %[[R]]#1, %{{.*}} = %[[R]]#2, %{{.*}} = %[[SECOND]])
+// CHECK: return %[[T]]#0, %[[T]]#2
+func.func @loops(%s: !s, %o0: !o, %m0: !row, %n: index) -> (!o, !row) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %l0 = arith.constant dense<0.0> : !row
@@ -280,4 +282,27 @@ func.func @marks(%s: !s, %o0: !o, %m0: !row, %n: index) -> (!o, !row) {
     scf.yield %os, %m2, %l2 : !o, !row, !row
   }
   return %t#0, %t#2 : !o, !row
+}
+
+// A loop that does something else with its maximum looks at it in each turn.
+// CHECK-LABEL: func.func @maximum_of_the_loop
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[M:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) ->
+// CHECK: math.absf %[[M]]
+// CHECK: %[[ANY:.*]] = vector.multi_reduction <or>
+// CHECK: %[[REDO:.*]] = arith.ori %{{.*}}, %[[ANY]]
+// CHECK: scf.if %[[REDO]]
+// CHECK: tile.online_softmax
+// CHECK-NOT: math.absf
+// CHECK: return
+func.func @maximum_of_the_loop(%s: !s, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %p, %m1, %l1, %c = tile.online_softmax %s, %m, %l {exp2, scale = 0.5 : f32} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    %m2 = arith.maxnumf %m1, %m0 : !row
+    scf.yield %os, %m2, %l1 : !o, !row, !row
+  }
+  return %r#0 : !o
 }

@@ -28,7 +28,13 @@ FailureOr<BlockLoops> attn::tile::matchKeyLoops(Block *block,
                                                 std::string &reason) {
   SmallVector<scf::ForOp, 3> loops(
       llvm::make_filter_range(block->getOps<scf::ForOp>(), isLoopOverBlocks));
-  return matchBlockLoops(loops, reason);
+  FailureOr<BlockLoops> chain = matchBlockLoops(loops, reason);
+  if (succeeded(chain) && !chain->handOnAll()) {
+    reason = "what a loop over blocks gives does not go on in the next one "
+             "alone";
+    return failure();
+  }
+  return chain;
 }
 
 SmallVector<scf::ForOp> attn::tile::findLoopsOverBlocks(Operation *root) {

@@ -17,8 +17,9 @@
 //
 // The rounding of a large reference * e is a large number itself, or infinite:
 // all weights of the row would overflow, or vanish. Where scores are not known
-// to be small (`bounded`) and the reference of any row is large, the maximum of
-// the block is subtracted first, which costs an addition per score:
+// to be small (`bounded`), the maximum of the block is subtracted first, which
+// costs an addition per score; what is done in each turn of a loop asks before
+// whether the reference of any row is large:
 //
 //   top           = rowmax(s), or 0 where that is -inf
 //   probabilities = exp2((s - top) * f + (scale * rowmax(s) - reference) * e)
@@ -75,8 +76,7 @@ static Value replaceMinusInf(OpBuilder &b, Location loc, Value value) {
                                  splat(b, loc, value.getType(), zero), value);
 }
 
-/// Whether the product of any row's reference with log2(e) is rounded too much.
-static Value isAnyFar(OpBuilder &b, Location loc, Value reference) {
+Value attn::tile::isAnyFar(OpBuilder &b, Location loc, Value reference) {
   Value isFar = arith::CmpFOp::create(
       b, loc, arith::CmpFPredicate::UGE,
       math::AbsFOp::create(b, loc, reference),
@@ -86,8 +86,7 @@ static Value isAnyFar(OpBuilder &b, Location loc, Value reference) {
       b, loc, isFar, no, ArrayRef<bool>{true, true}, vector::CombiningKind::OR);
 }
 
-void attn::tile::expandSoftmax(RewriterBase &b, OnlineSoftmaxOp op,
-                               bool branchExponentials) {
+void attn::tile::expandSoftmax(RewriterBase &b, OnlineSoftmaxOp op) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(op);
   Location loc = op.getLoc();
@@ -123,45 +122,42 @@ void attn::tile::expandSoftmax(RewriterBase &b, OnlineSoftmaxOp op,
     APFloat factor(static_cast<float>(op.getScale().convertToDouble() *
                                       llvm::numbers::log2e));
     Value log2eRow = splat(b, loc, rowType, log2e);
-    // Scores and what to add to their multiples, in or before an arm.
-    using Operands = std::pair<Value, Value>;
-    auto fold = [&](OpBuilder &b) -> Operands {
+    auto foldOffset = [&](OpBuilder &b) -> Value {
       Value product = arith::MulFOp::create(b, loc, reference, log2eRow);
-      return {scores, arith::NegFOp::create(b, loc, product)};
+      return arith::NegFOp::create(b, loc, product);
     };
-    auto shift = [&](OpBuilder &b) -> Operands {
+    auto subtractTop = [&](OpBuilder &b) -> SmallVector<Value> {
       Value top = replaceMinusInf(b, loc, rowMax);
       top = vector::BroadcastOp::create(b, loc, tileType, top);
       Value below = arith::SubFOp::create(b, loc, scaledMax, reference);
-      Value shifted = arith::SubFOp::create(b, loc, scores, top);
-      return {shifted, arith::MulFOp::create(b, loc, below, log2eRow)};
+      return {arith::SubFOp::create(b, loc, scores, top),
+              arith::MulFOp::create(b, loc, below, log2eRow)};
     };
-    auto exponentiate = [&](OpBuilder &b, Operands operands) -> Value {
-      Value offset =
-          vector::BroadcastOp::create(b, loc, tileType, operands.second);
-      Value power = math::FmaOp::create(
-          b, loc, operands.first, splat(b, loc, tileType, factor), offset);
-      return math::Exp2Op::create(b, loc, power);
-    };
+    SmallVector<Value> operands;
     if (op.getBounded()) {
-      probabilities = exponentiate(b, fold(b));
+      operands = {scores, foldOffset(b)};
+    } else if (isa<scf::IfOp>(op->getParentOp())) {
+      operands = subtractTop(b);
     } else {
-      auto arm = [&](auto operands) {
-        return [&, operands](OpBuilder &b, Location loc) {
-          Operands values = operands(b);
-          SmallVector<Value> results{values.first, values.second};
-          if (branchExponentials)
-            results = {exponentiate(b, values)};
-          scf::YieldOp::create(b, loc, results);
-        };
-      };
-      auto branch = scf::IfOp::create(b, loc, isAnyFar(b, loc, reference),
-                                      arm(shift), arm(fold));
-      probabilities =
-          branchExponentials
-              ? branch.getResult(0)
-              : exponentiate(b, {branch.getResult(0), branch.getResult(1)});
+      // The exponentials stay outside of the branch, beside what follows.
+      operands = scf::IfOp::create(
+                     b, loc, isAnyFar(b, loc, reference),
+                     [&](OpBuilder &inner, Location loc) {
+                       scf::YieldOp::create(inner, loc, subtractTop(inner));
+                     },
+                     [&](OpBuilder &inner, Location loc) {
+                       scf::YieldOp::create(
+                           inner, loc, ValueRange{scores, foldOffset(inner)});
+                     })
+                     .getResults();
     }
+    Value offset = operands[1];
+    scores = operands[0];
+    offset = stretch(offset);
+    probabilities = math::Exp2Op::create(
+        b, loc,
+        math::FmaOp::create(b, loc, scores, splat(b, loc, tileType, factor),
+                            offset));
     correction = math::Exp2Op::create(
         b, loc, mul(sub(op.getMax(), reference), log2eRow));
   } else {
@@ -184,9 +180,8 @@ struct TileExpandSoftmax final
 
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
-    getOperation()->walk([&](OnlineSoftmaxOp op) {
-      expandSoftmax(rewriter, op, branchExponentials);
-    });
+    getOperation()->walk(
+        [&](OnlineSoftmaxOp op) { expandSoftmax(rewriter, op); });
   }
 };
 } // namespace

@@ -20,10 +20,9 @@
 // first block is always done properly.
 //
 // Where scores are not known to be small it must fail for a row with a large
-// maximum, too: log2(e) m is rounded by more than a weight can bear. Such a row
-// keeps its sum times 2^64, which the test meets without a look at m: what is
-// compared is the new sum of the row. (Of f16 weights it is l + 2^49
-// rowsum(P).)
+// maximum, too: log2(e) m is rounded by more than a weight can bear. Maxima are
+// new only in steps that are done once more, so that these look at them, and
+// the loop carries one bit to the next step.
 //
 // Where scores are c S + r n, a rate times a position n (ALiBi), the bias goes
 // into the reference,
@@ -112,13 +111,6 @@ static FailureOr<LazyStep> matchLazyStep(OnlineSoftmaxOp softmax,
         return isa<arith::TruncFOp>(user) &&
                getElementTypeOrSelf(user->getResult(0)).isF16();
       });
-  if (softmax.getBounded())
-    return step;
-  for (Value statistic : {softmax.getNewMax(), softmax.getNewSum()})
-    if (!statistic.hasOneUse() || !isa<scf::YieldOp>(*statistic.user_begin())) {
-      reason = "the loop uses a row's maximum or sum";
-      return failure();
-    }
   return step;
 }
 
@@ -178,78 +170,42 @@ static Value multiplyRate(OpBuilder &b, Location loc, Value rate,
 }
 
 //===----------------------------------------------------------------------===//
-// Sums of rows with a large maximum
+// Large maxima
 //===----------------------------------------------------------------------===//
 
-/// `sum`, times `factor` where `max` is large.
-static Value scaleFarSum(OpBuilder &b, Location loc, Value sum, Value max,
-                         float factor) {
-  Type rowType = max.getType();
-  Value isFar = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGE,
-                                      math::AbsFOp::create(b, loc, max),
-                                      splat(b, loc, rowType, maxFoldedScore));
-  // A product: each lane may keep its own part of the sum (warp-defer-sum).
-  Value factors =
-      arith::SelectOp::create(b, loc, isFar, splat(b, loc, rowType, factor),
-                              splat(b, loc, rowType, 1.0f));
-  return arith::MulFOp::create(b, loc, sum, factors);
-}
-
-static Value markSum(OpBuilder &b, Location loc, Value sum, Value max) {
-  return scaleFarSum(b, loc, sum, max, sumLimit);
-}
-
-static Value unmarkSum(OpBuilder &b, Location loc, Value sum, Value max) {
-  return scaleFarSum(b, loc, sum, max, 1 / sumLimit);
-}
-
-/// Lets a step that stays as it is take and give marked sums.
-static void markStep(RewriterBase &b, OnlineSoftmaxOp step) {
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(step);
-  Location loc = step.getLoc();
-  // No sum is marked before the first step.
-  if (!matchPattern(step.getSum(), m_AnyZeroFloat()))
-    step.getSumMutable().assign(
-        unmarkSum(b, loc, step.getSum(), step.getMax()));
-  b.setInsertionPointAfter(step);
-  Value marked = markSum(b, loc, step.getNewSum(), step.getNewMax());
-  b.replaceUsesWithIf(step.getNewSum(), marked, [&](OpOperand &use) {
-    return !use.getOwner()->isBeforeInBlock(marked.getDefiningOp()) &&
-           use.getOwner() != marked.getDefiningOp();
-  });
-}
-
 namespace {
-/// A loop and which of its values are the maximum and the sum of a row.
-struct CarriedStatistics {
-  scf::ForOp loop;
-  unsigned max, sum;
+/// Whether any row's maximum is large before a step, and where the loop wants
+/// to know the same of the next step; null where it does not carry it.
+struct FarRows {
+  Value before;
+  OpOperand *after = nullptr;
 };
 } // namespace
 
-/// Of the loop around a step that matchLazyStep takes.
-static CarriedStatistics findCarried(OnlineSoftmaxOp softmax) {
-  return {cast<scf::ForOp>(softmax->getParentOp()),
-          softmax.getNewMax().use_begin()->getOperandNumber(),
-          softmax.getNewSum().use_begin()->getOperandNumber()};
-}
-
-/// Removes the marks behind a loop, but for what goes on in another loop.
-static void unmarkResults(RewriterBase &b, CarriedStatistics carried) {
-  Value sum = carried.loop.getResult(carried.sum);
-  SmallVector<OpOperand *> uses;
-  for (OpOperand &use : sum.getUses())
-    if (!isa<scf::ForOp>(use.getOwner()))
-      uses.push_back(&use);
-  if (uses.empty())
-    return;
+/// Lets the loop around a step carry the bit beside the maximum. A step whose
+/// maximum is not simply carried looks at it.
+static FarRows carryFarRows(RewriterBase &b, OnlineSoftmaxOp softmax) {
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointAfter(carried.loop);
-  Value unmarked = unmarkSum(b, carried.loop.getLoc(), sum,
-                             carried.loop.getResult(carried.max));
-  for (OpOperand *use : uses)
-    b.modifyOpInPlace(use->getOwner(), [&] { use->set(unmarked); });
+  Location loc = softmax.getLoc();
+  auto loop = dyn_cast<scf::ForOp>(softmax->getParentOp());
+  auto max = dyn_cast<BlockArgument>(softmax.getMax());
+  bool isCarried =
+      loop && max && max.getOwner() == loop.getBody() &&
+      max != loop.getInductionVar() &&
+      loop.getTiedLoopYieldedValue(max)->get() == softmax.getNewMax();
+  if (!isCarried) {
+    b.setInsertionPoint(softmax);
+    return {isAnyFar(b, loc, softmax.getMax())};
+  }
+  b.setInsertionPoint(loop);
+  Value first = isAnyFar(b, loc, loop.getTiedLoopInit(max)->get());
+  loop = cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
+      b, first, /*replaceInitOperandUsesInLoop=*/false,
+      [](OpBuilder &, Location, ArrayRef<BlockArgument> added) {
+        return SmallVector<Value>(added.begin(), added.end());
+      }));
+  BlockArgument carried = loop.getRegionIterArgs().back();
+  return {carried, loop.getTiedLoopYieldedValue(carried)};
 }
 
 LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
@@ -259,6 +215,12 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
   if (failed(matched))
     return failure();
   LazyStep step = *matched;
+  bool isBounded = softmax.getBounded();
+  FarRows far;
+  if (!isBounded) {
+    far = carryFarRows(b, softmax);
+    step.output = step.rescaled.getLhs();
+  }
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(softmax);
   Location loc = softmax.getLoc();
@@ -289,17 +251,15 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
       ArrayRef<bool>{false, true}, vector::CombiningKind::ADD);
   sums = vector::ShapeCastOp::create(b, loc, rowType, sums);
   Value newSum = arith::AddFOp::create(b, loc, l, sums);
-  Value tested = softmax.getBounded() ? sums : newSum;
-  float limit = step.isF16 && softmax.getBounded() ? f16Limit : sumLimit;
-  if (step.isF16 && !softmax.getBounded())
-    tested = math::FmaOp::create(
-        b, loc, sums, splat(b, loc, rowType, sumLimit / f16Limit), l);
+  float limit = step.isF16 ? f16Limit : sumLimit;
   Value tooLarge = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGE,
-                                         tested, splat(b, loc, rowType, limit));
+                                         sums, splat(b, loc, rowType, limit));
   Value no = arith::ConstantIntOp::create(b, loc, 0, 1);
   Value redo = vector::MultiDimReductionOp::create(b, loc, tooLarge, no,
                                                    ArrayRef<bool>{true, true},
                                                    vector::CombiningKind::OR);
+  if (!isBounded)
+    redo = arith::OrIOp::create(b, loc, redo, far.before);
 
   // Rounded on both ways, so that the f32 weights do not live beside the scores
   // over the branch.
@@ -321,23 +281,25 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
             inner.clone(*bias->scaled.getOperation(), mapping);
           again = inner.clone(*bias->sum.getOperation(), mapping)->getResult(0);
         }
-        bool isMarked = !softmax.getBounded();
         auto proper = OnlineSoftmaxOp::create(
-            inner, loc, again, m, isMarked ? unmarkSum(inner, loc, l, m) : l,
-            softmax.getScale(), /*guard=*/true, /*exp2=*/true, /*exact=*/false,
-            softmax.getBounded());
-        Value sum = proper.getNewSum();
-        if (isMarked)
-          sum = markSum(inner, loc, sum, proper.getNewMax());
-        scf::YieldOp::create(inner, loc,
-                             ValueRange{round(inner, proper.getProbabilities()),
-                                        proper.getNewMax(), sum,
-                                        proper.getCorrection()});
+            inner, loc, again, m, l, softmax.getScale(), /*guard=*/true,
+            /*exp2=*/true, /*exact=*/false, isBounded);
+        SmallVector<Value> results = {round(inner, proper.getProbabilities()),
+                                      proper.getNewMax(), proper.getNewSum(),
+                                      proper.getCorrection()};
+        if (far.after)
+          results.push_back(isAnyFar(inner, loc, proper.getNewMax()));
+        scf::YieldOp::create(inner, loc, results);
       },
       [&](OpBuilder &inner, Location loc) {
         Value one = splat(inner, loc, rowType, 1.0f);
-        scf::YieldOp::create(inner, loc, ValueRange{rounded, m, newSum, one});
+        SmallVector<Value> results = {rounded, m, newSum, one};
+        if (far.after)
+          results.push_back(no);
+        scf::YieldOp::create(inner, loc, results);
       });
+  if (far.after)
+    far.after->set(branch.getResult(4));
   // By itself, so that what adds to the output has until then to end.
   auto rescaling = scf::IfOp::create(
       b, loc, redo,
@@ -367,71 +329,26 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
   return success();
 }
 
-/// The steps of a kernel: those in its loops, and the first ones before them.
-static LogicalResult findSteps(Operation *root,
-                               SmallVectorImpl<OnlineSoftmaxOp> &inLoops,
-                               SmallVectorImpl<OnlineSoftmaxOp> &first) {
-  bool isPlain = true;
-  root->walk([&](OnlineSoftmaxOp op) {
-    Operation *parent = op->getParentOp();
-    (isa<scf::ForOp>(parent) ? inLoops : first).push_back(op);
-    isPlain &= isa<scf::ForOp, scf::ForallOp, func::FuncOp>(parent);
-  });
-  return success(isPlain);
-}
-
 namespace {
 struct TileLazyMax final : attn::tile::impl::TileLazyMaxBase<TileLazyMax> {
   using Base::Base;
 
   void runOnOperation() override {
-    SmallVector<OnlineSoftmaxOp> steps, first;
-    bool isPlain = succeeded(findSteps(getOperation(), steps, first));
-    auto all = llvm::concat<OnlineSoftmaxOp>(steps, first);
-    bool isBounded =
-        llvm::all_of(all, [](OnlineSoftmaxOp op) { return op.getBounded(); });
-    // Sums that are marked are so in every step.
-    if (!isBounded)
-      isPlain &= matchAll(steps);
-    for (OnlineSoftmaxOp op : all)
-      op.setBounded(isBounded);
-    if (!isBounded && !isPlain)
-      return;
-
+    SmallVector<OnlineSoftmaxOp> steps;
+    getOperation()->walk([&](OnlineSoftmaxOp op) {
+      if (isa<scf::ForOp>(op->getParentOp()))
+        steps.push_back(op);
+    });
     IRRewriter rewriter(&getContext());
-    SmallVector<CarriedStatistics> loops;
     for (OnlineSoftmaxOp op : steps) {
       Location loc = op.getLoc();
       StringRef reason;
-      if (!isBounded)
-        loops.push_back(findCarried(op));
-      if (failed(makeMaximumLazy(rewriter, op, reason)))
-        miss(loc, reason);
-    }
-    if (isBounded || steps.empty())
-      return;
-    for (OnlineSoftmaxOp op : first)
-      markStep(rewriter, op);
-    for (CarriedStatistics carried : loops)
-      unmarkResults(rewriter, carried);
-  }
-
-  bool matchAll(ArrayRef<OnlineSoftmaxOp> steps) {
-    bool matches = true;
-    for (OnlineSoftmaxOp op : steps) {
-      StringRef reason;
-      if (succeeded(matchLazyStep(op, reason)))
+      if (succeeded(makeMaximumLazy(rewriter, op, reason)))
         continue;
-      miss(op.getLoc(), reason);
-      matches = false;
+      remark::missed(
+          loc, remark::RemarkOpts::name("lazy-max").category(getArgument()))
+          << reason;
     }
-    return matches;
-  }
-
-  void miss(Location loc, StringRef reason) {
-    remark::missed(loc,
-                   remark::RemarkOpts::name("lazy-max").category(getArgument()))
-        << reason;
   }
 };
 } // namespace

@@ -340,9 +340,9 @@ def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
     before has until then to end.
     The reference cancels in the output; the result differs by rounding only. A
     row that has seen no key yet asks for the true maximum by itself. Where the
-    softmax is not `bounded`, so does a row whose maximum is 512 or more in
-    magnitude: in the loops its sum is kept times 2^64, and the new sum is
-    compared instead of the block's. All steps of a kernel do so, or none.
+    softmax is not `bounded`, a row whose maximum is 512 or more in magnitude
+    wants it, too. Maxima are new only where the step is done once more: there
+    it looks at them, and the loop carries the answer to the next step.
 
     A bias r n of the scores, n a position and r the same in the whole loop
     (ALiBi), goes into the reference: exp2 of fma(S, factor, fma(n, r log2(e),
@@ -366,16 +366,9 @@ def TileExpandSoftmax : Pass<"tile-expand-softmax", "::mlir::func::FuncOp"> {
     and a `vector.shape_cast` to Mx1; with `exp2` the exponential is one
     `math.fma` and a `math.exp2`, otherwise `math.exp`. Without `bounded` an
     `scf.if` asks whether the reference of any row is 512 or more in magnitude;
-    there the maximum of the block is subtracted before the `math.fma`. The
-    exponentials follow the branch, or with `branch-exponentials` stand in both
-    of its arms: ptxas then has fewer registers to keep (on sm_80, where the
-    kernels for head_dim 256 have none to spare).
+    there the maximum of the block is subtracted before the `math.fma`. A softmax
+    in an `scf.if` (`tile-lazy-max`'s step that is done once more) always does so.
   }];
-  let options = [
-    Option<"branchExponentials", "branch-exponentials", "bool",
-           /*default=*/"false",
-           "Exponentials in both arms of the branch, instead of once after it">
-  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"

@@ -97,10 +97,11 @@ LogicalResult makeMaximumLazy(RewriterBase &rewriter, OnlineSoftmaxOp softmax,
 /// block to block is computed before the loops.
 void expandScores(RewriterBase &rewriter, ScoresOp op);
 
-/// Replaces `op` by vector, arith and math operations; where it has to branch,
-/// with exponentials in both arms or once after the branch.
-void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op,
-                   bool branchExponentials = false);
+/// Whether the product of any row's reference with log2(e) is rounded too much.
+Value isAnyFar(OpBuilder &b, Location loc, Value reference);
+
+/// Replaces `op` by vector, arith and math operations.
+void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op);
 
 /// Moves a positive constant factor of the scores into the scale of `op`; the
 /// caller decides about exp2. Fails where there is no such factor.
