@@ -18,6 +18,7 @@
     bench.py --lib ... --hidden 4096 --gqa 4 --dims 128   32 query heads, 8 of keys
     bench.py --lib ... --hot --rounds 5        launch upon launch, at the power limit
     bench.py --lib ... --element f16 --logits 8           logits of deviation 8
+    bench.py --lib ... --element f32 --peers efficient    [--f32-products ieee]
     bench.py --lib NEW --old OLD --peers ''        what a change costs: both
                   libraries' kernels, old over new. With --old-python DIR, the
                   python/ of OLD's tree, each library launches its own, whose
@@ -66,6 +67,7 @@ def parse_arguments():
     parser.add_argument("--old", help="another library, whose kernels take part as TARGET-old")
     parser.add_argument("--old-python", default="", help="directory of the package attn of --old")
     parser.add_argument("--element", default="bf16")
+    parser.add_argument("--f32-products", default="", help="tf32x3 or ieee, with f32")
     parser.add_argument("--targets", default="sm_80,sm_90a")
     parser.add_argument("--dims", default="64,128,256")
     parser.add_argument("--lengths", default="512,1024,2048,4096,8192,16384")
@@ -78,7 +80,7 @@ def parse_arguments():
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--hot", action="store_true", help="launch upon launch, L2 warm")
     parser.add_argument("--static", action="store_true", help="batch and heads in the types")
-    parser.add_argument("--peers", default="fa2,cudnn")
+    parser.add_argument("--peers", default="fa2,cudnn", help="of fa2, cudnn, efficient")
     parser.add_argument("--artifacts", help="directory that keeps programs and artifacts")
     parser.add_argument("--dry-run", action="store_true", help="compile only")
     parser.add_argument("--json")
@@ -128,6 +130,8 @@ def compile_kernels(options, directory):
                         dim,
                         value_dim=value_dim,
                         variants=["causal"] if causal else [],
+                        numerics=options.f32_products
+                        and f"f32_products = {options.f32_products}",
                         **sizes,
                     )
                     for i, plan in enumerate(plans.get(dim_name, [""])):
@@ -196,7 +200,9 @@ class Shape:
     def __init__(self, options, torch, dim, value_dim, causal, length):
         batch, heads = shape_of(options, dim, length)
         self.flops = 2 * batch * heads * length * length * (dim + value_dim) / (2 if causal else 1)
-        dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[options.element]
+        dtype = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[
+            options.element
+        ]
 
         def make(heads, columns, factor=1.0):
             sizes = (batch, length, heads, columns)
@@ -216,6 +222,7 @@ class Shape:
         backend = {
             "fa2": SDPBackend.FLASH_ATTENTION,
             "cudnn": SDPBackend.CUDNN_ATTENTION,
+            "efficient": SDPBackend.EFFICIENT_ATTENTION,
         }[name]
 
         def run():
