@@ -29,8 +29,9 @@ with what every processor of its kind has.
   --no-build         test what is there
   --sanitize         the lit suite, GoogleTest and Python once more, with the
                      project's code under AddressSanitizer and
-                     UndefinedBehaviorSanitizer, and threads under
-                     ThreadSanitizer: builds anew, in DIR-sanitize, DIR-thread
+                     UndefinedBehaviorSanitizer, and threads that launch, share
+                     a cache and compile under ThreadSanitizer: builds anew, in
+                     DIR-sanitize, DIR-thread
   --sanitize=plain   the same for what needs no MLIR: a few minutes
   --help             this text
 EOF
@@ -143,6 +144,8 @@ if [ $sanitize != none ]; then
   lit_suite unit-memory "$build-sanitize/test/Unit"
 fi
 if [ $sanitize = all ]; then
+  instrument "$build-thread" thread capi-threads
+  lit_suite threads-compile "$build-thread/test/CAPI/threads.c"
   lit_suite lit-memory "$build-sanitize/test"
   # The program, Python, is as it is: the sanitizers' functions come first.
   runtime=$(clang-22 -print-file-name=libclang_rt.asan-$(uname -m).so)
