@@ -30,6 +30,8 @@ import json
 import os
 import pathlib
 import queue
+import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -70,6 +72,7 @@ def parse_arguments():
     parser.add_argument("--workers", type=int, default=3, help="processes that run cases")
     parser.add_argument("--element", help="f16, bf16 or f32 for all cases")
     parser.add_argument("--f32-products", default="", help="tf32x3 or ieee, of f32 cases")
+    parser.add_argument("--random-passes", action="store_true", help="a random subset of passes per case")
     parser.add_argument("--json", help="file for the summary, and what failed")
     parser.add_argument("--commit", default="", help="recorded in the JSON")
     parser.add_argument("--time-limit", type=float, default=1e9, help="seconds in all")
@@ -240,14 +243,38 @@ class Worker:
 # ---------------------------------------------------------------------------
 
 
+def optional_passes(options, case):
+    """Those of the target: the compiler lists them to who names another one."""
+    import attn
+
+    attn.use_library(options.lib)
+    try:
+        attn.compile(case.program(), target=options.target, disable="?")
+    except attn.AttnError as error:
+        return re.findall(r"[a-z0-9-]+", str(error).split("expected one of")[1].split("\n")[0])
+    raise RuntimeError("the compiler takes '?' for an optional pass")
+
+
+def random_passes(options, case, passes):
+    """What runs of the optional passes, and what does not, as lists of names.
+    A case's are drawn from the seed and its number."""
+    rng = random.Random(f"{options.seed}/{case.index}")
+    run = [name for name in passes if rng.random() < 0.5]
+    return ",".join(run), ",".join(name for name in passes if name not in run)
+
+
 def compile_all(options, directory, cases):
     compiler = Compiler(options.lib, directory, options.target, options.jobs)
+    passes = optional_passes(options, cases[0]) if options.random_passes else []
     futures = {}
     for case in cases:
         done = directory / f"{case_name(case)}.attn"
         if not (options.reuse and done.exists()):
+            enable, disable = random_passes(options, case, passes)
+            if passes:
+                (directory / f"{case_name(case)}.passes").write_text(f"enable={enable} disable={disable}\n")
             futures[case.index] = compiler.compile(
-                case_name(case), case.program(), options.plan
+                case_name(case), case.program(), options.plan, disable, enable
             )
     return compiler, futures
 
