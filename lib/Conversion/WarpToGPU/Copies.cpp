@@ -7,66 +7,28 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Copies.h"
 
+#include "Atoms/CpAsync.h"
+#include "Atoms/Mbarrier.h"
+#include "Atoms/Tma.h"
+#include "Fragments.h"
+#include "Integers.h"
+#include "Roles.h"
+#include "SharedMemory.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
-
-/// The block's dynamic shared memory: an external array without a size, whose
-/// alignment `gpu.dynamic_shared_memory` could not ask for.
-static LLVM::GlobalOp sharedMemory(OpBuilder &builder, Operation *op,
-                                   int64_t alignment) {
-  auto module = op->getParentOfType<gpu::GPUModuleOp>();
-  constexpr StringLiteral name = "attn_shared_memory";
-  if (auto global = module.lookupSymbol<LLVM::GlobalOp>(name)) {
-    if (global.getAlignment().value_or(0) < static_cast<uint64_t>(alignment))
-      global.setAlignment(alignment);
-    return global;
-  }
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(module.getBody());
-  return LLVM::GlobalOp::create(
-      builder, module.getLoc(),
-      LLVM::LLVMArrayType::get(builder.getI8Type(), 0),
-      /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(),
-      alignment, static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-}
-
-Value attn::warp::sharedAddress(OpBuilder &builder, Operation *op,
-                                int64_t offset, int64_t alignment) {
-  Location loc = op->getLoc();
-  Value memory = LLVM::AddressOfOp::create(
-      builder, loc, sharedMemory(builder, op, alignment));
-  Integers ints(builder, loc);
-  return ints.add(
-      LLVM::PtrToIntOp::create(builder, loc, builder.getI32Type(), memory),
-      offset);
-}
-
-ItemBarriers ItemBarriers::get(OpBuilder &builder, Operation *op, Value item,
-                               const RolePlan::Access &access) {
-  constexpr int64_t barrierBytes = RingOp::barrierBytesPerSlot / 2;
-  Integers ints(builder, op->getLoc());
-  Value number = ints.fromIndex(item);
-  ItemBarriers barriers;
-  barriers.full = sharedAddress(builder, op, access.barriers);
-  barriers.parity = number;
-  if (access.depth > 1) {
-    barriers.full = ints.add(
-        barriers.full, ints.mul(ints.rem(number, access.depth), access.stride));
-    barriers.parity = ints.div(number, access.depth);
-  }
-  barriers.parity = ints.bitAnd(barriers.parity, 1);
-  barriers.empty = ints.add(barriers.full, barrierBytes);
-  return barriers;
-}
 
 /// The address of the slot that item `item` of a ring uses.
 static Value slotAddress(OpBuilder &builder, Location loc, RingType ring,

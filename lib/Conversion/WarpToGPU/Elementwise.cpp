@@ -7,10 +7,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Elementwise.h"
 
+#include "Fragments.h"
+#include "MaskWords.h"
+#include "Math.h"
+#include "Offsets.h"
+
+#include "attn/Dialect/Attn/IR/Decisions.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace attn;

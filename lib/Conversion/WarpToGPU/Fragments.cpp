@@ -14,11 +14,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Fragments.h"
 
+#include "Integers.h"
+#include "MaskWords.h"
+#include "Offsets.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace attn;

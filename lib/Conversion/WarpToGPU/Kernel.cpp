@@ -7,12 +7,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Kernel.h"
+
+#include "Copies.h"
+#include "Roles.h"
 
 #include "attn/Conversion/LaunchAttributes.h"
 #include "attn/Dialect/Warp/Analysis/PendingCopies.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

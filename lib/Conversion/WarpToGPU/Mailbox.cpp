@@ -16,10 +16,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Mailbox.h"
 
+#include "Atoms/Mbarrier.h"
+#include "Integers.h"
+#include "Roles.h"
+#include "View.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace attn;
@@ -163,9 +172,9 @@ struct LowerReceive final : LowerItem<ReceiveOp> {
 
 } // namespace
 
-void attn::warp::populateNumberPatterns(const TypeConverter &converter,
-                                        RewritePatternSet &patterns,
-                                        const RolePlan &roles) {
+void attn::warp::populateMailboxPatterns(const TypeConverter &converter,
+                                         RewritePatternSet &patterns,
+                                         const RolePlan &roles) {
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerMailbox, LowerDraw>(converter, context);
   patterns.add<LowerSend, LowerReceive>(converter, context, roles);

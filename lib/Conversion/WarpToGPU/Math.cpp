@@ -17,10 +17,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Math.h"
 
+#include "attn/Dialect/Attn/IR/Decisions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"

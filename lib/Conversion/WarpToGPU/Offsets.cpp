@@ -19,11 +19,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Offsets.h"
 
+#include "Integers.h"
+#include "MaskWords.h"
+
+#include "attn/Dialect/Attn/IR/Decisions.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Support/Predicates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"

@@ -7,9 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Parts.h"
 
+#include "Integers.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
 using namespace mlir;
 using namespace attn;

@@ -23,11 +23,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Roles.h"
+
+#include "Atoms/Mbarrier.h"
+#include "Atoms/Tma.h"
+#include "Fragments.h"
+#include "Integers.h"
+#include "SharedMemory.h"
 
 #include "attn/Dialect/Warp/IR/Turns.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Descriptors.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -164,6 +175,24 @@ RolePlan attn::warp::planRoles(KernelOp kernel, gpu::GPUFuncOp function,
     }
   });
   return plan;
+}
+
+ItemBarriers ItemBarriers::get(OpBuilder &builder, Operation *op, Value item,
+                               const RolePlan::Access &access) {
+  constexpr int64_t barrierBytes = RingOp::barrierBytesPerSlot / 2;
+  Integers ints(builder, op->getLoc());
+  Value number = ints.fromIndex(item);
+  ItemBarriers barriers;
+  barriers.full = sharedAddress(builder, op, access.barriers);
+  barriers.parity = number;
+  if (access.depth > 1) {
+    barriers.full = ints.add(
+        barriers.full, ints.mul(ints.rem(number, access.depth), access.stride));
+    barriers.parity = ints.div(number, access.depth);
+  }
+  barriers.parity = ints.bitAnd(barriers.parity, 1);
+  barriers.empty = ints.add(barriers.full, barrierBytes);
+  return barriers;
 }
 
 /// Every full barrier expects the producer, every empty one each consumer warp;

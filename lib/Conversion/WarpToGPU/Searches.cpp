@@ -17,12 +17,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Searches.h"
 
+#include "Fragments.h"
+#include "Integers.h"
+#include "View.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 #include <limits>
 

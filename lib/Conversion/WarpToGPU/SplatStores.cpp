@@ -12,12 +12,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "SplatStores.h"
 
+#include "Integers.h"
+#include "View.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace attn;

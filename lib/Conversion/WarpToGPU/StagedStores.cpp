@@ -26,13 +26,27 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "StagedStores.h"
 
+#include "Atoms/Ldmatrix.h"
+#include "Atoms/Mbarrier.h"
+#include "Atoms/Tma.h"
+#include "Fragments.h"
+#include "Integers.h"
+#include "Roles.h"
+#include "Turns.h"
+#include "View.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Descriptors.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace attn;

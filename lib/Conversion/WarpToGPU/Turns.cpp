@@ -14,9 +14,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Turns.h"
 
+#include "Atoms/Mbarrier.h"
+#include "Integers.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

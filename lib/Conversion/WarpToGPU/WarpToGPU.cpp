@@ -6,13 +6,56 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The conversion has four steps, and its files are of five kinds; each includes
+// only those of the lines before it.
+//
+// 1. `outlineKernel` moves the body of a `warp.kernel` into a `gpu.func`.
+// 2. Regions become branches: roles, turns, groups that see fewer keys, early
+//    exits.
+// 3. One dialect conversion replaces every value of a warp type: a fragment by
+//    the registers that one lane holds, a slot or a ring by its byte address in
+//    shared memory.
+// 4. Scalar math becomes instructions of the GPU.
+//
+//   numbers      Integers, View, SharedMemory, MaskWords, Offsets, Fragments
+//   atoms        Atoms/*: one instruction, or one batch of them, each
+//   roles        Turns, Parts, Roles
+//   operations   Elementwise, Math, Copies, Mailbox, Searches, Stores,
+//                SplatStores, StagedStores
+//   the kernel   Kernel, WarpToGPU
+//
+//===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Atoms/FmaF32.h"
+#include "Atoms/MmaSync.h"
+#include "Atoms/MmaTf32.h"
+#include "Atoms/Wgmma.h"
+#include "Copies.h"
+#include "Elementwise.h"
+#include "Fragments.h"
+#include "Integers.h"
+#include "Kernel.h"
+#include "Mailbox.h"
+#include "Math.h"
+#include "Offsets.h"
+#include "Order.h"
+#include "Parts.h"
+#include "Roles.h"
+#include "Searches.h"
+#include "SplatStores.h"
+#include "StagedStores.h"
+#include "Stores.h"
+#include "Turns.h"
 
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/Decisions.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Support/Identifier.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -20,6 +63,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTWARPTOGPU
@@ -53,7 +97,9 @@ static void lowerExitIf(RewriterBase &rewriter, gpu::GPUFuncOp function) {
   }
 }
 
-DecisionPaths attn::warp::findDecisionPaths(gpu::GPUFuncOp function) {
+/// What leads to integers and truth values made of floats: rounded as it is
+/// written. Reads a function before anything of it is lowered.
+static DecisionPaths findDecisionPaths(gpu::GPUFuncOp function) {
   auto isCast = [](Operation *op) {
     auto cast = dyn_cast<CastOp>(op);
     return cast &&
@@ -92,7 +138,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateFragmentPatterns(converter, patterns, positions);
   populateElementwisePatterns(converter, patterns, positions, exact);
   populateCopyPatterns(converter, patterns, kernel.awaits, kernel.roles);
-  populateNumberPatterns(converter, patterns, kernel.roles);
+  populateMailboxPatterns(converter, patterns, kernel.roles);
   populateSearchPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);
   populateSplatStorePatterns(converter, patterns, splatStores);

@@ -21,8 +21,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Lowering.h"
+#include "CpAsync.h"
 
+#include "../Fragments.h"
+#include "../Integers.h"
+#include "../View.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

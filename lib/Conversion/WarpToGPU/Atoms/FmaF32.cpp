@@ -23,13 +23,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Lowering.h"
+#include "FmaF32.h"
+
+#include "../Fragments.h"
+#include "../Integers.h"
 #include "LaneAddress.h"
 
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace attn;

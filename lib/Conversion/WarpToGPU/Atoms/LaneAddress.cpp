@@ -9,6 +9,11 @@
 
 #include "LaneAddress.h"
 
+#include "../Fragments.h"
+#include "../Integers.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Swizzle.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 

@@ -10,7 +10,9 @@
 #ifndef ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_LANEADDRESS_H
 #define ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_LANEADDRESS_H
 
-#include "../Lowering.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Swizzle.h"
+#include "mlir/IR/Builders.h"
 
 namespace attn::warp {
 

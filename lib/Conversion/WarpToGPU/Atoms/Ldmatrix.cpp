@@ -29,8 +29,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Lowering.h"
+#include "Ldmatrix.h"
 
+#include "../Fragments.h"
+#include "../Integers.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Swizzle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

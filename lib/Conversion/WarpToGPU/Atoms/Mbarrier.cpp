@@ -15,7 +15,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Lowering.h"
+#include "Mbarrier.h"
+
+#include "../Integers.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 

@@ -13,10 +13,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Lowering.h"
+#include "MmaSync.h"
 
+#include "../Fragments.h"
+#include "../Integers.h"
+#include "Ldmatrix.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace attn;

@@ -29,12 +29,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Lowering.h"
+#include "MmaTf32.h"
+
+#include "../Fragments.h"
+#include "../Integers.h"
 #include "LaneAddress.h"
 
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 #include <limits>
 

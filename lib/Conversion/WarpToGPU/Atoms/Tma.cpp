@@ -18,8 +18,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Lowering.h"
+#include "Tma.h"
 
+#include "../Fragments.h"
+#include "../Integers.h"
+#include "Mbarrier.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Swizzle.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;

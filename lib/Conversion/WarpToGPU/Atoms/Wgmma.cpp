@@ -20,12 +20,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Lowering.h"
+#include "Wgmma.h"
+
+#include "../Fragments.h"
+#include "../Integers.h"
 
 #include "attn/Dialect/Warp/Analysis/PendingMmas.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Descriptors.h"
+#include "attn/Layout/Fragments.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/DialectConversion.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;

@@ -1,0 +1,38 @@
+//===- MaskWords.h - masks of a lane as bits of words -----------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_WARPTOGPU_MASKWORDS_H
+#define ATTN_LIB_CONVERSION_WARPTOGPU_MASKWORDS_H
+
+#include "attn/Support/LLVM.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+
+namespace attn::warp {
+
+/// column < limit, or another comparison with a sign, for the columns that a
+/// lane has of a row, as tests of the bits of one word; none if they are not
+/// such columns.
+std::optional<SmallVector<Value>> testColumns(OpBuilder &builder, Location loc,
+                                              arith::CmpIPredicate predicate,
+                                              ArrayRef<int64_t> columns,
+                                              Value limit);
+/// The numbers of elements, those of one word after the other.
+SmallVector<size_t> orderByWords(ArrayRef<Value> elements);
+/// A test of a bit once more, here; what is none stays as it is.
+Value repeatTest(OpBuilder &builder, Location loc, Value element);
+/// `and` or `or` of elements that are tests of the same bits of words, as tests
+/// of one word.
+std::optional<SmallVector<Value>> joinTests(Operation *op, ArrayRef<Value> lhs,
+                                            ArrayRef<Value> rhs,
+                                            OpBuilder &builder);
+
+} // namespace attn::warp
+
+#endif // ATTN_LIB_CONVERSION_WARPTOGPU_MASKWORDS_H

@@ -1,0 +1,33 @@
+//===- Math.h - scalar math by the instructions of the GPU ------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_WARPTOGPU_MATH_H
+#define ATTN_LIB_CONVERSION_WARPTOGPU_MATH_H
+
+#include "attn/Dialect/Attn/IR/Decisions.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace attn::warp {
+
+/// Replaces the scalar math of a lowered kernel by instructions of the GPU. The
+/// error names an operation that has none. `precise`: exponentials, quotients
+/// are right to the last bit or two of f32, as those of a processor are.
+LogicalResult lowerMath(gpu::GPUFuncOp function, bool precise);
+
+/// A quotient of scalars, rounded as IEEE 754 has it.
+Value divideExactly(OpBuilder &builder, Location loc, Value lhs, Value rhs);
+/// Quotients of scalars that `exact` names become such.
+void lowerExactQuotients(RewriterBase &rewriter, gpu::GPUFuncOp function,
+                         const DecisionPaths &exact);
+/// Powers of 2 and e that all elements share (of scalars) become accurate ones.
+void lowerSharedPowers(RewriterBase &rewriter, gpu::GPUFuncOp function);
+
+} // namespace attn::warp
+
+#endif // ATTN_LIB_CONVERSION_WARPTOGPU_MATH_H

@@ -1,0 +1,92 @@
+//===- Roles.h - producer and consumer warps --------------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_WARPTOGPU_ROLES_H
+#define ATTN_LIB_CONVERSION_WARPTOGPU_ROLES_H
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace attn::warp {
+
+/// A box of a tensor as TMA copies it: what the runtime has to describe.
+struct TensorMap {
+  int64_t argument = 0; // of the host
+  int64_t boxRows = 0, boxColumns = 0, swizzleBytes = 0;
+  /// Copied at once: all of a tile, or 1.
+  int64_t boxPanels = 1;
+
+  bool operator==(const TensorMap &other) const {
+    return argument == other.argument && boxRows == other.boxRows &&
+           boxColumns == other.boxColumns &&
+           swizzleBytes == other.swizzleBytes && boxPanels == other.boxPanels;
+  }
+};
+
+/// How the operations of a kernel with roles use the barriers of their rings.
+struct RolePlan {
+  /// A ring as seen by a copy of the producer or an await of the consumer.
+  struct Access {
+    int64_t barriers = 0; // byte of shared memory of slot 0's full barrier
+    int64_t depth = 0;
+    int64_t tensorMap = 0; // argument of the kernel function (copies)
+    /// From the barriers of one slot to those of the next.
+    int64_t stride = RingOp::barrierBytesPerSlot;
+    int64_t boxPanels = 1; // of the tensor map
+  };
+  llvm::DenseMap<Operation *, Access> accesses;
+  /// Stores by TMA.
+  struct TensorStore {
+    int64_t tensorMap = 0;
+    bool isAwaited = false; // the slot is one of a ring
+  };
+  llvm::DenseMap<Operation *, TensorStore> stores;
+  /// The number of a release's await, and of the await.
+  llvm::DenseMap<Operation *, int64_t> awaitNumbers;
+  /// The empty barrier of the slot that await number i gave, once lowered.
+  SmallVector<Value> emptyBarriers;
+
+  bool contains(Operation *op) const { return accesses.contains(op); }
+};
+
+/// The tensor maps that the roles of a kernel need, without repetition; and for
+/// each copy and each store via a slot, in the order of a walk, its map's place
+/// in that list (-1: the store is not by TMA).
+struct TensorMaps {
+  SmallVector<TensorMap> maps;
+  SmallVector<int64_t> ofCopies, ofStores;
+
+  /// The place of a map, which is added if it is new.
+  int64_t add(TensorMap map);
+};
+FailureOr<TensorMaps> collectTensorMaps(KernelOp kernel);
+
+/// The barriers of the slot that an item of a ring uses, and the parity of the
+/// phase in which it arrives; i32.
+struct ItemBarriers {
+  Value full, empty, parity;
+
+  static ItemBarriers get(OpBuilder &builder, Operation *op, Value item,
+                          const RolePlan::Access &access);
+};
+
+/// Finds the rings behind the operations of a kernel function that was cloned
+/// from `kernel`; its tensor maps are the arguments from `firstMap` on.
+RolePlan planRoles(KernelOp kernel, gpu::GPUFuncOp function,
+                   const TensorMaps &maps, int64_t firstMap);
+
+/// Replaces roles by branches on the warp's number: consumer warps first, so
+/// that a consumer warp's number is that of its rows. Sets up barriers and
+/// registers.
+LogicalResult lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
+                         const RolePlan &plan);
+
+} // namespace attn::warp
+
+#endif // ATTN_LIB_CONVERSION_WARPTOGPU_ROLES_H
