@@ -169,9 +169,9 @@ static AwaitOp nextAwait(AwaitOp await) {
   return dyn_cast_or_null<AwaitOp>(next);
 }
 
-/// The plans of a kernel's awaits in the order of a walk.
-static FailureOr<SmallVector<AwaitPlan>> planAwaits(KernelOp kernel) {
-  SmallVector<AwaitPlan> plans;
+/// The plans of a kernel's awaits.
+static FailureOr<AwaitPlans> planAwaits(KernelOp kernel) {
+  AwaitPlans plans;
   if (kernel.hasRoles())
     return plans; // they wait at barriers
   std::optional<int64_t> carried;
@@ -184,10 +184,10 @@ static FailureOr<SmallVector<AwaitPlan>> planAwaits(KernelOp kernel) {
     int64_t pending = std::min(*count, carried.value_or(*count));
     if (nextAwait(await)) {
       carried = pending;
-      plans.push_back({});
+      plans[await] = {};
     } else {
       carried.reset();
-      plans.push_back({pending});
+      plans[await] = {pending};
     }
     return WalkResult::advance();
   });
@@ -269,7 +269,7 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
                                         StringRef name,
                                         const KernelTarget &target) {
   FailureOr<SetVector<Operation *>> slice = capturedSlice(kernel);
-  FailureOr<SmallVector<AwaitPlan>> plans = planAwaits(kernel);
+  FailureOr<AwaitPlans> plans = planAwaits(kernel);
   FailureOr<TensorMaps> maps = collectTensorMaps(kernel);
   if (failed(slice) || failed(plans) || failed(maps))
     return failure();
@@ -317,10 +317,9 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
 
   OutlinedKernel outlined;
   outlined.function = function;
-  outlined.roles = planRoles(kernel, function, *maps, firstMap);
-  auto plan = plans->begin();
-  if (!kernel.hasRoles())
-    function.walk([&](AwaitOp await) { outlined.awaits[await] = *plan++; });
+  outlined.roles = planRoles(kernel, map, *maps, firstMap);
+  for (auto &[await, plan] : *plans)
+    outlined.awaits[map.lookup(await)] = plan;
   launch(rewriter, host, kernel, function, blocks, maps->maps);
   return outlined;
 }

@@ -56,23 +56,19 @@ static void collectStoreMaps(KernelOp kernel, TensorMaps &maps) {
     constexpr size_t maxRank = 4;
     if (!store->getParentOfType<RoleOp>() || !argument ||
         !isa<func::FuncOp>(argument.getOwner()->getParentOp()) ||
-        !slot.hasPanels() || store.getIndices().size() > maxRank) {
-      maps.ofStores.push_back(-1);
+        !slot.hasPanels() || store.getIndices().size() > maxRank)
       return;
-    }
     layout::SharedTile tile = layoutOf(slot);
-    maps.ofStores.push_back(
-        maps.add({argument.getArgNumber(), layout::groupOfWarpsRows,
-                  tile.panelColumns(), tile.panelBytes}));
+    maps.add(store, {argument.getArgNumber(), layout::groupOfWarpsRows,
+                     tile.panelColumns(), tile.panelBytes});
   });
 }
 
-int64_t TensorMaps::add(TensorMap map) {
+void TensorMaps::add(Operation *op, TensorMap map) {
   auto *found = llvm::find(maps, map);
-  if (found != maps.end())
-    return found - maps.begin();
-  maps.push_back(map);
-  return maps.size() - 1;
+  places[op] = found - maps.begin();
+  if (found == maps.end())
+    maps.push_back(map);
 }
 
 /// Whole panels of whole rows can be one box of five dimensions; where the last
@@ -120,7 +116,7 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
     }
     TensorMap map{argument.getArgNumber(), tile.rows, tile.panelColumns(),
                   tile.panelBytes, countPanelsAtOnce(copy, tile)};
-    result.ofCopies.push_back(result.add(map));
+    result.add(copy, map);
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())
@@ -129,49 +125,51 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
   return result;
 }
 
-RolePlan attn::warp::planRoles(KernelOp kernel, gpu::GPUFuncOp function,
+/// How the operations of a kernel see its rings and mailboxes.
+static llvm::DenseMap<Value, RolePlan::Access> findRings(KernelOp kernel) {
+  llvm::DenseMap<Value, RolePlan::Access> rings;
+  for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>())
+    rings[ring.getRing()] = {ring.getBarrierOffset(),
+                             ring.getRing().getType().getDepth(), 0};
+  for (MailboxOp mailbox : kernel.getBodyBlock()->getOps<MailboxOp>()) {
+    MailboxType type = mailbox.getRing().getType();
+    rings[mailbox.getRing()] = {mailbox.getOffset(), type.getDepth(), 0,
+                                type.getItemBytes()};
+  }
+  return rings;
+}
+
+RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
                                const TensorMaps &maps, int64_t firstMap) {
   RolePlan plan;
   if (!kernel.hasRoles())
     return plan;
-  SmallVector<int64_t> offsets;
-  for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>())
-    offsets.push_back(ring.getBarrierOffset());
-  llvm::DenseMap<Value, RolePlan::Access> rings;
-  for (auto [ring, offset] :
-       llvm::zip_equal(function.getBody().front().getOps<RingOp>(), offsets))
-    rings[ring.getRing()] = {offset, ring.getRing().getType().getDepth(), 0};
-  for (auto [numbers, own] :
-       llvm::zip_equal(kernel.getBodyBlock()->getOps<MailboxOp>(),
-                       function.getBody().front().getOps<MailboxOp>())) {
-    MailboxType type = own.getRing().getType();
-    rings[own.getRing()] = {numbers.getOffset(), type.getDepth(), 0,
-                            type.getItemBytes()};
-  }
-  const int64_t *map = maps.ofCopies.begin(), *storeMap = maps.ofStores.begin();
-  function.walk([&](Operation *op) {
+  llvm::DenseMap<Value, RolePlan::Access> rings = findRings(kernel);
+  auto own = [&](Operation *op) { return clones.lookup(op); };
+  kernel.walk([&](Operation *op) {
     if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
-      plan.accesses[op] = rings.lookup(copy.getRing());
-      plan.accesses[op].tensorMap = firstMap + *map;
-      plan.accesses[op].boxPanels = maps.maps[*map++].boxPanels;
+      int64_t place = maps.places.at(op);
+      RolePlan::Access access = rings.lookup(copy.getRing());
+      access.tensorMap = firstMap + place;
+      access.boxPanels = maps.maps[place].boxPanels;
+      plan.accesses[own(op)] = access;
     } else if (auto store = dyn_cast<StoreOp>(op);
-               store && store.getStaging()) {
-      if (int64_t number = *storeMap++; number >= 0)
-        plan.stores[op] = {firstMap + number,
-                           bool(getSourceThroughTurns(store.getStaging())
-                                    .getDefiningOp<AwaitOp>())};
+               store && maps.places.contains(op)) {
+      plan.stores[own(op)] = {firstMap + maps.places.at(op),
+                              bool(getSourceThroughTurns(store.getStaging())
+                                       .getDefiningOp<AwaitOp>())};
     } else if (auto send = dyn_cast<SendOp>(op)) {
-      plan.accesses[op] = rings.lookup(send.getRing());
+      plan.accesses[own(op)] = rings.lookup(send.getRing());
     } else if (auto receive = dyn_cast<ReceiveOp>(op)) {
-      plan.accesses[op] = rings.lookup(receive.getRing());
+      plan.accesses[own(op)] = rings.lookup(receive.getRing());
     } else if (auto await = dyn_cast<AwaitOp>(op)) {
-      plan.accesses[op] = rings.lookup(await.getRing());
+      plan.accesses[own(op)] = rings.lookup(await.getRing());
       int64_t number = plan.emptyBarriers.size();
-      plan.awaitNumbers[op] = number;
+      plan.awaitNumbers[own(op)] = number;
       plan.emptyBarriers.emplace_back();
       for (OpOperand *use : getUsesThroughTurns(await.getSlot()))
         if (isa<ReleaseOp>(use->getOwner()))
-          plan.awaitNumbers[use->getOwner()] = number;
+          plan.awaitNumbers[own(use->getOwner())] = number;
     }
   });
   return plan;

@@ -12,6 +12,7 @@
 
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace attn::warp {
 
@@ -56,14 +57,13 @@ struct RolePlan {
 };
 
 /// The tensor maps that the roles of a kernel need, without repetition; and for
-/// each copy and each store via a slot, in the order of a walk, its map's place
-/// in that list (-1: the store is not by TMA).
+/// each copy, and each store by TMA, its map's place in that list.
 struct TensorMaps {
   SmallVector<TensorMap> maps;
-  SmallVector<int64_t> ofCopies, ofStores;
+  llvm::DenseMap<Operation *, int64_t> places;
 
-  /// The place of a map, which is added if it is new.
-  int64_t add(TensorMap map);
+  /// A map that `op` needs, which is added to the list if it is new.
+  void add(Operation *op, TensorMap map);
 };
 FailureOr<TensorMaps> collectTensorMaps(KernelOp kernel);
 
@@ -76,9 +76,10 @@ struct ItemBarriers {
                           const RolePlan::Access &access);
 };
 
-/// Finds the rings behind the operations of a kernel function that was cloned
-/// from `kernel`; its tensor maps are the arguments from `firstMap` on.
-RolePlan planRoles(KernelOp kernel, gpu::GPUFuncOp function,
+/// Finds the rings behind the operations of `kernel` and says it of their
+/// clones, those of the kernel function, whose arguments from `firstMap` on are
+/// the tensor maps.
+RolePlan planRoles(KernelOp kernel, const IRMapping &clones,
                    const TensorMaps &maps, int64_t firstMap);
 
 /// Replaces roles by branches on the warp's number: consumer warps first, so
