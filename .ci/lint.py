@@ -269,9 +269,23 @@ def passes_are_tested():
             yield f"{file}:{number}: no test runs {flag}"
 
 
+def gpu_pass_is_named(file, number, rest):
+    """Its room is the conversion that makes the code it works on."""
+    name = "".join(w.capitalize() for w in rest.split("-")) + ".cpp"
+    for source in FILES:
+        folder, base = os.path.split(source)
+        if base == name and folder.startswith("lib/Conversion/"):
+            if f"test/{folder[len('lib/') :]}/{rest}.mlir" not in FILES:
+                yield f"{file}:{number}: gpu-{rest} has no {rest}.mlir beside its room's tests"
+            return
+    yield f"{file}:{number}: gpu-{rest} is not in a file {name} of lib/Conversion"
+
+
 def passes_are_named():
     """file = pass = test: tile-peel-masks is PeelMasks.cpp and peel-masks.mlir"""
     for file, number, flag in passes():
+        if flag.startswith("gpu-"):
+            yield from gpu_pass_is_named(file, number, flag[len("gpu-") :])
         m = re.match(r"(attn|tile|warp)-(.+)", flag)
         if not m or "Transforms" not in file:
             continue

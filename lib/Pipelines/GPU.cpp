@@ -68,10 +68,13 @@ void attn::buildWarpToGPUPipeline(OpPassManager &manager, StringRef target) {
   ConvertWarpToGPUOptions options;
   options.chip = target.str();
   manager.addPass(createConvertWarpToGPU(options));
+  OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createGPUShareWarpNumber());
+  kernels.addPass(createGPUHideInductions());
+  kernels.addPass(createGPUOrderIntegers());
   // Each op computed the lane and the addresses it needs. What does not change
   // in a loop is computed once for all loops: LLVM alone would compute it in
   // front of each, and keep what that needs in registers.
-  OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
   kernels.addNestedPass<gpu::GPUFuncOp>(createLoopInvariantCodeMotionPass());
   kernels.addPass(createCSEPass());
   manager.addPass(createGPUAddRelayouts());

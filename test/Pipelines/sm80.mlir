@@ -26,6 +26,9 @@
 // CHECK: convert-warp-to-gpu{
 // CHECK: chip=sm_80
 // CHECK: gpu.module(
+// CHECK-NEXT: gpu-share-warp-number
+// CHECK-NEXT: gpu-hide-inductions
+// CHECK-NEXT: gpu-order-integers
 // CHECK-NEXT: gpu.func(
 // CHECK-NEXT: loop-invariant-code-motion
 // CHECK: cse

@@ -39,6 +39,11 @@
 // CHECK: cse
 // CHECK: convert-warp-to-gpu{
 // CHECK: chip=sm_90a
+// CHECK: gpu.module(
+// CHECK-NEXT: gpu-share-warp-number
+// CHECK-NEXT: gpu-hide-inductions
+// CHECK-NEXT: gpu-order-integers
+// CHECK-NEXT: gpu.func(
 // CHECK: reconcile-unrealized-casts
 
 // BARE-NOT: tile-order-blocks

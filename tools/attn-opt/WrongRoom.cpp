@@ -67,6 +67,9 @@ static constexpr Needs table[] = {
     {"warp-deepen-rings", kernel},
     {"warp-assign-resources", kernel},
     {"convert-warp-to-gpu", kernel},
+    {"gpu-share-warp-number", "gpu.func"},
+    {"gpu-hide-inductions", "gpu.func"},
+    {"gpu-order-integers", "gpu.func"},
     {"gpu-add-relayouts", "gpu.launch_func"},
 };
 

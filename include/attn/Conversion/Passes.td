@@ -266,6 +266,55 @@ def ConvertWarpToGPU : Pass<"convert-warp-to-gpu", "::mlir::ModuleOp"> {
   ];
 }
 
+def GPUShareWarpNumber : Pass<"gpu-share-warp-number", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "the number of the warp, once for a kernel";
+  let description = [{
+    Needs: kernels (`convert-warp-to-gpu`), whose blocks have one dimension.
+
+    Gives: where a kernel asks for the number of its warp more than once, by
+    shuffles of thread / 32 from lane 0, one such shuffle at its start for all.
+    No compiler moves or joins shuffles, as what they give depends on the lanes
+    that take part; here it does not.
+
+    Example: (* example filepath=test/Conversion/WarpToGPU/share-warp-number.mlir *)
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::NVVM::NVVMDialect"];
+}
+
+def GPUHideInductions : Pass<"gpu-hide-inductions", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "loops whose numbers of iterations LLVM takes for no sequence";
+  let description = [{
+    Needs: kernels with `scf.for` (`convert-warp-to-gpu`).
+
+    Gives: the body of each loop over indices reads the number of the iteration
+    behind a move of which LLVM knows nothing. Its loop strength reduction keeps a
+    running value for each address and each row count that depends on the
+    number; computing them again costs less than the registers. ptxas drops the
+    move.
+
+    Example: (* example filepath=test/Conversion/WarpToGPU/hide-inductions.mlir *)
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
+def GPUOrderIntegers : Pass<"gpu-order-integers", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "integers are computed where they are used";
+  let description = [{
+    Needs: kernels (`convert-warp-to-gpu`).
+
+    Gives: in blocks of at least 1024 integer operations, each right before its
+    first use, together with what it is computed from: one element of a
+    fragment after the other, and not one step of all elements after the
+    other, which keeps all of them alive. Random numbers are such chains. What
+    has an effect stays where it is, and nothing is computed twice.
+
+    Example: (* example filepath=test/Conversion/WarpToGPU/order-integers.mlir *)
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // AddRelayouts
 //===----------------------------------------------------------------------===//

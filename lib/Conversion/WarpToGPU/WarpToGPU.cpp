@@ -25,6 +25,9 @@
 //                SplatStores, StagedStores
 //   the kernel   Kernel, WarpToGPU
 //
+// What makes its code faster and no other is a pass of its own that comes after
+// it: ShareWarpNumber, HideInductions, OrderIntegers.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Atoms/FmaF32.h"
@@ -34,12 +37,10 @@
 #include "Copies.h"
 #include "Elementwise.h"
 #include "Fragments.h"
-#include "Integers.h"
 #include "Kernel.h"
 #include "Mailbox.h"
 #include "Math.h"
 #include "Offsets.h"
-#include "Order.h"
 #include "Parts.h"
 #include "Roles.h"
 #include "Searches.h"
@@ -163,50 +164,6 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
                                 config);
 }
 
-/// Hides that the number of an iteration is a sequence. LLVM's loop strength
-/// reduction would keep a running value for each address and each row count
-/// that depends on it; recomputing them costs less than the registers.
-static void hideInductionVariables(gpu::GPUFuncOp function) {
-  function.walk([](scf::ForOp loop) {
-    Value number = loop.getInductionVar();
-    if (!number.getType().isIndex() || number.use_empty())
-      return;
-    auto builder = OpBuilder::atBlockBegin(loop.getBody());
-    Addresses addresses(builder, loop.getLoc());
-    Value wide = addresses.fromIndex(number);
-    Value hidden =
-        arith::IndexCastOp::create(builder, loop.getLoc(), number.getType(),
-                                   hideOrigin(builder, loop.getLoc(), wide));
-    number.replaceAllUsesExcept(hidden, wide.getDefiningOp());
-  });
-}
-
-/// The number of the warp is asked for in many places, by a shuffle that nobody
-/// dares to move: once for the kernel will do.
-static void shareWarpNumber(gpu::GPUFuncOp function) {
-  NVVM::ShflOp first;
-  SmallVector<NVVM::ShflOp> others;
-  function.walk([&](NVVM::ShflOp shuffle) {
-    // The other numbers that lane 0 has for all are those that it drew.
-    if (shuffle.getKind() != NVVM::ShflKind::idx ||
-        !shuffle.getVal().getDefiningOp<arith::DivUIOp>())
-      return;
-    if (first)
-      others.push_back(shuffle);
-    else
-      first = shuffle;
-  });
-  if (others.empty())
-    return;
-  auto builder = OpBuilder::atBlockBegin(&function.getBody().front());
-  Value shared = Integers(builder, first.getLoc()).uniformWarp();
-  others.push_back(first);
-  for (NVVM::ShflOp shuffle : others) {
-    shuffle.replaceAllUsesWith(shared);
-    shuffle.erase();
-  }
-}
-
 static bool isIeee(func::FuncOp host) {
   auto numerics =
       host->getAttrOfType<NumericsAttr>(AttnDialect::kNumericsAttrName);
@@ -240,9 +197,6 @@ struct ConvertWarpToGPU final
         if (failed(outlined) || failed(lowerKernel(rewriter, *outlined)) ||
             failed(lowerMath(outlined->function, isIeee(host))))
           return signalPassFailure();
-        shareWarpNumber(outlined->function);
-        hideInductionVariables(outlined->function);
-        orderIntegers(outlined->function);
         any = true;
       }
     }

@@ -1,8 +1,8 @@
 // Random numbers are computed one element after the other: behind the last
 // product of an element's chain comes its selection, and then the next chain.
-// RUN: attn-opt %s --attn-to-tile="target=sm_90a plan='#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>'" --cse --convert-tile-to-warp --warp-assign-resources=shared-limit=232448 --canonicalize --cse --convert-warp-to-gpu=chip=sm_90a | FileCheck %s
+// RUN: attn-opt %s --attn-to-tile="target=sm_90a plan='#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>'" --cse --convert-tile-to-warp --warp-assign-resources=shared-limit=232448 --canonicalize --cse --convert-warp-to-gpu=chip=sm_90a --gpu-order-integers | FileCheck %s
 // A mask is few integers: they stay in the order of the fragments.
-// RUN: attn-opt %s --attn-to-tile="target=sm_90a plan='#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>'" --cse --convert-tile-to-warp --warp-assign-resources=shared-limit=232448 --canonicalize --cse --convert-warp-to-gpu=chip=sm_90a | FileCheck %s --check-prefix=MASK
+// RUN: attn-opt %s --attn-to-tile="target=sm_90a plan='#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>'" --cse --convert-tile-to-warp --warp-assign-resources=shared-limit=232448 --canonicalize --cse --convert-warp-to-gpu=chip=sm_90a --gpu-order-integers | FileCheck %s --check-prefix=MASK
 
 !t = tensor<1x1x?x16xbf16>
 !lse = tensor<1x1x?xf32>

@@ -1,4 +1,4 @@
-//===- Order.cpp - integers are computed where they are used --*- C++ -*-===//
+//===- OrderIntegers.cpp - integers are computed where they are used ------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -19,10 +19,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Order.h"
+#include "attn/Conversion/Passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace attn {
+#define GEN_PASS_DEF_GPUORDERINTEGERS
+#include "attn/Conversion/Passes.h.inc"
+} // namespace attn
 
 using namespace mlir;
 using namespace attn;
@@ -101,6 +106,14 @@ void Ordering::run() {
       op->moveBefore(anchors.back());
 }
 
-void attn::warp::orderIntegers(gpu::GPUFuncOp function) {
-  function.walk([](Block *block) { Ordering(block).run(); });
-}
+namespace {
+struct GPUOrderIntegers final
+    : attn::impl::GPUOrderIntegersBase<GPUOrderIntegers> {
+  void runOnOperation() override {
+    getOperation().walk([](Block *block) {
+      if (block->getParent()->getParentOfType<gpu::GPUFuncOp>())
+        Ordering(block).run();
+    });
+  }
+};
+} // namespace
