@@ -31,6 +31,9 @@ using namespace attn::warp;
 /// Fewer elements do not pay for a word; more do not fit.
 static constexpr size_t leastElements = 8, mostElements = 32;
 
+/// What hides a word from LLVM.
+static constexpr StringLiteral move = "mov.b32 $0, $1;";
+
 namespace {
 /// Bit `bit` of `word`.
 struct BitTest {
@@ -43,7 +46,7 @@ struct BitTest {
 /// there are, element by element.
 static Value hideWord(OpBuilder &builder, Location loc, Value word) {
   return LLVM::InlineAsmOp::create(
-             builder, loc, word.getType(), word, "mov.b32 $0, $1;", "=r,r",
+             builder, loc, word.getType(), word, move, "=r,r",
              /*has_side_effects=*/false, /*is_align_stack=*/false,
              LLVM::TailCallKind::None,
              LLVM::AsmDialectAttr::get(builder.getContext(),
@@ -59,13 +62,21 @@ static Value testBit(OpBuilder &builder, Location loc, BitTest test) {
                                ints.constant(0));
 }
 
+static bool isHidden(Value word) {
+  auto assembly = word.getDefiningOp<LLVM::InlineAsmOp>();
+  return assembly && assembly.getAsmString() == move &&
+         !assembly.getHasSideEffects();
+}
+
+/// A test of a word that was hidden. What is done with tests is right for those
+/// of any word, but for others it would be slower than it was.
 static std::optional<BitTest> matchBit(Value value) {
   auto compare = value.getDefiningOp<arith::CmpIOp>();
   if (!compare || compare.getPredicate() != arith::CmpIPredicate::ne ||
       getConstantIntValue(compare.getRhs()) != 0)
     return std::nullopt;
   auto both = compare.getLhs().getDefiningOp<arith::AndIOp>();
-  if (!both || !both.getLhs().getDefiningOp<LLVM::InlineAsmOp>())
+  if (!both || !isHidden(both.getLhs()))
     return std::nullopt;
   std::optional<int64_t> mask = getConstantIntValue(both.getRhs());
   if (!mask || !llvm::isPowerOf2_32(uint32_t(*mask)))
