@@ -9,6 +9,7 @@
 
 #include "attn/Host/Processor.h"
 
+#include "attn/Target/PTX.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -17,6 +18,8 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
+
+#include <mutex>
 
 using namespace attn;
 using llvm::orc::JITTargetMachineBuilder;
@@ -30,14 +33,18 @@ template <typename Table> static std::string listNames(const Table &table) {
                     ", ");
 }
 
-static std::unique_ptr<llvm::MCSubtargetInfo>
-describe(const llvm::Triple &triple, StringRef name, StringRef features) {
-  static bool initialized = [] {
+void attn::initializeBackends() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    initializeGPUBackend();
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    return true;
-  }();
-  (void)initialized;
+  });
+}
+
+static std::unique_ptr<llvm::MCSubtargetInfo>
+describe(const llvm::Triple &triple, StringRef name, StringRef features) {
+  initializeBackends();
   std::string message;
   const llvm::Target *target =
       llvm::TargetRegistry::lookupTarget(triple, message);

@@ -10,6 +10,7 @@
 #include "attn/Host/Session.h"
 
 #include "attn/Host/PlainLocale.h"
+#include "attn/Host/Processor.h"
 #include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/BuildId.h"
@@ -34,6 +35,7 @@ Session::Session()
       handler(&context,
               [this](Diagnostic &diagnostic) { return record(diagnostic); }) {
   context.printOpOnDiagnostic(false);
+  initializeBackends();
 }
 
 static StringRef severityName(DiagnosticSeverity severity) {

@@ -34,7 +34,7 @@ void LLVMInitializeNVPTXTargetMC();
 void LLVMInitializeNVPTXAsmPrinter();
 }
 
-static void initializeBackend() {
+void attn::initializeGPUBackend() {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTarget();
@@ -54,7 +54,7 @@ static NVVM::NVVMTargetAttr targetOf(gpu::GPUModuleOp kernels) {
 
 static FailureOr<std::unique_ptr<llvm::TargetMachine>>
 createMachine(gpu::GPUModuleOp kernels) {
-  initializeBackend();
+  initializeGPUBackend();
   NVVM::NVVMTargetAttr target = targetOf(kernels);
   if (!target)
     return kernels.emitOpError("has no #nvvm.target");

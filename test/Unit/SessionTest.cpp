@@ -1,4 +1,4 @@
-//===- SessionTest.cpp - what the cache of a session depends on -----------===//
+//===- SessionTest.cpp - what a session knows, and its cache depends on ---===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -8,6 +8,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Host/Session.h"
+
+#include "llvm/Config/llvm-config.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/TargetParser/Triple.h"
 
 #include "gtest/gtest.h"
 
@@ -63,6 +67,19 @@ struct SessionTest : testing::Test {
   bool isFromCache = false;
 };
 } // namespace
+
+// The first test: others compile, and that registers back ends too. Threads
+// that compile for different targets must find them all; LLVM's list has no
+// lock.
+TEST_F(SessionTest, ASessionRegistersEveryBackEnd) {
+  Session session;
+  for (const char *name : {"nvptx64-nvidia-cuda", LLVM_HOST_TRIPLE}) {
+    std::string error;
+    EXPECT_NE(llvm::TargetRegistry::lookupTarget(llvm::Triple(name), error),
+              nullptr)
+        << error;
+  }
+}
 
 TEST_F(SessionTest, MissingResultsAreAnErrorWithAWarmCacheToo) {
   options.results = root + "/results.json";

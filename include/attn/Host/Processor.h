@@ -26,6 +26,11 @@ class JITTargetMachineBuilder;
 
 namespace attn {
 
+/// Registers LLVM's back ends for GPUs and for this processor, once. LLVM keeps
+/// them in a list without a lock: all that compiles in several threads calls
+/// this first, so that none looks for one while another one registers its own.
+void initializeBackends();
+
 /// What makes code for `processor` that this process can run. An error, in
 /// words, where LLVM does not know it, where it has less than every processor
 /// of its kind, or more than the one at hand.

@@ -23,6 +23,11 @@ class Module;
 
 namespace attn {
 
+/// Registers the back end that the functions below need, which call this. Not
+/// while another thread registers one of another kind, or looks for one: LLVM
+/// keeps them in a list without a lock (attn/Host/Processor.h).
+void initializeGPUBackend();
+
 /// A `gpu.module` of functions of the llvm dialect as LLVM IR for NVPTX,
 /// optimised at the level of its `#nvvm.target`. The error names what is
 /// wrong with the module.
