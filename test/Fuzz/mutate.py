@@ -133,10 +133,12 @@ ROOMS = [
      "--warp-defer-sum", "--warp-make-async", "--warp-insert-turns",
      "--warp-stage-stores", "--warp-deepen-rings", "--canonicalize"],
     ["--warp-assign-resources", "--warp-assign-resources=shared-limit=232448"],
-    ["--convert-warp-to-gpu", "--attn-gpu-to-nvvm", "--gpu-add-relayouts"],
+    ["--convert-warp-to-gpu"],
+    ["--gpu-share-warp-number", "--gpu-hide-inductions", "--gpu-order-integers",
+     "--attn-gpu-to-nvvm", "--gpu-add-relayouts"],
 ]
 # What a room is nothing without.
-NEEDED = [1, 2, 4, 5, 7, 8]
+NEEDED = [1, 2, 3, 5, 6, 8, 9]
 COMPILE = [
     ["--target=sm_80", "--emit=ptx"],
     ["--target=sm_90a", "--emit=ptx"],

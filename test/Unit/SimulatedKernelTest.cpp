@@ -69,7 +69,9 @@ OwningOpRef<ModuleOp> SimulatedKernel::compile(const Case &test) {
     pipeline += ",warp-defer-sum";
   if (!test.buffer.empty())
     pipeline += "," + test.buffer;
-  pipeline += ",warp-assign-resources,canonicalize,cse),convert-warp-to-gpu";
+  pipeline += ",warp-assign-resources,canonicalize,cse),convert-warp-to-gpu,"
+              "gpu.module(gpu-share-warp-number,gpu-hide-inductions,"
+              "gpu-order-integers)";
   PassManager manager(&context);
   if (failed(parsePassPipeline(pipeline, manager)) ||
       failed(manager.run(*module)))
