@@ -55,6 +55,7 @@ private:
   void readPermutation();
   void readIndexingMaps();
   void readElements();
+  void readReassociation();
   void readArray();
   void readNumber();
   void readResource();
@@ -123,6 +124,8 @@ void Scanner::skipWord() {
     readIndexingMaps();
   else if (word.ends_with(".from_elements"))
     readElements();
+  else if (word.ends_with(".collapse_shape") || word.ends_with(".expand_shape"))
+    readReassociation();
   else if (word == "array")
     readArray();
   else if (word.contains('.') && llvm::isAlpha(word.front()))
@@ -285,6 +288,25 @@ void Scanner::readElements() {
   if (count > maxElements)
     refuse(at, "a tensor is made of " + Twine(count) +
                    " operands, expected at most " + Twine(maxElements));
+}
+
+/// `tensor.collapse_shape %t [[0, 1], [2]]`: numbers of dimensions.
+void Scanner::readReassociation() {
+  StringRef rest = text.substr(at).split('\n').first;
+  rest = rest.substr(rest.find("[["));
+  rest = rest.take_front(rest.find("]]"));
+  while (!(rest = rest.drop_until([](char c) {
+            return c == '-' || llvm::isDigit(c);
+          })).empty()) {
+    StringRef number =
+        rest.take_while([](char c) { return c == '-' || llvm::isDigit(c); });
+    int64_t dimension;
+    if (number.getAsInteger(10, dimension) || dimension < 0 ||
+        dimension > static_cast<int64_t>(maxResultNumber))
+      return refuse(number.data() - text.data(),
+                    number + " is not the number of a dimension");
+    rest = rest.drop_front(number.size());
+  }
 }
 
 /// `array<i64: 0, 2>`: of integers or floats.

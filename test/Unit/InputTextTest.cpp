@@ -123,6 +123,17 @@ TEST(InputText, IndexingMaps) {
             "indexing maps are expected to be affine maps, #plan is none");
 }
 
+TEST(InputText, Reassociations) {
+  std::string of = "%t = tensor.collapse_shape %a ";
+  EXPECT_EQ(faultOf(of + "[[0, 1], [2]] : tensor<2x3x4xf32>"), "");
+  EXPECT_EQ(faultOf(of + "[] : tensor<1xf32>"), "");
+  EXPECT_EQ(faultOf(of + "[[0, 1], [9223372036854775808]] : tensor<2xf32>"),
+            "9223372036854775808 is not the number of a dimension");
+  EXPECT_EQ(faultOf("%t = memref.expand_shape %a [[-1], [1]] : f32"),
+            "-1 is not the number of a dimension");
+  EXPECT_EQ(faultOf(of + "[[0, 1"), "");
+}
+
 TEST(InputText, Elements) {
   std::string of = "%t = tensor.from_elements %a, %b : ";
   EXPECT_EQ(faultOf(of + "tensor<2xf32>"), "");
