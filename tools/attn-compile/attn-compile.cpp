@@ -269,6 +269,7 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
 static int run(int argc, char **argv) {
   registerAsmPrinterCLOptions();
   registerMLIRContextCLOptions();
+  registerPassesAndPipelines(); // --mlir-print-ir-after knows passes by name
   registerPassManagerCLOptions();
   registerDefaultTimingManagerCLOptions();
   Options options;
