@@ -19,6 +19,9 @@ install(FILES include/attn-c/attn.h
 install(FILES docs/artifact.md LICENSE
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/attn COMPONENT runtime)
 
+install(FILES share/attn/plans.json
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/attn COMPONENT compiler)
+
 # find_package(attn): attn::attn, attn::runtime, attn::runtime_static.
 install(EXPORT attnTargets NAMESPACE attn::
   DESTINATION ${ATTN_INSTALL_CMAKEDIR} COMPONENT compiler)

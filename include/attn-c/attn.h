@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 4
+#define ATTN_API_VERSION 5
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -89,6 +89,11 @@ typedef struct AttnCompileOptions {
      commas and features to add or to do without may follow, as in
      "native,-avx512bf16". NULL or "": "native". */
   const char *cpu;
+  /* Since API version 5. The GPU that the kernel is for, by the name its driver
+     gives it, "NVIDIA H200": where no plan is given, the fastest one measured
+     on it is taken, from results_file or else from the file that comes with the
+     compiler. NULL or "": no GPU in particular. */
+  const char *gpu;
 } AttnCompileOptions;
 
 /* Compiles MLIR text with one function that holds one attn.attention. NULL
@@ -98,7 +103,7 @@ typedef struct AttnCompileOptions {
 ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
                                       const AttnCompileOptions *options);
 /* The same for the CPU this process runs on; only `plan`, the results, the
-   passes and `cpu` are read. */
+   passes and `cpu` are read, and a `gpu` is an error. */
 ATTN_EXPORT AttnKernel *attnCompileForCPU(const char *text, size_t size,
                                           const AttnCompileOptions *options);
 

@@ -18,7 +18,7 @@ using namespace attn;
 namespace {
 /// What the caller asked for, with every member there.
 struct Options {
-  std::string target = "sm_80", plan, results, processor = "native";
+  std::string target = "sm_80", plan, results, gpu, processor = "native";
   std::optional<std::string> cacheDirectory, ptxas;
   PassRequest passes;
 };
@@ -58,6 +58,8 @@ static runtime::Result<Options> readOptions(const AttnCompileOptions *given) {
     options.ptxas = ptxas;
   if (const char *path = read(given, &AttnCompileOptions::results_file))
     options.results = path;
+  if (const char *name = read(given, &AttnCompileOptions::gpu))
+    options.gpu = name;
   if (const char *names = read(given, &AttnCompileOptions::disabled_passes))
     options.passes.disabled = splitPassNames(names);
   if (const char *names = read(given, &AttnCompileOptions::enabled_passes))
@@ -115,6 +117,7 @@ AttnKernel *attnCompileForCPU(const char *text, size_t size,
   HostOptions hostOptions;
   hostOptions.tile.plan = options->plan;
   hostOptions.tile.results = options->results;
+  hostOptions.tile.gpu = options->gpu;
   hostOptions.passes = options->passes;
   hostOptions.processor = options->processor;
   Session session;
@@ -173,6 +176,7 @@ AttnArtifact *attnCompile(const char *text, size_t size,
   compileOptions.plan = options->plan;
   compileOptions.passes = options->passes;
   compileOptions.results = options->results;
+  compileOptions.gpu = options->gpu;
   compileOptions.cubin = CompileOptions::Cubin::No;
   if (options->ptxas) {
     compileOptions.ptxas = *options->ptxas;

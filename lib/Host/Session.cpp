@@ -13,6 +13,7 @@
 #include "attn/Host/Processor.h"
 #include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/Pipelines.h"
+#include "attn/Plan/Results.h"
 #include "attn/Support/BuildId.h"
 #include "attn/Support/Version.h"
 #include "attn/Target/Ptxas.h"
@@ -130,10 +131,14 @@ static std::optional<runtime::CacheKey> makeKey(StringRef text,
                 std::to_string(options.strict) + "\nwithout " +
                 llvm::join(options.passes.disabled, ",") + "\nwith " +
                 llvm::join(options.passes.enabled, ",");
-  if (options.results.empty())
+  key.options += "\ngpu " + options.gpu;
+  std::string results = options.results;
+  if (results.empty() && !options.gpu.empty())
+    results = plan::findShippedResults();
+  if (results.empty())
     return key;
   // What the file says, and not where it is.
-  auto file = llvm::MemoryBuffer::getFile(options.results);
+  auto file = llvm::MemoryBuffer::getFile(results);
   if (!file)
     return std::nullopt;
   key.options += "\nresults " + (*file)->getBuffer().str();

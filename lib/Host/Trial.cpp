@@ -16,6 +16,7 @@
 #include "attn/Host/Npy.h"
 #include "attn/Pipelines/Compile.h"
 #include "attn/Pipelines/Signature.h"
+#include "attn/Plan/Results.h"
 #include <chrono>
 
 using namespace mlir;
@@ -43,6 +44,7 @@ private:
   bool fail(TrialStatus status, const std::string &message);
   bool prepare(const Artifact &manifest);
   bool runOnCPU();
+  std::string chooseGPU() const;
   bool runOnGPU();
   bool checkCaptures();
   bool checkFits();
@@ -109,6 +111,7 @@ bool TrialRun::runOnCPU() {
   HostOptions options;
   options.tile.plan = request.plan;
   options.tile.results = request.results;
+  options.tile.gpu = request.gpu == "none" ? "" : request.gpu;
   options.passes = request.passes;
   options.processor = request.processor;
   auto program = HostProgram::compile(module, request.function, options);
@@ -135,6 +138,17 @@ bool TrialRun::runOnCPU() {
   return true;
 }
 
+/// The GPU whose measured plans are taken; empty for none.
+std::string TrialRun::chooseGPU() const {
+  if (!request.gpu.empty())
+    return request.gpu == "none" ? "" : request.gpu;
+  if (!request.plan.empty() || !request.results.empty())
+    return "";
+  auto device = runtime::Device::current();
+  return device.ok() && plan::isMeasuredDevice(device->name) ? device->name
+                                                             : "";
+}
+
 bool TrialRun::runOnGPU() {
   double start = now();
   CompileOptions options;
@@ -143,6 +157,7 @@ bool TrialRun::runOnGPU() {
   options.function = request.function;
   options.passes = request.passes;
   options.results = request.results;
+  options.gpu = chooseGPU();
   options.ptxas = request.ptxas;
   FailureOr<Artifact> artifact = attn::compile(module, options);
   if (failed(artifact))

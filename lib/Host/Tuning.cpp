@@ -41,6 +41,8 @@ plan::Result TuningReport::result() const {
   plan::Result result;
   result.key = key;
   result.device = device;
+  if (work.queries > 0)
+    result.queries = work.queries;
   for (const std::string &shape : shapes)
     result.shapes += (result.shapes.empty() ? "" : ", ") + shape;
   for (const Candidate &candidate : candidates)

@@ -78,6 +78,7 @@ Work attn::countWork(AttentionOp op, const Artifact &manifest,
   }
   if (q.size() != 4 || k.size() != 4)
     return work;
+  work.queries = q[2];
   work.pairs = q[2] * k[2];
   work.countedPairs = countVisiblePairs(op, q[2], k[2]);
   work.flops = 2.0 * work.countedPairs * (q[3] + v[3]) * q[0] * q[1];

@@ -137,6 +137,7 @@ FailureOr<Artifact> Compilation::run() {
     return failure();
   selection->tile.plan = options.plan;
   selection->tile.results = options.results;
+  selection->tile.gpu = options.gpu;
   if (failed(runPasses(Room::Tile, [&](OpPassManager &manager) {
         buildAttnToTilePipeline(manager, selection->tile);
       })))

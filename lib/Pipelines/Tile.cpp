@@ -28,6 +28,7 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
   plan.target = options.target;
   plan.planText = options.plan;
   plan.results = options.results;
+  plan.gpu = options.gpu;
   manager.addPass(plan::createAttnPlan(plan));
   manager.addPass(createConvertAttnToTile());
   manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());

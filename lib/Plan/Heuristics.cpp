@@ -60,11 +60,11 @@ static const Row sm80Rows[] = {
 };
 
 // 16-bit: the fastest of the plans measured on an H200, with and without a
-// mask, s = 512 to 16384 (test/Benchmark/results: plans-sm_90a.json,
-// tuned-h200.json). Three warpgroups are faster from about 2000 queries on,
-// where 192 rows waste little. Masks of captured data (documents, block maps)
-// leave less half-empty in small tiles; score functions want registers, or
-// warpgroups to hide behind; so do random numbers, which spill with four
+// mask, s = 512 to 16384 (test/Benchmark/results/plans-sm_90a.json,
+// share/attn/plans.json). Three warpgroups are faster from about 2000 queries
+// on, where 192 rows waste little. Masks of captured data (documents, block
+// maps) leave less half-empty in small tiles; score functions want registers,
+// or warpgroups to hide behind; so do random numbers, which spill with four
 // warpgroups. f32: chosen to fit.
 static const Row sm90Rows[] = {
     {2, 64, {192, 64, 12, 4, false}, 256, either, either, either, true},

@@ -11,10 +11,14 @@
 
 #include "attn/Plan/Plan.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 
+#include <dlfcn.h>
 #include <tuple>
 
 using namespace mlir;
@@ -27,13 +31,15 @@ static constexpr int64_t version = 1;
 bool ResultKey::operator==(const ResultKey &other) const {
   return target == other.target && element == other.element &&
          headDim == other.headDim && valueHeadDim == other.valueHeadDim &&
-         hasMask == other.hasMask && hasScore == other.hasScore;
+         hasMask == other.hasMask && hasScore == other.hasScore &&
+         hasCaptures == other.hasCaptures && hasDropout == other.hasDropout;
 }
 
 std::string ResultKey::describe() const {
   return target + " " + element + " " + std::to_string(headDim) + "/" +
          std::to_string(valueHeadDim) + (hasMask ? " masked" : "") +
-         (hasScore ? " scored" : "");
+         (hasScore ? " scored" : "") + (hasCaptures ? " captured" : "") +
+         (hasDropout ? " dropout" : "");
 }
 
 ResultKey plan::getResultKey(AttentionOp op, StringRef target) {
@@ -48,6 +54,8 @@ ResultKey plan::getResultKey(AttentionOp op, StringRef target) {
   key.valueHeadDim = workload.valueHeadDim;
   key.hasMask = workload.hasMask;
   key.hasScore = workload.hasScore;
+  key.hasCaptures = workload.hasCaptures;
+  key.hasDropout = workload.hasDropout;
   return key;
 }
 
@@ -72,8 +80,10 @@ static bool fromJSON(const llvm::json::Value &value, Result &result,
          map.map("element", key.element) && map.map("head_dim", key.headDim) &&
          map.map("value_head_dim", key.valueHeadDim) &&
          map.map("masked", key.hasMask) && map.map("scored", key.hasScore) &&
+         map.mapOptional("captured", key.hasCaptures) &&
+         map.mapOptional("dropout", key.hasDropout) &&
          map.map("device", result.device) && map.map("shapes", result.shapes) &&
-         map.map("plans", result.plans);
+         map.map("queries", result.queries) && map.map("plans", result.plans);
 }
 
 } // namespace attn::plan
@@ -110,43 +120,117 @@ FailureOr<Results> Results::read(StringRef path, std::string &error) {
   return parse((*file)->getBuffer(), error);
 }
 
-std::string Results::print() const {
-  llvm::json::Array list;
-  for (const Result &result : results) {
-    llvm::json::Array plans;
-    for (const MeasuredPlan &measured : result.plans)
-      plans.push_back(llvm::json::Object{{"plan", measured.plan},
-                                         {"seconds", measured.seconds}});
-    const ResultKey &key = result.key;
-    list.push_back(llvm::json::Object{{"target", key.target},
-                                      {"element", key.element},
-                                      {"head_dim", key.headDim},
-                                      {"value_head_dim", key.valueHeadDim},
-                                      {"masked", key.hasMask},
-                                      {"scored", key.hasScore},
-                                      {"device", result.device},
-                                      {"shapes", result.shapes},
-                                      {"plans", std::move(plans)}});
+/// One entry: a line for each plan.
+static void print(const Result &result, llvm::raw_ostream &os) {
+  auto line = [&](StringRef name, llvm::json::Value value) {
+    os << "   \"" << name << "\": " << value << ",\n";
+  };
+  const ResultKey &key = result.key;
+  os << "  {\n";
+  line("target", key.target);
+  line("element", key.element);
+  line("head_dim", key.headDim);
+  line("value_head_dim", key.valueHeadDim);
+  line("masked", key.hasMask);
+  line("scored", key.hasScore);
+  line("captured", key.hasCaptures);
+  line("dropout", key.hasDropout);
+  line("device", result.device);
+  line("shapes", result.shapes);
+  if (result.queries)
+    line("queries", *result.queries);
+  os << "   \"plans\": [";
+  StringRef separator = "\n";
+  for (const MeasuredPlan &measured : result.plans) {
+    os << separator
+       << "    {\"seconds\": " << llvm::format("%.6g", measured.seconds)
+       << ", \"plan\": " << llvm::json::Value(measured.plan) << "}";
+    separator = ",\n";
   }
-  llvm::json::Object file{{versionKey, version}, {"results", std::move(list)}};
-  return llvm::formatv("{0:2}\n", llvm::json::Value(std::move(file)));
+  os << "\n   ]\n  }";
+}
+
+std::string Results::print() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "{\n \"" << versionKey << "\": " << version << ",\n \"results\": [";
+  StringRef separator = "\n";
+  for (const Result &result : results) {
+    os << separator;
+    ::print(result, os);
+    separator = ",\n";
+  }
+  os << "\n ]\n}\n";
+  return text;
 }
 
 const Result *Results::find(const ResultKey &key) const {
-  for (const Result &result : results)
+  for (const Result &result : llvm::reverse(results))
     if (result.key == key && !result.plans.empty())
       return &result;
   return nullptr;
+}
+
+const Result *Results::find(const ResultKey &key, StringRef device,
+                            int64_t queries) const {
+  for (const Result &result : llvm::reverse(results))
+    if (result.key == key && result.device == device && !result.plans.empty() &&
+        result.queries.value_or(queries) == queries)
+      return &result;
+  return nullptr;
+}
+
+bool Results::hasDevice(StringRef device) const {
+  return llvm::any_of(
+      results, [&](const Result &result) { return result.device == device; });
 }
 
 void Results::insert(Result result) {
   llvm::sort(result.plans, [](const MeasuredPlan &a, const MeasuredPlan &b) {
     return std::tie(a.seconds, a.plan) < std::tie(b.seconds, b.plan);
   });
-  for (Result &known : results)
-    if (known.key == result.key) {
-      known = std::move(result);
-      return;
-    }
+  llvm::erase_if(results, [&](const Result &known) {
+    return known.key == result.key && known.device == result.device &&
+           known.queries == result.queries;
+  });
   results.push_back(std::move(result));
+}
+
+//===----------------------------------------------------------------------===//
+// The file that comes with the compiler
+//===----------------------------------------------------------------------===//
+
+/// The program or the library that this code is in, as it was loaded.
+static std::string findThisFile() {
+  static char here;
+  Dl_info info;
+  SmallString<128> path;
+  // Of a program that was found on the PATH only the name is known.
+  if (dladdr(&here, &info) && StringRef(info.dli_fname).contains('/') &&
+      !llvm::sys::fs::real_path(info.dli_fname, path))
+    return path.str().str();
+  return llvm::sys::fs::getMainExecutable(nullptr, &here);
+}
+
+std::string plan::findShippedResults() {
+  // bin/TOOL, lib/TRIPLE/libattn.so, and programs of tests in a build.
+  constexpr int maxLevels = 4;
+  std::string file = findThisFile();
+  StringRef folder = llvm::sys::path::parent_path(file);
+  for (int level = 0; level < maxLevels && !folder.empty(); ++level) {
+    SmallString<128> path(folder);
+    llvm::sys::path::append(path, "share", "attn", "plans.json");
+    if (llvm::sys::fs::exists(path))
+      return path.str().str();
+    folder = llvm::sys::path::parent_path(folder);
+  }
+  return "";
+}
+
+bool plan::isMeasuredDevice(StringRef device) {
+  std::string path = findShippedResults(), error;
+  if (path.empty())
+    return false;
+  FailureOr<Results> results = Results::read(path, error);
+  return failed(results) || results->hasDevice(device);
 }

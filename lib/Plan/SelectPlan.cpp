@@ -10,7 +10,10 @@
 #include "attn/Plan/Passes.h"
 #include "attn/Plan/Plan.h"
 #include "attn/Plan/Results.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace attn::plan {
 #define GEN_PASS_DEF_ATTNPLAN
@@ -40,14 +43,86 @@ static FailureOr<plan::Results> readResults(StringRef path, Location loc) {
   return results;
 }
 
+/// ", but for 'A', 'B'".
+static std::string devicesOf(const plan::Results &results) {
+  llvm::SetVector<StringRef> names;
+  for (const plan::Result &result : results.entries())
+    names.insert(result.device);
+  std::string text;
+  for (StringRef name : names)
+    text += (text.empty() ? ", but for '" : ", '") + name.str() + "'";
+  return text;
+}
+
+namespace {
+/// Where measured plans come from.
+struct Measured {
+  plan::Results results;
+  std::string path;
+  std::string gpu; // empty: any
+};
+} // namespace
+
+/// The plans in `path`, or for a GPU in the file that comes with the compiler.
+/// That one is nobody's wish: what is wrong with it is a warning.
+static FailureOr<Measured> readMeasured(StringRef path, StringRef gpu,
+                                        Location loc) {
+  FailureOr<plan::Results> results = readResults(path, loc);
+  if (failed(results))
+    return failure();
+  Measured measured{std::move(*results), path.str(), gpu.str()};
+  if (gpu.empty())
+    return measured;
+  if (path.empty()) {
+    measured.path = plan::findShippedResults();
+    if (measured.path.empty()) {
+      emitWarning(loc) << "no measured plans for '" << gpu
+                       << "': share/attn/plans.json is not beside the compiler";
+      return measured;
+    }
+    std::string error;
+    results = plan::Results::read(measured.path, error);
+    if (failed(results)) {
+      emitWarning(loc) << "no measured plans for '" << gpu << "': cannot read '"
+                       << measured.path << "': " << error;
+      return measured;
+    }
+    measured.results = std::move(*results);
+  }
+  if (!measured.results.hasDevice(gpu))
+    emitWarning(loc) << "'" << measured.path << "' has no plans for '" << gpu
+                     << "'" << devicesOf(measured.results);
+  return measured;
+}
+
+/// What is known of such a kernel; null if nothing.
+static const plan::Result *find(AttentionOp op, TargetKind kind,
+                                const Measured &measured) {
+  plan::ResultKey key = plan::getResultKey(op, stringifyTargetKind(kind));
+  return measured.gpu.empty()
+             ? measured.results.find(key)
+             : measured.results.find(key, measured.gpu,
+                                     plan::getWorkload(op).queries);
+}
+
 /// The fastest measured plan that fits; a plan that does not, since the
 /// compiler that measured it was another, is said and passed over.
 static PlanAttr fastest(AttentionOp op, TargetKind kind,
-                        const plan::Results &results) {
-  const plan::Result *known =
-      results.find(plan::getResultKey(op, stringifyTargetKind(kind)));
-  if (!known)
+                        const Measured &measured) {
+  if (measured.path.empty())
     return {};
+  auto opts = remark::RemarkOpts::name("AttnPlan").category("attn-plan");
+  const plan::Result *known = find(op, kind, measured);
+  if (!known) {
+    std::string key =
+        plan::getResultKey(op, stringifyTargetKind(kind)).describe();
+    remark::missed(op.getLoc(), opts)
+        << llvm::formatv("'{0}' has no plan for {1}{2}", measured.path, key,
+                         measured.gpu.empty() ? ""
+                                              : " on '" + measured.gpu + "'")
+               .str();
+    return {};
+  }
   const std::string &text = known->plans.front().plan;
   FailureOr<PlanAttr> parsed = plan::parsePlan(text, op.getLoc());
   if (failed(parsed) || parsed->getTarget() != kind ||
@@ -57,6 +132,11 @@ static PlanAttr fastest(AttentionOp op, TargetKind kind,
     op.emitWarning("the results name a plan that does not fit: ") << text;
     return {};
   }
+  std::string where = "plan of '" + measured.path + "', the fastest on " +
+                      known->device + " of " + known->shapes;
+  remark::passed(op.getLoc(), opts) << where;
+  if (!measured.gpu.empty())
+    op.emitRemark() << where; // for every tool, and the log of an artifact
   return *parsed;
 }
 
@@ -68,8 +148,12 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
     FailureOr<TargetKind> kind = parseTarget(target, getOperation().getLoc());
     if (failed(kind))
       return signalPassFailure();
-    FailureOr<plan::Results> measured =
-        readResults(results, getOperation().getLoc());
+    if (!gpu.empty() && *kind == TargetKind::CPU) {
+      getOperation().emitError("got gpu '") << gpu << "', the target is cpu";
+      return signalPassFailure();
+    }
+    FailureOr<Measured> measured =
+        readMeasured(results, gpu, getOperation().getLoc());
     if (failed(measured))
       return signalPassFailure();
     PlanAttr given;
@@ -91,7 +175,7 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
 
   /// The option, the operation's own plan, the fastest one, or the pick.
   LogicalResult choose(AttentionOp op, TargetKind kind, PlanAttr given,
-                       const plan::Results &measured) {
+                       const Measured &measured) {
     if (!given && op.getPlan())
       given = *op.getPlan();
     if (given && given.getTarget() != kind)

@@ -12,7 +12,7 @@ import ctypes
 import pathlib
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-API_VERSION = 4
+API_VERSION = 5
 
 
 class AttnError(RuntimeError):
@@ -30,6 +30,7 @@ class CompileOptions(ctypes.Structure):
         ("enabled_passes", c_char_p),
         ("results_file", c_char_p),
         ("cpu", c_char_p),
+        ("gpu", c_char_p),
     ]
 
 

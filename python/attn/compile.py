@@ -50,7 +50,7 @@ def _quoted(message, source):
 
 def compile(
     text, target="sm_80", plan=None, cache=None, ptxas=None, disable=None, enable=None,
-    results=None, debug=False, cpu=None,
+    results=None, debug=False, cpu=None, gpu=None,
 ):
     """Compiles MLIR text with one function that holds one attn.attention.
 
@@ -72,6 +72,10 @@ def compile(
     cpu     with target="cpu": the processor to compile for, and features to do
             without, in LLVM's words ("x86-64-v3", "native,-avx512bf16"); None:
             this one.
+    gpu     the GPU that the kernel is for, by the name its driver gives it ("NVIDIA
+            H200", torch.cuda.get_device_name()): where no plan is given, the fastest
+            one measured on it is taken, from `results` or else from the file that
+            comes with the compiler. None: no GPU in particular.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"wanted MLIR text, got {type(text).__name__}")
@@ -91,6 +95,7 @@ def compile(
         enabled_passes=_bytes(_names(enable)),
         results_file=_bytes(results),
         cpu=_bytes(cpu),
+        gpu=_bytes(gpu),
     )
     is_host = target == "cpu"
     function = library.attnCompileForCPU if is_host else library.attnCompile

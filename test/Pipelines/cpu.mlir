@@ -7,7 +7,7 @@
 // TILED-NEXT: attn-expand-variants
 // TILED-NEXT: attn-expand-math
 // TILED-NEXT: attn-simplify
-// TILED-NEXT: attn-plan{plan= results= target=cpu}
+// TILED-NEXT: attn-plan{gpu= plan= results= target=cpu}
 // TILED-NEXT: convert-attn-to-tile
 // TILED: tile-expand-scores
 // TILED: tile-order-blocks

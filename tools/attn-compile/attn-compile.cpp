@@ -64,6 +64,13 @@ struct Options : ToolOptions {
       cl::desc("What to write: attn, tile, warp, gpu, nvvm, llvm, ptx, cubin, "
                "header or artifact (the default; llvm for cpu)"),
       cl::value_desc("room"), cl::cat(category)};
+  cl::opt<std::string> gpu{
+      "gpu",
+      cl::desc("The GPU that the kernel is for, by the name its driver gives "
+               "it: where no plan is given, the fastest one measured on it is "
+               "taken, from --results or else from the file that comes with "
+               "the compiler"),
+      cl::value_desc("NVIDIA H200|none|..."), cl::cat(category)};
   cl::opt<std::string> dump{
       "dump-to", cl::desc("Write what every room leaves into a directory"),
       cl::value_desc("directory"), cl::cat(category)};
@@ -159,6 +166,11 @@ static LogicalResult configure(PassManager &manager) {
   return applyPassManagerCLOptions(manager);
 }
 
+/// The GPU whose measured plans are taken; empty for none.
+static std::string gpuName(const Options &options) {
+  return options.gpu == "none" ? "" : options.gpu.getValue();
+}
+
 static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
                                         TimingScope &timing) {
   StringRef emit = options.emit.empty() ? "artifact" : StringRef(options.emit);
@@ -174,6 +186,7 @@ static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
   compileOptions.function = options.function;
   compileOptions.passes = options.passes();
   compileOptions.results = options.results;
+  compileOptions.gpu = gpuName(options);
   compileOptions.strict = options.strict;
   compileOptions.configure = configure;
   compileOptions.timing = &timing;
@@ -219,6 +232,7 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
     return failure();
   selection->tile.plan = options.plan.getValue();
   selection->tile.results = options.results.getValue();
+  selection->tile.gpu = gpuName(options);
   auto run = [&](StringRef name,
                  llvm::function_ref<void(OpPassManager &)> build) {
     PassManager manager(module.getContext(), ModuleOp::getOperationName());

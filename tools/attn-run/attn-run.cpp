@@ -83,6 +83,12 @@ struct Options : ToolOptions {
                "CPU use, --check's too; default: this one"),
       cl::value_desc("native,-avx512bf16|x86-64-v3|..."), cl::init("native"),
       cl::cat(category)};
+  cl::opt<std::string> gpu{
+      "gpu",
+      cl::desc("The GPU whose measured plans are taken where none is given, "
+               "by its name; default: the one that runs the kernel; none: "
+               "the compiler's own choice"),
+      cl::value_desc("NVIDIA H200|none|..."), cl::cat(category)};
   cl::opt<bool> json{"json", cl::desc("Print the report as JSON"),
                      cl::cat(category)};
 };
@@ -98,6 +104,7 @@ static FailureOr<TrialRequest> makeRequest(const Options &options) {
   request.plan = options.plan;
   request.passes = options.passes();
   request.results = options.results;
+  request.gpu = options.gpu;
   request.ptxas = options.assembler();
   request.check = options.check;
   request.debugCaptures = options.debugCaptures;

@@ -24,8 +24,11 @@ struct TrialRequest {
   std::string function;         // empty: the only one
   std::string plan;             // empty: the operation's own, or the best known
   std::string results;          // a file of measured plans
-  PassRequest passes;           // which optional passes do not run, or do
-  std::string ptxas;            // the assembler, or the root of a CUDA Toolkit
+  /// The GPU whose measured plans are taken; empty: the one at hand, where the
+  /// compiler's file knows it and neither plan nor results are given; "none".
+  std::string gpu;
+  PassRequest passes; // which optional passes do not run, or do
+  std::string ptxas;  // the assembler, or the root of a CUDA Toolkit
   OperandRequest operands;
   /// .npy files to write, by the name of an output.
   std::map<std::string, std::string> outputs;

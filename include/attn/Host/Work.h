@@ -19,6 +19,7 @@ struct Work {
   /// Pairs of a query and a key, per batch and head: all, and those that are
   /// counted.
   int64_t pairs = 0, countedPairs = 0;
+  int64_t queries = 0; // of one sequence; 0 where nobody can say
   /// 2 (d_qk + d_v) per counted pair.
   double flops = 0;
   /// q, k, v, captures, o and lse, once each.

@@ -38,6 +38,10 @@ struct CompileOptions {
   /// A file of measured plans (attn-bench): the fastest one is taken where no
   /// plan is given; empty: none.
   std::string results;
+  /// The name of a GPU: only plans measured on it are taken, from `results`, or
+  /// else from the file that comes with the compiler; empty: any, and no such
+  /// file.
+  std::string gpu;
   /// Optional passes that differ from what the target runs by default.
   PassRequest passes;
   /// Which function; empty: the only public one.

@@ -39,6 +39,10 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
       *this, "results",
       llvm::cl::desc("file of measured plans, for operations without a plan"),
       llvm::cl::init("")};
+  Option<std::string> gpu{
+      *this, "gpu",
+      llvm::cl::desc("the GPU whose measured plans are taken, by its name"),
+      llvm::cl::init("")};
   Option<bool> orderBlocks{*this, "order-blocks",
                            llvm::cl::desc("run tile-order-blocks"),
                            llvm::cl::init(true)};

@@ -17,8 +17,15 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
   let description = [{
     Needs: `attn.attention` on tensors. Gives: the same with `plan` set: the
     plan of the option, else the one the operation has, else the fastest one
-    that a file of results has for such a kernel, else the pick for the target. A plan that does not fit the target is an error that says how many
-    bytes it needs and how many there are.
+    that a file of results has for such a kernel, else the pick for the target. A
+    plan that does not fit the target is an error that says how many bytes it
+    needs and how many there are.
+
+    `gpu` names a GPU: only what was measured on it counts, and what was measured
+    with a known number of queries only where the operation has as many. Without
+    `results` the file is the one that comes with the compiler,
+    share/attn/plans.json; if that is missing or broken, a warning says so. A
+    remark (`--remarks-filter=attn-plan`) says where a plan came from.
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
@@ -26,7 +33,9 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
     Option<"planText", "plan", "std::string", /*default=*/"\"\"",
            "The plan to use for every attention, as #attn.plan<…>">,
     Option<"results", "results", "std::string", /*default=*/"\"\"",
-           "A file of measured plans, as attn-bench writes it">
+           "A file of measured plans, as attn-bench writes it">,
+    Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+           "The GPU whose measured plans are taken, by its name">
   ];
 }
 

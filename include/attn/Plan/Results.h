@@ -10,7 +10,7 @@
 // A file that attn-bench writes and the compiler reads: which plans were
 // measured for which kernels, on which device. A kernel stays a function of the
 // operation, the plan and the compiler; the file only picks the plan where none
-// is given.
+// is given. One such file comes with the compiler: share/attn/plans.json.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Support/LLVM.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct ResultKey {
   std::string target;  // "sm_90a"
   std::string element; // "bf16"
   int64_t headDim = 0, valueHeadDim = 0;
-  bool hasMask = false, hasScore = false; // as regions or variants
+  bool hasMask = false, hasScore = false;       // as regions or variants
+  bool hasCaptures = false, hasDropout = false; // captures: of tensors
 
   bool operator==(const ResultKey &other) const;
   /// "sm_90a bf16 128/128 masked scored".
@@ -47,6 +49,7 @@ struct MeasuredPlan {
 struct Result {
   ResultKey key;
   std::string device, shapes;      // where and on what it was measured
+  std::optional<int64_t> queries;  // the number it was measured with
   std::vector<MeasuredPlan> plans; // the fastest first
 };
 
@@ -58,9 +61,15 @@ public:
   static FailureOr<Results> read(StringRef path, std::string &error);
   std::string print() const;
 
-  /// What is known of such a kernel; null if nothing.
+  /// What is known of such a kernel, the newest measurement; null if nothing.
   const Result *find(const ResultKey &key) const;
-  /// Replaces what was known of such a kernel. The plans may be in any order.
+  /// The same of one device, where it stands for so many queries (0: nobody
+  /// knows how many): a measurement that says with how many stands for those.
+  const Result *find(const ResultKey &key, StringRef device,
+                     int64_t queries) const;
+  bool hasDevice(StringRef device) const;
+  /// Replaces what was known of such a kernel on this device with so many
+  /// queries. The plans may be in any order.
   void insert(Result result);
 
   const std::vector<Result> &entries() const { return results; }
@@ -68,6 +77,14 @@ public:
 private:
   std::vector<Result> results;
 };
+
+/// The file that comes with the compiler: share/attn/plans.json in a folder
+/// above the program or library that this code is in; empty if there is none.
+std::string findShippedResults();
+
+/// Are there plans in that file that were measured on `device`? Also where it
+/// cannot be read, so that whoever compiles for the device hears of it.
+bool isMeasuredDevice(StringRef device);
 
 } // namespace attn::plan
 
