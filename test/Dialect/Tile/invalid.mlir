@@ -200,6 +200,42 @@ func.func @part_row_c1() {
 
 // -----
 
+func.func @part_row_c2_index(%m: memref<?x16xf32>, %lo: index, %hi: index) -> vector<8x16xf32> {
+  %c1 = arith.constant 1 : index
+  %c0 = arith.constant 0 : index
+  // expected-error @below {{is used for something else than the own bounds of a tile.narrow}}
+  %r = tile.part_row of 64
+  %next = arith.addi %r, %c1 : index
+  %first, %end = tile.narrow [%lo, %hi) to [%lo, %next)
+  // expected-note @below {{used here}}
+  %t = tile.load %m[%next, %c0] : memref<?x16xf32>, vector<8x16xf32>
+  return %t : vector<8x16xf32>
+}
+
+// -----
+
+func.func @part_row_c2_whole(%lo: index, %hi: index) -> index {
+  // expected-error @below {{is used for something else than the own bounds of a tile.narrow}}
+  %r = tile.part_row of 64
+  // expected-note @below {{used here}}
+  %first, %end = tile.narrow [%lo, %r) to [%lo, %hi)
+  return %end : index
+}
+
+// -----
+
+func.func @part_row_c2_loop(%lo: index) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{is used for something else than the own bounds of a tile.narrow}}
+  %r = tile.part_row of 64
+  // expected-note @below {{used here}}
+  scf.for %i = %lo to %r step %c1 {
+  }
+  return
+}
+
+// -----
+
 func.func @gather_c5(%t: memref<?xf32>, %i: i32) {
   // expected-error @below {{gives a scalar outside of tile.scores}}
   %x = tile.gather %t[%i] : memref<?xf32>, (i32) -> f32

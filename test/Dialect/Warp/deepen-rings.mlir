@@ -14,7 +14,7 @@
 // CHECK-NEXT: warp.ring : <2, 64x128xbf16, panels<128>>
 // CHECK: warp.copy_async {{.*}} to %[[Q]]{{.*}}, <2, 128x128xbf16, panels<128>>
 // CHECK: warp.await %[[Q]]{{.*}} : <2, 128x128xbf16, panels<128>> -> <128x128xbf16, panels<128>>
-// TIGHT: remark: [Missed] DeepenRings {{.*}}a second slot would make it 98368 bytes of shared memory of 90000
+// TIGHT: remark: [Missed] deepen-rings {{.*}}a second slot would make it 98368 bytes of shared memory of 90000
 func.func @resident(%n: index, %q: !view, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

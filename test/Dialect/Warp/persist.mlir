@@ -90,7 +90,7 @@ func.func @uneven(%nx: index, %n: index, %k: !view) {
 // CHECK: warp.draw
 // CHECK: warp.kernel {{.*}} warps(4) scheduler(grid) {
 // CHECK-NOT: scf.while
-// REMARK: Persist{{.*}}the plan leaves the tiles to the grid
+// REMARK: persist{{.*}}the plan leaves the tiles to the grid
 func.func @as_planned(%nx: index, %n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(static) {
@@ -111,7 +111,7 @@ func.func @as_planned(%nx: index, %n: index, %k: !view) {
   return
 }
 
-// REMARK: Persist{{.*}}no tile is copied
+// REMARK: persist{{.*}}no tile is copied
 // CHECK-LABEL: @no_copies(
 func.func @no_copies(%nx: index) {
   warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) {
@@ -119,7 +119,7 @@ func.func @no_copies(%nx: index) {
   return
 }
 
-// REMARK: Persist{{.*}}the kernel has rings already, or a loop over tiles
+// REMARK: persist{{.*}}the kernel has rings already, or a loop over tiles
 func.func @resident(%nx: index) {
   warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) resident {
   }

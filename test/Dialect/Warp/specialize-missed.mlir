@@ -4,7 +4,7 @@
 // RUN: cmp %t.in %t.out
 // RUN: not attn-opt %s --warp-specialize=depth=-1 2>&1 | FileCheck %s --check-prefix=DEPTH
 
-// DEPTH: error: warp-specialize: got depth -1, expected at least 1, or 0 for the kernel's stages
+// DEPTH: '-1' value invalid for uint argument!
 
 !view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
 !flat = memref<?x?x?x?x128xbf16, strided<[?, ?, ?, ?, 1], offset: ?>>

@@ -99,7 +99,7 @@ func.func @no_roles(%n: index, %q: !out, %out: !out) {
 // The slot of the keys is read by all warps, that of fewer rows is too small.
 // CHECK-LABEL: @no_slot
 // CHECK-NOT: via
-// REMARK: StageStores{{.*}}no shared memory is left, and no slot of an operand takes the tile
+// REMARK: stage-stores{{.*}}no shared memory is left, and no slot of an operand takes the tile
 func.func @no_slot(%n: index, %q: !out, %out: !out) {
   %c0 = arith.constant 0 : index
   warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {

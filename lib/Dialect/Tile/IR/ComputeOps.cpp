@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace attn::tile;
@@ -42,6 +43,25 @@ LogicalResult PartRowOp::verify() {
   // (C1)
   if (getRows() < 1)
     return emitOpError("is of ") << getRows() << " rows, expected at least 1";
+  // (C2)
+  SmallVector<Value> dependent = {getRow()};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  while (!dependent.empty())
+    for (OpOperand &use : dependent.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      bool isNarrow = isa<NarrowOp>(user);
+      if (isNarrow && use.getOperandNumber() >= 2)
+        continue;
+      if (isNarrow || user->getNumRegions() != 0 || !isPure(user) ||
+          user->hasTrait<OpTrait::IsTerminator>()) {
+        InFlightDiagnostic diagnostic = emitOpError(
+            "is used for something else than the own bounds of a tile.narrow");
+        diagnostic.attachNote(user->getLoc()) << "used here";
+        return diagnostic;
+      }
+      if (seen.insert(user).second)
+        llvm::append_range(dependent, user->getResults());
+    }
   return success();
 }
 

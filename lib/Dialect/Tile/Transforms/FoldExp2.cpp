@@ -12,11 +12,11 @@
 #include "attn/Dialect/Tile/Analysis/ScoreBound.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::tile {
@@ -213,22 +213,27 @@ static bool isBounded(OnlineSoftmaxOp op) {
 }
 
 namespace {
-struct TileFoldExp2 final : attn::tile::impl::TileFoldExp2Base<TileFoldExp2> {
+struct TileFoldExp2 final
+    : attn::SchedulePass<attn::tile::impl::TileFoldExp2Base<TileFoldExp2>,
+                         func::FuncOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
+  void transform(RewriterBase &rewriter, func::FuncOp func) override {
     SmallVector<OnlineSoftmaxOp> steps;
-    getOperation()->walk([&](OnlineSoftmaxOp op) { steps.push_back(op); });
-    DecisionPaths exact = DecisionPaths::find(getOperation().getBody());
+    func.walk([&](OnlineSoftmaxOp op) { steps.push_back(op); });
+    DecisionPaths exact = DecisionPaths::find(func.getBody());
     for (OnlineSoftmaxOp op : steps) {
-      if (op.getExact())
+      if (op.getExact()) {
+        missed("the softmax is exact", op.getLoc());
         continue;
+      }
       fuseBias(rewriter, op);
+      int64_t numFactors = 0;
       while (succeeded(foldScale(rewriter, op)))
-        ;
+        ++numFactors;
       op.setExp2(true);
       op.setBounded(isBounded(op));
+      passed(op.getLoc()) << remark::metric("factors", numFactors);
       SmallVector<arith::MulFOp> products(
           op->getBlock()->getOps<arith::MulFOp>());
       for (arith::MulFOp product : products)

@@ -23,10 +23,10 @@
 #include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::tile {
@@ -107,6 +107,7 @@ static void eraseDead(RewriterBase &rewriter, Operation *first,
 LogicalResult attn::tile::groupBounds(RewriterBase &rewriter,
                                       scf::ForallOp forall, int64_t rows,
                                       std::string &reason) {
+  assert(rows >= 1 && "parts of at least one row");
   FailureOr<BlockLoops> chain = matchKeyLoops(forall.getBody(), reason);
   if (failed(chain))
     return failure();
@@ -163,24 +164,20 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter,
 
 namespace {
 struct TileGroupBounds final
-    : attn::tile::impl::TileGroupBoundsBase<TileGroupBounds> {
+    : attn::SchedulePass<attn::tile::impl::TileGroupBoundsBase<TileGroupBounds>,
+                         scf::ForallOp> {
   using Base::Base;
 
-  void runOnOperation() override {
+  void transform(RewriterBase &rewriter, scf::ForallOp forall) override {
     if (rows < 1) {
-      getOperation().emitError("tile-group-bounds: got parts of ")
+      forall.emitError("tile-group-bounds: got parts of ")
           << int64_t(rows) << " rows, expected at least 1";
       return signalPassFailure();
     }
-    IRRewriter rewriter(&getContext());
-    getOperation()->walk([&](scf::ForallOp forall) {
-      std::string reason;
-      if (failed(groupBounds(rewriter, forall, rows, reason)))
-        remark::missed(
-            forall.getLoc(),
-            remark::RemarkOpts::name("group-bounds").category(getArgument()))
-            << reason;
-    });
+    std::string reason;
+    if (failed(groupBounds(rewriter, forall, rows, reason)))
+      return missed(reason);
+    passed() << remark::metric("rows", int64_t(rows));
   }
 };
 } // namespace

@@ -19,15 +19,13 @@
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Transforms/CSE.h"
 #include <limits>
 
 namespace attn::tile {
@@ -298,6 +296,7 @@ static Value joinBounds(OpBuilder &outer, OpBuilder &inner,
 
 bool attn::tile::joinKeyBounds(RewriterBase &rewriter, const BlockLoops &loops,
                                scf::ForOp loop) {
+  assert(llvm::is_contained(loops.loops, loop) && "one of the loops");
   FailureOr<MaskedStep> step = matchMaskedStep(loop);
   if (failed(step))
     return false;
@@ -330,15 +329,14 @@ bool attn::tile::joinKeyBounds(RewriterBase &rewriter, const BlockLoops &loops,
 
 namespace {
 struct TileKeysToRanges final
-    : attn::tile::impl::TileKeysToRangesBase<TileKeysToRanges> {
+    : attn::SchedulePass<
+          attn::tile::impl::TileKeysToRangesBase<TileKeysToRanges>,
+          func::FuncOp, attn::CleanUp::CSE> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    remark::RemarkOpts opts =
-        remark::RemarkOpts::name("keys-to-ranges").category(getArgument());
+  void transform(RewriterBase &rewriter, func::FuncOp func) override {
     int64_t numSorted = 0, numJoined = 0;
-    for (scf::ForOp first : findLoopsOverBlocks(getOperation())) {
+    for (scf::ForOp first : findLoopsOverBlocks(func)) {
       std::string reason;
       FailureOr<BlockLoops> loops = matchKeyLoops(first->getBlock(), reason);
       if (failed(loops) || loops->front() != first)
@@ -347,17 +345,11 @@ struct TileKeysToRanges final
       for (scf::ForOp loop : loops->loops)
         numJoined += joinKeyBounds(rewriter, *loops, loop);
     }
-    if (numSorted + numJoined == 0) {
-      remark::missed(getOperation().getLoc(), opts)
-          << "no mask compares sorted data of a key, or has two bounds of keys "
-             "on one side";
-      return;
-    }
-    remark::passed(getOperation().getLoc(), opts)
-        << remark::metric("comparisons", numSorted)
-        << remark::metric("masks", numJoined);
-    DominanceInfo dominance(getOperation());
-    eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+    if (numSorted + numJoined == 0)
+      return missed("no mask compares sorted data of a key, or has two bounds "
+                    "of keys on one side");
+    passed() << remark::metric("comparisons", numSorted)
+             << remark::metric("masks", numJoined);
   }
 };
 } // namespace

@@ -38,13 +38,13 @@
 #include "attn/Dialect/Tile/Analysis/ScoreBound.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/Remarks.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace attn::tile {
@@ -77,7 +77,7 @@ struct Bias {
 } // namespace
 
 static FailureOr<LazyStep> matchLazyStep(OnlineSoftmaxOp softmax,
-                                         StringRef &reason) {
+                                         std::string &reason) {
   LazyStep step;
   step.softmax = softmax;
   if (!softmax.getExp2()) {
@@ -210,7 +210,7 @@ static FarRows carryFarRows(RewriterBase &b, OnlineSoftmaxOp softmax) {
 
 LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
                                           OnlineSoftmaxOp softmax,
-                                          StringRef &reason) {
+                                          std::string &reason) {
   FailureOr<LazyStep> matched = matchLazyStep(softmax, reason);
   if (failed(matched))
     return failure();
@@ -330,25 +330,21 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
 }
 
 namespace {
-struct TileLazyMax final : attn::tile::impl::TileLazyMaxBase<TileLazyMax> {
+struct TileLazyMax final
+    : attn::SchedulePass<attn::tile::impl::TileLazyMaxBase<TileLazyMax>,
+                         OnlineSoftmaxOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    SmallVector<OnlineSoftmaxOp> steps;
-    getOperation()->walk([&](OnlineSoftmaxOp op) {
-      if (isa<scf::ForOp>(op->getParentOp()))
-        steps.push_back(op);
-    });
-    IRRewriter rewriter(&getContext());
-    for (OnlineSoftmaxOp op : steps) {
-      Location loc = op.getLoc();
-      StringRef reason;
-      if (succeeded(makeMaximumLazy(rewriter, op, reason)))
-        continue;
-      remark::missed(
-          loc, remark::RemarkOpts::name("lazy-max").category(getArgument()))
-          << reason;
-    }
+  bool isWanted(OnlineSoftmaxOp step) override {
+    return isa<scf::ForOp>(step->getParentOp());
+  }
+
+  void transform(RewriterBase &rewriter, OnlineSoftmaxOp step) override {
+    bool isBounded = step.getBounded();
+    std::string reason;
+    if (failed(makeMaximumLazy(rewriter, step, reason)))
+      return missed(reason);
+    passed() << remark::metric("bounded", isBounded ? 1 : 0);
   }
 };
 } // namespace

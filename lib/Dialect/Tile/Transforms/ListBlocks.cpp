@@ -24,12 +24,10 @@
 #include "attn/Dialect/Tile/Transforms/BlockMap.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Dominance.h"
-#include "mlir/IR/Remarks.h"
-#include "mlir/Transforms/CSE.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_TILELISTBLOCKS
@@ -134,29 +132,17 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
 
 namespace {
 struct TileListBlocks final
-    : attn::tile::impl::TileListBlocksBase<TileListBlocks> {
+    : attn::SchedulePass<attn::tile::impl::TileListBlocksBase<TileListBlocks>,
+                         scf::ForOp, attn::CleanUp::CSE> {
   using Base::Base;
 
-  void runOnOperation() override {
-    SmallVector<scf::ForOp> loops = findLoopsOverBlocks(getOperation());
-    IRRewriter rewriter(&getContext());
-    bool changed = false;
-    for (scf::ForOp loop : loops) {
-      Location loc = loop.getLoc();
-      remark::RemarkOpts opts =
-          remark::RemarkOpts::name("list-blocks").category(getArgument());
-      std::string reason;
-      if (failed(listBlocks(rewriter, loop, reason))) {
-        remark::missed(loc, opts) << reason;
-        continue;
-      }
-      changed = true;
-      remark::passed(loc, opts) << "the mask is evaluated once per block";
-    }
-    if (changed) {
-      DominanceInfo dominance(getOperation());
-      eliminateCommonSubExpressions(rewriter, dominance, getOperation());
-    }
+  bool isWanted(scf::ForOp loop) override { return isLoopOverBlocks(loop); }
+
+  void transform(RewriterBase &rewriter, scf::ForOp loop) override {
+    std::string reason;
+    if (failed(listBlocks(rewriter, loop, reason)))
+      return missed(reason);
+    passed() << "the mask is evaluated once per block";
   }
 };
 } // namespace

@@ -11,6 +11,7 @@
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -44,22 +45,30 @@ static bool growsWithRow(const MaskProblem &problem, Value queryBlock) {
 }
 
 LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
-                                             scf::ForallOp forall) {
-  std::string reason;
+                                             scf::ForallOp forall,
+                                             std::string &reason) {
   FailureOr<BlockLoops> loops = matchKeyLoops(forall.getBody(), reason);
-  if (failed(loops) || loops->loops.size() != 1)
+  if (failed(loops))
     return failure();
+  if (loops->loops.size() != 1) {
+    reason = "the loop over blocks is divided";
+    return failure();
+  }
   FailureOr<MaskedStep> step = matchMaskedStep(loops->front());
   std::optional<QueryNumbering> numbering = findQueryNumbering(forall);
   if (failed(step) || !numbering ||
       !growsWithRow(readMask(step->getMask(), loops->front()),
-                    numbering->number))
+                    numbering->number)) {
+    reason = "the mask does not show later rows more keys";
     return failure();
+  }
   unsigned dimension = numbering->dimension;
   if (!isZeroInteger(forall.getMixedLowerBound()[dimension]) ||
       !isOneInteger(forall.getMixedStep()[dimension]) ||
-      isOneInteger(forall.getMixedUpperBound()[dimension]))
+      isOneInteger(forall.getMixedUpperBound()[dimension])) {
+    reason = "the grid does not number several query blocks from 0";
     return failure();
+  }
 
   OpBuilder::InsertionGuard guard(rewriter);
   Location loc = forall.getLoc();
@@ -77,15 +86,15 @@ LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
 
 namespace {
 struct TileOrderBlocks final
-    : attn::tile::impl::TileOrderBlocksBase<TileOrderBlocks> {
+    : attn::SchedulePass<attn::tile::impl::TileOrderBlocksBase<TileOrderBlocks>,
+                         scf::ForallOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    getOperation()->walk([&](scf::ForallOp forall) {
-      // Nothing is wrong with a kernel whose blocks are alike.
-      (void)reverseQueryBlocks(rewriter, forall);
-    });
+  void transform(RewriterBase &rewriter, scf::ForallOp forall) override {
+    std::string reason;
+    if (failed(reverseQueryBlocks(rewriter, forall, reason)))
+      return missed(reason);
+    passed() << "query blocks are numbered from the last to the first";
   }
 };
 } // namespace

@@ -34,13 +34,11 @@
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Remarks.h"
-#include "mlir/Transforms/CSE.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_TILEOVERLAPPRODUCTS
@@ -259,8 +257,9 @@ static Value cloneSoftmax(OpBuilder &b, Step step, IRMapping &mapping,
   return weights;
 }
 
-LogicalResult attn::tile::overlapProducts(RewriterBase &b, scf::ForallOp forall,
-                                          std::string &reason) {
+FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b,
+                                               scf::ForallOp forall,
+                                               std::string &reason) {
   FailureOr<Chain> matched = matchChain(forall, reason);
   if (failed(matched))
     return failure();
@@ -335,32 +334,19 @@ LogicalResult attn::tile::overlapProducts(RewriterBase &b, scf::ForallOp forall,
                        {o, state[1], state[2]});
   for (Step step : llvm::reverse(chain.steps))
     b.eraseOp(step.loop);
-  return success();
+  return int64_t(chain.steps.size());
 }
 
 namespace {
 struct TileOverlapProducts final
-    : attn::tile::impl::TileOverlapProductsBase<TileOverlapProducts> {
+    : attn::SchedulePass<
+          attn::tile::impl::TileOverlapProductsBase<TileOverlapProducts>,
+          scf::ForallOp, attn::CleanUp::CSE> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    bool changed = false;
-    getOperation()->walk([&](scf::ForallOp forall) {
-      std::string reason;
-      if (succeeded(overlapProducts(rewriter, forall, reason))) {
-        changed = true;
-        return;
-      }
-      remark::missed(
-          forall.getLoc(),
-          remark::RemarkOpts::name("overlap-products").category(getArgument()))
-          << reason;
-    });
-    if (changed) {
-      DominanceInfo dominance(getOperation());
-      eliminateCommonSubExpressions(rewriter, dominance, getOperation());
-    }
+  void transform(RewriterBase &rewriter, scf::ForallOp forall) override {
+    std::string reason;
+    report("loops", overlapProducts(rewriter, forall, reason), reason);
   }
 };
 } // namespace

@@ -14,14 +14,12 @@
 #include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/Remarks.h"
-#include "mlir/Transforms/CSE.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_TILEPEELMASKS
@@ -251,42 +249,29 @@ FailureOr<PeeledLoop> attn::tile::peelMasks(RewriterBase &rewriter,
 
 namespace {
 struct TilePeelMasks final
-    : attn::tile::impl::TilePeelMasksBase<TilePeelMasks> {
+    : attn::SchedulePass<attn::tile::impl::TilePeelMasksBase<TilePeelMasks>,
+                         scf::ForOp, attn::CleanUp::CSE> {
   using Base::Base;
 
-  void runOnOperation() override {
-    SmallVector<scf::ForOp> loops = findLoopsOverBlocks(getOperation());
-    IRRewriter rewriter(&getContext());
-    bool changed = false;
-    for (scf::ForOp loop : loops) {
-      Location loc = loop.getLoc();
-      std::string reason;
-      FailureOr<PeeledLoop> peeled = peelMasks(rewriter, loop, reason);
-      if (failed(peeled)) {
-        remark::missed(
-            loc, remark::RemarkOpts::name("peel-masks").category(getArgument()))
-            << reason;
-        continue;
-      }
-      changed = true;
-      if (peeled->counts)
-        remark::analysis(
-            loc, remark::RemarkOpts::name("key-blocks").category(getArgument()))
-            << remark::metric("visited", peeled->counts->visited)
-            << remark::metric("masked", peeled->counts->masked)
-            << remark::metric("skipped",
-                              peeled->counts->all - peeled->counts->visited);
-      remark::passed(
-          loc, remark::RemarkOpts::name("peel-masks").category(getArgument()))
-          << remark::metric("segments", peeled->segments.size())
-          << remark::metric("unmasked", peeled->unmasked ? 1 : 0)
-          << remark::metric("intervals", peeled->numIntervals)
-          << remark::metric("rows-seen", peeled->isFirstBlockSeen ? 1 : 0);
-    }
-    if (changed) {
-      DominanceInfo dominance(getOperation());
-      eliminateCommonSubExpressions(rewriter, dominance, getOperation());
-    }
+  bool isWanted(scf::ForOp loop) override { return isLoopOverBlocks(loop); }
+
+  void transform(RewriterBase &rewriter, scf::ForOp loop) override {
+    Location loc = loop.getLoc();
+    std::string reason;
+    FailureOr<PeeledLoop> peeled = peelMasks(rewriter, loop, reason);
+    if (failed(peeled))
+      return missed(reason);
+    if (peeled->counts)
+      remark::analysis(
+          loc, remark::RemarkOpts::name("key-blocks").category(getArgument()))
+          << remark::metric("visited", peeled->counts->visited)
+          << remark::metric("masked", peeled->counts->masked)
+          << remark::metric("skipped",
+                            peeled->counts->all - peeled->counts->visited);
+    passed() << remark::metric("segments", peeled->segments.size())
+             << remark::metric("unmasked", peeled->unmasked ? 1 : 0)
+             << remark::metric("intervals", peeled->numIntervals)
+             << remark::metric("rows-seen", peeled->isFirstBlockSeen ? 1 : 0);
   }
 };
 } // namespace

@@ -22,10 +22,8 @@
 #include "attn/Dialect/Tile/Analysis/ScoreTrend.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Dominance.h"
-#include "mlir/IR/Remarks.h"
-#include "mlir/Transforms/CSE.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_TILEREVERSEKEYS
@@ -136,29 +134,15 @@ LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
 
 namespace {
 struct TileReverseKeys final
-    : attn::tile::impl::TileReverseKeysBase<TileReverseKeys> {
+    : attn::SchedulePass<attn::tile::impl::TileReverseKeysBase<TileReverseKeys>,
+                         scf::ForallOp, attn::CleanUp::CSE> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    bool changed = false;
-    getOperation()->walk([&](scf::ForallOp forall) {
-      std::string reason;
-      Location loc = forall.getLoc();
-      auto options =
-          remark::RemarkOpts::name("reverse-keys").category(getArgument());
-      if (failed(reverseKeyBlocks(rewriter, forall, reason))) {
-        remark::missed(loc, options) << reason;
-        return;
-      }
-      changed = true;
-      remark::passed(loc, options)
-          << "key blocks are visited from the last to the first";
-    });
-    if (changed) {
-      DominanceInfo dominance(getOperation());
-      eliminateCommonSubExpressions(rewriter, dominance, getOperation());
-    }
+  void transform(RewriterBase &rewriter, scf::ForallOp forall) override {
+    std::string reason;
+    if (failed(reverseKeyBlocks(rewriter, forall, reason)))
+      return missed(reason);
+    passed() << "key blocks are visited from the last to the first";
   }
 };
 } // namespace

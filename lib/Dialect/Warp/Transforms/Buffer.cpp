@@ -38,10 +38,10 @@
 
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Remarks.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPBUFFER
@@ -257,12 +257,15 @@ static bool canAwaitEarly(LoopChain &chain) {
   return true;
 }
 
-LogicalResult attn::warp::bufferLoops(RewriterBase &rewriter, KernelOp kernel,
-                                      int64_t depth, BufferSchedule schedule,
-                                      std::string &reason) {
+FailureOr<int64_t> attn::warp::bufferLoops(RewriterBase &rewriter,
+                                           KernelOp kernel, int64_t depth,
+                                           BufferSchedule schedule,
+                                           std::string &reason) {
+  assert(depth >= 0 && "slots, or 0 for the stages of the kernel");
   FailureOr<LoopChain> chain = matchLoopChain(kernel, reason);
   if (failed(chain))
     return failure();
+  depth = getRingDepth(kernel, depth);
   if (schedule == BufferSchedule::Auto)
     schedule = depth == 1 ? BufferSchedule::Early : BufferSchedule::Own;
   bool needsTwo = schedule != BufferSchedule::Early || chain->tiles.size() == 1;
@@ -275,7 +278,7 @@ LogicalResult attn::warp::bufferLoops(RewriterBase &rewriter, KernelOp kernel,
     return failure();
   }
   ChainBuffering(rewriter, *chain, depth, schedule).run();
-  return success();
+  return int64_t(chain->tiles.size());
 }
 
 //===----------------------------------------------------------------------===//
@@ -283,27 +286,15 @@ LogicalResult attn::warp::bufferLoops(RewriterBase &rewriter, KernelOp kernel,
 //===----------------------------------------------------------------------===//
 
 namespace {
-struct WarpBuffer final : attn::warp::impl::WarpBufferBase<WarpBuffer> {
+struct WarpBuffer final
+    : attn::SchedulePass<attn::warp::impl::WarpBufferBase<WarpBuffer>,
+                         KernelOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    if (depth < 0) {
-      getOperation().emitError("warp-buffer: got depth ")
-          << int64_t(depth)
-          << ", expected at least 1, or 0 for the kernel's stages";
-      return signalPassFailure();
-    }
-    IRRewriter rewriter(&getContext());
-    getOperation().walk([&](KernelOp kernel) {
-      int64_t stages =
-          depth != 0 ? int64_t(depth) : kernel.getStages().value_or(1);
-      std::string reason;
-      if (failed(bufferLoops(rewriter, kernel, stages, schedule, reason)))
-        remark::missed(
-            kernel.getLoc(),
-            remark::RemarkOpts::name("Buffer").category("warp-buffer"))
-            << reason;
-    });
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
+    std::string reason;
+    report("rings", bufferLoops(rewriter, kernel, depth, schedule, reason),
+           reason);
   }
 };
 } // namespace

@@ -20,7 +20,7 @@
 
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
-#include "mlir/IR/Remarks.h"
+#include "attn/Support/SchedulePass.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPDEEPENRINGS
@@ -37,13 +37,11 @@ static RingType withDepth(RingType type, int64_t depth) {
 
 int64_t attn::warp::deepenRings(RewriterBase &rewriter, KernelOp kernel,
                                 int64_t limit, std::string &reason) {
-  reason = "no loop over tiles refills a ring of one slot";
-  if (!kernel.getResident() || !kernel.hasRoles())
-    return 0;
   int64_t numDeepened = 0;
+  bool refills = kernel.getResident() && kernel.hasRoles();
   for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>()) {
     RingType type = ring.getRing().getType();
-    if (type.getDepth() != 1)
+    if (!refills || type.getDepth() != 1)
       continue;
     // Items are counted, so a ring's depth is a matter of its type alone.
     rewriter.modifyOpInPlace(
@@ -57,23 +55,20 @@ int64_t attn::warp::deepenRings(RewriterBase &rewriter, KernelOp kernel,
     reason = "a second slot would make it " + std::to_string(bytes) +
              " bytes of shared memory of " + std::to_string(limit);
   }
+  if (numDeepened == 0 && reason.empty())
+    reason = "no loop over tiles refills a ring of one slot";
   return numDeepened;
 }
 
 namespace {
 struct WarpDeepenRings final
-    : attn::warp::impl::WarpDeepenRingsBase<WarpDeepenRings> {
+    : attn::SchedulePass<attn::warp::impl::WarpDeepenRingsBase<WarpDeepenRings>,
+                         KernelOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    getOperation().walk([&](KernelOp kernel) {
-      std::string reason;
-      if (deepenRings(rewriter, kernel, sharedLimit, reason) == 0)
-        remark::missed(kernel.getLoc(), remark::RemarkOpts::name("DeepenRings")
-                                            .category("warp-deepen-rings"))
-            << reason;
-    });
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
+    std::string reason;
+    report("rings", deepenRings(rewriter, kernel, sharedLimit, reason), reason);
   }
 };
 } // namespace

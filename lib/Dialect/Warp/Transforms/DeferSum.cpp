@@ -30,6 +30,7 @@
 
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -263,7 +264,8 @@ static void makePartial(RewriterBase &rewriter, const PartialSums &sums) {
     value.setType(getLaneType(value.getType()));
 }
 
-int64_t attn::warp::deferRowSums(RewriterBase &rewriter, KernelOp kernel) {
+int64_t attn::warp::deferRowSums(RewriterBase &rewriter, KernelOp kernel,
+                                 std::string &reason) {
   SmallVector<BlockArgument> carried;
   kernel.walk([&](scf::ForOp loop) {
     llvm::append_range(carried, loop.getRegionIterArgs());
@@ -280,17 +282,21 @@ int64_t attn::warp::deferRowSums(RewriterBase &rewriter, KernelOp kernel) {
     makePartial(rewriter, sums);
     ++deferred;
   }
+  if (deferred == 0)
+    reason =
+        "no loop carries a row sum that starts at zero and is added to only";
   return deferred;
 }
 
 namespace {
-struct WarpDeferSum final : attn::warp::impl::WarpDeferSumBase<WarpDeferSum> {
+struct WarpDeferSum final
+    : attn::SchedulePass<attn::warp::impl::WarpDeferSumBase<WarpDeferSum>,
+                         KernelOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    getOperation().walk(
-        [&](KernelOp kernel) { (void)deferRowSums(rewriter, kernel); });
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
+    std::string reason;
+    report("sums", deferRowSums(rewriter, kernel, reason), reason);
   }
 };
 } // namespace

@@ -32,10 +32,10 @@
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/BlockLoops.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
-#include "mlir/IR/Remarks.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace attn::warp {
@@ -158,22 +158,13 @@ FailureOr<int64_t> attn::warp::doubleBufferOperands(KernelOp kernel,
 
 namespace {
 struct WarpDoubleBuffer final
-    : attn::warp::impl::WarpDoubleBufferBase<WarpDoubleBuffer> {
+    : attn::SchedulePass<
+          attn::warp::impl::WarpDoubleBufferBase<WarpDoubleBuffer>, KernelOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    getOperation().walk([&](KernelOp kernel) {
-      auto opts = remark::RemarkOpts::name("DoubleBuffer")
-                      .category("warp-double-buffer");
-      std::string reason;
-      FailureOr<int64_t> loops =
-          doubleBufferOperands(kernel, selective, reason);
-      if (failed(loops))
-        remark::missed(kernel.getLoc(), opts) << reason;
-      else
-        remark::passed(kernel.getLoc(), opts)
-            << remark::metric("loops", *loops);
-    });
+  void transform(RewriterBase &, KernelOp kernel) override {
+    std::string reason;
+    report("loops", doubleBufferOperands(kernel, selective, reason), reason);
   }
 };
 } // namespace

@@ -18,9 +18,9 @@
 #include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::warp {
@@ -166,18 +166,13 @@ FailureOr<int64_t> attn::warp::insertTurns(RewriterBase &rewriter,
 
 namespace {
 struct WarpInsertTurns final
-    : attn::warp::impl::WarpInsertTurnsBase<WarpInsertTurns> {
+    : attn::SchedulePass<attn::warp::impl::WarpInsertTurnsBase<WarpInsertTurns>,
+                         KernelOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    getOperation().walk([&](KernelOp kernel) {
-      std::string reason;
-      if (failed(insertTurns(rewriter, kernel, reason)))
-        remark::missed(kernel.getLoc(), remark::RemarkOpts::name("InsertTurns")
-                                            .category("warp-insert-turns"))
-            << reason;
-    });
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
+    std::string reason;
+    report("turns", insertTurns(rewriter, kernel, reason), reason);
   }
 };
 } // namespace

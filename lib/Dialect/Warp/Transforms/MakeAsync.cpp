@@ -32,8 +32,8 @@
 #include "attn/Dialect/Warp/IR/Parts.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::warp {
@@ -245,12 +245,15 @@ int64_t AsyncProducts::run(Block *block) {
   return numIssued;
 }
 
-int64_t attn::warp::makeProductsAsync(RewriterBase &rewriter, KernelOp kernel) {
+int64_t attn::warp::makeProductsAsync(RewriterBase &rewriter, KernelOp kernel,
+                                      std::string &reason) {
   SetVector<Block *> blocks;
   kernel.walk([&](MmaOp mma) { blocks.insert(mma->getBlock()); });
   int64_t numIssued = 0;
   for (Block *block : blocks)
     numIssued += AsyncProducts(rewriter, kernel.hasRoles()).run(block);
+  if (numIssued == 0)
+    reason = "no product reads slots with panels";
   return numIssued;
 }
 
@@ -260,18 +263,13 @@ int64_t attn::warp::makeProductsAsync(RewriterBase &rewriter, KernelOp kernel) {
 
 namespace {
 struct WarpMakeAsync final
-    : attn::warp::impl::WarpMakeAsyncBase<WarpMakeAsync> {
+    : attn::SchedulePass<attn::warp::impl::WarpMakeAsyncBase<WarpMakeAsync>,
+                         KernelOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    getOperation().walk([&](KernelOp kernel) {
-      if (makeProductsAsync(rewriter, kernel) == 0)
-        remark::missed(
-            kernel.getLoc(),
-            remark::RemarkOpts::name("MakeAsync").category("warp-make-async"))
-            << "no product reads slots with panels";
-    });
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
+    std::string reason;
+    report("products", makeProductsAsync(rewriter, kernel, reason), reason);
   }
 };
 } // namespace

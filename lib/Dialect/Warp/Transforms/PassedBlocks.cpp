@@ -66,14 +66,20 @@ static FailureOr<SetVector<Value>> getRingsOfBlocks(Block *block) {
   return rings;
 }
 
-void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer) {
+void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer,
+                                std::string &reason) {
   SmallVector<NarrowOp> narrows;
   consumer.walk([&](NarrowOp narrow) { narrows.push_back(narrow); });
   for (NarrowOp narrow : narrows) {
     Block *block = narrow->getBlock();
     FailureOr<SetVector<Value>> rings = getRingsOfBlocks(block);
-    if (failed(rings) || narrows.size() > 1) {
+    auto giveUp = [&](StringRef why) {
+      reason = ("all groups go through all blocks: " + why).str();
       rewriter.replaceOp(narrow, {narrow.getLo(), narrow.getHi()});
+    };
+    if (failed(rings) || narrows.size() > 1) {
+      giveUp(failed(rings) ? "a ring has one slot, or loops use other rings"
+                           : "more than one chain of loops has own bounds");
       continue;
     }
     Operation *first = nullptr, *last = nullptr;
@@ -92,7 +98,7 @@ void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer) {
       });
     // There is no place in front of a number that is not computed here.
     if (!first) {
-      rewriter.replaceOp(narrow, {narrow.getLo(), narrow.getHi()});
+      giveUp("the number of the first item is computed elsewhere");
       continue;
     }
     if (!narrow.getFirst().use_empty()) {

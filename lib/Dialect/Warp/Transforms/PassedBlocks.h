@@ -16,8 +16,10 @@
 namespace attn::warp {
 
 /// Builds the loops over blocks that groups pass over; where the rings do not
-/// allow it all groups go through all blocks. The items have no numbers yet.
-void passOverBlocks(RewriterBase &rewriter, RoleOp consumer);
+/// allow it all groups go through all blocks, and `reason` says why. The items
+/// have no numbers yet.
+void passOverBlocks(RewriterBase &rewriter, RoleOp consumer,
+                    std::string &reason);
 
 } // namespace attn::warp
 

@@ -39,6 +39,7 @@
 #include "attn/Dialect/Warp/IR/HostMemory.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -46,7 +47,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Remarks.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPPERSIST
@@ -369,8 +369,9 @@ void TileLoop::draw() {
              [&](Value tile) { return order.decodeInGroups(tile); });
 }
 
-LogicalResult attn::warp::persistBlocks(RewriterBase &rewriter, KernelOp kernel,
-                                        std::string &reason) {
+FailureOr<Scheduler> attn::warp::persistBlocks(RewriterBase &rewriter,
+                                               KernelOp kernel,
+                                               std::string &reason) {
   Block *body = kernel.getBodyBlock();
   if (kernel.hasRoles() || !body->getOps<RingOp>().empty() ||
       kernel.getResident()) {
@@ -398,23 +399,21 @@ LogicalResult attn::warp::persistBlocks(RewriterBase &rewriter, KernelOp kernel,
     loop.count(isEven);
   else
     loop.draw();
-  return success();
+  return isCounted ? Scheduler::Static : Scheduler::Dynamic;
 }
 
 namespace {
-struct WarpPersist final : attn::warp::impl::WarpPersistBase<WarpPersist> {
+struct WarpPersist final
+    : attn::SchedulePass<attn::warp::impl::WarpPersistBase<WarpPersist>,
+                         KernelOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    getOperation().walk([&](KernelOp kernel) {
-      std::string reason;
-      if (failed(persistBlocks(rewriter, kernel, reason)))
-        remark::missed(
-            kernel.getLoc(),
-            remark::RemarkOpts::name("Persist").category("warp-persist"))
-            << reason;
-    });
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
+    std::string reason;
+    FailureOr<Scheduler> scheduler = persistBlocks(rewriter, kernel, reason);
+    if (failed(scheduler))
+      return missed(reason);
+    passed() << remark::metric("scheduler", stringifyScheduler(*scheduler));
   }
 };
 } // namespace

@@ -35,10 +35,10 @@
 #include "attn/Dialect/Warp/IR/LoopValues.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Iterators.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::warp {
@@ -63,6 +63,7 @@ static int64_t toStep(int64_t registers) {
 }
 
 RoleRegisters attn::warp::shareRegisters(int64_t consumerWarps) {
+  assert(consumerWarps >= 1 && "a consumer has warps");
   int64_t warps = producerWarps + consumerWarps;
   int64_t all = toStep(registersPerSM / (warps * layout::warpSize)) * warps;
   RoleRegisters registers;
@@ -95,7 +96,8 @@ public:
                  SmallVector<CopiedTile> &tiles, int64_t depth)
       : rewriter(rewriter), kernel(kernel), tiles(tiles), depth(depth) {}
 
-  void run();
+  /// `reason` says why groups go through blocks that only others see.
+  void run(std::string &reason);
 
 private:
   Value getRing(CopiedTile &tile);
@@ -379,7 +381,7 @@ void Specialization::createProducer() {
   moveToProducer(producer);
 }
 
-void Specialization::run() {
+void Specialization::run(std::string &reason) {
   // Where both are read first at the same place, what waits for a whole loop to
   // leave its only slot stands behind what need not.
   SmallVector<Value> ringOf;
@@ -397,7 +399,7 @@ void Specialization::run() {
   for (Operation *alloc : allocs)
     rewriter.eraseOp(alloc);
   createConsumer();
-  passOverBlocks(rewriter, consumer);
+  passOverBlocks(rewriter, consumer, reason);
   takeNumbers();
   DenseMap<Value, Value> next;
   rewriter.setInsertionPointToStart(consumer.getBodyBlock());
@@ -417,16 +419,18 @@ void Specialization::run() {
   createProducer();
 }
 
-LogicalResult attn::warp::specializeCopies(RewriterBase &rewriter,
-                                           KernelOp kernel, int64_t depth,
-                                           std::string &reason) {
+FailureOr<int64_t> attn::warp::specializeCopies(RewriterBase &rewriter,
+                                                KernelOp kernel, int64_t depth,
+                                                std::string &reason) {
+  assert(depth >= 0 && "slots, or 0 for the stages of the kernel");
   FailureOr<SmallVector<CopiedTile>> tiles = matchCopiedTiles(kernel, reason);
   if (failed(tiles))
     return failure();
   if (failed(ProducerSlice(kernel).compute(reason)))
     return failure();
-  Specialization(rewriter, kernel, *tiles, depth).run();
-  return success();
+  depth = getRingDepth(kernel, depth);
+  Specialization(rewriter, kernel, *tiles, depth).run(reason);
+  return int64_t(tiles->size());
 }
 
 //===----------------------------------------------------------------------===//
@@ -435,27 +439,13 @@ LogicalResult attn::warp::specializeCopies(RewriterBase &rewriter,
 
 namespace {
 struct WarpSpecialize final
-    : attn::warp::impl::WarpSpecializeBase<WarpSpecialize> {
+    : attn::SchedulePass<attn::warp::impl::WarpSpecializeBase<WarpSpecialize>,
+                         KernelOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    if (depth < 0) {
-      getOperation().emitError("warp-specialize: got depth ")
-          << int64_t(depth)
-          << ", expected at least 1, or 0 for the kernel's stages";
-      return signalPassFailure();
-    }
-    IRRewriter rewriter(&getContext());
-    getOperation().walk([&](KernelOp kernel) {
-      int64_t stages =
-          depth != 0 ? int64_t(depth) : kernel.getStages().value_or(1);
-      std::string reason;
-      if (failed(specializeCopies(rewriter, kernel, stages, reason)))
-        remark::missed(
-            kernel.getLoc(),
-            remark::RemarkOpts::name("Specialize").category("warp-specialize"))
-            << reason;
-    });
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
+    std::string reason;
+    report("copies", specializeCopies(rewriter, kernel, depth, reason), reason);
   }
 };
 } // namespace

@@ -22,7 +22,7 @@
 #include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
-#include "mlir/IR/Remarks.h"
+#include "attn/Support/SchedulePass.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace attn::warp {
@@ -131,13 +131,14 @@ static LogicalResult stageStore(RewriterBase &rewriter, KernelOp kernel,
 
 int64_t attn::warp::stageStores(RewriterBase &rewriter, KernelOp kernel,
                                 int64_t limit, std::string &reason) {
-  reason = "no tile is stored";
   SmallVector<StoreOp> stores;
   kernel.walk([&](StoreOp store) {
     ArrayRef<int64_t> shape = store.getValue().getType().getShape();
     if (!store.getRows() && !store.getStaging() && shape[0] > 1 && shape[1] > 1)
       stores.push_back(store);
   });
+  if (stores.empty())
+    reason = "no tile is stored";
   return llvm::count_if(stores, [&](StoreOp store) {
     return succeeded(stageStore(rewriter, kernel, store, limit, reason));
   });
@@ -145,18 +146,14 @@ int64_t attn::warp::stageStores(RewriterBase &rewriter, KernelOp kernel,
 
 namespace {
 struct WarpStageStores final
-    : attn::warp::impl::WarpStageStoresBase<WarpStageStores> {
+    : attn::SchedulePass<attn::warp::impl::WarpStageStoresBase<WarpStageStores>,
+                         KernelOp> {
   using Base::Base;
 
-  void runOnOperation() override {
-    IRRewriter rewriter(&getContext());
-    getOperation().walk([&](KernelOp kernel) {
-      std::string reason;
-      if (stageStores(rewriter, kernel, sharedLimit, reason) == 0)
-        remark::missed(kernel.getLoc(), remark::RemarkOpts::name("StageStores")
-                                            .category("warp-stage-stores"))
-            << reason;
-    });
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
+    std::string reason;
+    report("stores", stageStores(rewriter, kernel, sharedLimit, reason),
+           reason);
   }
 };
 } // namespace

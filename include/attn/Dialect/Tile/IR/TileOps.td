@@ -149,9 +149,11 @@ def Tile_PartRowOp : Tile_Op<"part_row", [Pure]> {
     ```
     Who runs a tile program may divide the rows of the tile among several that
     run it side by side, in parts of that many rows; whoever runs all of it gets
-    0. Only `tile.narrow` may depend on it.
+    0.
 
     (C1) `rows` is positive.
+    (C2) Only the own bounds of `tile.narrow` depend on it, through operations
+         without effects or regions.
   }];
   let arguments = (ins I64Attr:$rows);
   let results = (outs Index:$row);

@@ -24,8 +24,10 @@
 namespace attn::tile {
 
 /// Numbers the query blocks of a kernel from the end if its mask shows later
-/// rows more keys; fails where it does not.
-LogicalResult reverseQueryBlocks(RewriterBase &rewriter, scf::ForallOp forall);
+/// rows more keys; fails, with the reason in `reason`, and changes nothing
+/// where it does not.
+LogicalResult reverseQueryBlocks(RewriterBase &rewriter, scf::ForallOp forall,
+                                 std::string &reason);
 
 /// What a loop over key blocks became.
 struct PeeledLoop {
@@ -82,16 +84,17 @@ LogicalResult reverseKeyBlocks(RewriterBase &rewriter, scf::ForallOp forall,
                                std::string &reason);
 
 /// Moves the product with the values of block n - 1 beside the scores of block
-/// n, in all loops over key blocks of a kernel; fails, with the reason in
-/// `reason`, and changes nothing where they have another form.
-LogicalResult overlapProducts(RewriterBase &rewriter, scf::ForallOp forall,
-                              std::string &reason);
+/// n, in all loops over key blocks of a kernel, and gives their number; fails,
+/// with the reason in `reason`, and changes nothing where they have another
+/// form.
+FailureOr<int64_t> overlapProducts(RewriterBase &rewriter, scf::ForallOp forall,
+                                   std::string &reason);
 
 /// Keeps the old maximum in a step where no weight overflows for it; fails,
 /// with the reason in `reason`, and changes nothing where the step has another
 /// form.
 LogicalResult makeMaximumLazy(RewriterBase &rewriter, OnlineSoftmaxOp softmax,
-                              StringRef &reason);
+                              std::string &reason);
 
 /// Replaces `op` by its regions as code on vectors; what does not change from
 /// block to block is computed before the loops.

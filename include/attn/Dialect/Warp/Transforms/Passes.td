@@ -40,7 +40,7 @@ def WarpBuffer : Pass<"warp-buffer", "::mlir::func::FuncOp"> {
     Example: `test/Dialect/Warp/buffer.mlir`.
   }];
   let options = [
-    Option<"depth", "depth", "int64_t", "0",
+    Option<"depth", "depth", "unsigned", "0",
            "Slots per ring; 0 is the `stages` of the kernel">,
     Option<"schedule", "schedule", "::attn::warp::BufferSchedule",
            "::attn::warp::BufferSchedule::Auto",
@@ -205,7 +205,7 @@ def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
     Example: `test/Dialect/Warp/specialize.mlir`.
   }];
   let options = [
-    Option<"depth", "depth", "int64_t", "0",
+    Option<"depth", "depth", "unsigned", "0",
            "Slots of the rings that loops fill; 0 is the `stages` of the kernel">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",

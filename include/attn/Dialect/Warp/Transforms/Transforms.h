@@ -15,35 +15,43 @@
 
 namespace attn::warp {
 
+/// `depth`, or the stages of the plan where it is 0.
+inline int64_t getRingDepth(KernelOp kernel, int64_t depth) {
+  return depth != 0 ? depth : kernel.getStages().value_or(1);
+}
+
 /// Where the copies ahead stand; see Buffer.cpp.
 enum class BufferSchedule { Auto, Own, Early, Together };
 
-/// Puts the copies of the key loops of a kernel into rings of `depth` slots and
-/// starts them ahead of their use; the copies in front of the loops become
-/// asynchronous too. Fails, with `reason` set and
-/// the kernel untouched, if the loops do not have the expected form.
-LogicalResult bufferLoops(RewriterBase &rewriter, KernelOp kernel,
-                          int64_t depth, BufferSchedule schedule,
-                          std::string &reason);
+/// Puts the copies of the key loops of a kernel into rings of `depth` slots (0:
+/// the stages of the kernel) and starts them ahead of their use; the copies
+/// before the loops become asynchronous too. Gives the number of rings. Fails,
+/// with `reason` set and the kernel untouched, if the loops do not have the
+/// expected form.
+FailureOr<int64_t> bufferLoops(RewriterBase &rewriter, KernelOp kernel,
+                               int64_t depth, BufferSchedule schedule,
+                               std::string &reason);
 
 /// Puts a loop over tiles around the body of a kernel, which becomes resident.
-/// Fails, with `reason` set and the kernel untouched, if there is no producer
-/// to be had that runs ahead.
-LogicalResult persistBlocks(RewriterBase &rewriter, KernelOp kernel,
-                            std::string &reason);
+/// Gives who hands out the tiles. Fails, with `reason` set and the kernel
+/// untouched, if there is no producer to be had that runs ahead.
+FailureOr<Scheduler> persistBlocks(RewriterBase &rewriter, KernelOp kernel,
+                                   std::string &reason);
 
 /// Unrolls the loops that carry a left operand of a product by two, so that it
 /// is another value in each step; if `selective`, only those that are known to
-/// gain. Gives their number. Fails, with `reason` set and the kernel untouched,
+/// gain. Gives their number; `reason` says why others stayed as they are. Fails
 /// if there is none.
 FailureOr<int64_t> doubleBufferOperands(KernelOp kernel, bool selective,
                                         std::string &reason);
 
 /// Moves the copies of a kernel into a producer role; the rings that loops fill
-/// get `depth` slots. Fails, with `reason` set and the kernel untouched, if the
-/// copies do not have the expected form.
-LogicalResult specializeCopies(RewriterBase &rewriter, KernelOp kernel,
-                               int64_t depth, std::string &reason);
+/// get `depth` slots (0: the stages of the kernel). Gives the number of copies;
+/// `reason` says why groups of the consumer go through blocks that only others
+/// see. Fails, with `reason` set and the kernel untouched, if the copies do not
+/// have the expected form.
+FailureOr<int64_t> specializeCopies(RewriterBase &rewriter, KernelOp kernel,
+                                    int64_t depth, std::string &reason);
 
 /// How a consumer role of that many warps and a producer of 4 share the
 /// registers of a multiprocessor, for each of their threads.
@@ -53,8 +61,10 @@ struct RoleRegisters {
 RoleRegisters shareRegisters(int64_t consumerWarps);
 
 /// Splits the products of slots with panels into issue and wait, and moves each
-/// wait to the first use. Gives the number of products.
-int64_t makeProductsAsync(RewriterBase &rewriter, KernelOp kernel);
+/// wait to the first use. Gives the number of products; `reason` says why there
+/// is none.
+int64_t makeProductsAsync(RewriterBase &rewriter, KernelOp kernel,
+                          std::string &reason);
 
 /// Puts the products that are in flight together in a loop of the consumer into
 /// turns. Gives the number of turns. Fails, with `reason` set and the kernel
@@ -81,8 +91,10 @@ int64_t getSharedBytesUsed(KernelOp kernel);
 LogicalResult placeSharedMemory(KernelOp kernel, int64_t limit);
 
 /// Keeps running row sums as one partial sum per lane and adds the lanes up
-/// once, behind the loops. Gives the number of sums deferred.
-int64_t deferRowSums(RewriterBase &rewriter, KernelOp kernel);
+/// once, after the loops. Gives the number of sums deferred; `reason` says why
+/// there is none.
+int64_t deferRowSums(RewriterBase &rewriter, KernelOp kernel,
+                     std::string &reason);
 
 } // namespace attn::warp
 
