@@ -11,6 +11,7 @@
 
 #include "FindPtxas.h"
 #include "attn/Pipelines/InputText.h"
+#include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/Version.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -34,7 +35,7 @@ ToolOptions::ToolOptions(const char *tool, const char *targets)
            cl::value_desc("#attn.plan<...>"), cl::cat(category)),
       disabled("disable-pass", cl::CommaSeparated,
                cl::desc("Optional passes that shall not run: slower, never "
-                        "wrong"),
+                        "wrong. They are listed below"),
                cl::value_desc("tile-overlap-products,..."), cl::cat(category)),
       enabled("enable-pass", cl::CommaSeparated,
               cl::desc("Optional passes that shall run although the target "
@@ -47,7 +48,11 @@ ToolOptions::ToolOptions(const char *tool, const char *targets)
       ptxas("ptxas",
             cl::desc("The assembler or the root of a CUDA Toolkit; default: "
                      "CUDAToolkit_ROOT, CUDA_HOME, CUDA_PATH, then PATH"),
-            cl::value_desc("path"), cl::cat(category)) {}
+            cl::value_desc("path"), cl::cat(category)) {
+  registerPassesAndPipelines(); // they say what they do
+  passList = describeOptionalPasses();
+  listOfPasses.emplace(passList);
+}
 
 static void printVersion(llvm::raw_ostream &os) {
   os << "attn " << versionString << " (MLIR " << llvmVersionString << ")\n";

@@ -22,6 +22,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <optional>
 #include <string>
 
 namespace attn {
@@ -49,6 +50,9 @@ struct ToolOptions {
   std::string tool;
   /// The category and --target refer to their text, they do not keep it.
   std::string heading, targets;
+  /// What --help says after the options.
+  std::string passList;
+  std::optional<llvm::cl::extrahelp> listOfPasses;
   llvm::cl::OptionCategory category;
   llvm::cl::opt<std::string> input;
   llvm::cl::opt<std::string> target;

@@ -115,9 +115,9 @@ AttnKernel *attnCompileForCPU(const char *text, size_t size,
     return nullptr;
   }
   HostOptions hostOptions;
-  hostOptions.tile.plan = options->plan;
-  hostOptions.tile.results = options->results;
-  hostOptions.tile.gpu = options->gpu;
+  hostOptions.plan = options->plan;
+  hostOptions.results = options->results;
+  hostOptions.gpu = options->gpu;
   hostOptions.passes = options->passes;
   hostOptions.processor = options->processor;
   Session session;

@@ -76,13 +76,17 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
       buildOraclePipeline(manager, oracle);
     });
   }
-  PassSelection selection;
-  selection.tile = options.tile;
-  selection.tile.target = "cpu";
-  if (failed(selection.apply(module.getLoc(), options.passes)))
+  FailureOr<PassSelection> passes =
+      selectPasses(module.getLoc(), "cpu", options.passes);
+  if (failed(passes))
     return failure();
+  TileSchedule schedule("cpu");
+  schedule.plan = options.plan;
+  schedule.results = options.results;
+  schedule.gpu = options.gpu;
+  schedule.passes = *passes;
   if (failed(runPasses(module, [&](OpPassManager &manager) {
-        buildAttnToTilePipeline(manager, selection.tile);
+        buildAttnToTilePipeline(manager, schedule);
       })))
     return failure();
   for (auto function : module.getOps<func::FuncOp>())

@@ -109,9 +109,9 @@ bool TrialRun::checkCaptures() {
 bool TrialRun::runOnCPU() {
   double start = now();
   HostOptions options;
-  options.tile.plan = request.plan;
-  options.tile.results = request.results;
-  options.tile.gpu = request.gpu == "none" ? "" : request.gpu;
+  options.plan = request.plan;
+  options.results = request.results;
+  options.gpu = request.gpu == "none" ? "" : request.gpu;
   options.passes = request.passes;
   options.processor = request.processor;
   auto program = HostProgram::compile(module, request.function, options);

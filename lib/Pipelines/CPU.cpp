@@ -90,9 +90,7 @@ void attn::buildOraclePipeline(OpPassManager &manager,
 
 void attn::buildCPUPipeline(OpPassManager &manager,
                             const TileOptions &options) {
-  TileOptions tile(options);
-  tile.target = "cpu";
-  buildAttnToTilePipeline(manager, tile);
+  buildAttnToTilePipeline(manager, options.schedule("cpu"));
   buildTileToLLVMPipeline(manager);
 }
 

@@ -13,6 +13,7 @@
 #include "attn/Pipelines/ArgumentViews.h"
 #include "attn/Pipelines/GPU.h"
 #include "attn/Pipelines/Signature.h"
+#include "attn/Pipelines/Tile.h"
 #include "attn/Support/TargetInfo.h"
 #include "attn/Support/Version.h"
 #include "attn/Target/LaunchRule.h"
@@ -131,15 +132,17 @@ FailureOr<Artifact> Compilation::run() {
   if (options.last == Room::Attn)
     return artifact;
 
-  FailureOr<PassSelection> selection =
-      PassSelection::make(module->getLoc(), options.target, options.passes);
-  if (failed(selection))
+  FailureOr<PassSelection> passes =
+      selectPasses(module->getLoc(), options.target, options.passes);
+  if (failed(passes))
     return failure();
-  selection->tile.plan = options.plan;
-  selection->tile.results = options.results;
-  selection->tile.gpu = options.gpu;
+  TileSchedule schedule(options.target);
+  schedule.plan = options.plan;
+  schedule.results = options.results;
+  schedule.passes = *passes;
+  schedule.gpu = options.gpu;
   if (failed(runPasses(Room::Tile, [&](OpPassManager &manager) {
-        buildAttnToTilePipeline(manager, selection->tile);
+        buildAttnToTilePipeline(manager, schedule);
       })))
     return failure();
   if (auto plan = host()->getAttrOfType<PlanAttr>(AttnDialect::kPlanAttrName))
@@ -148,7 +151,7 @@ FailureOr<Artifact> Compilation::run() {
     return artifact;
 
   if (failed(runPasses(Room::Warp, [&](OpPassManager &manager) {
-        buildTileToWarpPipeline(manager, options.target, selection->warp);
+        buildTileToWarpPipeline(manager, options.target, *passes);
       })))
     return failure();
   if (options.last == Room::Warp)

@@ -21,42 +21,43 @@
 using namespace mlir;
 using namespace attn;
 
-/// The first compute capability with TMA and wgmma.
-static constexpr int64_t hopper = 90;
-
 void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
-                                   const WarpOptions &options) {
+                                   const PassSelection &passes) {
   const TargetInfo *info = findTarget(target.str());
-  bool isHopper = info && info->sm >= hopper;
+  int64_t sm = info ? info->sm : 0;
   OpPassManager &functions = manager.nest<func::FuncOp>();
   // No canonicalisation before this conversion: it would fold unit dimensions
   // of the grid and loops of one step, which the next passes look for.
   functions.addPass(createCSEPass());
   functions.addPass(createConvertTileToWarp());
-  if (options.deferSum)
+  auto runs = [&](OptionalPass pass) {
+    return optionalPasses[size_t(pass)].exists(sm) && passes.runs(pass);
+  };
+  bool hasRoles = runs(OptionalPass::Specialize);
+  if (runs(OptionalPass::DeferSum))
     functions.addPass(warp::createWarpDeferSum());
-  if (isHopper && options.persist && options.specialize)
+  if (runs(OptionalPass::Persist) && hasRoles)
     functions.addPass(warp::createWarpPersist());
   // Without roles and products in flight there is nothing to win by it.
-  if (isHopper && options.doubleBuffer != DoubleBuffering::Off &&
-      options.specialize && options.makeAsync)
+  if (runs(OptionalPass::DoubleBuffer) && hasRoles &&
+      runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpDoubleBuffer(
-        {options.doubleBuffer == DoubleBuffering::Selective}));
-  if (isHopper && options.specialize)
+        {passes.getUse(OptionalPass::DoubleBuffer) == PassUse::Selective}));
+  if (hasRoles)
     functions.addPass(warp::createWarpSpecialize());
-  else if (options.buffer)
+  else if (runs(OptionalPass::Buffer))
     functions.addPass(warp::createWarpBuffer());
-  if (isHopper && options.makeAsync)
+  if (runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpMakeAsync());
-  if (isHopper && options.insertTurns)
+  if (runs(OptionalPass::InsertTurns))
     functions.addPass(warp::createWarpInsertTurns());
   warp::WarpStageStoresOptions staging;
   warp::WarpAssignResourcesOptions resources;
   if (info)
     staging.sharedLimit = resources.sharedLimit = info->sharedBytesPerBlock;
-  if (options.stageStores)
+  if (runs(OptionalPass::StageStores))
     functions.addPass(warp::createWarpStageStores(staging));
-  if (isHopper && options.deepenRings)
+  if (runs(OptionalPass::DeepenRings))
     functions.addPass(warp::createWarpDeepenRings({resources.sharedLimit}));
   functions.addPass(warp::createWarpAssignResources(resources));
   // The door of the Warp room: constants and unit steps.
@@ -89,40 +90,26 @@ void attn::buildGPUToNVVMPipeline(OpPassManager &manager) {
   kernels.addPass(createReconcileUnrealizedCastsPass());
 }
 
-void attn::buildSM80Pipeline(OpPassManager &manager,
-                             const SM80Options &options) {
-  constexpr StringLiteral target = "sm_80";
-  TileOptions tile(options);
-  tile.target = target.str();
-  buildAttnToTilePipeline(manager, tile);
-  WarpOptions warp;
-  warp.deferSum = options.deferSum;
-  warp.buffer = options.buffer;
-  warp.stageStores = options.stageStores;
-  buildTileToWarpPipeline(manager, target, warp);
+/// From attention to the nvvm dialect, for `target`.
+static void buildGPUPipeline(OpPassManager &manager, StringRef target,
+                             const TileOptions &options,
+                             const PassSwitches &warpPasses) {
+  TileSchedule schedule = options.schedule(target);
+  warpPasses.apply(schedule.passes);
+  buildAttnToTilePipeline(manager, schedule);
+  buildTileToWarpPipeline(manager, target, schedule.passes);
   buildWarpToGPUPipeline(manager, target);
   buildGPUToNVVMPipeline(manager);
 }
 
+void attn::buildSM80Pipeline(OpPassManager &manager,
+                             const SM80Options &options) {
+  buildGPUPipeline(manager, "sm_80", options, options.warpPasses);
+}
+
 void attn::buildSM90Pipeline(OpPassManager &manager,
                              const SM90Options &options) {
-  constexpr StringLiteral target = "sm_90a";
-  TileOptions tile(options);
-  tile.target = target.str();
-  buildAttnToTilePipeline(manager, tile);
-  WarpOptions warp;
-  warp.deferSum = options.deferSum;
-  warp.buffer = options.buffer;
-  warp.stageStores = options.stageStores;
-  warp.persist = options.persist;
-  warp.doubleBuffer = options.doubleBuffer;
-  warp.specialize = options.specialize;
-  warp.makeAsync = options.makeAsync;
-  warp.insertTurns = options.insertTurns;
-  warp.deepenRings = options.deepenRings;
-  buildTileToWarpPipeline(manager, target, warp);
-  buildWarpToGPUPipeline(manager, target);
-  buildGPUToNVVMPipeline(manager);
+  buildGPUPipeline(manager, "sm_90a", options, options.warpPasses);
 }
 
 void attn::registerGPUPipelines() {

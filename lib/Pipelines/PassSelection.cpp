@@ -10,74 +10,51 @@
 #include "attn/Pipelines/PassSelection.h"
 
 #include "attn/Support/TargetInfo.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace attn;
 
-/// The first compute capability that a pass does something for.
-static constexpr int64_t anywhere = 0, anyGPU = 80, hopper = 90;
+static int64_t capability(StringRef target) {
+  const TargetInfo *info = findTarget(target.str());
+  return info ? info->sm : 0;
+}
 
-namespace {
-struct OptionalPass {
-  StringLiteral name;
-  int64_t sm; // `anywhere`, `anyGPU` or `hopper`
-  void (*set)(PassSelection &, bool);
-};
-} // namespace
-
-// In the order in which they run.
-static constexpr OptionalPass optionalPasses[] = {
-    {"tile-order-blocks", anywhere,
-     [](PassSelection &s, bool run) { s.tile.orderBlocks = run; }},
-    {"tile-list-blocks", anywhere,
-     [](PassSelection &s, bool run) { s.tile.listBlocks = run; }},
-    {"tile-peel-masks", anywhere,
-     [](PassSelection &s, bool run) { s.tile.peelMasks = run; }},
-    {"tile-group-bounds", hopper,
-     [](PassSelection &s, bool run) { s.tile.groupBounds = run; }},
-    {"tile-keys-to-ranges", anywhere,
-     [](PassSelection &s, bool run) { s.tile.keysToRanges = run; }},
-    {"tile-reverse-keys", anywhere,
-     [](PassSelection &s, bool run) { s.tile.reverseKeys = run; }},
-    {"tile-fold-exp2", anywhere,
-     [](PassSelection &s, bool run) { s.tile.foldExp2 = run; }},
-    {"tile-overlap-products", anywhere,
-     [](PassSelection &s, bool run) { s.tile.overlapProducts = run; }},
-    {"tile-lazy-max", anywhere,
-     [](PassSelection &s, bool run) { s.tile.lazyMax = run; }},
-    {"warp-defer-sum", anyGPU,
-     [](PassSelection &s, bool run) { s.warp.deferSum = run; }},
-    {"warp-persist", hopper,
-     [](PassSelection &s, bool run) { s.warp.persist = run; }},
-    {"warp-double-buffer", hopper,
-     [](PassSelection &s, bool run) {
-       s.warp.doubleBuffer =
-           run ? DoubleBuffering::Everywhere : DoubleBuffering::Off;
-     }},
-    {"warp-specialize", hopper,
-     [](PassSelection &s, bool run) { s.warp.specialize = run; }},
-    {"warp-buffer", anyGPU,
-     [](PassSelection &s, bool run) { s.warp.buffer = run; }},
-    {"warp-make-async", hopper,
-     [](PassSelection &s, bool run) { s.warp.makeAsync = run; }},
-    {"warp-insert-turns", hopper,
-     [](PassSelection &s, bool run) { s.warp.insertTurns = run; }},
-    {"warp-stage-stores", anyGPU,
-     [](PassSelection &s, bool run) { s.warp.stageStores = run; }},
-    {"warp-deepen-rings", hopper,
-     [](PassSelection &s, bool run) { s.warp.deepenRings = run; }},
-};
+/// What the pass says of itself: no text where it is not registered.
+static StringRef summaryOf(const OptionalPassInfo &pass) {
+  const PassInfo *info = PassInfo::lookup(pass.name);
+  return info ? info->getPassDescription() : StringRef();
+}
 
 std::vector<std::string> attn::listOptionalPasses(StringRef target) {
-  const TargetInfo *info = findTarget(target.str());
-  int64_t sm = info ? info->sm : 0;
   std::vector<std::string> names;
-  for (const OptionalPass &pass : optionalPasses)
-    if (pass.sm <= sm)
-      names.push_back(pass.name.str());
+  for (const OptionalPassInfo &pass : optionalPasses)
+    if (pass.exists(capability(target)))
+      names.emplace_back(pass.name);
   return names;
+}
+
+/// "all", "sm_80, sm_90a" or "none".
+static std::string targetsOf(const OptionalPassInfo &pass) {
+  SmallVector<StringRef> targets;
+  for (StringRef target : {"cpu", "sm_80", "sm_90a"})
+    if (pass.getDefault(capability(target)) != PassUse::Off)
+      targets.push_back(target);
+  std::string text = targets.size() == 3 ? "all" : llvm::join(targets, ", ");
+  return pass.use == PassUse::Selective ? text + ", where it gains" : text;
+}
+
+std::string attn::describeOptionalPasses() {
+  std::string text = "OPTIONAL PASSES (of --disable-pass and --enable-pass), "
+                     "and who runs them by default:\n\n";
+  for (const OptionalPassInfo &pass : optionalPasses)
+    text += llvm::formatv("  {0,-22}{1} ({2})\n", pass.name, summaryOf(pass),
+                          targetsOf(pass))
+                .str();
+  return text + "\n";
 }
 
 std::vector<std::string> attn::splitPassNames(StringRef text) {
@@ -88,39 +65,53 @@ std::vector<std::string> attn::splitPassNames(StringRef text) {
   return names;
 }
 
-LogicalResult PassSelection::apply(Location loc, const PassRequest &request) {
-  const TargetInfo *info = findTarget(tile.target.getValue());
-  int64_t sm = info ? info->sm : 0;
-  auto set = [&](StringRef name, bool run) -> LogicalResult {
-    for (const OptionalPass &pass : optionalPasses)
-      if (pass.name == name && pass.sm <= sm) {
-        pass.set(*this, run);
+FailureOr<PassSelection> attn::selectPasses(Location loc, StringRef target,
+                                            const PassRequest &request) {
+  PassSelection selection(target);
+  auto set = [&](StringRef name, PassUse use) -> LogicalResult {
+    for (const OptionalPassInfo &pass : optionalPasses)
+      if (name == StringRef(pass.name) && pass.exists(capability(target))) {
+        selection.setUse(pass.pass, use);
         return success();
       }
     InFlightDiagnostic error =
         emitError(loc) << "'" << name << "' is no optional pass on the way to "
-                       << tile.target << ", expected one of ";
-    llvm::interleaveComma(listOptionalPasses(tile.target.getValue()), error);
+                       << target << ", expected one of ";
+    llvm::interleaveComma(listOptionalPasses(target), error);
     return error;
   };
   for (const std::string &name : request.disabled)
-    if (failed(set(name, false)))
+    if (failed(set(name, PassUse::Off)))
       return failure();
   for (const std::string &name : request.enabled)
-    if (failed(set(name, true)))
+    if (failed(set(name, PassUse::On)))
       return failure();
-  return success();
+  return selection;
 }
 
-FailureOr<PassSelection> PassSelection::make(Location loc, StringRef target,
-                                             const PassRequest &request) {
-  const TargetInfo *info = findTarget(target.str());
-  PassSelection selection;
-  selection.tile.target = target.str();
-  int64_t sm = info ? info->sm : 0;
-  selection.tile.reverseKeys = selection.tile.lazyMax = sm >= anyGPU;
-  selection.tile.overlapProducts = selection.tile.groupBounds = sm >= hopper;
-  if (failed(selection.apply(loc, request)))
-    return failure();
-  return selection;
+PassSwitches::PassSwitches(detail::PassOptions &parent, StringRef room,
+                           int64_t sm) {
+  for (const OptionalPassInfo &pass : optionalPasses) {
+    if (!StringRef(pass.name).starts_with(room) || !pass.exists(sm))
+      continue;
+    llvm::cl::ValuesClass values{
+        clEnumValN(PassUse::Off, "false", "on nothing"),
+        clEnumValN(PassUse::On, "true", "on all that it can be done to")};
+    if (pass.use == PassUse::Selective)
+      values = {
+          clEnumValN(PassUse::Off, "false", "on nothing"),
+          clEnumValN(PassUse::Selective, "selective", "where it gains"),
+          clEnumValN(PassUse::On, "true", "on all that it can be done to")};
+    options.emplace_back(
+        std::piecewise_construct, std::forward_as_tuple(pass.pass),
+        std::forward_as_tuple(parent, StringRef(pass.option()),
+                              llvm::cl::desc(summaryOf(pass)), values,
+                              llvm::cl::init(pass.use)));
+  }
+}
+
+void PassSwitches::apply(PassSelection &selection) const {
+  for (const auto &[pass, option] : options)
+    if (option.hasValue())
+      selection.setUse(pass, option.getValue());
 }

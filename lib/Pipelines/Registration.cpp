@@ -20,8 +20,9 @@
 #include "attn/Plan/Passes.h"
 
 using namespace mlir;
+using namespace attn;
 
-void attn::registerPassesAndPipelines() {
+static bool registerAll() {
   registerAttnTransformsPasses();
   tile::registerTileTransformsPasses();
   warp::registerWarpTransformsPasses();
@@ -32,4 +33,10 @@ void attn::registerPassesAndPipelines() {
   registerTilePipelines();
   registerCPUPipelines();
   registerGPUPipelines();
+  return true;
+}
+
+void attn::registerPassesAndPipelines() {
+  static const bool isDone = registerAll(); // once, whoever asks
+  (void)isDone;
 }

@@ -20,41 +20,48 @@ using namespace mlir;
 using namespace attn;
 
 void attn::buildAttnToTilePipeline(OpPassManager &manager,
-                                   const TileOptions &options) {
+                                   const TileSchedule &schedule) {
   manager.addPass(createAttnExpandVariantsPass());
   manager.addPass(createAttnExpandMathPass());
   manager.addPass(createAttnSimplifyPass());
   plan::AttnPlanOptions plan;
-  plan.target = options.target;
-  plan.planText = options.plan;
-  plan.results = options.results;
-  plan.gpu = options.gpu;
+  plan.target = schedule.target;
+  plan.planText = schedule.plan;
+  plan.results = schedule.results;
+  plan.gpu = schedule.gpu;
   manager.addPass(plan::createAttnPlan(plan));
   manager.addPass(createConvertAttnToTile());
   manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
-  if (options.orderBlocks)
-    manager.addNestedPass<func::FuncOp>(tile::createTileOrderBlocks());
-  if (options.listBlocks)
-    manager.addNestedPass<func::FuncOp>(tile::createTileListBlocks());
-  if (options.peelMasks)
-    manager.addNestedPass<func::FuncOp>(tile::createTilePeelMasks());
-  if (options.groupBounds)
-    manager.addNestedPass<func::FuncOp>(tile::createTileGroupBounds());
-  if (options.keysToRanges)
-    manager.addNestedPass<func::FuncOp>(tile::createTileKeysToRanges());
-  if (options.reverseKeys)
-    manager.addNestedPass<func::FuncOp>(tile::createTileReverseKeys());
-  if (options.foldExp2)
-    manager.addNestedPass<func::FuncOp>(tile::createTileFoldExp2());
-  if (options.overlapProducts)
-    manager.addNestedPass<func::FuncOp>(tile::createTileOverlapProducts());
-  if (options.lazyMax)
-    manager.addNestedPass<func::FuncOp>(tile::createTileLazyMax());
+  auto add = [&](OptionalPass pass, std::unique_ptr<Pass> (*create)()) {
+    if (schedule.passes.runs(pass))
+      manager.addNestedPass<func::FuncOp>(create());
+  };
+  add(OptionalPass::OrderBlocks, tile::createTileOrderBlocks);
+  add(OptionalPass::ListBlocks, tile::createTileListBlocks);
+  add(OptionalPass::PeelMasks, tile::createTilePeelMasks);
+  add(OptionalPass::GroupBounds, tile::createTileGroupBounds);
+  add(OptionalPass::KeysToRanges, tile::createTileKeysToRanges);
+  add(OptionalPass::ReverseKeys, tile::createTileReverseKeys);
+  add(OptionalPass::FoldExp2, tile::createTileFoldExp2);
+  add(OptionalPass::OverlapProducts, tile::createTileOverlapProducts);
+  add(OptionalPass::LazyMax, tile::createTileLazyMax);
   manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax());
+}
+
+TileSchedule TileOptions::schedule(StringRef target) const {
+  TileSchedule schedule(target);
+  schedule.plan = plan.getValue();
+  schedule.results = results.getValue();
+  schedule.gpu = gpu.getValue();
+  tilePasses.apply(schedule.passes);
+  return schedule;
 }
 
 void attn::registerTilePipelines() {
   PassPipelineRegistration<TileOptions>(
       "attn-to-tile", "Attention on tensors to a tile kernel on memrefs",
-      buildAttnToTilePipeline);
+      [](OpPassManager &manager, const TileOptions &options) {
+        buildAttnToTilePipeline(manager,
+                                options.schedule(options.target.getValue()));
+      });
 }

@@ -87,7 +87,7 @@ PIPELINES = [
     "--attn-sm80=lazy-max=false buffer=false",
     "--attn-sm90",
     "--attn-sm90=specialize=false make-async=false",
-    "--attn-sm90=double-buffer=everywhere",
+    "--attn-sm90=double-buffer=true",
     "--attn-to-tile=target=sm_90a overlap-products=true lazy-max=true"
     " --convert-tile-to-warp --warp-defer-sum --warp-specialize"
     " --warp-make-async --warp-insert-turns"

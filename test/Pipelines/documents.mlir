@@ -1,7 +1,7 @@
 // Documents by offsets on sm_90a: searches only for the first and the last row
 // of a block, by all warps, and for each row, by the consumer; none in a loop,
 // and the copies have warps of their own.
-// RUN: attn-opt %s --attn-to-tile="target=sm_90a overlap-products=true" --convert-tile-to-warp --warp-defer-sum --warp-specialize | FileCheck %s
+// RUN: attn-opt %s --attn-to-tile="target=sm_90a reverse-keys=false group-bounds=false lazy-max=false" --convert-tile-to-warp --warp-defer-sum --warp-specialize | FileCheck %s
 
 !t = tensor<?x?x?x64xbf16>
 !l = tensor<?x?x?xf32>

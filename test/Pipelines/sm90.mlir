@@ -1,52 +1,86 @@
-// The passes of the named pipeline, in order; and with the optional ones dropped.
+// The passes of the named pipeline, in order: none is added or lost unseen; and with the optional ones dropped.
 // RUN: attn-opt %s --attn-sm90 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
-// RUN: attn-opt %s --attn-sm90="order-blocks=false peel-masks=false group-bounds=false keys-to-ranges=false reverse-keys=false fold-exp2=false overlap-products=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
-// RUN: attn-opt %s --attn-sm90="double-buffer=everywhere" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DOUBLE
+// RUN: attn-opt %s --attn-sm90="order-blocks=false list-blocks=false peel-masks=false group-bounds=false keys-to-ranges=false reverse-keys=false fold-exp2=false overlap-products=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
+// RUN: attn-opt %s --attn-sm90="double-buffer=true" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DOUBLE
 
 // DOUBLE: warp-persist
 // DOUBLE-NEXT: warp-double-buffer{selective=false}
 // DOUBLE-NEXT: warp-specialize
 
 // CHECK: builtin.module(
-// CHECK: attn-expand-variants
-// CHECK-NEXT: attn-expand-math
-// CHECK: attn-simplify
-// CHECK: attn-plan{
-// CHECK: target=sm_90a
-// CHECK: convert-attn-to-tile
-// CHECK: tile-expand-scores
-// CHECK: tile-order-blocks
-// CHECK: tile-peel-masks
-// CHECK: tile-group-bounds
-// CHECK: tile-keys-to-ranges
-// CHECK: tile-reverse-keys
-// CHECK: tile-fold-exp2
-// CHECK: tile-overlap-products
-// CHECK: tile-lazy-max
-// CHECK: tile-expand-softmax
-// CHECK: cse
-// CHECK-NEXT: convert-tile-to-warp
-// CHECK-NEXT: warp-defer-sum
-// CHECK-NEXT: warp-persist
-// CHECK-NEXT: warp-double-buffer{selective=true}
-// CHECK-NEXT: warp-specialize{
-// CHECK-NEXT: warp-make-async
-// CHECK-NEXT: warp-insert-turns
-// CHECK-NEXT: warp-stage-stores{shared-limit=232448}
-// CHECK-NEXT: warp-deepen-rings{shared-limit=232448}
-// CHECK-NEXT: warp-assign-resources{shared-limit=232448}
-// CHECK-NEXT: canonicalize
-// CHECK: cse
-// CHECK: convert-warp-to-gpu{
-// CHECK: chip=sm_90a
-// CHECK: gpu.module(
-// CHECK-NEXT: gpu-share-warp-number
-// CHECK-NEXT: gpu-hide-inductions
-// CHECK-NEXT: gpu-order-integers
+// CHECK-NEXT: attn-expand-variants,
+// CHECK-NEXT: attn-expand-math,
+// CHECK-NEXT: attn-simplify,
+// CHECK-NEXT: attn-plan{gpu= plan= results= target=sm_90a},
+// CHECK-NEXT: convert-attn-to-tile,
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-expand-scores
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-order-blocks
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-list-blocks
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-peel-masks
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-group-bounds{rows=64}
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-keys-to-ranges
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-reverse-keys
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-fold-exp2
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-overlap-products
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-lazy-max
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-expand-softmax
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: cse,
+// CHECK-NEXT: convert-tile-to-warp,
+// CHECK-NEXT: warp-defer-sum,
+// CHECK-NEXT: warp-persist,
+// CHECK-NEXT: warp-double-buffer{selective=true},
+// CHECK-NEXT: warp-specialize{depth=0},
+// CHECK-NEXT: warp-make-async,
+// CHECK-NEXT: warp-insert-turns,
+// CHECK-NEXT: warp-stage-stores{shared-limit=232448},
+// CHECK-NEXT: warp-deepen-rings{shared-limit=232448},
+// CHECK-NEXT: warp-assign-resources{shared-limit=232448},
+// CHECK-NEXT: canonicalize{
+// CHECK-NEXT: cse
+// CHECK-NEXT: ),
+// CHECK-NEXT: convert-warp-to-gpu{
+// CHECK-NEXT: gpu.module(
+// CHECK-NEXT: gpu-share-warp-number,
+// CHECK-NEXT: gpu-hide-inductions,
+// CHECK-NEXT: gpu-order-integers,
 // CHECK-NEXT: gpu.func(
-// CHECK: reconcile-unrealized-casts
+// CHECK-NEXT: loop-invariant-code-motion
+// CHECK-NEXT: ),
+// CHECK-NEXT: cse
+// CHECK-NEXT: ),
+// CHECK-NEXT: gpu-add-relayouts,
+// CHECK-NEXT: gpu.module(
+// CHECK-NEXT: convert-scf-to-cf{
+// CHECK-NEXT: convert-gpu-to-nvvm{
+// CHECK-NEXT: reconcile-unrealized-casts
+// CHECK-NEXT: )
+// CHECK-NEXT: )
 
 // BARE-NOT: tile-order-blocks
+// BARE-NOT: tile-list-blocks
 // BARE-NOT: tile-peel-masks
 // BARE-NOT: tile-group-bounds
 // BARE-NOT: tile-keys-to-ranges

@@ -1,5 +1,5 @@
 // Causal attention from tensors to a placed warp kernel.
-// RUN: attn-opt %s --attn-to-tile=target=sm_80 --convert-tile-to-warp \
+// RUN: attn-opt %s --attn-to-tile="target=sm_80 reverse-keys=false lazy-max=false" --convert-tile-to-warp \
 // RUN:   --warp-defer-sum --warp-buffer --cse --warp-assign-resources \
 // RUN:   --remarks-filter=warp 2>&1 | FileCheck %s
 

@@ -1,11 +1,11 @@
 // Causal attention from tensors to a placed warp kernel for sm_90a, with every
 // schedule pass; and without each of them: less structure, the same program.
 // DEFINE: %{plan} = plan='#attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>'
-// RUN: attn-opt %s --attn-to-tile="target=sm_90a %{plan} overlap-products=true" --convert-tile-to-warp --warp-defer-sum --warp-specialize --warp-make-async --warp-insert-turns --cse --warp-assign-resources=shared-limit=232448 | FileCheck %s
-// RUN: attn-opt %s --attn-to-tile="target=sm_90a %{plan} overlap-products=true" --convert-tile-to-warp --warp-defer-sum --warp-specialize --warp-make-async --cse --warp-assign-resources=shared-limit=232448 | FileCheck %s --check-prefix=NOTURNS
-// RUN: attn-opt %s --attn-to-tile="target=sm_90a %{plan} overlap-products=true" --convert-tile-to-warp --warp-defer-sum --warp-specialize --warp-insert-turns --cse --warp-assign-resources=shared-limit=232448 | FileCheck %s --check-prefix=SYNC
-// RUN: attn-opt %s --attn-to-tile="target=sm_90a %{plan} overlap-products=true" --convert-tile-to-warp --warp-defer-sum --warp-make-async --warp-insert-turns --cse --warp-assign-resources=shared-limit=232448 | FileCheck %s --check-prefix=ONEROLE
-// RUN: attn-opt %s --attn-to-tile="target=sm_90a %{plan}" --convert-tile-to-warp --warp-defer-sum --warp-specialize --warp-make-async --warp-insert-turns --cse --warp-assign-resources=shared-limit=232448 | FileCheck %s --check-prefix=PLAIN
+// RUN: attn-opt %s --attn-to-tile="target=sm_90a %{plan} reverse-keys=false group-bounds=false lazy-max=false" --convert-tile-to-warp --warp-defer-sum --warp-specialize --warp-make-async --warp-insert-turns --cse --warp-assign-resources=shared-limit=232448 | FileCheck %s
+// RUN: attn-opt %s --attn-to-tile="target=sm_90a %{plan} reverse-keys=false group-bounds=false lazy-max=false" --convert-tile-to-warp --warp-defer-sum --warp-specialize --warp-make-async --cse --warp-assign-resources=shared-limit=232448 | FileCheck %s --check-prefix=NOTURNS
+// RUN: attn-opt %s --attn-to-tile="target=sm_90a %{plan} reverse-keys=false group-bounds=false lazy-max=false" --convert-tile-to-warp --warp-defer-sum --warp-specialize --warp-insert-turns --cse --warp-assign-resources=shared-limit=232448 | FileCheck %s --check-prefix=SYNC
+// RUN: attn-opt %s --attn-to-tile="target=sm_90a %{plan} reverse-keys=false group-bounds=false lazy-max=false" --convert-tile-to-warp --warp-defer-sum --warp-make-async --warp-insert-turns --cse --warp-assign-resources=shared-limit=232448 | FileCheck %s --check-prefix=ONEROLE
+// RUN: attn-opt %s --attn-to-tile="target=sm_90a %{plan} overlap-products=false reverse-keys=false group-bounds=false lazy-max=false" --convert-tile-to-warp --warp-defer-sum --warp-specialize --warp-make-async --warp-insert-turns --cse --warp-assign-resources=shared-limit=232448 | FileCheck %s --check-prefix=PLAIN
 
 // CHECK-LABEL: func.func @causal(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: memref<{{[^%]*}}, %[[K:[a-z0-9]+]]: memref<{{[^%]*}}, %[[V:[a-z0-9]+]]: memref<{{[^%]*}}, %[[O:[a-z0-9]+]]: memref<{{[^%]*}}, %[[LSE:[a-z0-9]+]]: memref<

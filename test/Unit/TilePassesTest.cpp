@@ -182,12 +182,12 @@ protected:
     HostOptions options;
     options.optimization = 0;
     options.processor = testProcessor();
-    options.tile.orderBlocks = peel;
-    options.tile.peelMasks = peel;
-    options.tile.reverseKeys = reverse;
-    options.tile.foldExp2 = fold;
-    options.tile.overlapProducts = overlap;
-    options.tile.lazyMax = lazy;
+    options.passes.add("tile-order-blocks", peel);
+    options.passes.add("tile-peel-masks", peel);
+    options.passes.add("tile-reverse-keys", reverse);
+    options.passes.add("tile-fold-exp2", fold);
+    options.passes.add("tile-overlap-products", overlap);
+    options.passes.add("tile-lazy-max", lazy);
     return HostProgram::compile(*module, "", options);
   }
 

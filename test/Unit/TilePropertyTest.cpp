@@ -421,18 +421,17 @@ TEST_P(TilePropertyPart, EqualsTheOracle) {
     options.optimization = isFirst ? 2 : 0;
     for (int i = 0; i < plansPerProgram; ++i) {
       std::string source = program.source(randomPlan(choice));
-      options.tile.orderBlocks = choice.chance(50);
-      options.tile.peelMasks = choice.chance(60);
-      options.tile.foldExp2 = choice.chance(60);
+      options.passes = {};
+      options.passes.add("tile-order-blocks", choice.chance(50));
+      options.passes.add("tile-peel-masks", choice.chance(60));
+      options.passes.add("tile-fold-exp2", choice.chance(60));
       HostProgram tiled = compile(source, options);
       for (int r = 0; r < runsPerPlan; ++r) {
         OperandRequest request = program.request();
         SCOPED_TRACE(source + "program " + std::to_string(p) + ", --shape=" +
                      request.shape + " --seed=" + std::to_string(request.seed) +
                      (request.order.empty() ? "" : " --layout=bshd") +
-                     (options.tile.orderBlocks ? ", order-blocks" : "") +
-                     (options.tile.peelMasks ? ", peel-masks" : "") +
-                     (options.tile.foldExp2 ? ", fold-exp2" : ""));
+                     ", without " + llvm::join(options.passes.disabled, ","));
         check(tiled, float64, unfused, request);
         if (HasFailure())
           return;
@@ -464,7 +463,8 @@ TEST_F(TilePropertyTest, SpecialValuesPropagate) {
   HostProgram float64 = compile(plainProgram, options);
   options.kind = HostOptions::Kind::Tiled;
   for (bool foldExp2 : {false, true}) {
-    options.tile.foldExp2 = foldExp2;
+    options.passes = {};
+    options.passes.add("tile-fold-exp2", foldExp2);
     HostProgram tiled = compile(plainProgram, options);
     for (int r = 0; r < 20; ++r) {
       OperandRequest request;

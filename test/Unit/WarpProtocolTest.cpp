@@ -525,10 +525,9 @@ OwningOpRef<ModuleOp> WarpProtocol::compile(const Case &test, Form form) {
   if (!module)
     return nullptr;
   bool hasRoles = form == Form::Roles || form == Form::Tiles;
-  std::string tile = hasRoles ? " overlap-products=true lazy-max=false"
-                              : " overlap-products=false lazy-max=false";
-  if (form == Form::Tiles)
-    tile += " group-bounds=true";
+  std::string tile = " reverse-keys=false lazy-max=false";
+  tile += hasRoles ? " overlap-products=true" : " overlap-products=false";
+  tile += form == Form::Tiles ? " group-bounds=true" : " group-bounds=false";
   std::string passes = "warp-specialize,warp-make-async,warp-insert-turns";
   if (form == Form::Tiles)
     passes = "warp-persist," + passes;

@@ -134,8 +134,8 @@ TEST_F(WarpSimulator, Ampere) {
   test.variant = Variant::Causal;
   test.queries = 70;
   test.keys = 170;
-  for (const char *tile :
-       {"", "peel-masks=false", "lazy-max=true", "overlap-products=true"})
+  for (const char *tile : {"", "peel-masks=false lazy-max=false",
+                           "lazy-max=false", "overlap-products=true"})
     for (const char *passes :
          {"", "warp-defer-sum", "warp-buffer{depth=1}",
           "warp-buffer{depth=2 schedule=own}",
@@ -148,8 +148,10 @@ TEST_F(WarpSimulator, Ampere) {
 TEST_F(WarpSimulator, Hopper) {
   Case test = hopperCase();
   test.variant = Variant::Causal;
-  for (const char *tile : {"", "overlap-products=true", "lazy-max=true",
-                           "overlap-products=true peel-masks=false"})
+  for (const char *tile : {"",
+                           "overlap-products=false lazy-max=false "
+                           "group-bounds=false reverse-keys=false",
+                           "lazy-max=false", "peel-masks=false"})
     for (const char *passes :
          {"", "warp-make-async", "warp-buffer", "warp-buffer,warp-make-async",
           "warp-specialize", "warp-specialize,warp-make-async",

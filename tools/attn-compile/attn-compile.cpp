@@ -226,13 +226,15 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
   if (emit != "attn" && emit != "tile" && emit != "llvm")
     return fail("cannot --emit=" + emit +
                 " for cpu, expected attn, tile or llvm");
-  FailureOr<PassSelection> selection =
-      PassSelection::make(module.getLoc(), "cpu", options.passes());
-  if (failed(selection))
+  FailureOr<PassSelection> passes =
+      selectPasses(module.getLoc(), "cpu", options.passes());
+  if (failed(passes))
     return failure();
-  selection->tile.plan = options.plan.getValue();
-  selection->tile.results = options.results.getValue();
-  selection->tile.gpu = gpuName(options);
+  TileSchedule schedule("cpu");
+  schedule.plan = options.plan.getValue();
+  schedule.results = options.results.getValue();
+  schedule.passes = *passes;
+  schedule.gpu = gpuName(options);
   auto run = [&](StringRef name,
                  llvm::function_ref<void(OpPassManager &)> build) {
     PassManager manager(module.getContext(), ModuleOp::getOperationName());
@@ -257,7 +259,7 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
       emit == "attn")
     return product;
   if (failed(run("tile", [&](OpPassManager &manager) {
-        buildAttnToTilePipeline(manager, selection->tile);
+        buildAttnToTilePipeline(manager, schedule);
       })))
     return failure();
   product = text(*module);

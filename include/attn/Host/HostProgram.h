@@ -31,9 +31,8 @@ struct HostOptions {
   /// (CaptureReads.h).
   enum class Kind { Tiled, OracleF64, OracleInput, CaptureReads };
   Kind kind = Kind::Tiled;
-  /// For the tiled kernel.
-  TileOptions tile;
-  /// Overrules which passes `tile` runs.
+  /// For the tiled kernel: TileSchedule's, and which of its passes run.
+  std::string plan, results, gpu;
   PassRequest passes;
   /// 0 to 3, as in `-O2`.
   unsigned optimization = 2;

@@ -10,11 +10,12 @@
 #ifndef ATTN_PIPELINES_PASSSELECTION_H
 #define ATTN_PIPELINES_PASSSELECTION_H
 
-#include "attn/Pipelines/GPU.h"
-#include "attn/Pipelines/Tile.h"
 #include "attn/Support/LLVM.h"
+#include "attn/Support/OptionalPasses.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassOptions.h"
 
+#include <deque>
 #include <string>
 
 namespace attn {
@@ -26,27 +27,41 @@ struct PassRequest {
   std::vector<std::string> disabled, enabled;
 
   bool empty() const { return disabled.empty() && enabled.empty(); }
+  void add(StringRef name, bool run) {
+    (run ? enabled : disabled).push_back(name.str());
+  }
 };
 
 /// The names of all optional passes on the way to a target, in the order in
 /// which they run.
 std::vector<std::string> listOptionalPasses(StringRef target);
 
+/// A line for each optional pass: its name, what it does, and for which targets
+/// it runs where nothing else is said.
+std::string describeOptionalPasses();
+
 /// Splits "tile-overlap-products, warp-buffer" at commas.
 std::vector<std::string> splitPassNames(StringRef text);
 
-/// The passes between attention and a kernel that may be left out: slower,
-/// never wrong.
-struct PassSelection {
-  TileOptions tile;
-  WarpOptions warp;
+/// What runs for `target`, as far as `request` does not say otherwise. A name
+/// that is no optional pass on the way to the target is an error with the names
+/// that are.
+FailureOr<PassSelection> selectPasses(Location loc, StringRef target,
+                                      const PassRequest &request);
 
-  /// What runs for `target`, as far as `request` does not say otherwise.
-  static FailureOr<PassSelection> make(Location loc, StringRef target,
-                                       const PassRequest &request);
-  /// Does what `request` says. A name that is no optional pass on the way to
-  /// the target is an error with the names that are.
-  LogicalResult apply(Location loc, const PassRequest &request);
+/// The options of a pipeline that say which of its optional passes run:
+/// `lazy-max=false` for tile-lazy-max. One that is not given changes nothing.
+class PassSwitches {
+public:
+  /// For the passes of a room, "tile" or "warp", that exist for the compute
+  /// capability `sm`.
+  PassSwitches(mlir::detail::PassOptions &parent, StringRef room, int64_t sm);
+
+  void apply(PassSelection &selection) const;
+
+private:
+  using Option = mlir::detail::PassOptions::Option<PassUse>;
+  std::deque<std::pair<OptionalPass, Option>> options;
 };
 
 } // namespace attn

@@ -10,22 +10,34 @@
 #ifndef ATTN_PIPELINES_TILE_H
 #define ATTN_PIPELINES_TILE_H
 
+#include "attn/Pipelines/PassSelection.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
+#include <limits>
+#include <string>
+
 namespace attn {
 
-struct TileOptions : public PassPipelineOptions<TileOptions> {
-  TileOptions() = default;
-  TileOptions(const TileOptions &other) : PassPipelineOptions() {
-    copyOptionValuesFrom(other);
-  }
-  TileOptions &operator=(const TileOptions &other) {
-    copyOptionValuesFrom(other);
-    return *this;
-  }
+/// What is built on the way from attention to a tile kernel.
+struct TileSchedule {
+  explicit TileSchedule(StringRef target)
+      : target(target.str()), passes(target) {}
 
+  /// What the plan is made for: cpu, sm_80 or sm_90a.
+  std::string target;
+  /// As in IR, `#attn.plan<…>`; empty: the operation's own, else the best one
+  /// known.
+  std::string plan;
+  /// A file of measured plans, for operations without a plan; empty: none.
+  std::string results;
+  /// The GPU whose measured plans are taken, by its name; empty: none.
+  std::string gpu;
+  PassSelection passes;
+};
+
+struct TileOptions : public PassPipelineOptions<TileOptions> {
   Option<std::string> target{
       *this, "target",
       llvm::cl::desc("what the plan is made for: cpu, sm_80 or sm_90a"),
@@ -43,38 +55,16 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
       *this, "gpu",
       llvm::cl::desc("the GPU whose measured plans are taken, by its name"),
       llvm::cl::init("")};
-  Option<bool> orderBlocks{*this, "order-blocks",
-                           llvm::cl::desc("run tile-order-blocks"),
-                           llvm::cl::init(true)};
-  Option<bool> listBlocks{*this, "list-blocks",
-                          llvm::cl::desc("run tile-list-blocks"),
-                          llvm::cl::init(true)};
-  Option<bool> peelMasks{*this, "peel-masks",
-                         llvm::cl::desc("run tile-peel-masks"),
-                         llvm::cl::init(true)};
-  Option<bool> groupBounds{*this, "group-bounds",
-                           llvm::cl::desc("run tile-group-bounds"),
-                           llvm::cl::init(false)};
-  Option<bool> keysToRanges{*this, "keys-to-ranges",
-                            llvm::cl::desc("run tile-keys-to-ranges"),
-                            llvm::cl::init(true)};
-  Option<bool> reverseKeys{*this, "reverse-keys",
-                           llvm::cl::desc("run tile-reverse-keys"),
-                           llvm::cl::init(false)};
-  Option<bool> overlapProducts{*this, "overlap-products",
-                               llvm::cl::desc("run tile-overlap-products"),
-                               llvm::cl::init(false)};
-  Option<bool> lazyMax{*this, "lazy-max", llvm::cl::desc("run tile-lazy-max"),
-                       llvm::cl::init(false)};
-  Option<bool> foldExp2{*this, "fold-exp2",
-                        llvm::cl::desc("run tile-fold-exp2"),
-                        llvm::cl::init(true)};
+  PassSwitches tilePasses{*this, "tile", std::numeric_limits<int64_t>::max()};
+
+  /// What the options say, for a pipeline that may know its target.
+  TileSchedule schedule(StringRef target) const;
 };
 
 /// `attn-to-tile`: attention on tensors to a tile kernel with its softmax
 /// expanded, ready for either way out of the room.
 void buildAttnToTilePipeline(OpPassManager &manager,
-                             const TileOptions &options);
+                             const TileSchedule &schedule);
 
 /// Registers the pipelines of this file by name.
 void registerTilePipelines();

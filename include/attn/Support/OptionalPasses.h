@@ -1,0 +1,76 @@
+//===- OptionalPasses.h - passes that may be left out -----------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The passes between attention and a kernel that may be left out: slower,
+// never wrong. OptionalPasses.def lists them, each with what every target does
+// by default; options, pipelines and lists for users follow from it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SUPPORT_OPTIONALPASSES_H
+#define ATTN_SUPPORT_OPTIONALPASSES_H
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace attn {
+
+enum class OptionalPass {
+#define OPTIONAL_PASS(pass, name, first, runsFrom, use) pass,
+#include "attn/Support/OptionalPasses.def"
+};
+
+/// Whether a pass runs, and where: on nothing, on what gains by it, or on
+/// everything that it can be done to. Most passes know no difference between
+/// the last two, and are off or on.
+enum class PassUse { Off, Selective, On };
+
+struct OptionalPassInfo {
+  OptionalPass pass;
+  std::string_view name;
+  int64_t first;    // compute capability times 10
+  int64_t runsFrom; // likewise
+  PassUse use;
+
+  /// It runs on the way to a target of that compute capability, if it is not
+  /// left out.
+  bool exists(int64_t sm) const { return first <= sm; }
+  /// What it does for such a target where nothing else is said.
+  PassUse getDefault(int64_t sm) const {
+    return runsFrom <= sm ? use : PassUse::Off;
+  }
+  /// "overlap-products" for tile-overlap-products: its option in the pipelines.
+  std::string_view option() const { return name.substr(name.find('-') + 1); }
+};
+
+inline constexpr OptionalPassInfo optionalPasses[] = {
+#define OPTIONAL_PASS(pass, name, first, runsFrom, use)                        \
+  {OptionalPass::pass, name, first, runsFrom, PassUse::use},
+#include "attn/Support/OptionalPasses.def"
+};
+
+/// What each optional pass does on one way to a kernel.
+class PassSelection {
+public:
+  /// What runs for the target of that name by default.
+  explicit PassSelection(std::string_view target);
+
+  PassUse getUse(OptionalPass pass) const { return uses[size_t(pass)]; }
+  void setUse(OptionalPass pass, PassUse use) { uses[size_t(pass)] = use; }
+  bool runs(OptionalPass pass) const { return getUse(pass) != PassUse::Off; }
+
+private:
+  std::array<PassUse, std::size(optionalPasses)> uses;
+};
+
+} // namespace attn
+
+#endif // ATTN_SUPPORT_OPTIONALPASSES_H
