@@ -102,16 +102,16 @@ ErrorTerms attn::findErrorTerms(AttentionOp op, const Artifact &manifest,
        llvm::zip_equal(manifest.arguments, operands.tensors)) {
     if (!tensor)
       continue;
-    if (info.name == "q") {
+    if (info.is(ArgumentRole::Query)) {
       q = measureRows(info, *tensor);
       terms.element = tensor->element();
-    } else if (info.name == "k") {
+    }
+    if (info.is(ArgumentRole::Key))
       k = measureRows(info, *tensor);
-    } else if (info.name == "v") {
+    if (info.is(ArgumentRole::Value))
       for (double value : tensor->values())
         if (std::isfinite(value))
           terms.largestValue = std::max(terms.largestValue, std::fabs(value));
-    }
   }
   bool isF32 = terms.element == ElementKind::F32;
   terms.isSplit = isF32;

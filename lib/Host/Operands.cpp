@@ -75,21 +75,22 @@ static Result<ShapeSpec> parseShape(llvm::StringRef text,
 }
 
 /// Which letter stands for each dimension of an argument as a kernel sees it.
-static std::vector<const char *> kernelLetters(llvm::StringRef name) {
-  if (name == "q" || name == "o")
-    return {"b", "h", "sq", ""};
-  if (name == "lse")
-    return {"b", "h", "sq"};
-  if (name == "k" || name == "v")
+static std::vector<const char *> kernelLetters(const ArgumentInfo &info) {
+  // Of an argument that is key and query the key's, as they say more.
+  if (info.is(ArgumentRole::Key) || info.is(ArgumentRole::Value))
     return {"b", "hkv", "sk", ""};
-  if (name == "sink")
+  if (info.is(ArgumentRole::Query) || info.is(ArgumentRole::Output))
+    return {"b", "h", "sq", ""};
+  if (info.is(ArgumentRole::Lse))
+    return {"b", "h", "sq"};
+  if (info.is(ArgumentRole::Sink))
     return {"h"};
   return {};
 }
 
 /// Which letter stands for each dimension of an argument; "" for none.
 static std::vector<const char *> letters(const ArgumentInfo &info) {
-  std::vector<const char *> names = kernelLetters(info.name);
+  std::vector<const char *> names = kernelLetters(info);
   if (info.view.empty())
     return names;
   std::vector<const char *> own(info.shape.size(), "");
@@ -245,8 +246,11 @@ static Result<HostTensor> makeTensor(const ArgumentInfo &info, Shape shape,
                            "sk=, or NAME=SIZExSIZE…)");
   if (Status fits = checkMemory(info, shape, request.padding); !fits.ok())
     return fits;
-  bool isMain = info.name == "q" || info.name == "k" || info.name == "v" ||
-                info.name == "o";
+  bool isMain = llvm::any_of(info.roles, [](ArgumentRole role) {
+    return llvm::is_contained({ArgumentRole::Query, ArgumentRole::Key,
+                               ArgumentRole::Value, ArgumentRole::Output},
+                              role);
+  });
   bool hasOrder = isMain && shape.size() == request.order.size();
   HostTensor tensor(info.element, shape, hasOrder ? request.order : Shape(),
                     request.padding);
@@ -331,7 +335,7 @@ RunResult attn::readResult(const Artifact &manifest, const Operands &operands) {
   for (auto [info, tensor] :
        llvm::zip_equal(manifest.arguments, operands.tensors))
     if (info.isOutput && tensor)
-      (info.name == "lse" ? result.lse : result.o) = tensor->values();
+      (info.is(ArgumentRole::Lse) ? result.lse : result.o) = tensor->values();
   return result;
 }
 

@@ -195,7 +195,7 @@ bool TrialRun::checkFits() {
   double scores = static_cast<double>(report.work.pairs) * sizeof(double);
   for (const auto &[info, tensor] :
        llvm::zip_equal(report.manifest.arguments, operands.tensors))
-    if (info.name == "q")
+    if (info.is(ArgumentRole::Query))
       scores *= static_cast<double>(tensor->sizes()[0] * tensor->sizes()[1]);
   if (scores > static_cast<double>(request.maxCheckBytes))
     return fail(TrialStatus::BadInput,

@@ -68,12 +68,11 @@ Work attn::countWork(AttentionOp op, const Artifact &manifest,
     if (!parts.ok())
       continue;
     std::vector<int64_t> sizes = runtime::viewSizes(*parts);
-    if (info.name == "q")
+    if (info.is(ArgumentRole::Query))
       q = sizes;
-    if (info.name == "k")
+    if (info.is(ArgumentRole::Key))
       k = sizes;
-    // One tensor may be key and value.
-    if (info.name == "v" || (info.name == "k" && v.empty()))
+    if (info.is(ArgumentRole::Value))
       v = sizes;
   }
   if (q.size() != 4 || k.size() != 4)

@@ -60,11 +60,20 @@ static std::optional<ElementKind> elementKind(Type type) {
   return std::nullopt;
 }
 
+namespace {
+/// What an argument or a result is called, and what it is to the attention.
+struct Identity {
+  std::string name;
+  SmallVector<ArgumentRole, 1> roles;
+};
+} // namespace
+
 static LogicalResult describe(func::FuncOp function, Type type,
-                              std::string name, bool isOutput,
+                              const Identity &identity, bool isOutput,
                               Artifact &artifact) {
   ArgumentInfo info;
-  info.name = std::move(name);
+  info.name = identity.name;
+  info.roles.assign(identity.roles.begin(), identity.roles.end());
   info.isOutput = isOutput;
   auto tensor = dyn_cast<RankedTensorType>(type);
   info.isTensor = static_cast<bool>(tensor);
@@ -202,40 +211,48 @@ LogicalResult attn::describeSignature(func::FuncOp function,
   artifact.arguments.clear();
   artifact.checks.clear();
 
-  llvm::DenseMap<Value, std::string> names;
+  llvm::DenseMap<Value, Identity> identities;
+  auto identify = [&](Value value, std::string name, ArgumentRole role) {
+    Identity &identity = identities[value];
+    identity.name = std::move(name);
+    identity.roles.push_back(role);
+  };
   llvm::StringSet<> taken = {"q",   "k",    "v",      "o",
                              "lse", "sink", "offset", "seed"};
   for (unsigned i = 0, e = op->getCaptures().size(); i != e; ++i)
     taken.insert("c" + std::to_string(i));
   for (auto [i, capture] : llvm::enumerate(op->getCaptures()))
-    names[capture] = captureName(capture, i, taken);
-  constexpr StringLiteral keyNames[] = {"seed", "offset"};
-  for (auto [value, name] : llvm::zip(op->getDropoutKey(), keyNames))
-    names[value] = name.str();
+    identify(capture, captureName(capture, i, taken), ArgumentRole::Capture);
+  constexpr std::pair<StringLiteral, ArgumentRole> keys[] = {
+      {"seed", ArgumentRole::Seed}, {"offset", ArgumentRole::Offset}};
+  for (auto [value, key] : llvm::zip(op->getDropoutKey(), keys))
+    identify(value, key.first.str(), key.second);
   FailureOr<TracedView> sink = failure();
   if (op->getSink())
     sink = traceView(op->getSink());
   BlockArgument sinkArgument =
       succeeded(sink) ? dyn_cast<BlockArgument>(sink->source) : BlockArgument();
   if (sinkArgument)
-    names[sinkArgument] = "sink";
+    identify(sinkArgument, "sink", ArgumentRole::Sink);
   std::array<int64_t, 3> numbers;
   std::array<TracedView, 3> views;
-  constexpr StringLiteral operandNames[] = {"q", "k", "v"};
+  constexpr std::pair<StringLiteral, ArgumentRole> operands[] = {
+      {"q", ArgumentRole::Query},
+      {"k", ArgumentRole::Key},
+      {"v", ArgumentRole::Value}};
   for (unsigned i = 0; i < numbers.size(); ++i) {
     views[i] = *traceView((*op)->getOperand(i));
     numbers[i] = cast<BlockArgument>(views[i].source).getArgNumber();
-    names[views[i].source] = operandNames[i].str();
+    identify(views[i].source, operands[i].first.str(), operands[i].second);
   }
-  names[op->getOutput()] = "o";
-  names[op->getLse()] = "lse";
+  identify(op->getOutput(), "o", ArgumentRole::Output);
+  identify(op->getLse(), "lse", ArgumentRole::Lse);
 
   for (BlockArgument arg : function.getArguments()) {
-    auto it = names.find(arg);
-    std::string name = it != names.end()
-                           ? it->second
-                           : "arg" + std::to_string(arg.getArgNumber());
-    if (failed(describe(function, arg.getType(), name, false, artifact)))
+    Identity &identity = identities[arg];
+    if (identity.name.empty())
+      identity.name = "arg" + std::to_string(arg.getArgNumber());
+    if (failed(describe(function, arg.getType(), identity, false, artifact)))
       return failure();
   }
   for (auto [number, view] : llvm::zip_equal(numbers, views))
@@ -258,8 +275,8 @@ LogicalResult attn::describeSignature(func::FuncOp function,
                                 "its attn.attention");
     (view->source == op->getOutput() ? places.o : places.lse) =
         artifact.arguments.size();
-    if (failed(describe(function, value.getType(), names[view->source], true,
-                        artifact)))
+    if (failed(describe(function, value.getType(), identities[view->source],
+                        true, artifact)))
       return failure();
     if (view->isWhole())
       continue;

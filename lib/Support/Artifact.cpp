@@ -17,13 +17,15 @@
 
 #include "Manifest.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
 using namespace attn;
 
-static constexpr std::string_view kMagic = "attn-artifact 3\n";
-static constexpr size_t kChecksumDigits = 16;
+static constexpr std::string_view kMagic = "attn-artifact 4\n",
+                                  kAnyMagic = "attn-artifact ";
+static constexpr size_t kChecksumDigits = 16, kMaxMagic = 32;
 
 //===----------------------------------------------------------------------===//
 // Elements
@@ -62,6 +64,30 @@ std::optional<ElementKind> attn::findElement(std::string_view name) {
 }
 
 //===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+// In the order of the enumeration.
+static constexpr std::string_view kRoles[] = {"query",   "key",    "value",
+                                              "sink",    "seed",   "offset",
+                                              "capture", "output", "lse"};
+
+std::string_view attn::roleName(ArgumentRole role) {
+  return kRoles[static_cast<size_t>(role)];
+}
+
+std::optional<ArgumentRole> attn::findRole(std::string_view name) {
+  for (size_t i = 0; i < std::size(kRoles); ++i)
+    if (kRoles[i] == name)
+      return static_cast<ArgumentRole>(i);
+  return std::nullopt;
+}
+
+bool ArgumentInfo::is(ArgumentRole role) const {
+  return std::find(roles.begin(), roles.end(), role) != roles.end();
+}
+
+//===----------------------------------------------------------------------===//
 // Equality
 //===----------------------------------------------------------------------===//
 
@@ -70,10 +96,10 @@ bool ViewPart::operator==(const ViewPart &other) const {
 }
 
 bool ArgumentInfo::operator==(const ArgumentInfo &other) const {
-  return name == other.name && element == other.element &&
-         isTensor == other.isTensor && isOutput == other.isOutput &&
-         shape == other.shape && alignment == other.alignment &&
-         view == other.view;
+  return name == other.name && roles == other.roles &&
+         element == other.element && isTensor == other.isTensor &&
+         isOutput == other.isOutput && shape == other.shape &&
+         alignment == other.alignment && view == other.view;
 }
 
 bool TensorMapInfo::operator==(const TensorMapInfo &other) const {
@@ -154,8 +180,15 @@ std::optional<Artifact> Artifact::parse(std::string_view bytes,
                                         std::string &error) {
   error.clear();
   if (bytes.substr(0, kMagic.size()) != kMagic) {
-    error = "not an attn artifact (wanted a file that starts with '" +
-            std::string(kMagic.substr(0, kMagic.size() - 1)) + "')";
+    std::string wanted(kMagic.substr(0, kMagic.size() - 1));
+    size_t end = bytes.substr(0, kMaxMagic).find('\n');
+    bool isOther = bytes.substr(0, kAnyMagic.size()) == kAnyMagic &&
+                   end != std::string_view::npos;
+    error = isOther ? "artifact of another form (got '" +
+                          std::string(bytes.substr(0, end)) + "', wanted '" +
+                          wanted + "'): compile it again"
+                    : "not an attn artifact (wanted a file that starts with '" +
+                          wanted + "')";
     return std::nullopt;
   }
   if (bytes.size() < kMagic.size() + kChecksumDigits) {

@@ -43,6 +43,9 @@ static Json toJson(const LaunchExpr &expr) {
 static Json toJson(const ArgumentInfo &argument) {
   Json json;
   json["name"] = argument.name;
+  json["roles"] = Json::array();
+  for (ArgumentRole role : argument.roles)
+    json["roles"].push_back(roleName(role));
   json["element"] = elementName(argument.element);
   json["tensor"] = argument.isTensor;
   json["output"] = argument.isOutput;

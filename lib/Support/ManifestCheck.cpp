@@ -74,7 +74,33 @@ static bool countsOnce(const ArgumentInfo &argument, int64_t dim) {
   return size < 0 || size == count;
 }
 
+static std::string faultOfRole(const ArgumentInfo &argument,
+                               ArgumentRole role) {
+  std::string text = "has role '" + std::string(roleName(role)) + "', ";
+  bool isResult = role == ArgumentRole::Output || role == ArgumentRole::Lse;
+  if (isResult != argument.isOutput)
+    return text + (isResult ? "but is no output" : "but is an output");
+  bool isNumber = role == ArgumentRole::Seed || role == ArgumentRole::Offset;
+  if (role != ArgumentRole::Capture && isNumber == argument.isTensor)
+    return text + (isNumber ? "but is a tensor" : "but is a scalar");
+  return "";
+}
+
+/// A role that two arguments have and only one can: empty if there is none.
+static std::string findRoleTwice(const Artifact &artifact) {
+  std::set<ArgumentRole> found;
+  for (const ArgumentInfo &argument : artifact.arguments)
+    for (ArgumentRole role : argument.roles)
+      if (role != ArgumentRole::Capture && !argument.isOutput &&
+          !found.insert(role).second)
+        return "role '" + std::string(roleName(role)) + "' is there twice";
+  return "";
+}
+
 static std::string faultOf(const ArgumentInfo &argument) {
+  for (ArgumentRole role : argument.roles)
+    if (std::string fault = faultOfRole(argument, role); !fault.empty())
+      return fault;
   if (isOutside(argument.alignment, 0, kMaxAlignment) ||
       (argument.alignment & (argument.alignment - 1)) != 0)
     return "has alignment " + std::to_string(argument.alignment) +
@@ -146,6 +172,8 @@ std::string attn::findManifestFault(const Artifact &artifact) {
   for (const ArgumentInfo &argument : artifact.arguments)
     if (std::string fault = faultOf(argument); !fault.empty())
       return "argument '" + argument.name + "' " + fault;
+  if (std::string twice = findRoleTwice(artifact); !twice.empty())
+    return twice;
   if (std::none_of(artifact.arguments.begin(), artifact.arguments.end(),
                    [](const ArgumentInfo &info) { return info.isOutput; }))
     return "no argument is an output";

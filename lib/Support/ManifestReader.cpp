@@ -44,6 +44,7 @@ private:
   const Json *getArray(const Json &json, const char *key);
   bool readInteger(const Json &json, const char *what, int64_t &value);
   bool readArgument(const Json &json, ArgumentInfo &argument);
+  bool readRoles(const Json &json, ArgumentInfo &argument);
   bool readView(const Json &json, ArgumentInfo &argument);
   bool readElement(const Json &json, const std::string &where,
                    ElementKind &element);
@@ -166,8 +167,24 @@ bool ManifestReader::readArgument(const Json &json, ArgumentInfo &argument) {
   if (!argument.isTensor && (!argument.shape.empty() || argument.isOutput))
     return fail("scalar argument '" + argument.name +
                 "' has a shape or is an output");
+  const Json *roles = getArray(json, "roles");
   const Json *view = getArray(json, "view");
-  return view && readView(*view, argument);
+  return roles && view && readRoles(*roles, argument) &&
+         readView(*view, argument);
+}
+
+bool ManifestReader::readRoles(const Json &json, ArgumentInfo &argument) {
+  for (const Json &name : json) {
+    const auto *text = name.get_ptr<const std::string *>();
+    std::optional<ArgumentRole> role;
+    if (text)
+      role = findRole(*text);
+    if (!role)
+      return fail("argument '" + argument.name + "' has unknown role " +
+                  (text ? "'" + *text + "'" : "(no string)"));
+    argument.roles.push_back(*role);
+  }
+  return true;
 }
 
 // Each dimension of the tensor in parts, of which one may be open.

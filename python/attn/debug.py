@@ -68,7 +68,8 @@ def check(program, infos, values):
             tensors[name] = _host_array(value, element)
     for name in program.searched():
         _check_sorted(numpy, name, tensors[name])
-    q, k = views.view(given["q"]).sizes, views.view(given["k"]).sizes
+    q, k = (next(views.view(value).sizes for info, value in zip(infos, values)
+                 if role in info["roles"]) for role in ("query", "key"))
     sizes = dict(b=q[0], h=q[1], i=q[2], j=k[2])
     facts = dict(queries=q[2], keys=k[2], heads=q[1], offset=k[2] - q[2])
     scalars.update({name: numpy.int32(facts[name]) for name in program.facts})

@@ -47,15 +47,18 @@ static Artifact sample() {
   artifact.cubin = {0x7f, 'E', 'L', 'F', 0, 255, 10};
   ArgumentInfo q;
   q.name = "q \"quoted\" \xc3\xa9";
+  q.roles = {ArgumentRole::Query, ArgumentRole::Key};
   q.element = ElementKind::BF16;
   q.shape = {-1, 8, -1, 64};
   q.alignment = 16;
   ArgumentInfo cap;
   cap.name = "cap";
+  cap.roles = {ArgumentRole::Capture};
   cap.element = ElementKind::I32;
   cap.isTensor = false;
   ArgumentInfo o = q;
   o.name = "o";
+  o.roles = {ArgumentRole::Output};
   o.isOutput = true;
   artifact.arguments = {q, cap, o};
   LaunchExpr scalar;
@@ -102,7 +105,7 @@ static std::string parseErrorOfManifest(const std::string &from,
                                         const std::string &to) {
   Artifact artifact = sample();
   std::string json = replaced(artifact.manifest(), from, to);
-  std::string body = "attn-artifact 3\n" + std::to_string(json.size()) + "\n" +
+  std::string body = "attn-artifact 4\n" + std::to_string(json.size()) + "\n" +
                      json + artifact.ptx;
   body.append(artifact.cubin.begin(), artifact.cubin.end());
   return parseError(sealed(body));
@@ -330,18 +333,44 @@ TEST(Artifact, EveryChangedByteIsRefused) {
 
 TEST(Artifact, SaysWhatIsWrong) {
   EXPECT_EQ(parseError("ELF"), "not an attn artifact (wanted a file that "
-                               "starts with 'attn-artifact 3')");
-  EXPECT_EQ(parseError("attn-artifact 3\n"), "artifact is truncated");
-  EXPECT_EQ(parseError("attn-artifact 3\n0123456789abcdef"),
+                               "starts with 'attn-artifact 4')");
+  EXPECT_EQ(parseError("attn-artifact 4\n"), "artifact is truncated");
+  EXPECT_EQ(parseError("attn-artifact 4\n0123456789abcdef"),
             "artifact is truncated or corrupted (checksum differs)");
-  EXPECT_EQ(parseError(sealed("attn-artifact 3\n12x\n")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 4\n12x\n")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 3\n99\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 4\n99\n{}")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 3\n2\n[]")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 4\n2\n[]")),
             "artifact manifest: not a JSON object");
-  EXPECT_EQ(parseError(sealed("attn-artifact 3\n2\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 4\n2\n{}")),
             "artifact manifest: no 'name'");
+}
+
+TEST(Artifact, OtherFormsAreRefused) {
+  std::string bytes =
+      replaced(sample().serialize(), "attn-artifact 4", "attn-artifact 3");
+  EXPECT_EQ(parseError(bytes), "artifact of another form (got 'attn-artifact "
+                               "3', wanted 'attn-artifact 4'): compile it "
+                               "again");
+}
+
+TEST(Artifact, RolesAreThoseOfAnAttention) {
+  EXPECT_EQ(parseErrorOfManifest("\"capture\"", "\"bias\""),
+            "artifact manifest: argument 'cap' has unknown role 'bias'");
+  EXPECT_EQ(parseErrorOfManifest("\"capture\"", "7"),
+            "artifact manifest: argument 'cap' has unknown role (no string)");
+  EXPECT_EQ(parseErrorOfManifest("\"capture\"", "\"value\""),
+            "artifact manifest: argument 'cap' has role 'value', but is a "
+            "scalar");
+  EXPECT_EQ(parseErrorOfManifest("\"capture\"", "\"lse\""),
+            "artifact manifest: argument 'cap' has role 'lse', but is no "
+            "output");
+  EXPECT_EQ(parseErrorOfManifest("\"output\"\n", "\"key\"\n"),
+            "artifact manifest: argument 'o' has role 'key', but is an "
+            "output");
+  EXPECT_EQ(parseErrorOfManifest("\"key\"", "\"query\""),
+            "artifact manifest: role 'query' is there twice");
 }
 
 TEST(Artifact, ManifestIsStrict) {

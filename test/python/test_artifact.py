@@ -24,6 +24,8 @@ def test_what_it_holds(artifact):
     assert artifact.manifest["plan"].startswith("#attn.plan<target = sm_80")
     names = [info["name"] for info in artifact.manifest["arguments"]]
     assert names == ["q", "k", "v", "o", "lse"]
+    roles = [info["roles"] for info in artifact.manifest["arguments"]]
+    assert roles == [["query"], ["key"], ["value"], ["output"], ["lse"]]
     assert ".entry" in artifact.ptx
     assert artifact.cubin == b""
     assert not artifact.from_cache

@@ -33,6 +33,24 @@ std::string_view elementName(ElementKind kind);
 /// The reverse.
 std::optional<ElementKind> findElement(std::string_view name);
 
+/// What the attention makes of an argument.
+enum class ArgumentRole {
+  Query,
+  Key,
+  Value,
+  Sink,
+  Seed,   // of dropout
+  Offset, // of dropout
+  Capture,
+  Output,
+  Lse
+};
+
+/// "query", "key", …
+std::string_view roleName(ArgumentRole role);
+/// The reverse.
+std::optional<ArgumentRole> findRole(std::string_view name);
+
 /// A part of a dimension of an argument: `size` elements (-1: as many as the
 /// other parts leave), `step` elements apart.
 struct ViewPart {
@@ -47,7 +65,11 @@ struct ViewPart {
 /// out: pointer, pointer, i64 offset, r x i64 sizes, r x i64 strides (in
 /// elements; the innermost stride is 1). A scalar is itself.
 struct ArgumentInfo {
+  /// What messages call it; nothing is recognised by it.
   std::string name;
+  /// One argument may be key and value; one that the attention does not see
+  /// has none.
+  std::vector<ArgumentRole> roles;
   ElementKind element = ElementKind::F32;
   bool isTensor = true;
   bool isOutput = false;
@@ -61,6 +83,8 @@ struct ArgumentInfo {
   std::vector<std::vector<ViewPart>> view;
   /// Without gaps, for a program in this process; not kept in files.
   bool isDense = false;
+
+  bool is(ArgumentRole role) const;
 
   /// Of the tensor as the kernel sees it.
   int64_t rank() const {
