@@ -37,11 +37,11 @@ MAY_INCLUDE = {
     "Support": [],
     "Layout": ["Support"],
     "Dialect/Attn/IR": BASE,
-    "Dialect/Tile/IR": BASE,
+    "Dialect/Tile/IR": BASE + ["Dialect/Attn/IR"],
     "Dialect/Warp/IR": BASE,
     "Dialect/Attn/Analysis": BASE + ["Dialect/Attn/IR"],
     "Dialect/Attn/Transforms": BASE + ["Dialect/Attn/IR", "Dialect/Attn/Analysis"],
-    "Dialect/Tile/Analysis": BASE + ["Dialect/Tile/IR"],
+    "Dialect/Tile/Analysis": BASE + ["Dialect/Tile/IR", "Dialect/Attn/IR"],
     "Dialect/Tile/Transforms": BASE
     + ["Dialect/Tile/IR", "Dialect/Tile/Analysis", "Dialect/Attn/IR"],
     "Dialect/Warp/Analysis": BASE + ["Dialect/Warp/IR"],

@@ -15,6 +15,7 @@
 #include "attn/Host/Engine.h"
 #include "attn/Host/MachineMemory.h"
 #include "attn/Pipelines/ArgumentViews.h"
+#include "attn/Pipelines/KernelList.h"
 #include "attn/Pipelines/Signature.h"
 #include "attn/Runtime/Relayout.h"
 #include "attn/Support/Version.h"
@@ -86,15 +87,17 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
   schedule.gpu = options.gpu;
   schedule.passes = *passes;
   if (failed(runPasses(module, [&](OpPassManager &manager) {
-        buildAttnToTilePipeline(manager, schedule);
+        buildPlanPipeline(manager, schedule);
       })))
     return failure();
   for (auto function : module.getOps<func::FuncOp>())
-    if (auto plan =
-            function->getAttrOfType<PlanAttr>(AttnDialect::kPlanAttrName)) {
-      llvm::raw_string_ostream stream(description.plan);
-      stream << plan;
-    }
+    description.plan += describePlan(function);
+  for (KernelInfo &kernel : description.kernels)
+    kernel.plan = description.plan;
+  if (failed(runPasses(module, [&](OpPassManager &manager) {
+        buildPlannedToTilePipeline(manager, schedule);
+      })))
+    return failure();
   return runPasses(module, buildTileToLLVMPipeline);
 }
 
@@ -134,6 +137,9 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
     description.relayouts.push_back({description.name, bytes, 1, allElements});
   if (options.kind == HostOptions::Kind::CaptureReads)
     returnFinding(description);
+  for (auto [number, info] : llvm::enumerate(description.arguments))
+    if (info.isOutput)
+      description.kernels.front().results.push_back(int64_t(number));
   if (options.kind == HostOptions::Kind::OracleF64)
     for (ArgumentInfo &info : description.arguments)
       if (info.isOutput)

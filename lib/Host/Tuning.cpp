@@ -194,9 +194,9 @@ bool Tuning::compileFrom(size_t first) {
         candidate.refusal = "does not compile";
       continue;
     }
-    const KernelInfo &kernel = artifact->kernels.back();
-    candidate.registers = kernel.registers;
-    candidate.spillBytes = kernel.spillStoreBytes;
+    Artifact::CodeFigures figures = artifact->figures();
+    candidate.registers = figures.registers;
+    candidate.spillBytes = figures.spillStoreBytes;
     if (!memory && !prepare(*artifact))
       return false;
     auto program = DeviceProgram::load(*device, std::move(*artifact), *memory);

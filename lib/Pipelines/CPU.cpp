@@ -29,7 +29,6 @@ using namespace attn;
 
 /// Structured loops over memrefs and scalars to the llvm dialect.
 static void addLoopsToLLVM(OpPassManager &manager) {
-  manager.addNestedPass<func::FuncOp>(createForallToForLoopPass());
   manager.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());

@@ -9,9 +9,9 @@
 
 #include "attn/Pipelines/Compile.h"
 
-#include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Pipelines/ArgumentViews.h"
 #include "attn/Pipelines/GPU.h"
+#include "attn/Pipelines/KernelList.h"
 #include "attn/Pipelines/Signature.h"
 #include "attn/Pipelines/Tile.h"
 #include "attn/Support/TargetInfo.h"
@@ -65,7 +65,8 @@ private:
   using Build = llvm::function_ref<void(OpPassManager &)>;
 
   LogicalResult begin();
-  LogicalResult runPasses(Room room, Build build);
+  LogicalResult runPasses(StringRef step, Build build);
+  LogicalResult enter(Room room, Build build);
   LogicalResult leave(Room room, llvm::function_ref<std::string()> text);
   LogicalResult emitImage();
   LogicalResult emitCubin();
@@ -100,15 +101,19 @@ LogicalResult Compilation::begin() {
   return success();
 }
 
-LogicalResult Compilation::runPasses(Room room, Build build) {
+LogicalResult Compilation::runPasses(StringRef step, Build build) {
   PassManager manager(module->getContext(), ModuleOp::getOperationName());
   build(manager);
-  TimingScope scope = time(roomName(room));
+  TimingScope scope = time(step);
   if (options.timing)
     manager.enableTiming(scope);
   if (options.configure && failed(options.configure(manager)))
     return failure();
-  if (failed(manager.run(*module)))
+  return manager.run(*module);
+}
+
+LogicalResult Compilation::enter(Room room, Build build) {
+  if (failed(runPasses(roomName(room), build)))
     return failure();
   return leave(room, [&] { return print(**module); });
 }
@@ -119,10 +124,10 @@ LogicalResult Compilation::leave(Room room,
 }
 
 gpu::GPUModuleOp Compilation::kernels() {
-  for (auto candidate : module->getOps<gpu::GPUModuleOp>())
-    if (candidate.lookupSymbol(artifact.kernels.back().entry))
-      return candidate;
-  return {};
+  // All kernels of a function are in one module.
+  auto launches = host().getOps<gpu::LaunchFuncOp>();
+  return module->lookupSymbol<gpu::GPUModuleOp>(
+      (*launches.begin()).getKernelModuleName());
 }
 
 FailureOr<Artifact> Compilation::run() {
@@ -141,32 +146,36 @@ FailureOr<Artifact> Compilation::run() {
   schedule.results = options.results;
   schedule.passes = *passes;
   schedule.gpu = options.gpu;
-  if (failed(runPasses(Room::Tile, [&](OpPassManager &manager) {
-        buildAttnToTilePipeline(manager, schedule);
+  if (failed(runPasses(roomName(Room::Tile), [&](OpPassManager &manager) {
+        buildPlanPipeline(manager, schedule);
       })))
     return failure();
-  if (auto plan = host()->getAttrOfType<PlanAttr>(AttnDialect::kPlanAttrName))
-    artifact.plan = print(Attribute(plan));
+  artifact.plan = describePlan(host());
+  if (failed(enter(Room::Tile, [&](OpPassManager &manager) {
+        buildPlannedToTilePipeline(manager, schedule);
+      })))
+    return failure();
+  describeKernels(host(), artifact);
   if (options.last == Room::Tile)
     return artifact;
 
-  if (failed(runPasses(Room::Warp, [&](OpPassManager &manager) {
+  if (failed(enter(Room::Warp, [&](OpPassManager &manager) {
         buildTileToWarpPipeline(manager, options.target, *passes);
       })))
     return failure();
   if (options.last == Room::Warp)
     return artifact;
 
-  if (failed(runPasses(Room::GPU,
-                       [&](OpPassManager &manager) {
-                         buildWarpToGPUPipeline(manager, options.target);
-                       })) ||
+  if (failed(enter(Room::GPU,
+                   [&](OpPassManager &manager) {
+                     buildWarpToGPUPipeline(manager, options.target);
+                   })) ||
       failed(describeLaunch(host(), artifact)))
     return failure();
   if (options.last == Room::GPU)
     return artifact;
 
-  if (failed(runPasses(Room::NVVM, buildGPUToNVVMPipeline)))
+  if (failed(enter(Room::NVVM, buildGPUToNVVMPipeline)))
     return failure();
   if (options.last != Room::NVVM && failed(emitImage()))
     return failure();

@@ -19,8 +19,8 @@
 using namespace mlir;
 using namespace attn;
 
-void attn::buildAttnToTilePipeline(OpPassManager &manager,
-                                   const TileSchedule &schedule) {
+void attn::buildPlanPipeline(OpPassManager &manager,
+                             const TileSchedule &schedule) {
   manager.addPass(createAttnExpandVariantsPass());
   manager.addPass(createAttnExpandMathPass());
   manager.addPass(createAttnSimplifyPass());
@@ -30,6 +30,10 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
   plan.results = schedule.results;
   plan.gpu = schedule.gpu;
   manager.addPass(plan::createAttnPlan(plan));
+}
+
+void attn::buildPlannedToTilePipeline(OpPassManager &manager,
+                                      const TileSchedule &schedule) {
   manager.addPass(createConvertAttnToTile());
   manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
   auto add = [&](OptionalPass pass, std::unique_ptr<Pass> (*create)()) {
@@ -46,6 +50,12 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager,
   add(OptionalPass::OverlapProducts, tile::createTileOverlapProducts);
   add(OptionalPass::LazyMax, tile::createTileLazyMax);
   manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax());
+}
+
+void attn::buildAttnToTilePipeline(OpPassManager &manager,
+                                   const TileSchedule &schedule) {
+  buildPlanPipeline(manager, schedule);
+  buildPlannedToTilePipeline(manager, schedule);
 }
 
 TileSchedule TileOptions::schedule(StringRef target) const {

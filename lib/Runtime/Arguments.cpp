@@ -436,9 +436,16 @@ Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
     call.kernels.push_back(std::move(*one));
   }
   // A result is defined by blocks only.
+  auto isWritten = [&](size_t argument) {
+    for (size_t k = 0; k < call.kernels.size(); ++k)
+      for (int64_t result : artifact.kernels[k].results)
+        if (static_cast<size_t>(result) == argument && !call.kernels[k].isEmpty)
+          return true;
+    return false;
+  };
   for (size_t i = 0; i < views.size(); ++i)
     if (artifact.arguments[i].isOutput && hasElements(views[i]) &&
-        (call.kernels.empty() || call.kernels.back().isEmpty))
+        !isWritten(i))
       return Status::error(describe(artifact, i) +
                            ": has elements, but the grid is empty");
   return call;

@@ -23,7 +23,7 @@
 
 using namespace attn;
 
-static constexpr std::string_view kMagic = "attn-artifact 4\n",
+static constexpr std::string_view kMagic = "attn-artifact 5\n",
                                   kAnyMagic = "attn-artifact ";
 static constexpr size_t kChecksumDigits = 16, kMaxMagic = 32;
 
@@ -123,7 +123,8 @@ bool WorkspaceInfo::operator==(const WorkspaceInfo &other) const {
 }
 
 bool KernelInfo::operator==(const KernelInfo &other) const {
-  return entry == other.entry && tensorMaps == other.tensorMaps &&
+  return entry == other.entry && plan == other.plan &&
+         results == other.results && tensorMaps == other.tensorMaps &&
          grid == other.grid && threads == other.threads &&
          sharedBytes == other.sharedBytes && registers == other.registers &&
          spillStoreBytes == other.spillStoreBytes &&
@@ -142,6 +143,20 @@ bool Artifact::operator==(const Artifact &other) const {
 //===----------------------------------------------------------------------===//
 // The file
 //===----------------------------------------------------------------------===//
+
+Artifact::CodeFigures Artifact::figures() const {
+  CodeFigures all;
+  for (const KernelInfo &kernel : kernels) {
+    if (kernel.registers < 0)
+      continue;
+    all.registers = std::max(all.registers, kernel.registers);
+    all.spillStoreBytes =
+        std::max<int64_t>(all.spillStoreBytes, 0) + kernel.spillStoreBytes;
+    all.spillLoadBytes =
+        std::max<int64_t>(all.spillLoadBytes, 0) + kernel.spillLoadBytes;
+  }
+  return all;
+}
 
 static std::string checksum(std::string_view bytes) {
   uint64_t hash = 0xcbf29ce484222325u;

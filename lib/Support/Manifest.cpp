@@ -80,6 +80,8 @@ static Json toJson(const WorkspaceInfo &workspace) {
 static Json toJson(const KernelInfo &kernel) {
   Json json;
   json["entry"] = kernel.entry;
+  json["plan"] = kernel.plan;
+  json["results"] = kernel.results;
   json["threads"] = kernel.threads;
   json["shared_bytes"] = kernel.sharedBytes;
   json["registers"] = kernel.registers;

@@ -140,6 +140,25 @@ static std::string faultOf(const KernelInfo &kernel) {
   return "";
 }
 
+/// Every result is written, and nothing else.
+static std::string findResultFault(const Artifact &artifact) {
+  std::set<int64_t> written;
+  for (const KernelInfo &kernel : artifact.kernels)
+    for (int64_t number : kernel.results) {
+      if (isOutside(number, 0,
+                    static_cast<int64_t>(artifact.arguments.size()) - 1) ||
+          !artifact.arguments[number].isOutput)
+        return "kernel '" + kernel.entry + "' writes argument " +
+               std::to_string(number) + ", which is no output";
+      written.insert(number);
+    }
+  for (size_t i = 0; i < artifact.arguments.size(); ++i)
+    if (artifact.arguments[i].isOutput &&
+        !written.count(static_cast<int64_t>(i)))
+      return "no kernel writes the output '" + artifact.arguments[i].name + "'";
+  return "";
+}
+
 static std::string faultOf(const RelayoutInfo &relayout) {
   int64_t bytes = relayout.elementBytes;
   if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
@@ -184,6 +203,8 @@ std::string attn::findManifestFault(const Artifact &artifact) {
         return "a workspace has size " + range(size.value, 0, kMaxSize);
   if (artifact.kernels.empty())
     return "there is no kernel";
+  if (std::string wrong = findResultFault(artifact); !wrong.empty())
+    return wrong;
   std::set<std::string> entries;
   std::string fault;
   for (const KernelInfo &kernel : artifact.kernels)

@@ -329,7 +329,9 @@ bool ManifestReader::readKernel(const Json &json, const Artifact &artifact,
                                 KernelInfo &kernel) {
   const Json *grid = getArray(json, "grid");
   const Json *maps = getArray(json, "tensor_maps");
-  if (!grid || !maps || !get(json, "entry", kernel.entry) ||
+  const Json *results = getArray(json, "results");
+  if (!grid || !maps || !results || !get(json, "entry", kernel.entry) ||
+      !get(json, "plan", kernel.plan) ||
       !get(json, "threads", kernel.threads) ||
       !get(json, "shared_bytes", kernel.sharedBytes) ||
       !get(json, "registers", kernel.registers) ||
@@ -341,6 +343,9 @@ bool ManifestReader::readKernel(const Json &json, const Artifact &artifact,
                 " entries, wanted " + std::to_string(kernel.grid.size()));
   for (size_t i = 0; i < kernel.grid.size(); ++i)
     if (!readExpr((*grid)[i], artifact, kernel.grid[i]))
+      return false;
+  for (const Json &result : *results)
+    if (!readInteger(result, "results", kernel.results.emplace_back()))
       return false;
   for (const Json &map : *maps)
     if (!readTensorMap(map, artifact, kernel.tensorMaps.emplace_back()))

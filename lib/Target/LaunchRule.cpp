@@ -240,7 +240,6 @@ static void describeRelayouts(gpu::LaunchFuncOp launch, Artifact &artifact) {
 
 LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
   artifact.workspaces.clear();
-  artifact.kernels.clear();
   artifact.relayouts.clear();
   SmallVector<memref::AllocOp> allocs(host.getOps<memref::AllocOp>());
   for (memref::AllocOp alloc : allocs) {
@@ -249,19 +248,21 @@ LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
       return failure();
     artifact.workspaces.push_back(std::move(*workspace));
   }
-  for (auto launch : host.getOps<gpu::LaunchFuncOp>()) {
-    KernelInfo &kernel = artifact.kernels.emplace_back();
-    kernel.entry = launch.getKernelName().str();
+  auto launches = llvm::to_vector(host.getOps<gpu::LaunchFuncOp>());
+  if (launches.size() != artifact.kernels.size() || launches.empty())
+    return host.emitError("expected a gpu.launch_func for each of ")
+           << artifact.kernels.size() << " kernels of '" << host.getName()
+           << "', got " << launches.size();
+  for (auto [launch, kernel] : llvm::zip_equal(launches, artifact.kernels)) {
+    if (launch.getKernelName() != kernel.entry)
+      return launch.emitOpError("expected a launch of '")
+             << kernel.entry << "', got '" << launch.getKernelName() << "'";
     if (failed(describeSizes(launch, kernel)) ||
         failed(describeTensorMaps(launch, kernel)) ||
         failed(describeOperands(host, launch, allocs, kernel.tensorMaps.size(),
                                 artifact)))
       return failure();
   }
-  if (!artifact.kernels.empty())
-    describeRelayouts(*host.getOps<gpu::LaunchFuncOp>().begin(), artifact);
-  if (artifact.kernels.empty())
-    return host.emitError("expected a gpu.launch_func in '")
-           << host.getName() << "'";
+  describeRelayouts(launches.front(), artifact);
   return success();
 }

@@ -620,7 +620,7 @@ func.func @f(%q: !t, %k: !t, %v: !t) -> (!t, tensor<1x2x?xf32>) {
 
 // 53. a target written into the function
 !t = tensor<1x2x?x64xf16>
-// expected-error@+1 {{'attn.plan' must be a #attn.plan, got 7 : i32}}
+// expected-error@+1 {{unknown attribute 'attn.plan' of the attn dialect}}
 func.func @f(%q: !t) -> !t attributes {attn.plan = 7 : i32} {
   return %q : !t
 }

@@ -90,7 +90,10 @@ def test_block_map(target, density, per_head):
     inputs = BlockMapInputs(case, per_head, density)
     artifact = Artifact(attn.compile(program(case, per_head), target, PLANS[target]).bytes)
     assert [k["entry"] for k in artifact.manifest["kernels"]] == [
-        "attention_prepare0", "attention_prepare1", "attention_prepare2", "attention"]
+        "attention_block_states", "attention_block_lists", "attention_empty_blocks", "attention"]
+    outputs = [n for n, info in enumerate(artifact.manifest["arguments"]) if info["output"]]
+    assert [k["results"] for k in artifact.manifest["kernels"]] == [[], [], outputs, outputs]
+    assert ["warps = 4" in k["plan"] for k in artifact.manifest["kernels"]][:3] == [False] * 3
     launch(artifact, inputs.tensors())
 
     states, counts, lists = artifact.workspaces[-3:]

@@ -17,7 +17,6 @@
 // TILED: tile-fold-exp2
 // TILED: tile-expand-softmax
 // TILED: convert-tile-to-loops
-// TILED: scf-forall-to-for
 // TILED: canonicalize
 // TILED: convert-scf-to-cf
 // TILED: convert-narrow-floats

@@ -9,7 +9,7 @@
 func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                   %v: tensor<?x?x?x128xbf16>)
     -> (tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>) {
-  // CHECK: warp.kernel blocks(%{{.*}}) in (%{{.*}}) warps(4) stages(2) shared(98304) {
+  // CHECK: warp.kernel @{{.*}} blocks(%{{.*}}) in (%{{.*}}) warps(4) stages(2) shared(98304) {
   // CHECK-NEXT: %[[QR:.*]] = warp.ring at 0 : <1, 128x128xbf16>
   // CHECK-NEXT: %[[KR:.*]] = warp.ring at 32768 : <2, 64x128xbf16>
   // CHECK-NEXT: %[[VR:.*]] = warp.ring at 65536 : <2, 64x128xbf16>

@@ -13,7 +13,7 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                   %v: tensor<?x?x?x128xbf16>)
     -> (tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>) {
   // 32768 + 2 * 32768 + 2 * 32768 bytes of tiles, 5 * 16 of barriers.
-  // CHECK: warp.kernel blocks(%{{.*}}) in (%{{.*}}) warps(12) stages(2) shared(163920) {
+  // CHECK: warp.kernel @{{.*}} blocks(%{{.*}}) in (%{{.*}}) warps(12) stages(2) shared(163920) {
   // CHECK-NEXT: %[[QR:.*]] = warp.ring at 0 : <1, 128x128xbf16, panels<128>>
   // CHECK-NEXT: %[[KR:.*]] = warp.ring at 32768 : <2, 128x128xbf16, panels<128>>
   // CHECK-NEXT: %[[VR:.*]] = warp.ring at 98304 : <2, 128x128xbf16, panels<128>>

@@ -2,7 +2,7 @@
 // The number of a ring item that is made from itself.
 // CHECK: operand #0 does not dominate this use
 func.func @w3_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_good blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index

@@ -160,6 +160,7 @@ struct Call : testing::Test {
     artifact.arguments = {q, n, o};
     artifact.kernels.emplace_back();
     artifact.kernels[0].entry = "attention";
+    artifact.kernels[0].results = {2};
     artifact.kernels[0].grid = {
         binary(LaunchExpr::Kind::CeilDiv, dim(0, 2), constant(64)), dim(0, 1),
         dim(0, 0)};
@@ -214,6 +215,12 @@ TEST_F(Call, EmptyGridDoesNothing) {
 }
 
 TEST_F(Call, EmptyGridMustNotLeaveOutputsUndefined) {
+  // What prepares something defines no result, wherever it stands.
+  KernelInfo other = artifact.kernels[0];
+  other.results.clear();
+  for (LaunchExpr &blocks : other.grid)
+    blocks = constant(1);
+  artifact.kernels.push_back(other);
   qSizes[2] = 0;
   artifact.checks.clear();
   EXPECT_EQ(message(), "argument 2 ('o'): has elements, but the grid is empty");

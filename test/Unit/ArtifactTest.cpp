@@ -66,6 +66,8 @@ static Artifact sample() {
   scalar.argument = 1;
   KernelInfo &kernel = artifact.kernels.emplace_back();
   kernel.entry = "attention_kernel";
+  kernel.plan = artifact.plan;
+  kernel.results = {2};
   kernel.grid = {binary(LaunchExpr::Kind::CeilDiv, dim(0, 2), constant(64)),
                  dim(0, 1),
                  binary(LaunchExpr::Kind::Max, dim(0, 0), std::move(scalar))};
@@ -105,7 +107,7 @@ static std::string parseErrorOfManifest(const std::string &from,
                                         const std::string &to) {
   Artifact artifact = sample();
   std::string json = replaced(artifact.manifest(), from, to);
-  std::string body = "attn-artifact 4\n" + std::to_string(json.size()) + "\n" +
+  std::string body = "attn-artifact 5\n" + std::to_string(json.size()) + "\n" +
                      json + artifact.ptx;
   body.append(artifact.cubin.begin(), artifact.cubin.end());
   return parseError(sealed(body));
@@ -333,25 +335,25 @@ TEST(Artifact, EveryChangedByteIsRefused) {
 
 TEST(Artifact, SaysWhatIsWrong) {
   EXPECT_EQ(parseError("ELF"), "not an attn artifact (wanted a file that "
-                               "starts with 'attn-artifact 4')");
-  EXPECT_EQ(parseError("attn-artifact 4\n"), "artifact is truncated");
-  EXPECT_EQ(parseError("attn-artifact 4\n0123456789abcdef"),
+                               "starts with 'attn-artifact 5')");
+  EXPECT_EQ(parseError("attn-artifact 5\n"), "artifact is truncated");
+  EXPECT_EQ(parseError("attn-artifact 5\n0123456789abcdef"),
             "artifact is truncated or corrupted (checksum differs)");
-  EXPECT_EQ(parseError(sealed("attn-artifact 4\n12x\n")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 5\n12x\n")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 4\n99\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 5\n99\n{}")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 4\n2\n[]")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 5\n2\n[]")),
             "artifact manifest: not a JSON object");
-  EXPECT_EQ(parseError(sealed("attn-artifact 4\n2\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 5\n2\n{}")),
             "artifact manifest: no 'name'");
 }
 
 TEST(Artifact, OtherFormsAreRefused) {
   std::string bytes =
-      replaced(sample().serialize(), "attn-artifact 4", "attn-artifact 3");
+      replaced(sample().serialize(), "attn-artifact 5", "attn-artifact 4");
   EXPECT_EQ(parseError(bytes), "artifact of another form (got 'attn-artifact "
-                               "3', wanted 'attn-artifact 4'): compile it "
+                               "4', wanted 'attn-artifact 5'): compile it "
                                "again");
 }
 
@@ -371,6 +373,35 @@ TEST(Artifact, RolesAreThoseOfAnAttention) {
             "output");
   EXPECT_EQ(parseErrorOfManifest("\"key\"", "\"query\""),
             "artifact manifest: role 'query' is there twice");
+}
+
+TEST(Artifact, EveryResultIsWritten) {
+  Artifact artifact = sample();
+  artifact.arguments[2].name = "o";
+  artifact.kernels[0].results = {};
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: no kernel writes the output 'o'");
+  for (int64_t number : {-1, 0, 3}) {
+    artifact.kernels[0].results = {number, 2};
+    EXPECT_EQ(parseError(artifact.serialize()),
+              "artifact manifest: kernel 'attention_kernel' writes argument " +
+                  std::to_string(number) + ", which is no output");
+  }
+}
+
+TEST(Artifact, FiguresAreThoseOfAllKernels) {
+  Artifact artifact = sample();
+  artifact.kernels.push_back(artifact.kernels[0]);
+  artifact.kernels[0].registers = -1;
+  artifact.kernels[1].registers = -1;
+  EXPECT_EQ(artifact.figures().registers, -1);
+  EXPECT_EQ(artifact.figures().spillStoreBytes, -1);
+  artifact.kernels[0].registers = 255;
+  artifact.kernels[0].spillStoreBytes = 8;
+  artifact.kernels[1].registers = 40;
+  artifact.kernels[1].spillStoreBytes = 4;
+  EXPECT_EQ(artifact.figures().registers, 255);
+  EXPECT_EQ(artifact.figures().spillStoreBytes, 12);
 }
 
 TEST(Artifact, ManifestIsStrict) {

@@ -43,6 +43,7 @@ struct CacheTest : testing::Test {
     artifact.arguments.emplace_back().isOutput = true;
     KernelInfo &kernel = artifact.kernels.emplace_back();
     kernel.entry = "attention";
+    kernel.results = {0};
     kernel.threads = 1;
     for (LaunchExpr &blocks : kernel.grid)
       blocks.value = 1;

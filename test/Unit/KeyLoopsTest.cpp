@@ -39,13 +39,14 @@ protected:
         "%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n"
         "%c2 = arith.constant 2 : index\n%i0 = arith.constant 0 : i32\n"
         "%c8 = arith.constant 8 : index\n"
-        "scf.forall (%b) in (%x) {\n" +
+        "tile.kernel @k plan(#attn.plan<target = cpu, block_q = 8, "
+        "block_k = 8>) grid(%b, %head, %row) in (%x, %x, %x) {\n" +
             body + "}\nreturn\n}\n",
         &context);
     if (!module)
       return nullptr;
     Block *block = nullptr;
-    module->walk([&](scf::ForallOp grid) { block = grid.getBody(); });
+    module->walk([&](KernelOp kernel) { block = kernel.getBody(); });
     return block;
   }
 

@@ -32,6 +32,7 @@ struct LaunchTest : testing::Test {
     artifact.ptx = ".entry scale_kernel";
     KernelInfo &kernel = artifact.kernels.emplace_back();
     kernel.entry = "scale_kernel";
+    kernel.results = {2};
     kernel.threads = 128;
     kernel.sharedBytes = 100000;
     ArgumentInfo in;
@@ -318,6 +319,7 @@ TEST_F(LaunchTest, CopiesStandAroundTheKernels) {
 TEST_F(LaunchTest, KernelsRunInOrder) {
   KernelInfo first = artifact.kernels[0];
   first.entry = "prepare";
+  first.results = {};
   first.threads = 32;
   LaunchExpr multiprocessors;
   multiprocessors.kind = LaunchExpr::Kind::Multiprocessors;

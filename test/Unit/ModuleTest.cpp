@@ -109,6 +109,7 @@ static Artifact addN() {
   result.ptx = kPTX;
   KernelInfo &kernel = result.kernels.emplace_back();
   kernel.entry = "add_n";
+  kernel.results = {2};
   kernel.threads = 32;
   ArgumentInfo in;
   in.name = "in";

@@ -41,7 +41,7 @@ protected:
         %c0 = arith.constant 0 : index
         %c1 = arith.constant 1 : index
         %zero = arith.constant 0.0 : f32
-        warp.kernel blocks(%x, %y, %z) in (%hi, %hi, %hi) warps(4) {
+        warp.kernel @f blocks(%x, %y, %z) in (%hi, %hi, %hi) warps(4) {
     )";
     if (rings)
       text += R"(

@@ -41,6 +41,7 @@ struct ThreadsTest : testing::Test {
     artifact.ptx = ".entry scale_kernel .entry scale_relayout32";
     KernelInfo &kernel = artifact.kernels.emplace_back();
     kernel.entry = "scale_kernel";
+    kernel.results = {1};
     kernel.threads = 128;
     for (LaunchExpr &blocks : kernel.grid)
       blocks.value = 1;

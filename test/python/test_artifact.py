@@ -26,6 +26,9 @@ def test_what_it_holds(artifact):
     assert names == ["q", "k", "v", "o", "lse"]
     roles = [info["roles"] for info in artifact.manifest["arguments"]]
     assert roles == [["query"], ["key"], ["value"], ["output"], ["lse"]]
+    (kernel,) = artifact.manifest["kernels"]
+    assert kernel["results"] == [3, 4]
+    assert kernel["plan"] == artifact.manifest["plan"]
     assert ".entry" in artifact.ptx
     assert artifact.cubin == b""
     assert not artifact.from_cache

@@ -55,7 +55,7 @@ static constexpr Needs table[] = {
     {"tile-lazy-max", step},
     {"tile-expand-softmax", step},
     {"convert-tile-to-loops", "tile."},
-    {"convert-tile-to-warp", "scf.forall"},
+    {"convert-tile-to-warp", "tile.kernel"},
     {"warp-buffer", kernel},
     {"warp-defer-sum", kernel},
     {"warp-persist", kernel},

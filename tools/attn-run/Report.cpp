@@ -56,9 +56,9 @@ void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
     relayouts = rest;
   }
   line("compiled") << "in " << duration(report.compileSeconds);
-  const KernelInfo &kernel = manifest.kernels.back();
-  if (kernel.registers >= 0)
-    os << ", " << kernel.registers << " registers, " << kernel.spillStoreBytes
+  Artifact::CodeFigures figures = manifest.figures();
+  if (figures.registers >= 0)
+    os << ", " << figures.registers << " registers, " << figures.spillStoreBytes
        << " bytes of spills";
   os << "\n";
   if (const auto &timing = report.timing) {
@@ -104,11 +104,11 @@ void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
     object["relayouts"] = report.relayouts;
   if (!report.device.empty())
     object["device"] = report.device;
-  if (const KernelInfo &kernel = manifest.kernels.back();
-      kernel.registers >= 0) {
-    object["registers"] = kernel.registers;
-    object["spill_store_bytes"] = kernel.spillStoreBytes;
-    object["spill_load_bytes"] = kernel.spillLoadBytes;
+  if (Artifact::CodeFigures figures = manifest.figures();
+      figures.registers >= 0) {
+    object["registers"] = figures.registers;
+    object["spill_store_bytes"] = figures.spillStoreBytes;
+    object["spill_load_bytes"] = figures.spillLoadBytes;
   }
   if (const auto &timing = report.timing) {
     object["median_s"] = timing->median;

@@ -124,8 +124,8 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
 
     Gives: the same functions as kernels of the tile dialect. A tensor argument
     becomes a strided memref, a result an additional memref argument at the end;
-    the plan moves to the function (`attn.plan`). The body is one `scf.forall`
-    over batch, head and query block, with one loop over all key blocks, in which
+    the body is one `tile.kernel` with the function's name and its plan, over
+    batch, head and query block, with one loop over all key blocks, in which
     `tile.scores` holds the score and mask regions, and an online softmax; nothing
     of the size of the score matrix is stored.
 
@@ -216,7 +216,7 @@ def ConvertTileToWarp : Pass<"convert-tile-to-warp", "::mlir::func::FuncOp"> {
     Needs: kernels in the flat tile form (after `tile-expand-softmax`) with a
     GPU plan.
 
-    Gives: `warp.kernel` in place of the `scf.forall`; the query block is the
+    Gives: `warp.kernel` in place of each `tile.kernel`; the query block is the
     block number that varies fastest. A vector becomes an `acc` fragment, a tile
     that is loaded becomes a slot of shared memory, filled by a synchronous
     `warp.copy` where it was loaded (the query tile goes on to registers if the
@@ -224,7 +224,7 @@ def ConvertTileToWarp : Pass<"convert-tile-to-warp", "::mlir::func::FuncOp"> {
     stay what they are, on fragments. One role does everything in the order of
     the tile program: correct, and slow until `warp-buffer`.
 
-    Functions without `scf.forall` are left alone.
+    Functions without `tile.kernel` are left alone.
 
     Example: `test/Conversion/TileToWarp/tile-to-warp.mlir`.
   }];

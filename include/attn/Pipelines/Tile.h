@@ -61,6 +61,13 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
   TileSchedule schedule(StringRef target) const;
 };
 
+/// Attention on tensors, simplified and with its plan.
+void buildPlanPipeline(OpPassManager &manager, const TileSchedule &schedule);
+
+/// Attention with its plan to a tile kernel, as `attn-to-tile`.
+void buildPlannedToTilePipeline(OpPassManager &manager,
+                                const TileSchedule &schedule);
+
 /// `attn-to-tile`: attention on tensors to a tile kernel with its softmax
 /// expanded, ready for either way out of the room.
 void buildAttnToTilePipeline(OpPassManager &manager,

@@ -158,7 +158,9 @@ struct WorkspaceInfo {
 /// One kernel of an artifact. Its parameters are those of all arguments, of all
 /// workspaces, in the same form, and its tensor maps.
 struct KernelInfo {
-  std::string entry; // symbol in the image
+  std::string entry;            // symbol in the image
+  std::string plan;             // as printed in IR
+  std::vector<int64_t> results; // the arguments that it defines, or a part of
   std::vector<TensorMapInfo> tensorMaps;
   std::array<LaunchExpr, 3> grid;
   int64_t threads = 0;     // per block
@@ -186,16 +188,23 @@ struct Artifact {
   std::string name;   // the source function
   std::string target; // "sm_80"
   std::string compilerVersion;
-  std::string plan;           // the plan as printed in IR
+  std::string plan;           // of the attention, as printed in IR
   std::string ptx;            // empty if not kept
   std::vector<uint8_t> cubin; // empty where no ptxas was found
   std::vector<ArgumentInfo> arguments;
   std::vector<WorkspaceInfo> workspaces;
   std::vector<LaunchCheck> checks;
-  /// They run in this order; the last one defines the results.
+  /// They run in this order.
   std::vector<KernelInfo> kernels;
   /// For arguments whose layout the kernels cannot take.
   std::vector<RelayoutInfo> relayouts;
+
+  /// Of all kernels: the most registers that a thread of one has, and all that
+  /// they spill; -1 where ptxas did not run.
+  struct CodeFigures {
+    int64_t registers = -1, spillStoreBytes = -1, spillLoadBytes = -1;
+  };
+  CodeFigures figures() const;
 
   /// The artifact as bytes of one file: a magic line, a JSON manifest, the
   /// images, a checksum.

@@ -76,9 +76,6 @@ static func::FuncOp buildSignature(OpBuilder &b, ForwardMatch match,
                                    b.getFunctionType(types, {}));
   func.setVisibility(source.getVisibility());
   func->setDiscardableAttrs(source->getDiscardableAttrDictionary());
-  func->setDiscardableAttr(
-      AttnDialect::kPlanAttrName,
-      match.attention->getAttr(match.attention.getPlanAttrName()));
   if (NumericsAttr numerics = match.attention.getNumericsAttr())
     func->setDiscardableAttr(AttnDialect::kNumericsAttrName, numerics);
   func.setAllArgAttrs(argAttrs);
@@ -115,12 +112,12 @@ struct Kernel {
   Value query, key, value;
   Value sink; // null where there is none
   SmallVector<Value> captures, dropoutKey;
-  // Before the forall.
+  // Before the kernel.
   Value c0, c1, blockRows, blockColumns;
   Value batches, heads, headsPerKeyHead, queryBlocks, keyBlocks, keyLength32;
 };
 
-/// What the steps of one iteration of the forall share.
+/// What the steps of one block of the kernel share.
 struct QueryBlock {
   Value batch, head, keyHead, row;
   Value tile;
@@ -274,7 +271,7 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
 }
 
 static QueryBlock buildQueryBlock(OpBuilder &b, const Kernel &kernel,
-                                  ValueRange numbers) {
+                                  Block::BlockArgListType numbers) {
   Location loc = kernel.loc;
   QueryBlock block;
   block.batch = numbers[0];
@@ -388,15 +385,13 @@ func::FuncOp attn::buildForward(OpBuilder &b, ForwardMatch match) {
   Kernel kernel(b, match.attention, mapping);
   Location loc = kernel.loc;
 
-  auto forall = scf::ForallOp::create(
-      b, loc,
-      SmallVector<OpFoldResult>{kernel.batches, kernel.heads,
-                                kernel.queryBlocks},
-      /*outputs=*/ValueRange{}, /*mapping=*/std::nullopt);
+  auto program = tile::KernelOp::create(
+      b, loc, func.getSymName(), *match.attention.getPlan(),
+      ValueRange{kernel.batches, kernel.heads, kernel.queryBlocks});
   func::ReturnOp::create(b, loc);
 
-  b.setInsertionPoint(forall.getTerminator());
-  QueryBlock block = buildQueryBlock(b, kernel, forall.getInductionVars());
+  b.setInsertionPoint(program.getTerminator());
+  QueryBlock block = buildQueryBlock(b, kernel, program.getNumbers());
   Type f32 = b.getF32Type();
   auto rowType = VectorType::get({kernel.numRows, 1}, f32);
   Value initial[] = {

@@ -296,6 +296,24 @@ LogicalResult KernelLowering::run() {
   return success();
 }
 
+/// The blocks of a kernel, one after the other.
+static void lowerGrid(RewriterBase &rewriter, tile::KernelOp kernel) {
+  Location loc = kernel.getLoc();
+  rewriter.setInsertionPoint(kernel);
+  Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
+  Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
+  SmallVector<Value> numbers;
+  for (Value count : kernel.getGrid()) {
+    auto loop = scf::ForOp::create(rewriter, loc, zero, count, one);
+    rewriter.setInsertionPointToStart(loop.getBody());
+    numbers.push_back(loop.getInductionVar());
+  }
+  rewriter.eraseOp(kernel.getTerminator());
+  rewriter.inlineBlockBefore(kernel.getBody(), rewriter.getInsertionBlock(),
+                             rewriter.getInsertionPoint(), numbers);
+  rewriter.eraseOp(kernel);
+}
+
 namespace {
 struct ConvertTileToLoops
     : public attn::impl::ConvertTileToLoopsBase<ConvertTileToLoops> {
@@ -309,10 +327,14 @@ struct ConvertTileToLoops
       return isa<VectorType>(type);
     });
     kernel.walk([&](Operation *op) { hasVectors |= touchesVectors(op); });
-    if (!hasVectors || kernel.isDeclaration())
+    if (kernel.isDeclaration())
       return;
-    if (failed(KernelLowering(kernel).run()))
-      signalPassFailure();
+    if (hasVectors && failed(KernelLowering(kernel).run()))
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    for (auto grid :
+         llvm::make_early_inc_range(kernel.getOps<tile::KernelOp>()))
+      lowerGrid(rewriter, grid);
   }
 };
 } // namespace

@@ -9,12 +9,13 @@
 
 #include "FlatForm.h"
 
-#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Layout/Fragments.h"
 #include "attn/Layout/Swizzle.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -166,30 +167,31 @@ static LogicalResult checkElementwise(Operation *op) {
   return success();
 }
 
-/// Vectors are born in the grid; constants in front of it are copied in.
-static LogicalResult checkOperands(Operation *op, scf::ForallOp grid) {
+/// Vectors are born in the kernel; constants in front of it are copied in.
+static LogicalResult checkOperands(Operation *op, tile::KernelOp kernel) {
   for (Value operand : op->getOperands()) {
     if (!isVector(operand.getType()) ||
-        grid->isAncestor(operand.getParentRegion()->getParentOp()))
+        kernel->isAncestor(operand.getParentRegion()->getParentOp()))
       continue;
     auto constant = operand.getDefiningOp<arith::ConstantOp>();
     if (!constant)
       return op->emitOpError("uses a vector that is computed in front of the "
-                             "grid, expected a constant");
+                             "kernel, expected a constant");
     if (failed(checkConstant(constant)))
       return failure();
   }
   return success();
 }
 
-static LogicalResult checkOp(Operation *op, scf::ForallOp grid, int64_t warps) {
-  if (failed(checkOperands(op, grid)))
+static LogicalResult checkOp(Operation *op, tile::KernelOp kernel,
+                             int64_t warps) {
+  if (failed(checkOperands(op, kernel)))
     return failure();
   if (isa<tile::OnlineSoftmaxOp>(op))
     return op->emitOpError("is not part of the flat tile form: run "
                            "tile-expand-softmax first");
   if (op->getNumRegions() != 0 &&
-      !isa<scf::ForallOp, scf::ForOp, scf::IfOp, scf::InParallelOp>(op))
+      !isa<tile::KernelOp, scf::ForOp, scf::IfOp>(op))
     return op->emitOpError("is not part of the flat tile form");
   if (auto load = dyn_cast<tile::LoadOp>(op))
     return checkLoad(load);
@@ -214,41 +216,34 @@ static LogicalResult checkOp(Operation *op, scf::ForallOp grid, int64_t warps) {
   return checkElementwise(op);
 }
 
-FailureOr<FlatKernel> attn::matchFlatKernel(func::FuncOp func,
-                                            scf::ForallOp grid) {
-  auto plan = func->getAttrOfType<PlanAttr>(AttnDialect::kPlanAttrName);
-  if (!plan) {
-    func.emitError("has no plan: expected a kernel of convert-attn-to-tile");
+/// A plan for a GPU, whose products have the warps that they need.
+static LogicalResult checkPlan(tile::KernelOp kernel) {
+  PlanAttr plan = kernel.getPlan();
+  if (plan.getTarget() == TargetKind::CPU)
+    return kernel.emitOpError("has a plan for cpu, expected one for a GPU");
+  bool hasProducts =
+      kernel.walk([](vector::ContractionOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  if (hasProducts && plan.getTarget() == TargetKind::SM90A &&
+      plan.getWarps() % 4 != 0)
+    return kernel.emitOpError("has a plan of ")
+           << plan.getWarps()
+           << " warps for products on sm_90a, expected groups of 4";
+  return success();
+}
+
+FailureOr<FlatKernel> attn::matchFlatKernel(tile::KernelOp kernel) {
+  if (failed(checkPlan(kernel)))
     return failure();
-  }
-  if (plan.getTarget() == TargetKind::CPU) {
-    func.emitError("has a plan for cpu, expected one for a GPU");
-    return failure();
-  }
-  if (plan.getTarget() == TargetKind::SM90A && plan.getWarps() % 4 != 0) {
-    func.emitError("has a plan of ")
-        << plan.getWarps() << " warps for sm_90a, expected groups of 4";
-    return failure();
-  }
-  if (grid->getParentOp() != func || grid.getRank() != 3 ||
-      !grid.isNormalized() || grid.getNumResults() != 0) {
-    grid.emitOpError("expects (batch, head, query block) from 0 with step 1 "
-                     "directly in a function");
-    return failure();
-  }
-  bool isLast =
-      llvm::none_of(func.getOps<scf::ForallOp>(), [&](scf::ForallOp other) {
-        return grid->isBeforeInBlock(other);
-      });
-  int64_t warps = isLast ? plan.getWarps() : 1;
-  WalkResult walk = grid.walk([&](Operation *op) {
-    return failed(checkOp(op, grid, warps)) ? WalkResult::interrupt()
-                                            : WalkResult::advance();
+  int64_t warps = kernel.getPlan().getWarps();
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    return failed(checkOp(op, kernel, warps)) ? WalkResult::interrupt()
+                                              : WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();
-  auto numerics =
-      func->getAttrOfType<NumericsAttr>(AttnDialect::kNumericsAttrName);
+  auto numerics = kernel->getParentOp()->getAttrOfType<NumericsAttr>(
+      AttnDialect::kNumericsAttrName);
   bool ieee = numerics && numerics.getF32Products() == F32Products::IEEE;
-  return FlatKernel{func, grid, plan, warps, ieee};
+  return FlatKernel{kernel, ieee};
 }

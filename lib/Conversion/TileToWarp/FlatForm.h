@@ -10,30 +10,22 @@
 #ifndef ATTN_LIB_CONVERSION_TILETOWARP_FLATFORM_H
 #define ATTN_LIB_CONVERSION_TILETOWARP_FLATFORM_H
 
-#include "attn/Dialect/Attn/IR/Attn.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 
 namespace attn {
 
-/// A kernel in the flat tile form and the plan to build it by.
+/// A kernel in the flat tile form.
 struct FlatKernel {
-  func::FuncOp func;
-  scf::ForallOp grid;
-  PlanAttr plan;
-  /// Those of the plan; a grid in front of another one, which prepares
-  /// something for it, has one warp per block.
-  int64_t warps = 1;
+  tile::KernelOp kernel;
   /// Whether products of f32 do without the tensor cores.
   bool ieee = false;
 };
 
-/// The flat tile form: an `scf.forall` of three dimensions whose body
-/// has no `tile.online_softmax`, whose vectors have rank 2 (rank 1 only as a
-/// column Mx1 that loses its unit dimension) and fit the warps of the plan, and
-/// whose loaded tiles are operands of `vector.contract` only. Emits what does
-/// not fit.
-FailureOr<FlatKernel> matchFlatKernel(func::FuncOp func, scf::ForallOp grid);
+/// The flat tile form: a `tile.kernel` whose body has no `tile.online_softmax`,
+/// whose vectors have rank 2 (rank 1 only as a column Mx1 that loses its unit
+/// dimension) and fit the warps of the plan, and whose loaded tiles are
+/// operands of `vector.contract` only. Emits what does not fit.
+FailureOr<FlatKernel> matchFlatKernel(tile::KernelOp kernel);
 
 } // namespace attn
 

@@ -13,7 +13,6 @@
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -52,20 +51,17 @@ static warp::SchedulerAttr getScheduler(PlanAttr plan) {
                    : warp::SchedulerAttr();
 }
 
-/// scf.forall (b, h, x) -> warp.kernel blocks(x, h, b): the query block varies
+/// tile.kernel (b, h, x) -> warp.kernel blocks(x, h, b): the query block varies
 /// fastest.
-static warp::KernelOp buildKernel(RewriterBase &rewriter,
-                                  const FlatKernel &flat) {
-  scf::ForallOp grid = flat.grid;
+static warp::KernelOp buildKernel(RewriterBase &rewriter, tile::KernelOp grid) {
   Location loc = grid.getLoc();
+  PlanAttr plan = grid.getPlan();
   rewriter.setInsertionPoint(grid);
-  SmallVector<Value> sizes =
-      getValueOrCreateConstantIndexOp(rewriter, loc, grid.getMixedUpperBound());
   auto kernel = warp::KernelOp::create(
-      rewriter, loc, sizes[2], sizes[1], sizes[0],
-      rewriter.getI64IntegerAttr(flat.warps),
-      rewriter.getI64IntegerAttr(flat.plan.getStages()),
-      /*sharedBytes=*/nullptr, /*resident=*/nullptr, getScheduler(flat.plan));
+      rewriter, loc, grid.getSymNameAttr(), grid.getBlocks(), grid.getHeads(),
+      grid.getBatches(), rewriter.getI64IntegerAttr(plan.getWarps()),
+      rewriter.getI64IntegerAttr(plan.getStages()),
+      /*sharedBytes=*/nullptr, /*resident=*/nullptr, getScheduler(plan));
   Type index = rewriter.getIndexType();
   Block *body = rewriter.createBlock(&kernel.getBody(), {},
                                      {index, index, index}, {loc, loc, loc});
@@ -78,7 +74,7 @@ static warp::KernelOp buildKernel(RewriterBase &rewriter,
   return kernel;
 }
 
-/// Vector constants in front of the grid move into the kernel.
+/// Vector constants in front of the kernel move into the kernel.
 static void sinkConstants(RewriterBase &rewriter, warp::KernelOp kernel) {
   llvm::MapVector<Operation *, SmallVector<OpOperand *>> outside;
   kernel.walk([&](Operation *op) {
@@ -99,12 +95,12 @@ static void sinkConstants(RewriterBase &rewriter, warp::KernelOp kernel) {
 
 /// Groups of warps are the parts of a tile if each has as many rows.
 static void convertParts(RewriterBase &rewriter, warp::KernelOp kernel,
-                         const FlatKernel &flat) {
+                         PlanAttr plan) {
   constexpr int64_t warpsPerGroup = 4;
-  int64_t groups = flat.warps / warpsPerGroup;
+  int64_t groups = plan.getWarps() / warpsPerGroup;
   auto isGroup = [&](tile::PartRowOp part) {
-    return flat.plan.getTarget() == TargetKind::SM90A && groups > 1 &&
-           part.getRows() * groups == flat.plan.getBlockQ();
+    return plan.getTarget() == TargetKind::SM90A && groups > 1 &&
+           part.getRows() * groups == plan.getBlockQ();
   };
   bool areGroups = true;
   kernel.walk([&](tile::PartRowOp part) { areGroups &= isGroup(part); });
@@ -165,8 +161,8 @@ struct ConvertTileToWarp final
 
   void runOnOperation() override {
     SmallVector<FlatKernel> kernels;
-    for (auto grid : getOperation().getOps<scf::ForallOp>()) {
-      FailureOr<FlatKernel> flat = matchFlatKernel(getOperation(), grid);
+    for (auto kernel : getOperation().getOps<tile::KernelOp>()) {
+      FailureOr<FlatKernel> flat = matchFlatKernel(kernel);
       if (failed(flat))
         return signalPassFailure();
       kernels.push_back(*flat);
@@ -178,12 +174,13 @@ struct ConvertTileToWarp final
   }
 
 private:
-  static LogicalResult convert(RewriterBase &rewriter, const FlatKernel &flat) {
-    warp::KernelOp kernel = buildKernel(rewriter, flat);
+  static LogicalResult convert(RewriterBase &rewriter, FlatKernel flat) {
+    PlanAttr plan = flat.kernel.getPlan();
+    warp::KernelOp kernel = buildKernel(rewriter, flat.kernel);
     sinkConstants(rewriter, kernel);
-    convertParts(rewriter, kernel, flat);
-    placeSlots(rewriter, kernel, flat.plan.getQInRegisters(),
-               /*panels=*/flat.plan.getTarget() == TargetKind::SM90A);
+    convertParts(rewriter, kernel, plan);
+    placeSlots(rewriter, kernel, plan.getQInRegisters(),
+               /*panels=*/plan.getTarget() == TargetKind::SM90A);
     if (failed(convertVectors(kernel, flat.ieee)))
       return failure();
     eraseDeadOps(rewriter, kernel);

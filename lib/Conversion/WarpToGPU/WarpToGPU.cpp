@@ -187,13 +187,10 @@ struct ConvertWarpToGPU final
       FailureOr<SmallVector<KernelOp>> kernels = findKernels(host);
       if (failed(kernels))
         return signalPassFailure();
-      for (auto [number, kernel] : llvm::enumerate(*kernels)) {
-        // The last one has the name of the function.
-        std::string name = host.getName().str();
-        if (number + 1 != kernels->size())
-          name += "_prepare" + std::to_string(number);
-        FailureOr<OutlinedKernel> outlined = outlineKernel(
-            rewriter, host, kernel, ptxIdentifier(name), {chip, features});
+      for (KernelOp kernel : *kernels) {
+        std::string name = ptxIdentifier(kernel.getSymName().str());
+        FailureOr<OutlinedKernel> outlined =
+            outlineKernel(rewriter, host, kernel, name, {chip, features});
         if (failed(outlined) || failed(lowerKernel(rewriter, *outlined)) ||
             failed(lowerMath(outlined->function, isIeee(host))))
           return signalPassFailure();

@@ -8,7 +8,6 @@
 // CHECK-SAME: %[[V:[a-z0-9]+]]: memref<2x4x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>,
 // CHECK-SAME: %[[O:[a-z0-9]+]]: memref<2x16x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>,
 // CHECK-SAME: %[[LSE:[a-z0-9]+]]: memref<2x16x?xf32, strided<[?, ?, 1], offset: ?>>)
-// CHECK-SAME: attn.plan = #attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 4, stages = 2>
 func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x4x?x64xbf16>,
                  %v: tensor<2x4x?x64xbf16>)
     -> (tensor<2x16x?x64xbf16>, tensor<2x16x?xf32>) {
@@ -21,7 +20,7 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x4x?x64xbf16>,
   // CHECK-DAG: %[[NQ:.*]] = arith.ceildivsi %[[SQ]], %[[C128]]
   // CHECK-DAG: %[[SK:.*]] = memref.dim %[[K]]
   // CHECK-DAG: %[[NK:.*]] = arith.ceildivsi %[[SK]], %[[C64]]
-  // CHECK: scf.forall (%[[B:.*]], %[[H:.*]], %[[X:.*]]) in (%{{.*}}, %{{.*}}, %[[NQ]]) {
+  // CHECK: tile.kernel @plain plan(#attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 4, stages = 2>) grid(%[[B:.*]], %[[H:.*]], %[[X:.*]]) in (%{{.*}}, %{{.*}}, %[[NQ]]) {
   // CHECK: %[[HK:.*]] = arith.divsi %[[H]], %[[C4]]
   // CHECK: %[[ROW:.*]] = arith.muli %[[X]], %[[C128]]
   // CHECK: %[[QT:.*]] = tile.load %[[Q]][%[[B]], %[[H]], %[[ROW]], %[[C0]]] {{.*}}, vector<128x64xbf16>
@@ -63,7 +62,7 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x4x?x64xbf16>,
 // weights, and the end divides by what stays.
 // CHECK-LABEL: func.func @sink_and_dropout
 // CHECK-SAME: %[[SINK:[^:]*]]: memref<?xf32, {{.*}}, %[[SEED:[^:]*]]: i32, %[[OFFSET:[^:]*]]: i32
-// CHECK: scf.forall (%{{.*}}, %[[H:.*]], %{{.*}}) in
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%{{.*}}, %[[H:.*]], %{{.*}}) in
 // CHECK: scf.for
 // CHECK: %[[P:.*]] = arith.truncf %{{.*}} : vector<128x64xf32> to vector<128x64xf16>
 // CHECK: %[[KEEP:.*]] = arith.cmpi uge, %{{.*}}, %{{.*}} : vector<128x64xi32>

@@ -33,7 +33,7 @@ func.func @f32(%q: tensor<1x1x?x64xf32>, %k: tensor<1x1x?x64xf32>)
 // CHECK-LABEL: func.func @static_lengths
 // CHECK-DAG: %[[C3:.*]] = arith.constant 3 : index
 // CHECK-DAG: %[[C6:.*]] = arith.constant 6 : index
-// CHECK: scf.forall {{.*}} in (%{{.*}}, %{{.*}}, %[[C3]])
+// CHECK: tile.kernel {{.*}} in (%{{.*}}, %{{.*}}, %[[C3]])
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[C6]]
 func.func @static_lengths(%q: tensor<1x2x20x64xbf16>, %k: tensor<1x2x30x64xbf16>)
     -> tensor<1x2x20x64xbf16> {
@@ -50,7 +50,7 @@ func.func @static_lengths(%q: tensor<1x2x20x64xbf16>, %k: tensor<1x2x30x64xbf16>
 // CHECK-DAG: %[[HK:.*]] = memref.dim %arg1, %[[C1]] :
 // CHECK-DAG: %[[HK1:.*]] = arith.maxsi %[[HK]], %{{.*}} : index
 // CHECK: %[[G:.*]] = arith.divsi %[[H]], %[[HK1]]
-// CHECK: scf.forall (%{{.*}}, %[[HI:.*]], %{{.*}}) in
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%{{.*}}, %[[HI:.*]], %{{.*}}) in
 // CHECK: arith.divsi %[[HI]], %[[G]]
 func.func @dynamic_heads(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
                          %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {

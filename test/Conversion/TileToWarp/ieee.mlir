@@ -10,9 +10,9 @@
 // CHECK-LABEL: @multiply_adds
 // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_b ieee : !warp.slot<64x64xf32>
 func.func @multiply_adds(%q: !view, %k: !view, %n: index)
-    attributes {attn.plan = #plan, attn.numerics = #attn.numerics<f32_products = ieee>} {
+    attributes {attn.numerics = #attn.numerics<f32_products = ieee>} {
   %c0 = arith.constant 0 : index
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  tile.kernel @multiply_adds plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
     %qt = tile.load %q[%b, %h, %x, %c0] : !view, vector<64x64xf32>
     %kt = tile.load %k[%b, %h, %x, %c0] : !view, vector<32x64xf32>
     %zs = arith.constant dense<0.0> : vector<64x32xf32>
@@ -25,9 +25,9 @@ func.func @multiply_adds(%q: !view, %k: !view, %n: index)
 // CHECK-LABEL: @tensor_cores
 // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.slot<64x64xf32>
 func.func @tensor_cores(%q: !view, %k: !view, %n: index)
-    attributes {attn.plan = #plan, attn.numerics = #attn.numerics<fast_math = false>} {
+    attributes {attn.numerics = #attn.numerics<fast_math = false>} {
   %c0 = arith.constant 0 : index
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  tile.kernel @tensor_cores plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
     %qt = tile.load %q[%b, %h, %x, %c0] : !view, vector<64x64xf32>
     %kt = tile.load %k[%b, %h, %x, %c0] : !view, vector<32x64xf32>
     %zs = arith.constant dense<0.0> : vector<64x32xf32>

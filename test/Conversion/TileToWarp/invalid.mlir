@@ -1,34 +1,16 @@
 // RUN: attn-opt %s --convert-tile-to-warp -split-input-file -verify-diagnostics
 
-// expected-error@+1 {{has a plan for cpu, expected one for a GPU}}
-func.func @plan_of_another_room(%n: index) attributes {attn.plan = #attn.plan<target = cpu, block_q = 64, block_k = 32>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @plan_of_another_room(%n: index) {
+  // expected-error@+1 {{'tile.kernel' op has a plan for cpu, expected one for a GPU}}
+  tile.kernel @k plan(#attn.plan<target = cpu, block_q = 64, block_k = 32>) grid(%b, %h, %x) in (%n, %n, %n) {
   }
   return
 }
 
 // -----
 
-// expected-error@+1 {{has no plan: expected a kernel of convert-attn-to-tile}}
-func.func @no_plan(%n: index) {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
-  }
-  return
-}
-
-// -----
-
-func.func @two_dimensions(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  // expected-error@+1 {{'scf.forall' op expects (batch, head, query block) from 0 with step 1 directly in a function}}
-  scf.forall (%b, %x) in (%n, %n) {
-  }
-  return
-}
-
-// -----
-
-func.func @online_softmax(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @online_softmax(%n: index) {
+  tile.kernel @online_softmax plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %s = arith.constant dense<0.0> : vector<64x32xf32>
     %m = arith.constant dense<0.0> : vector<64x1xf32>
     // expected-error@+1 {{'tile.online_softmax' op is not part of the flat tile form: run tile-expand-softmax first}}
@@ -39,8 +21,8 @@ func.func @online_softmax(%n: index) attributes {attn.plan = #attn.plan<target =
 
 // -----
 
-func.func @other_vector_op(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @other_vector_op(%n: index) {
+  tile.kernel @other_vector_op plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %s = arith.constant dense<0.0> : vector<64x32xf32>
     // expected-error@+1 {{'vector.transpose' op has 'vector<32x64xf32>', which does not spread over 4 warps: got 32 rows, expected a multiple of 16 rows x 4 warps}}
     %t = vector.transpose %s, [1, 0] : vector<64x32xf32> to vector<32x64xf32>
@@ -50,8 +32,8 @@ func.func @other_vector_op(%n: index) attributes {attn.plan = #attn.plan<target 
 
 // -----
 
-func.func @other_vector_op_that_fits(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @other_vector_op_that_fits(%n: index) {
+  tile.kernel @other_vector_op_that_fits plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %s = arith.constant dense<0.0> : vector<64x64xf32>
     // expected-error@+1 {{'vector.transpose' op is not part of the flat tile form}}
     %t = vector.transpose %s, [1, 0] : vector<64x64xf32> to vector<64x64xf32>
@@ -61,8 +43,8 @@ func.func @other_vector_op_that_fits(%n: index) attributes {attn.plan = #attn.pl
 
 // -----
 
-func.func @region(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @region(%n: index) {
+  tile.kernel @region plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     // expected-error@+1 {{'scf.while' op is not part of the flat tile form}}
     scf.while : () -> () {
       %f = arith.constant false
@@ -76,8 +58,8 @@ func.func @region(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, 
 
 // -----
 
-func.func @rank(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @rank(%n: index) {
+  tile.kernel @rank plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     // expected-error@+1 {{'arith.constant' op has 'vector<2x64x32xf32>', expected rank 2 (or 1) of integers or floats}}
     %c = arith.constant dense<0.0> : vector<2x64x32xf32>
   }
@@ -86,8 +68,8 @@ func.func @rank(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, bl
 
 // -----
 
-func.func @index_elements(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @index_elements(%n: index) {
+  tile.kernel @index_elements plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     // expected-error@+1 {{'arith.constant' op has 'vector<64x32xindex>', expected rank 2 (or 1) of integers or floats}}
     %c = arith.constant dense<0> : vector<64x32xindex>
   }
@@ -96,8 +78,8 @@ func.func @index_elements(%n: index) attributes {attn.plan = #attn.plan<target =
 
 // -----
 
-func.func @four_columns(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @four_columns(%n: index) {
+  tile.kernel @four_columns plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     // expected-error@+1 {{'arith.constant' op has 'vector<64x4xf32>', which does not spread over 4 warps}}
     %c = arith.constant dense<0.0> : vector<64x4xf32>
   }
@@ -106,8 +88,8 @@ func.func @four_columns(%n: index) attributes {attn.plan = #attn.plan<target = s
 
 // -----
 
-func.func @constant(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @constant(%n: index) {
+  tile.kernel @constant plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     // expected-error@+1 {{'arith.constant' op has different elements, expected a splat}}
     %c = arith.constant dense<[[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]]> : vector<1x8xf32>
   }
@@ -116,8 +98,8 @@ func.func @constant(%n: index) attributes {attn.plan = #attn.plan<target = sm_80
 
 // -----
 
-func.func @load_as_value(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @load_as_value(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  tile.kernel @load_as_value plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     // expected-error@+1 {{'tile.load' op is used by something else than vector.contract's lhs or rhs}}
     %t = tile.load %v[%x, %x] : memref<?x?xbf16, strided<[?, 1]>>, vector<64x64xbf16>
     // expected-note@+1 {{used here}}
@@ -128,8 +110,8 @@ func.func @load_as_value(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attri
 
 // -----
 
-func.func @load_rank(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @load_rank(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  tile.kernel @load_rank plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     // expected-error@+1 {{'tile.load' op loads 'vector<64xbf16>', expected rank 2}}
     %t = tile.load %v[%x, %x] : memref<?x?xbf16, strided<[?, 1]>>, vector<64xbf16>
   }
@@ -138,8 +120,8 @@ func.func @load_rank(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attribute
 
 // -----
 
-func.func @load_elements(%n: index, %v: memref<?x?xi8>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @load_elements(%n: index, %v: memref<?x?xi8>) {
+  tile.kernel @load_elements plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     // expected-error@+1 {{'tile.load' op loads elements of 'i8', expected f16, bf16 or f32}}
     %t = tile.load %v[%x, %x] : memref<?x?xi8>, vector<64x64xi8>
   }
@@ -148,8 +130,8 @@ func.func @load_elements(%n: index, %v: memref<?x?xi8>) attributes {attn.plan = 
 
 // -----
 
-func.func @load_columns(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @load_columns(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  tile.kernel @load_columns plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     // expected-error@+1 {{'tile.load' op does not fit shared memory: got 40 columns, expected a multiple of 16}}
     %t = tile.load %v[%x, %x] : memref<?x?xbf16, strided<[?, 1]>>, vector<64x40xbf16>
   }
@@ -161,8 +143,8 @@ func.func @load_columns(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attrib
 #mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-func.func @contract_rhs(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @contract_rhs(%n: index) {
+  tile.kernel @contract_rhs plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %l = arith.constant dense<0.0> : vector<64x64xbf16>
     %r = arith.constant dense<0.0> : vector<64x64xbf16>
     %a = arith.constant dense<0.0> : vector<64x64xf32>
@@ -178,8 +160,8 @@ func.func @contract_rhs(%n: index) attributes {attn.plan = #attn.plan<target = s
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 #km = affine_map<(m, n, k) -> (k, m)>
-func.func @contract_maps(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @contract_maps(%n: index) {
+  tile.kernel @contract_maps plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %l = arith.constant dense<0.0> : vector<64x64xbf16>
     %r = arith.constant dense<0.0> : vector<64x64xbf16>
     %a = arith.constant dense<0.0> : vector<64x64xf32>
@@ -194,8 +176,8 @@ func.func @contract_maps(%n: index) attributes {attn.plan = #attn.plan<target = 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-func.func @contract_kind(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @contract_kind(%n: index) {
+  tile.kernel @contract_kind plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %l = arith.constant dense<0.0> : vector<64x64xf32>
     %r = arith.constant dense<0.0> : vector<64x64xf32>
     %a = arith.constant dense<0.0> : vector<64x64xf32>
@@ -210,8 +192,8 @@ func.func @contract_kind(%n: index) attributes {attn.plan = #attn.plan<target = 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-func.func @contract_lhs(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @contract_lhs(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  tile.kernel @contract_lhs plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %l = arith.constant dense<0.0> : vector<64x24xbf16>
     %a = arith.constant dense<0.0> : vector<64x64xf32>
     // expected-error@+1 {{'tile.load' op does not fit shared memory: got 24 columns, expected a multiple of 16}}
@@ -227,8 +209,8 @@ func.func @contract_lhs(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attrib
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 #kn = affine_map<(m, n, k) -> (k, n)>
-func.func @contract_lhs_columns(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @contract_lhs_columns(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  tile.kernel @contract_lhs_columns plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %l = arith.constant dense<0.0> : vector<64x8xbf16>
     %a = arith.constant dense<0.0> : vector<64x64xf32>
     %r = tile.load %v[%x, %x] : memref<?x?xbf16, strided<[?, 1]>>, vector<8x64xbf16>
@@ -240,8 +222,8 @@ func.func @contract_lhs_columns(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>
 
 // -----
 
-func.func @reduction(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @reduction(%n: index) {
+  tile.kernel @reduction plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %s = arith.constant dense<0.0> : vector<64x64xf32>
     %a = arith.constant dense<0.0> : vector<64xf32>
     // expected-error@+1 {{'vector.multi_reduction' op expects <add> or <maxnumf> of f32 over dimension 1}}
@@ -252,8 +234,8 @@ func.func @reduction(%n: index) attributes {attn.plan = #attn.plan<target = sm_8
 
 // -----
 
-func.func @reduction_over_rows(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @reduction_over_rows(%n: index) {
+  tile.kernel @reduction_over_rows plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %s = arith.constant dense<0.0> : vector<64x64xf32>
     %a = arith.constant dense<0.0> : vector<64xf32>
     // expected-error@+1 {{'vector.multi_reduction' op expects <add> or <maxnumf> of f32 over dimension 1}}
@@ -264,8 +246,8 @@ func.func @reduction_over_rows(%n: index) attributes {attn.plan = #attn.plan<tar
 
 // -----
 
-func.func @shape_cast_of_a_row(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @shape_cast_of_a_row(%n: index) {
+  tile.kernel @shape_cast_of_a_row plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %s = arith.constant dense<0.0> : vector<1x64xf32>
     // expected-error@+1 {{'vector.shape_cast' op casts 'vector<1x64xf32>' to 'vector<64xf32>', expected Mx1 to M or M to Mx1}}
     %r = vector.shape_cast %s : vector<1x64xf32> to vector<64xf32>
@@ -275,8 +257,8 @@ func.func @shape_cast_of_a_row(%n: index) attributes {attn.plan = #attn.plan<tar
 
 // -----
 
-func.func @broadcast_of_rank_1(%n: index) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+func.func @broadcast_of_rank_1(%n: index) {
+  tile.kernel @broadcast_of_rank_1 plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %s = arith.constant dense<0.0> : vector<64xf32>
     // expected-error@+1 {{'vector.broadcast' op stretches 'vector<64xf32>', expected rank 2}}
     %r = vector.broadcast %s : vector<64xf32> to vector<64x64xf32>
@@ -286,9 +268,9 @@ func.func @broadcast_of_rank_1(%n: index) attributes {attn.plan = #attn.plan<tar
 
 // -----
 
-func.func @vector_from_outside(%n: index, %s: vector<64x64xf32>) attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
-    // expected-error@+1 {{'arith.negf' op uses a vector that is computed in front of the grid, expected a constant}}
+func.func @vector_from_outside(%n: index, %s: vector<64x64xf32>) {
+  tile.kernel @vector_from_outside plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
+    // expected-error@+1 {{'arith.negf' op uses a vector that is computed in front of the kernel, expected a constant}}
     %0 = arith.negf %s : vector<64x64xf32>
   }
   return

@@ -11,12 +11,11 @@
 // Tiles of 16-bit elements lie in panels: 128 bytes if they divide the row, or
 // 64. The weights of a block may be carried to the next.
 // CHECK-LABEL: @kernel(
-func.func @kernel(%q: !q, %k: !q, %v: !v, %out: !v, %n: index)
-    attributes {attn.plan = #plan} {
+func.func @kernel(%q: !q, %k: !q, %v: !v, %out: !v, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // CHECK: warp.kernel {{.*}} warps(8) stages(2) {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  tile.kernel @kernel plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
     // CHECK-NEXT: %[[QS:.*]] = warp.alloc : <128x80xbf16, panels<64>>
     // CHECK-NEXT: %[[K0:.*]] = warp.alloc : <96x80xbf16, panels<64>>
     // CHECK-NEXT: %[[KS:.*]] = warp.alloc : <96x80xbf16, panels<64>>
@@ -54,11 +53,10 @@ func.func @kernel(%q: !q, %k: !q, %v: !v, %out: !v, %n: index)
 
 // Whether any row needs something is answered by each warp for its rows.
 // CHECK-LABEL: @vote(
-func.func @vote(%out: memref<?x?x?x128xf32, strided<[?, ?, ?, 1], offset: ?>>, %n: index, %f: f32)
-    attributes {attn.plan = #plan} {
+func.func @vote(%out: memref<?x?x?x128xf32, strided<[?, ?, ?, 1], offset: ?>>, %n: index, %f: f32) {
   %c0 = arith.constant 0 : index
   %false = arith.constant false
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  tile.kernel @vote plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
     %l = vector.broadcast %f : f32 to vector<128x1xf32>
     // CHECK: %[[M:.*]] = arith.cmpf ult, %{{.*}}, %{{.*}} : !warp.frag<128x1xf32, acc, 8>
     %large = arith.cmpf ult, %l, %l : vector<128x1xf32>
@@ -87,10 +85,9 @@ func.func @vote(%out: memref<?x?x?x128xf32, strided<[?, ?, ?, 1], offset: ?>>, %
 
 // Those of f32 do not: the instruction would want the values transposed.
 // CHECK-LABEL: @f32(
-func.func @f32(%q: !view, %k: !view, %out: !view, %n: index)
-    attributes {attn.plan = #plan} {
+func.func @f32(%q: !view, %k: !view, %out: !view, %n: index) {
   %c0 = arith.constant 0 : index
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  tile.kernel @f32 plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
     // CHECK: warp.alloc : <64x64xf32>
     // CHECK-NEXT: warp.alloc : <32x64xf32>
     %qt = tile.load %q[%b, %h, %x, %c0] : !view, vector<64x64xf32>
@@ -106,9 +103,19 @@ func.func @f32(%q: !view, %k: !view, %out: !view, %n: index)
 
 #plan = #attn.plan<target = sm_90a, block_q = 96, block_k = 32, warps = 6>
 
-// expected-error@+1 {{has a plan of 6 warps for sm_90a, expected groups of 4}}
-func.func @groups(%n: index) attributes {attn.plan = #plan} {
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+!view = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>
+
+func.func @groups(%q: !view, %k: !view, %n: index) {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{'tile.kernel' op has a plan of 6 warps for products on sm_90a, expected groups of 4}}
+  tile.kernel @groups plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
+    %qt = tile.load %q[%b, %h, %x, %c0] : !view, vector<96x64xbf16>
+    %kt = tile.load %k[%b, %h, %x, %c0] : !view, vector<32x64xbf16>
+    %zs = arith.constant dense<0.0> : vector<96x32xf32>
+    %s = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %qt, %kt, %zs : vector<96x64xbf16>, vector<32x64xbf16> into vector<96x32xf32>
   }
   return
 }

@@ -12,13 +12,12 @@
 // CHECK-LABEL: @kernel(
 // CHECK-SAME: %[[Q:.*]]: memref<{{.*}}xbf16{{.*}}, %[[K:.*]]: memref<{{.*}}, %[[V:.*]]: memref<{{.*}}, %[[O:.*]]: memref<{{.*}}xbf16{{.*}}, %[[LSE:.*]]: memref<{{.*}}xf32{{.*}}, %[[NB:.*]]: index, %[[NH:.*]]: index, %[[NX:.*]]: index, %[[N:.*]]: index)
 func.func @kernel(%q: !view, %k: !view, %v: !view, %out: !view, %lse: !rows,
-                  %nb: index, %nh: index, %nx: index, %n: index)
-    attributes {attn.plan = #plan} {
+                  %nb: index, %nh: index, %nx: index, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // The query block is x, the fastest block number.
-  // CHECK: warp.kernel blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in (%[[NX]], %[[NH]], %[[NB]]) warps(4) stages(1) {
-  scf.forall (%b, %h, %x) in (%nb, %nh, %nx) {
+  // CHECK: warp.kernel @{{.*}} blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in (%[[NX]], %[[NH]], %[[NB]]) warps(4) stages(1) {
+  tile.kernel @kernel plan(#plan) grid(%b, %h, %x) in (%nb, %nh, %nx) {
     // CHECK-NEXT: %[[QS:.*]] = warp.alloc : <64x64xbf16>
     // CHECK-NEXT: %[[KS:.*]] = warp.alloc : <32x64xbf16>
     // CHECK-NEXT: %[[VS:.*]] = warp.alloc : <32x64xbf16>
@@ -66,10 +65,9 @@ func.func @kernel(%q: !view, %k: !view, %v: !view, %out: !view, %lse: !rows,
 }
 
 // CHECK-LABEL: @query_in_registers(
-func.func @query_in_registers(%q: !view, %k: !view, %out: !view, %n: index)
-    attributes {attn.plan = #registers} {
+func.func @query_in_registers(%q: !view, %k: !view, %out: !view, %n: index) {
   %c0 = arith.constant 0 : index
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  tile.kernel @query_in_registers plan(#registers) grid(%b, %h, %x) in (%n, %n, %n) {
     // CHECK: %[[QS:.*]] = warp.alloc : <64x64xbf16>
     // CHECK: warp.copy %{{.*}} to %[[QS]]
     // CHECK-NEXT: %[[QF:.*]] = warp.load_frag %[[QS]] : <64x64xbf16> -> <64x64xbf16, a, 4>
@@ -87,10 +85,9 @@ func.func @query_in_registers(%q: !view, %k: !view, %out: !view, %n: index)
 // Score and mask regions: coordinates, gathers, comparisons, casts.
 // CHECK-LABEL: @elementwise(
 func.func @elementwise(%table: memref<?x?xf32>, %out: memref<?x?xf32>,
-                       %n: index, %f: f32)
-    attributes {attn.plan = #plan} {
+                       %n: index, %f: f32) {
   %c0 = arith.constant 0 : i32
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  tile.kernel @elementwise plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
     // CHECK: %[[ROWS:.*]] = warp.coords %{{.*}}, 0 : <64x1xi32, acc, 4>
     %rows = tile.coords %c0, 0 : vector<64x1xi32>
     // CHECK: %[[COLS:.*]] = warp.coords %{{.*}}, 1 : <1x32xi32, acc, 4>
@@ -140,10 +137,9 @@ func.func @elementwise(%table: memref<?x?xf32>, %out: memref<?x?xf32>,
 
 // A constant in front of the grid is copied into the kernel.
 // CHECK-LABEL: @constant_outside(
-func.func @constant_outside(%out: memref<?x?xf32>, %n: index)
-    attributes {attn.plan = #plan} {
+func.func @constant_outside(%out: memref<?x?xf32>, %n: index) {
   %c = arith.constant dense<2.0> : vector<64x32xf32>
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  tile.kernel @constant_outside plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
     // CHECK: warp.kernel
     // CHECK: %[[C:.*]] = warp.splat %{{.*}} : <64x32xf32, acc, 4>
     // CHECK: warp.store %[[C]]
@@ -159,22 +155,20 @@ func.func @no_kernel(%f: f32) -> vector<3xf32> {
   return %0 : vector<3xf32>
 }
 
-// Kernels in order. One in front of another prepares something for it: its
-// blocks have one warp.
+// Kernels in order, each by its own plan and under its own name.
 // CHECK-LABEL: @two_grids(
-func.func @two_grids(%out: memref<?x?xf32>, %n: index)
-    attributes {attn.plan = #plan} {
+func.func @two_grids(%out: memref<?x?xf32>, %n: index) {
   %c = arith.constant dense<2.0> : vector<64x32xf32>
   %one = arith.constant dense<1> : vector<16x8xi32>
   %memory = memref.alloc(%n) : memref<?x8xi32>
   // CHECK: %[[MEMORY:.*]] = memref.alloc
-  // CHECK: warp.kernel {{.*}} warps(1)
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  // CHECK: warp.kernel @prepare {{.*}} warps(1)
+  tile.kernel @prepare plan(#attn.plan<target = sm_80, block_q = 16, block_k = 8>) grid(%b, %h, %x) in (%n, %n, %n) {
     // CHECK: warp.store %{{.*}}, %[[MEMORY]]{{.*}} <16x8xi32, acc, 1>
     tile.store %one, %memory[%x, %x] : vector<16x8xi32>, memref<?x8xi32>
   }
-  // CHECK: warp.kernel {{.*}} warps(4)
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  // CHECK: warp.kernel @compute {{.*}} warps(4)
+  tile.kernel @compute plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
     tile.store %c, %out[%x, %x] : vector<64x32xf32>, memref<?x?xf32>
   }
   memref.dealloc %memory : memref<?x8xi32>
@@ -183,10 +177,9 @@ func.func @two_grids(%out: memref<?x?xf32>, %n: index)
 
 // Searches for rows, and for one value.
 // CHECK-LABEL: @search(
-func.func @search(%table: memref<?x?xi32>, %out: memref<?x?xi32>, %n: index)
-    attributes {attn.plan = #plan} {
+func.func @search(%table: memref<?x?xi32>, %out: memref<?x?xi32>, %n: index) {
   %c0 = arith.constant 0 : i32
-  scf.forall (%b, %h, %x) in (%n, %n, %n) {
+  tile.kernel @search plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
     // CHECK: %[[ROWS:.*]] = warp.coords %{{.*}}, 0 : <64x1xi32, acc, 4>
     %rows = tile.coords %c0, 0 : vector<64x1xi32>
     // CHECK: %[[ONE:.*]] = warp.search %{{.*}}[%{{.*}}], %{{.*}} : memref<?x?xi32>, i32, (i32) -> i32

@@ -16,7 +16,7 @@
 func.func @sync(%a: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
+  warp.kernel @sync blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
     %slot = warp.alloc at 0 : !slot
     warp.copy %a[%x, %c0] to %slot : !view, !slot
   }
@@ -39,7 +39,7 @@ func.func @sync(%a: !view) {
 func.func @async(%a: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(24832) {
+  warp.kernel @async blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(24832) {
     %ring = warp.ring at 256 : !ring
     %more = arith.cmpi slt, %x, %c1 : index
     warp.copy_async %a[%x, %c0] to %ring[%x] when %more : !view, !ring
@@ -55,7 +55,7 @@ func.func @async(%a: !view) {
 func.func @depth_one(%a: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
+  warp.kernel @depth_one blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
     %ring = warp.ring at 0 : !one
     warp.copy_async %a[%x, %c0] to %ring[%x] : !view, !one
     %slot = warp.await %ring[%x] : !one -> !slot

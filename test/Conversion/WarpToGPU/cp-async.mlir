@@ -25,7 +25,7 @@
 func.func @whole_rows(%a: memref<?x64xbf16, strided<[?, 1]>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
+  warp.kernel @whole_rows blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
     %slot = warp.alloc at 0 : !warp.slot<64x64xbf16>
     warp.copy %a[%x, %c0] to %slot : memref<?x64xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16>
   }
@@ -45,7 +45,7 @@ func.func @whole_rows(%a: memref<?x64xbf16, strided<[?, 1]>>) {
 func.func @padding(%a: memref<?x40xf16, strided<[?, 1]>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
+  warp.kernel @padding blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
     %slot = warp.alloc at 0 : !warp.slot<64x48xf16>
     warp.copy %a[%x, %c0] to %slot : memref<?x40xf16, strided<[?, 1]>>, !warp.slot<64x48xf16>
   }
@@ -60,7 +60,7 @@ func.func @padding(%a: memref<?x40xf16, strided<[?, 1]>>) {
 func.func @spare_threads(%a: memref<?x16xf16, strided<[?, 1]>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
+  warp.kernel @spare_threads blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
     %slot = warp.alloc at 0 : !warp.slot<16x16xf16>
     warp.copy %a[%x, %c0] to %slot : memref<?x16xf16, strided<[?, 1]>>, !warp.slot<16x16xf16>
   }

@@ -11,7 +11,7 @@
 // CHECK-NOT: arith.select
 func.func @registers(%x: f32, %c: i1, %o: memref<?x?xf32, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @registers blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !acc
     %g = arith.mulf %f, %f fastmath<contract> : !acc
     %h = arith.select %c, %g, %f : !acc
@@ -27,7 +27,7 @@ func.func @registers(%x: f32, %c: i1, %o: memref<?x?xf32, strided<[?, 1]>>) {
 // CHECK: llvm.insertelement
 func.func @pairs(%x: f16, %o: memref<?x?xf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @pairs blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !half
     %g = arith.addf %f, %f : !half
     warp.store %g, %o[%i, %i] : !half, memref<?x?xf16, strided<[?, 1]>>
@@ -45,7 +45,7 @@ func.func @pairs(%x: f16, %o: memref<?x?xf16, strided<[?, 1]>>) {
 func.func @columns(%limit: i32, %o: memref<?x?xi32, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %base = arith.constant 64 : i32
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @columns blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %c = warp.coords %base, 1 : !warp.frag<1x16xi32, acc, 4>
     %l = warp.splat %limit : !warp.frag<1x16xi32, acc, 4>
     %m = arith.cmpi sle, %c, %l : !warp.frag<1x16xi32, acc, 4>

@@ -15,7 +15,7 @@
 func.func @idle(%n: index, %visits: memref<?xi1>, %o: !view) {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
+  warp.kernel @idle blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
     %nothing = memref.load %visits[%x] : memref<?xi1>
     warp.exit_if %nothing
     %f = warp.splat %one : !warp.frag<16x8xf32, acc, 1>

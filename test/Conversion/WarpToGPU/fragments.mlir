@@ -25,7 +25,7 @@
 // CHECK-NOT: nvvm.shfl.sync
 func.func @reduce(%x: f32, %o: !lse) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @reduce blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !acc
     %r = warp.reduce <add> %f : !acc -> !rows
     warp.store %r, %o[%i] rows : !rows, !lse
@@ -42,7 +42,7 @@ func.func @reduce(%x: f32, %o: !lse) {
 // CHECK-NOT: nvvm.shfl.sync
 func.func @partial(%x: f32, %o: !lse) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @partial blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !acc
     %one = warp.splat %x : !rows
     %ones = warp.broadcast %one : !rows -> !part
@@ -73,7 +73,7 @@ func.func @partial(%x: f32, %o: !lse) {
 // CHECK-NOT: arith.addi %[[ROW1]]
 func.func @coords(%base: i32, %o: memref<?x?xi32, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @coords blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %r = warp.coords %base, 0 : !rowsi
     %c = warp.coords %base, 1 : !columns
     %rb = warp.broadcast %r : !rowsi -> !acci
@@ -93,7 +93,7 @@ func.func @coords(%base: i32, %o: memref<?x?xi32, strided<[?, 1]>>) {
 // CHECK: nvvm.mma.sync A[%[[A]]
 func.func @truncate(%x: f32, %o: !out) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(512) {
+  warp.kernel @truncate blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(512) {
     %v = warp.alloc at 0 : !warp.slot<16x16xbf16>
     %f = warp.splat %x : !wide
     %h = warp.cast truncf %f : !wide to !half
@@ -111,7 +111,7 @@ func.func @truncate(%x: f32, %o: !out) {
 func.func @carried(%x: f32, %n: index, %o: !out) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @carried blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !acc
     %r = scf.for %it = %c0 to %n step %c1 iter_args(%g = %f) -> !acc {
       %odd = arith.cmpi eq, %it, %c1 : index
@@ -133,7 +133,7 @@ func.func @carried(%x: f32, %n: index, %o: !out) {
 // CHECK: arith.select %[[C]], %{{.*}}, %{{.*}} : f32
 func.func @select(%x: f32, %o: !out) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @select blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !acc
     %g = arith.addf %f, %f : !acc
     %c = arith.cmpf olt, %f, %g : !acc

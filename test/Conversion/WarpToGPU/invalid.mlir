@@ -2,7 +2,7 @@
 
 func.func @unplaced() {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) {
+  warp.kernel @unplaced blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) {
     // expected-error @below {{has no place in shared memory; run warp-assign-resources first}}
     // expected-error @below {{failed to legalize}}
     %slot = warp.alloc : !warp.slot<64x64xbf16>
@@ -14,7 +14,7 @@ func.func @unplaced() {
 
 func.func @misplaced() {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(9000) {
+  warp.kernel @misplaced blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(9000) {
     // expected-error @below {{expected an offset that is a multiple of 128, got 16}}
     // expected-error @below {{failed to legalize}}
     %slot = warp.alloc at 16 : !warp.slot<64x64xbf16>
@@ -28,7 +28,7 @@ func.func @nested(%n: index) {
   %c1 = arith.constant 1 : index
   scf.for %i = %c1 to %n step %c1 {
     // expected-error @below {{expected the kernel in the entry block of a function}}
-    warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(0) {
+    warp.kernel @nested blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(0) {
     }
   }
   return
@@ -40,7 +40,7 @@ func.func @captured_effect(%m: memref<4xf32>, %o: memref<?xf32>) {
   %c1 = arith.constant 1 : index
   // expected-error @below {{a kernel cannot capture the result of an operation with effects}}
   %x = memref.load %m[%c1] : memref<4xf32>
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @captured_effect blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !warp.frag<64x1xf32, acc, 4>
     warp.store %f, %o[%i] rows : !warp.frag<64x1xf32, acc, 4>, memref<?xf32>
   }
@@ -51,7 +51,7 @@ func.func @captured_effect(%m: memref<4xf32>, %o: memref<?xf32>) {
 
 func.func @math(%x: f32, %o: memref<?xf32>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @math blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !warp.frag<64x1xf32, acc, 4>
     %b = arith.fptosi %x : f32 to i32
     // expected-error @below {{'math.cttz' on 'i32' cannot be computed on the GPU}}
@@ -66,7 +66,7 @@ func.func @math(%x: f32, %o: memref<?xf32>) {
 // -----
 
 func.func @drawn_without_roles(%n: index, %counter: memref<1xi32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) resident {
+  warp.kernel @drawn_without_roles blocks(%x, %h, %b) in (%n, %n, %n) warps(4) resident {
     // expected-error@+1 {{'warp.draw' op in a kernel without roles: run warp-specialize first}}
     %t = warp.draw %counter below %n : memref<1xi32>
   }

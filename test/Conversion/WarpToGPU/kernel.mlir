@@ -32,7 +32,7 @@ func.func @copy(%a: !view, %n: i32) {
   %rows = memref.dim %a, %c1 : !view
   %blocks = arith.ceildivsi %rows, %c64 : index
   %twice = arith.addi %n, %n : i32
-  warp.kernel blocks(%x, %y, %z) in (%blocks, %c1, %c1) warps(4) shared(8192) {
+  warp.kernel @copy blocks(%x, %y, %z) in (%blocks, %c1, %c1) warps(4) shared(8192) {
     %slot = warp.alloc at 0 : !slot
     %row = arith.index_cast %twice : i32 to index
     warp.copy %a[%y, %row, %c0] to %slot : !view, !slot
@@ -47,10 +47,10 @@ func.func @other() {
   return
 }
 
-// Kernels of one function are in one module, in order; the last one has its
-// name. What the function allocates is an argument of each, behind its own.
+// Kernels of one function are in one module, in order, each by its name. What
+// the function allocates is an argument of each, behind its own.
 // CHECK: gpu.module @two_kernels
-// CHECK: gpu.func @two_prepare0(%{{.*}}: i32, %[[M0:.*]]: memref<?x2xi32>) kernel
+// CHECK: gpu.func @two_blocks(%{{.*}}: i32, %[[M0:.*]]: memref<?x2xi32>) kernel
 // CHECK-SAME: known_block_size = array<i32: 32, 1, 1>
 // CHECK: memref.store %{{.*}}, %[[M0]]
 // CHECK: gpu.func @two(%{{.*}}: i32, %[[M1:.*]]: memref<?x2xi32>) kernel
@@ -58,7 +58,7 @@ func.func @other() {
 // CHECK: memref.load %[[M1]]
 // CHECK: func @two(%[[N:.*]]: i32)
 // CHECK: %[[MEMORY:.*]] = memref.alloc
-// CHECK: gpu.launch_func @two_kernels::@two_prepare0 {{.*}} args(%[[N]] : i32, %[[MEMORY]] : memref<?x2xi32>)
+// CHECK: gpu.launch_func @two_kernels::@two_blocks {{.*}} args(%[[N]] : i32, %[[MEMORY]] : memref<?x2xi32>)
 // CHECK: gpu.launch_func @two_kernels::@two {{.*}} args(%[[N]] : i32, %[[MEMORY]] : memref<?x2xi32>)
 // CHECK: memref.dealloc %[[MEMORY]]
 func.func @two(%n: i32) {
@@ -66,10 +66,10 @@ func.func @two(%n: i32) {
   %c1 = arith.constant 1 : index
   %blocks = arith.index_cast %n : i32 to index
   %memory = memref.alloc(%blocks) : memref<?x2xi32>
-  warp.kernel blocks(%x, %y, %z) in (%blocks, %c1, %c1) warps(1) shared(0) {
+  warp.kernel @two_blocks blocks(%x, %y, %z) in (%blocks, %c1, %c1) warps(1) shared(0) {
     memref.store %n, %memory[%x, %c1] : memref<?x2xi32>
   }
-  warp.kernel blocks(%x, %y, %z) in (%blocks, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @two blocks(%x, %y, %z) in (%blocks, %c1, %c1) warps(4) shared(0) {
     %read = memref.load %memory[%x, %c1] : memref<?x2xi32>
     memref.store %read, %memory[%x, %c0] : memref<?x2xi32>
   }

@@ -23,7 +23,7 @@
 // CHECK: gpu.return
 func.func @a_operand() {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
+  warp.kernel @a_operand blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
     %s = warp.alloc at 0 : !slot
     %f = warp.load_frag %s : !slot -> !frag
   }

@@ -44,7 +44,7 @@
 func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(16512) resident {
+  warp.kernel @drawn blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(16512) resident {
     %r = warp.ring at 0 : !ring
     %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) registers(24) {

@@ -28,7 +28,7 @@
 func.func @two_limits(%x: f32, %upper: memref<?xi32>, %lower: memref<?xi32>, %o: !out) {
   %c1 = arith.constant 1 : index
   %base = arith.constant 64 : i32
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @two_limits blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %r = warp.coords %base, 0 : !rows
     %u = warp.gather %upper[%r] : memref<?xi32>, (!rows) -> !rows
     %l = warp.gather %lower[%r] : memref<?xi32>, (!rows) -> !rows
@@ -59,7 +59,7 @@ func.func @other_assembly(%x: f32, %n: i32, %o: !out) {
   %c1 = arith.constant 1 : index
   %bit = arith.constant 1 : i32
   %none = arith.constant 0 : i32
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @other_assembly blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %left = llvm.inline_asm "popc.b32 $0, $1;", "=r,r" %n : (i32) -> i32
     %right = llvm.inline_asm "brev.b32 $0, $1;", "=r,r" %n : (i32) -> i32
     %leftBit = arith.andi %left, %bit : i32

@@ -16,7 +16,7 @@
 // CHECK: gpu.return
 func.func @math(%x: f32, %o: memref<?xf32>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @math blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !rows
     %a = math.exp2 %f : !rows
     %b = math.exp %a : !rows
@@ -36,7 +36,7 @@ func.func @math(%x: f32, %o: memref<?xf32>) {
 // CHECK-NOT: math.tanh
 func.func @tanh(%x: f32, %o: memref<?xf32>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @tanh blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !rows
     %a = math.tanh %f : !rows
     warp.store %a, %o[%i] rows : !rows, memref<?xf32>
@@ -58,7 +58,7 @@ func.func @tanh(%x: f32, %o: memref<?xf32>) {
 // CHECK: gpu.return
 func.func @shared_power(%x: f32, %o: memref<?xf32>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @shared_power blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %y = math.exp2 %x : f32
     %f = warp.splat %y : !rows
     warp.store %f, %o[%i] rows : !rows, memref<?xf32>
@@ -73,7 +73,7 @@ func.func @shared_power(%x: f32, %o: memref<?xf32>) {
 // CHECK: arith.truncf %{{.*}} : f32 to f16
 func.func @half(%x: f16, %o: memref<?xf16>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @half blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %y = math.exp2 %x : f16
     %f = warp.splat %y : !warp.frag<64x1xf16, acc, 4>
     warp.store %f, %o[%i] rows : !warp.frag<64x1xf16, acc, 4>, memref<?xf16>
@@ -87,7 +87,7 @@ func.func @half(%x: f16, %o: memref<?xf16>) {
 // CHECK: gpu.return
 func.func @others(%x: f32, %n: i32, %o: memref<?xf32>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @others blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %m = math.absi %n : i32
     %y = arith.sitofp %m : i32 to f32
     %f = warp.splat %x : !rows
@@ -118,7 +118,7 @@ func.func @others(%x: f32, %n: i32, %o: memref<?xf32>) {
 // CHECK: gpu.return
 func.func @exact_quotients(%x: f32, %h: f16, %o: memref<?xf32>, %n: memref<?xi32>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @exact_quotients blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %exact = arith.divf %x, %x : f32
     %less = arith.cmpf olt, %exact, %x : f32
     %quick = arith.divf %x, %x : f32

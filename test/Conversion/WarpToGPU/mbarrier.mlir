@@ -47,7 +47,7 @@
 func.func @ring(%n: index, %v: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(24624) {
+  warp.kernel @ring blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(24624) {
     %r = warp.ring at 0 : !ring
     warp.role <producer> warps(4) registers(24) {
       %e = scf.for %i = %c0 to %n step %c1 iter_args(%item = %c0) -> (index) {

@@ -25,7 +25,7 @@
 // CHECK: gpu.return
 func.func @scores() {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(16384) {
+  warp.kernel @scores blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(16384) {
     %zero = arith.constant 0.0 : f32
     %q = warp.alloc at 0 : !qslot
     %k = warp.alloc at 8192 : !kslot
@@ -45,7 +45,7 @@ func.func @scores() {
 // CHECK: gpu.return
 func.func @output() {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(16384) {
+  warp.kernel @output blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(16384) {
     %zero = arith.constant 0.0 : f32
     %one = arith.constant 1.0 : f16
     %v = warp.alloc at 0 : !vslot
@@ -62,7 +62,7 @@ func.func @output() {
 // CHECK: gpu.return
 func.func @load_frag() {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(16384) {
+  warp.kernel @load_frag blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(16384) {
     %q = warp.alloc at 0 : !warp.slot<64x32xf16>
     %p = warp.load_frag %q : !warp.slot<64x32xf16> -> !p
   }

@@ -16,7 +16,7 @@
 func.func @scores(%m: memref<?x8xf32, strided<[?, 1], offset: ?>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(10240) {
+  warp.kernel @scores blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(10240) {
     %zero = arith.constant 0.0 : f32
     %q = warp.alloc at 0 : !warp.slot<64x16xf32>
     %k = warp.alloc at 4096 : !warp.slot<8x16xf32>

@@ -26,7 +26,7 @@
 func.func @distance(%limit: i32, %o: !out) {
   %c1 = arith.constant 1 : index
   %base = arith.constant 64 : i32
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @distance blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %r = warp.coords %base, 0 : !rows
     %c = warp.coords %base, 1 : !cols
     %rb = warp.broadcast %r : !rows -> !int
@@ -54,7 +54,7 @@ func.func @distance(%limit: i32, %o: !out) {
 func.func @memory(%limit: i32, %v: memref<?xi32>, %o: !out) {
   %c1 = arith.constant 1 : index
   %base = arith.constant 64 : i32
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @memory blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %r = warp.coords %base, 0 : !rows
     %g = warp.gather %v[%r] : memref<?xi32>, (!rows) -> !rows
     %c = warp.coords %base, 1 : !cols
@@ -87,7 +87,7 @@ func.func @memory(%limit: i32, %v: memref<?xi32>, %o: !out) {
 func.func @scaled(%rate: f32, %row: f32, %o: !out) {
   %c1 = arith.constant 1 : index
   %base = arith.constant 64 : i32
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @scaled blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %r = warp.coords %base, 0 : !rows
     %c = warp.coords %base, 1 : !cols
     %rb = warp.broadcast %r : !rows -> !int
@@ -104,7 +104,7 @@ func.func @scaled(%rate: f32, %row: f32, %o: !out) {
 func.func @exactly(%rate: f32, %row: f32, %o: !out) {
   %c1 = arith.constant 1 : index
   %base = arith.constant 64 : i32
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @exactly blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %r = warp.coords %base, 0 : !rows
     %c = warp.coords %base, 1 : !cols
     %rb = warp.broadcast %r : !rows -> !int

@@ -24,7 +24,7 @@
 func.func @own_end(%n: index, %v: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(12) shared(16416) {
+  warp.kernel @own_end blocks(%x, %h, %b) in (%n, %c1, %c1) warps(12) shared(16416) {
     %r = warp.ring at 0 : !ring
     warp.role <producer> warps(4) registers(24) {
       %first, %end = warp.narrow [%c0, %n) to [%c0, %n)
@@ -62,7 +62,7 @@ func.func @own_end(%n: index, %v: !view) {
 func.func @no_roles(%n: index, %out: memref<?xindex>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(0) {
+  warp.kernel @no_roles blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(0) {
     %row = warp.part_row of 64
     %first, %end = warp.narrow [%c0, %n) to [%c0, %row)
     scf.for %i = %first to %end step %c1 {

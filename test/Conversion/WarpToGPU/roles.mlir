@@ -58,7 +58,7 @@ func.func @step(%n: index, %q: !view, %k: !view, %out: memref<?x?xf32, strided<[
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) shared(65584) {
+  warp.kernel @step blocks(%x, %h, %b) in (%n, %n, %n) warps(12) shared(65584) {
     %Q = warp.ring at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
     %K = warp.ring at 32768 : !ring
     warp.role <producer> warps(4) registers(24) {

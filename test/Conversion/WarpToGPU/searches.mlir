@@ -24,7 +24,7 @@
 func.func @rows(%ends: !ends, %m: memref<?xi32>, %batch: i32) {
   %c1 = arith.constant 1 : index
   %base = arith.constant 3 : i32
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @rows blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %r = warp.coords %base, 0 : !found
     %n = warp.search %ends[%batch], %r : !ends, !found, (i32) -> !found
     warp.store %n, %m[%i] rows : !found, memref<?xi32>
@@ -49,7 +49,7 @@ func.func @rows(%ends: !ends, %m: memref<?xi32>, %batch: i32) {
 // CHECK: scf.yield %[[NEXT]], %[[REST]]
 func.func @scalar(%ends: memref<?xi32>, %m: memref<?xi32>, %value: i32) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @scalar blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %n = warp.search %ends[], %value : memref<?xi32>, i32, () -> i32
     %f = warp.splat %n : !found
     warp.store %f, %m[%i] rows : !found, memref<?xi32>

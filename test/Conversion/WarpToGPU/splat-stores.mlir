@@ -11,7 +11,7 @@
 func.func @rows(%n: index, %o: memref<?x64xbf16, strided<[?, 1]>>) {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : bf16
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
+  warp.kernel @rows blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
     %f = warp.splat %one : !warp.frag<16x64xbf16, acc, 1>
     warp.store %f, %o[%x, %c0] : !warp.frag<16x64xbf16, acc, 1>, memref<?x64xbf16, strided<[?, 1]>>
   }
@@ -30,7 +30,7 @@ func.func @rows(%n: index, %o: memref<?x64xbf16, strided<[?, 1]>>) {
 func.func @narrow(%n: index, %o: memref<?x40xbf16, strided<[?, 1]>>) {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : bf16
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
+  warp.kernel @narrow blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
     %f = warp.splat %one : !warp.frag<16x48xbf16, acc, 1>
     warp.store %f, %o[%x, %c0] : !warp.frag<16x48xbf16, acc, 1>, memref<?x40xbf16, strided<[?, 1]>>
   }
@@ -45,7 +45,7 @@ func.func @unknown_columns(%n: index, %x0: bf16, %o: memref<?x?xbf16, strided<[?
                            %s: memref<?x16xbf16, strided<[?, ?]>>, %p: memref<?x16xbf16, strided<[?, 1]>>) {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1.0 : bf16
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
+  warp.kernel @unknown_columns blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
     %f = warp.splat %one : !warp.frag<16x16xbf16, acc, 1>
     warp.store %f, %o[%x, %c0] : !warp.frag<16x16xbf16, acc, 1>, memref<?x?xbf16, strided<[?, 1]>>
     warp.store %f, %s[%x, %c0] : !warp.frag<16x16xbf16, acc, 1>, memref<?x16xbf16, strided<[?, ?]>>

@@ -18,7 +18,7 @@
 func.func @chunks(%x: bf16, %m: !out) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(4096) {
+  warp.kernel @chunks blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(4096) {
     %s = warp.alloc at 0 : !warp.slot<64x32xbf16>
     %f = warp.splat %x : !warp.frag<64x32xbf16, acc, 4>
     warp.store %f, %m[%i, %c0] via %s : !warp.frag<64x32xbf16, acc, 4>, !out, !warp.slot<64x32xbf16>
@@ -47,7 +47,7 @@ func.func @chunks(%x: bf16, %m: !out) {
 func.func @tensor(%x: bf16, %q: !wide, %m: !wide) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(12) shared(49184) {
+  warp.kernel @tensor blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(12) shared(49184) {
     %Q = warp.ring at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
     %s = warp.alloc at 32768 : !warp.slot<128x64xbf16, panels<128>>
     warp.role <producer> warps(4) {

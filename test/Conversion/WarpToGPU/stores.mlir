@@ -19,7 +19,7 @@
 func.func @tile(%x: bf16, %m: memref<?x16xbf16, strided<[?, 1], offset: ?>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @tile blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !o
     warp.store %f, %m[%i, %c0] : !o, memref<?x16xbf16, strided<[?, 1], offset: ?>>
   }
@@ -33,7 +33,7 @@ func.func @tile(%x: bf16, %m: memref<?x16xbf16, strided<[?, 1], offset: ?>>) {
 func.func @padding(%x: bf16, %m: memref<?x8xbf16, strided<[?, 1], offset: ?>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @padding blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !o
     warp.store %f, %m[%i, %c0] : !o, memref<?x8xbf16, strided<[?, 1], offset: ?>>
   }
@@ -50,7 +50,7 @@ func.func @padding(%x: bf16, %m: memref<?x8xbf16, strided<[?, 1], offset: ?>>) {
 func.func @unknown_width(%x: bf16, %m: memref<?x?xbf16, strided<[?, 1], offset: ?>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @unknown_width blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !o
     warp.store %f, %m[%i, %c0] : !o, memref<?x?xbf16, strided<[?, 1], offset: ?>>
   }
@@ -67,7 +67,7 @@ func.func @unknown_width(%x: bf16, %m: memref<?x?xbf16, strided<[?, 1], offset: 
 // CHECK: llvm.store {{.*}} : f32, !llvm.ptr<1>
 func.func @rows(%x: f32, %m: memref<?xf32>) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @rows blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !rows
     warp.store %f, %m[%i] rows : !rows, memref<?xf32>
   }
@@ -89,7 +89,7 @@ func.func @gather(%bias: memref<?x?xf32, strided<[?, ?], offset: ?>>, %m: memref
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %base = arith.constant 3 : i32
-  warp.kernel blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  warp.kernel @gather blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %r = warp.coords %base, 0 : !warp.frag<64x1xi32, acc, 4>
     %c = warp.coords %base, 1 : !warp.frag<1x8xi32, acc, 4>
     %b = warp.gather %bias[%r, %c] : memref<?x?xf32, strided<[?, ?], offset: ?>>, (!warp.frag<64x1xi32, acc, 4>, !warp.frag<1x8xi32, acc, 4>) -> !bias

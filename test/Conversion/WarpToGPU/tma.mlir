@@ -17,7 +17,7 @@
 func.func @whole(%n: index, %v: !whole) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(16400) {
+  warp.kernel @whole blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(16400) {
     %r = warp.ring at 0 : !ring
     warp.role <producer> warps(4) registers(24) {
       warp.copy_async %v[%x, %c0] to %r[%c0] : !whole, !ring
@@ -43,7 +43,7 @@ func.func @whole(%n: index, %v: !whole) {
 func.func @part(%n: index, %v: !part) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) shared(16400) {
+  warp.kernel @part blocks(%x, %h, %b) in (%n, %n, %n) warps(8) shared(16400) {
     %r = warp.ring at 0 : !ring
     warp.role <producer> warps(4) registers(24) {
       warp.copy_async %v[%b, %h, %x, %c0] to %r[%c0] : !part, !ring

@@ -25,7 +25,7 @@
 func.func @three(%n: index, %v: !view, %old: f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(16) shared(8208) {
+  warp.kernel @three blocks(%x, %h, %b) in (%n, %c1, %c1) warps(16) shared(8208) {
     %r = warp.ring at 0 : !ring
     warp.role <producer> warps(4) registers(24) {
       warp.copy_async %v[%x, %c0] to %r[%c0] : !view, !ring

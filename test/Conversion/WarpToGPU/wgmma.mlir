@@ -22,7 +22,7 @@
 // CHECK: gpu.return
 func.func @slots() {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(20480) {
+  warp.kernel @slots blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(20480) {
     %zero = arith.constant 0.0 : f32
     %q = warp.alloc at 0 : !q
     %k = warp.alloc at 16384 : !k
@@ -42,7 +42,7 @@ func.func @slots() {
 // CHECK-SAME: %[[A]], %[[A]], %[[A]]
 func.func @registers(%old: f32) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(2048) {
+  warp.kernel @registers blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(2048) {
     %one = arith.constant 1.0 : bf16
     %v = warp.alloc at 0 : !v
     %p = warp.splat %one : !p
@@ -66,7 +66,7 @@ func.func @registers(%old: f32) {
 // CHECK: llvm.inline_asm {{.*}}"wgmma.wait_group.sync.aligned 0;", "=f,{{.*}}" %[[LATER]],
 func.func @in_flight(%old: f32) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(2048) {
+  warp.kernel @in_flight blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(2048) {
     %one = arith.constant 1.0 : bf16
     %v = warp.alloc at 0 : !v
     %p = warp.splat %one : !p
@@ -85,7 +85,7 @@ func.func @in_flight(%old: f32) {
 // CHECK: nvvm.mma.sync
 func.func @plain() {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(2048) {
+  warp.kernel @plain blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(2048) {
     %one = arith.constant 1.0 : bf16
     %zero = arith.constant 0.0 : f32
     %v = warp.alloc at 0 : !warp.slot<32x32xbf16>

@@ -791,39 +791,39 @@ func.func @yield_outside(%x: f32) {
 // -----
 
 // expected-error @+1 {{'block_q' must be in [1, 65536], got 0}}
-func.func private @plan_block_q() attributes {attn.plan = #attn.plan<target = sm_80, block_q = 0, block_k = 64, warps = 4, stages = 2>}
+func.func private @plan_block_q() attributes {plan = #attn.plan<target = sm_80, block_q = 0, block_k = 64, warps = 4, stages = 2>}
 
 // -----
 
 // expected-error @+1 {{'block_k' must be in [1, 65536], got 65537}}
-func.func private @plan_block_k() attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 65537, warps = 4, stages = 2>}
+func.func private @plan_block_k() attributes {plan = #attn.plan<target = sm_80, block_q = 64, block_k = 65537, warps = 4, stages = 2>}
 
 // -----
 
 // expected-error @+1 {{'warps' must be in [1, 32], got 33}}
-func.func private @plan_warps() attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 33, stages = 2>}
+func.func private @plan_warps() attributes {plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 33, stages = 2>}
 
 // -----
 
 // expected-error @+1 {{'stages' must be in [1, 64], got -1}}
-func.func private @plan_stages() attributes {attn.plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = -1>}
+func.func private @plan_stages() attributes {plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = -1>}
 
 // -----
 
 // expected-error @+2 {{expected one of [cpu, sm_80, sm_90a] for what a kernel is compiled for, got: sm_90}}
 // expected-error @+1 {{failed to parse Attn_PlanAttr parameter 'target'}}
-func.func private @plan_target() attributes {attn.plan = #attn.plan<target = sm_90, block_q = 64, block_k = 64>}
+func.func private @plan_target() attributes {plan = #attn.plan<target = sm_90, block_q = 64, block_k = 64>}
 
 // -----
 
 // expected-error @+2 {{expected one of [auto, grid, static, dynamic] for who gives a thread block its tiles, got: fair}}
 // expected-error @+1 {{failed to parse Attn_PlanAttr parameter 'scheduler'}}
-func.func private @plan_scheduler() attributes {attn.plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, scheduler = fair>}
+func.func private @plan_scheduler() attributes {plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, scheduler = fair>}
 
 // -----
 
 // expected-error @+1 {{struct is missing required parameter: block_k}}
-func.func private @plan_incomplete() attributes {attn.plan = #attn.plan<target = cpu, block_q = 64>}
+func.func private @plan_incomplete() attributes {plan = #attn.plan<target = cpu, block_q = 64>}
 
 // -----
 
@@ -856,16 +856,17 @@ func.func @numerics_on_no_function() {
 
 // -----
 
-// expected-error @+1 {{'attn.plan' must be a #attn.plan, got "fast"}}
-func.func private @plan_of_another_kind() attributes {attn.plan = "fast"}
+func.func @numerics_on_no_function() {
+  // expected-error @+1 {{'attn.numerics' stands on a function, got 'arith.constant'}}
+  %c = arith.constant {attn.numerics = #attn.numerics} 0 : i32
+  return
+}
 
 // -----
 
-func.func @plan_on_no_function() {
-  // expected-error @+1 {{'attn.plan' stands on a function, got 'arith.constant'}}
-  %c = arith.constant {attn.plan = #attn.plan<target = cpu, block_q = 64, block_k = 64>} 0 : i32
-  return
-}
+// Kernels have plans, functions have none.
+// expected-error @+1 {{unknown attribute 'attn.plan' of the attn dialect}}
+func.func private @plan_of_a_function() attributes {attn.plan = #attn.plan<target = cpu, block_q = 64, block_k = 64>}
 
 // -----
 

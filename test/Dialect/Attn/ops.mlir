@@ -29,10 +29,10 @@ func.func @dynamic_grouped(%q: tensor<?x?x?x192xbf16>, %k: tensor<?x?x?x192xbf16
 }
 
 // CHECK-LABEL: func.func @attributes
-// CHECK-SAME: attn.plan = #attn.plan<target = cpu, block_q = 32, block_k = 48>
+// CHECK-SAME: plan = #attn.plan<target = cpu, block_q = 32, block_k = 48>
 func.func @attributes(%q: tensor<1x1x?x40xf32>, %k: tensor<1x1x?x40xf32>)
     -> tensor<1x1x?x40xf32>
-    attributes {attn.plan = #attn.plan<target = cpu, block_q = 32, block_k = 48>} {
+    attributes {plan = #attn.plan<target = cpu, block_q = 32, block_k = 48>} {
   // CHECK: attn.attention
   // CHECK-SAME: numerics = #attn.numerics<fast_math = false>
   // CHECK-SAME: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 4, stages = 2, q_in_registers = true>

@@ -64,7 +64,7 @@ func.func @mask(%q: !q, %k: !q, %v: !q) -> (!q, !lse) {
 // CHECK-SAME: %[[BIAS:[a-z0-9]+]]: memref<8x?x?xf16, strided<[?, ?, 1], offset: ?>>
 // CHECK-SAME: %[[SLOPE:[a-z0-9]+]]: memref<8xf32, strided<[1], offset: ?>>
 // CHECK-SAME: %[[SINK:[a-z0-9]+]]: memref<?xf32, strided<[1], offset: ?>>
-// CHECK: scf.forall (%{{.*}}, %[[HEAD:.*]], %{{.*}}) in
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%{{.*}}, %[[HEAD:.*]], %{{.*}}) in
 // CHECK: %[[H:.*]] = arith.index_cast %[[HEAD]] : index to i32
 // CHECK: %[[S:.*]] = scf.if %{{.*}} -> (f32) {
 // CHECK:   %[[E:.*]] = memref.load %[[SLOPE]]

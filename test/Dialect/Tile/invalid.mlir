@@ -181,9 +181,9 @@ func.func @search_c4(%m: memref<?xi32>, %r: vector<8x1xi32>) {
 // -----
 
 func.func @idle_c1(%n: index, %c: i1) {
-  scf.forall (%x) in (%n) {
+  tile.kernel @exit plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     scf.if %c {
-      // expected-error @below {{must stand directly in an scf.forall}}
+      // expected-error @below {{must stand directly in a tile.kernel}}
       tile.exit_if %c
     }
   }
@@ -321,5 +321,37 @@ func.func @scores_c3_memory(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>
     %e = memref.load %t[] : memref<f32>
     tile.yield %e : f32
   } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  return
+}
+
+// -----
+
+func.func @kernel_c1(%n: index) {
+  scf.for %i = %n to %n step %n {
+    // expected-error @below {{'tile.kernel' op must stand in the entry block of a function}}
+    tile.kernel @k plan(#attn.plan<target = cpu, block_q = 64, block_k = 64>) grid(%b, %h, %x) in (%n, %n, %n) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @kernel_c2(%n: index) {
+  // expected-note @below {{the other kernel is here}}
+  tile.kernel @k plan(#attn.plan<target = cpu, block_q = 64, block_k = 64>) grid(%b, %h, %x) in (%n, %n, %n) {
+  }
+  // expected-error @below {{'tile.kernel' op has the name of another kernel, @k, expected one of its own}}
+  tile.kernel @k plan(#attn.plan<target = cpu, block_q = 64, block_k = 64>) grid(%b, %h, %x) in (%n, %n, %n) {
+  }
+  return
+}
+
+// -----
+
+func.func @kernel_numbers(%n: index) {
+  // expected-error @below {{expected three block numbers, got 2}}
+  tile.kernel @k plan(#attn.plan<target = cpu, block_q = 64, block_k = 64>) grid(%b, %h) in (%n, %n, %n) {
+  }
   return
 }

@@ -27,7 +27,7 @@
 
 // Each pair of blocks, sixteen rows at a time.
 // CHECK: %[[PAIRS:.*]] = arith.muli %[[NQ]], %{{.*}}
-// CHECK: scf.forall (%[[X:.*]], %[[Y:.*]], %[[Z:.*]]) in (%[[B]], %c1, %[[PAIRS]])
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%[[X:.*]], %[[Y:.*]], %[[Z:.*]]) in (%[[B]], %c1, %[[PAIRS]])
 // CHECK: %[[QB:.*]] = arith.divui %[[Z]],
 // CHECK: %[[KB:.*]] = arith.remui %[[Z]],
 // CHECK: scf.for %[[R:.*]] = %c0 to %c32 step %c16
@@ -44,7 +44,7 @@
 // counted, then the partial and the full ones are listed.
 // CHECK: %[[PARTS:.*]] = arith.maxsi %[[GROUPS]], %c1
 // CHECK: %[[ALLPARTS:.*]] = arith.muli %[[NQ]], %[[PARTS]]
-// CHECK: scf.forall (%{{.*}}, %{{.*}}, %[[Z2:.*]]) in (%[[B]], %c1, %[[ALLPARTS]])
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%{{.*}}, %{{.*}}, %[[Z2:.*]]) in (%[[B]], %c1, %[[ALLPARTS]])
 // CHECK: %[[QB2:.*]] = arith.divui %[[Z2]], %[[PARTS]]
 // CHECK: %[[PART2:.*]] = arith.remui %[[Z2]], %[[PARTS]]
 // CHECK: %[[COUNTED:.*]]:4 = scf.for %[[OTHER:.*]] = %c0 to %[[GROUPS]]
@@ -66,7 +66,7 @@
 // CHECK: memref.store %{{.*}}, %[[COUNTS]]
 
 // What is written where nothing shows, once more than for the rest.
-// CHECK: scf.forall (%[[B3:.*]], %[[H3:.*]], %[[Q3:.*]]) in
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%[[B3:.*]], %[[H3:.*]], %[[Q3:.*]]) in
 // CHECK: %[[P3:.*]] = memref.load %[[COUNTS]][%[[B3]], %c0, %[[Q3]], %c0]
 // CHECK: %[[F3:.*]] = memref.load %[[COUNTS]][%[[B3]], %c0, %[[Q3]], %c1]
 // CHECK: %[[ALL3:.*]] = arith.addi %[[P3]], %[[F3]]
@@ -79,7 +79,7 @@
 // CHECK-NEXT: }
 
 // The kernel reads them.
-// CHECK: scf.forall (%[[BATCH:.*]], %{{.*}}, %[[QUERY:.*]]) in
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%[[BATCH:.*]], %{{.*}}, %[[QUERY:.*]]) in
 // CHECK: arith.cmpi eq,
 // CHECK-NEXT: tile.exit_if
 // CHECK: %[[P32:.*]] = memref.load %[[COUNTS]][%[[BATCH]], %c0, %[[QUERY]], %c0]
@@ -113,7 +113,7 @@ func.func @documents(%q: !view, %k: !view, %v: !view, %ids: !ids, %o: !view) {
   %nq = arith.ceildivsi %sq, %c32 : index
   %nk = arith.ceildivsi %sk, %c8 : index
   %sk32 = arith.index_cast %sk : index to i32
-  scf.forall (%batch, %head, %x) in (%b, %h, %nq) {
+  tile.kernel @documents plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %x) in (%b, %h, %nq) {
     %row = arith.muli %x, %c32 : index
     %row32 = arith.index_cast %row : index to i32
     %batch32 = arith.index_cast %batch : index to i32
@@ -167,7 +167,7 @@ func.func @causal(%n: index, %x: index, %s: vector<32x8xf32>, %m0: vector<32x1xf
   %c8 = arith.constant 8 : index
   %c32 = arith.constant 32 : index
   %hidden = arith.constant dense<0xFF800000> : vector<32x8xf32>
-  scf.forall (%batch, %head, %qb) in (%n, %n, %n) {
+  tile.kernel @causal plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %qb) in (%n, %n, %n) {
     %row = arith.muli %qb, %c32 : index
     %row32 = arith.index_cast %row : index to i32
     %rows = tile.coords %row32, 0 : vector<32x1xi32>
@@ -196,7 +196,7 @@ func.func @no_queries(%n: index, %s: vector<32x8xf32>, %m0: vector<32x1xf32>, %m
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %hidden = arith.constant dense<0xFF800000> : vector<32x8xf32>
-  scf.forall (%batch, %head, %qb) in (%n, %n, %n) {
+  tile.kernel @no_queries plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %qb) in (%n, %n, %n) {
     %r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%mi = %m0, %li = %m0) -> (vector<32x1xf32>, vector<32x1xf32>) {
       %col = arith.muli %t, %c8 : index
       %col32 = arith.index_cast %col : index to i32
@@ -267,7 +267,7 @@ func.func @block_map(%q: !view, %k: !view, %v: !view, %map: !ids, %o: !view) {
   %nq = arith.ceildivsi %sq, %c32 : index
   %nk = arith.ceildivsi %sk, %c8 : index
   %sk32 = arith.index_cast %sk : index to i32
-  scf.forall (%batch, %head, %x) in (%b, %h, %nq) {
+  tile.kernel @block_map plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %x) in (%b, %h, %nq) {
     %row = arith.muli %x, %c32 : index
     %row32 = arith.index_cast %row : index to i32
     %batch32 = arith.index_cast %batch : index to i32

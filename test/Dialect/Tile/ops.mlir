@@ -68,7 +68,7 @@ func.func @search(%t: memref<?x?xi32>, %e: memref<?xi32>, %b: i32,
 // CHECK-LABEL: func.func @idle
 func.func @idle(%n: index, %visits: memref<?xi32>) {
   %c0 = arith.constant 0 : i32
-  scf.forall (%x) in (%n) {
+  tile.kernel @idle plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %count = memref.load %visits[%x] : memref<?xi32>
     %nothing = arith.cmpi eq, %count, %c0 : i32
     // CHECK: tile.exit_if %{{.*}}
@@ -122,4 +122,17 @@ func.func @scores(%x: vector<16x32xf32>, %b: i32, %h: i32, %n: i32,
     tile.yield %causal : i1
   } : vector<16x32xf32>, vector<1x32xi32>, vector<16x1xi32>
   return %y, %z, %t : vector<16x32xf32>, vector<16x32xf32>, vector<16x32xf32>
+}
+
+// Kernels of one function, one after the other.
+// CHECK-LABEL: @kernels(
+func.func @kernels(%n: index) {
+  // CHECK: tile.kernel @first plan(#attn.plan<target = cpu, block_q = 8, block_k = 8>) grid(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}}, %{{.*}}, %{{.*}}) {
+  // CHECK-NEXT: }
+  tile.kernel @first plan(#attn.plan<target = cpu, block_q = 8, block_k = 8>) grid(%b, %h, %x) in (%n, %n, %n) {
+  }
+  // CHECK-NEXT: tile.kernel @second {{.*}} attributes {note = 1 : i64} {
+  tile.kernel @second plan(#attn.plan<target = cpu, block_q = 8, block_k = 8>) grid(%b, %h, %x) in (%n, %n, %n) attributes {note = 1} {
+  }
+  return
 }

@@ -11,14 +11,14 @@
 // CHECK-LABEL: func.func @causal
 // CHECK-SAME: %[[NQ:[a-z0-9]+]]: index
 // CHECK: %[[LAST:.*]] = arith.subi %[[NQ]], %{{.*}} : index
-// CHECK: scf.forall (%{{.*}}, %{{.*}}, %[[X:.*]]) in
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%{{.*}}, %{{.*}}, %[[X:.*]]) in
 // CHECK-NEXT: %[[R:.*]] = arith.subi %[[LAST]], %[[X]] : index
 // CHECK-NOT: %[[X]]
 // CHECK: arith.muli %[[R]]
 // CHECK: return
 // The bounds follow.
 // PEEL-LABEL: func.func @causal
-// PEEL: scf.forall
+// PEEL: tile.kernel
 // PEEL: %[[R:.*]] = arith.subi
 // PEEL: arith.muli %[[R]]
 // PEEL: arith.addi %[[R]]
@@ -30,7 +30,7 @@ func.func @causal(%x: !tile, %m0: !row, %l0: !row, %nq: index, %nk: index,
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
   %hidden = arith.constant dense<0xFF800000> : !tile
-  scf.forall (%b, %h, %q) in (%c2, %c2, %nq) {
+  tile.kernel @causal plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %q) in (%c2, %c2, %nq) {
     %row = arith.muli %q, %c16 : index
     %row32 = arith.index_cast %row : index to i32
     %rows = tile.coords %row32, 0 : !rows
@@ -52,7 +52,7 @@ func.func @causal(%x: !tile, %m0: !row, %l0: !row, %nq: index, %nk: index,
 
 // A band is as long everywhere.
 // CHECK-LABEL: func.func @window_is_untouched
-// CHECK: scf.forall (%{{.*}}, %{{.*}}, %[[X:.*]]) in
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%{{.*}}, %{{.*}}, %[[X:.*]]) in
 // CHECK-NEXT: arith.muli %[[X]]
 func.func @window_is_untouched(%x: !tile, %m0: !row, %l0: !row, %nq: index, %nk: index,
                                %lse: memref<?x?x?x1xf32>) {
@@ -63,7 +63,7 @@ func.func @window_is_untouched(%x: !tile, %m0: !row, %l0: !row, %nq: index, %nk:
   %c32 = arith.constant 32 : index
   %hidden = arith.constant dense<0xFF800000> : !tile
   %width = arith.constant dense<40> : !coords
-  scf.forall (%b, %h, %q) in (%c2, %c2, %nq) {
+  tile.kernel @window_is_untouched plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %q) in (%c2, %c2, %nq) {
     %row = arith.muli %q, %c16 : index
     %row32 = arith.index_cast %row : index to i32
     %rows = tile.coords %row32, 0 : !rows
@@ -88,7 +88,7 @@ func.func @window_is_untouched(%x: !tile, %m0: !row, %l0: !row, %nq: index, %nk:
 
 // One block has no order.
 // CHECK-LABEL: func.func @one_block_is_untouched
-// CHECK: scf.forall (%{{.*}}, %{{.*}}, %[[X:.*]]) in
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%{{.*}}, %{{.*}}, %[[X:.*]]) in
 // CHECK-NEXT: arith.muli %[[X]]
 func.func @one_block_is_untouched(%x: !tile, %m0: !row, %l0: !row, %nk: index,
                                   %lse: memref<?x?x?x1xf32>) {
@@ -98,7 +98,7 @@ func.func @one_block_is_untouched(%x: !tile, %m0: !row, %l0: !row, %nk: index,
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
   %hidden = arith.constant dense<0xFF800000> : !tile
-  scf.forall (%b, %h, %q) in (%c2, %c2, %c1) {
+  tile.kernel @one_block_is_untouched plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %q) in (%c2, %c2, %c1) {
     %row = arith.muli %q, %c16 : index
     %row32 = arith.index_cast %row : index to i32
     %rows = tile.coords %row32, 0 : !rows

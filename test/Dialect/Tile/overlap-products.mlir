@@ -23,7 +23,7 @@
 // CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[C32:.*]] = arith.constant 32 : index
-// CHECK: scf.forall
+// CHECK: tile.kernel
 // CHECK: %[[K0:.*]] = tile.load %[[K]]
 // CHECK-NEXT: vector.contract {{.*}} %[[Q]], %[[K0]]
 // CHECK: arith.select
@@ -73,7 +73,7 @@ func.func @overlap(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
   %hidden = arith.constant dense<0xFF800000> : !s
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
-  scf.forall (%x) in (%nq) {
+  tile.kernel @overlap plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
     %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
@@ -128,7 +128,7 @@ func.func @visits_and_dropout(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, 
   %none = arith.constant dense<0.0> : !p
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
-  scf.forall (%x) in (%nq) {
+  tile.kernel @visits_and_dropout plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
     %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
       %far = arith.cmpi sge, %n, %c2 : index
       %shift = arith.select %far, %c16, %c0 : index
@@ -171,7 +171,7 @@ func.func @not_rescaled(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !
   %hidden = arith.constant dense<0xFF800000> : !s
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
-  scf.forall (%x) in (%nq) {
+  tile.kernel @not_rescaled plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
     %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
@@ -208,7 +208,7 @@ func.func @values_of_another_block(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
   %hidden = arith.constant dense<0xFF800000> : !s
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
-  scf.forall (%x) in (%nq) {
+  tile.kernel @values_of_another_block plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
     %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
@@ -247,7 +247,7 @@ func.func @other_step(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !ro
   %hidden = arith.constant dense<0xFF800000> : !s
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
-  scf.forall (%x) in (%nq) {
+  tile.kernel @other_step plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
     %r:3 = scf.for %n = %c0 to %nk step %c2 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
@@ -286,7 +286,7 @@ func.func @rescaled_output_is_used(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
   %hidden = arith.constant dense<0xFF800000> : !s
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
-  scf.forall (%x) in (%nq) {
+  tile.kernel @rescaled_output_is_used plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
     %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
@@ -313,10 +313,10 @@ func.func @rescaled_output_is_used(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
 
 // REMARK: overlap-products{{.*}}there is no loop over blocks
 // CHECK-LABEL: func.func @no_loop
-// CHECK: scf.forall
+// CHECK: tile.kernel
 func.func @no_loop(%nq: index, %o: !o, %out: memref<?x16xf32>) {
   %c0 = arith.constant 0 : index
-  scf.forall (%x) in (%nq) {
+  tile.kernel @no_loop plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
     tile.store %o, %out[%x, %c0] : !o, memref<?x16xf32>
   }
   return

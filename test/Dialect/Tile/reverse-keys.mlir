@@ -9,7 +9,7 @@
 // guarded now. A visit behind the last has the number of the first block.
 // CHECK-LABEL: func.func @chain(
 // CHECK-SAME: %[[LO:[a-z0-9]+]]: index, %[[FULL:[a-z0-9]+]]: index, %[[HI:[a-z0-9]+]]: index
-// CHECK: scf.forall
+// CHECK: tile.kernel
 // CHECK: %[[SUM:.*]] = arith.addi %[[HI]], %[[LO]] : index
 // CHECK: %[[LAST:.*]] = arith.subi %[[SUM]], %{{.*}} : index
 // CHECK: %[[MIDDLE:.*]] = arith.subi %[[SUM]], %[[FULL]] : index
@@ -32,7 +32,7 @@ func.func @chain(%lo: index, %full: index, %hi: index, %x: !s, %r: f32, %mask: v
   %c32 = arith.constant 32 : index
   %hidden = arith.constant dense<0xFF800000> : !s
   %rate = vector.broadcast %r : f32 to !s
-  scf.forall (%q) in (%hi) {
+  tile.kernel @chain plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %lo to %full step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
@@ -71,7 +71,7 @@ func.func @alibi(%hi: index, %x: !s, %h: f32, %rows: vector<16x1xi32>, %m0: !row
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  scf.forall (%q) in (%hi) {
+  tile.kernel @alibi plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %less = arith.negf %h : f32
     %slope = math.exp2 %less : f32
     %a:2 = scf.for %n = %c0 to %hi step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
@@ -103,7 +103,7 @@ func.func @monotonic(%hi: index, %x: !s, %far: vector<16x32xi1>, %m0: !row, %l0:
   %c32 = arith.constant 32 : index
   %two = arith.constant dense<2.0> : !s
   %seven = arith.constant dense<7> : !i
-  scf.forall (%q) in (%hi) {
+  tile.kernel @monotonic plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %c0 to %hi step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
@@ -133,7 +133,7 @@ func.func @falls(%hi: index, %x: !s, %m0: !row, %l0: !row, %out: memref<?x1xf32>
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
   %rate = arith.constant dense<-0.5> : !s
-  scf.forall (%q) in (%hi) {
+  tile.kernel @falls plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %c0 to %hi step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
@@ -160,7 +160,7 @@ func.func @both_sides(%hi: index, %k: memref<?x32xf32>, %rate: !s, %rows: vector
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  scf.forall (%q) in (%hi) {
+  tile.kernel @both_sides plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %c0 to %hi step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %x = tile.load %k[%col, %c0] : memref<?x32xf32>, !s
@@ -191,7 +191,7 @@ func.func @visits(%hi: index, %gap: index, %x: !s, %rate: !s, %m0: !row, %l0: !r
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  scf.forall (%q) in (%hi) {
+  tile.kernel @visits plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %t = %c0 to %hi step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %behind = arith.cmpi sge, %t, %gap : index
       %shift = arith.select %behind, %gap, %c0 : index
@@ -219,7 +219,7 @@ func.func @no_chain(%full: index, %hi: index, %x: !s, %rate: !s, %m0: !row, %l0:
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  scf.forall (%q) in (%hi) {
+  tile.kernel @no_chain plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %c0 to %full step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
@@ -254,7 +254,7 @@ func.func @other_step(%hi: index, %x: !s, %rate: !s, %m0: !row, %l0: !row, %out:
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %c32 = arith.constant 32 : index
-  scf.forall (%q) in (%hi) {
+  tile.kernel @other_step plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %c0 to %hi step %c2 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
@@ -274,7 +274,7 @@ func.func @other_step(%hi: index, %x: !s, %rate: !s, %m0: !row, %l0: !row, %out:
 // CHECK-LABEL: func.func @no_loop(
 func.func @no_loop(%n: index, %o: !row, %out: memref<?x1xf32>) {
   %c0 = arith.constant 0 : index
-  scf.forall (%q) in (%n) {
+  tile.kernel @no_loop plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%n, %n, %n) {
     tile.store %o, %out[%q, %c0] : !row, memref<?x1xf32>
   }
   return

@@ -10,7 +10,7 @@
 // CHECK-NEXT: warp.alloc at 65536 : <8x16xf16>
 // ERROR: [[@LINE+2]]:3: error: 'warp.kernel' op needs 65792 bytes of shared memory (1 x 16384 + 2 x 10240 + 2 x 14336 + 1 x 256), the target has 65536
 func.func @places(%n: index) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) {
+  warp.kernel @places blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) {
     %q = warp.alloc : !warp.slot<128x64xbf16>
     %k = warp.ring : !warp.ring<2, 64x80xbf16>
     %v = warp.ring : !warp.ring<2, 56x128xbf16>
@@ -22,7 +22,7 @@ func.func @places(%n: index) {
 // CHECK-LABEL: @nothing
 // CHECK: warp.kernel {{.*}} warps(1) shared(0)
 func.func @nothing(%n: index) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
+  warp.kernel @nothing blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
   }
   return
 }
@@ -33,7 +33,7 @@ func.func @nothing(%n: index) {
 // CHECK-NEXT: warp.ring at 0 : <1, 64x16xbf16>
 // CHECK-NEXT: warp.ring at 2048 : <2, 64x128xbf16, panels<128>>
 func.func @roles(%n: index) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @roles blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %t = warp.ring : !warp.ring<1, 64x16xbf16>
     %k = warp.ring : !warp.ring<2, 64x128xbf16, panels<128>>
     warp.role <producer> warps(4) {

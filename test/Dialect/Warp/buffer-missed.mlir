@@ -11,7 +11,7 @@ func.func @no_loop(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="there is no loop over blocks"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @no_loop blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -25,7 +25,7 @@ func.func @step(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a loop over blocks does not count them one by one"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @step blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -43,7 +43,7 @@ func.func @gap(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a loop over blocks does not start where the one before ends"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @gap blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -65,7 +65,7 @@ func.func @different_tiles(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the loops do not copy the same tiles"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @different_tiles blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -88,7 +88,7 @@ func.func @different_number(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the loops do not copy the same tiles"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @different_number blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -111,7 +111,7 @@ func.func @late_bound(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the last upper bound is computed behind the first loop"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @late_bound blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -134,7 +134,7 @@ func.func @carried_box(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a copied box is not a function of the block number"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @carried_box blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -154,7 +154,7 @@ func.func @box_in_memory(%k: !view, %lo: index, %mid: index, %hi: index, %table:
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a copied box is not a function of the block number"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @box_in_memory blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -173,7 +173,7 @@ func.func @read_first(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a slot is used outside the bodies that copy it"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @read_first blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -191,7 +191,7 @@ func.func @read_behind(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a slot is used outside the bodies that copy it"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @read_behind blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -210,7 +210,7 @@ func.func @not_read(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a copied tile is not read"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @not_read blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -227,7 +227,7 @@ func.func @one_tile_one_slot(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the schedule needs a depth of at least 2"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(1) {
+  warp.kernel @one_tile_one_slot blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(1) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
@@ -245,7 +245,7 @@ func.func @early_order(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a tile is copied before the one before is used up"
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(1) {
+  warp.kernel @early_order blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(1) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s

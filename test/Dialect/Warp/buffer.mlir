@@ -19,7 +19,7 @@ func.func @chain(%q: !view, %k: !view, %v: !view, %out: !view, %nx: index,
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) stages(2) {
+  warp.kernel @chain blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) stages(2) {
     // OWN-DAG: %[[QR:.*]] = warp.ring : <1, 64x64xbf16>
     // OWN-DAG: %[[KR:.*]] = warp.ring : <2, 32x64xbf16>
     // OWN-DAG: %[[VR:.*]] = warp.ring : <2, 32x64xbf16>
@@ -153,7 +153,7 @@ func.func @query_in_shared_memory(%q: !view, %k: !view, %v: !view, %nx: index,
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) stages(2) {
+  warp.kernel @query_in_shared_memory blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile
     %vs = warp.alloc : !tile
@@ -185,7 +185,7 @@ func.func @listed_blocks(%k: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+  warp.kernel @listed_blocks blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !warp.slot<64x128xbf16>
     %ks = warp.alloc : !warp.slot<64x128xbf16>
     %s0 = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>

@@ -18,7 +18,7 @@
 func.func @resident(%n: index, %q: !view, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(12) resident {
+  warp.kernel @resident blocks(%x, %h, %b) in (%n, %c1, %c1) warps(12) resident {
     %Q = warp.ring : !one
     %K = warp.ring : !two
     %blocks = gpu.grid_dim x
@@ -52,7 +52,7 @@ func.func @resident(%n: index, %q: !view, %k: !view) {
 // CHECK: warp.ring : <1, 128x128xbf16, panels<128>>
 func.func @grid(%n: index, %q: !view) {
   %c0 = arith.constant 0 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+  warp.kernel @grid blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     %Q = warp.ring : !one
     warp.role <producer> warps(4) {
       warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !one

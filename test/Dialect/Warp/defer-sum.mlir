@@ -10,7 +10,7 @@ func.func @chain(%p: !s, %c: !row, %n: index, %m: index,
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @chain blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %l0 = warp.splat %zero : !row
     // CHECK: %[[L0:.*]] = warp.splat %{{.*}} : <64x4xf32, acc, 4>
     // CHECK: %[[FIRST:.*]]:2 = scf.for {{.*}} iter_args(%[[L:.*]] = %[[L0]], %[[M:.*]] = %[[C]]) -> (!warp.frag<64x4xf32, acc, 4>, !warp.frag<64x1xf32, acc, 4>)
@@ -44,7 +44,7 @@ func.func @first_step(%p: !s, %c: !row, %n: index, %lse: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @first_step blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %l0 = warp.splat %zero : !row
     // CHECK-NOT: 64x32xf32, acc, 4> -> <64x1xf32
     // CHECK: %[[SUM:.*]] = warp.reduce <add> %[[P]] : <64x32xf32, acc, 4> -> <64x4xf32, acc, 4>
@@ -73,7 +73,7 @@ func.func @lazy(%p: !s, %c: !row, %n: index, %lse: memref<?xf32>) {
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
   %large = arith.constant 1024.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @lazy blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %l0 = warp.splat %zero : !row
     %limit = warp.splat %large : !row
     // CHECK: scf.for {{.*}} iter_args(%[[L:.*]] = %{{.*}}) -> (!warp.frag<64x4xf32, acc, 4>)
@@ -117,7 +117,7 @@ func.func @small(%p: !s, %n: index, %lse: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @small blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %l0 = warp.splat %zero : !row
     %r = scf.for %j = %c0 to %n step %c1 iter_args(%l = %l0) -> (!row) {
       %sum = warp.reduce <add> %p : !s -> !row
@@ -137,7 +137,7 @@ func.func @small(%p: !s, %n: index, %lse: memref<?xf32>) {
 func.func @starts_elsewhere(%p: !s, %c: !row, %n: index, %lse: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @starts_elsewhere blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %r = scf.for %j = %c0 to %n step %c1 iter_args(%l = %c) -> (!row) {
       %sum = warp.reduce <add> %p : !s -> !row
       %l2 = math.fma %l, %c, %sum : !row
@@ -155,7 +155,7 @@ func.func @other_steps(%p: !s, %c: !row, %n: index, %lse: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @other_steps blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %l0 = warp.splat %zero : !row
     %r:2 = scf.for %j = %c0 to %n step %c1 iter_args(%l = %l0, %k = %l0) -> (!row, !row) {
       %max = warp.reduce <max> %p : !s -> !row
@@ -178,7 +178,7 @@ func.func @chain_that_ends_early(%p: !s, %c: !row, %n: index, %m: index,
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @chain_that_ends_early blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %l0 = warp.splat %zero : !row
     // CHECK: %[[FIRST:.*]] = scf.for {{.*}} -> (!warp.frag<64x4xf32, acc, 4>)
     %first = scf.for %j = %c0 to %m step %c1 iter_args(%l = %l0) -> (!row) {

@@ -19,7 +19,7 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c1 = arith.constant 1 : index
   // SELECTIVE: {{^}}{{.*}}:[[@LINE+2]]:{{.*}}Remark="steps of less than 128 keys or 128 columns of values, or with a mask or a score function, do not gain"
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}loops=1
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
+  warp.kernel @overlapped blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
     %Q = warp.alloc : !q
     %K = warp.alloc : !t
     %V = warp.alloc : !t
@@ -94,7 +94,7 @@ func.func @not_overlapped(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}Remark="no loop of step 1 carries an operand of a product in registers"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @not_overlapped blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %K = warp.alloc : !t
     %zero = arith.constant 0.0 : f32
     %zs = warp.splat %zero : !s
@@ -117,7 +117,7 @@ func.func @too_large(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}Remark="a lane has 112 registers, two sets of operands and the results would take 96 of them and leave less than 32"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(16) {
+  warp.kernel @too_large blocks(%x, %h, %b) in (%n, %n, %n) warps(16) {
     %K = warp.alloc : !t
     %zero = arith.constant 0.0 : f32
     %zs = warp.splat %zero : !warp.frag<256x64xf32, acc, 16>
@@ -143,7 +143,7 @@ func.func @many_keys(%n: index, %q: !view, %k: !view) {
   %c1 = arith.constant 1 : index
   // SELECTIVE: {{^}}{{.*}}:[[@LINE+2]]:{{.*}}loops=1
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}loops=1
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @many_keys blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %Q = warp.alloc : !q
     %K = warp.alloc : !q
     %zero = arith.constant 0.0 : f32
@@ -178,7 +178,7 @@ func.func @many_keys(%n: index, %q: !view, %k: !view) {
 // CHECK-LABEL: @roles
 func.func @roles(%n: index) {
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}Remark="the kernel has roles already, whose loops must stay alike"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @roles blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     warp.role <producer> warps(4) {
     }
     warp.role <consumer> warps(4) {

@@ -15,7 +15,7 @@
 func.func @pair(%n: index, %k: !view, %v: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+  warp.kernel @pair blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     %K = warp.ring : !ring
     %V = warp.ring : !ring
     warp.role <producer> warps(4) {
@@ -73,7 +73,7 @@ func.func @one_after_the_other(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="no two products are in flight together in a loop"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+  warp.kernel @one_after_the_other blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     %K = warp.ring : !ring
     warp.role <producer> warps(4) {
       %r = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0) -> (index) {
@@ -108,7 +108,7 @@ func.func @one_after_the_other(%n: index, %k: !view) {
 // CHECK-NOT: warp.turn
 func.func @one_group(%n: index) {
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="there is no consumer of two or more groups"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @one_group blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     warp.role <producer> warps(4) {
     }
     warp.role <consumer> warps(4) {

@@ -2,7 +2,7 @@
 
 func.func @kernel_blocks(%n: index) {
   // expected-error@+1 {{expected three block numbers, got 2}}
-  warp.kernel blocks(%x, %h) in (%n, %n, %n) warps(4) {
+  warp.kernel @kernel_blocks blocks(%x, %h) in (%n, %n, %n) warps(4) {
   }
   return
 }
@@ -11,7 +11,7 @@ func.func @kernel_blocks(%n: index) {
 
 func.func @kernel_warps(%n: index) {
   // expected-error@+1 {{'warp.kernel' op has 33 warps, expected 1 to 32}}
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(33) {
+  warp.kernel @kernel_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(33) {
   }
   return
 }
@@ -20,7 +20,7 @@ func.func @kernel_warps(%n: index) {
 
 func.func @kernel_shared(%n: index) {
   // expected-error@+1 {{'warp.kernel' op has -1 bytes of shared memory, expected 0 or more}}
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(-1) {
+  warp.kernel @kernel_shared blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(-1) {
   }
   return
 }
@@ -29,7 +29,7 @@ func.func @kernel_shared(%n: index) {
 
 func.func @kernel_w5(%n: index, %f: f32) {
   // expected-note@+1 {{the kernel}}
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @kernel_w5 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.splat' op makes a fragment over 2 warps in a kernel of 4}}
     %0 = warp.splat %f : !warp.frag<64x64xf32, acc, 2>
   }
@@ -47,7 +47,7 @@ func.func @alloc_outside() {
 // -----
 
 func.func @ring_in_branch(%n: index) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @ring_in_branch blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %true = arith.constant true
     scf.if %true {
       // expected-error@+1 {{'warp.ring' op must stand directly in a warp.kernel}}
@@ -60,7 +60,7 @@ func.func @ring_in_branch(%n: index) {
 // -----
 
 func.func @alloc_alignment(%n: index) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @alloc_alignment blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.alloc' op is placed at byte 8, expected a multiple of 16 that is not negative}}
     %0 = warp.alloc at 8 : !warp.slot<64x64xbf16>
   }
@@ -70,7 +70,7 @@ func.func @alloc_alignment(%n: index) {
 // -----
 
 func.func @copy_rank(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @copy_rank blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %0 = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.copy' op got 1 indices for a memref of rank 2}}
     warp.copy %v[%x] to %0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16>
@@ -81,7 +81,7 @@ func.func @copy_rank(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
 // -----
 
 func.func @copy_vector(%n: index, %v: memref<?xbf16>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @copy_vector blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %0 = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.copy' op got a memref of rank 1, expected at least 2}}
     warp.copy %v[%x] to %0 : memref<?xbf16>, !warp.slot<64x64xbf16>
@@ -92,7 +92,7 @@ func.func @copy_vector(%n: index, %v: memref<?xbf16>) {
 // -----
 
 func.func @copy_elements(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @copy_elements blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %0 = warp.alloc : !warp.slot<64x64xf16>
     // expected-error@+1 {{'warp.copy' op got elements of 'bf16' in memory and of 'f16' in the tile, expected the same}}
     warp.copy %v[%x, %h] to %0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xf16>
@@ -103,7 +103,7 @@ func.func @copy_elements(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
 // -----
 
 func.func @copy_async_stride(%n: index, %v: memref<?x?xbf16, strided<[1, ?]>>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @copy_async_stride blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %0 = warp.ring : !warp.ring<2, 64x64xbf16>
     // expected-error@+1 {{'warp.copy_async' op expects a strided memref with innermost stride 1, got 'memref<?x?xbf16, strided<[1, ?]>>'}}
     warp.copy_async %v[%x, %h] to %0[%x] : memref<?x?xbf16, strided<[1, ?]>>, !warp.ring<2, 64x64xbf16>
@@ -114,7 +114,7 @@ func.func @copy_async_stride(%n: index, %v: memref<?x?xbf16, strided<[1, ?]>>) {
 // -----
 
 func.func @await_type(%n: index) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @await_type blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %0 = warp.ring : !warp.ring<2, 64x64xbf16>
     // expected-error@+1 {{'warp.await' op gives a '!warp.slot<32x64xbf16>', the ring holds '!warp.slot<64x64xbf16>'}}
     %1 = warp.await %0[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<32x64xbf16>
@@ -125,7 +125,7 @@ func.func @await_type(%n: index) {
 // -----
 
 func.func @release_alloc(%n: index) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @release_alloc blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %0 = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.release' op releases a slot that no warp.await gave}}
     warp.release %0 : !warp.slot<64x64xbf16>
@@ -136,7 +136,7 @@ func.func @release_alloc(%n: index) {
 // -----
 
 func.func @store_operand(%n: index, %f: !warp.frag<64x64xf32, a, 4>, %v: memref<?x?xf32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @store_operand blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.store' op expects an 'acc' fragment, got '!warp.frag<64x64xf32, a, 4>'}}
     warp.store %f, %v[%x, %h] : !warp.frag<64x64xf32, a, 4>, memref<?x?xf32>
   }
@@ -146,7 +146,7 @@ func.func @store_operand(%n: index, %f: !warp.frag<64x64xf32, a, 4>, %v: memref<
 // -----
 
 func.func @store_indices(%n: index, %f: !warp.frag<64x64xf32, acc, 4>, %v: memref<?x?xf32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @store_indices blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.store' op got 1 indices for a memref of rank 2}}
     warp.store %f, %v[%x] : !warp.frag<64x64xf32, acc, 4>, memref<?x?xf32>
   }
@@ -156,7 +156,7 @@ func.func @store_indices(%n: index, %f: !warp.frag<64x64xf32, acc, 4>, %v: memre
 // -----
 
 func.func @store_elements(%n: index, %f: !warp.frag<64x64xf32, acc, 4>, %v: memref<?x?xf16>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @store_elements blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.store' op got elements of 'f32' for a memref of 'f16', expected the same}}
     warp.store %f, %v[%x, %h] : !warp.frag<64x64xf32, acc, 4>, memref<?x?xf16>
   }
@@ -166,7 +166,7 @@ func.func @store_elements(%n: index, %f: !warp.frag<64x64xf32, acc, 4>, %v: memr
 // -----
 
 func.func @store_rows(%n: index, %f: !warp.frag<64x64xf32, acc, 4>, %v: memref<?x?xf32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @store_rows blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.store' op writes rows of '!warp.frag<64x64xf32, acc, 4>', expected one column}}
     warp.store %f, %v[%x, %h] rows : !warp.frag<64x64xf32, acc, 4>, memref<?x?xf32>
   }
@@ -176,7 +176,7 @@ func.func @store_rows(%n: index, %f: !warp.frag<64x64xf32, acc, 4>, %v: memref<?
 // -----
 
 func.func @store_rank(%n: index, %f: !warp.frag<64x1xf32, acc, 4>, %v: memref<?xf32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @store_rank blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.store' op got a memref of rank 1, expected at least 2}}
     warp.store %f, %v[%x] : !warp.frag<64x1xf32, acc, 4>, memref<?xf32>
   }
@@ -186,7 +186,7 @@ func.func @store_rank(%n: index, %f: !warp.frag<64x1xf32, acc, 4>, %v: memref<?x
 // -----
 
 func.func @gather_indices(%n: index, %i: i32, %v: memref<?x?xf32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @gather_indices blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.gather' op got 1 indices for a memref of rank 2}}
     %0 = warp.gather %v[%i] : memref<?x?xf32>, (i32) -> !warp.frag<1x1xf32, acc, 4>
   }
@@ -196,7 +196,7 @@ func.func @gather_indices(%n: index, %i: i32, %v: memref<?x?xf32>) {
 // -----
 
 func.func @gather_stretch(%n: index, %i: i32, %c: !warp.frag<1x32xi32, acc, 4>, %v: memref<?x?xf32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @gather_stretch blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.gather' op index 1 is '!warp.frag<1x32xi32, acc, 4>', expected i32 or an i32 fragment that stretches to '!warp.frag<64x64xf32, acc, 4>'}}
     %0 = warp.gather %v[%i, %c] : memref<?x?xf32>, (i32, !warp.frag<1x32xi32, acc, 4>) -> !warp.frag<64x64xf32, acc, 4>
   }
@@ -206,7 +206,7 @@ func.func @gather_stretch(%n: index, %i: i32, %c: !warp.frag<1x32xi32, acc, 4>, 
 // -----
 
 func.func @gather_elements(%n: index, %i: i32, %v: memref<?xf32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @gather_elements blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.gather' op got elements of 'f32' in memory and of 'f16' in the result, expected the same}}
     %0 = warp.gather %v[%i] : memref<?xf32>, (i32) -> !warp.frag<1x1xf16, acc, 4>
   }
@@ -216,7 +216,7 @@ func.func @gather_elements(%n: index, %i: i32, %v: memref<?xf32>) {
 // -----
 
 func.func @load_frag_kind(%n: index) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @load_frag_kind blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %0 = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.load_frag' op gives '!warp.frag<64x64xbf16, acc, 4>', expected an 'a' fragment}}
     %1 = warp.load_frag %0 : !warp.slot<64x64xbf16> -> !warp.frag<64x64xbf16, acc, 4>
@@ -227,7 +227,7 @@ func.func @load_frag_kind(%n: index) {
 // -----
 
 func.func @load_frag_shape(%n: index) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @load_frag_shape blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %0 = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.load_frag' op gives '!warp.frag<64x32xbf16, a, 4>' from '!warp.slot<64x64xbf16>', expected the same shape and elements}}
     %1 = warp.load_frag %0 : !warp.slot<64x64xbf16> -> !warp.frag<64x32xbf16, a, 4>
@@ -238,7 +238,7 @@ func.func @load_frag_shape(%n: index) {
 // -----
 
 func.func @mma_operand_layout(%n: index, %a: !warp.frag<64x64xbf16, acc, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mma_operand_layout blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.mma' op operand a is '!warp.frag<64x64xbf16, acc, 4>', expected an 'a' fragment or a slot}}
     %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xbf16, acc, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
@@ -249,7 +249,7 @@ func.func @mma_operand_layout(%n: index, %a: !warp.frag<64x64xbf16, acc, 4>, %ac
 // -----
 
 func.func @mma_warps(%n: index, %a: !warp.frag<64x64xbf16, a, 2>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mma_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.mma' op operand a is over 2 warps and the accumulator over 4, expected the same}}
     %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xbf16, a, 2>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
@@ -260,7 +260,7 @@ func.func @mma_warps(%n: index, %a: !warp.frag<64x64xbf16, a, 2>, %acc: !warp.fr
 // -----
 
 func.func @mma_accumulator(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.frag<64x64xf16, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mma_accumulator blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xf16>
     // expected-error@+1 {{'warp.mma' op accumulator is '!warp.frag<64x64xf16, acc, 4>', expected an f32 'acc' fragment}}
     %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xf16>, !warp.frag<64x64xf16, acc, 4>
@@ -271,7 +271,7 @@ func.func @mma_accumulator(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !wa
 // -----
 
 func.func @mma_ieee(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mma_ieee blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xf16>
     // expected-error@+1 {{'warp.mma' op is ieee with operands of 'f16', expected f32}}
     %0 = warp.mma %a, %s, %acc ieee : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xf16>, !warp.frag<64x64xf32, acc, 4>
@@ -282,7 +282,7 @@ func.func @mma_ieee(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.frag
 // -----
 
 func.func @mma_elements(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mma_elements blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.mma' op operands have elements of 'f16' and 'bf16', expected the same}}
     %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
@@ -293,7 +293,7 @@ func.func @mma_elements(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.
 // -----
 
 func.func @mma_shapes(%n: index, %a: !warp.frag<64x64xbf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mma_shapes blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<32x64xbf16>
     // expected-error@+1 {{'warp.mma' op got a of 64x64, b of 32x64 and an accumulator of 64x64, expected MxK, KxN and MxN}}
     %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xbf16, a, 4>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
@@ -304,7 +304,7 @@ func.func @mma_shapes(%n: index, %a: !warp.frag<64x64xbf16, a, 4>, %acc: !warp.f
 // -----
 
 func.func @mma_transposed_shapes(%n: index, %a: !warp.frag<64x64xbf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mma_transposed_shapes blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<32x64xbf16>
     // expected-error@+1 {{'warp.mma' op got a of 64x64, b of 64x32 and an accumulator of 64x64, expected MxK, KxN and MxN}}
     %0 = warp.mma %a, %s, %acc transpose_b : !warp.frag<64x64xbf16, a, 4>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
@@ -315,7 +315,7 @@ func.func @mma_transposed_shapes(%n: index, %a: !warp.frag<64x64xbf16, a, 4>, %a
 // -----
 
 func.func @select_condition(%n: index, %c: !warp.frag<64x64xi32, acc, 4>, %f: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @select_condition blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.select' op condition is '!warp.frag<64x64xi32, acc, 4>', expected elements of i1}}
     %0 = warp.select %c, %f, %f : !warp.frag<64x64xi32, acc, 4>, !warp.frag<64x64xf32, acc, 4>
   }
@@ -325,7 +325,7 @@ func.func @select_condition(%n: index, %c: !warp.frag<64x64xi32, acc, 4>, %f: !w
 // -----
 
 func.func @select_shape(%n: index, %c: !warp.frag<64x1xi1, acc, 4>, %f: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @select_shape blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.select' op condition is '!warp.frag<64x1xi1, acc, 4>' and the values are '!warp.frag<64x64xf32, acc, 4>', expected the same shape and layout}}
     %0 = warp.select %c, %f, %f : !warp.frag<64x1xi1, acc, 4>, !warp.frag<64x64xf32, acc, 4>
   }
@@ -335,7 +335,7 @@ func.func @select_shape(%n: index, %c: !warp.frag<64x1xi1, acc, 4>, %f: !warp.fr
 // -----
 
 func.func @cast_shape(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @cast_shape blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.cast' op casts '!warp.frag<64x64xf32, acc, 4>' to '!warp.frag<64x32xf16, acc, 4>', expected 'acc' fragments of one shape}}
     %0 = warp.cast truncf %f : !warp.frag<64x64xf32, acc, 4> to !warp.frag<64x32xf16, acc, 4>
   }
@@ -345,7 +345,7 @@ func.func @cast_shape(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
 // -----
 
 func.func @cast_kind(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @cast_kind blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.cast' op 'extf' cannot turn 'f32' into 'f16'}}
     %0 = warp.cast extf %f : !warp.frag<64x64xf32, acc, 4> to !warp.frag<64x64xf16, acc, 4>
   }
@@ -355,7 +355,7 @@ func.func @cast_kind(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
 // -----
 
 func.func @convert_tile(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @convert_tile blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.convert' op turns '!warp.frag<64x64xf32, acc, 4>' into '!warp.frag<64x64xf16, a, 4>', expected the same tile}}
     %0 = warp.convert %f : !warp.frag<64x64xf32, acc, 4> -> !warp.frag<64x64xf16, a, 4>
   }
@@ -365,7 +365,7 @@ func.func @convert_tile(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
 // -----
 
 func.func @convert_kind(%n: index, %f: !warp.frag<64x64xf16, a, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @convert_kind blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.convert' op turns 'a' into 'acc', only 'acc' to 'a' stays inside the lanes}}
     %0 = warp.convert %f : !warp.frag<64x64xf16, a, 4> -> !warp.frag<64x64xf16, acc, 4>
   }
@@ -375,7 +375,7 @@ func.func @convert_kind(%n: index, %f: !warp.frag<64x64xf16, a, 4>) {
 // -----
 
 func.func @broadcast_elements(%n: index, %f: !warp.frag<64x1xf16, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @broadcast_elements blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.broadcast' op stretches '!warp.frag<64x1xf16, acc, 4>' to '!warp.frag<64x64xf32, acc, 4>', expected 'acc' fragments of one element type}}
     %0 = warp.broadcast %f : !warp.frag<64x1xf16, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
   }
@@ -385,7 +385,7 @@ func.func @broadcast_elements(%n: index, %f: !warp.frag<64x1xf16, acc, 4>) {
 // -----
 
 func.func @broadcast_size(%n: index, %f: !warp.frag<64x4xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @broadcast_size blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.broadcast' op stretches '!warp.frag<64x4xf32, acc, 4>' to '!warp.frag<64x64xf32, acc, 4>', only a dimension of size 1 stretches}}
     %0 = warp.broadcast %f : !warp.frag<64x4xf32, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
   }
@@ -395,7 +395,7 @@ func.func @broadcast_size(%n: index, %f: !warp.frag<64x4xf32, acc, 4>) {
 // -----
 
 func.func @reduce_shape(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @reduce_shape blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.reduce' op reduces '!warp.frag<64x64xf32, acc, 4>' to '!warp.frag<1x64xf32, acc, 4>', expected MxN to Mx1 or to Mx4}}
     %0 = warp.reduce <add> %f : !warp.frag<64x64xf32, acc, 4> -> !warp.frag<1x64xf32, acc, 4>
   }
@@ -405,7 +405,7 @@ func.func @reduce_shape(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
 // -----
 
 func.func @reduce_elements(%n: index, %f: !warp.frag<64x64xi32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @reduce_elements blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.reduce' op reduces '!warp.frag<64x64xi32, acc, 4>', expected elements of f32}}
     %0 = warp.reduce <add> %f : !warp.frag<64x64xi32, acc, 4> -> !warp.frag<64x1xi32, acc, 4>
   }
@@ -415,7 +415,7 @@ func.func @reduce_elements(%n: index, %f: !warp.frag<64x64xi32, acc, 4>) {
 // -----
 
 func.func @reduce_layout(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @reduce_layout blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.reduce' op reduces '!warp.frag<64x64xf32, acc, 4>' to '!warp.frag<64x1xf16, acc, 4>', expected 'acc' fragments of one element type}}
     %0 = warp.reduce <add> %f : !warp.frag<64x64xf32, acc, 4> -> !warp.frag<64x1xf16, acc, 4>
   }
@@ -425,7 +425,7 @@ func.func @reduce_layout(%n: index, %f: !warp.frag<64x64xf32, acc, 4>) {
 // -----
 
 func.func @coords_axis(%n: index, %i: i32) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @coords_axis blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.coords' op got axis 2, expected 0 or 1}}
     %0 = warp.coords %i, 2 : !warp.frag<64x1xi32, acc, 4>
   }
@@ -435,7 +435,7 @@ func.func @coords_axis(%n: index, %i: i32) {
 // -----
 
 func.func @coords_element(%n: index, %i: i32) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @coords_element blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.coords' op gives '!warp.frag<64x1xi64, acc, 4>', expected an i32 'acc' fragment}}
     %0 = warp.coords %i, 0 : !warp.frag<64x1xi64, acc, 4>
   }
@@ -445,7 +445,7 @@ func.func @coords_element(%n: index, %i: i32) {
 // -----
 
 func.func @coords_shape(%n: index, %i: i32) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @coords_shape blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.coords' op gives '!warp.frag<64x1xi32, acc, 4>' along axis 1, expected size 1 in the other dimension}}
     %0 = warp.coords %i, 1 : !warp.frag<64x1xi32, acc, 4>
   }
@@ -455,7 +455,7 @@ func.func @coords_shape(%n: index, %i: i32) {
 // -----
 
 func.func @any_of_floats(%n: index, %f: f32) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @any_of_floats blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %m = warp.splat %f : !warp.frag<64x1xf32, acc, 4>
     // expected-error@+1 {{'warp.any' op asks '!warp.frag<64x1xf32, acc, 4>', expected an i1 'acc' fragment}}
     %any = warp.any %m : !warp.frag<64x1xf32, acc, 4>
@@ -466,7 +466,7 @@ func.func @any_of_floats(%n: index, %f: f32) {
 // -----
 
 func.func @store_via_rows(%n: index, %f: !warp.frag<64x64xbf16, acc, 4>, %v: memref<?x?xbf16, strided<[?, 1]>>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @store_via_rows blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<32x64xbf16>
     // expected-error@+1 {{'warp.store' op goes via '!warp.slot<32x64xbf16>', expected the rows and the elements of '!warp.frag<64x64xbf16, acc, 4>'}}
     warp.store %f, %v[%x, %h] via %s : !warp.frag<64x64xbf16, acc, 4>, memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<32x64xbf16>
@@ -477,7 +477,7 @@ func.func @store_via_rows(%n: index, %f: !warp.frag<64x64xbf16, acc, 4>, %v: mem
 // -----
 
 func.func @store_via_parts(%n: index, %f: !warp.frag<64x96xbf16, acc, 4>, %v: memref<?x?xbf16, strided<[?, 1]>>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @store_via_parts blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x48xbf16, panels<64>>
     // expected-error@+1 {{'warp.store' op goes in parts via '!warp.slot<64x48xbf16, panels<64>>', expected columns that divide 96 and fill whole panels}}
     warp.store %f, %v[%x, %h] via %s : !warp.frag<64x96xbf16, acc, 4>, memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x48xbf16, panels<64>>
@@ -488,7 +488,7 @@ func.func @store_via_parts(%n: index, %f: !warp.frag<64x96xbf16, acc, 4>, %v: me
 // -----
 
 func.func @store_via_one_column(%n: index, %f: !warp.frag<64x1xbf16, acc, 4>, %v: memref<?x?xbf16, strided<[?, 1]>>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @store_via_one_column blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x16xbf16>
     // expected-error@+1 {{'warp.store' op writes rows, which cannot go via a slot}}
     warp.store %f, %v[%x, %h] rows via %s : !warp.frag<64x1xbf16, acc, 4>, memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x16xbf16>
@@ -499,7 +499,7 @@ func.func @store_via_one_column(%n: index, %f: !warp.frag<64x1xbf16, acc, 4>, %v
 // -----
 
 func.func @search_elements(%n: index, %i: i32, %v: memref<?xi64>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @search_elements blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.search' op expects a memref of i32 of rank 1 or more, got 'memref<?xi64>'}}
     %0 = warp.search %v[], %i : memref<?xi64>, i32, () -> i32
   }
@@ -509,7 +509,7 @@ func.func @search_elements(%n: index, %i: i32, %v: memref<?xi64>) {
 // -----
 
 func.func @search_indices(%n: index, %i: i32, %v: memref<?x?xi32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @search_indices blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.search' op got 0 leading indices for a memref of rank 2}}
     %0 = warp.search %v[], %i : memref<?x?xi32>, i32, () -> i32
   }
@@ -519,7 +519,7 @@ func.func @search_indices(%n: index, %i: i32, %v: memref<?x?xi32>) {
 // -----
 
 func.func @search_result(%n: index, %i: i32, %v: memref<?xi32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @search_result blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.search' op expects an i32 or an 'acc' fragment of i32, got 'i64'}}
     %0 = warp.search %v[], %i : memref<?xi32>, i32, () -> i64
   }
@@ -529,7 +529,7 @@ func.func @search_result(%n: index, %i: i32, %v: memref<?xi32>) {
 // -----
 
 func.func @search_stretch(%n: index, %c: !warp.frag<1x32xi32, acc, 4>, %v: memref<?xi32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @search_stretch blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.search' op has an operand of '!warp.frag<1x32xi32, acc, 4>', expected i32 or an i32 fragment that stretches to the result}}
     %0 = warp.search %v[], %c : memref<?xi32>, !warp.frag<1x32xi32, acc, 4>, () -> !warp.frag<64x1xi32, acc, 4>
   }
@@ -539,7 +539,7 @@ func.func @search_stretch(%n: index, %c: !warp.frag<1x32xi32, acc, 4>, %v: memre
 // -----
 
 func.func @search_scalar(%n: index, %c: !warp.frag<1x32xi32, acc, 4>, %v: memref<?xi32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @search_scalar blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.search' op has an operand of '!warp.frag<1x32xi32, acc, 4>', expected i32}}
     %0 = warp.search %v[], %c : memref<?xi32>, !warp.frag<1x32xi32, acc, 4>, () -> i32
   }
@@ -550,7 +550,7 @@ func.func @search_scalar(%n: index, %c: !warp.frag<1x32xi32, acc, 4>, %v: memref
 
 func.func @unknown_scheduler(%n: index) {
   // expected-error@+1 {{got scheduler fair, expected grid, static or dynamic}}
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) scheduler(fair) {
+  warp.kernel @unknown_scheduler blocks(%x, %h, %b) in (%n, %n, %n) warps(4) scheduler(fair) {
   }
   return
 }
@@ -558,9 +558,21 @@ func.func @unknown_scheduler(%n: index) {
 // -----
 
 func.func @part_row_c1(%n: index) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @part_row_c1 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.part_row' op is of 0 rows, expected at least 1}}
     %0 = warp.part_row of 0
+  }
+  return
+}
+
+// -----
+
+func.func @kernels_of_one_name(%n: index) {
+  // expected-note@+1 {{the other kernel is here}}
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+  }
+  // expected-error@+1 {{'warp.kernel' op has the name of another kernel, @k, expected one of its own}}
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
   }
   return
 }

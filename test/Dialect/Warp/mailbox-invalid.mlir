@@ -8,7 +8,7 @@
 func.func @c1_sends_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+  warp.kernel @c1_sends_too_few blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
     %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
@@ -64,7 +64,7 @@ func.func @c1_sends_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
 func.func @w3_not_sent(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+  warp.kernel @w3_not_sent blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
     %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
@@ -120,7 +120,7 @@ func.func @w3_sends_another_number(%n: index, %v: !view, %counter: memref<1xi32>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // expected-error@+1 {{'warp.kernel' op has loops in its roles whose bounds do not stay the same from iteration to iteration}}
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+  warp.kernel @w3_sends_another_number blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
     %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
@@ -175,7 +175,7 @@ func.func @w3_sends_another_number(%n: index, %v: !view, %counter: memref<1xi32>
 func.func @w3_takes_in_another_order(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+  warp.kernel @w3_takes_in_another_order blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
     %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
@@ -232,7 +232,7 @@ func.func @w3_takes_in_another_order(%n: index, %v: !view, %counter: memref<1xi3
 func.func @w3_ends_sooner(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+  warp.kernel @w3_ends_sooner blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
     %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
@@ -289,7 +289,7 @@ func.func @w3_ends_sooner(%n: index, %v: !view, %counter: memref<1xi32>) {
 func.func @w3_item_taken_twice(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+  warp.kernel @w3_item_taken_twice blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
     %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
@@ -345,7 +345,7 @@ func.func @w3_item_taken_twice(%n: index, %v: !view, %counter: memref<1xi32>) {
 func.func @w3_starts_at_another_item(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+  warp.kernel @w3_starts_at_another_item blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
     %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
@@ -401,7 +401,7 @@ func.func @w3_starts_at_another_item(%n: index, %v: !view, %counter: memref<1xi3
 func.func @w5_consumer_draws(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+  warp.kernel @w5_consumer_draws blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
     %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
@@ -460,7 +460,7 @@ func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %word = arith.constant 1 : i32
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+  warp.kernel @w3_effect_before_the_condition blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
     %tiles = warp.mailbox : !tiles
     warp.role <producer> warps(4) {
@@ -510,7 +510,7 @@ func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref
 // -----
 
 func.func @c1_draws_in_a_grid(%n: index, %counter: memref<1xi32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @c1_draws_in_a_grid blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.draw' op stands outside a resident kernel}}
     %t = warp.draw %counter below %n : memref<1xi32>
   }
@@ -520,7 +520,7 @@ func.func @c1_draws_in_a_grid(%n: index, %counter: memref<1xi32>) {
 // -----
 
 func.func @c2_counts_in_two_numbers(%n: index, %counter: memref<2xi32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) resident {
+  warp.kernel @c2_counts_in_two_numbers blocks(%x, %h, %b) in (%n, %n, %n) warps(4) resident {
     // expected-error@+1 {{'warp.draw' op counts in 'memref<2xi32>', expected a memref of one i32}}
     %t = warp.draw %counter below %n : memref<2xi32>
   }
@@ -530,7 +530,7 @@ func.func @c2_counts_in_two_numbers(%n: index, %counter: memref<2xi32>) {
 // -----
 
 func.func @w3_numbers_without_roles(%n: index, %counter: memref<1xi32>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) resident {
+  warp.kernel @w3_numbers_without_roles blocks(%x, %h, %b) in (%n, %n, %n) warps(4) resident {
     // expected-error@+1 {{'warp.mailbox' op stands in a kernel without roles}}
     %t = warp.mailbox : !warp.mailbox<2, 2>
   }
@@ -541,7 +541,7 @@ func.func @w3_numbers_without_roles(%n: index, %counter: memref<1xi32>) {
 
 func.func @c1_numbers_in_a_role(%n: index) {
   %true = arith.constant true
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @c1_numbers_in_a_role blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     scf.if %true {
       // expected-error@+1 {{'warp.mailbox' op must stand directly in a warp.kernel}}
       %t = warp.mailbox : !warp.mailbox<2, 2>
@@ -563,7 +563,7 @@ func.func private @count(!warp.mailbox<2, 17>)
 // -----
 
 func.func @c1_idle_under_a_condition(%n: index, %c: i1) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @c1_idle_under_a_condition blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     scf.if %c {
       // expected-error@+1 {{'warp.exit_if' op must stand directly in a warp.kernel}}
       warp.exit_if %c
@@ -575,7 +575,7 @@ func.func @c1_idle_under_a_condition(%n: index, %c: i1) {
 // -----
 
 func.func @c1_idle_behind_a_role(%n: index, %c: i1) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @c1_idle_behind_a_role blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-note@+1 {{the role}}
     warp.role <producer> warps(4) {
     }

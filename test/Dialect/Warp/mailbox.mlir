@@ -11,7 +11,7 @@
 func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
+  warp.kernel @drawn blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
     %r = warp.ring : !ring
     // CHECK: %[[TILES:.*]] = warp.mailbox : <2, 2>
     %tiles = warp.mailbox : !tiles
@@ -64,7 +64,7 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
 // CHECK-LABEL: @idle
 func.func @idle(%n: index, %visits: memref<?xi32>) {
   %c0 = arith.constant 0 : i32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @idle blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %count = memref.load %visits[%x] : memref<?xi32>
     %nothing = arith.cmpi eq, %count, %c0 : i32
     // CHECK: warp.exit_if %{{.*}}

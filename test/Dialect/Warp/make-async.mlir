@@ -15,7 +15,7 @@
 func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+  warp.kernel @overlapped blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     %Q = warp.ring : !warp.ring<1, 128x128xbf16, panels<128>>
     %K = warp.ring : !ring
     %V = warp.ring : !ring
@@ -79,7 +79,7 @@ func.func @two_sets(%n: index, %q: !view, %v: !view, %c: i1) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @two_sets blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %qt = warp.alloc : !q
     %vt = warp.alloc : !t
     warp.copy %q[%b, %h, %x, %c0] to %qt : !view, !q
@@ -143,7 +143,7 @@ func.func @two_sets(%n: index, %q: !view, %v: !view, %c: i1) {
 func.func @one_role(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @one_role blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %K = warp.ring : !ring
     %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy_async %k[%b, %h, %x, %c0] to %K[%c0] : !view, !ring
@@ -167,7 +167,7 @@ func.func @one_role(%n: index, %k: !view) {
 func.func @copies(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @copies blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     %vs = warp.alloc : !t
     %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
@@ -190,7 +190,7 @@ func.func @copies(%n: index, %k: !view) {
 func.func @mask(%n: index, %k: !view, %row: i32, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mask blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     %rows = warp.splat %row : !warp.frag<64x64xi32, acc, 4>
@@ -219,7 +219,7 @@ func.func @mask(%n: index, %k: !view, %row: i32, %out: memref<?x?xf32>) {
 func.func @branch(%n: index, %k: !view, %c: i1) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @branch blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
@@ -244,7 +244,7 @@ func.func @branch(%n: index, %k: !view, %c: i1) {
 func.func @pitched(%n: index) {
   %zero = arith.constant 0.0 : f32
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="no product reads slots with panels"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @pitched blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !warp.slot<64x128xbf16>
     %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     // CHECK: warp.mma %

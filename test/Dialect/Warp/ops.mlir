@@ -14,8 +14,8 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %true = arith.constant true
-  // CHECK: warp.kernel blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in (%{{.*}}, %{{.*}}, %{{.*}}) warps(4) shared(65536) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(65536) {
+  // CHECK: warp.kernel @{{.*}} blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in (%{{.*}}, %{{.*}}, %{{.*}}) warps(4) shared(65536) {
+  warp.kernel @kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(65536) {
     // CHECK: warp.alloc at 0 : <128x128xbf16>
     %slot = warp.alloc at 0 : !warp.slot<128x128xbf16>
     // CHECK: warp.ring at 32768 : <2, 64x128xbf16>

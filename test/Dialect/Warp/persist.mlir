@@ -11,7 +11,7 @@
 // CHECK: %[[XY:.*]] = arith.muli %[[NX]], %[[NY]]
 // CHECK: %[[TILES:.*]] = arith.muli %[[XY]], %[[NZ]]
 // CHECK: %[[ONE:.*]] = arith.constant 1 : index
-// CHECK: warp.kernel blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES]], %[[ONE]], %[[ONE]]) warps(4) resident {
+// CHECK: warp.kernel @{{.*}} blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES]], %[[ONE]], %[[ONE]]) warps(4) resident {
 // CHECK-NEXT: warp.alloc
 // CHECK-NEXT: %[[STEP:.*]] = gpu.grid_dim x
 // CHECK: %[[FIRST32:.*]] = arith.index_cast %[[FIRST]] : index to i32
@@ -34,7 +34,7 @@
 func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%nx, %ny, %nz) warps(4) {
+  warp.kernel @even blocks(%x, %h, %b) in (%nx, %ny, %nz) warps(4) {
     %ks = warp.alloc : !t
     scf.for %i = %c0 to %n step %c1 {
       warp.copy %k[%b, %h, %x, %i] to %ks : !view, !t
@@ -48,7 +48,7 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
 // with its number.
 // CHECK-LABEL: @uneven(
 // CHECK: %[[COUNTER:.*]] = memref.alloc() {warp.restored, warp.zeroed} : memref<1xi32>
-// CHECK: warp.kernel blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES:.*]], %{{.*}}, %{{.*}}) warps(4) resident {
+// CHECK: warp.kernel @{{.*}} blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES:.*]], %{{.*}}, %{{.*}}) warps(4) resident {
 // CHECK: %[[END0:.*]] = arith.addi %[[X0:.*]], %{{.*}} : index
 // CHECK-NEXT: scf.while (%[[T0:.*]] = %[[FIRST]], %{{.*}} = %[[X0]], %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %[[END0]]) :
 // CHECK-NEXT: %[[LEFT:.*]] = arith.index_cast %[[T0]] : index to i32
@@ -69,7 +69,7 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
 func.func @uneven(%nx: index, %n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) {
+  warp.kernel @uneven blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     %end = arith.addi %x, %c1 : index
     scf.for %i = %c0 to %end step %c1 {
@@ -93,17 +93,17 @@ func.func @uneven(%nx: index, %n: index, %k: !view) {
 // REMARK: persist{{.*}}the plan leaves the tiles to the grid
 func.func @as_planned(%nx: index, %n: index, %k: !view) {
   %c0 = arith.constant 0 : index
-  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(static) {
+  warp.kernel @as_planned blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(static) {
     %ks = warp.alloc : !t
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     %f = warp.load_frag %ks : !t -> !f
   }
-  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(dynamic) {
+  warp.kernel @as_planned_2 blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(dynamic) {
     %ks = warp.alloc : !t
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     %f = warp.load_frag %ks : !t -> !f
   }
-  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(grid) {
+  warp.kernel @as_planned_3 blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(grid) {
     %ks = warp.alloc : !t
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     %f = warp.load_frag %ks : !t -> !f
@@ -114,14 +114,14 @@ func.func @as_planned(%nx: index, %n: index, %k: !view) {
 // REMARK: persist{{.*}}no tile is copied
 // CHECK-LABEL: @no_copies(
 func.func @no_copies(%nx: index) {
-  warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) {
+  warp.kernel @no_copies blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) {
   }
   return
 }
 
 // REMARK: persist{{.*}}the kernel has rings already, or a loop over tiles
 func.func @resident(%nx: index) {
-  warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) resident {
+  warp.kernel @resident blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) resident {
   }
   return
 }
@@ -133,7 +133,7 @@ func.func @resident(%nx: index) {
 // CHECK-SAME: %[[NX:[a-z0-9]+]]: index
 // CHECK-SAME: %[[VISITS:[a-z0-9]+]]: memref<?xi32>
 // CHECK: %[[COUNTER:.*]] = memref.alloc()
-// CHECK: warp.kernel blocks(%[[OWN:.*]], %{{.*}}, %{{.*}}) in (%[[TILES:.*]], %{{.*}}, %{{.*}}) warps(4) resident {
+// CHECK: warp.kernel @{{.*}} blocks(%[[OWN:.*]], %{{.*}}, %{{.*}}) in (%[[TILES:.*]], %{{.*}}, %{{.*}}) warps(4) resident {
 // CHECK: %[[FIRST:.*]]:5 = scf.while (%[[T:.*]] = %[[OWN]]) : (index) -> (index, index, index, index, index) {
 // CHECK: %[[COUNT:.*]] = memref.load %[[VISITS]][%[[X:.*]]]
 // CHECK-NEXT: %[[IDLE:.*]] = arith.cmpi eq, %[[COUNT]],
@@ -157,7 +157,7 @@ func.func @idle(%nx: index, %n: index, %visits: memref<?xi32>, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %none = arith.constant 0 : i32
-  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) {
+  warp.kernel @idle blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     %count = memref.load %visits[%x] : memref<?xi32>
     %nothing = arith.cmpi eq, %count, %none : i32
@@ -184,7 +184,7 @@ func.func @idle(%nx: index, %n: index, %visits: memref<?xi32>, %k: !view) {
 // CHECK-NOT: warp.draw
 func.func @idle_in_steps(%nx: index, %n: index, %visits: memref<?xi1>, %k: !view) {
   %c0 = arith.constant 0 : index
-  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(static) {
+  warp.kernel @idle_in_steps blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(static) {
     %ks = warp.alloc : !t
     %nothing = memref.load %visits[%x] : memref<?xi1>
     warp.exit_if %nothing
@@ -200,7 +200,7 @@ func.func @idle_in_steps(%nx: index, %n: index, %visits: memref<?xi1>, %k: !view
 // CHECK-NOT: warp.exit_if
 func.func @idle_or_not(%nx: index, %nothing: i1, %k: !view) {
   %c0 = arith.constant 0 : index
-  warp.kernel blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) {
+  warp.kernel @idle_or_not blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) {
     %ks = warp.alloc : !t
     warp.exit_if %nothing
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
@@ -223,7 +223,7 @@ func.func @idle_or_not(%nx: index, %nothing: i1, %k: !view) {
 // CHECK-NEXT: scf.yield {{.*}}, %[[NEXT]] :
 func.func @read(%nx: index, %n: index, %firsts: memref<?xi32>, %k: !view) {
   %c0 = arith.constant 0 : index
-  warp.kernel blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(dynamic) {
+  warp.kernel @read blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(dynamic) {
     %ks = warp.alloc : !t
     %read = memref.load %firsts[%x] : memref<?xi32>
     %first = arith.index_cast %read : i32 to index

@@ -1,7 +1,7 @@
 // RUN: attn-opt %s -split-input-file -verify-diagnostics
 
 func.func @w2_never_released(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w2_never_released blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16>
     warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
     // expected-error@+1 {{'warp.await' op gives a slot that is never released}}
@@ -13,7 +13,7 @@ func.func @w2_never_released(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %
 // -----
 
 func.func @w2_released_twice(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w2_released_twice blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16>
     warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
     %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
@@ -28,7 +28,7 @@ func.func @w2_released_twice(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %
 // -----
 
 func.func @w2_released_elsewhere(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w2_released_elsewhere blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16>
     %true = arith.constant true
     warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
@@ -45,7 +45,7 @@ func.func @w2_released_elsewhere(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>
 // -----
 
 func.func @w2_read_after_release(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w2_read_after_release blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16>
     warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
     %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
@@ -60,7 +60,7 @@ func.func @w2_read_after_release(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>
 // -----
 
 func.func @w2_read_in_a_branch_after_release(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w2_read_in_a_branch_after_release blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16>
     %true = arith.constant true
     warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
@@ -78,7 +78,7 @@ func.func @w2_read_in_a_branch_after_release(%n: index, %v: memref<?x?xbf16, str
 // -----
 
 func.func @w2_leaves_its_block(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w2_leaves_its_block blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16>
     %true = arith.constant true
     warp.copy_async %v[%x, %h] to %r[%x] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16>
@@ -99,7 +99,7 @@ func.func @w2_leaves_its_block(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>,
 // -----
 
 func.func @w3_never_filled(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_never_filled blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-note@+1 {{the ring}}
     %r = warp.ring : !warp.ring<2, 64x64xbf16>
     // expected-error@+1 {{'warp.await' op waits for a ring that no warp.copy_async fills}}
@@ -112,7 +112,7 @@ func.func @w3_never_filled(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %ac
 // -----
 
 func.func @w3_awaited_before_copied(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_awaited_before_copied blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16>
     // expected-error@+1 {{'warp.await' op waits for an item before it is copied}}
     %s = warp.await %r[%x] : !warp.ring<2, 64x64xbf16> -> !warp.slot<64x64xbf16>
@@ -126,7 +126,7 @@ func.func @w3_awaited_before_copied(%n: index, %v: memref<?x?xbf16, strided<[?, 
 // -----
 
 func.func @w3_loop_awaits_before_copied(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_loop_awaits_before_copied blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -146,7 +146,7 @@ func.func @w3_loop_awaits_before_copied(%n: index, %v: memref<?x?xbf16, strided<
 // -----
 
 func.func @w3_overwritten_before_awaited(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_overwritten_before_awaited blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -167,7 +167,7 @@ func.func @w3_overwritten_before_awaited(%n: index, %v: memref<?x?xbf16, strided
 // -----
 
 func.func @w3_overwritten_before_released(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_overwritten_before_released blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -188,7 +188,7 @@ func.func @w3_overwritten_before_released(%n: index, %v: memref<?x?xbf16, stride
 // -----
 
 func.func @w3_no_barrier_same_iteration(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_no_barrier_same_iteration blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -209,7 +209,7 @@ func.func @w3_no_barrier_same_iteration(%n: index, %v: memref<?x?xbf16, strided<
 // -----
 
 func.func @w3_no_barrier_next_iteration(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_no_barrier_next_iteration blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -232,7 +232,7 @@ func.func @w3_no_barrier_next_iteration(%n: index, %v: memref<?x?xbf16, strided<
 // Two stages: the next item is copied right behind the await, whose barrier
 // follows the release of the item before.
 func.func @w3_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_good blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -251,7 +251,7 @@ func.func @w3_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp
 // -----
 
 func.func @w4_too_small(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(16384) {
+  warp.kernel @w4_too_small blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(16384) {
     %a = warp.alloc at 0 : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.ring' op ends at byte 24576 of a kernel with 16384 bytes of shared memory}}
     %r = warp.ring at 8192 : !warp.ring<2, 64x64xbf16>
@@ -262,7 +262,7 @@ func.func @w4_too_small(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: 
 // -----
 
 func.func @w4_overlap(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(32768) {
+  warp.kernel @w4_overlap blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(32768) {
     // expected-note@+1 {{placed here}}
     %a = warp.alloc at 0 : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.ring' op overlaps memory up to byte 8192, starts at byte 4096}}
@@ -275,7 +275,7 @@ func.func @w4_overlap(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !w
 
 func.func @w4_not_placed(%n: index) {
   // expected-note@+1 {{the kernel}}
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(16384) {
+  warp.kernel @w4_not_placed blocks(%x, %h, %b) in (%n, %n, %n) warps(4) shared(16384) {
     // expected-error@+1 {{'warp.alloc' op has no place in a kernel whose memory is placed}}
     %a = warp.alloc : !warp.slot<64x64xbf16>
   }
@@ -285,7 +285,7 @@ func.func @w4_not_placed(%n: index) {
 // -----
 
 func.func @w3_barrier_under_a_vote(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %zero: f32, %c: i1) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_barrier_under_a_vote blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>
     %m = warp.splat %c : !warp.frag<64x1xi1, acc, 4>
     // expected-note@+1 {{the vote}}
@@ -304,7 +304,7 @@ func.func @w3_barrier_under_a_vote(%n: index, %v: memref<?x?xbf16, strided<[?, 1
 func.func @w3_barrier_under_a_vote_of_before(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %c: i1) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_barrier_under_a_vote_of_before blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>
     %m = warp.splat %c : !warp.frag<64x1xi1, acc, 4>
     %last = scf.for %i = %c0 to %n step %c1 iter_args(%before = %c) -> i1 {
@@ -324,7 +324,7 @@ func.func @w3_barrier_under_a_vote_of_before(%n: index, %v: memref<?x?xbf16, str
 
 func.func @w3_loop_under_a_vote(%n: index, %c: i1) {
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_loop_under_a_vote blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %m = warp.splat %c : !warp.frag<64x1xi1, acc, 4>
     %any = warp.any %m : !warp.frag<64x1xi1, acc, 4>
     %to = arith.index_castui %any : i1 to index
@@ -338,7 +338,7 @@ func.func @w3_loop_under_a_vote(%n: index, %c: i1) {
 // -----
 
 func.func @w2_store_via_operand_of_all(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %a: !warp.frag<64x64xbf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>, %o: !warp.frag<64x64xbf16, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w2_store_via_operand_of_all blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>
     warp.copy %v[%x, %h] to %s : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16>
     // expected-note@+1 {{read here}}
@@ -352,7 +352,7 @@ func.func @w2_store_via_operand_of_all(%n: index, %v: memref<?x?xbf16, strided<[
 // -----
 
 func.func @w2_store_via_operand_in_flight(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>, %o: !warp.frag<64x64xbf16, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w2_store_via_operand_in_flight blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     %k = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     warp.copy %v[%x, %h] to %s : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
@@ -369,7 +369,7 @@ func.func @w2_store_via_operand_in_flight(%n: index, %v: memref<?x?xbf16, stride
 // -----
 
 func.func @w3_store_via_under_a_vote(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %c: !warp.frag<64x1xi1, acc, 4>, %o: !warp.frag<64x64xbf16, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w3_store_via_under_a_vote blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>
     // expected-note@+1 {{the vote}}
     %any = warp.any %c : !warp.frag<64x1xi1, acc, 4>

@@ -5,7 +5,7 @@ func.func @w1_never_waited(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w1_never_waited blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s0 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %v[%x, %h] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
@@ -22,7 +22,7 @@ func.func @w1_waited_twice(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w1_waited_twice blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s0 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %v[%x, %h] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
@@ -42,7 +42,7 @@ func.func @w1_over_a_back_edge(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>)
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w1_over_a_back_edge blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s0 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %v[%x, %h] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
@@ -65,7 +65,7 @@ func.func @w1_waited_in_another_block(%n: index, %v: memref<?x?xbf16, strided<[?
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w1_waited_in_another_block blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s0 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %v[%x, %h] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
@@ -82,7 +82,7 @@ func.func @w1_waited_in_another_block(%n: index, %v: memref<?x?xbf16, strided<[?
 // -----
 
 func.func @w1_waits_for_an_argument(%n: index, %p: !warp.pending<64x64xf32, acc, 4>) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w1_waits_for_an_argument blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.wait' op waits for a value that no warp.mma_async gave}}
     %1 = warp.wait %p : !warp.pending<64x64xf32, acc, 4>
   }
@@ -96,7 +96,7 @@ func.func @w2_released_in_flight(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w2_released_in_flight blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
@@ -118,7 +118,7 @@ func.func @w2_written_in_flight(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @w2_written_in_flight blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s0 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %v[%x, %h] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
@@ -138,7 +138,7 @@ func.func @w3_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_good blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
       warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
@@ -158,7 +158,7 @@ func.func @w3_never_awaited(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_never_awaited blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
       // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
@@ -177,7 +177,7 @@ func.func @w3_never_copied(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_never_copied blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
     }
@@ -197,7 +197,7 @@ func.func @w3_other_bounds(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_other_bounds blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
       // expected-note@+1 {{the producer is here}}
@@ -227,7 +227,7 @@ func.func @w3_loop_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_loop_good blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
       %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
@@ -255,7 +255,7 @@ func.func @w3_item_skipped(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_item_skipped blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
       %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
@@ -284,7 +284,7 @@ func.func @w3_item_repeated(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_item_repeated blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
       warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
@@ -308,7 +308,7 @@ func.func @w3_under_a_branch(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_under_a_branch blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
       %true = arith.constant true
@@ -332,7 +332,7 @@ func.func @w3_holds_too_many(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_holds_too_many blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-note@+1 {{the ring}}
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
@@ -358,7 +358,7 @@ func.func @w3_holds_too_many(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
 func.func @w3_holds_through_a_loop(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_holds_through_a_loop blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
       warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
@@ -392,7 +392,7 @@ func.func @w3_two_producers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_two_producers blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     warp.role <producer> warps(4) {
     }
     // expected-error@+1 {{'warp.role' op is one of 2, expected one producer and one consumer}}
@@ -409,7 +409,7 @@ func.func @w3_turn_under_a_branch(%n: index, %v: memref<?x?xbf16, strided<[?, 1]
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+  warp.kernel @w3_turn_under_a_branch blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     warp.role <producer> warps(4) registers(24) {
     }
     warp.role <consumer> warps(8) registers(240) {
@@ -432,7 +432,7 @@ func.func @w3_turn_of_one_group(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w3_turn_of_one_group blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     warp.role <producer> warps(4) registers(24) {
     }
     warp.role <consumer> warps(4) registers(240) {
@@ -453,7 +453,7 @@ func.func @w4_registers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // expected-error@+1 {{'warp.kernel' op wants 4 x 24 + 8 x 256 = 2144 registers per lane of its warps, they start with 12 x 168 = 2016}}
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+  warp.kernel @w4_registers blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     warp.role <producer> warps(4) registers(24) {
     }
     warp.role <consumer> warps(8) registers(256) {
@@ -469,7 +469,7 @@ func.func @w4_barriers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) shared(16384) {
+  warp.kernel @w4_barriers blocks(%x, %h, %b) in (%n, %n, %n) warps(8) shared(16384) {
     // expected-error@+1 {{'warp.ring' op ends at byte 16384 of a kernel with 16384 bytes of shared memory, of which the last 32 are for barriers}}
     %r = warp.ring at 0 : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
@@ -491,7 +491,7 @@ func.func @w5_fragment_from_outside(%n: index, %v: memref<?x?xbf16, strided<[?, 
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   %f = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w5_fragment_from_outside blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     warp.role <producer> warps(4) registers(24) {
     }
     // expected-note@+1 {{the role}}
@@ -510,7 +510,7 @@ func.func @w5_fragment_of_other_warps(%n: index, %v: memref<?x?xbf16, strided<[?
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+  warp.kernel @w5_fragment_of_other_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     warp.role <producer> warps(4) registers(24) {
     }
     // expected-note@+1 {{the role}}
@@ -529,7 +529,7 @@ func.func @w5_computes_in_a_producer(%n: index, %v: memref<?x?xbf16, strided<[?,
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w5_computes_in_a_producer blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-note@+1 {{the role}}
     warp.role <producer> warps(4) registers(24) {
       // expected-error@+1 {{'warp.splat' op may not stand in a producer}}
@@ -548,7 +548,7 @@ func.func @w5_beside_roles(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w5_beside_roles blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-error@+1 {{'warp.splat' op stands beside roles, expected it in one of them}}
     %e = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.role <producer> warps(4) registers(24) {
@@ -566,7 +566,7 @@ func.func @w5_condition_in_a_producer(%n: index, %v: memref<?x?xbf16, strided<[?
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @w5_condition_in_a_producer blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role <producer> warps(4) registers(24) {
       %true = arith.constant true
@@ -588,7 +588,7 @@ func.func @role_warps(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @role_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-error@+1 {{'warp.role' op has 2 warps, expected a positive multiple of 4}}
     warp.role <producer> warps(2) registers(24) {
     }
@@ -605,7 +605,7 @@ func.func @role_registers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @role_registers blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-error@+1 {{'warp.role' op has 20 registers, expected a multiple of 8 from 24 to 256}}
     warp.role <producer> warps(4) registers(20) {
     }
@@ -623,7 +623,7 @@ func.func @role_sum(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // expected-error@+1 {{'warp.kernel' op has 12 warps and roles of 4 and 4}}
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+  warp.kernel @role_sum blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     warp.role <producer> warps(4) registers(24) {
     }
     warp.role <consumer> warps(4) registers(240) {
@@ -640,7 +640,7 @@ func.func @role_registers_of_one(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   // expected-error@+1 {{'warp.kernel' op has one role with registers and one without}}
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @role_registers_of_one blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     warp.role <producer> warps(4)  {
     }
     warp.role <consumer> warps(4) registers(240) {
@@ -656,7 +656,7 @@ func.func @kernel_yields_a_value(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @kernel_yields_a_value blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.yield' op yields ('index'), expected ()}}
     warp.yield %x : index
   }
@@ -670,7 +670,7 @@ func.func @mma_async_without_panels(%n: index, %v: memref<?x?xbf16, strided<[?, 
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mma_async_without_panels blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s0 = warp.alloc : !warp.slot<64x64xbf16>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     // expected-error@+1 {{'warp.mma_async' op reads '!warp.slot<64x64xbf16>', expected panels}}
@@ -686,7 +686,7 @@ func.func @mma_of_mixed_slots(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) 
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mma_of_mixed_slots blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s0 = warp.alloc : !warp.slot<64x64xbf16>
     %s1 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
@@ -703,7 +703,7 @@ func.func @mma_panels_of_f32(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @mma_panels_of_f32 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s1 = warp.alloc : !warp.slot<64x64xf32, panels<128>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     // expected-error@+1 {{'warp.mma' op reads panels of f32, expected f16 or bf16}}
@@ -719,7 +719,7 @@ func.func @mma_panels_of_two_warps(%n: index, %v: memref<?x?xbf16, strided<[?, 1
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(2) {
+  warp.kernel @mma_panels_of_two_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(2) {
     %s1 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 2>
     // expected-error@+1 {{'warp.mma' op reads panels with 2 warps, expected groups of 4}}

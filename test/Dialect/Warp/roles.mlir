@@ -16,7 +16,7 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // CHECK: warp.kernel {{.*}} warps(12) shared(98464) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) shared(98464) {
+  warp.kernel @overlapped blocks(%x, %h, %b) in (%n, %n, %n) warps(12) shared(98464) {
     // CHECK: %[[Q:.*]] = warp.ring at 0 : <1, 128x128xbf16, panels<128>>
     %Q = warp.ring at 0 : !qring
     %K = warp.ring at 32768 : !ring

@@ -15,7 +15,7 @@
 
 func.func @no_copy(%n: index) {
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="no tile is copied"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @no_copy blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
   }
   return
 }
@@ -23,7 +23,7 @@ func.func @no_copy(%n: index) {
 func.func @pitched(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a slot has no panels"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @pitched blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !pitched
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !pitched
     %f = warp.load_frag %ks : !pitched -> !f
@@ -34,7 +34,7 @@ func.func @pitched(%n: index, %k: !view) {
 func.func @rank(%n: index, %k: !flat) {
   %c0 = arith.constant 0 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a view has more dimensions than a tensor map"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @rank blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     warp.copy %k[%b, %b, %h, %x, %c0] to %ks : !flat, !t
     %f = warp.load_frag %ks : !t -> !f
@@ -45,7 +45,7 @@ func.func @rank(%n: index, %k: !flat) {
 func.func @rows(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a tile has more rows than one copy of a tensor map"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @rows blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !warp.slot<320x128xbf16, panels<128>>
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !warp.slot<320x128xbf16, panels<128>>
     %f = warp.load_frag %ks : !warp.slot<320x128xbf16, panels<128>> -> !warp.frag<320x128xbf16, a, 4>
@@ -56,7 +56,7 @@ func.func @rows(%n: index, %k: !view) {
 func.func @branch(%n: index, %k: !view, %c: i1) {
   %c0 = arith.constant 0 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a copy stands under something else than loops"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @branch blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     scf.if %c {
       warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
@@ -69,7 +69,7 @@ func.func @branch(%n: index, %k: !view, %c: i1) {
 func.func @not_read(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a copied tile is not read in the block that copies it"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @not_read blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
   }
@@ -80,7 +80,7 @@ func.func @read_before(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a slot is read where it was not copied"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @read_before blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     scf.for %i = %c0 to %n step %c1 {
       %e = warp.load_frag %ks : !t -> !f
@@ -94,7 +94,7 @@ func.func @read_before(%n: index, %k: !view) {
 func.func @rings(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the kernel has rings already"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @rings blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     %ring = warp.ring : !warp.ring<2, 64x128xbf16, panels<128>>
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
@@ -106,7 +106,7 @@ func.func @rings(%n: index, %k: !view) {
 func.func @warps(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the warps do not form groups of 4, or leave no room for another"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(2) {
+  warp.kernel @warps blocks(%x, %h, %b) in (%n, %n, %n) warps(2) {
     %ks = warp.alloc : !t
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     %f = warp.load_frag %ks : !t -> !warp.frag<64x128xbf16, a, 2>
@@ -118,7 +118,7 @@ func.func @warps(%n: index, %k: !view) {
 func.func @box_with_effect(%n: index, %k: !view, %m: memref<?xi32>) {
   %c0 = arith.constant 0 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a copied box depends on more than scalars"
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @box_with_effect blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !t
     %one = arith.constant 1 : i32
     %ticket = memref.atomic_rmw addi %one, %m[%c0] : (i32, memref<?xi32>) -> i32

@@ -19,8 +19,8 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
   %zero = arith.constant 0.0 : f32
-  // CHECK: warp.kernel blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in ({{.*}}) warps(12) stages(2) {
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
+  // CHECK: warp.kernel @{{.*}} blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in ({{.*}}) warps(12) stages(2) {
+  warp.kernel @plain blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
     // CHECK-NEXT: %[[Q:.*]] = warp.ring : <1, 128x128xbf16, panels<128>>
     // CHECK-NEXT: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
     // CHECK-NEXT: %[[V:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
@@ -86,7 +86,7 @@ func.func @overlapped(%n: index, %lo: index, %mid: index, %hi: index, %q: !view,
   %c64 = arith.constant 64 : index
   %zero = arith.constant 0.0 : f32
   // CHECK: warp.kernel
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
+  warp.kernel @overlapped blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
     // CHECK-NEXT: %[[Q:.*]] = warp.ring : <1, 128x128xbf16, panels<128>>
     // CHECK-NEXT: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
     // CHECK-NEXT: %[[V:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
@@ -158,7 +158,7 @@ func.func @query_in_registers(%n: index, %q: !view, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) stages(2) {
+  warp.kernel @query_in_registers blocks(%x, %h, %b) in (%n, %n, %n) warps(12) stages(2) {
     // CHECK: %[[Q:.*]] = warp.ring : <1, 192x128xbf16, panels<128>>
     %qs = warp.alloc : !warp.slot<192x128xbf16, panels<128>>
     %ks = warp.alloc : !t
@@ -183,7 +183,7 @@ func.func @bound_from_memory(%n: index, %k: !view, %lengths: memref<?xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) {
+  warp.kernel @bound_from_memory blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) {
     // CHECK: %[[L:.*]] = memref.load
     // CHECK: %[[HI:.*]] = arith.index_cast %[[L]]
     %l = memref.load %lengths[%b] : memref<?xi32>
@@ -209,7 +209,7 @@ func.func @tiles(%tiles: index, %n: index, %q: !view, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   // CHECK: warp.kernel
-  warp.kernel blocks(%t, %h, %b) in (%tiles, %c1, %c1) warps(8) stages(2) resident {
+  warp.kernel @tiles blocks(%t, %h, %b) in (%tiles, %c1, %c1) warps(8) stages(2) resident {
     // CHECK-NEXT: %[[Q:.*]] = warp.ring : <1, 128x128xbf16, panels<128>>
     // CHECK-NEXT: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
     %qs = warp.alloc : !warp.slot<128x128xbf16, panels<128>>
@@ -273,7 +273,7 @@ func.func @drawn(%n: index, %k: !view, %counter: memref<1xi32>, %out: memref<?x?
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %c1, %c1) warps(4) stages(2) resident {
+  warp.kernel @drawn blocks(%x, %h, %b) in (%n, %c1, %c1) warps(4) stages(2) resident {
     %ks = warp.alloc : !t
     %row0 = arith.divui %x, %n : index
     %r:2 = scf.while (%t = %x, %row = %row0) : (index, index) -> (index, index) {
@@ -323,7 +323,7 @@ func.func @drawn(%n: index, %k: !view, %counter: memref<1xi32>, %out: memref<?x?
 func.func @searched(%n: index, %k: !view, %counter: memref<1xi32>, %idle: memref<?xi1>, %out: memref<?x?x?xf32>) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) resident {
+  warp.kernel @searched blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) resident {
     %ks = warp.alloc : !t
     %first = scf.while (%t = %x) : (index) -> index {
       %pass = memref.load %idle[%t] : memref<?xi1>
@@ -364,7 +364,7 @@ func.func @searched(%n: index, %k: !view, %counter: memref<1xi32>, %idle: memref
 // CHECK: warp.role <consumer>
 func.func @idle(%n: index, %k: !view, %idle: memref<?xi1>) {
   %c0 = arith.constant 0 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) {
+  warp.kernel @idle blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) {
     %nothing = memref.load %idle[%x] : memref<?xi1>
     warp.exit_if %nothing
     %ks = warp.alloc : !t

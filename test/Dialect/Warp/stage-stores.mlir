@@ -32,7 +32,7 @@
 func.func @roles(%n: index, %q: !view, %out: !view, %lse: !rows) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+  warp.kernel @roles blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     %Q = warp.ring : !warp.ring<2, 128x128xbf16, panels<128>>
     warp.role <producer> warps(4) {
       warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<2, 128x128xbf16, panels<128>>
@@ -62,7 +62,7 @@ func.func @roles(%n: index, %q: !view, %out: !view, %lse: !rows) {
 // FULL: warp.store %{{.*}} via %[[S]] : <64x128xbf16, acc, 4>
 func.func @parts(%n: index, %q: !view, %out: !out) {
   %c0 = arith.constant 0 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+  warp.kernel @parts blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %Q = warp.ring : !warp.ring<3, 64x128xbf16, panels<128>>
     warp.role <producer> warps(4) {
       warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<3, 64x128xbf16, panels<128>>
@@ -85,7 +85,7 @@ func.func @parts(%n: index, %q: !view, %out: !out) {
 // CHECK: warp.store %{{.*}} via %[[Q]]
 func.func @no_roles(%n: index, %q: !out, %out: !out) {
   %c0 = arith.constant 0 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @no_roles blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %Q = warp.alloc : !warp.slot<64x64xbf16>
     warp.copy %q[%x, %c0] to %Q : !out, !warp.slot<64x64xbf16>
     %f = warp.load_frag %Q : !warp.slot<64x64xbf16> -> !warp.frag<64x64xbf16, a, 4>
@@ -102,7 +102,7 @@ func.func @no_roles(%n: index, %q: !out, %out: !out) {
 // REMARK: stage-stores{{.*}}no shared memory is left, and no slot of an operand takes the tile
 func.func @no_slot(%n: index, %q: !out, %out: !out) {
   %c0 = arith.constant 0 : index
-  warp.kernel blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+  warp.kernel @no_slot blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %Q = warp.alloc : !warp.slot<64x32xbf16>
     %K = warp.alloc : !warp.slot<64x64xbf16>
     warp.copy %q[%x, %c0] to %Q : !out, !warp.slot<64x32xbf16>

@@ -247,23 +247,19 @@ std::map<std::string, std::vector<Visit>>
 attn::test::runKernel(ModuleOp module, const std::vector<Argument> &arguments) {
   std::map<std::string, std::vector<Visit>> visits;
   auto func = *module.getOps<func::FuncOp>().begin();
-  auto forall = *func.getOps<scf::ForallOp>().begin();
+  auto kernel = *func.getOps<KernelOp>().begin();
   Evaluator evaluator(func, arguments);
   SmallVector<int64_t> sizes;
-  for (OpFoldResult bound : forall.getMixedUpperBound()) {
-    if (auto value = dyn_cast<Value>(bound))
-      sizes.push_back(evaluator.get(value));
-    else
-      sizes.push_back(cast<IntegerAttr>(cast<Attribute>(bound)).getInt());
-  }
+  for (Value size : kernel.getGrid())
+    sizes.push_back(evaluator.get(size));
   auto runBlock = [&](ArrayRef<int64_t> numbers) {
     evaluator.forget();
     for (auto [argument, number] :
-         llvm::zip_equal(forall.getInductionVars(), numbers))
+         llvm::zip_equal(kernel.getNumbers(), numbers))
       evaluator.set(argument, number);
     // The queries' box says which rows they are; without loops there is none.
     int64_t firstRow = 0, queryBlock = numbers[2];
-    for (auto query : forall.getBody()->getOps<LoadOp>()) {
+    for (auto query : kernel.getBody()->getOps<LoadOp>()) {
       firstRow = evaluator.get(query.getIndices()[2]);
       queryBlock = firstRow /
                    cast<VectorType>(query.getResult().getType()).getDimSize(0);
@@ -272,7 +268,7 @@ attn::test::runKernel(ModuleOp module, const std::vector<Argument> &arguments) {
                        std::to_string(numbers[1]) + " " +
                        std::to_string(queryBlock);
     std::vector<Visit> &list = visits[name];
-    for (auto loop : forall.getBody()->getOps<scf::ForOp>()) {
+    for (auto loop : kernel.getBody()->getOps<scf::ForOp>()) {
       int64_t lo = evaluator.get(loop.getLowerBound());
       int64_t hi = evaluator.get(loop.getUpperBound());
       for (int64_t n = lo; n < hi; ++n) {

@@ -70,6 +70,11 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       succeeded(verifyRange(emitError, "stages", stages, 1, 64)));
 }
 
+PlanAttr PlanAttr::withWarps(int64_t warps) const {
+  return get(getContext(), getTarget(), getBlockQ(), getBlockK(), warps,
+             getStages(), getQInRegisters(), getScheduler());
+}
+
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  int64_t left, int64_t right, Alignment) {
   // Positions plus a bound stay inside i32, as lengths are at most 2^30 too.

@@ -27,16 +27,13 @@ void AttnDialect::initialize() {
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName().strref();
-  if (name != kPlanAttrName && name != kNumericsAttrName)
+  if (name != kNumericsAttrName)
     return op->emitError("unknown attribute '")
            << name << "' of the attn dialect";
   if (!isa<FunctionOpInterface>(op))
     return op->emitError("'")
            << name << "' stands on a function, got '" << op->getName() << "'";
-  bool isRight = name == kPlanAttrName
-                     ? isa<PlanAttr>(attribute.getValue())
-                     : isa<NumericsAttr>(attribute.getValue());
-  if (!isRight)
+  if (!isa<NumericsAttr>(attribute.getValue()))
     return op->emitError("'") << name << "' must be a #" << name << ", got "
                               << attribute.getValue();
   return success();

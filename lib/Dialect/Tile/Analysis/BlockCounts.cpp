@@ -16,15 +16,14 @@
 using namespace mlir;
 using namespace attn::tile;
 
-std::optional<QueryNumbering>
-attn::tile::findQueryNumbering(scf::ForallOp forall) {
-  for (auto coords : forall.getBody()->getOps<CoordsOp>()) {
+std::optional<QueryNumbering> attn::tile::findQueryNumbering(KernelOp kernel) {
+  for (auto coords : kernel.getBody()->getOps<CoordsOp>()) {
     auto cast = coords.getBase().getDefiningOp<arith::IndexCastOp>();
     auto first = cast ? cast.getIn().getDefiningOp<arith::MulIOp>() : nullptr;
     if (coords.getAxis() != 0 || !first)
       continue;
     auto number = dyn_cast<BlockArgument>(first.getLhs());
-    if (number && number.getOwner() == forall.getBody())
+    if (number && number.getOwner() == kernel.getBody())
       return QueryNumbering{number.getArgNumber(), number};
   }
   return std::nullopt;
@@ -83,16 +82,16 @@ static int64_t measureUnion(SmallVector<Span> ranges) {
 std::optional<BlockCounts> attn::tile::countBlocks(const MaskProblem &problem,
                                                    const VisitSet &set,
                                                    scf::ForOp loop) {
-  auto forall = dyn_cast<scf::ForallOp>(loop->getParentOp());
+  auto kernel = dyn_cast<KernelOp>(loop->getParentOp());
   std::optional<QueryNumbering> numbering =
-      forall ? findQueryNumbering(forall) : std::nullopt;
+      kernel ? findQueryNumbering(kernel) : std::nullopt;
   std::optional<int64_t> numKeyBlocks =
       getIntegerConstant(loop.getUpperBound());
   if (!numbering || !numKeyBlocks ||
       getIntegerConstant(loop.getLowerBound()) != 0)
     return std::nullopt;
   std::optional<int64_t> numQueryBlocks =
-      getConstantIntValue(forall.getMixedUpperBound()[numbering->dimension]);
+      getConstantIntValue(kernel.getGrid()[numbering->dimension]);
   if (!numQueryBlocks)
     return std::nullopt;
   for (const auto &[symbol, source] : problem.symbols)
@@ -146,9 +145,9 @@ private:
 VisitSetPrinter::VisitSetPrinter(llvm::raw_ostream &os,
                                  const MaskProblem &problem, scf::ForOp loop)
     : os(os), problem(problem) {
-  auto forall = dyn_cast<scf::ForallOp>(loop->getParentOp());
+  auto kernel = dyn_cast<KernelOp>(loop->getParentOp());
   std::optional<QueryNumbering> numbering =
-      forall ? findQueryNumbering(forall) : std::nullopt;
+      kernel ? findQueryNumbering(kernel) : std::nullopt;
   auto keys = loop.getUpperBound().getDefiningOp<arith::CeilDivSIOp>();
   for (const auto &[symbol, source] : problem.symbols) {
     std::string &name = names[symbol];

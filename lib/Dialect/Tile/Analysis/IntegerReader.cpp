@@ -46,21 +46,21 @@ IntegerReader::Cases IntegerReader::opaque() {
   return single(LinearForm::variable(result.problem.addUnknown()));
 }
 
-/// An induction variable of a forall, also counted from the end.
-static bool isNumberOfForall(Value value) {
+/// The number of a block of a kernel, also counted from the end.
+static bool isNumberOfBlock(Value value) {
   auto reversed = value.getDefiningOp<arith::SubIOp>();
   Value number = reversed ? reversed.getRhs() : value;
   auto argument = dyn_cast<BlockArgument>(number);
-  auto forall =
-      argument ? dyn_cast<scf::ForallOp>(argument.getOwner()->getParentOp())
-               : nullptr;
-  if (!forall || !reversed)
-    return forall != nullptr;
-  OpFoldResult bound = forall.getMixedUpperBound()[argument.getArgNumber()];
+  auto kernel = argument
+                    ? dyn_cast<KernelOp>(argument.getOwner()->getParentOp())
+                    : nullptr;
+  if (!kernel || !reversed)
+    return kernel != nullptr;
+  Value bound = kernel.getGrid()[argument.getArgNumber()];
   if (std::optional<int64_t> size = getConstantIntValue(bound))
     return getIntegerConstant(reversed.getLhs()) == *size - 1;
   auto last = reversed.getLhs().getDefiningOp<arith::SubIOp>();
-  return last && OpFoldResult(last.getLhs()) == bound &&
+  return last && last.getLhs() == bound &&
          getIntegerConstant(last.getRhs()) == 1;
 }
 
@@ -74,7 +74,7 @@ unsigned IntegerReader::getSymbol(SymbolSource source) {
   if (source.kind == SymbolSource::Kind::Scalar) {
     Value value = source.value;
     bool isFlag = value.getType().isInteger(1);
-    bool isBlockNumber = isNumberOfForall(value);
+    bool isBlockNumber = isNumberOfBlock(value);
     if (isFlag || isBlockNumber || value.getDefiningOp<memref::DimOp>())
       problem.addFact(symbol);
     if (isFlag)

@@ -9,7 +9,6 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -34,8 +33,8 @@ LogicalResult CoordsOp::verify() {
 LogicalResult ExitIfOp::verify() {
   // (C1)
   Operation *parent = (*this)->getParentOp();
-  if (!isa_and_present<scf::ForallOp>(parent))
-    return emitOpError("must stand directly in an scf.forall");
+  if (!isa_and_present<KernelOp>(parent))
+    return emitOpError("must stand directly in a tile.kernel");
   return success();
 }
 

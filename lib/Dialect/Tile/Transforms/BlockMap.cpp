@@ -21,7 +21,6 @@
 #include "MaskProgram.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -78,7 +77,7 @@ private:
     return arith::IndexCastOp::create(b, loc, b.getI32Type(), value);
   }
   Value allocate(Type element, Value last);
-  scf::ForallOp beginGrid(Value x);
+  KernelOp beginKernel(StringRef suffix, Value x);
   bool isSampled() const {
     return program.grain.rows != 1 || program.grain.columns != 1;
   }
@@ -121,11 +120,13 @@ Value MapBuilder::allocate(Type element, Value last) {
                                  sizes);
 }
 
-/// A grid (batch, head, x); the builder then stands in it.
-scf::ForallOp MapBuilder::beginGrid(Value x) {
-  auto grid = scf::ForallOp::create(
-      b, loc, SmallVector<OpFoldResult>{batches, heads, x},
-      /*outputs=*/ValueRange{}, /*mapping=*/std::nullopt);
+/// A kernel of one warp over (batch, head, x), called like that of the program
+/// with `suffix`; the builder then stands in it.
+KernelOp MapBuilder::beginKernel(StringRef suffix, Value x) {
+  std::string name = (program.grid.getSymName() + suffix).str();
+  auto grid = KernelOp::create(
+      b, loc, KernelOp::findName(program.grid->getBlock(), name),
+      program.grid.getPlan().withWarps(1), ValueRange{batches, heads, x});
   b.setInsertionPoint(grid.getTerminator());
   return grid;
 }
@@ -213,8 +214,8 @@ void MapBuilder::buildStates() {
   Value pairs = b.createOrFold<arith::MulIOp>(loc, queryBlocks, width);
   Value length = toI32(
       b.createOrFold<memref::DimOp>(loc, program.query.getView(), int64_t(2)));
-  scf::ForallOp grid = beginGrid(pairs);
-  Value pair = grid.getInductionVar(2);
+  KernelOp grid = beginKernel("_block_states", pairs);
+  Value pair = grid.getNumber(2);
   Value query = arith::DivUIOp::create(b, loc, pair, width);
   Value key = arith::RemUIOp::create(b, loc, pair, width);
   Value never = integer(0, 1);
@@ -223,9 +224,8 @@ void MapBuilder::buildStates() {
   b.setInsertionPointToStart(loop.getBody());
 
   IRMapping mapping;
-  mapping.map(
-      program.grid.getInductionVars(),
-      ValueRange{grid.getInductionVar(0), grid.getInductionVar(1), query});
+  mapping.map(program.grid.getNumbers(),
+              ValueRange{grid.getNumber(0), grid.getNumber(1), query});
   mapping.map(program.loop.getInductionVar(), key);
   Value row = toI32(loop.getInductionVar());
   Value mask = cloneMask(mapping, row);
@@ -257,7 +257,7 @@ void MapBuilder::buildStates() {
   state = arith::SelectOp::create(b, loc, isSeen, state, integer(0, 8));
   memref::StoreOp::create(
       b, loc, state, states,
-      ValueRange{grid.getInductionVar(0), grid.getInductionVar(1), query, key});
+      ValueRange{grid.getNumber(0), grid.getNumber(1), query, key});
 }
 
 /// The states of `blocksAtOnce` key blocks from `begin` on.
@@ -347,13 +347,12 @@ void MapBuilder::buildLists() {
   Value size = index(blocksAtOnce);
   // Where there is no key the list still has an end.
   Value parts = b.createOrFold<arith::MaxSIOp>(loc, groups, index(1));
-  scf::ForallOp grid =
-      beginGrid(b.createOrFold<arith::MulIOp>(loc, queryBlocks, parts));
-  Value pair = grid.getInductionVar(2);
+  Value pairs = b.createOrFold<arith::MulIOp>(loc, queryBlocks, parts);
+  KernelOp grid = beginKernel("_block_lists", pairs);
+  Value pair = grid.getNumber(2);
   Value query = arith::DivUIOp::create(b, loc, pair, parts);
   Value part = arith::RemUIOp::create(b, loc, pair, parts);
-  SmallVector<Value> place = {grid.getInductionVar(0), grid.getInductionVar(1),
-                              query};
+  SmallVector<Value> place = {grid.getNumber(0), grid.getNumber(1), query};
   Counts counted = countBlocks(place, part, groups);
   Value hasBlocks =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, part, groups);
@@ -382,10 +381,9 @@ void MapBuilder::buildLists() {
 
 BlockMap MapBuilder::build() {
   OpBuilder::InsertionGuard guard(b);
-  scf::ForallOp grid = program.grid;
+  KernelOp grid = program.grid;
   b.setInsertionPoint(grid);
-  SmallVector<Value> sizes =
-      getValueOrCreateConstantIndexOp(b, loc, grid.getMixedUpperBound());
+  OperandRange sizes = grid.getGrid();
   Value zero = index(0), one = index(1);
   batches = program.usesBatch ? sizes[0] : one;
   heads = program.usesHead ? sizes[1] : one;
@@ -408,18 +406,17 @@ BlockMap MapBuilder::build() {
   BlockMap map;
   map.counts = counts;
   map.lists = lists;
-  map.batch = program.usesBatch ? grid.getInductionVar(0) : zero;
-  map.head = program.usesHead ? grid.getInductionVar(1) : zero;
-  map.query = grid.getInductionVar(2);
+  map.batch = program.usesBatch ? grid.getNumber(0) : zero;
+  map.head = program.usesHead ? grid.getNumber(1) : zero;
+  map.query = grid.getNumber(2);
   if (numRows == 1 && numColumns == 1)
     map.limits = program.grain.limits;
   return map;
 }
 
 FailureOr<BlockMap> attn::tile::buildBlockMap(RewriterBase &rewriter,
-                                              scf::ForallOp grid,
-                                              scf::ForOp loop, Value mask,
-                                              std::string &reason) {
+                                              KernelOp grid, scf::ForOp loop,
+                                              Value mask, std::string &reason) {
   FailureOr<MaskProgram> program = readMaskProgram(grid, loop, mask, reason);
   if (failed(program))
     return failure();

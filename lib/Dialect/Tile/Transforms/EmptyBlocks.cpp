@@ -21,7 +21,7 @@ using namespace attn::tile;
 
 /// Whether the map lists a key block, by `predicate` of their number and 0; at
 /// the start of the body.
-static Value compareVisits(RewriterBase &rewriter, scf::ForallOp grid,
+static Value compareVisits(RewriterBase &rewriter, KernelOp grid,
                            const BlockMap &map,
                            arith::CmpIPredicate predicate) {
   Location loc = grid.getLoc();
@@ -67,12 +67,15 @@ static void fold(RewriterBase &rewriter, Block *body) {
   eraseDeadOps(rewriter, body);
 }
 
-void attn::tile::separateEmptyBlocks(RewriterBase &rewriter, scf::ForallOp grid,
+void attn::tile::separateEmptyBlocks(RewriterBase &rewriter, KernelOp grid,
                                      scf::ForOp loop, const BlockMap &map) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(grid);
   IRMapping mapping;
-  auto empty = cast<scf::ForallOp>(rewriter.clone(*grid, mapping));
+  auto empty = cast<KernelOp>(rewriter.clone(*grid, mapping));
+  std::string name = (grid.getSymName() + "_empty_blocks").str();
+  empty.setSymName(KernelOp::findName(grid->getBlock(), name));
+  empty.setPlanAttr(grid.getPlan().withWarps(1));
   Operation *visits = mapping.lookup(loop.getOperation());
   rewriter.replaceOp(visits, cast<scf::ForOp>(visits).getInitArgs());
   fold(rewriter, empty.getBody());

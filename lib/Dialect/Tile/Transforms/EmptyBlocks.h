@@ -23,8 +23,8 @@ namespace attn::tile {
 /// Puts a grid in front of `grid` that writes the results of all query blocks
 /// for which `map` lists no key block; those blocks of `grid`, with `loop` over
 /// all key blocks, are idle from then on.
-void separateEmptyBlocks(RewriterBase &rewriter, scf::ForallOp grid,
-                         scf::ForOp loop, const BlockMap &map);
+void separateEmptyBlocks(RewriterBase &rewriter, KernelOp grid, scf::ForOp loop,
+                         const BlockMap &map);
 
 } // namespace attn::tile
 

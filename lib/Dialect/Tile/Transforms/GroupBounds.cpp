@@ -104,11 +104,10 @@ static void eraseDead(RewriterBase &rewriter, Operation *first,
       rewriter.eraseOp(op);
 }
 
-LogicalResult attn::tile::groupBounds(RewriterBase &rewriter,
-                                      scf::ForallOp forall, int64_t rows,
-                                      std::string &reason) {
+LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
+                                      int64_t rows, std::string &reason) {
   assert(rows >= 1 && "parts of at least one row");
-  FailureOr<BlockLoops> chain = matchKeyLoops(forall.getBody(), reason);
+  FailureOr<BlockLoops> chain = matchKeyLoops(kernel.getBody(), reason);
   if (failed(chain))
     return failure();
   scf::ForOp front = chain->front(), back = chain->back();
@@ -165,17 +164,17 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter,
 namespace {
 struct TileGroupBounds final
     : attn::SchedulePass<attn::tile::impl::TileGroupBoundsBase<TileGroupBounds>,
-                         scf::ForallOp> {
+                         KernelOp> {
   using Base::Base;
 
-  void transform(RewriterBase &rewriter, scf::ForallOp forall) override {
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
     if (rows < 1) {
-      forall.emitError("tile-group-bounds: got parts of ")
+      kernel.emitError("tile-group-bounds: got parts of ")
           << int64_t(rows) << " rows, expected at least 1";
       return signalPassFailure();
     }
     std::string reason;
-    if (failed(groupBounds(rewriter, forall, rows, reason)))
+    if (failed(groupBounds(rewriter, kernel, rows, reason)))
       return missed(reason);
     passed() << remark::metric("rows", int64_t(rows));
   }

@@ -84,7 +84,7 @@ static Value limitKeys(RewriterBase &rewriter, Operation *user, Type type,
 FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
                                              scf::ForOp loop,
                                              std::string &reason) {
-  auto grid = loop->getParentOfType<scf::ForallOp>();
+  auto grid = loop->getParentOfType<KernelOp>();
   FailureOr<MaskedStep> step = matchMaskedStep(loop);
   if (!grid || failed(step)) {
     reason = "not one online softmax of masked scores in a kernel";

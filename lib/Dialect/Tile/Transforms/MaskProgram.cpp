@@ -79,7 +79,7 @@ LogicalResult ProgramReader::visit(Operation *op) {
 }
 
 LogicalResult ProgramReader::visit(Value value) {
-  scf::ForallOp grid = program.grid;
+  KernelOp grid = program.grid;
   if (value == program.loop.getInductionVar())
     return success();
   if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -114,17 +114,13 @@ LogicalResult ProgramReader::findQuery() {
 }
 
 LogicalResult ProgramReader::run() {
-  scf::ForallOp grid = program.grid;
+  KernelOp grid = program.grid;
   scf::ForOp loop = program.loop;
   auto type = dyn_cast<VectorType>(program.mask.getType());
   if (!type || type.getRank() != 2)
     return fail("the mask is no matrix");
   program.numRows = type.getDimSize(0);
   program.numColumns = type.getDimSize(1);
-  if (grid.getRank() != 3 || !grid.isNormalized() || grid.getNumResults() != 0)
-    return fail("the grid is not (batch, head, query block)");
-  if (!isa<func::FuncOp>(grid->getParentOp()))
-    return fail("the grid does not stand in a function");
   if (!isZeroInteger(loop.getLowerBound()) || !isOneInteger(loop.getStep()) ||
       !grid->isAncestor(loop) ||
       grid->isAncestor(loop.getUpperBound().getParentRegion()->getParentOp()))
@@ -148,7 +144,7 @@ LogicalResult ProgramReader::run() {
   return success();
 }
 
-FailureOr<MaskProgram> attn::tile::readMaskProgram(scf::ForallOp grid,
+FailureOr<MaskProgram> attn::tile::readMaskProgram(KernelOp grid,
                                                    scf::ForOp loop, Value mask,
                                                    std::string &reason) {
   MaskProgram program;

@@ -19,7 +19,7 @@ namespace attn::tile {
 
 /// A mask with everything it is computed from inside the grid.
 struct MaskProgram {
-  scf::ForallOp grid;
+  KernelOp grid;
   scf::ForOp loop;
   Value mask;
   int64_t numRows = 0, numColumns = 0;
@@ -35,7 +35,7 @@ struct MaskProgram {
 /// Reads `mask`, of the scores in `loop`, the loop over all key blocks of the
 /// kernel `grid`. Fails, with the reason in `reason`, where another grid cannot
 /// compute it.
-FailureOr<MaskProgram> readMaskProgram(scf::ForallOp grid, scf::ForOp loop,
+FailureOr<MaskProgram> readMaskProgram(KernelOp grid, scf::ForOp loop,
                                        Value mask, std::string &reason);
 
 } // namespace attn::tile

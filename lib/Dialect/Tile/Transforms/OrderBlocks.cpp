@@ -13,7 +13,6 @@
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace attn::tile {
@@ -45,9 +44,9 @@ static bool growsWithRow(const MaskProblem &problem, Value queryBlock) {
 }
 
 LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
-                                             scf::ForallOp forall,
+                                             KernelOp kernel,
                                              std::string &reason) {
-  FailureOr<BlockLoops> loops = matchKeyLoops(forall.getBody(), reason);
+  FailureOr<BlockLoops> loops = matchKeyLoops(kernel.getBody(), reason);
   if (failed(loops))
     return failure();
   if (loops->loops.size() != 1) {
@@ -55,7 +54,7 @@ LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
     return failure();
   }
   FailureOr<MaskedStep> step = matchMaskedStep(loops->front());
-  std::optional<QueryNumbering> numbering = findQueryNumbering(forall);
+  std::optional<QueryNumbering> numbering = findQueryNumbering(kernel);
   if (failed(step) || !numbering ||
       !growsWithRow(readMask(step->getMask(), loops->front()),
                     numbering->number)) {
@@ -63,22 +62,19 @@ LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
     return failure();
   }
   unsigned dimension = numbering->dimension;
-  if (!isZeroInteger(forall.getMixedLowerBound()[dimension]) ||
-      !isOneInteger(forall.getMixedStep()[dimension]) ||
-      isOneInteger(forall.getMixedUpperBound()[dimension])) {
-    reason = "the grid does not number several query blocks from 0";
+  Value count = kernel.getGrid()[dimension];
+  if (isOneInteger(count)) {
+    reason = "the grid does not number several query blocks";
     return failure();
   }
 
   OpBuilder::InsertionGuard guard(rewriter);
-  Location loc = forall.getLoc();
-  rewriter.setInsertionPoint(forall);
-  Value count = getValueOrCreateConstantIndexOp(
-      rewriter, loc, forall.getMixedUpperBound()[dimension]);
+  Location loc = kernel.getLoc();
+  rewriter.setInsertionPoint(kernel);
   Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
   Value last = rewriter.createOrFold<arith::SubIOp>(loc, count, one);
-  rewriter.setInsertionPointToStart(forall.getBody());
-  Value number = forall.getInductionVar(dimension);
+  rewriter.setInsertionPointToStart(kernel.getBody());
+  Value number = kernel.getNumber(dimension);
   auto reversed = arith::SubIOp::create(rewriter, loc, last, number);
   rewriter.replaceAllUsesExcept(number, reversed, reversed);
   return success();
@@ -87,12 +83,12 @@ LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
 namespace {
 struct TileOrderBlocks final
     : attn::SchedulePass<attn::tile::impl::TileOrderBlocksBase<TileOrderBlocks>,
-                         scf::ForallOp> {
+                         KernelOp> {
   using Base::Base;
 
-  void transform(RewriterBase &rewriter, scf::ForallOp forall) override {
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
     std::string reason;
-    if (failed(reverseQueryBlocks(rewriter, forall, reason)))
+    if (failed(reverseQueryBlocks(rewriter, kernel, reason)))
       return missed(reason);
     passed() << "query blocks are numbered from the last to the first";
   }

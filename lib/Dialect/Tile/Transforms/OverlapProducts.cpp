@@ -187,8 +187,8 @@ static unsigned countMasks(OnlineSoftmaxOp softmax) {
 }
 
 /// Matches the loops of a kernel.
-static FailureOr<Chain> matchChain(scf::ForallOp forall, std::string &reason) {
-  FailureOr<BlockLoops> loops = matchKeyLoops(forall.getBody(), reason);
+static FailureOr<Chain> matchChain(KernelOp kernel, std::string &reason) {
+  FailureOr<BlockLoops> loops = matchKeyLoops(kernel.getBody(), reason);
   if (failed(loops))
     return failure();
   Chain chain;
@@ -257,10 +257,9 @@ static Value cloneSoftmax(OpBuilder &b, Step step, IRMapping &mapping,
   return weights;
 }
 
-FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b,
-                                               scf::ForallOp forall,
+FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b, KernelOp kernel,
                                                std::string &reason) {
-  FailureOr<Chain> matched = matchChain(forall, reason);
+  FailureOr<Chain> matched = matchChain(kernel, reason);
   if (failed(matched))
     return failure();
   Chain &chain = *matched;
@@ -341,12 +340,12 @@ namespace {
 struct TileOverlapProducts final
     : attn::SchedulePass<
           attn::tile::impl::TileOverlapProductsBase<TileOverlapProducts>,
-          scf::ForallOp, attn::CleanUp::CSE> {
+          KernelOp, attn::CleanUp::CSE> {
   using Base::Base;
 
-  void transform(RewriterBase &rewriter, scf::ForallOp forall) override {
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
     std::string reason;
-    report("loops", overlapProducts(rewriter, forall, reason), reason);
+    report("loops", overlapProducts(rewriter, kernel, reason), reason);
   }
 };
 } // namespace

@@ -90,9 +90,9 @@ static scf::ForOp addLoop(RewriterBase &rewriter, scf::ForOp loop,
 }
 
 LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
-                                           scf::ForallOp forall,
+                                           KernelOp kernel,
                                            std::string &reason) {
-  FailureOr<BlockLoops> chain = matchKeyLoops(forall.getBody(), reason);
+  FailureOr<BlockLoops> chain = matchKeyLoops(kernel.getBody(), reason);
   if (failed(chain))
     return failure();
   ArrayRef<scf::ForOp> loops = chain->loops;
@@ -135,12 +135,12 @@ LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
 namespace {
 struct TileReverseKeys final
     : attn::SchedulePass<attn::tile::impl::TileReverseKeysBase<TileReverseKeys>,
-                         scf::ForallOp, attn::CleanUp::CSE> {
+                         KernelOp, attn::CleanUp::CSE> {
   using Base::Base;
 
-  void transform(RewriterBase &rewriter, scf::ForallOp forall) override {
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
     std::string reason;
-    if (failed(reverseKeyBlocks(rewriter, forall, reason)))
+    if (failed(reverseKeyBlocks(rewriter, kernel, reason)))
       return missed(reason);
     passed() << "key blocks are visited from the last to the first";
   }

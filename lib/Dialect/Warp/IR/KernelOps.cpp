@@ -45,7 +45,7 @@ static ParseResult parseOptionalScheduler(OpAsmParser &p,
   return p.parseRParen();
 }
 
-// blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304)
+// @name blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304)
 // resident scheduler(dynamic) { … }
 ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
   SmallVector<OpAsmParser::Argument> ids;
@@ -53,7 +53,10 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
   Type index = p.getBuilder().getIndexType();
   int64_t warps = 0;
   SMLoc idsLoc, loc;
-  if (p.parseKeyword("blocks") || p.getCurrentLocation(&idsLoc) ||
+  StringAttr name;
+  if (p.parseSymbolName(name, getSymNameAttrName(result.name),
+                        result.attributes) ||
+      p.parseKeyword("blocks") || p.getCurrentLocation(&idsLoc) ||
       p.parseArgumentList(ids, OpAsmParser::Delimiter::Paren) ||
       p.parseKeyword("in") || p.getCurrentLocation(&loc) ||
       p.parseOperandList(grid, 3, OpAsmParser::Delimiter::Paren) ||
@@ -87,6 +90,8 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
 }
 
 void KernelOp::print(OpAsmPrinter &p) {
+  p << " ";
+  p.printSymbolName(getSymName());
   p << " blocks(";
   llvm::interleaveComma(getBody().getArguments(), p);
   p << ") in (" << getGridX() << ", " << getGridY() << ", " << getGridZ()
@@ -100,9 +105,9 @@ void KernelOp::print(OpAsmPrinter &p) {
   if (std::optional<Scheduler> scheduler = getScheduler())
     p << " scheduler(" << stringifyScheduler(*scheduler) << ")";
   p.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(),
-      {getWarpsAttrName(), getStagesAttrName(), getSharedBytesAttrName(),
-       getResidentAttrName(), getSchedulerAttrName()});
+      (*this)->getAttrs(), {getSymNameAttrName(), getWarpsAttrName(),
+                            getStagesAttrName(), getSharedBytesAttrName(),
+                            getResidentAttrName(), getSchedulerAttrName()});
   p << " ";
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                 /*printBlockTerminators=*/false);
@@ -125,6 +130,16 @@ LogicalResult KernelOp::verify() {
       llvm::any_of(body.getArgumentTypes(),
                    [](Type t) { return !t.isIndex(); }))
     return emitOpError("expects a body with three block numbers of type index");
+  for (auto other : (*this)->getBlock()->getOps<KernelOp>()) {
+    if (other == *this)
+      break;
+    if (other.getSymName() != getSymName())
+      continue;
+    InFlightDiagnostic diag = emitOpError("has the name of another kernel, @")
+                              << getSymName() << ", expected one of its own";
+    diag.attachNote(other.getLoc()) << "the other kernel is here";
+    return diag;
+  }
   return success();
 }
 

@@ -163,6 +163,10 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     DefaultValuedParameter<"::attn::SchedulerKind", "::attn::SchedulerKind::Auto">:$scheduler);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The same plan for so many warps.
+    PlanAttr withWarps(int64_t warps) const;
+  }];
 }
 
 #endif // ATTN_DIALECT_ATTN_IR_ATTNATTRS_TD

@@ -29,10 +29,8 @@ def Attn_Dialect : Dialect {
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
-    /// Name of the discardable attribute that carries the plan of a kernel
-    /// once `attn.attention` itself is gone.
-    static constexpr ::llvm::StringLiteral kPlanAttrName = "attn.plan";
-    /// And of the one that carries its numerics, if it has any.
+    /// Name of the discardable attribute that carries the numerics of a
+    /// function once `attn.attention` itself is gone, if it has any.
     static constexpr ::llvm::StringLiteral kNumericsAttrName = "attn.numerics";
 
   private:

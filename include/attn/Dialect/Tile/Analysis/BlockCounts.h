@@ -19,13 +19,13 @@
 
 namespace attn::tile {
 
-/// What numbers the query blocks: an induction variable of the forall, whose
+/// What numbers the query blocks: a block number of the kernel, whose
 /// product with the size of a block is the rows' first coordinate.
 struct QueryNumbering {
   unsigned dimension;
   Value number;
 };
-std::optional<QueryNumbering> findQueryNumbering(scf::ForallOp forall);
+std::optional<QueryNumbering> findQueryNumbering(KernelOp kernel);
 
 /// Pairs of query and key blocks, of one head.
 struct BlockCounts {

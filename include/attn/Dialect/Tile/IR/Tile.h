@@ -10,6 +10,7 @@
 #ifndef ATTN_DIALECT_TILE_IR_TILE_H
 #define ATTN_DIALECT_TILE_IR_TILE_H
 
+#include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"

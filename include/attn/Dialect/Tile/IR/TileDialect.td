@@ -18,14 +18,15 @@ def Tile_Dialect : Dialect {
   let summary = "Which steps, in which order, for one thread block, sequentially";
   let description = [{
     A tile program is a `func.func` on strided memrefs that holds one
-    `scf.forall` over (batch, head, query block) and, inside it, `scf.for`
-    loops over key blocks. Values are plain `vector`s: a logical tile, no
+    `tile.kernel` after the other, each over a grid of (batch, head, query
+    block), and inside it `scf.for` loops over key blocks. Values are plain `vector`s: a logical tile, no
     lanes. Row statistics are `vector<Mx1>`, column values `vector<1xN>`, and
     `vector.broadcast` stretches them. The dialect adds only what upstream
     lacks: bounds-checked boxes of memory, coordinates, gathers, scores masked by
     scalar code and one step of the online softmax. The program means what it says when run sequentially on
     a CPU; every tile pass keeps that meaning.
   }];
+  let dependentDialects = ["::attn::AttnDialect"];
 }
 
 class Tile_Op<string mnemonic, list<Trait> traits = []>

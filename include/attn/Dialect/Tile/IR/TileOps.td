@@ -10,10 +10,56 @@
 #ifndef ATTN_DIALECT_TILE_IR_TILEOPS_TD
 #define ATTN_DIALECT_TILE_IR_TILEOPS_TD
 
+include "attn/Dialect/Attn/IR/AttnAttrs.td"
 include "attn/Dialect/Tile/IR/TileDialect.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/IR/OpAsmInterface.td"
+
+def Tile_KernelOp : Tile_Op<"kernel", [
+    SingleBlock, RecursiveMemoryEffects, AutomaticAllocationScope,
+    SingleBlockImplicitTerminator<"EndOp">]> {
+  let summary = "a kernel: a grid of blocks, each a sequential program on tiles";
+  let description = [{
+    ```mlir
+    tile.kernel @causal plan(#attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 4>)
+        grid(%b, %h, %x) in (%batches, %heads, %blocks) {
+      …
+    }
+    ```
+    The body runs once for each (b, h, x) from 0 on, in any order, or side by
+    side. The kernels of a function run one after the other; each has a name, by
+    which it is launched, and the plan that it is built by.
+
+    (C1) Stands in the entry block of a function.
+    (C2) No other kernel of the function has its name.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Attn_PlanAttr:$plan,
+                       Index:$batches, Index:$heads, Index:$blocks);
+  let regions = (region SizedRegion<1>:$region);
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::attn::PlanAttr":$plan,
+                                 "::mlir::ValueRange":$grid)>];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// `name`, or if a kernel of the function that `block` belongs to has it,
+    /// with a number after it.
+    static std::string findName(::mlir::Block *block, ::llvm::StringRef name);
+
+    /// How many blocks there are, by dimension.
+    ::mlir::OperandRange getGrid() { return getOperands(); }
+    /// The number of a block, by dimension.
+    ::mlir::Block::BlockArgListType getNumbers() { return getBody()->getArguments(); }
+    ::mlir::Value getNumber(unsigned dimension) { return getNumbers()[dimension]; }
+    ::mlir::Operation *getTerminator() { return getBody()->getTerminator(); }
+  }];
+}
+
+def Tile_EndOp : Tile_Op<"end", [Pure, Terminator, HasParent<"KernelOp">]> {
+  let summary = "end of a kernel";
+  let assemblyFormat = "attr-dict";
+}
 
 def Tile_LoadOp : Tile_Op<"load"> {
   let summary = "a box of a strided memref as a vector; out of range reads 0";
@@ -128,13 +174,13 @@ def Tile_ExitIfOp : Tile_Op<"exit_if", [MemoryEffects<[MemWrite]>]> {
     it. So the operation may be dropped, but need not be: blocks may end here, or
     never start.
     ```mlir
-    scf.forall (%b, %h, %x) in (%nb, %nh, %nx) {
+    tile.kernel @f plan(…) grid(%b, %h, %x) in (%nb, %nh, %nx) {
       %visits = memref.load %counts[%x] : memref<?xi32>
       %nothing = arith.cmpi eq, %visits, %c0_i32 : i32
       tile.exit_if %nothing
       …
     ```
-    (C1) Stands directly in an `scf.forall`.
+    (C1) Stands directly in a `tile.kernel`.
   }];
   let arguments = (ins I1:$condition);
   let assemblyFormat = "$condition attr-dict";

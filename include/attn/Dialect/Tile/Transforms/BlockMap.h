@@ -29,6 +29,7 @@
 #ifndef ATTN_DIALECT_TILE_TRANSFORMS_BLOCKMAP_H
 #define ATTN_DIALECT_TILE_TRANSFORMS_BLOCKMAP_H
 
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
@@ -56,7 +57,7 @@ struct BlockMap {
 /// Builds the map of `mask`, the condition of the scores in `loop`, the loop
 /// over all key blocks of the kernel `grid`. Fails, with the reason in
 /// `reason`, and changes nothing where they have another form.
-FailureOr<BlockMap> buildBlockMap(RewriterBase &rewriter, scf::ForallOp grid,
+FailureOr<BlockMap> buildBlockMap(RewriterBase &rewriter, KernelOp grid,
                                   scf::ForOp loop, Value mask,
                                   std::string &reason);
 

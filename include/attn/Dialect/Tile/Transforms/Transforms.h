@@ -26,7 +26,7 @@ namespace attn::tile {
 /// Numbers the query blocks of a kernel from the end if its mask shows later
 /// rows more keys; fails, with the reason in `reason`, and changes nothing
 /// where it does not.
-LogicalResult reverseQueryBlocks(RewriterBase &rewriter, scf::ForallOp forall,
+LogicalResult reverseQueryBlocks(RewriterBase &rewriter, KernelOp kernel,
                                  std::string &reason);
 
 /// What a loop over key blocks became.
@@ -56,8 +56,8 @@ void dropMask(RewriterBase &rewriter, scf::ForOp loop);
 /// Lets each part of `rows` rows of a kernel's tiles go through those key
 /// blocks only that it sees; fails, with the reason in `reason`, and changes
 /// nothing where all parts see the same.
-LogicalResult groupBounds(RewriterBase &rewriter, scf::ForallOp forall,
-                          int64_t rows, std::string &reason);
+LogicalResult groupBounds(RewriterBase &rewriter, KernelOp kernel, int64_t rows,
+                          std::string &reason);
 
 /// Replaces comparisons of sorted data at the key (searches, sorted gathers)
 /// with values of the row by bounds of the key, in all of `loops`; returns how
@@ -80,14 +80,14 @@ FailureOr<scf::ForOp> listBlocks(RewriterBase &rewriter, scf::ForOp loop,
 /// Visits the key blocks of a kernel from the last to the first where its
 /// scores grow with the key; fails, with the reason in `reason`, and changes
 /// nothing where they do not, or its loops have another form.
-LogicalResult reverseKeyBlocks(RewriterBase &rewriter, scf::ForallOp forall,
+LogicalResult reverseKeyBlocks(RewriterBase &rewriter, KernelOp kernel,
                                std::string &reason);
 
 /// Moves the product with the values of block n - 1 beside the scores of block
 /// n, in all loops over key blocks of a kernel, and gives their number; fails,
 /// with the reason in `reason`, and changes nothing where they have another
 /// form.
-FailureOr<int64_t> overlapProducts(RewriterBase &rewriter, scf::ForallOp forall,
+FailureOr<int64_t> overlapProducts(RewriterBase &rewriter, KernelOp kernel,
                                    std::string &reason);
 
 /// Keeps the old maximum in a step where no weight overflows for it; fails,

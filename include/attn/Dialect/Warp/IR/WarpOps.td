@@ -26,10 +26,12 @@ def Warp_KernelOp : Warp_Op<"kernel", [
   let summary = "the program of one thread block, run for every block of a grid";
   let description = [{
     ```mlir
-    warp.kernel blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304) {
+    warp.kernel @causal blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304) {
       …
     }
     ```
+    It is launched by its name. The kernels of a function run one after the
+    other; no two have one name.
     `stages` is the number of tiles that the plan wants in flight, what
     `warp-buffer` builds by default; `scheduler` how `warp-persist` has blocks
     come by their tiles (`grid`, `static` or `dynamic`), if the plan says.
@@ -72,8 +74,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     barriers of 8 bytes (full, empty); they lie at the end of `shared`, with what
     `warp.mailbox` hold.
   }];
-  let arguments = (ins Index:$gridX, Index:$gridY, Index:$gridZ, I64Attr:$warps,
-                       OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
+  let arguments = (ins SymbolNameAttr:$sym_name, Index:$gridX, Index:$gridY, Index:$gridZ,
+                       I64Attr:$warps, OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
                        UnitAttr:$resident, OptionalAttr<Warp_SchedulerAttr>:$scheduler);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
