@@ -44,6 +44,13 @@ std::optional<Room> attn::findRoom(StringRef name) {
   return std::nullopt;
 }
 
+std::string attn::printProgram(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, OpPrintingFlags().printNameLocAsPrefix());
+  return text;
+}
+
 template <typename T> static std::string print(T &&thing) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -115,7 +122,7 @@ LogicalResult Compilation::runPasses(StringRef step, Build build) {
 LogicalResult Compilation::enter(Room room, Build build) {
   if (failed(runPasses(roomName(room), build)))
     return failure();
-  return leave(room, [&] { return print(**module); });
+  return leave(room, [&] { return printProgram(*module); });
 }
 
 LogicalResult Compilation::leave(Room room,
@@ -132,7 +139,7 @@ gpu::GPUModuleOp Compilation::kernels() {
 
 FailureOr<Artifact> Compilation::run() {
   if (failed(begin()) ||
-      failed(leave(Room::Attn, [&] { return print(**module); })))
+      failed(leave(Room::Attn, [&] { return printProgram(*module); })))
     return failure();
   if (options.last == Room::Attn)
     return artifact;

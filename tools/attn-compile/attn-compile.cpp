@@ -254,7 +254,7 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
   Artifact description;
   if (failed(function) || failed(describeSignature(*function, description)))
     return failure();
-  Product product = text(*module);
+  Product product = text(printProgram(module));
   if (failed(dump(options, dumpName(Room::Attn), product.bytes)) ||
       emit == "attn")
     return product;
@@ -262,7 +262,7 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
         buildAttnToTilePipeline(manager, schedule);
       })))
     return failure();
-  product = text(*module);
+  product = text(printProgram(module));
   if (failed(dump(options, dumpName(Room::Tile), product.bytes)) ||
       emit == "tile")
     return product;

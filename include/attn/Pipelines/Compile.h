@@ -29,6 +29,9 @@ enum class Room { Attn, Tile, Warp, GPU, NVVM, LLVM, PTX };
 StringRef roomName(Room room);
 std::optional<Room> findRoom(StringRef name);
 
+/// The program as a room leaves it, with values by the names that they have.
+std::string printProgram(ModuleOp module);
+
 struct CompileOptions {
   /// The oldest GPU to run on.
   std::string target = "sm_80";

@@ -54,6 +54,32 @@ static Type kernelType(Type type) {
   return MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
 }
 
+/// What printed IR calls an argument of the function, or a result: its name is
+/// that of its location, where it has one.
+static Location nameOf(AttentionOp attention, Value value) {
+  Location loc = value.getLoc();
+  auto named = [&](const Twine &name) -> Location {
+    return NameLoc::get(StringAttr::get(loc.getContext(), name), loc);
+  };
+  std::pair<Value, StringRef> operands[] = {
+      {attention.getQuery(), "query"},   {attention.getKey(), "key"},
+      {attention.getValue(), "value"},   {attention.getSink(), "sink"},
+      {attention.getOutput(), "output"}, {attention.getLse(), "lse"}};
+  for (auto [operand, name] : operands)
+    if (operand == value)
+      return named(name);
+  if (isa<NameLoc>(loc))
+    return loc;
+  for (auto [number, capture] : llvm::enumerate(attention.getCaptures()))
+    if (capture == value)
+      return named("c" + Twine(number));
+  for (auto [key, name] : llvm::zip(attention.getDropoutKey(),
+                                    ArrayRef<StringRef>{"seed", "offset"}))
+    if (key == value)
+      return named(name);
+  return loc;
+}
+
 /// The kernel's function: the arguments, then the results, and a copy of the
 /// scalar code.
 static func::FuncOp buildSignature(OpBuilder &b, ForwardMatch match,
@@ -83,8 +109,12 @@ static func::FuncOp buildSignature(OpBuilder &b, ForwardMatch match,
   for (auto [from, to] :
        llvm::zip(source.getArguments(), body->getArguments())) {
     mapping.map(from, to);
-    to.setLoc(from.getLoc());
+    to.setLoc(nameOf(match.attention, from));
   }
+  for (auto [from, to] :
+       llvm::zip(source.getBody().front().getTerminator()->getOperands(),
+                 body->getArguments().drop_front(source.getNumArguments())))
+    to.setLoc(nameOf(match.attention, from));
 
   b.setInsertionPointToStart(body);
   for (Operation *op : match.scalarOps) {

@@ -301,6 +301,8 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
   rewriter.setInsertionPointToStart(entry);
   IRMapping map;
   map.map(memory, entry->getArguments().take_front(firstMap));
+  for (auto [from, to] : llvm::zip(memory, entry->getArguments()))
+    to.setLoc(from.getLoc()); // which names it in printed IR
   for (Operation *op : *slice)
     rewriter.clone(*op, map);
   const std::array dims = {gpu::Dimension::x, gpu::Dimension::y,

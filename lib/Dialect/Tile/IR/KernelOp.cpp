@@ -30,6 +30,12 @@ void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name,
   ensureTerminator(*body, builder, state.location);
 }
 
+void KernelOp::getAsmBlockArgumentNames(Region &, OpAsmSetValueNameFn setName) {
+  for (auto [number, name] :
+       llvm::zip(getNumbers(), ArrayRef<StringRef>{"batch", "head", "block"}))
+    setName(number, name);
+}
+
 std::string KernelOp::findName(Block *block, StringRef name) {
   auto isTaken = [&](StringRef candidate) {
     return llvm::any_of(block->getOps<KernelOp>(), [&](KernelOp other) {

@@ -89,6 +89,12 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
   return success();
 }
 
+void KernelOp::getAsmBlockArgumentNames(Region &, OpAsmSetValueNameFn setName) {
+  for (auto [number, name] :
+       llvm::zip(getBody().getArguments(), ArrayRef<StringRef>{"x", "y", "z"}))
+    setName(number, name);
+}
+
 void KernelOp::print(OpAsmPrinter &p) {
   p << " ";
   p.printSymbolName(getSymName());

@@ -18,7 +18,8 @@ include "mlir/IR/OpAsmInterface.td"
 
 def Tile_KernelOp : Tile_Op<"kernel", [
     SingleBlock, RecursiveMemoryEffects, AutomaticAllocationScope,
-    SingleBlockImplicitTerminator<"EndOp">]> {
+    SingleBlockImplicitTerminator<"EndOp">,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "a kernel: a grid of blocks, each a sequential program on tiles";
   let description = [{
     ```mlir

@@ -22,7 +22,8 @@ include "mlir/IR/OpAsmInterface.td"
 
 def Warp_KernelOp : Warp_Op<"kernel", [
     SingleBlock, RecursiveMemoryEffects, AutomaticAllocationScope,
-    SingleBlockImplicitTerminator<"YieldOp">]> {
+    SingleBlockImplicitTerminator<"YieldOp">,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "the program of one thread block, run for every block of a grid";
   let description = [{
     ```mlir
