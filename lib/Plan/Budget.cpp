@@ -9,6 +9,9 @@
 
 #include "attn/Plan/Budget.h"
 
+#include "attn/Support/RoleRegisters.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
@@ -27,6 +30,7 @@ static constexpr int64_t registerAllowance = 48;
 static constexpr int64_t multiplyAddAllowance = 32;
 static constexpr int64_t warpsPerGroup = 4;
 static constexpr int64_t groupRows = 64;
+static constexpr int64_t barrierBytesPerSlot = 16;
 // The same beside the two accumulators and the weights of a warpgroup: of 240
 // registers scans of kernels found 212 to compile without spills.
 static constexpr int64_t warpgroupAllowance = 28;
@@ -41,25 +45,48 @@ static bool usesWarpgroups(const Workload &workload, const TargetInfo &target) {
   return target.sm >= 90 && workload.elementBytes == 2;
 }
 
-/// What each consumer thread may have when so many groups of four warps share
-/// the registers with a producer that keeps 32 or 40.
-static int64_t groupRegisters(int64_t groups) {
-  return groups <= 2 ? 232 : groups == 3 ? 160 : 112;
+const TileBuffer &Budget::getBuffer(std::string_view name) const {
+  return *llvm::find_if(
+      buffers, [&](const TileBuffer &buffer) { return buffer.name == name; });
+}
+
+int64_t Budget::sharedBytes() const {
+  int64_t bytes = barrierBytes;
+  for (const TileBuffer &buffer : buffers)
+    bytes += buffer.slots * buffer.slotBytes;
+  return bytes;
+}
+
+int64_t Budget::stepBytes() const {
+  int64_t bytes = 0;
+  for (const TileBuffer &buffer : buffers)
+    bytes += buffer.isRing ? buffer.slotBytes : 0;
+  return bytes;
+}
+
+int64_t Budget::registers() const {
+  int64_t count = allowance;
+  for (const TileRegisters &tile : tiles)
+    count += tile.count;
+  return count;
 }
 
 std::string Budget::describeShared() const {
-  auto ring = [&](const char *name, int64_t bytes) {
-    return (Twine(" + ") + name + " ring " + Twine(stages) + " x " +
-            Twine(bytes) + " B")
-        .str();
+  std::string text;
+  auto add = [&](const Twine &part) {
+    text += (text.empty() ? part : " + " + part).str();
   };
-  std::string barriers =
-      barrierBytes == 0 ? ""
-                        : (" + barriers " + Twine(barrierBytes) + " B").str();
-  return (Twine("Q tile ") + Twine(queryBytes) + " B" + ring("K", keyBytes) +
-          ring("V", valueBytes) + barriers + " = " + Twine(sharedBytes()) +
-          " B")
-      .str();
+  for (const TileBuffer &buffer : buffers) {
+    llvm::StringRef name = buffer.name;
+    if (buffer.isRing)
+      add(name + " ring " + Twine(buffer.slots) + " x " +
+          Twine(buffer.slotBytes) + " B");
+    else
+      add(name + " tile " + Twine(buffer.slotBytes) + " B");
+  }
+  if (barrierBytes != 0)
+    add("barriers " + Twine(barrierBytes) + " B");
+  return (text + " = " + Twine(sharedBytes()) + " B").str();
 }
 
 /// Bytes of a tile in shared memory.
@@ -79,32 +106,39 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
   int64_t valueDim = padHeadDim(workload.valueHeadDim);
   bool warpgroups = usesWarpgroups(workload, target);
   Budget budget;
-  budget.queryBytes = tileBytes(tiles.blockQ, dim, workload, target);
-  budget.keyBytes = tileBytes(tiles.blockK, dim, workload, target);
-  budget.valueBytes = tileBytes(tiles.blockK, valueDim, workload, target);
-  budget.stages = tiles.stages;
+  auto slot = [&](int64_t rows, int64_t columns) {
+    return tileBytes(rows, columns, workload, target);
+  };
+  budget.buffers = {
+      {"Q", slot(tiles.blockQ, dim)},
+      {"K", slot(tiles.blockK, dim), tiles.stages, /*isRing=*/true},
+      {"V", slot(tiles.blockK, valueDim), tiles.stages, /*isRing=*/true}};
 
   int64_t threads = tiles.warps * warpSize;
-  auto perThread = [&](int64_t elements, int64_t bytes) {
+  auto perThread = [&](int64_t elements, int64_t bytes) -> int64_t {
     return llvm::divideCeil(elements * bytes, threads * 4);
   };
-  int64_t accumulators = perThread(tiles.blockQ * tiles.blockK, 4) +
-                         perThread(tiles.blockQ * valueDim, 4);
+  budget.tiles = {{"scores", perThread(tiles.blockQ * tiles.blockK, 4)},
+                  {"output", perThread(tiles.blockQ * valueDim, 4)}};
   if (warpgroups) {
-    budget.barrierBytes = 16 * (1 + 2 * tiles.stages);
-    budget.registerLimit = groupRegisters(tiles.warps / warpsPerGroup);
-    budget.registers = warpgroupAllowance + accumulators +
-                       perThread(tiles.blockQ * tiles.blockK, 2);
+    for (const TileBuffer &buffer : budget.buffers)
+      budget.barrierBytes += barrierBytesPerSlot * buffer.slots;
+    budget.registerLimit = shareRegisters(tiles.warps).consumer;
+    budget.allowance = warpgroupAllowance;
+    budget.tiles.push_back(
+        {"weights", perThread(tiles.blockQ * tiles.blockK, 2)});
     return budget;
   }
   int64_t rowsPerThread =
       2 * llvm::divideCeil(tiles.blockQ, tiles.warps * matrixRows);
   budget.registerLimit = target.registersPerThread;
-  budget.registers = registerAllowance + 3 * rowsPerThread + accumulators;
+  budget.allowance = registerAllowance;
+  budget.tiles.push_back({"statistics", 3 * rowsPerThread});
   if (workload.hasIeeeProducts)
-    budget.registers += multiplyAddAllowance;
+    budget.allowance += multiplyAddAllowance;
   if (tiles.qInRegisters)
-    budget.registers += perThread(tiles.blockQ * dim, workload.elementBytes);
+    budget.tiles.push_back(
+        {"Q", perThread(tiles.blockQ * dim, workload.elementBytes)});
   return budget;
 }
 
@@ -117,7 +151,7 @@ int64_t plan::blocksPerSM(const Budget &budget, const Tiles &tiles,
     return 1;
   int64_t threads = tiles.warps * warpSize;
   int64_t registersPerWarp = llvm::alignTo(
-      std::min(budget.registers, target.registersPerThread) * warpSize,
+      std::min(budget.registers(), target.registersPerThread) * warpSize,
       target.registerGranularity);
   return std::min({target.sharedBytesPerSM /
                        (budget.sharedBytes() + target.sharedBytesReserved),
@@ -191,8 +225,8 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
             llvm::StringRef(target.name) + " has " +
             Twine(target.sharedBytesPerBlock) + " B")
         .str();
-  if (budget.registers > budget.registerLimit)
-    return ("about " + Twine(budget.registers) + " registers per thread, " +
+  if (budget.registers() > budget.registerLimit)
+    return ("about " + Twine(budget.registers()) + " registers per thread, " +
             llvm::StringRef(target.name) + " has " +
             Twine(budget.registerLimit) +
             (usesWarpgroups(workload, target)

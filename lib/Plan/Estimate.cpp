@@ -31,7 +31,7 @@ plan::Estimate plan::estimate(AttentionOp op, PlanAttr plan) {
   Budget budget = computeBudget(workload, tiles, target);
   Estimate result;
   result.blocksPerSM = blocksPerSM(budget, tiles, target);
-  result.stepBytes = budget.keyBytes + budget.valueBytes;
+  result.stepBytes = budget.stepBytes();
 
   double scores = static_cast<double>(tiles.blockQ * tiles.blockK);
   double dims = static_cast<double>(padHeadDim(workload.headDim) +
@@ -56,7 +56,9 @@ plan::Estimate plan::estimate(AttentionOp op, PlanAttr plan) {
   int64_t readers = budget.barrierBytes != 0 ? tiles.warps / 4 : tiles.warps;
   double sharedBytes =
       static_cast<double>(readers * result.stepBytes) +
-      (tiles.qInRegisters ? 0.0 : static_cast<double>(budget.queryBytes)) +
+      (tiles.qInRegisters
+           ? 0.0
+           : static_cast<double>(budget.getBuffer("Q").slotBytes)) +
       static_cast<double>(result.stepBytes); // written once
   double shared = sharedBytes / target.sharedBytesPerClock;
   double products = std::max(tensor, shared);

@@ -241,7 +241,7 @@ struct PrintPlans final : attn::plan::impl::AttnPrintPlansBase<PrintPlans> {
         plan::Budget budget = plan::computeBudget(
             workload, plan::getTiles(candidate), plan::getTarget(kind));
         os << " shared " << budget.sharedBytes() << " B, about "
-           << budget.registers << " registers, " << cost.blocksPerSM
+           << budget.registers() << " registers, " << cost.blocksPerSM
            << " blocks per SM,";
       }
       os << llvm::format(" %.4f clocks per score", cost.clocksPerScore)

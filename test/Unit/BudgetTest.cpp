@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Plan/Budget.h"
+#include "attn/Support/RoleRegisters.h"
 
 #include "gtest/gtest.h"
 
@@ -25,9 +26,9 @@ TEST(Budget, headDimsArePadded) {
 TEST(Budget, sharedBytesAreExact) {
   Workload workload{/*headDim=*/40, /*valueHeadDim=*/128, /*elementBytes=*/2};
   Budget budget = computeBudget(workload, {128, 64, 4, 3}, sm80());
-  EXPECT_EQ(budget.queryBytes, 128 * 48 * 2);
-  EXPECT_EQ(budget.keyBytes, 64 * 48 * 2);
-  EXPECT_EQ(budget.valueBytes, 64 * 128 * 2);
+  EXPECT_EQ(budget.getBuffer("Q").slotBytes, 128 * 48 * 2);
+  EXPECT_EQ(budget.getBuffer("K").slotBytes, 64 * 48 * 2);
+  EXPECT_EQ(budget.getBuffer("V").slotBytes, 64 * 128 * 2);
   EXPECT_EQ(budget.sharedBytes(), 128 * 48 * 2 + 3 * (64 * 48 + 64 * 128) * 2);
   EXPECT_EQ(
       budget.describeShared(),
@@ -37,9 +38,25 @@ TEST(Budget, sharedBytesAreExact) {
 TEST(Budget, accumulatorsAndQueryCountAsRegisters) {
   Workload workload{64, 64, 2};
   // 48 + 3 statistics of 4 rows + 64 scores + 64 outputs.
-  EXPECT_EQ(computeBudget(workload, {128, 64, 4, 2}, sm80()).registers, 188);
-  EXPECT_EQ(computeBudget(workload, {128, 64, 4, 2, true}, sm80()).registers,
+  EXPECT_EQ(computeBudget(workload, {128, 64, 4, 2}, sm80()).registers(), 188);
+  EXPECT_EQ(computeBudget(workload, {128, 64, 4, 2, true}, sm80()).registers(),
             220);
+}
+
+TEST(Budget, registersAreSharedOutOnce) {
+  struct Row {
+    int64_t warps, producer, consumer;
+  };
+  for (Row row :
+       {Row{4, 40, 232}, Row{8, 40, 232}, Row{12, 32, 160}, Row{16, 32, 112}}) {
+    attn::RoleRegisters registers = attn::shareRegisters(row.warps);
+    EXPECT_EQ(registers.consumer, row.consumer) << row.warps;
+    EXPECT_EQ(registers.producer, row.producer) << row.warps;
+    int64_t all = attn::producerWarps * registers.producer +
+                  row.warps * registers.consumer;
+    int64_t warps = attn::producerWarps + row.warps;
+    EXPECT_LE(all, warps * attn::registersAtStart(warps)) << row.warps;
+  }
 }
 
 TEST(Budget, occupancyIsLimitedByTheScarcest) {
@@ -79,11 +96,12 @@ TEST(Budget, panelsAndBarriersOfSm90) {
             "Q tile 32768 B + K ring 2 x 32768 B + V ring 2 x 32768 B + "
             "barriers 80 B = 163920 B");
   // Output 64, scores 64, weights 32, and the rest.
-  EXPECT_EQ(budget.registers, 188);
+  EXPECT_EQ(budget.registers(), 188);
   EXPECT_EQ(budget.registerLimit, 232);
   // 48 columns of 2 bytes are two panels of 64.
-  EXPECT_EQ(computeBudget({40, 40, 2}, {64, 64, 4, 1}, sm90).queryBytes,
-            64 * 128);
+  EXPECT_EQ(
+      computeBudget({40, 40, 2}, {64, 64, 4, 1}, sm90).getBuffer("Q").slotBytes,
+      64 * 128);
 }
 
 TEST(Budget, groupsShareTheRegistersOfSm90) {

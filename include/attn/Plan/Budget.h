@@ -35,6 +35,8 @@
 #include "attn/Support/TargetInfo.h"
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace attn::plan {
 
@@ -64,22 +66,40 @@ struct Tiles {
 /// A head dimension as tiles hold it.
 int64_t padHeadDim(int64_t dim);
 
+/// Tiles of shared memory that a kernel names: one slot, or a ring of several,
+/// which each step fills anew.
+struct TileBuffer {
+  std::string_view name;
+  int64_t slotBytes = 0;
+  int64_t slots = 1;
+  bool isRing = false;
+};
+
+/// What a kernel holds of a tile in registers, of each thread.
+struct TileRegisters {
+  std::string_view name;
+  int64_t count = 0;
+};
+
+/// What a kernel needs, as its builder states it, and may have.
 struct Budget {
-  int64_t queryBytes = 0;
-  int64_t keyBytes = 0;   // one slot
-  int64_t valueBytes = 0; // one slot
-  int64_t stages = 0;
+  std::vector<TileBuffer> buffers;
+  std::vector<TileRegisters> tiles;
   int64_t barrierBytes = 0;
-  int64_t registers = 0;     // per thread, estimated
+  int64_t allowance = 0;     // registers per thread beside those of tiles
   int64_t registerLimit = 0; // per thread
 
-  int64_t sharedBytes() const {
-    return queryBytes + stages * (keyBytes + valueBytes) + barrierBytes;
-  }
+  /// One that is there.
+  const TileBuffer &getBuffer(std::string_view name) const;
+  int64_t sharedBytes() const;
+  /// What a step copies: a slot of each ring.
+  int64_t stepBytes() const;
+  int64_t registers() const; // per thread, estimated
   /// "Q tile 16384 B + K ring 2 x 8192 B + V ring 2 x 8192 B = 49152 B"
   std::string describeShared() const;
 };
 
+/// That of the forward kernel.
 Budget computeBudget(const Workload &workload, const Tiles &tiles,
                      const TargetInfo &target);
 

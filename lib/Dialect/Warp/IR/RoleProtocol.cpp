@@ -48,6 +48,7 @@
 #include "attn/Dialect/Warp/IR/RingItem.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
 
+#include "attn/Support/RoleRegisters.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -57,11 +58,6 @@
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
-
-/// Registers of one multiprocessor, the same on every target with roles.
-static constexpr int64_t registersPerSM = 64 * 1024;
-/// A block starts with registers in multiples of 8 per thread.
-static constexpr int64_t registerStep = 8;
 
 //===----------------------------------------------------------------------===//
 // W5: roles are separate register worlds
@@ -184,8 +180,7 @@ static LogicalResult verifyRegisters(KernelOp kernel, RoleOp producer,
   if (!producer.getRegisters())
     return success();
   int64_t warps = kernel.getWarps();
-  int64_t atStart = registersPerSM / (warps * layout::warpSize);
-  atStart -= atStart % registerStep;
+  int64_t atStart = registersAtStart(warps);
   int64_t wanted = producer.getWarps() * *producer.getRegisters() +
                    consumer.getWarps() * *consumer.getRegisters();
   if (wanted <= atStart * warps)

@@ -105,7 +105,7 @@ FailureOr<SmallVector<CopiedTile>> CopyMatcher::match() {
     return failure();
   }
   if (kernel.getWarps() % 4 != 0 ||
-      kernel.getWarps() + producerWarps > maxBlockWarps) {
+      kernel.getWarps() + attn::producerWarps > maxBlockWarps) {
     reason = "the warps do not form groups of 4, or leave no room for another";
     return failure();
   }

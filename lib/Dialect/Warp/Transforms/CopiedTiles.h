@@ -11,13 +11,11 @@
 #define ATTN_LIB_DIALECT_WARP_TRANSFORMS_COPIEDTILES_H
 
 #include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Support/RoleRegisters.h"
 
 #include <string>
 
 namespace attn::warp {
-
-/// Warps of the producer: roles come in groups of 4, one of them is enough.
-inline constexpr int64_t producerWarps = 4;
 
 /// A copy and what reads its tile: first and last, operations of its block.
 struct CopiedTile {

@@ -35,6 +35,7 @@
 #include "attn/Dialect/Warp/IR/LoopValues.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "attn/Support/RoleRegisters.h"
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -48,33 +49,6 @@ namespace attn::warp {
 
 using namespace mlir;
 using namespace attn::warp;
-
-/// The least that a role may have, and what a producer has use for: with loops
-/// over tiles and blocks the least is not enough.
-static constexpr int64_t leastRegisters = 24, producerRegisters = 40;
-/// Threads never use more than 255; consumers of two groups leave the producer
-/// what it has use for.
-static constexpr int64_t mostRegisters = 232;
-static constexpr int64_t registersPerSM = 64 * 1024, registerStep = 8;
-
-/// Down to what setmaxnreg takes.
-static int64_t toStep(int64_t registers) {
-  return registers / registerStep * registerStep;
-}
-
-RoleRegisters attn::warp::shareRegisters(int64_t consumerWarps) {
-  assert(consumerWarps >= 1 && "a consumer has warps");
-  int64_t warps = producerWarps + consumerWarps;
-  int64_t all = toStep(registersPerSM / (warps * layout::warpSize)) * warps;
-  RoleRegisters registers;
-  registers.consumer =
-      std::min(toStep((all - producerWarps * leastRegisters) / consumerWarps),
-               mostRegisters);
-  registers.producer = std::min(
-      toStep((all - consumerWarps * registers.consumer) / producerWarps),
-      producerRegisters);
-  return registers;
-}
 
 //===----------------------------------------------------------------------===//
 // Consumer: copies become awaits
@@ -283,12 +257,12 @@ void Specialization::createConsumer() {
   }
   rewriter.setInsertionPoint(body->getTerminator());
   int64_t warps = kernel.getWarps();
-  consumer =
-      createRole(RoleKind::Consumer, warps, shareRegisters(warps).consumer);
+  consumer = createRole(RoleKind::Consumer, warps,
+                        attn::shareRegisters(warps).consumer);
   Operation *end = consumer.getBodyBlock()->getTerminator();
   for (Operation *op : moved)
     rewriter.moveOpBefore(op, end);
-  kernel.setWarps(warps + producerWarps);
+  kernel.setWarps(warps + attn::producerWarps);
 }
 
 //===----------------------------------------------------------------------===//
@@ -371,8 +345,9 @@ void Specialization::createProducer() {
   [[maybe_unused]] LogicalResult result = slice.compute(reason);
   assert(succeeded(result) && "checked before the kernel was changed");
   rewriter.setInsertionPoint(consumer);
-  RoleOp producer = createRole(RoleKind::Producer, producerWarps,
-                               shareRegisters(consumer.getWarps()).producer);
+  RoleOp producer =
+      createRole(RoleKind::Producer, attn::producerWarps,
+                 attn::shareRegisters(consumer.getWarps()).producer);
   rewriter.setInsertionPoint(producer.getBodyBlock()->getTerminator());
   IRMapping map;
   slice.clone(rewriter, consumer.getBodyBlock(), map);

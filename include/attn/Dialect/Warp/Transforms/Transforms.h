@@ -53,13 +53,6 @@ FailureOr<int64_t> doubleBufferOperands(KernelOp kernel, bool selective,
 FailureOr<int64_t> specializeCopies(RewriterBase &rewriter, KernelOp kernel,
                                     int64_t depth, std::string &reason);
 
-/// How a consumer role of that many warps and a producer of 4 share the
-/// registers of a multiprocessor, for each of their threads.
-struct RoleRegisters {
-  int64_t producer = 0, consumer = 0;
-};
-RoleRegisters shareRegisters(int64_t consumerWarps);
-
 /// Splits the products of slots with panels into issue and wait, and moves each
 /// wait to the first use. Gives the number of products; `reason` says why there
 /// is none.

@@ -1,0 +1,38 @@
+//===- RoleRegisters.h - registers of a producer and consumers --*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block with roles takes all registers of a multiprocessor, the same number
+// on every target that has roles. Its warps start with equal shares; then each
+// role takes or gives back (setmaxnreg). Plain numbers, no IR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_SUPPORT_ROLEREGISTERS_H
+#define ATTN_SUPPORT_ROLEREGISTERS_H
+
+#include <cstdint>
+
+namespace attn {
+
+/// Warps of a producer.
+inline constexpr int64_t producerWarps = 4;
+
+/// Registers that each thread has when a block of so many warps starts.
+int64_t registersAtStart(int64_t warps);
+
+/// How a consumer role of that many warps and a producer share them, for each
+/// of their threads.
+struct RoleRegisters {
+  int64_t producer = 0, consumer = 0;
+};
+RoleRegisters shareRegisters(int64_t consumerWarps);
+
+} // namespace attn
+
+#endif // ATTN_SUPPORT_ROLEREGISTERS_H
