@@ -185,10 +185,15 @@ Value WideBody::build() {
     Value value = buildCapture(b, op, wide);
     bool isExact = paths.contains(&op) || isDecision(&op) ||
                    op.hasTrait<OpTrait::ConstantLike>();
-    if (!value && isExact && hasOperands(op))
-      value = b.clone(op, narrow)->getResult(0);
     if (value) {
       map(op.getResult(0), value);
+      continue;
+    }
+    if (isExact && hasOperands(op)) {
+      Operation *clone = b.clone(op, narrow);
+      for (auto [from, to] :
+           llvm::zip_equal(op.getResults(), clone->getResults()))
+        map(from, to);
       continue;
     }
     cloneWidened(b, op, wide);

@@ -54,7 +54,9 @@ def TileOrderBlocks : Pass<"tile-order-blocks", "::mlir::func::FuncOp"> {
 
     Must come before `tile-peel-masks`, which divides the loop.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
+  ];
 }
 
 def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
@@ -135,7 +137,8 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
     everywhere if every row sees one in its first block.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
   ];
 }
 
@@ -161,7 +164,10 @@ def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
   let options = [
     Option<"rows", "rows", "int64_t", "64", "Rows of a part (of a warpgroup)">
   ];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::attn::tile::TileDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::attn::tile::TileDialect"
+  ];
 }
 
 def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
