@@ -100,7 +100,7 @@ static void convertParts(RewriterBase &rewriter, warp::KernelOp kernel,
   int64_t groups = plan.getWarps() / warpsPerGroup;
   auto isGroup = [&](tile::PartRowOp part) {
     return plan.getTarget() == TargetKind::SM90A && groups > 1 &&
-           part.getRows() * groups == plan.getBlockQ();
+           static_cast<int64_t>(part.getRows()) * groups == plan.getBlockQ();
   };
   bool areGroups = true;
   kernel.walk([&](tile::PartRowOp part) { areGroups &= isGroup(part); });

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Support/KernelOps.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -96,20 +97,5 @@ LogicalResult KernelOp::verify() {
   if (!function || (*this)->getBlock() != &function.getFunctionBody().front())
     return emitOpError("must stand in the entry block of a function");
   // (C2)
-  for (auto other : (*this)->getBlock()->getOps<KernelOp>()) {
-    if (other == *this)
-      break;
-    if (other.getSymName() != getSymName())
-      continue;
-    InFlightDiagnostic diag = emitOpError("has the name of another kernel, @")
-                              << getSymName() << ", expected one of its own";
-    diag.attachNote(other.getLoc()) << "the other kernel is here";
-    return diag;
-  }
-  Block &body = getRegion().front();
-  if (body.getNumArguments() != rank ||
-      llvm::any_of(body.getArgumentTypes(),
-                   [](Type t) { return !t.isIndex(); }))
-    return emitOpError("expects a body with three block numbers of type index");
-  return success();
+  return verifyNameAndBody(*this, getRegion().front());
 }

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Support/KernelOps.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 
 #include "mlir/IR/Builders.h"
@@ -131,22 +132,7 @@ LogicalResult KernelOp::verify() {
   if (shared && *shared < 0)
     return emitOpError("has ")
            << *shared << " bytes of shared memory, expected 0 or more";
-  Block &body = getBody().front();
-  if (body.getNumArguments() != 3 ||
-      llvm::any_of(body.getArgumentTypes(),
-                   [](Type t) { return !t.isIndex(); }))
-    return emitOpError("expects a body with three block numbers of type index");
-  for (auto other : (*this)->getBlock()->getOps<KernelOp>()) {
-    if (other == *this)
-      break;
-    if (other.getSymName() != getSymName())
-      continue;
-    InFlightDiagnostic diag = emitOpError("has the name of another kernel, @")
-                              << getSymName() << ", expected one of its own";
-    diag.attachNote(other.getLoc()) << "the other kernel is here";
-    return diag;
-  }
-  return success();
+  return verifyNameAndBody(*this, getBody().front());
 }
 
 LogicalResult ExitIfOp::verify() {

@@ -49,7 +49,7 @@ def Attn_NumericsAttr : Attn_Attr<"Numerics", "numerics"> {
     `f32_products`: with `tf32x3`, a GPU's tensor cores multiply f32 inputs, each
     product as three of numbers rounded to 11 bits; what that may cost is part of
     the error rule (C20). With `ieee` products are f32 multiply-adds that round to
-    nearest, without tensor cores, many times slower; exp sees the scaled score,
+    nearest, without tensor cores; exp sees the scaled score,
     as without `fast_math`, and the RMSE is no larger than that of the unfused
     evaluation in f32. The CPU always multiplies so. Only programs with f32
     inputs may ask for `ieee`.
