@@ -10,7 +10,6 @@
 #include "attn/Simulator/WarpSimulator.h"
 
 #include "WarpRunner.h"
-#include "attn/Conversion/LaunchAttributes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include <random>
@@ -214,7 +213,7 @@ void WarpSimulation::allocate(memref::AllocOp op, Interpreter &host) {
     elements *= sizes[dim];
   }
   constexpr uint8_t poison = 0xa5;
-  bool isZeroed = op->hasAttr(kZeroedAttrName);
+  bool isZeroed = op->hasAttr(WarpDialect::kZeroedAttrName);
   std::vector<uint8_t> &bytes = workspaces.emplace_back(
       elements * ((bitsOf(type.getElementType()) + 7) / 8),
       isZeroed ? 0 : poison);

@@ -9,7 +9,7 @@
 
 #include "attn/Target/LaunchRule.h"
 
-#include "attn/Conversion/LaunchAttributes.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -133,8 +133,8 @@ static FailureOr<WorkspaceInfo> describeWorkspace(memref::AllocOp alloc) {
     return alloc.emitOpError("is no workspace: expected a contiguous tensor of "
                              "f16, bf16, f32, f64, i1, i8, i16, i32 or i64");
   workspace.element = *kind;
-  workspace.isZeroed = alloc->hasAttr(kZeroedAttrName);
-  workspace.isRestored = alloc->hasAttr(kRestoredAttrName);
+  workspace.isZeroed = alloc->hasAttr(warp::WarpDialect::kZeroedAttrName);
+  workspace.isRestored = alloc->hasAttr(warp::WarpDialect::kRestoredAttrName);
   auto dynamic = alloc.getDynamicSizes().begin();
   for (int64_t size : type.getShape()) {
     FailureOr<LaunchExpr> expr = ShapedType::isDynamic(size)
@@ -147,19 +147,15 @@ static FailureOr<WorkspaceInfo> describeWorkspace(memref::AllocOp alloc) {
   return workspace;
 }
 
-static LogicalResult describeTensorMaps(gpu::LaunchFuncOp launch,
-                                        KernelInfo &kernel) {
-  auto maps = launch->getAttrOfType<ArrayAttr>(kTensorMapsAttrName);
+static void describeTensorMaps(gpu::LaunchFuncOp launch, KernelInfo &kernel) {
+  auto maps =
+      launch->getAttrOfType<ArrayAttr>(warp::WarpDialect::kTensorMapsAttrName);
   if (!maps)
-    return success();
-  for (Attribute attr : maps) {
-    auto map = dyn_cast<DenseI64ArrayAttr>(attr);
-    if (!map || map.size() != 5)
-      return launch.emitOpError("has a tensor map that is no list of argument, "
-                                "rows, columns, swizzle and panels");
-    kernel.tensorMaps.push_back({map[0], map[1], map[2], map[3], map[4]});
-  }
-  return success();
+    return;
+  for (auto map : maps.getAsRange<warp::TensorMapAttr>())
+    kernel.tensorMaps.push_back({map.getArgument(), map.getRows(),
+                                 map.getColumns(), map.getSwizzle(),
+                                 map.getPanels()});
 }
 
 /// Grid, threads and shared memory.
@@ -173,7 +169,7 @@ static LogicalResult describeSizes(gpu::LaunchFuncOp launch,
       return failure();
     expr = std::move(*read);
   }
-  if (launch->hasAttr(kResidentAttrName)) {
+  if (launch->hasAttr(warp::WarpDialect::kResidentAttrName)) {
     LaunchExpr multiprocessors;
     multiprocessors.kind = Kind::Multiprocessors;
     kernel.grid[0] = binary(Kind::Min, std::move(kernel.grid[0]),
@@ -230,9 +226,10 @@ static void describeRelayouts(gpu::LaunchFuncOp launch, Artifact &artifact) {
   if (!module)
     return;
   for (auto function : module.getOps<gpu::GPUFuncOp>()) {
-    auto sizes = function->getAttrOfType<DenseI64ArrayAttr>(kRelayoutAttrName);
+    auto sizes = function->getAttrOfType<DenseI64ArrayAttr>(
+        warp::WarpDialect::kRelayoutAttrName);
     std::optional<ArrayRef<int32_t>> threads = function.getKnownBlockSize();
-    if (sizes && sizes.size() == 2 && threads)
+    if (sizes && threads)
       artifact.relayouts.push_back(
           {function.getName().str(), sizes[0], threads->front(), sizes[1]});
   }
@@ -257,8 +254,8 @@ LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
     if (launch.getKernelName() != kernel.entry)
       return launch.emitOpError("expected a launch of '")
              << kernel.entry << "', got '" << launch.getKernelName() << "'";
+    describeTensorMaps(launch, kernel);
     if (failed(describeSizes(launch, kernel)) ||
-        failed(describeTensorMaps(launch, kernel)) ||
         failed(describeOperands(host, launch, allocs, kernel.tensorMaps.size(),
                                 artifact)))
       return failure();

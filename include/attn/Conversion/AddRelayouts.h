@@ -16,7 +16,7 @@
 namespace attn {
 
 /// Adds a kernel that copies a tensor of rank 4 and of elements of that many
-/// bytes from any layout into any other; what it is says `kRelayoutAttrName`.
+/// bytes from any layout into any other; what it is says `warp.relayout`.
 gpu::GPUFuncOp addRelayout(gpu::GPUModuleOp module, StringRef name,
                            int64_t elementBytes);
 

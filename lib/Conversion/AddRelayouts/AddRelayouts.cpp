@@ -9,8 +9,8 @@
 
 #include "attn/Conversion/AddRelayouts.h"
 
-#include "attn/Conversion/LaunchAttributes.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Support/Identifier.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -87,8 +87,9 @@ gpu::GPUFuncOp attn::addRelayout(gpu::GPUModuleOp module, StringRef name,
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                     builder.getUnitAttr());
   function.setKnownBlockSize(std::array<int32_t, 3>{threads, 1, 1});
-  function->setAttr(kRelayoutAttrName, builder.getDenseI64ArrayAttr(
-                                           {elementBytes, elementsPerBlock}));
+  function->setAttr(
+      warp::WarpDialect::kRelayoutAttrName,
+      builder.getDenseI64ArrayAttr({elementBytes, elementsPerBlock}));
   builder.setInsertionPointToStart(&function.getBody().front());
   buildBody(builder, function);
   return function;

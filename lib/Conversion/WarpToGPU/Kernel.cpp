@@ -12,7 +12,6 @@
 #include "Copies.h"
 #include "Roles.h"
 
-#include "attn/Conversion/LaunchAttributes.h"
 #include "attn/Dialect/Warp/Analysis/PendingCopies.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Fragments.h"
@@ -120,7 +119,7 @@ static gpu::GPUModuleOp moduleOf(RewriterBase &rewriter, func::FuncOp host,
 static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
                    gpu::GPUFuncOp function,
                    const llvm::SmallDenseSet<unsigned> &blocks,
-                   ArrayRef<TensorMap> maps) {
+                   ArrayRef<TensorMapAttr> maps) {
   rewriter.setInsertionPoint(kernel);
   Location loc = kernel.getLoc();
   SmallVector<Value> operands;
@@ -140,24 +139,20 @@ static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
   Value shared = arith::ConstantIntOp::create(
       rewriter, loc, kernel.getSharedBytes().value_or(0), 32);
   // The runtime makes the maps at launch, from what the attribute says.
-  SmallVector<Attribute> descriptions;
-  for (const TensorMap &map : maps) {
+  SmallVector<Attribute> descriptions(maps.begin(), maps.end());
+  for (size_t number = 0; number < maps.size(); ++number)
     operands.push_back(LLVM::ZeroOp::create(
         rewriter, loc, LLVM::LLVMPointerType::get(rewriter.getContext())));
-    descriptions.push_back(rewriter.getDenseI64ArrayAttr(
-        {map.argument, map.boxRows, map.boxColumns, map.swizzleBytes,
-         map.boxPanels}));
-  }
   auto launchOp = gpu::LaunchFuncOp::create(
       rewriter, loc, function,
       gpu::KernelDim3{kernel.getGridX(), kernel.getGridY(), kernel.getGridZ()},
       gpu::KernelDim3{index(kernel.getWarps() * layout::warpSize), one, one},
       shared, operands);
   if (!maps.empty())
-    launchOp->setAttr(attn::kTensorMapsAttrName,
+    launchOp->setAttr(WarpDialect::kTensorMapsAttrName,
                       rewriter.getArrayAttr(descriptions));
   if (kernel.getResident())
-    launchOp->setAttr(attn::kResidentAttrName, rewriter.getUnitAttr());
+    launchOp->setAttr(WarpDialect::kResidentAttrName, rewriter.getUnitAttr());
   rewriter.eraseOp(kernel);
 }
 

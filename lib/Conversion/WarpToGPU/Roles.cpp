@@ -59,12 +59,14 @@ static void collectStoreMaps(KernelOp kernel, TensorMaps &maps) {
         !slot.hasPanels() || store.getIndices().size() > maxRank)
       return;
     layout::SharedTile tile = layoutOf(slot);
-    maps.add(store, {argument.getArgNumber(), layout::groupOfWarpsRows,
-                     tile.panelColumns(), tile.panelBytes});
+    maps.add(store,
+             TensorMapAttr::get(store.getContext(), argument.getArgNumber(),
+                                layout::groupOfWarpsRows, tile.panelColumns(),
+                                tile.panelBytes, /*panels=*/1));
   });
 }
 
-void TensorMaps::add(Operation *op, TensorMap map) {
+void TensorMaps::add(Operation *op, TensorMapAttr map) {
   auto *found = llvm::find(maps, map);
   places[op] = found - maps.begin();
   if (found == maps.end())
@@ -114,9 +116,10 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
       copy.emitOpError("in a producer: cannot have a condition");
       return WalkResult::interrupt();
     }
-    TensorMap map{argument.getArgNumber(), tile.rows, tile.panelColumns(),
-                  tile.panelBytes, countPanelsAtOnce(copy, tile)};
-    result.add(copy, map);
+    result.add(copy, TensorMapAttr::get(copy.getContext(),
+                                        argument.getArgNumber(), tile.rows,
+                                        tile.panelColumns(), tile.panelBytes,
+                                        countPanelsAtOnce(copy, tile)));
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())
@@ -151,7 +154,7 @@ RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
       int64_t place = maps.places.at(op);
       RolePlan::Access access = rings.lookup(copy.getRing());
       access.tensorMap = firstMap + place;
-      access.boxPanels = maps.maps[place].boxPanels;
+      access.boxPanels = maps.maps[place].getPanels();
       plan.accesses[own(op)] = access;
     } else if (auto store = dyn_cast<StoreOp>(op);
                store && maps.places.contains(op)) {

@@ -16,20 +16,6 @@
 
 namespace attn::warp {
 
-/// A box of a tensor as TMA copies it: what the runtime has to describe.
-struct TensorMap {
-  int64_t argument = 0; // of the host
-  int64_t boxRows = 0, boxColumns = 0, swizzleBytes = 0;
-  /// Copied at once: all of a tile, or 1.
-  int64_t boxPanels = 1;
-
-  bool operator==(const TensorMap &other) const {
-    return argument == other.argument && boxRows == other.boxRows &&
-           boxColumns == other.boxColumns &&
-           swizzleBytes == other.swizzleBytes && boxPanels == other.boxPanels;
-  }
-};
-
 /// How the operations of a kernel with roles use the barriers of their rings.
 struct RolePlan {
   /// A ring as seen by a copy of the producer or an await of the consumer.
@@ -59,11 +45,11 @@ struct RolePlan {
 /// The tensor maps that the roles of a kernel need, without repetition; and for
 /// each copy, and each store by TMA, its map's place in that list.
 struct TensorMaps {
-  SmallVector<TensorMap> maps;
+  SmallVector<TensorMapAttr> maps;
   llvm::DenseMap<Operation *, int64_t> places;
 
   /// A map that `op` needs, which is added to the list if it is new.
-  void add(Operation *op, TensorMap map);
+  void add(Operation *op, TensorMapAttr map);
 };
 FailureOr<TensorMaps> collectTensorMaps(KernelOp kernel);
 

@@ -355,3 +355,10 @@ func.func @kernel_numbers(%n: index) {
   }
   return
 }
+
+// -----
+
+// expected-error@+1 {{unknown attribute 'tile.rows' of the tile dialect}}
+func.func @attribute() attributes {tile.rows = 64} {
+  return
+}

@@ -24,3 +24,10 @@ void TileDialect::initialize() {
 #include "attn/Dialect/Tile/IR/TileOps.cpp.inc"
       >();
 }
+
+// Nothing of this room is said by an attribute on another operation.
+LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  return op->emitError("unknown attribute '")
+         << attribute.getName().getValue() << "' of the tile dialect";
+}

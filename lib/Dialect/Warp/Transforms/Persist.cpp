@@ -36,7 +36,6 @@
 #include "ProducerSlice.h"
 #include "TileOrder.h"
 
-#include "attn/Dialect/Warp/IR/HostMemory.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -346,9 +345,9 @@ void TileLoop::draw() {
   rewriter.setInsertionPointToStart(&host.getBody().front());
   auto counter = memref::AllocOp::create(
       rewriter, loc, MemRefType::get({1}, rewriter.getI32Type()));
-  counter->setAttr(kZeroedAttrName, rewriter.getUnitAttr());
+  counter->setAttr(WarpDialect::kZeroedAttrName, rewriter.getUnitAttr());
   // As many draws as tiles, and the last one wraps around.
-  counter->setAttr(kRestoredAttrName, rewriter.getUnitAttr());
+  counter->setAttr(WarpDialect::kRestoredAttrName, rewriter.getUnitAttr());
 
   rewriter.setInsertionPoint(body->getTerminator());
   Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);

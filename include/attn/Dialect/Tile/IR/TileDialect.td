@@ -27,6 +27,7 @@ def Tile_Dialect : Dialect {
     a CPU; every tile pass keeps that meaning.
   }];
   let dependentDialects = ["::attn::AttnDialect"];
+  let hasOperationAttrVerify = 1;
 }
 
 class Tile_Op<string mnemonic, list<Trait> traits = []>

@@ -27,7 +27,30 @@ def Warp_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
+    // What the host's side of a program says to the runtime: the only
+    // attributes of the dialect that stand on other operations.
+
+    /// On a `memref.alloc` of a host function: all bytes are zero when the
+    /// first kernel starts.
+    static constexpr ::llvm::StringLiteral kZeroedAttrName = "warp.zeroed";
+    /// Beside it: all bytes are zero again when the last kernel has ended, so
+    /// that the next launch may find them so.
+    static constexpr ::llvm::StringLiteral kRestoredAttrName = "warp.restored";
+    /// On a `gpu.launch_func`: an array of `#warp.tensor_map`, one for each of
+    /// its last operands.
+    static constexpr ::llvm::StringLiteral kTensorMapsAttrName =
+        "warp.tensor_maps";
+    /// On a `gpu.launch_func`: its blocks stay and share the work out; the
+    /// grid's x is at most the number of multiprocessors.
+    static constexpr ::llvm::StringLiteral kResidentAttrName = "warp.resident";
+    /// On a function of a GPU: it copies a tensor into another layout; bytes of
+    /// an element, and elements of the last two dimensions for each block.
+    static constexpr ::llvm::StringLiteral kRelayoutAttrName = "warp.relayout";
+
     /// Defined beside the types, where their storage is known.
     void registerTypes();
   }];

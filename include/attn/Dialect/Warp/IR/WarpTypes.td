@@ -66,6 +66,23 @@ def Warp_RoleKindAttr : EnumAttr<Warp_Dialect, Warp_RoleKind, "role_kind"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Warp_TensorMapAttr : AttrDef<Warp_Dialect, "TensorMap"> {
+  let mnemonic = "tensor_map";
+  let summary = "the boxes in which copies of a kernel take an argument";
+  let description = [{
+    The runtime makes a tensor map of the host's argument number `argument` at
+    launch. A box is `panels` panels of `rows` x `columns` elements, one after
+    the other, each swizzled over `swizzle` bytes.
+    ```mlir
+    #warp.tensor_map<argument = 0, rows = 64, columns = 64, swizzle = 128, panels = 2>
+    ```
+  }];
+  let parameters = (ins "int64_t":$argument, "int64_t":$rows,
+      "int64_t":$columns, "int64_t":$swizzle, "int64_t":$panels);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 class Warp_Type<string name, string typeMnemonic, list<Trait> traits = []>
     : TypeDef<Warp_Dialect, name, traits> {
   let mnemonic = typeMnemonic;
