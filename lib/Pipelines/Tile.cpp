@@ -35,7 +35,6 @@ void attn::buildPlanPipeline(OpPassManager &manager,
 void attn::buildPlannedToTilePipeline(OpPassManager &manager,
                                       const TileSchedule &schedule) {
   manager.addPass(createConvertAttnToTile());
-  manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
   auto add = [&](OptionalPass pass, std::unique_ptr<Pass> (*create)()) {
     if (schedule.passes.runs(pass))
       manager.addNestedPass<func::FuncOp>(create());
@@ -44,6 +43,7 @@ void attn::buildPlannedToTilePipeline(OpPassManager &manager,
   add(OptionalPass::ListBlocks, tile::createTileListBlocks);
   add(OptionalPass::PeelMasks, tile::createTilePeelMasks);
   add(OptionalPass::GroupBounds, tile::createTileGroupBounds);
+  manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
   add(OptionalPass::KeysToRanges, tile::createTileKeysToRanges);
   add(OptionalPass::ReverseKeys, tile::createTileReverseKeys);
   add(OptionalPass::FoldExp2, tile::createTileFoldExp2);

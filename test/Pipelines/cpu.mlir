@@ -9,10 +9,10 @@
 // TILED-NEXT: attn-simplify
 // TILED-NEXT: attn-plan{gpu= plan= results= target=cpu}
 // TILED-NEXT: convert-attn-to-tile
-// TILED: tile-expand-scores
 // TILED: tile-order-blocks
 // TILED: tile-list-blocks
 // TILED: tile-peel-masks
+// TILED: tile-expand-scores
 // TILED: tile-keys-to-ranges
 // TILED: tile-fold-exp2
 // TILED: tile-expand-softmax

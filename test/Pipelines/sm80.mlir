@@ -8,9 +8,6 @@
 // CHECK-NEXT: attn-plan{gpu= plan= results= target=sm_80},
 // CHECK-NEXT: convert-attn-to-tile,
 // CHECK-NEXT: func.func(
-// CHECK-NEXT: tile-expand-scores
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-order-blocks
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
@@ -18,6 +15,9 @@
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-peel-masks
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-expand-scores
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-keys-to-ranges

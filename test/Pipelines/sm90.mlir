@@ -14,9 +14,6 @@
 // CHECK-NEXT: attn-plan{gpu= plan= results= target=sm_90a},
 // CHECK-NEXT: convert-attn-to-tile,
 // CHECK-NEXT: func.func(
-// CHECK-NEXT: tile-expand-scores
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-order-blocks
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
@@ -27,6 +24,9 @@
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-group-bounds{rows=64}
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-expand-scores
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-keys-to-ranges

@@ -456,11 +456,11 @@ protected:
     mlir::PassManager manager(&context);
     manager.addPass(createAttnExpandVariantsPass());
     manager.addPass(createConvertAttnToTile());
-    manager.addNestedPass<mlir::func::FuncOp>(tile::createTileExpandScores());
     if (orderBlocks)
       manager.addNestedPass<mlir::func::FuncOp>(tile::createTileOrderBlocks());
     if (peel)
       manager.addNestedPass<mlir::func::FuncOp>(tile::createTilePeelMasks());
+    manager.addNestedPass<mlir::func::FuncOp>(tile::createTileExpandScores());
     if (!module || failed(manager.run(*module))) {
       ADD_FAILURE() << "does not compile:\n" << source;
       return nullptr;

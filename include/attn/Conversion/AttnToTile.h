@@ -41,7 +41,8 @@ LogicalResult checkRegionCost(AttentionOp op);
 
 /// Copies a checked region into `to`, a region of `tile.scores`; `captures` are
 /// what its last arguments stand for: memrefs for tensors, scalars as they are.
-void copyRegion(OpBuilder &builder, Region &from, Region &to,
+/// What depends on no row and no column is built at `outer`, before the loop.
+void copyRegion(OpBuilder &outer, OpBuilder &inner, Region &from, Region &to,
                 ValueRange captures);
 
 /// Builds the kernel beside `match.func`; the source function stays.

@@ -11,6 +11,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
@@ -44,21 +45,43 @@ static bool isSorted(Value buffer) {
   return op.isSortedCapture(argument.getArgNumber() - first);
 }
 
-/// The operation of the tile dialect for one of attn's, or the same again.
-static Value copyOp(OpBuilder &b, Operation &op, IRMapping &mapping) {
-  auto lookupAll = [&](ValueRange values) {
+namespace {
+/// Copies one region, and what is the same for all of its block to `outer`.
+class RegionCopy {
+public:
+  RegionCopy(OpBuilder &outer, OpBuilder &inner) : outer(outer), inner(inner) {}
+
+  void run(Region &from, Region &to, ValueRange captures);
+
+private:
+  SmallVector<Value> lookupAll(ValueRange values, IRMapping &mapping) {
     return llvm::map_to_vector(
         values, [&](Value value) { return mapping.lookup(value); });
-  };
+  }
+  Value copy(OpBuilder &b, Operation &op, IRMapping &mapping, bool isInside);
+
+  OpBuilder &outer, &inner;
+  /// Values of the copy, and those of them that stand outside of it.
+  IRMapping inside, outside;
+};
+} // namespace
+
+/// The operation of the tile dialect for one of attn's, or the same again.
+Value RegionCopy::copy(OpBuilder &b, Operation &op, IRMapping &mapping,
+                       bool isInside) {
   Location loc = op.getLoc();
-  if (auto load = dyn_cast<CaptureLoadOp>(op))
-    return tile::GatherOp::create(
-        b, loc, load.getResult().getType(), mapping.lookup(load.getBuffer()),
-        lookupAll(load.getIndices()), isSorted(load.getBuffer()));
+  if (auto load = dyn_cast<CaptureLoadOp>(op)) {
+    Value view = mapping.lookup(load.getBuffer());
+    SmallVector<Value> indices = lookupAll(load.getIndices(), mapping);
+    if (!isInside)
+      return tile::loadElement(b, loc, view, indices);
+    return tile::GatherOp::create(b, loc, load.getResult().getType(), view,
+                                  indices, isSorted(load.getBuffer()));
+  }
   if (auto search = dyn_cast<CaptureSearchOp>(op))
     return tile::SearchOp::create(b, loc, search.getResult().getType(),
                                   mapping.lookup(search.getBuffer()),
-                                  lookupAll(search.getIndices()),
+                                  lookupAll(search.getIndices(), mapping),
                                   mapping.lookup(search.getValue()));
   if (auto dim = dyn_cast<tensor::DimOp>(op))
     return memref::DimOp::create(b, loc, mapping.lookup(dim.getSource()),
@@ -66,20 +89,41 @@ static Value copyOp(OpBuilder &b, Operation &op, IRMapping &mapping) {
   return b.clone(op, mapping)->getResult(0);
 }
 
-void attn::copyRegion(OpBuilder &b, Region &from, Region &to,
-                      ValueRange captures) {
-  OpBuilder::InsertionGuard guard(b);
+void RegionCopy::run(Region &from, Region &to, ValueRange captures) {
   Block &source = from.front();
-  IRMapping mapping;
-  mapping.map(source.getArguments().take_back(captures.size()), captures);
-  Block *block = b.createBlock(&to);
+  Block *block = inner.createBlock(&to);
   for (BlockArgument argument :
-       source.getArguments().drop_back(captures.size()))
-    mapping.map(argument,
-                block->addArgument(argument.getType(), argument.getLoc()));
-  for (Operation &op : source.without_terminator())
-    mapping.map(op.getResult(0), copyOp(b, op, mapping));
+       source.getArguments().drop_back(captures.size())) {
+    BlockArgument added =
+        block->addArgument(argument.getType(), argument.getLoc());
+    inside.map(argument, added);
+    Value operand = tile::ScoresOp::resolve(added);
+    if (operand.getType().isInteger(32))
+      outside.map(argument, operand);
+  }
+  for (IRMapping *mapping : {&inside, &outside})
+    mapping->map(source.getArguments().take_back(captures.size()), captures);
+  for (Operation &op : source.without_terminator()) {
+    bool isUniform =
+        llvm::all_of(op.getOperands(),
+                     [&](Value v) { return outside.contains(v); }) &&
+        (isSpeculatable(&op) || isa<CaptureLoadOp, CaptureSearchOp>(op));
+    Value result = op.getResult(0);
+    if (isUniform)
+      outside.map(result, copy(outer, op, outside, /*isInside=*/false));
+    // Constants are there twice: what nobody uses goes.
+    if (isUniform && !op.hasTrait<OpTrait::ConstantLike>())
+      inside.map(result, outside.lookup(result));
+    else
+      inside.map(result, copy(inner, op, inside, /*isInside=*/true));
+  }
   Operation *yield = source.getTerminator();
-  tile::YieldOp::create(b, yield->getLoc(),
-                        mapping.lookup(yield->getOperand(0)));
+  tile::YieldOp::create(inner, yield->getLoc(),
+                        inside.lookup(yield->getOperand(0)));
+}
+
+void attn::copyRegion(OpBuilder &outer, OpBuilder &inner, Region &from,
+                      Region &to, ValueRange captures) {
+  OpBuilder::InsertionGuard guard(inner);
+  RegionCopy(outer, inner).run(from, to, captures);
 }

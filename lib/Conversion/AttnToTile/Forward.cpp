@@ -274,9 +274,11 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
       tile::ScoresOp::create(b, loc, scores, block.batch32, block.head32,
                              block.rows, keys, kernel.keyLength32);
   if (attention.hasScore())
-    copyRegion(b, attention.getScore(), scored.getScore(), kernel.captures);
+    copyRegion(outer, b, attention.getScore(), scored.getScore(),
+               kernel.captures);
   if (attention.hasMask())
-    copyRegion(b, attention.getMask(), scored.getMask(), kernel.captures);
+    copyRegion(outer, b, attention.getMask(), scored.getMask(),
+               kernel.captures);
 
   // Infinite keys give scores of -inf without a mask, too (C17).
   NumericsAttr numerics = attention.getNumericsOrDefault();

@@ -10,7 +10,6 @@
 #include "attn/Conversion/AttnToTile.h"
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Tile/Analysis/BlockCounts.h"
-#include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -29,10 +28,10 @@ using namespace attn;
 /// Prints the sets of the loops over key blocks of a kernel.
 static void printSets(func::FuncOp kernel) {
   kernel.walk([&](scf::ForOp loop) {
-    FailureOr<tile::MaskedStep> step = tile::matchMaskedStep(loop);
-    if (failed(step))
+    FailureOr<tile::ScoresOp> scores = tile::findMaskedScores(loop);
+    if (failed(scores))
       return;
-    tile::MaskProblem problem = tile::readMask(step->getMask(), loop);
+    tile::MaskProblem problem = tile::readMask(*scores, loop);
     tile::VisitSet set = tile::computeVisitSet(problem.problem);
     llvm::outs() << "// @" << kernel.getSymName() << "\n";
     tile::printVisitSet(llvm::outs(), problem, set, loop);
@@ -58,8 +57,6 @@ struct AttnPrintVisitSet final
       // A kernel for a moment: the set printed is that of its loop.
       OpBuilder builder(&getContext());
       func::FuncOp kernel = buildForward(builder, *match);
-      IRRewriter rewriter(builder);
-      kernel.walk([&](tile::ScoresOp op) { tile::expandScores(rewriter, op); });
       printSets(kernel);
       kernel.erase();
     }

@@ -1,5 +1,5 @@
 // RUN: attn-opt %s --attn-expand-variants --attn-print-visit-set -o /dev/null | FileCheck %s
-// RUN: attn-opt %s --attn-expand-variants --convert-attn-to-tile --tile-expand-scores --tile-peel-masks --remarks-filter=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: attn-opt %s --attn-expand-variants --convert-attn-to-tile --tile-peel-masks --remarks-filter=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !t = tensor<?x8x?x64xbf16>
 !l = tensor<?x8x?xf32>

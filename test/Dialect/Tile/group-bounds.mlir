@@ -1,6 +1,6 @@
-// RUN: attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-expand-scores --tile-peel-masks --tile-group-bounds | FileCheck %s
-// RUN: attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-expand-scores --tile-peel-masks --tile-group-bounds --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=MISSED
-// RUN: not attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-expand-scores "--tile-group-bounds=rows=0" 2>&1 | FileCheck %s --check-prefix=ROWS
+// RUN: attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-peel-masks --tile-group-bounds --tile-expand-scores | FileCheck %s
+// RUN: attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-peel-masks --tile-group-bounds --tile-expand-scores --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=MISSED
+// RUN: not attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile "--tile-group-bounds=rows=0" 2>&1 | FileCheck %s --check-prefix=ROWS
 
 // ROWS: error: tile-group-bounds: got parts of 0 rows, expected at least 1
 

@@ -1,6 +1,6 @@
-// RUN: attn-opt %s --tile-list-blocks --split-input-file --remarks-filter='.*' 2>%t.remarks | FileCheck %s
+// RUN: attn-opt %s --tile-list-blocks --tile-expand-scores --split-input-file --remarks-filter='.*' 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK < %t.remarks
-// RUN: sed 's/dense<16> : vector<32x1xi32>/dense<32> : vector<32x1xi32>/' %s | attn-opt --tile-list-blocks --split-input-file | FileCheck %s --check-prefix=WHOLE
+// RUN: sed 's/constant 16 : i32/constant 32 : i32/' %s | attn-opt --tile-list-blocks --tile-expand-scores --split-input-file | FileCheck %s --check-prefix=WHOLE
 
 #nk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (n, k)>
@@ -118,14 +118,11 @@ func.func @documents(%q: !view, %k: !view, %v: !view, %ids: !ids, %o: !view) {
     %row32 = arith.index_cast %row : index to i32
     %batch32 = arith.index_cast %batch : index to i32
     %rows = tile.coords %row32, 0 : vector<32x1xi32>
-    %mine = tile.gather %ids[%batch32, %rows] : !ids, (i32, vector<32x1xi32>) -> vector<32x1xi32>
     %qt = tile.load %q[%batch, %head, %row, %c0] : !view, vector<32x16xf16>
     %o0 = arith.constant dense<0.0> : vector<32x16xf32>
     %m0 = arith.constant dense<0xFF800000> : vector<32x1xf32>
     %l0 = arith.constant dense<0.0> : vector<32x1xf32>
     %zero = arith.constant dense<0.0> : vector<32x8xf32>
-    %hidden = arith.constant dense<0xFF800000> : vector<32x8xf32>
-    %end = vector.broadcast %sk32 : i32 to vector<1x8xi32>
     %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%oi = %o0, %mi = %m0, %li = %l0)
         -> (vector<32x16xf32>, vector<32x1xf32>, vector<32x1xf32>) {
       %col = arith.muli %n, %c8 : index
@@ -133,14 +130,13 @@ func.func @documents(%q: !view, %k: !view, %v: !view, %ids: !ids, %o: !view) {
       %cols = tile.coords %col32, 1 : vector<1x8xi32>
       %kt = tile.load %k[%batch, %head, %col, %c0] : !view, vector<8x16xf16>
       %s = vector.contract {indexing_maps = [#nk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %qt, %kt, %zero : vector<32x16xf16>, vector<8x16xf16> into vector<32x8xf32>
-      %theirs = tile.gather %ids[%batch32, %cols] : !ids, (i32, vector<1x8xi32>) -> vector<1x8xi32>
-      %mb = vector.broadcast %mine : vector<32x1xi32> to vector<32x8xi32>
-      %tb = vector.broadcast %theirs : vector<1x8xi32> to vector<32x8xi32>
-      %same = arith.cmpi eq, %mb, %tb : vector<32x8xi32>
-      %in = arith.cmpi slt, %cols, %end : vector<1x8xi32>
-      %inb = vector.broadcast %in : vector<1x8xi1> to vector<32x8xi1>
-      %mask = arith.andi %same, %inb : vector<32x8xi1>
-      %y = arith.select %mask, %s, %hidden : vector<32x8xi1>, vector<32x8xf32>
+      %y = tile.scores %s at(%batch32, %batch32, %rows, %cols) below(%sk32) mask {
+      ^bb0(%bb: i32, %hh: i32, %i: i32, %j: i32):
+        %mine = tile.gather %ids[%bb, %i] : !ids, (i32, i32) -> i32
+        %theirs = tile.gather %ids[%bb, %j] : !ids, (i32, i32) -> i32
+        %same = arith.cmpi eq, %mine, %theirs : i32
+        tile.yield %same : i1
+      } : vector<32x8xf32>, vector<32x1xi32>, vector<1x8xi32>
       %p, %m, %l, %alpha = tile.online_softmax %y, %mi, %li {guard} : vector<32x8xf32>, vector<32x1xf32>
       %vt = tile.load %v[%batch, %head, %col, %c0] : !view, vector<8x16xf16>
       %p16 = arith.truncf %p : vector<32x8xf32> to vector<32x8xf16>
@@ -166,7 +162,6 @@ func.func @causal(%n: index, %x: index, %s: vector<32x8xf32>, %m0: vector<32x1xf
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : vector<32x8xf32>
   tile.kernel @causal plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %qb) in (%n, %n, %n) {
     %row = arith.muli %qb, %c32 : index
     %row32 = arith.index_cast %row : index to i32
@@ -175,10 +170,11 @@ func.func @causal(%n: index, %x: index, %s: vector<32x8xf32>, %m0: vector<32x1xf
       %col = arith.muli %t, %c8 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x8xi32>
-      %rb = vector.broadcast %rows : vector<32x1xi32> to vector<32x8xi32>
-      %cb = vector.broadcast %cols : vector<1x8xi32> to vector<32x8xi32>
-      %mask = arith.cmpi sge, %rb, %cb : vector<32x8xi32>
-      %y = arith.select %mask, %s, %hidden : vector<32x8xi1>, vector<32x8xf32>
+      %y = tile.scores %s at(%row32, %row32, %rows, %cols) mask {
+      ^bb0(%bb: i32, %hh: i32, %i: i32, %j: i32):
+        %mask = arith.cmpi sge, %i, %j : i32
+        tile.yield %mask : i1
+      } : vector<32x8xf32>, vector<32x1xi32>, vector<1x8xi32>
       %p, %m, %l, %alpha = tile.online_softmax %y, %mi, %li {guard} : vector<32x8xf32>, vector<32x1xf32>
       scf.yield %m, %l : vector<32x1xf32>, vector<32x1xf32>
     }
@@ -195,15 +191,17 @@ func.func @no_queries(%n: index, %s: vector<32x8xf32>, %m0: vector<32x1xf32>, %m
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
-  %hidden = arith.constant dense<0xFF800000> : vector<32x8xf32>
   tile.kernel @no_queries plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %qb) in (%n, %n, %n) {
     %r:2 = scf.for %t = %c0 to %n step %c1 iter_args(%mi = %m0, %li = %m0) -> (vector<32x1xf32>, vector<32x1xf32>) {
       %col = arith.muli %t, %c8 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x8xi32>
-      %shown = tile.gather %map[%cols] : memref<?xi1>, (vector<1x8xi32>) -> vector<1x8xi1>
-      %mask = vector.broadcast %shown : vector<1x8xi1> to vector<32x8xi1>
-      %y = arith.select %mask, %s, %hidden : vector<32x8xi1>, vector<32x8xf32>
+      %rows = tile.coords %col32, 0 : vector<32x1xi32>
+      %y = tile.scores %s at(%col32, %col32, %rows, %cols) mask {
+      ^bb0(%bb: i32, %hh: i32, %i: i32, %j: i32):
+        %mask = tile.gather %map[%j] : memref<?xi1>, (i32) -> i1
+        tile.yield %mask : i1
+      } : vector<32x8xf32>, vector<32x1xi32>, vector<1x8xi32>
       %p, %m, %l, %alpha = tile.online_softmax %y, %mi, %li {guard} : vector<32x8xf32>, vector<32x1xf32>
       scf.yield %m, %l : vector<32x1xf32>, vector<32x1xf32>
     }
@@ -272,15 +270,11 @@ func.func @block_map(%q: !view, %k: !view, %v: !view, %map: !ids, %o: !view) {
     %row32 = arith.index_cast %row : index to i32
     %batch32 = arith.index_cast %batch : index to i32
     %rows = tile.coords %row32, 0 : vector<32x1xi32>
-    %size = arith.constant dense<16> : vector<32x1xi32>
-    %mine = arith.divui %rows, %size : vector<32x1xi32>
     %qt = tile.load %q[%batch, %head, %row, %c0] : !view, vector<32x16xf16>
     %o0 = arith.constant dense<0.0> : vector<32x16xf32>
     %m0 = arith.constant dense<0xFF800000> : vector<32x1xf32>
     %l0 = arith.constant dense<0.0> : vector<32x1xf32>
     %zero = arith.constant dense<0.0> : vector<32x8xf32>
-    %hidden = arith.constant dense<0xFF800000> : vector<32x8xf32>
-    %end = vector.broadcast %sk32 : i32 to vector<1x8xi32>
     %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%oi = %o0, %mi = %m0, %li = %l0)
         -> (vector<32x16xf32>, vector<32x1xf32>, vector<32x1xf32>) {
       %col = arith.muli %n, %c8 : index
@@ -288,17 +282,17 @@ func.func @block_map(%q: !view, %k: !view, %v: !view, %map: !ids, %o: !view) {
       %cols = tile.coords %col32, 1 : vector<1x8xi32>
       %kt = tile.load %k[%batch, %head, %col, %c0] : !view, vector<8x16xf16>
       %s = vector.contract {indexing_maps = [#nk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %qt, %kt, %zero : vector<32x16xf16>, vector<8x16xf16> into vector<32x8xf32>
-      %width = arith.constant dense<4> : vector<1x8xi32>
-      %theirs = arith.shrui %cols, %width : vector<1x8xi32>
-      %mb = vector.broadcast %mine : vector<32x1xi32> to vector<32x8xi32>
-      %tb = vector.broadcast %theirs : vector<1x8xi32> to vector<32x8xi32>
-      %entry = tile.gather %map[%mb, %tb] : !ids, (vector<32x8xi32>, vector<32x8xi32>) -> vector<32x8xi32>
-      %nothing = arith.constant dense<0> : vector<32x8xi32>
-      %same = arith.cmpi ne, %entry, %nothing : vector<32x8xi32>
-      %in = arith.cmpi slt, %cols, %end : vector<1x8xi32>
-      %inb = vector.broadcast %in : vector<1x8xi1> to vector<32x8xi1>
-      %mask = arith.andi %same, %inb : vector<32x8xi1>
-      %y = arith.select %mask, %s, %hidden : vector<32x8xi1>, vector<32x8xf32>
+      %y = tile.scores %s at(%batch32, %batch32, %rows, %cols) below(%sk32) mask {
+      ^bb0(%bb: i32, %hh: i32, %i: i32, %j: i32):
+        %size = arith.constant 16 : i32
+        %mine = arith.divui %i, %size : i32
+        %width = arith.constant 4 : i32
+        %theirs = arith.shrui %j, %width : i32
+        %entry = tile.gather %map[%mine, %theirs] : !ids, (i32, i32) -> i32
+        %nothing = arith.constant 0 : i32
+        %mask = arith.cmpi ne, %entry, %nothing : i32
+        tile.yield %mask : i1
+      } : vector<32x8xf32>, vector<32x1xi32>, vector<1x8xi32>
       %p, %m, %l, %alpha = tile.online_softmax %y, %mi, %li {guard} : vector<32x8xf32>, vector<32x1xf32>
       %vt = tile.load %v[%batch, %head, %col, %c0] : !view, vector<8x16xf16>
       %p16 = arith.truncf %p : vector<32x8xf32> to vector<32x8xf16>

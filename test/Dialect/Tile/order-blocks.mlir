@@ -5,7 +5,6 @@
 !row = vector<16x1xf32>
 !rows = vector<16x1xi32>
 !cols = vector<1x32xi32>
-!coords = vector<16x32xi32>
 
 // Later rows see more keys: block x of n becomes n - 1 - x, everywhere.
 // CHECK-LABEL: func.func @causal
@@ -29,7 +28,7 @@ func.func @causal(%x: !tile, %m0: !row, %l0: !row, %nq: index, %nk: index,
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   tile.kernel @causal plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %q) in (%c2, %c2, %nq) {
     %row = arith.muli %q, %c16 : index
     %row32 = arith.index_cast %row : index to i32
@@ -38,10 +37,11 @@ func.func @causal(%x: !tile, %m0: !row, %l0: !row, %nq: index, %nk: index,
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : !cols
-      %i = vector.broadcast %rows : !rows to !coords
-      %j = vector.broadcast %cols : !cols to !coords
-      %mask = arith.cmpi sle, %j, %i : !coords
-      %y = arith.select %mask, %x, %hidden : vector<16x32xi1>, !tile
+      %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+      ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+        %mask = arith.cmpi sle, %j, %i : i32
+        tile.yield %mask : i1
+      } : !tile, !rows, !cols
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
       scf.yield %m1, %l1 : !row, !row
     }
@@ -61,8 +61,8 @@ func.func @window_is_untouched(%x: !tile, %m0: !row, %l0: !row, %nq: index, %nk:
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
-  %width = arith.constant dense<40> : !coords
+  %b32 = arith.constant 0 : i32
+  %width = arith.constant 40 : i32
   tile.kernel @window_is_untouched plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %q) in (%c2, %c2, %nq) {
     %row = arith.muli %q, %c16 : index
     %row32 = arith.index_cast %row : index to i32
@@ -71,13 +71,14 @@ func.func @window_is_untouched(%x: !tile, %m0: !row, %l0: !row, %nq: index, %nk:
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : !cols
-      %i = vector.broadcast %rows : !rows to !coords
-      %j = vector.broadcast %cols : !cols to !coords
-      %a = arith.cmpi sle, %j, %i : !coords
-      %left = arith.subi %i, %width : !coords
-      %e = arith.cmpi sge, %j, %left : !coords
-      %mask = arith.andi %a, %e : vector<16x32xi1>
-      %y = arith.select %mask, %x, %hidden : vector<16x32xi1>, !tile
+      %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+      ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+        %a = arith.cmpi sle, %j, %i : i32
+        %left = arith.subi %i, %width : i32
+        %e = arith.cmpi sge, %j, %left : i32
+        %mask = arith.andi %a, %e : i1
+        tile.yield %mask : i1
+      } : !tile, !rows, !cols
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
       scf.yield %m1, %l1 : !row, !row
     }
@@ -97,7 +98,7 @@ func.func @one_block_is_untouched(%x: !tile, %m0: !row, %l0: !row, %nk: index,
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   tile.kernel @one_block_is_untouched plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %q) in (%c2, %c2, %c1) {
     %row = arith.muli %q, %c16 : index
     %row32 = arith.index_cast %row : index to i32
@@ -106,10 +107,11 @@ func.func @one_block_is_untouched(%x: !tile, %m0: !row, %l0: !row, %nk: index,
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : !cols
-      %i = vector.broadcast %rows : !rows to !coords
-      %j = vector.broadcast %cols : !cols to !coords
-      %mask = arith.cmpi sle, %j, %i : !coords
-      %y = arith.select %mask, %x, %hidden : vector<16x32xi1>, !tile
+      %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+      ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+        %mask = arith.cmpi sle, %j, %i : i32
+        tile.yield %mask : i1
+      } : !tile, !rows, !cols
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
       scf.yield %m1, %l1 : !row, !row
     }

@@ -1,5 +1,5 @@
-// RUN: attn-opt %s --tile-overlap-products | FileCheck %s
-// RUN: attn-opt %s --tile-peel-masks --tile-overlap-products | FileCheck %s --check-prefix=PEELED
+// RUN: attn-opt %s --tile-expand-scores --tile-overlap-products | FileCheck %s
+// RUN: attn-opt %s --tile-peel-masks --tile-expand-scores --tile-overlap-products | FileCheck %s --check-prefix=PEELED
 // RUN: attn-opt %s --tile-overlap-products --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 #qk_q = affine_map<(m, n, k) -> (m, k)>
@@ -70,20 +70,20 @@ func.func @overlap(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
   %zero = arith.constant dense<0.0> : !s
-  %hidden = arith.constant dense<0xFF800000> : !s
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
-  tile.kernel @overlap plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
+  tile.kernel @overlap plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %x) in (%nq, %nq, %nq) {
     %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
       %kt = tile.load %k[%col, %c0] : !view, !kv
       %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
-      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
-      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
-      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %y = tile.scores %s at(%nq32, %nq32, %rows, %cols) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %mask = arith.cmpi sle, %j, %i : i32
+        tile.yield %mask : i1
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       %vt = tile.load %v[%col, %c0] : !view, !kv
       %pt = arith.truncf %p : !s to !p

@@ -1,13 +1,11 @@
-// RUN: attn-opt %s --tile-peel-masks | FileCheck %s
-// RUN: attn-opt %s --tile-peel-masks --remarks-filter-missed=.* --remark-policy=all 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: attn-opt %s --tile-peel-masks --tile-expand-scores | FileCheck %s
+// RUN: attn-opt %s --tile-peel-masks --tile-expand-scores --remarks-filter-missed=.* --remark-policy=all 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // Blocks of 16 queries and 32 keys; %row and %n * 32 are their first ones.
 !tile = vector<16x32xf32>
-!mask = vector<16x32xi1>
 !row = vector<16x1xf32>
 !rows = vector<16x1xi32>
 !cols = vector<1x32xi32>
-!coords = vector<16x32xi32>
 
 // j <= i: everything shows up to block floor((row + 1) / 32), nothing from
 // ceil((row + 16) / 32) on. The scores are an argument and may hold -inf, so
@@ -37,17 +35,18 @@ func.func @causal(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index)
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %mask = arith.cmpi sle, %j, %i : !coords
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %mask = arith.cmpi sle, %j, %i : i32
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -72,21 +71,20 @@ func.func @key_length(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index, 
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
   %length32 = arith.index_cast %length : index to i32
-  %limit = vector.broadcast %length32 : i32 to !cols
   %blocks = arith.ceildivsi %length, %c32 : index
   %r:2 = scf.for %n = %c0 to %blocks step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %exists = arith.cmpi slt, %cols, %limit : !cols
-    %mask = vector.broadcast %exists : vector<1x32xi1> to !mask
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %mask = arith.cmpi slt, %j, %length32 : i32
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -105,19 +103,20 @@ func.func @static_multiple_needs_no_mask(%x: !tile, %m0: !row, %l0: !row, %row: 
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
-  %limit = arith.constant dense<96> : !coords
+  %limit = arith.constant 96 : i32
   %blocks = arith.constant 3 : index
   %r:2 = scf.for %n = %c0 to %blocks step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %mask = arith.cmpi slt, %j, %limit : !coords
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %mask = arith.cmpi slt, %j, %limit : i32
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -152,23 +151,24 @@ func.func @window(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index)
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
-  %c8 = arith.constant dense<8> : !coords
-  %c40 = arith.constant dense<40> : !coords
+  %c8 = arith.constant 8 : i32
+  %c40 = arith.constant 40 : i32
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %right = arith.addi %i, %c8 : !coords
-    %left = arith.subi %i, %c40 : !coords
-    %a = arith.cmpi sle, %j, %right : !coords
-    %b = arith.cmpi sge, %j, %left : !coords
-    %mask = arith.andi %a, %b : !mask
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %right = arith.addi %i, %c8 : i32
+      %left = arith.subi %i, %c40 : i32
+      %a = arith.cmpi sle, %j, %right : i32
+      %b = arith.cmpi sge, %j, %left : i32
+      %mask = arith.andi %a, %b : i1
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -192,19 +192,20 @@ func.func @opaque_conjunct_keeps_the_mask(%x: !tile, %m0: !row, %l0: !row, %row:
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %t = tile.gather %table[%rows, %cols] : memref<?x?xi1>, (!rows, !cols) -> !mask
-    %a = arith.cmpi sle, %j, %i : !coords
-    %mask = arith.andi %t, %a : !mask
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %t = tile.gather %table[%i, %j] : memref<?x?xi1>, (i32, i32) -> i1
+      %a = arith.cmpi sle, %j, %i : i32
+      %mask = arith.andi %t, %a : i1
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -222,17 +223,18 @@ func.func @only_opaque_is_untouched(%x: !tile, %m0: !row, %l0: !row, %row: index
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %mask = tile.gather %table[%rows, %cols] : memref<?x?xi1>, (!rows, !cols) -> !mask
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %mask = tile.gather %table[%i, %j] : memref<?x?xi1>, (i32, i32) -> i1
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -258,17 +260,18 @@ func.func @not_equal(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index)
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %mask = arith.cmpi ne, %j, %i : !coords
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %mask = arith.cmpi ne, %j, %i : i32
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -293,20 +296,21 @@ func.func @prefix(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index)
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
-  %sink = arith.constant dense<4> : !coords
+  %sink = arith.constant 4 : i32
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %a = arith.cmpi sle, %j, %i : !coords
-    %b = arith.cmpi slt, %j, %sink : !coords
-    %mask = arith.ori %a, %b : !mask
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %a = arith.cmpi sle, %j, %i : i32
+      %b = arith.cmpi slt, %j, %sink : i32
+      %mask = arith.ori %a, %b : i1
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -331,18 +335,18 @@ func.func @rows_alone(%x: !tile, %m0: !row, %l0: !row, %row: index, %nk: index, 
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
-  %limits = vector.broadcast %limit : i32 to !coords
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %mask = arith.cmpi slt, %i, %limits : !coords
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %mask = arith.cmpi slt, %i, %limit : i32
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -361,22 +365,23 @@ func.func @guard_goes_where_scores_are_finite(%x: !tile, %m0: !row, %l0: !row, %
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
     %s = vector.contract {indexing_maps = [
         affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>],
         iterator_types = ["parallel", "parallel", "reduction"]} %q, %k, %x
       : vector<16x8xf32>, vector<32x8xf32> into !tile
     %t = math.tanh %s : !tile
-    %mask = arith.cmpi sle, %j, %i : !coords
-    %y = arith.select %mask, %t, %hidden : !mask, !tile
+    %y = tile.scores %t at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %mask = arith.cmpi sle, %j, %i : i32
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -394,21 +399,22 @@ func.func @guard_stays_where_products_may_be_infinite(%x: !tile, %m0: !row, %l0:
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
     %s = vector.contract {indexing_maps = [
         affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>],
         iterator_types = ["parallel", "parallel", "reduction"]} %q, %k, %x
       : vector<16x8xf32>, vector<32x8xf32> into !tile
-    %mask = arith.cmpi sle, %j, %i : !coords
-    %y = arith.select %mask, %s, %hidden : !mask, !tile
+    %y = tile.scores %s at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %mask = arith.cmpi sle, %j, %i : i32
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -426,20 +432,20 @@ func.func @other_steps_are_not_key_blocks(%x: !tile, %m0: !row, %l0: !row, %row:
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %b32 = arith.constant 0 : i32
   %row32 = arith.index_cast %row : index to i32
   %rows = tile.coords %row32, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
     %off32 = arith.addi %col32, %row32 : i32
     %other = tile.coords %off32, 1 : !cols
-    %jj = vector.broadcast %other : !cols to !coords
-    %mask = arith.cmpi sle, %jj, %i : !coords
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%b32, %b32, %rows, %other) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %mask = arith.cmpi sle, %j, %i : i32
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -451,7 +457,7 @@ func.func @other_steps_are_not_key_blocks(%x: !tile, %m0: !row, %l0: !row, %row:
 // CHECK: scf.for
 // CHECK-NOT: scf.for
 // CHECK: return
-// REMARK: remark: {{.*}}peel-masks{{.*}}not one online softmax of masked scores
+// REMARK: remark: {{.*}}peel-masks{{.*}}not one tile.scores that hides keys
 func.func @no_mask(%m0: !row, %l0: !row, %nk: index, %scores: memref<?x32xf32>) -> !row {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -468,12 +474,13 @@ func.func @no_mask(%m0: !row, %l0: !row, %nk: index, %scores: memref<?x32xf32>) 
 // CHECK: scf.for
 // CHECK-NOT: scf.for
 // CHECK: return
-func.func @other_counter(%x: !tile, %mask: !mask, %m0: !row, %l0: !row, %nk: i32) -> !row {
+func.func @other_counter(%x: !tile, %m0: !row, %l0: !row, %nk: i32) -> !row {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %rows = tile.coords %c0, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) : i32 {
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %cols = tile.coords %n, 1 : !cols
+    %y = tile.scores %x at(%c0, %c0, %rows, %cols) below(%nk) : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }

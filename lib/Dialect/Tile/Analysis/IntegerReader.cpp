@@ -12,7 +12,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
@@ -89,6 +88,7 @@ unsigned IntegerReader::getSymbol(SymbolSource source) {
 //===----------------------------------------------------------------------===//
 
 IntegerReader::Cases IntegerReader::readInteger(Value value) {
+  value = ScoresOp::resolve(value);
   auto known = integers.find(value);
   if (known != integers.end())
     return known->second;
@@ -125,8 +125,6 @@ IntegerReader::Cases IntegerReader::computeInteger(Value value) {
   if (value == loop.getInductionVar())
     return single(LinearForm::variable(VisitProblem::block));
   Operation *op = value.getDefiningOp();
-  if (auto broadcast = dyn_cast_or_null<vector::BroadcastOp>(op))
-    return readInteger(broadcast.getSource());
   if (isa_and_nonnull<arith::IndexCastOp>(op))
     return readInteger(op->getOperand(0));
   if (auto coords = dyn_cast_or_null<CoordsOp>(op))

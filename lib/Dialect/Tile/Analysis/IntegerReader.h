@@ -30,9 +30,12 @@ public:
       : loop(loop), result(result) {}
 
   void readBounds();
-  Formula readBoolean(Value value);
+  /// What `op` shows.
+  Formula readScores(ScoresOp op);
 
 private:
+  Formula readBoolean(Value value);
+
   /// `form`, where `condition` holds.
   struct Case {
     Formula condition;
@@ -42,7 +45,7 @@ private:
   using Cases = SmallVector<Case, 1>;
 
   Formula computeBoolean(Value value);
-  Formula readComparison(arith::CmpIOp compare);
+  Formula readComparison(arith::CmpIPredicate predicate, Value lhs, Value rhs);
   Formula comparePredicate(arith::CmpIPredicate predicate,
                            const LinearForm &lhs, const LinearForm &rhs);
 

@@ -10,9 +10,9 @@
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 
 #include "IntegerReader.h"
+#include "attn/Support/BlockLoops.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -51,8 +51,6 @@ Formula IntegerReader::computeBoolean(Value value) {
   if (std::optional<int64_t> constant = getIntegerConstant(value))
     return Formula::constant(*constant != 0);
   Operation *op = value.getDefiningOp();
-  if (auto broadcast = dyn_cast_or_null<vector::BroadcastOp>(op))
-    return readBoolean(broadcast.getSource());
   auto operand = [&](unsigned number) {
     return readBoolean(op->getOperand(number));
   };
@@ -68,7 +66,8 @@ Formula IntegerReader::computeBoolean(Value value) {
                          Formula::all({condition.negated(), operand(2)})});
   }
   if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op))
-    return readComparison(compare);
+    return readComparison(compare.getPredicate(), compare.getLhs(),
+                          compare.getRhs());
   // A flag that is the same for the whole loop.
   if (value.getType().isInteger(1) && loop.isDefinedOutsideOfLoop(value)) {
     unsigned flag = getSymbol({SymbolSource::Kind::Scalar, value});
@@ -79,10 +78,9 @@ Formula IntegerReader::computeBoolean(Value value) {
   return Formula::unknown();
 }
 
-Formula IntegerReader::readComparison(arith::CmpIOp compare) {
-  Value lhs = compare.getLhs(), rhs = compare.getRhs();
+Formula IntegerReader::readComparison(arith::CmpIPredicate predicate, Value lhs,
+                                      Value rhs) {
   using arith::CmpIPredicate;
-  CmpIPredicate predicate = compare.getPredicate();
   if (getElementTypeOrSelf(lhs).isInteger(1)) {
     if (predicate != CmpIPredicate::eq && predicate != CmpIPredicate::ne) {
       result.hasOpaque = true;
@@ -167,11 +165,30 @@ void MaskProblem::restrictRows(Value first, int64_t rows) {
   problem.restrictRows(LinearForm::variable(symbol), rows);
 }
 
-MaskProblem attn::tile::readMask(Value mask, scf::ForOp loop) {
-  auto type = cast<VectorType>(mask.getType());
+Formula IntegerReader::readScores(ScoresOp op) {
+  std::vector<Formula> parts;
+  if (op.hasMask())
+    parts.push_back(
+        readBoolean(op.getMask().front().getTerminator()->getOperand(0)));
+  if (op.getBelow())
+    parts.push_back(
+        readComparison(arith::CmpIPredicate::slt, op.getKeys(), op.getBelow()));
+  return Formula::all(std::move(parts));
+}
+
+MaskProblem attn::tile::readMask(ScoresOp op, scf::ForOp loop) {
+  auto type = cast<VectorType>(op.getScores().getType());
   MaskProblem result(type.getDimSize(0), type.getDimSize(1));
   IntegerReader reader(loop, result);
   reader.readBounds();
-  result.problem.mask = reader.readBoolean(mask);
+  result.problem.mask = reader.readScores(op);
   return result;
+}
+
+FailureOr<ScoresOp> attn::tile::findMaskedScores(scf::ForOp loop) {
+  auto scores = loop.getBody()->getOps<ScoresOp>();
+  if (!llvm::hasSingleElement(scores) || !(*scores.begin()).hidesKeys() ||
+      !loop.getInductionVar().getType().isIndex() || !hasUnitStep(loop))
+    return failure();
+  return *scores.begin();
 }

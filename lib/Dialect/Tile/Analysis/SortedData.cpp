@@ -9,13 +9,13 @@
 
 #include "IntegerReader.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace attn::tile;
 
 IntegerReader::Direction IntegerReader::getDirection(Value value) {
+  value = ScoresOp::resolve(value);
   auto known = directions.find(value);
   if (known != directions.end())
     return known->second;
@@ -32,8 +32,8 @@ IntegerReader::Direction IntegerReader::getDirection(Value value) {
 IntegerReader::Direction IntegerReader::computeDirection(Value value) {
   if (getIntegerConstant(value))
     return 0;
-  if (value.getType().isIntOrIndex())
-    return loop.isDefinedOutsideOfLoop(value) ? Direction(0) : std::nullopt;
+  if (value.getType().isIntOrIndex() && loop.isDefinedOutsideOfLoop(value))
+    return 0;
   Operation *op = value.getDefiningOp();
   if (!op)
     return std::nullopt;
@@ -51,7 +51,7 @@ IntegerReader::Direction IntegerReader::computeDirection(Value value) {
       return 1;
     return std::nullopt;
   }
-  if (isa<vector::BroadcastOp, arith::ExtSIOp>(op))
+  if (isa<arith::ExtSIOp>(op))
     return operand(0);
   if (isa<arith::AddIOp, arith::MinSIOp, arith::MaxSIOp>(op))
     return join(operand(0), operand(1));
@@ -110,6 +110,7 @@ std::optional<unsigned> IntegerReader::readKeyData(Value value) {
   Operation *op = value.getDefiningOp();
   auto areUniform = [&](auto indices) {
     return llvm::all_of(indices, [&](Value index) {
+      index = ScoresOp::resolve(index);
       return getIntegerConstant(index) || (index.getType().isInteger(32) &&
                                            loop.isDefinedOutsideOfLoop(index));
     });

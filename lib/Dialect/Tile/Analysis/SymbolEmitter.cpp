@@ -129,7 +129,8 @@ Value SymbolEmitter::getLastRow() {
 
 Value SymbolEmitter::emitAtRow(Value value, Value row, Value &valid,
                                DenseMap<Value, Value> &known) {
-  if (value.getType().isIntOrIndex())
+  value = ScoresOp::resolve(value);
+  if (value.getType().isIntOrIndex() && loop.isDefinedOutsideOfLoop(value))
     return value;
   if (Value done = known.lookup(value))
     return done;
@@ -144,8 +145,6 @@ Value SymbolEmitter::emitAtRow(Value value, Value row, Value &valid,
         builder, loc, builder.getIntegerAttr(element, *number));
   } else if (auto coords = dyn_cast<CoordsOp>(op)) {
     result = fold<arith::AddIOp>(coords.getBase(), toI32(row));
-  } else if (auto broadcast = dyn_cast<vector::BroadcastOp>(op)) {
-    result = emitted(broadcast.getSource());
   } else if (auto search = dyn_cast<SearchOp>(op)) {
     SmallVector<Value> indices =
         llvm::map_to_vector(search.getIndices(), emitted);
@@ -210,7 +209,7 @@ Value SymbolEmitter::emitGatherCount(const SymbolSource &source,
     std::optional<int64_t> number = getIntegerConstant(index);
     Value scalar =
         number ? Value(arith::ConstantIntOp::create(builder, loc, *number, 32))
-               : index;
+               : ScoresOp::resolve(index);
     indices.push_back(scalar);
     valid = conjoin(valid, isInRange(view, dimension, toIndex(scalar)));
   }
@@ -246,7 +245,8 @@ Value SymbolEmitter::emitSearchBound(const SymbolSource &source,
   };
   for (auto [dimension, index] : llvm::enumerate(search.getIndices())) {
     std::optional<int64_t> number = getIntegerConstant(index);
-    addIndex(dimension, number ? constant(*number) : toIndex(index));
+    addIndex(dimension,
+             number ? constant(*number) : toIndex(ScoresOp::resolve(index)));
   }
   addIndex(indices.size(), limit);
   Value isSome = notBelow(limit, constant(0));

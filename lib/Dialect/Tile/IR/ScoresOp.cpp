@@ -15,6 +15,18 @@
 using namespace mlir;
 using namespace attn::tile;
 
+Value ScoresOp::resolve(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto op = argument
+                ? dyn_cast_or_null<ScoresOp>(argument.getOwner()->getParentOp())
+                : ScoresOp();
+  if (!op)
+    return value;
+  // (C2): the score is the first argument of its region only.
+  bool isMask = argument.getOwner()->getParent() == &op.getMask();
+  return op->getOperand(argument.getArgNumber() + isMask);
+}
+
 LogicalResult ScoresOp::verify() {
   auto scores = cast<VectorType>(getScores().getType());
   ArrayRef<int64_t> queries =

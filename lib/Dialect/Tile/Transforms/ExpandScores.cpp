@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeadOps.h"
+
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
@@ -39,10 +41,12 @@ static Operation *findHead(ScoresOp op) {
   return isInChain ? loops->front() : loop;
 }
 
-/// The visible keys as a mask of `type`: the key exists, and what the mask
-/// region says; null where nothing is hidden.
-static Value expandMask(OpBuilder &b, Operation *head, ScoresOp op,
-                        VectorType type) {
+Value attn::tile::expandMask(RewriterBase &b, ScoresOp op) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(op);
+  Operation *head = findHead(op);
+  auto scores = cast<VectorType>(op.getScores().getType());
+  VectorType type = scores.clone(b.getI1Type());
   Location loc = op.getLoc();
   Value mask;
   if (Value below = op.getBelow()) {
@@ -74,8 +78,7 @@ void attn::tile::expandScores(RewriterBase &rewriter, ScoresOp op) {
         rewriter, head, op.getScore(),
         {scores, op.getBatch(), op.getHead(), op.getQueries(), op.getKeys()},
         type.getShape());
-  auto maskType = VectorType::get(type.getShape(), rewriter.getI1Type());
-  if (Value mask = expandMask(rewriter, head, op, maskType)) {
+  if (Value mask = expandMask(rewriter, op)) {
     OpBuilder outer(head);
     Value hidden = arith::ConstantOp::create(
         outer, loc,
@@ -92,7 +95,16 @@ struct TileExpandScores final
 
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
-    getOperation()->walk([&](ScoresOp op) { expandScores(rewriter, op); });
+    SmallVector<ScoresOp> ops;
+    getOperation()->walk([&](ScoresOp op) { ops.push_back(op); });
+    for (ScoresOp op : ops) {
+      SmallVector<Block *> blocks{op->getBlock()};
+      while (auto loop = dyn_cast<scf::ForOp>(blocks.back()->getParentOp()))
+        blocks.push_back(loop->getBlock());
+      expandScores(rewriter, op);
+      for (Block *block : blocks)
+        eraseDeadOps(rewriter, block);
+    }
     DominanceInfo dominance(getOperation());
     eliminateCommonSubExpressions(rewriter, dominance, getOperation());
   }

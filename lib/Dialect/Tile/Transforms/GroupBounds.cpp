@@ -58,10 +58,10 @@ static bool isWorthwhile(Value bound, PartRowOp part) {
 /// tell.
 static std::optional<KeyBlockRange>
 emitOwnRange(RewriterBase &rewriter, scf::ForOp loop, PartRowOp part) {
-  FailureOr<MaskedStep> step = matchMaskedStep(loop);
-  if (failed(step))
+  FailureOr<ScoresOp> scores = findMaskedScores(loop);
+  if (failed(scores))
     return std::nullopt;
-  MaskProblem problem = readMask(step->getMask(), loop);
+  MaskProblem problem = readMask(*scores, loop);
   problem.restrictRows(part, part.getRows());
   VisitSet set = computeVisitSet(problem.problem);
   if (set.visited.empty() || !isOneInterval(set))

@@ -27,7 +27,6 @@
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_TILELISTBLOCKS
@@ -59,53 +58,49 @@ static void mapVisits(RewriterBase &rewriter, scf::ForOp segment,
   rewriter.replaceAllUsesExcept(visit, block, first);
 }
 
-/// In front of `user`, the mask that the limits leave.
-static Value limitKeys(RewriterBase &rewriter, Operation *user, Type type,
-                       ArrayRef<KeyLimit> limits) {
+/// Leaves of the mask what the limits say.
+static void limitKeys(RewriterBase &rewriter, ScoresOp op,
+                      ArrayRef<KeyLimit> limits) {
   OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(user);
-  Location loc = user->getLoc();
-  Value mask;
-  for (const KeyLimit &limit : limits) {
-    Value bound = vector::BroadcastOp::create(
-        rewriter, loc, limit.keys.getType(), limit.limit);
-    Value isInside = arith::CmpIOp::create(
-        rewriter, loc, arith::CmpIPredicate::slt, limit.keys, bound);
-    isInside = vector::BroadcastOp::create(rewriter, loc, type, isInside);
-    mask =
-        mask ? arith::AndIOp::create(rewriter, loc, mask, isInside) : isInside;
-  }
-  if (mask)
-    return mask;
-  return arith::ConstantOp::create(
-      rewriter, loc, DenseElementsAttr::get(cast<ShapedType>(type), true));
+  rewriter.setInsertionPoint(op->getParentOp());
+  Value below;
+  for (const KeyLimit &limit : limits)
+    below = below ? arith::MinSIOp::create(rewriter, op.getLoc(), below,
+                                           limit.limit)
+                        .getResult()
+                  : limit.limit;
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getBelowMutable().clear();
+    if (below)
+      op.getBelowMutable().assign(below);
+  });
+  if (op.hasMask())
+    rewriter.eraseBlock(&op.getMask().front());
 }
 
 FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
                                              scf::ForOp loop,
                                              std::string &reason) {
   auto grid = loop->getParentOfType<KernelOp>();
-  FailureOr<MaskedStep> step = matchMaskedStep(loop);
-  if (!grid || failed(step)) {
-    reason = "not one online softmax of masked scores in a kernel";
+  FailureOr<ScoresOp> scores = findMaskedScores(loop);
+  if (!grid || failed(scores)) {
+    reason = "not one tile.scores that hides keys in a kernel";
     return failure();
   }
-  if (!readMask(step->getMask(), loop).hasOpaque) {
+  if (!readMask(*scores, loop).hasOpaque) {
     reason = "bounds of rows and keys say which blocks the mask leaves";
     return failure();
   }
-  FailureOr<BlockMap> map =
-      buildBlockMap(rewriter, grid, loop, step->getMask(), reason);
+  // For a moment, as vectors.
+  Value mask = expandMask(rewriter, *scores);
+  FailureOr<BlockMap> map = buildBlockMap(rewriter, grid, loop, mask, reason);
+  if (succeeded(map) && map->limits)
+    limitKeys(rewriter, *scores, *map->limits);
+  eraseDeadOps(rewriter, loop.getBody());
+  eraseDeadOps(rewriter, grid.getBody());
   if (failed(map))
     return failure();
   separateEmptyBlocks(rewriter, grid, loop, *map);
-  if (map->limits) {
-    Value mask = limitKeys(rewriter, step->select, step->getMask().getType(),
-                           *map->limits);
-    rewriter.modifyOpInPlace(step->select,
-                             [&] { step->select->setOperand(0, mask); });
-    eraseDeadOps(rewriter, loop.getBody());
-  }
 
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(loop);

@@ -53,11 +53,10 @@ LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
     reason = "the loop over blocks is divided";
     return failure();
   }
-  FailureOr<MaskedStep> step = matchMaskedStep(loops->front());
+  FailureOr<ScoresOp> scores = findMaskedScores(loops->front());
   std::optional<QueryNumbering> numbering = findQueryNumbering(kernel);
-  if (failed(step) || !numbering ||
-      !growsWithRow(readMask(step->getMask(), loops->front()),
-                    numbering->number)) {
+  if (failed(scores) || !numbering ||
+      !growsWithRow(readMask(*scores, loops->front()), numbering->number)) {
     reason = "the mask does not show later rows more keys";
     return failure();
   }

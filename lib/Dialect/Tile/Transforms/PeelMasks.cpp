@@ -17,7 +17,7 @@
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
@@ -44,8 +44,7 @@ static std::optional<ValueRange> getFiniteParts(Value value) {
   else if (matchPattern(value, m_Constant(&number)))
     isFinite = number.getValue().isFinite();
   else if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp,
-               math::FmaOp, math::Exp2Op, math::ExpOp, math::AbsFOp,
-               vector::BroadcastOp>(op))
+               math::FmaOp, math::Exp2Op, math::ExpOp, math::AbsFOp>(op))
     return op->getOperands();
   else if (isa<arith::SelectOp>(op))
     return op->getOperands().drop_front();
@@ -61,7 +60,8 @@ static bool mayBeMinusInf(Value scores) {
   SetVector<Value> reached;
   reached.insert(scores);
   for (size_t next = 0; next < reached.size(); ++next) {
-    std::optional<ValueRange> parts = getFiniteParts(reached[next]);
+    Value value = reached[next];
+    std::optional<ValueRange> parts = getFiniteParts(ScoresOp::resolve(value));
     if (!parts)
       return true;
     reached.insert(parts->begin(), parts->end());
@@ -70,19 +70,31 @@ static bool mayBeMinusInf(Value scores) {
 }
 
 /// A step whose rows all see a key needs no guard if no score is -inf.
-static void dropGuard(RewriterBase &rewriter, MaskedStep step) {
-  auto select = cast<arith::SelectOp>(step.select);
-  if (step.softmax.getGuard() && !mayBeMinusInf(select.getTrueValue()))
-    rewriter.modifyOpInPlace(step.softmax,
-                             [&] { step.softmax.setGuard(false); });
+static void dropGuard(RewriterBase &rewriter, ScoresOp op) {
+  Value scores = op.hasScore()
+                     ? op.getScore().front().getTerminator()->getOperand(0)
+                     : Value(op.getScores());
+  if (mayBeMinusInf(scores))
+    return;
+  for (Operation *user : op->getUsers())
+    if (auto softmax = dyn_cast<OnlineSoftmaxOp>(user))
+      rewriter.modifyOpInPlace(softmax, [&] { softmax.setGuard(false); });
 }
 
 void attn::tile::dropMask(RewriterBase &rewriter, scf::ForOp loop) {
-  FailureOr<MaskedStep> step = matchMaskedStep(loop);
-  auto select = cast<arith::SelectOp>(step->select);
+  FailureOr<ScoresOp> found = findMaskedScores(loop);
+  if (failed(found))
+    return;
+  ScoresOp op = *found;
   // In a block where everything shows every row sees a key.
-  dropGuard(rewriter, *step);
-  rewriter.replaceOp(select, select.getTrueValue());
+  dropGuard(rewriter, op);
+  if (op.hasScore()) {
+    rewriter.modifyOpInPlace(op, [&] { op.getBelowMutable().clear(); });
+    if (op.hasMask())
+      rewriter.eraseBlock(&op.getMask().front());
+  } else {
+    rewriter.replaceOp(op, op.getScores());
+  }
   eraseDeadOps(rewriter, loop.getBody());
 }
 
@@ -140,7 +152,7 @@ scf::ForOp Peeling::addSegment(Value lowerBound, Value upperBound,
     peeled.unmasked = segment;
     dropMask(rewriter, segment);
   } else if (set.isFirstBlockSeen && pieces.empty()) {
-    dropGuard(rewriter, *matchMaskedStep(segment));
+    dropGuard(rewriter, *findMaskedScores(segment));
   }
   return segment;
 }
@@ -218,12 +230,12 @@ PeeledLoop Peeling::run() {
 FailureOr<PeeledLoop> attn::tile::peelMasks(RewriterBase &rewriter,
                                             scf::ForOp loop,
                                             std::string &reason) {
-  FailureOr<MaskedStep> step = matchMaskedStep(loop);
-  if (failed(step)) {
-    reason = "not one online softmax of masked scores";
+  FailureOr<ScoresOp> scores = findMaskedScores(loop);
+  if (failed(scores)) {
+    reason = "not one tile.scores that hides keys";
     return failure();
   }
-  MaskProblem problem = readMask(step->getMask(), loop);
+  MaskProblem problem = readMask(*scores, loop);
   VisitSet set = computeVisitSet(problem.problem);
   auto isEverything = [](const BlockInterval &interval) {
     return interval.constraints.empty();

@@ -121,40 +121,6 @@ private:
                             view, indices, op.getSorted());
   }
 
-  /// One element for the whole block, as a scalar; out of range gives 0.
-  static Value loadElement(OpBuilder &builder, Location loc, Value view,
-                           ValueRange indices) {
-    Type element = cast<MemRefType>(view.getType()).getElementType();
-    Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-    Value inside = arith::ConstantIntOp::create(builder, loc, 1, 1);
-    SmallVector<Value> positions;
-    for (auto [dim, index] : llvm::enumerate(indices)) {
-      Value position = arith::IndexCastOp::create(
-          builder, loc, builder.getIndexType(), index);
-      Value size = builder.createOrFold<memref::DimOp>(loc, view, dim);
-      Value conditions[] = {
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
-                                position, zero),
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
-                                position, size)};
-      for (Value condition : conditions)
-        inside = builder.createOrFold<arith::AndIOp>(loc, inside, condition);
-      positions.push_back(position);
-    }
-    auto load = scf::IfOp::create(
-        builder, loc, inside,
-        [&](OpBuilder &b, Location loc) {
-          Value value = memref::LoadOp::create(b, loc, view, positions);
-          scf::YieldOp::create(b, loc, value);
-        },
-        [&](OpBuilder &b, Location loc) {
-          Value value =
-              arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-          scf::YieldOp::create(b, loc, value);
-        });
-    return load.getResult(0);
-  }
-
   Value cloneElementwise(OpBuilder &builder, Operation &op,
                          const Shape &shape) {
     SmallVector<Value> operands;
@@ -181,6 +147,38 @@ private:
   DenseSet<Value> variant;
 };
 } // namespace
+
+Value attn::tile::loadElement(OpBuilder &builder, Location loc, Value view,
+                              ValueRange indices) {
+  Type element = cast<MemRefType>(view.getType()).getElementType();
+  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
+  Value inside = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  SmallVector<Value> positions;
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    Value position =
+        arith::IndexCastOp::create(builder, loc, builder.getIndexType(), index);
+    Value size = builder.createOrFold<memref::DimOp>(loc, view, dim);
+    Value conditions[] = {
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, position,
+                              zero),
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, position,
+                              size)};
+    for (Value condition : conditions)
+      inside = builder.createOrFold<arith::AndIOp>(loc, inside, condition);
+    positions.push_back(position);
+  }
+  auto load = scf::IfOp::create(
+      builder, loc, inside,
+      [&](OpBuilder &b, Location loc) {
+        Value value = memref::LoadOp::create(b, loc, view, positions);
+        scf::YieldOp::create(b, loc, value);
+      },
+      [&](OpBuilder &b, Location loc) {
+        Value value = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+        scf::YieldOp::create(b, loc, value);
+      });
+  return load.getResult(0);
+}
 
 Value attn::tile::expandScalarCode(OpBuilder &inner, Operation *head,
                                    Region &region, ValueRange arguments,

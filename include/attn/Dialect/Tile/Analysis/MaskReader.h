@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the mask of a loop over key blocks as a `VisitProblem`: and, or, not,
+// Reads what `tile.scores` hides as a `VisitProblem`: and, or, not,
 // xor and select of comparisons of integers. Integers are sums, products with
 // constants, minima, maxima, absolute values, selects, quotients and remainders
 // by constants of the coordinates and of what is known before the loop. The
@@ -95,10 +95,15 @@ struct MaskProblem {
   std::optional<LinearForm> numKeys;
 };
 
-/// Reads `mask`, an MxN vector of i1 in `loop`, whose step is 1.
-MaskProblem readMask(Value mask, scf::ForOp loop);
+/// Reads what `op`, in `loop`, whose step is 1, hides.
+MaskProblem readMask(ScoresOp op, scf::ForOp loop);
 
-/// The step over one block of keys in a loop.
+/// The scores of a loop over blocks that hide something; fails if there are
+/// none, or several.
+FailureOr<ScoresOp> findMaskedScores(scf::ForOp loop);
+
+/// The step over one block of keys in a loop, as `tile-expand-scores` leaves
+/// it.
 struct MaskedStep {
   OnlineSoftmaxOp softmax;
   /// select mask, scores, -inf: the scores of `softmax`.

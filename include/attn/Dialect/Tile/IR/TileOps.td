@@ -277,6 +277,10 @@ def Tile_ScoresOp : Tile_Op<"scores", [
   let extraClassDeclaration = [{
     bool hasScore() { return !getScore().empty(); }
     bool hasMask() { return !getMask().empty(); }
+    /// True if some scores may be hidden.
+    bool hidesKeys() { return hasMask() || getBelow(); }
+    /// What the argument of a region stands for; any other value itself.
+    static ::mlir::Value resolve(::mlir::Value value);
   }];
 }
 

@@ -63,7 +63,7 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
   let summary = "visit the key blocks that two earlier grids found in the mask";
   let description = [{
     Needs: a tile program whose loop over all key blocks holds one
-    `tile.online_softmax` of masked scores. Gives: a tile program of several
+    `tile.scores` that hides keys. Gives: a tile program of several
     grids.
 
     A mask that depends on more than bounds of rows and keys (a captured block
@@ -99,7 +99,7 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   let summary = "visit no hidden key block, and mask only partly visible ones";
   let description = [{
     Needs: a tile program whose loops over key blocks hold one
-    `tile.online_softmax` of masked scores. Gives: a tile program.
+    `tile.scores` that hides keys. Gives: a tile program.
 
     The mask is read as a formula of linear inequalities (and, or, not, xor and
     select of comparisons; quotients and remainders by constants; sorted memory
@@ -173,7 +173,8 @@ def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
 def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
   let summary = "masks compare each key with two bounds of its row";
   let description = [{
-    Needs: a tile program. Gives: a tile program that computes the same.
+    Needs: a tile program after `tile-expand-scores`. Gives: a tile program that
+    computes the same.
 
     A comparison of a search for the key, or of a sorted gather at it, with a
     value that is the same for all keys becomes a range of keys. Its ends are
@@ -203,7 +204,8 @@ def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
     of its document, its own position, the number of keys), one comparison with
     their minimum remains, and one with the maximum of the lower bounds.
 
-    Comes after `tile-peel-masks`, which reads masks as they were written.
+    Comes after `tile-peel-masks`, which reads masks as they were written in
+    `tile.scores`.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",

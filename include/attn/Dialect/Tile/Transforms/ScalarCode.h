@@ -24,6 +24,10 @@ namespace attn::tile {
 Value expandScalarCode(OpBuilder &builder, Operation *head, Region &region,
                        ValueRange arguments, ArrayRef<int64_t> shape);
 
+/// One element of a memref, at indices of i32; out of range gives 0.
+Value loadElement(OpBuilder &builder, Location loc, Value view,
+                  ValueRange indices);
+
 } // namespace attn::tile
 
 #endif // ATTN_DIALECT_TILE_TRANSFORMS_SCALARCODE_H
