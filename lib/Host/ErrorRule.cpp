@@ -10,6 +10,7 @@
 #include "attn/Host/ErrorRule.h"
 
 #include "attn/Host/HostTensor.h"
+#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -87,17 +88,28 @@ static void checkLse(const RunResult &result, const RunResult &float64,
                      std::ostringstream &failure) {
   Distance lse = distance(result.lse, float64.lse);
   report.lseError = lse.largest;
-  report.lseBound = allowedOfLse(0, scoreLoss);
+  report.lseBound =
+      allowedOfLse(float64.lse.empty() ? 0 : float64.lse[lse.worst], scoreLoss);
   for (size_t i = 0; i < float64.lse.size(); ++i) {
     double got = result.lse[i], wanted = float64.lse[i];
     double allowed = allowedOfLse(wanted, scoreLoss);
     if (isSame(got, wanted) || std::fabs(got - wanted) <= allowed)
       continue;
+    report.missesLse = true;
     failure << "error of lse " << std::fabs(got - wanted) << " > " << allowed
             << " at row " << i << ": " << got << ", float64 gives " << wanted
             << "; ";
     return;
   }
+}
+
+double attn::measureScoreLoss(const RunResult &float64,
+                              const RunResult &narrowScore) {
+  double largest = 0;
+  for (auto [wide, narrow] : llvm::zip_equal(float64.lse, narrowScore.lse))
+    if (std::isfinite(wide) && std::isfinite(narrow))
+      largest = std::max(largest, std::fabs(wide - narrow));
+  return 2 * largest;
 }
 
 /// Rows without a visible key: o = 0 and lse = -inf (C17). Needs lse.

@@ -72,6 +72,8 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
     OracleOptions oracle;
     oracle.precision = options.kind == HostOptions::Kind::OracleF64
                            ? OraclePrecision::F64
+                       : options.kind == HostOptions::Kind::OracleScore
+                           ? OraclePrecision::Score
                            : OraclePrecision::Input;
     return runPasses(module, [&](OpPassManager &manager) {
       buildOraclePipeline(manager, oracle);
@@ -140,7 +142,8 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
   for (auto [number, info] : llvm::enumerate(description.arguments))
     if (info.isOutput)
       description.kernels.front().results.push_back(int64_t(number));
-  if (options.kind == HostOptions::Kind::OracleF64)
+  if (options.kind == HostOptions::Kind::OracleF64 ||
+      options.kind == HostOptions::Kind::OracleScore)
     for (ArgumentInfo &info : description.arguments)
       if (info.isOutput)
         info.element = ElementKind::F64;

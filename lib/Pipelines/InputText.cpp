@@ -9,6 +9,8 @@
 
 #include "attn/Pipelines/InputText.h"
 
+#include "ValueScopes.h"
+
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -50,7 +52,8 @@ private:
   void open();
   void close(char bracket);
   void readOperator();
-  void readResultNumber();
+  void readName();
+  void readBlockLabel();
   void readIteratorTypes();
   void readPermutation();
   void readIndexingMaps();
@@ -88,6 +91,9 @@ private:
     Alias alias;
   };
   std::optional<Definition> definition;
+  ValueScopes scopes;
+  /// In the arguments of a function: the depth of brackets around it.
+  std::optional<size_t> signature;
   /// Between the marks of resources.
   bool isInResources = false;
   /// The last operation is in generic form: its name stands in quotes.
@@ -130,10 +136,17 @@ void Scanner::skipWord() {
     readArray();
   else if (word.contains('.') && llvm::isAlpha(word.front()))
     isGeneric = false;
+  if (word.ends_with(".func"))
+    signature = nesting;
 }
 
 void Scanner::open() {
   terms = 0;
+  if (text[at] == '{') {
+    if (signature == nesting)
+      signature.reset();
+    scopes.open();
+  }
   if (++nesting > maxNesting)
     refuse(at, "brackets nest deeper than " + Twine(maxNesting));
   ++at;
@@ -145,6 +158,8 @@ void Scanner::close(char bracket) {
       bracket == '>' && at + 1 < text.size() && text[at + 1] == '=';
   if (!isArrow && !isCompare && nesting > 0)
     --nesting;
+  if (bracket == '}')
+    scopes.close();
   terms = 0;
   ++at;
 }
@@ -156,11 +171,13 @@ void Scanner::readOperator() {
 }
 
 /// `%name#12`.
-void Scanner::readResultNumber() {
+void Scanner::readName() {
   terms = 0;
-  ++at;
+  size_t name = at++;
   while (at < text.size() && (isWordCharacter(text[at]) || text[at] == '-'))
     ++at;
+  if (!signature)
+    scopes.add(text.slice(name, at), text.substr(at));
   if (at >= text.size() || text[at] != '#')
     return;
   size_t begin = ++at;
@@ -172,6 +189,15 @@ void Scanner::readResultNumber() {
       (digits.getAsInteger(10, number) || number > maxResultNumber))
     refuse(begin, "result number " + digits + " is larger than " +
                       Twine(maxResultNumber));
+}
+
+/// `^name`, where a block begins or in a branch to it.
+void Scanner::readBlockLabel() {
+  StringRef rest = text.substr(at);
+  if (StringRef value = scopes.readLabel(rest); !value.empty())
+    refuse(at, value + " of the block before this one is used outside of its "
+                       "region");
+  at = std::max<size_t>(at + 1, rest.data() - text.data());
 }
 
 /// `iterator_types = ["parallel", …]`: strings, but in the generic form.
@@ -394,7 +420,9 @@ std::optional<TextFault> Scanner::run() {
     else if (llvm::isDigit(c))
       readNumber();
     else if (c == '%')
-      readResultNumber();
+      readName();
+    else if (c == '^')
+      readBlockLabel();
     else if ((c == '#' && !startsWith("#-}")) || c == '!')
       readAlias();
     else if (startsWith("{-#") || startsWith("#-}")) {

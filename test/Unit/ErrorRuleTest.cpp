@@ -46,9 +46,17 @@ TEST(ErrorRule, LseMayMissWhatScoresLose) {
   terms.scoreLoss = 2e-4;
   ErrorReport report = checkErrorRule(result, float64, unfused, terms);
   EXPECT_EQ(report.failure, "");
-  EXPECT_DOUBLE_EQ(report.lseBound, 3e-4);
+  EXPECT_DOUBLE_EQ(report.lseBound, 3e-4 + 0x1p-23);
   terms.scoreLoss = 5e-5;
   EXPECT_NE(checkErrorRule(result, float64, unfused, terms).failure, "");
+}
+
+TEST(ErrorRule, LseMayMissTwiceWhatTheScoreFunctionLoses) {
+  EXPECT_EQ(measureScoreLoss(float64, float64), 0);
+  double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(measureScoreLoss({{}, {1, 8, -infinity, 3}},
+                             {{}, {1.25, 7.5, -infinity, infinity}}),
+            1);
 }
 
 TEST(ErrorRule, LargeLseIsNoFinerThanF32) {

@@ -206,6 +206,30 @@ TEST(InputText, Aliases) {
   EXPECT_EQ(faultOf("!t = tensor<4xf32>\n!u = tuple<!t, !t>\n"), "");
 }
 
+// The parser frees a block but not the uses of its values elsewhere.
+TEST(InputText, BlocksThatAreFreed) {
+  const char *fault =
+      "%s of the block before this one is used outside of its region";
+  std::string use = "\"t.use\"(%s) : (f32) -> ()\n";
+  EXPECT_EQ(faultOf(use + "a.b {\n^bb0(%s : f32):\n^bb1:\n}"), fault);
+  EXPECT_EQ(faultOf(use + "a.b {\n%s = c.d\n^bb1:\n}"), fault);
+  EXPECT_EQ(faultOf(use + "a.b {\n%r, %s:2 = c.d\n^bb1 :\n}"), fault);
+  EXPECT_EQ(
+      faultOf(use + "a.b { {\n^bb0(%k : i32,%s:f32) :\n^bb1(%l : i32):}}"),
+      fault);
+  EXPECT_EQ(faultOf(use + "a.b {\ne.f {\n%s = c.d\n}\n^bb1:\n}"), fault);
+  // One block, a use in the region, or after it, or of a value from outside.
+  EXPECT_EQ(faultOf(use + "a.b {\n^bb0(%s : f32):\n}"), "");
+  EXPECT_EQ(faultOf(use + "a.b {\n^bb0(%t : f32):\nc.d %s\n^bb1:\n}"), "");
+  EXPECT_EQ(faultOf("a.b {\n^bb0(%s : f32):\n" + use + "^bb1:\n}\n"), "");
+  EXPECT_EQ(faultOf("a.b {\n^bb0(%s : f32):\n^bb1:\n}\n" + use), "");
+  // Branches and the arguments of functions.
+  EXPECT_EQ(faultOf("func.func @f(%s : f32) {\ncf.br ^bb1(%s : f32)\n"
+                    "^bb1(%t : f32):\ncf.br ^bb2\n^bb2:\n}\n"
+                    "llvm.func @g(%t : f32) {\n^bb1(%s : f32):\n^bb2:\n}"),
+            "");
+}
+
 TEST(InputText, Bytecode) {
   EXPECT_EQ(faultOf(StringRef("ML\xefR\x01\x02", 6)),
             "this is MLIR bytecode, expected text");

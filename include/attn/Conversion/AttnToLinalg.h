@@ -25,6 +25,9 @@ class AttentionOp;
 enum class OraclePrecision {
   /// Everything in f64, nothing rounded: r of rule C20.
   F64,
+  /// The scaled score rounded to f32 and the score region evaluated in f32, all
+  /// else in f64: s of C20.
+  Score,
   /// Every unfused step rounded to the input type, softmax in f32: t0 of C20.
   Input
 };

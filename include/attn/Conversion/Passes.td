@@ -89,6 +89,9 @@ def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
     becomes f64, in its type and in its calls; every other use sees the value
     rounded to the type it had.
 
+    `precision=score` (s of rule C20) does the same, but rounds the scaled score
+    to f32 and evaluates the score region in f32.
+
     `precision=input` (t0 of rule C20) is what an eager framework does: f32
     accumulation, and the scores after the scale, the scores after the score
     region, the probabilities after an f32 softmax, and the output each rounded
@@ -102,6 +105,8 @@ def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
            [{::llvm::cl::values(
                clEnumValN(::attn::OraclePrecision::F64, "f64",
                           "everything in f64"),
+               clEnumValN(::attn::OraclePrecision::Score, "score",
+                          "the score region in f32, all else in f64"),
                clEnumValN(::attn::OraclePrecision::Input, "input",
                           "every step rounded to the input type"))}]>];
   let dependentDialects = [

@@ -29,7 +29,8 @@ struct ErrorTerms {
   bool isSplit = false;
   /// The largest magnitude in value.
   double largestValue = 0;
-  /// What a score, and so the lse, may lose (ErrorTerms.h).
+  /// What a score, and so the lse, may lose: to tensor cores (ErrorTerms.h),
+  /// and in a score function (measureScoreLoss).
   double scoreLoss = 0;
 };
 
@@ -49,12 +50,18 @@ struct ErrorReport {
   double error = 0, referenceError = 0, bound = 0;
   double rmse = 0, referenceRmse = 0, rmseBound = 0;
   double lseError = 0, lseBound = 0;
+  /// Some lse is too far off.
+  bool missesLse = false;
   long emptyRows = 0;
   /// What is wrong; empty if nothing is.
   std::string failure;
 
   bool passes() const { return failure.empty(); }
 };
+
+/// What the score function may lose in f32: 2 e(s) of lse, with s evaluated in
+/// f64 but for that function (C20).
+double measureScoreLoss(const RunResult &float64, const RunResult &narrowScore);
 
 ErrorReport checkErrorRule(const RunResult &result, const RunResult &float64,
                            const RunResult &unfused, const ErrorTerms &terms);

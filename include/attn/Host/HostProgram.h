@@ -26,10 +26,10 @@ class ExecutionEngine;
 namespace attn {
 
 struct HostOptions {
-  /// Which definition of the function runs: the tiled kernel, one of the two
+  /// Which definition of the function runs: the tiled kernel, one of the
   /// unfused ones of convert-attn-to-linalg, or a look at what the regions read
   /// (CaptureReads.h).
-  enum class Kind { Tiled, OracleF64, OracleInput, CaptureReads };
+  enum class Kind { Tiled, OracleF64, OracleScore, OracleInput, CaptureReads };
   Kind kind = Kind::Tiled;
   /// For the tiled kernel: TileSchedule's, and which of its passes run.
   std::string plan, results, gpu;

@@ -30,6 +30,9 @@ struct OracleOptions : public PassPipelineOptions<OracleOptions> {
       *this, "precision", llvm::cl::desc("what the definition is evaluated in"),
       llvm::cl::values(clEnumValN(OraclePrecision::F64, "f64",
                                   "everything in f64 (r of C20)"),
+                       clEnumValN(OraclePrecision::Score, "score",
+                                  "the score region in f32, all else in f64 (s "
+                                  "of C20)"),
                        clEnumValN(OraclePrecision::Input, "input",
                                   "every step rounded to the input type (t0 "
                                   "of C20)")),

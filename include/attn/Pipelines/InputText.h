@@ -9,9 +9,10 @@
 //
 // MLIR's parser takes the process down with some texts: it recurses as deep as
 // brackets nest and sums are long, keeps an entry for every result number below
-// the one it reads, and believes that iterator types are strings and arrays of
-// integers or floats. A library in
-// somebody's process has to refuse these before. Bytecode is not looked at.
+// the one it reads, believes that iterator types are strings and arrays of
+// integers or floats, and frees blocks whose values are used elsewhere. A
+// library in somebody's process has to refuse these before. Bytecode is not
+// looked at.
 //
 //===----------------------------------------------------------------------===//
 

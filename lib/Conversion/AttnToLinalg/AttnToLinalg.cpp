@@ -100,8 +100,8 @@ struct AttnToLinalg : attn::impl::ConvertAttnToLinalgBase<AttnToLinalg> {
     if (checked.wasInterrupted())
       return signalPassFailure();
     for (func::FuncOp func : funcs)
-      if (failed(precision == OraclePrecision::F64 ? convertWide(func)
-                                                   : convertInput(func)))
+      if (failed(precision == OraclePrecision::Input ? convertInput(func)
+                                                     : convertWide(func)))
         return signalPassFailure();
   }
 

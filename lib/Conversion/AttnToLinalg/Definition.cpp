@@ -48,7 +48,9 @@ enum Dim : unsigned { B, K, G, I, J, D, NumDims };
 class Definition {
 public:
   Definition(OpBuilder &b, AttentionOp op, OraclePrecision precision)
-      : b(b), op(op), loc(op.getLoc()), wide(precision == OraclePrecision::F64),
+      : b(b), op(op), loc(op.getLoc()),
+        wide(precision != OraclePrecision::Input),
+        narrowScore(precision == OraclePrecision::Score),
         compute(wide ? b.getF64Type() : b.getF32Type()),
         input(op.getElementType()) {}
 
@@ -103,7 +105,7 @@ private:
   OpBuilder &b;
   AttentionOp op;
   Location loc;
-  bool wide;
+  bool wide, narrowScore;
   FloatType compute, input;
   OpFoldResult sizes[NumDims];
   OpFoldResult queryHeads, valueDim;
@@ -251,10 +253,12 @@ Value Definition::buildPosition(OpBuilder &b, Location loc, Value x) {
   SmallVector<Value> arguments = buildIndices(b);
   llvm::append_range(arguments, op.getCaptures());
   if (op.hasScore()) {
+    if (narrowScore)
+      x = arith::TruncFOp::create(b, loc, b.getF32Type(), x);
     SmallVector<Value> scoreArguments = {x};
     llvm::append_range(scoreArguments, arguments);
-    x = buildScalarBody(b, op.getScore(), scoreArguments, wide);
-    x = storeScore(b, x);
+    x = buildScalarBody(b, op.getScore(), scoreArguments, wide && !narrowScore);
+    x = storeScore(b, extend(b, x));
   }
   if (op.hasMask()) {
     Value visible = buildScalarBody(b, op.getMask(), arguments, wide);

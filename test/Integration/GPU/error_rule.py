@@ -16,6 +16,8 @@ With r in float64, t0 the unfused evaluation in the input type, e(t) the largest
     rmse(o) <= 2 rmse(t0) + 2^-22 max |value|      where f32 products are split
     |lse - r| <= 1e-4 + what scores lose + one unit of f32 at |r|
 
+What the score function itself loses in f32 is not granted here: the functions of
+these suites need none.
 Root mean squares are judged from 4096 elements on: those of fewer scatter."""
 
 import math

@@ -156,8 +156,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 
     (C20) Let r be the same expression in f64 (but for (C32)), e(t) =
     max |t - r|, t0 the unfused evaluation that rounds every step to T (but
-    keeps a score in f32 that T cannot hold), and u one unit in the last place of
-    T at max |r|. Then
+    keeps a score in f32 that T cannot hold), s the evaluation in f64 whose
+    `score` alone is in f32, and u one unit in the last place of T at max |r|.
+    Then
 
     ```
     e(output) <= max(2 e(t0), u) + 1e-5
@@ -169,7 +170,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     is off by no more than 1e-4, plus one unit in the last place of f32 at |lse|,
     plus what tensor cores cut off of large scores: half a unit in the last
     place of f32, of |scale| |query[i]| |key[j]|, for each 16 products (of f32:
-    three times for each 8). `convert-attn-to-linalg` builds both r and t0.
+    three times for each 8), plus 2 e(s) of lse: a score function that rounds a
+    number of 1e9 twice has no better lse in f32. `convert-attn-to-linalg` builds
+    r, s and t0.
 
     (C21) `bottom_right`, the default alignment of variants, joins the last
     query with the last key: key i + keys - queries is on the diagonal of
