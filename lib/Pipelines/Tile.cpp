@@ -43,9 +43,9 @@ void attn::buildPlannedToTilePipeline(OpPassManager &manager,
   add(OptionalPass::ListBlocks, tile::createTileListBlocks);
   add(OptionalPass::PeelMasks, tile::createTilePeelMasks);
   add(OptionalPass::GroupBounds, tile::createTileGroupBounds);
-  manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
   add(OptionalPass::KeysToRanges, tile::createTileKeysToRanges);
   add(OptionalPass::ReverseKeys, tile::createTileReverseKeys);
+  manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
   add(OptionalPass::FoldExp2, tile::createTileFoldExp2);
   add(OptionalPass::OverlapProducts, tile::createTileOverlapProducts);
   add(OptionalPass::LazyMax, tile::createTileLazyMax);

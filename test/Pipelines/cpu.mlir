@@ -12,8 +12,8 @@
 // TILED: tile-order-blocks
 // TILED: tile-list-blocks
 // TILED: tile-peel-masks
-// TILED: tile-expand-scores
 // TILED: tile-keys-to-ranges
+// TILED: tile-expand-scores
 // TILED: tile-fold-exp2
 // TILED: tile-expand-softmax
 // TILED: convert-tile-to-loops

@@ -17,13 +17,13 @@
 // CHECK-NEXT: tile-peel-masks
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
-// CHECK-NEXT: tile-expand-scores
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-keys-to-ranges
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-reverse-keys
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-expand-scores
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-fold-exp2

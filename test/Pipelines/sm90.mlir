@@ -26,13 +26,13 @@
 // CHECK-NEXT: tile-group-bounds{rows=64}
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
-// CHECK-NEXT: tile-expand-scores
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-keys-to-ranges
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-reverse-keys
+// CHECK-NEXT: ),
+// CHECK-NEXT: func.func(
+// CHECK-NEXT: tile-expand-scores
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-fold-exp2

@@ -7,7 +7,10 @@
 // What depends on the row alone is a column vector, computed before the loop;
 // what depends on the key alone is a row vector. They stretch where they meet,
 // and constants become splats.
+// Nothing asks for the number of the head.
 // CHECK-LABEL: func.func @shapes
+// CHECK: tile.kernel @{{.*}} grid(%{{.*}}, %[[H:.*]], %{{.*}}) in
+// CHECK-NOT: arith.index_cast %[[H]] : index to i32
 // CHECK: %[[ROWS:.*]] = tile.coords %{{.*}}, 0 : vector<16x1xi32>
 // CHECK: %[[R:.*]] = arith.addi %[[ROWS]], %{{.*}} : vector<16x1xi32>
 // CHECK: scf.for

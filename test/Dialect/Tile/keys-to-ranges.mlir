@@ -1,21 +1,22 @@
 // RUN: attn-opt %s --split-input-file --tile-keys-to-ranges | FileCheck %s
 // RUN: attn-opt %s --split-input-file --tile-keys-to-ranges --remarks-filter=.* --remark-policy=all 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: attn-opt %s --split-input-file --tile-keys-to-ranges --tile-expand-scores | FileCheck %s --check-prefix=EXPANDED
 
 // Blocks of 16 queries and 32 keys.
 !tile = vector<16x32xf32>
-!mask = vector<16x32xi1>
 !row = vector<16x1xf32>
 !rows = vector<16x1xi32>
 !cols = vector<1x32xi32>
-!coords = vector<16x32xi32>
 
 // Documents by offsets: document x of the row begins at offset x - 1 and ends
-// in front of offset x. The two upper bounds are one: the end of the document
-// and the row itself.
+// in front of offset x. The three upper bounds are one: the end of the document,
+// the row itself and the number of keys.
 // CHECK-LABEL: func.func @documents(
-// CHECK-SAME: %{{.*}}: vector<16x32xf32>, %{{.*}}: vector<16x1xf32>, %{{.*}}: vector<16x1xf32>, %[[OFFSETS:[a-z0-9]+]]: memref<?xi32>, %[[ROW:[a-z0-9]+]]: i32
-// CHECK: %[[ROWS:.*]] = tile.coords %[[ROW]], 0
-// CHECK: %[[X:.*]] = tile.search %[[OFFSETS]][], %[[ROWS]]
+// CHECK-SAME: %[[OFFSETS:[a-z0-9]+]]: memref<?xi32>, %{{.*}}: i32, %[[LENGTH:[a-z0-9]+]]: i32
+// CHECK: tile.scores %{{[a-z0-9]+}} at(%{{.*}}) mask {
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %[[I:.*]]: i32, %[[J:.*]]: i32):
+// CHECK: %[[X:.*]] = tile.search %[[OFFSETS]][], %[[I]]
+// CHECK-NOT: tile.search
 // CHECK: %[[BEHIND:.*]] = arith.cmpi sge, %[[X]], %[[SIZE:.*]] :
 // CHECK: %[[BEFORE:.*]] = arith.cmpi slt, %[[X]], %{{.*}}
 // CHECK: %[[LIMIT:.*]] = arith.select %[[BEFORE]], %{{.*}}, %{{.*}}
@@ -26,40 +27,50 @@
 // CHECK: %[[Y:.*]] = arith.subi %[[X0]], %{{.*}}
 // CHECK: %[[START0:.*]] = tile.gather %[[OFFSETS]][%[[Y]]]
 // CHECK: %[[START:.*]] = arith.select %{{.*}}, %{{.*}}, %[[START0]]
-// CHECK: %[[NEXT:.*]] = arith.addi %{{.*}}, %{{.*}} : vector<16x1xi32>
-// CHECK: %[[STOP:.*]] = arith.minsi %[[END]], %[[NEXT]]
-// CHECK: scf.for
-// CHECK-NOT: tile.search
-// CHECK: %[[COLS:.*]] = tile.coords %{{.*}}, 1
-// CHECK: %[[KEYS:.*]] = vector.broadcast %[[COLS]]
-// CHECK: %[[FROM:.*]] = vector.broadcast %[[START]]
-// CHECK: %[[A:.*]] = arith.cmpi sge, %[[KEYS]], %[[FROM]]
-// CHECK: %[[TO:.*]] = vector.broadcast %[[STOP]]
-// CHECK: %[[B:.*]] = arith.cmpi slt, %[[KEYS]], %[[TO]]
+// CHECK-NOT: arith.cmpi sle
+// CHECK: %[[A:.*]] = arith.cmpi sge, %[[J]], %[[START]]
+// CHECK: %[[SHORT:.*]] = arith.minsi %[[LENGTH]], %[[END]]
+// CHECK: %[[NEXT:.*]] = arith.addi %{{.*}}, %{{.*}} : i32
+// CHECK: %[[STOP:.*]] = arith.minsi %[[SHORT]], %[[NEXT]]
+// CHECK: %[[B:.*]] = arith.cmpi slt, %[[J]], %[[STOP]]
 // CHECK: %[[MASK:.*]] = arith.andi %[[A]], %[[B]]
-// CHECK-NEXT: arith.select %[[MASK]]
+// CHECK-NEXT: tile.yield %[[MASK]]
 // REMARK: remark: [Passed] keys-to-ranges{{.*}}comparisons=1{{.*}}masks=1
+
+// What is the same for all keys is computed before the loop.
+// EXPANDED-LABEL: func.func @documents(
+// EXPANDED: tile.search %{{.*}} : memref<?xi32>, vector<16x1xi32>
+// EXPANDED: %[[SHORT:.*]] = arith.minsi
+// EXPANDED: %[[STOP:.*]] = arith.minsi %[[SHORT]]
+// EXPANDED: scf.for
+// EXPANDED-NOT: tile.search
+// EXPANDED: %[[COLS:.*]] = tile.coords %{{.*}}, 1
+// EXPANDED: %[[KEYS:.*]] = vector.broadcast %[[COLS]]
+// EXPANDED: %[[FROM:.*]] = vector.broadcast
+// EXPANDED: %[[A:.*]] = arith.cmpi sge, %[[KEYS]], %[[FROM]]
+// EXPANDED: %[[TO:.*]] = vector.broadcast %[[STOP]]
+// EXPANDED: %[[B:.*]] = arith.cmpi slt, %[[KEYS]], %[[TO]]
+// EXPANDED: %[[MASK:.*]] = arith.andi %[[A]], %[[B]]
+// EXPANDED-NEXT: arith.select %[[MASK]]
 func.func @documents(%x: !tile, %m0: !row, %l0: !row, %offsets: memref<?xi32>,
-                     %row: i32, %nk: index) -> !row {
+                     %row: i32, %length: i32, %nk: index) -> !row {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
   %rows = tile.coords %row, 0 : !rows
-  %of_row = tile.search %offsets[], %rows : memref<?xi32>, !rows, () -> !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %of_key = tile.search %offsets[], %cols : memref<?xi32>, !cols, () -> !cols
-    %a = vector.broadcast %of_row : !rows to !coords
-    %b = vector.broadcast %of_key : !cols to !coords
-    %same = arith.cmpi eq, %a, %b : !coords
-    %past = arith.cmpi sle, %j, %i : !coords
-    %mask = arith.andi %same, %past : !mask
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%row, %row, %rows, %cols) below(%length) mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %of_row = tile.search %offsets[], %i : memref<?xi32>, i32, () -> i32
+      %of_key = tile.search %offsets[], %j : memref<?xi32>, i32, () -> i32
+      %same = arith.cmpi eq, %of_row, %of_key : i32
+      %past = arith.cmpi sle, %j, %i : i32
+      %mask = arith.andi %same, %past : i1
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -68,47 +79,59 @@ func.func @documents(%x: !tile, %m0: !row, %l0: !row, %offsets: memref<?xi32>,
 
 // -----
 
-// Sorted numbers: two searches per row. Keys behind their end read 0.
+// Sorted numbers: two searches per row. Keys behind their end read 0. A score
+// function compares them likewise.
 !tile = vector<16x32xf32>
-!mask = vector<16x32xi1>
 !row = vector<16x1xf32>
 !rows = vector<16x1xi32>
 !cols = vector<1x32xi32>
-!coords = vector<16x32xi32>
 
 // CHECK-LABEL: func.func @numbers(
-// CHECK-SAME: %[[IDS:[a-z0-9]+]]: memref<?xi32>, %[[OF:[a-z0-9]+]]: vector<16x1xi32>
+// CHECK-SAME: %[[IDS:[a-z0-9]+]]: memref<?xi32>, %[[OTHERS:[a-z0-9]+]]: memref<?xi32>
+// CHECK: score {
+// CHECK-NOT: tile.gather %[[IDS]]
+// CHECK: tile.search %[[IDS]]
+// CHECK: arith.select {{.*}} : f32
+// CHECK: mask {
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %[[I:.*]]: i32, %[[J:.*]]: i32):
+// CHECK: %[[OF:.*]] = tile.gather %[[OTHERS]][%[[I]]]
+// CHECK-NOT: tile.gather
 // CHECK: %[[ABOVE:.*]] = tile.search %[[IDS]][], %[[OF]]
 // CHECK: %[[LESS:.*]] = arith.subi %[[OF]]
 // CHECK: %[[BELOW:.*]] = tile.search %[[IDS]][], %[[LESS]]
 // CHECK: %[[FROM:.*]] = arith.select %{{.*}}, %{{.*}}, %[[BELOW]]
+// CHECK: %[[A:.*]] = arith.cmpi sge, %[[J]], %[[FROM]]
+// CHECK: %[[B:.*]] = arith.cmpi slt, %[[J]], %[[ABOVE]]
+// CHECK: %[[INSIDE:.*]] = arith.andi %[[A]], %[[B]]
 // CHECK: %[[ZERO:.*]] = arith.cmpi eq, %{{.*}}, %[[OF]]
 // CHECK: %[[TAIL:.*]] = arith.select %[[ZERO]]
-// CHECK: scf.for
-// CHECK-NOT: tile.gather
-// CHECK: %[[FROMS:.*]] = vector.broadcast %[[FROM]]
-// CHECK: %[[A:.*]] = arith.cmpi sge, %[[KEYS:.*]], %[[FROMS]]
-// CHECK: %[[ABOVES:.*]] = vector.broadcast %[[ABOVE]]
-// CHECK: %[[B:.*]] = arith.cmpi slt, %[[KEYS]], %[[ABOVES]]
-// CHECK: %[[INSIDE:.*]] = arith.andi %[[A]], %[[B]]
-// CHECK: %[[TAILS:.*]] = vector.broadcast %[[TAIL]]
-// CHECK: %[[C:.*]] = arith.cmpi sge, %[[KEYS]], %[[TAILS]]
+// CHECK: %[[C:.*]] = arith.cmpi sge, %[[J]], %[[TAIL]]
 // CHECK: arith.ori %[[INSIDE]], %[[C]]
+// REMARK: remark: [Passed] keys-to-ranges{{.*}}comparisons=2{{.*}}masks=0
 func.func @numbers(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
-                   %of_row: !rows, %nk: index) -> !row {
+                   %others: memref<?xi32>, %row: i32, %nk: index) -> !row {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %rows = tile.coords %row, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %of_key = tile.gather %ids[%cols] {sorted} : memref<?xi32>, (!cols) -> !cols
-    %a = vector.broadcast %of_row : !rows to !coords
-    %b = vector.broadcast %of_key : !cols to !coords
-    %same = arith.cmpi eq, %b, %a : !coords
-    %y = arith.select %same, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%row, %row, %rows, %cols) score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      %zero = arith.constant 0.0 : f32
+      %of_key = tile.gather %ids[%j] {sorted} : memref<?xi32>, (i32) -> i32
+      %less = arith.cmpi sgt, %row, %of_key : i32
+      %z = arith.select %less, %s, %zero : f32
+      tile.yield %z : f32
+    } mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %of_row = tile.gather %others[%i] : memref<?xi32>, (i32) -> i32
+      %of_key = tile.gather %ids[%j] {sorted} : memref<?xi32>, (i32) -> i32
+      %same = arith.cmpi eq, %of_key, %of_row : i32
+      tile.yield %same : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
@@ -118,13 +141,12 @@ func.func @numbers(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
 // -----
 
 // No promise that the numbers are sorted, no sign, a search for something else
-// than the key: nothing changes.
+// than the key, a limit that depends on the key or that may trap: nothing
+// changes.
 !tile = vector<16x32xf32>
-!mask = vector<16x32xi1>
 !row = vector<16x1xf32>
 !rows = vector<16x1xi32>
 !cols = vector<1x32xi32>
-!coords = vector<16x32xi32>
 
 // CHECK-LABEL: func.func @other(
 // CHECK: scf.for
@@ -134,32 +156,42 @@ func.func @numbers(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
 // CHECK: arith.cmpi ult
 // CHECK: tile.search
 // CHECK: arith.cmpi eq
+// CHECK-NEXT: arith.cmpi eq
+// CHECK-NEXT: arith.divsi
+// CHECK-NEXT: arith.cmpi slt
+// CHECK-NEXT: arith.cmpi slt
 // REMARK: remark: [Missed] keys-to-ranges{{.*}}no mask compares sorted data of a key, or has two bounds of keys on one side
 func.func @other(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
-                 %of_row: !rows, %nk: index) -> !row {
+                 %row: i32, %d: i32, %nk: index) -> !row {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
+  %rows = tile.coords %row, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %a = vector.broadcast %of_row : !rows to !coords
-    %unsorted = tile.gather %ids[%cols] : memref<?xi32>, (!cols) -> !cols
-    %b = vector.broadcast %unsorted : !cols to !coords
-    %one = arith.cmpi eq, %b, %a : !coords
-    %found = tile.search %ids[], %cols : memref<?xi32>, !cols, () -> !cols
-    %c = vector.broadcast %found : !cols to !coords
-    %two = arith.cmpi ult, %c, %a : !coords
-    %double = arith.addi %cols, %cols : !cols
-    %beyond = tile.search %ids[], %double : memref<?xi32>, !cols, () -> !cols
-    %d = vector.broadcast %beyond : !cols to !coords
-    %three = arith.cmpi eq, %d, %a : !coords
-    %both = arith.andi %one, %two : !mask
-    %all = arith.andi %both, %three : !mask
-    %y = arith.select %all, %x, %hidden : !mask, !tile
-    %p, %m1, %l1, %e = tile.online_softmax %y, %m, %l {guard} : !tile, !row
+    %y = tile.scores %x at(%row, %row, %rows, %cols) mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %unsorted = tile.gather %ids[%j] : memref<?xi32>, (i32) -> i32
+      %one = arith.cmpi eq, %unsorted, %i : i32
+      %found = tile.search %ids[], %j : memref<?xi32>, i32, () -> i32
+      %two = arith.cmpi ult, %found, %i : i32
+      %double = arith.addi %j, %j : i32
+      %beyond = tile.search %ids[], %double : memref<?xi32>, i32, () -> i32
+      %three = arith.cmpi eq, %beyond, %i : i32
+      %four = arith.cmpi eq, %found, %j : i32
+      %quotient = arith.divsi %i, %d : i32
+      %five = arith.cmpi slt, %j, %quotient : i32
+      %six = arith.cmpi slt, %j, %i : i32
+      %a = arith.andi %one, %two : i1
+      %b2 = arith.andi %three, %four : i1
+      %c = arith.andi %five, %six : i1
+      %e = arith.andi %a, %b2 : i1
+      %all = arith.andi %e, %c : i1
+      tile.yield %all : i1
+    } : !tile, !rows, !cols
+    %p, %m1, %l1, %f = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }
   return %r#0 : !row
@@ -170,43 +202,39 @@ func.func @other(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
 // Distances are bounds, too: of row - key below 100, not below 0 and at most 7
 // away there remain one lower and one upper bound.
 !tile = vector<16x32xf32>
-!mask = vector<16x32xi1>
 !row = vector<16x1xf32>
 !rows = vector<16x1xi32>
 !cols = vector<1x32xi32>
-!coords = vector<16x32xi32>
 
 // CHECK-LABEL: func.func @distances(
-// CHECK: %[[ROWS:.*]] = tile.coords %{{.*}}, 0
-// CHECK-DAG: arith.addi %{{.*}}, %{{.*}} : vector<16x1xi32>
-// CHECK: scf.for
+// CHECK: mask {
 // CHECK-NOT: arith.subi
 // CHECK: arith.cmpi sge
 // CHECK-NOT: arith.subi
 // CHECK: arith.cmpi slt
 // CHECK: %[[MASK:.*]] = arith.andi
-// CHECK-NEXT: arith.select %[[MASK]]
+// CHECK-NEXT: tile.yield %[[MASK]]
 func.func @distances(%x: !tile, %m0: !row, %l0: !row, %row: i32, %nk: index) -> !row {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !tile
-  %hundred = arith.constant dense<100> : !coords
-  %seven = arith.constant dense<7> : !coords
   %rows = tile.coords %row, 0 : !rows
   %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
     %col = arith.muli %n, %c32 : index
     %col32 = arith.index_cast %col : index to i32
     %cols = tile.coords %col32, 1 : !cols
-    %i = vector.broadcast %rows : !rows to !coords
-    %j = vector.broadcast %cols : !cols to !coords
-    %d = arith.subi %i, %j : !coords
-    %near = arith.cmpi ult, %d, %hundred : !coords
-    %e = arith.subi %j, %i : !coords
-    %a = math.absi %e : !coords
-    %nearer = arith.cmpi sle, %a, %seven : !coords
-    %mask = arith.andi %near, %nearer : !mask
-    %y = arith.select %mask, %x, %hidden : !mask, !tile
+    %y = tile.scores %x at(%row, %row, %rows, %cols) mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %hundred = arith.constant 100 : i32
+      %seven = arith.constant 7 : i32
+      %d = arith.subi %i, %j : i32
+      %near = arith.cmpi ult, %d, %hundred : i32
+      %e = arith.subi %j, %i : i32
+      %a = math.absi %e : i32
+      %nearer = arith.cmpi sle, %a, %seven : i32
+      %mask = arith.andi %near, %nearer : i1
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
     %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
     scf.yield %m1, %l1 : !row, !row
   }

@@ -2,7 +2,6 @@
 // RUN: attn-opt %s --tile-reverse-keys --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !s = vector<16x32xf32>
-!i = vector<16x32xi32>
 !row = vector<16x1xf32>
 
 // Two loops, one behind the other, in the other order: first the masked one,
@@ -17,29 +16,32 @@
 // CHECK-NEXT: %[[D:.*]] = arith.subi %[[LAST]], %[[T]] : index
 // CHECK-NEXT: %[[N:.*]] = arith.maxsi %[[D]], %[[LO]] : index
 // CHECK-NEXT: %[[COL:.*]] = arith.muli %[[N]], %{{.*}} : index
-// CHECK: arith.select
-// CHECK-NEXT: tile.online_softmax %{{.*}}, %[[M]], %[[L]] {guard}
+// CHECK: mask {
+// CHECK: tile.online_softmax %{{.*}}, %[[M]], %[[L]] {guard}
 // CHECK: %[[B:.*]]:2 = scf.for %[[T:[a-z0-9]+]] = %[[MIDDLE]] to %[[HI]] step %{{.*}} iter_args(%[[M:.*]] = %[[A]]#0, %[[L:.*]] = %[[A]]#1)
 // CHECK-NEXT: %[[D:.*]] = arith.subi %[[LAST]], %[[T]] : index
 // CHECK-NEXT: %[[N:.*]] = arith.maxsi %[[D]], %[[LO]] : index
-// CHECK-NOT: arith.select
+// CHECK-NOT: mask {
 // CHECK: tile.online_softmax %{{.*}}, %[[M]], %[[L]] :
 // CHECK: tile.store %[[B]]#0
-func.func @chain(%lo: index, %full: index, %hi: index, %x: !s, %r: f32, %mask: vector<16x32xi1>,
+func.func @chain(%lo: index, %full: index, %hi: index, %x: !s, %rate: f32,
                  %m0: !row, %l0: !row, %out: memref<?x1xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %hidden = arith.constant dense<0xFF800000> : !s
-  %rate = vector.broadcast %r : f32 to !s
+  %zero = arith.constant 0 : i32
+  %rows = tile.coords %zero, 0 : vector<16x1xi32>
   tile.kernel @chain plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %lo to %full step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to !i
-      %f = arith.sitofp %j : !i to !s
-      %y = math.fma %f, %rate, %x : !s
+      %y = tile.scores %x at(%zero, %zero, %rows, %cols) score {
+      ^bb0(%s: f32, %bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %f = arith.sitofp %j : i32 to f32
+        %y2 = math.fma %f, %rate, %s : f32
+        tile.yield %y2 : f32
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       scf.yield %m1, %l1 : !row, !row
     }
@@ -47,11 +49,17 @@ func.func @chain(%lo: index, %full: index, %hi: index, %x: !s, %r: f32, %mask: v
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to !i
-      %f = arith.sitofp %j : !i to !s
-      %y = math.fma %f, %rate, %x : !s
-      %z = arith.select %mask, %y, %hidden : vector<16x32xi1>, !s
-      %p, %m1, %l1, %c = tile.online_softmax %z, %m, %l : !s, !row
+      %y = tile.scores %x at(%zero, %zero, %rows, %cols) score {
+      ^bb0(%s: f32, %bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %f = arith.sitofp %j : i32 to f32
+        %y2 = math.fma %f, %rate, %s : f32
+        tile.yield %y2 : f32
+      } mask {
+      ^bb0(%bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %shown = arith.cmpi sle, %j, %i : i32
+        tile.yield %shown : i1
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
+      %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       scf.yield %m1, %l1 : !row, !row
     }
     tile.store %b#0, %out[%q, %c0] : !row, memref<?x1xf32>
@@ -71,6 +79,7 @@ func.func @alibi(%hi: index, %x: !s, %h: f32, %rows: vector<16x1xi32>, %m0: !row
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
   tile.kernel @alibi plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %less = arith.negf %h : f32
     %slope = math.exp2 %less : f32
@@ -78,13 +87,14 @@ func.func @alibi(%hi: index, %x: !s, %h: f32, %rows: vector<16x1xi32>, %m0: !row
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to !i
-      %i = vector.broadcast %rows : vector<16x1xi32> to !i
-      %d = arith.subi %i, %j : !i
-      %f = arith.sitofp %d : !i to !s
-      %rate = vector.broadcast %slope : f32 to !s
-      %bias = arith.mulf %rate, %f : !s
-      %y = arith.subf %x, %bias : !s
+      %y = tile.scores %x at(%zero, %zero, %rows, %cols) score {
+      ^bb0(%s: f32, %bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %d = arith.subi %i, %j : i32
+        %f = arith.sitofp %d : i32 to f32
+        %bias = arith.mulf %slope, %f : f32
+        %y2 = arith.subf %s, %bias : f32
+        tile.yield %y2 : f32
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       scf.yield %m1, %l1 : !row, !row
     }
@@ -97,25 +107,31 @@ func.func @alibi(%hi: index, %x: !s, %h: f32, %rows: vector<16x1xi32>, %m0: !row
 // CHECK-LABEL: func.func @monotonic(
 // CHECK: scf.for %[[T:[a-z0-9]+]] = {{.*}}
 // CHECK-NEXT: arith.subi %{{.*}}, %[[T]]
-func.func @monotonic(%hi: index, %x: !s, %far: vector<16x32xi1>, %m0: !row, %l0: !row, %out: memref<?x1xf32>) {
+func.func @monotonic(%hi: index, %x: !s, %m0: !row, %l0: !row, %out: memref<?x1xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %two = arith.constant dense<2.0> : !s
-  %seven = arith.constant dense<7> : !i
+  %two = arith.constant 2.0 : f32
+  %seven = arith.constant 7 : i32
+  %zero = arith.constant 0 : i32
+  %rows = tile.coords %zero, 0 : vector<16x1xi32>
   tile.kernel @monotonic plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %c0 to %hi step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to !i
-      %k = arith.maxsi %j, %seven : !i
-      %f = arith.sitofp %k : !i to !s
-      %bias = arith.divf %f, %two : !s
-      %sum = arith.addf %x, %bias : !s
-      %y = math.tanh %sum : !s
-      %z = arith.select %far, %two, %y : vector<16x32xi1>, !s
-      %p, %m1, %l1, %c = tile.online_softmax %z, %m, %l : !s, !row
+      %y = tile.scores %x at(%zero, %zero, %rows, %cols) score {
+      ^bb0(%s: f32, %bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %k = arith.maxsi %j, %seven : i32
+        %f = arith.sitofp %k : i32 to f32
+        %bias = arith.divf %f, %two : f32
+        %sum = arith.addf %s, %bias : f32
+        %y2 = math.tanh %sum : f32
+        %far = arith.cmpi slt, %i, %seven : i32
+        %z = arith.select %far, %two, %y2 : f32
+        tile.yield %z : f32
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
+      %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       scf.yield %m1, %l1 : !row, !row
     }
     tile.store %a#0, %out[%q, %c0] : !row, memref<?x1xf32>
@@ -132,16 +148,21 @@ func.func @falls(%hi: index, %x: !s, %m0: !row, %l0: !row, %out: memref<?x1xf32>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
-  %rate = arith.constant dense<-0.5> : !s
+  %rate = arith.constant -0.5 : f32
+  %zero = arith.constant 0 : i32
+  %rows = tile.coords %zero, 0 : vector<16x1xi32>
   tile.kernel @falls plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %c0 to %hi step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to !i
-      %f = arith.sitofp %j : !i to !s
-      %bias = arith.mulf %f, %rate : !s
-      %y = arith.addf %x, %bias : !s
+      %y = tile.scores %x at(%zero, %zero, %rows, %cols) score {
+      ^bb0(%s: f32, %bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %f = arith.sitofp %j : i32 to f32
+        %bias = arith.mulf %f, %rate : f32
+        %y2 = arith.addf %s, %bias : f32
+        tile.yield %y2 : f32
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       scf.yield %m1, %l1 : !row, !row
     }
@@ -155,26 +176,29 @@ func.func @falls(%hi: index, %x: !s, %m0: !row, %l0: !row, %out: memref<?x1xf32>
 // CHECK-LABEL: func.func @both_sides(
 // CHECK: scf.for %[[N:[a-z0-9]+]] = {{.*}}
 // CHECK-NEXT: arith.muli %[[N]]
-func.func @both_sides(%hi: index, %k: memref<?x32xf32>, %rate: !s, %rows: vector<16x1xi32>, %m0: !row, %l0: !row,
+func.func @both_sides(%hi: index, %k: memref<?x32xf32>, %rate: f32, %rows: vector<16x1xi32>, %m0: !row, %l0: !row,
                       %out: memref<?x1xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
   tile.kernel @both_sides plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %c0 to %hi step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %x = tile.load %k[%col, %c0] : memref<?x32xf32>, !s
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to !i
-      %i = vector.broadcast %rows : vector<16x1xi32> to !i
-      %d = arith.subi %i, %j : !i
-      %f = arith.sitofp %d : !i to !s
-      %abs = math.absf %f : !s
-      %bias = arith.mulf %abs, %rate : !s
-      %warm = arith.mulf %x, %f : !s
-      %sum = arith.addf %x, %bias : !s
-      %y = arith.addf %sum, %warm : !s
+      %y = tile.scores %x at(%zero, %zero, %rows, %cols) score {
+      ^bb0(%s: f32, %bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %d = arith.subi %i, %j : i32
+        %f = arith.sitofp %d : i32 to f32
+        %abs = math.absf %f : f32
+        %bias = arith.mulf %abs, %rate : f32
+        %warm = arith.mulf %s, %f : f32
+        %sum = arith.addf %s, %bias : f32
+        %y2 = arith.addf %sum, %warm : f32
+        tile.yield %y2 : f32
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       scf.yield %m1, %l1 : !row, !row
     }
@@ -187,10 +211,12 @@ func.func @both_sides(%hi: index, %k: memref<?x32xf32>, %rate: !s, %rows: vector
 // CHECK-LABEL: func.func @visits(
 // CHECK: scf.for %[[N:[a-z0-9]+]] = {{.*}}
 // CHECK-NEXT: arith.cmpi sge, %[[N]]
-func.func @visits(%hi: index, %gap: index, %x: !s, %rate: !s, %m0: !row, %l0: !row, %out: memref<?x1xf32>) {
+func.func @visits(%hi: index, %gap: index, %x: !s, %rate: f32, %m0: !row, %l0: !row, %out: memref<?x1xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %rows = tile.coords %zero, 0 : vector<16x1xi32>
   tile.kernel @visits plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %t = %c0 to %hi step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %behind = arith.cmpi sge, %t, %gap : index
@@ -199,9 +225,12 @@ func.func @visits(%hi: index, %gap: index, %x: !s, %rate: !s, %m0: !row, %l0: !r
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to !i
-      %f = arith.sitofp %j : !i to !s
-      %y = math.fma %f, %rate, %x : !s
+      %y = tile.scores %x at(%zero, %zero, %rows, %cols) score {
+      ^bb0(%s: f32, %bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %f = arith.sitofp %j : i32 to f32
+        %y2 = math.fma %f, %rate, %s : f32
+        tile.yield %y2 : f32
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       scf.yield %m1, %l1 : !row, !row
     }
@@ -215,18 +244,23 @@ func.func @visits(%hi: index, %gap: index, %x: !s, %rate: !s, %m0: !row, %l0: !r
 // CHECK-LABEL: func.func @no_chain(
 // CHECK: scf.for %[[N:[a-z0-9]+]] = {{.*}}
 // CHECK-NEXT: arith.muli %[[N]]
-func.func @no_chain(%full: index, %hi: index, %x: !s, %rate: !s, %m0: !row, %l0: !row, %out: memref<?x1xf32>) {
+func.func @no_chain(%full: index, %hi: index, %x: !s, %rate: f32, %m0: !row, %l0: !row, %out: memref<?x1xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %rows = tile.coords %zero, 0 : vector<16x1xi32>
   tile.kernel @no_chain plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %c0 to %full step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to !i
-      %f = arith.sitofp %j : !i to !s
-      %y = math.fma %f, %rate, %x : !s
+      %y = tile.scores %x at(%zero, %zero, %rows, %cols) score {
+      ^bb0(%s: f32, %bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %f = arith.sitofp %j : i32 to f32
+        %y2 = math.fma %f, %rate, %s : f32
+        tile.yield %y2 : f32
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       scf.yield %m1, %l1 : !row, !row
     }
@@ -235,9 +269,12 @@ func.func @no_chain(%full: index, %hi: index, %x: !s, %rate: !s, %m0: !row, %l0:
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to !i
-      %f = arith.sitofp %j : !i to !s
-      %y = math.fma %f, %rate, %x : !s
+      %y = tile.scores %x at(%zero, %zero, %rows, %cols) score {
+      ^bb0(%s: f32, %bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %f = arith.sitofp %j : i32 to f32
+        %y2 = math.fma %f, %rate, %s : f32
+        tile.yield %y2 : f32
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       scf.yield %m1, %l1 : !row, !row
     }
@@ -250,18 +287,23 @@ func.func @no_chain(%full: index, %hi: index, %x: !s, %rate: !s, %m0: !row, %l0:
 // CHECK-LABEL: func.func @other_step(
 // CHECK: scf.for %[[N:[a-z0-9]+]] = {{.*}}
 // CHECK-NEXT: arith.muli %[[N]]
-func.func @other_step(%hi: index, %x: !s, %rate: !s, %m0: !row, %l0: !row, %out: memref<?x1xf32>) {
+func.func @other_step(%hi: index, %x: !s, %rate: f32, %m0: !row, %l0: !row, %out: memref<?x1xf32>) {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %c32 = arith.constant 32 : index
+  %zero = arith.constant 0 : i32
+  %rows = tile.coords %zero, 0 : vector<16x1xi32>
   tile.kernel @other_step plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %q) in (%hi, %hi, %hi) {
     %a:2 = scf.for %n = %c0 to %hi step %c2 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
       %col = arith.muli %n, %c32 : index
       %col32 = arith.index_cast %col : index to i32
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to !i
-      %f = arith.sitofp %j : !i to !s
-      %y = math.fma %f, %rate, %x : !s
+      %y = tile.scores %x at(%zero, %zero, %rows, %cols) score {
+      ^bb0(%s: f32, %bi: i32, %hi32: i32, %i: i32, %j: i32):
+        %f = arith.sitofp %j : i32 to f32
+        %y2 = math.fma %f, %rate, %s : f32
+        tile.yield %y2 : f32
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       scf.yield %m1, %l1 : !row, !row
     }

@@ -16,17 +16,15 @@
 //
 // Noise beside a trend in a sum leaves the trend: the product of queries and
 // keys is noise. Operations are read in their order, from the function down to
-// the loop.
+// the loop, and then those of the region of tile.scores.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/Analysis/ScoreTrend.h"
 
-#include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace attn::tile;
@@ -83,13 +81,10 @@ struct Trend {
   }
 };
 
-/// Reads the operations around and in a loop.
+/// Reads the operations before a loop, and the score function in it.
 class TrendReader {
 public:
-  explicit TrendReader(scf::ForOp loop) : loop(loop) {
-    trends[loop.getInductionVar()] = {Kind::Grows};
-    for (Value carried : loop.getRegionIterArgs())
-      trends[carried] = {Kind::Noise};
+  TrendReader(scf::ForOp loop, Block &score) {
     SmallVector<Operation *> ancestors;
     for (Operation *op = loop; op; op = op->getParentOp())
       ancestors.push_back(op);
@@ -99,7 +94,9 @@ public:
              llvm::make_range(block->begin(), ancestor->getIterator()))
           read(&op);
     }
-    for (Operation &op : *loop.getBody())
+    trends[score.getArguments().front()] = {Kind::Noise};
+    trends[score.getArguments().back()] = {Kind::Grows};
+    for (Operation &op : score.without_terminator())
       read(&op);
   }
 
@@ -123,7 +120,6 @@ private:
   static Trend multiply(Trend a, Trend b);
   static Trend choose(Trend a, Trend b);
 
-  scf::ForOp loop;
   DenseMap<Value, Trend> trends;
 };
 } // namespace
@@ -164,11 +160,6 @@ static bool isNegativeConstant(Operation *op) {
   if (!constant)
     return false;
   Attribute value = constant.getValue();
-  if (auto elements = dyn_cast<DenseElementsAttr>(value)) {
-    if (!elements.isSplat())
-      return false;
-    value = elements.getSplatValue<Attribute>();
-  }
   if (auto number = dyn_cast<FloatAttr>(value))
     return number.getValue().isNegative();
   auto number = dyn_cast<IntegerAttr>(value);
@@ -180,8 +171,8 @@ Trend TrendReader::compute(Operation *op) const {
   // In either direction with their operand.
   if (isa<arith::SIToFPOp, arith::UIToFPOp, arith::ExtSIOp, arith::ExtUIOp,
           arith::TruncIOp, arith::IndexCastOp, arith::ExtFOp, arith::TruncFOp,
-          vector::BroadcastOp, vector::ShapeCastOp, math::TanhOp, math::FloorOp,
-          math::CeilOp, math::RoundEvenOp, arith::FPToSIOp>(op))
+          math::TanhOp, math::FloorOp, math::CeilOp, math::RoundEvenOp,
+          arith::FPToSIOp>(op))
     return operand(0);
   if (isa<math::ExpOp, math::Exp2Op>(op)) {
     Trend exponent = operand(0);
@@ -209,21 +200,19 @@ Trend TrendReader::compute(Operation *op) const {
     bool isByKey = operand(0).kind != Kind::Fixed;
     return isByKey && chosen.kind == Kind::Fixed ? Trend{Kind::Noise} : chosen;
   }
-  if (auto coords = dyn_cast<CoordsOp>(op); coords && countsKeys(coords, loop))
-    return {Kind::Grows};
   if (areFixed(op))
     return {Kind::Fixed, isNegativeConstant(op)};
   return {Kind::Noise};
 }
 
 ScoreTrend attn::tile::readScoreTrend(scf::ForOp loop) {
-  auto steps = loop.getBody()->getOps<OnlineSoftmaxOp>();
-  if (!llvm::hasSingleElement(steps))
+  auto scores = loop.getBody()->getOps<ScoresOp>();
+  if (!llvm::hasSingleElement(scores) || !(*scores.begin()).hasScore())
     return ScoreTrend::None;
-  Value scores = (*steps.begin()).getScores();
-  if (FailureOr<MaskedStep> step = matchMaskedStep(loop); succeeded(step))
-    scores = cast<arith::SelectOp>(step->select).getTrueValue();
-  switch (TrendReader(loop).lookup(scores).kind) {
+  Block &score = (*scores.begin()).getScore().front();
+  switch (TrendReader(loop, score)
+              .lookup(score.getTerminator()->getOperand(0))
+              .kind) {
   case Kind::Grows:
     return ScoreTrend::Grows;
   case Kind::Falls:

@@ -9,10 +9,11 @@
 //
 // First comparisons of sorted data become bounds (SortedComparison.h), then
 // all bounds of a mask that hold together become one lower and one upper bound
-// per row: their maximum and their minimum, computed in front of the loop.
+// per row: their maximum and their minimum.
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeadOps.h"
 #include "SortedComparison.h"
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
@@ -22,10 +23,6 @@
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
-#include "mlir/IR/TypeUtilities.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include <limits>
 
 namespace attn::tile {
@@ -38,34 +35,32 @@ using namespace attn;
 using namespace attn::tile;
 using arith::CmpIPredicate;
 
-static void eraseDeadOps(RewriterBase &rewriter, Block *body) {
-  SmallVector<Operation *> ops =
-      llvm::to_vector(llvm::make_pointer_range(body->without_terminator()));
-  for (Operation *op : llvm::reverse(ops))
-    if (isOpTriviallyDead(op))
-      rewriter.eraseOp(op);
-}
-
 //===----------------------------------------------------------------------===//
 // Sorted data
 //===----------------------------------------------------------------------===//
 
 int64_t attn::tile::boundSortedKeys(RewriterBase &rewriter,
                                     const BlockLoops &loops) {
-  SortedComparisons comparisons(rewriter);
-  SmallVector<arith::CmpIOp> ops;
-  for (scf::ForOp loop : loops.loops)
-    llvm::append_range(ops, loop.getBody()->getOps<arith::CmpIOp>());
   int64_t count = 0;
-  for (arith::CmpIOp op : ops) {
-    FailureOr<SortedComparison> comparison = SortedComparison::match(op, loops);
-    if (failed(comparison))
-      continue;
-    Block *body = op->getBlock();
-    comparisons.replace(*comparison, loops.front());
-    eraseDeadOps(rewriter, body);
-    ++count;
-  }
+  auto replaceIn = [&](ScoresOp scores, Region &region) {
+    if (region.empty())
+      return;
+    Variation variation(region, loops);
+    SmallVector<arith::CmpIOp> ops(region.getOps<arith::CmpIOp>());
+    for (arith::CmpIOp op : ops) {
+      FailureOr<SortedComparison> comparison =
+          SortedComparison::match(op, scores, variation);
+      if (failed(comparison))
+        continue;
+      comparison->replace(rewriter);
+      ++count;
+    }
+    eraseDeadOps(rewriter, &region.front());
+  };
+  for (scf::ForOp loop : loops.loops)
+    for (auto scores : loop.getBody()->getOps<ScoresOp>())
+      for (Region &region : scores->getRegions())
+        replaceIn(scores, region);
   return count;
 }
 
@@ -77,52 +72,78 @@ namespace {
 /// key < limit + shift, or key >= limit + shift.
 struct KeyBound {
   bool isUpper;
-  Value keys;  // tile.coords along the keys
-  Value limit; // from outside the loop: i32, or one per row
+  Value limit; // the same for all keys
   int64_t shift = 0;
 };
 
-/// A mask as a conjunction.
-struct Conjunction {
-  SmallVector<KeyBound> bounds;
-  SmallVector<Value> others;
+/// The bounds that the mask of one `tile.scores` sets to the keys.
+class MaskBounds {
+public:
+  MaskBounds(ScoresOp op, const BlockLoops &loops);
+
+  /// Makes one of all of one side; false where there is nothing to join.
+  bool join(RewriterBase &rewriter);
+
+private:
+  bool isPosition(Value value) const;
+  SmallVector<KeyBound> matchDistance(arith::CmpIOp compare) const;
+  SmallVector<KeyBound> match(Value value) const;
+  SmallVector<Value> getConjuncts() const;
+  Value emit(OpBuilder &builder, ArrayRef<KeyBound> bounds) const;
+
+  ScoresOp op;
+  Operation *yield;
+  Value rows, key; // coordinates; the argument
+  Variation variation;
+  SmallVector<KeyBound> sides[2]; // lower and upper ones
+  SmallVector<Value> others;      // what else the mask says
 };
 } // namespace
 
-static bool isKeys(Value value) {
-  auto coords = value.getDefiningOp<CoordsOp>();
-  return coords && coords.getAxis() == 1;
+MaskBounds::MaskBounds(ScoresOp op, const BlockLoops &loops)
+    : op(op), yield(op.getMask().front().getTerminator()),
+      rows(op.getQueries()), key(op.getMask().getArguments().back()),
+      variation(op.getMask(), loops) {
+  for (Value conjunct : getConjuncts()) {
+    SmallVector<KeyBound> bounds = match(conjunct);
+    for (const KeyBound &bound : bounds)
+      sides[bound.isUpper].push_back(bound);
+    if (bounds.empty())
+      others.push_back(conjunct);
+  }
+  if (op.getBelow())
+    sides[true].push_back({true, op.getBelow()});
 }
 
-/// The scalar or the rows that a side of a comparison is, known before the
-/// loops; null if it is neither.
-static Value getLimit(OpBuilder &builder, Value value,
-                      const BlockLoops &loops) {
-  value = stripBroadcast(value);
-  if (std::optional<int64_t> number = getIntegerConstant(value)) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(loops.front());
-    return arith::ConstantIntOp::create(builder, value.getLoc(), *number, 32);
+/// What the mask is the conjunction of, in order, each once.
+SmallVector<Value> MaskBounds::getConjuncts() const {
+  SmallVector<Value> conjuncts, worklist = {yield->getOperand(0)};
+  DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    auto both = value.getDefiningOp<arith::AndIOp>();
+    if (both && variation.of(value) == Varies::ByKey)
+      worklist.append({both.getRhs(), both.getLhs()});
+    else
+      conjuncts.push_back(value);
   }
-  auto type = dyn_cast<VectorType>(value.getType());
-  if (!loops.isKnownBefore(value) ||
-      (type && (type.getRank() != 2 || type.getDimSize(1) != 1)))
-    return {};
-  return value;
+  return conjuncts;
 }
 
 /// key `predicate` limit.
-static std::optional<KeyBound> makeBound(Value keys, CmpIPredicate predicate,
-                                         Value limit, int64_t shift = 0) {
+static std::optional<KeyBound> makeBound(CmpIPredicate predicate, Value limit,
+                                         int64_t shift = 0) {
   switch (predicate) {
   case CmpIPredicate::slt:
-    return KeyBound{/*isUpper=*/true, keys, limit, shift};
+    return KeyBound{/*isUpper=*/true, limit, shift};
   case CmpIPredicate::sle:
-    return KeyBound{/*isUpper=*/true, keys, limit, shift + 1};
+    return KeyBound{/*isUpper=*/true, limit, shift + 1};
   case CmpIPredicate::sgt:
-    return KeyBound{/*isUpper=*/false, keys, limit, shift + 1};
+    return KeyBound{/*isUpper=*/false, limit, shift + 1};
   case CmpIPredicate::sge:
-    return KeyBound{/*isUpper=*/false, keys, limit, shift};
+    return KeyBound{/*isUpper=*/false, limit, shift};
   default:
     return std::nullopt;
   }
@@ -130,50 +151,43 @@ static std::optional<KeyBound> makeBound(Value keys, CmpIPredicate predicate,
 
 /// A coordinate of the row, perhaps plus or minus numbers that are the same for
 /// all rows: does not wrap around, as does no difference of two of them.
-static bool isPosition(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (auto coords = dyn_cast<CoordsOp>(op))
-      return coords.getAxis() == 0;
-    if (!isa<arith::AddIOp, arith::SubIOp>(op))
+bool MaskBounds::isPosition(Value value) const {
+  while (Operation *sum = value.getDefiningOp()) {
+    if (!isa<arith::AddIOp, arith::SubIOp>(sum) ||
+        variation.of(sum->getOperand(1)) != Varies::Nowhere)
       return false;
-    Value other = stripBroadcast(op->getOperand(1));
-    if (isa<VectorType>(other.getType()) && !getIntegerConstant(other))
-      return false;
-    value = op->getOperand(0);
+    value = sum->getOperand(0);
   }
-  return false;
+  return ScoresOp::resolve(value) == rows;
 }
 
 /// Distances beyond which nothing is read from them.
 static constexpr int64_t maxDistance = int64_t(1) << 30;
 
 /// row - key, or key - row, against a constant: bounds of the key.
-static SmallVector<KeyBound> matchDistance(arith::CmpIOp compare,
-                                           const BlockLoops &loops) {
+SmallVector<KeyBound> MaskBounds::matchDistance(arith::CmpIOp compare) const {
   std::optional<int64_t> constant = getIntegerConstant(compare.getRhs());
-  Value distance = stripBroadcast(compare.getLhs());
+  Value distance = compare.getLhs();
   CmpIPredicate predicate = compare.getPredicate();
   bool isAbsolute = false;
   if (auto absolute = distance.getDefiningOp<math::AbsIOp>()) {
     isAbsolute = true;
-    distance = stripBroadcast(absolute.getOperand());
+    distance = absolute.getOperand();
   }
   auto difference = distance.getDefiningOp<arith::SubIOp>();
   if (!constant || std::abs(*constant) > maxDistance || !difference)
     return {};
-  Value rows = stripBroadcast(difference.getLhs());
-  Value keys = stripBroadcast(difference.getRhs());
-  bool isRowFirst = isKeys(keys);
-  if (!isRowFirst)
-    std::swap(rows, keys);
-  if (!isKeys(keys) || !isPosition(rows) || !loops.isKnownBefore(rows))
+  bool isRowFirst = difference.getRhs() == key;
+  Value row = isRowFirst ? difference.getLhs() : difference.getRhs();
+  if ((!isRowFirst && difference.getLhs() != key) || !isPosition(row) ||
+      variation.of(row) == Varies::ByKey)
     return {};
   SmallVector<KeyBound> bounds;
   // key - row against `limit`; row - key has it the other way round.
   auto add = [&](CmpIPredicate predicate, int64_t limit) {
     std::optional<KeyBound> bound =
-        isRowFirst ? makeBound(keys, attn::swapSides(predicate), rows, -limit)
-                   : makeBound(keys, predicate, rows, limit);
+        isRowFirst ? makeBound(attn::swapSides(predicate), row, -limit)
+                   : makeBound(predicate, row, limit);
     if (bound)
       bounds.push_back(*bound);
   };
@@ -194,56 +208,31 @@ static SmallVector<KeyBound> matchDistance(arith::CmpIOp compare,
 }
 
 /// The bounds that a comparison sets; none if it is something else.
-static SmallVector<KeyBound> matchBounds(OpBuilder &builder, Value value,
-                                         const BlockLoops &loops) {
+SmallVector<KeyBound> MaskBounds::match(Value value) const {
   auto compare = value.getDefiningOp<arith::CmpIOp>();
-  if (!compare || !getElementTypeOrSelf(compare.getLhs()).isInteger(32))
+  if (!compare || !compare.getLhs().getType().isInteger(32))
     return {};
-  Value keys = stripBroadcast(compare.getLhs()), limit = compare.getRhs();
+  Value limit = compare.getRhs();
   CmpIPredicate predicate = compare.getPredicate();
-  if (!isKeys(keys)) {
-    keys = stripBroadcast(compare.getRhs());
+  if (limit == key) {
     limit = compare.getLhs();
     predicate = attn::swapSides(predicate);
+  } else if (compare.getLhs() != key) {
+    return matchDistance(compare);
   }
-  if (!isKeys(keys))
-    return matchDistance(compare, loops);
-  limit = getLimit(builder, limit, loops);
   std::optional<KeyBound> bound;
-  if (limit)
-    bound = makeBound(keys, predicate, limit);
+  if (variation.of(limit) != Varies::ByKey)
+    bound = makeBound(predicate, limit);
   return bound ? SmallVector<KeyBound>{*bound} : SmallVector<KeyBound>{};
 }
 
-/// The bounds of a mask, and what else it says.
-static Conjunction takeApart(OpBuilder &builder, Value mask,
-                             const BlockLoops &loops) {
-  Conjunction result;
-  auto isOutside = [&](Value value) { return loops.isKnownBefore(value); };
-  for (Value conjunct : getConjuncts(mask, isOutside)) {
-    SmallVector<KeyBound> bounds =
-        matchBounds(builder, stripBroadcast(conjunct), loops);
-    if (bounds.empty())
-      result.others.push_back(conjunct);
-    else
-      llvm::append_range(result.bounds, bounds);
-  }
-  return result;
-}
-
 /// The limit that the keys are below, or not below.
-static Value emitLimit(OpBuilder &builder, const KeyBound &bound) {
+static Value emitLimit(OpBuilder &builder, Location loc,
+                       const KeyBound &bound) {
   if (bound.shift == 0)
     return bound.limit;
-  Location loc = bound.limit.getLoc();
-  Type type = bound.limit.getType();
   auto number = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(
-        builder, loc,
-        isa<VectorType>(type)
-            ? TypedAttr(DenseElementsAttr::get(
-                  cast<VectorType>(type), builder.getI32IntegerAttr(value)))
-            : builder.getI32IntegerAttr(value));
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
   };
   // Sums saturate: no key is the greatest number, a limit that every key is
   // below, or none.
@@ -260,71 +249,55 @@ static Value emitLimit(OpBuilder &builder, const KeyBound &bound) {
 }
 
 /// One test for all bounds of one side.
-static Value joinBounds(OpBuilder &outer, OpBuilder &inner,
-                        ArrayRef<KeyBound> bounds, VectorType maskType) {
+Value MaskBounds::emit(OpBuilder &builder, ArrayRef<KeyBound> bounds) const {
+  Location loc = yield->getLoc();
   bool isUpper = bounds.front().isUpper;
   // Those of all rows before those of one: they are scalar instructions.
   Value joined;
-  for (bool isOfRows : {false, true})
+  for (Varies which : {Varies::Nowhere, Varies::ByRow})
     for (const KeyBound &bound : bounds) {
-      auto type = dyn_cast<VectorType>(bound.limit.getType());
-      if (bool(type) != isOfRows)
+      if (variation.of(bound.limit) != which)
         continue;
-      Value limit = emitLimit(outer, bound);
-      if (!joined) {
+      Value limit = emitLimit(builder, loc, bound);
+      if (!joined)
         joined = limit;
-        continue;
-      }
-      if (type)
-        joined = stretchTo(outer, joined, type.getShape());
-      Location loc = limit.getLoc();
-      joined =
-          isUpper
-              ? arith::MinSIOp::create(outer, loc, joined, limit).getResult()
-              : arith::MaxSIOp::create(outer, loc, joined, limit).getResult();
+      else if (isUpper)
+        joined = arith::MinSIOp::create(builder, loc, joined, limit);
+      else
+        joined = arith::MaxSIOp::create(builder, loc, joined, limit);
     }
-  Value keys = bounds.front().keys;
-  ArrayRef<int64_t> shape =
-      cast<VectorType>(isa<VectorType>(joined.getType()) ? Type(maskType)
-                                                         : keys.getType())
-          .getShape();
-  Value test = arith::CmpIOp::create(
-      inner, keys.getLoc(), isUpper ? CmpIPredicate::slt : CmpIPredicate::sge,
-      stretchTo(inner, keys, shape), stretchTo(inner, joined, shape));
-  return stretchTo(inner, test, maskType.getShape());
+  return arith::CmpIOp::create(
+      builder, loc, isUpper ? CmpIPredicate::slt : CmpIPredicate::sge, key,
+      joined);
+}
+
+bool MaskBounds::join(RewriterBase &rewriter) {
+  if (llvm::all_of(sides, [](const auto &side) { return side.size() <= 1; }))
+    return false;
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(yield);
+  SmallVector<Value> parts;
+  for (ArrayRef<KeyBound> side : sides)
+    if (!side.empty())
+      parts.push_back(emit(rewriter, side));
+  llvm::append_range(parts, others);
+  Value mask = parts.front();
+  for (Value part : ArrayRef<Value>(parts).drop_front())
+    mask = arith::AndIOp::create(rewriter, part.getLoc(), mask, part);
+  rewriter.modifyOpInPlace(yield, [&] { yield->setOperand(0, mask); });
+  rewriter.modifyOpInPlace(op, [&] { op.getBelowMutable().clear(); });
+  eraseDeadOps(rewriter, yield->getBlock());
+  return true;
 }
 
 bool attn::tile::joinKeyBounds(RewriterBase &rewriter, const BlockLoops &loops,
                                scf::ForOp loop) {
   assert(llvm::is_contained(loops.loops, loop) && "one of the loops");
-  FailureOr<MaskedStep> step = matchMaskedStep(loop);
-  if (failed(step))
+  FailureOr<ScoresOp> op = findMaskedScores(loop);
+  if (failed(op) || !op->hasMask() || loops.isKnownBefore(op->getKeys()) ||
+      (op->getBelow() && !loops.isKnownBefore(op->getBelow())))
     return false;
-  OpBuilder::InsertionGuard guard(rewriter);
-  Conjunction all = takeApart(rewriter, step->getMask(), loops);
-  SmallVector<KeyBound> sides[2];
-  for (const KeyBound &bound : all.bounds)
-    sides[bound.isUpper].push_back(bound);
-  bool isAnyJoined = false;
-  for (ArrayRef<KeyBound> side : sides)
-    isAnyJoined |= side.size() > 1;
-  if (!isAnyJoined)
-    return false;
-  OpBuilder outer(loops.front()), inner(step->select);
-  auto type = cast<VectorType>(step->getMask().getType());
-  SmallVector<Value> parts;
-  for (ArrayRef<KeyBound> side : sides)
-    if (!side.empty())
-      parts.push_back(joinBounds(outer, inner, side, type));
-  for (Value other : all.others)
-    parts.push_back(stretchTo(inner, other, type.getShape()));
-  Value mask = parts.front();
-  for (Value part : ArrayRef<Value>(parts).drop_front())
-    mask = arith::AndIOp::create(inner, part.getLoc(), mask, part);
-  rewriter.modifyOpInPlace(step->select,
-                           [&] { step->select->setOperand(0, mask); });
-  eraseDeadOps(rewriter, loop.getBody());
-  return true;
+  return MaskBounds(*op, loops).join(rewriter);
 }
 
 namespace {

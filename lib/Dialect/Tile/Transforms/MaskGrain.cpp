@@ -9,8 +9,8 @@
 
 #include "MaskGrain.h"
 
-#include "SortedComparison.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <numeric>
 
@@ -94,6 +94,29 @@ Grain GrainReader::compute(Value value) {
     all.columns = std::gcd(all.columns, one.columns);
   }
   return all;
+}
+
+static Value stripBroadcast(Value value) {
+  while (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
+    value = broadcast.getSource();
+  return value;
+}
+
+/// What `mask` is the conjunction of, in order, each once.
+static SmallVector<Value> getConjuncts(Value mask) {
+  SmallVector<Value> conjuncts, worklist = {mask};
+  DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    Value source = stripBroadcast(value);
+    if (!seen.insert(source).second)
+      continue;
+    if (auto both = source.getDefiningOp<arith::AndIOp>())
+      worklist.append({both.getRhs(), both.getLhs()});
+    else
+      conjuncts.push_back(value);
+  }
+  return conjuncts;
 }
 
 /// The limit that `value` is.

@@ -77,8 +77,10 @@ static scf::ForOp addLoop(RewriterBase &rewriter, scf::ForOp loop,
   copy.setUpperBound(upperBound);
   copy.getInitArgsMutable().assign(state);
   // Rows may have seen no key in the blocks that now come before.
-  if (FailureOr<MaskedStep> step = matchMaskedStep(copy); succeeded(step))
-    step->softmax.setGuard(true);
+  if (FailureOr<ScoresOp> scores = findMaskedScores(copy); succeeded(scores))
+    for (Operation *user : scores->getResult().getUsers())
+      if (auto softmax = dyn_cast<OnlineSoftmaxOp>(user))
+        softmax.setGuard(true);
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(copy.getBody());
   Location loc = loop.getLoc();

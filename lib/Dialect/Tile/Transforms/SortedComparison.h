@@ -28,56 +28,41 @@
 #include "attn/Support/BlockLoops.h"
 #include "attn/Support/Predicates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace attn::tile {
 
-/// What a broadcast stretches, or the value itself.
-Value stripBroadcast(Value value);
+/// What a scalar in a region of `tile.scores` differs with.
+enum class Varies { Nowhere, ByRow, ByKey };
 
-/// What `mask` is the conjunction of, in order, each once; conjunctions that
-/// `isWhole` says so of are not taken apart.
-SmallVector<Value> getConjuncts(
-    Value mask,
-    llvm::function_ref<bool(Value)> isWhole = [](Value) { return false; });
+/// Which values of a region are the same for all keys, or everywhere, and can
+/// be computed before the loops.
+class Variation {
+public:
+  Variation(Region &region, const BlockLoops &loops);
+  Varies of(Value value) const;
 
-/// `value` as a vector of this shape.
-Value stretchTo(OpBuilder &builder, Value value, ArrayRef<int64_t> shape);
+private:
+  const BlockLoops &loops;
+  DenseMap<Value, Varies> known; // results in the region
+};
 
-/// y(keys) `predicate` limit.
+/// y(key) `predicate` limit.
 struct SortedComparison {
   arith::CmpIOp op;
   arith::CmpIPredicate predicate;
-  Value keys; // tile.coords along the keys
+  Value key; // the argument of the region
   Value view;
-  SmallVector<Value> leading; // i32 scalars
+  SmallVector<Value> leading; // the same everywhere
   bool isSearch = false;
-  Value limit; // i32, or one per row
+  Value limit; // the same for all keys
 
-  /// Matches a comparison in one of `loops`.
-  static FailureOr<SortedComparison> match(arith::CmpIOp op,
-                                           const BlockLoops &loops);
-};
+  /// Matches a comparison in a region of `scores`.
+  static FailureOr<SortedComparison> match(arith::CmpIOp op, ScoresOp scores,
+                                           const Variation &variation);
 
-/// Replaces comparisons; what is the same for several is computed once.
-class SortedComparisons {
-public:
-  explicit SortedComparisons(RewriterBase &rewriter) : rewriter(rewriter) {}
-
-  /// Computes the bounds in front of `head`.
-  void replace(const SortedComparison &comparison, scf::ForOp head);
-
-private:
-  /// One value per row, or one for all.
-  struct Bounds {
-    Value from, above;
-    Value size; // of the memory; null for a search
-  };
-  Bounds getBounds(const SortedComparison &comparison, scf::ForOp head);
-
-  RewriterBase &rewriter;
-  SmallVector<std::pair<SortedComparison, Bounds>> known;
+  /// Replaces it.
+  void replace(RewriterBase &rewriter);
 };
 
 } // namespace attn::tile

@@ -25,7 +25,7 @@ namespace attn::tile {
 
 enum class ScoreTrend { None, Grows, Falls };
 
-/// The trend of what `loop`, with one online softmax, gives to that, apart from
+/// The trend of what `loop`, with one `tile.scores`, computes there, apart from
 /// its mask.
 ScoreTrend readScoreTrend(scf::ForOp loop);
 

@@ -173,8 +173,8 @@ def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
 def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
   let summary = "masks compare each key with two bounds of its row";
   let description = [{
-    Needs: a tile program after `tile-expand-scores`. Gives: a tile program that
-    computes the same.
+    Needs: a tile program whose loops hold `tile.scores`. Gives: a tile program
+    that computes the same.
 
     A comparison of a search for the key, or of a sorted gather at it, with a
     value that is the same for all keys becomes a range of keys. Its ends are
@@ -182,21 +182,22 @@ def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
     key, or two searches in place of a gather per key. With documents by offsets,
 
     ```mlir
-    %x = tile.search %offsets[], %rows : …                    // before
-    scf.for … {
-      %y = tile.search %offsets[], %keys : …
-      %same = arith.cmpi eq, %xs, %ys : vector<128x64xi32>
+    mask {
+    ^bb0(%b: i32, %h: i32, %row: i32, %key: i32):
+      %x = tile.search %offsets[], %row : memref<?xi32>, i32, () -> i32
+      %y = tile.search %offsets[], %key : memref<?xi32>, i32, () -> i32
+      %same = arith.cmpi eq, %x, %y : i32
     ```
     becomes, with o[-1] below and o[size] above all keys,
     ```mlir
-    %from = tile.gather %offsets[%x - 1]                      // before
-    %above = tile.gather %offsets[%x]
-    scf.for … {
-      %a = arith.cmpi sge, %keys, %from : vector<128x64xi32>
-      %b = arith.cmpi slt, %keys, %above : vector<128x64xi32>
-      %same = arith.andi %a, %b : vector<128x64xi1>
+      %from = tile.gather %offsets[%x - 1]
+      %above = tile.gather %offsets[%x]
+      %a = arith.cmpi sge, %key, %from : i32
+      %b = arith.cmpi slt, %key, %above : i32
+      %same = arith.andi %a, %b : i1
     ```
-    This holds for any value of the row, in or out of the range of the memory.
+    where `tile-expand-scores` computes what does not depend on the key before
+    the loop. This holds for any value of the row, in or out of the range of the memory.
     Keys after the end of a gathered memory read 0: a third comparison asks for
     them.
 
@@ -216,8 +217,8 @@ def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
 def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
   let summary = "key blocks from the last to the first where scores grow";
   let description = [{
-    Needs: a tile program whose loops over key blocks are a chain. Gives: a tile
-    program that visits the same blocks in the other order, where the formula of
+    Needs: a tile program whose loops over key blocks are a chain and hold
+    `tile.scores`. Gives: a tile program that visits the same blocks in the other order, where the formula of
     the scores adds something to the product of queries and keys that grows with
     the key, such as the bias of ALiBi, r (j - i):
 
