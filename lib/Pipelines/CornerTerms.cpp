@@ -72,6 +72,8 @@ CornerFacts::CornerFacts(AttentionOp op, int64_t query, int64_t key,
 
 std::optional<LaunchExpr> CornerFacts::dimOf(Value tensor, int64_t dim) const {
   auto type = cast<RankedTensorType>(tensor.getType());
+  if (dim < 0 || dim >= type.getRank())
+    return std::nullopt;
   if (!type.isDynamicDim(dim))
     return constant(type.getDimSize(dim));
   if (tensor == op.getQuery())

@@ -306,3 +306,71 @@ func.func @block_map(%q: !view, %k: !view, %v: !view, %map: !ids, %o: !view) {
   }
   return
 }
+
+// -----
+
+// A loop that nobody wants anything of.
+// REMARK: remark: [Missed] list-blocks {{.*}} Remark="nothing uses the results of the loop"
+// CHECK-LABEL: func.func @unused
+// CHECK: memref.dim
+#nk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+#vk = affine_map<(m, n, k) -> (k, n)>
+!view = memref<?x?x?x16xf16, strided<[?, ?, ?, 1], offset: ?>>
+!lse = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
+!ids = memref<?x?xi32, strided<[?, 1], offset: ?>>
+
+
+func.func @unused(%q: !view, %k: !view, %v: !view, %map: !ids, %o: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %b = memref.dim %q, %c0 : !view
+  %h = memref.dim %q, %c1 : !view
+  %sq = memref.dim %q, %c2 : !view
+  %sk = memref.dim %k, %c2 : !view
+  %nq = arith.ceildivsi %sq, %c32 : index
+  %nk = arith.ceildivsi %sk, %c8 : index
+  %sk32 = arith.index_cast %sk : index to i32
+  tile.kernel @unused plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %x) in (%b, %h, %nq) {
+    %row = arith.muli %x, %c32 : index
+    %row32 = arith.index_cast %row : index to i32
+    %batch32 = arith.index_cast %batch : index to i32
+    %rows = tile.coords %row32, 0 : vector<32x1xi32>
+    %qt = tile.load %q[%batch, %head, %row, %c0] : !view, vector<32x16xf16>
+    %o0 = arith.constant dense<0.0> : vector<32x16xf32>
+    %m0 = arith.constant dense<0xFF800000> : vector<32x1xf32>
+    %l0 = arith.constant dense<0.0> : vector<32x1xf32>
+    %zero = arith.constant dense<0.0> : vector<32x8xf32>
+    %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%oi = %o0, %mi = %m0, %li = %l0)
+        -> (vector<32x16xf32>, vector<32x1xf32>, vector<32x1xf32>) {
+      %col = arith.muli %n, %c8 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x8xi32>
+      %kt = tile.load %k[%batch, %head, %col, %c0] : !view, vector<8x16xf16>
+      %s = vector.contract {indexing_maps = [#nk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %qt, %kt, %zero : vector<32x16xf16>, vector<8x16xf16> into vector<32x8xf32>
+      %y = tile.scores %s at(%batch32, %batch32, %rows, %cols) below(%sk32) mask {
+      ^bb0(%bb: i32, %hh: i32, %i: i32, %j: i32):
+        %size = arith.constant 16 : i32
+        %mine = arith.divui %i, %size : i32
+        %width = arith.constant 4 : i32
+        %theirs = arith.shrui %j, %width : i32
+        %entry = tile.gather %map[%mine, %theirs] : !ids, (i32, i32) -> i32
+        %nothing = arith.constant 0 : i32
+        %mask = arith.cmpi ne, %entry, %nothing : i32
+        tile.yield %mask : i1
+      } : vector<32x8xf32>, vector<32x1xi32>, vector<1x8xi32>
+      %p, %m, %l, %alpha = tile.online_softmax %y, %mi, %li {guard} : vector<32x8xf32>, vector<32x1xf32>
+      %vt = tile.load %v[%batch, %head, %col, %c0] : !view, vector<8x16xf16>
+      %p16 = arith.truncf %p : vector<32x8xf32> to vector<32x8xf16>
+      %ab = vector.broadcast %alpha : vector<32x1xf32> to vector<32x16xf32>
+      %os = arith.mulf %oi, %ab : vector<32x16xf32>
+      %on = vector.contract {indexing_maps = [#nk, #vk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %p16, %vt, %os : vector<32x8xf16>, vector<8x16xf16> into vector<32x16xf32>
+      scf.yield %on, %m, %l : vector<32x16xf32>, vector<32x1xf32>, vector<32x1xf32>
+    }
+  }
+  return
+}

@@ -94,10 +94,17 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
   // For a moment, as vectors.
   Value mask = expandMask(rewriter, *scores);
   FailureOr<BlockMap> map = buildBlockMap(rewriter, grid, loop, mask, reason);
+  // A loop that nobody uses would be dead itself.
+  bool isUsed = !loop.use_empty();
+  if (succeeded(map) && !isUsed) {
+    reason = "nothing uses the results of the loop";
+    map = failure();
+  }
   if (succeeded(map) && map->limits)
     limitKeys(rewriter, *scores, *map->limits);
   eraseDeadOps(rewriter, loop.getBody());
-  eraseDeadOps(rewriter, grid.getBody());
+  if (isUsed)
+    eraseDeadOps(rewriter, grid.getBody());
   if (failed(map))
     return failure();
   separateEmptyBlocks(rewriter, grid, loop, *map);
