@@ -15,10 +15,11 @@ using namespace attn::simulator;
 
 static std::string number(int64_t n) { return std::to_string(n); }
 
-bool Slot::isReleasedByAll() const {
-  return llvm::all_of(holders, [](const Holder &holder) {
-    return holder.state == Holder::Released;
-  });
+bool Ring::isReleasedByAll(const Slot &slot) const {
+  for (auto [warp, holder] : llvm::enumerate(slot.holders))
+    if (drainers[warp] && holder.state != Holder::Released)
+      return false;
+  return true;
 }
 
 int64_t Slot::findReader() const {
@@ -93,7 +94,7 @@ Answer Ring::beginCopy(int64_t item) {
     return Answer::wrong("copies item " + number(item) +
                          ", the next of this ring is item " + number(nextCopy));
   Slot &slot = slotOf(item);
-  if (slot.item >= 0 && !slot.isReleasedByAll())
+  if (slot.item >= 0 && !isReleasedByAll(slot))
     return Answer::wait("the release of item " + number(slot.item));
   start(slot, item);
   ++nextCopy;
@@ -105,6 +106,9 @@ void Ring::finishCopy(int64_t item, std::vector<float> elements) {
 }
 
 Answer Ring::await(int64_t warp, int64_t item) {
+  if (!drainers[warp])
+    return Answer::wrong("waits for an item of a ring that its role does not "
+                         "drain");
   if (item != nextAwait[warp])
     return Answer::wrong("waits for item " + number(item) +
                          ", the next of this ring is item " +
@@ -194,7 +198,7 @@ std::string Ring::release(int64_t warp, int64_t item, int64_t barriers) {
 std::string Ring::checkEnd() const {
   for (const Slot &slot : slots)
     for (auto [warp, holder] : llvm::enumerate(slot.holders)) {
-      if (slot.item < 0 || holder.state == Holder::Released)
+      if (slot.item < 0 || !drainers[warp] || holder.state == Holder::Released)
         continue;
       return "ends with item " + number(slot.item) + " that warp " +
              number(warp) + " never " +

@@ -51,7 +51,6 @@ struct Slot {
   std::vector<Holder> holders;
 
   bool hasContent() const { return !elements.empty(); }
-  bool isReleasedByAll() const;
   /// A warp of which a product in flight reads the slot, or all of it; or -1.
   int64_t findReader() const;
   int64_t findReaderOfAll() const;
@@ -62,17 +61,19 @@ struct Slot {
 /// The slots of a `warp.ring`, or the one of a `warp.alloc`.
 class Ring {
 public:
-  Ring(int64_t depth, int64_t warps)
-      : slots(depth, Slot(warps)), nextAwait(warps, 0) {}
+  /// `drainers` are the warps of the block that drain it.
+  Ring(int64_t depth, std::vector<bool> drainers)
+      : slots(depth, Slot(int64_t(drainers.size()))), drainers(drainers),
+        nextAwait(drainers.size(), 0) {}
 
   Slot &slotOf(int64_t item) { return slots[item % slots.size()]; }
 
-  // With roles: one producer, items in order.
+  // With roles: items in order.
 
-  /// The producer starts copying an item.
+  /// The role that fills it starts copying an item.
   Answer beginCopy(int64_t item);
   void finishCopy(int64_t item, std::vector<float> elements);
-  /// A warp of the consumer wants to read an item.
+  /// A warp wants to read an item.
   Answer await(int64_t warp, int64_t item);
 
   // Without: all warps copy a part each, and meet at barriers, of which
@@ -92,8 +93,10 @@ public:
 
 private:
   void start(Slot &slot, int64_t item);
+  bool isReleasedByAll(const Slot &slot) const;
 
   std::vector<Slot> slots;
+  std::vector<bool> drainers;
   int64_t nextCopy = 0;
   std::vector<int64_t> nextAwait;
 };

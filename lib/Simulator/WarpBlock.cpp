@@ -17,23 +17,38 @@ using namespace attn;
 using namespace attn::simulator;
 using namespace attn::warp;
 
-static int64_t countReaders(KernelOp kernel) {
-  RoleOp consumer = kernel.getRole(RoleKind::Consumer);
-  return consumer ? consumer.getWarps() : kernel.getWarps();
+static int64_t countWarps(KernelOp kernel) {
+  int64_t warps = 0;
+  for (RoleOp role : kernel.getRoles())
+    warps += role.getWarps();
+  return kernel.hasRoles() ? warps : kernel.getWarps();
+}
+
+/// The warps that drain a ring: all of them in a kernel without roles.
+static std::vector<bool> findDrainers(KernelOp kernel, Value ring) {
+  std::vector<bool> drainers(countWarps(kernel), !kernel.hasRoles());
+  for (RoleOp role : kernel.getRoles())
+    if (drains(role, ring))
+      std::fill_n(drainers.begin() + role.getFirstWarp(), role.getActiveWarps(),
+                  true);
+  return drainers;
 }
 
 WarpBlock::WarpBlock(KernelOp kernel, Launch &launch, const BlockPlace &place)
-    : kernel(kernel), launch(launch), place(place),
-      readers(countReaders(kernel)), barrier(kernel.getWarps()), turns(readers),
-      issues(readers) {
+    : kernel(kernel), launch(launch), place(place), warps(countWarps(kernel)),
+      barrier(warps), issues(warps) {
+  auto add = [&](Operation *op, int64_t depth) {
+    rings.insert({op, Ring(depth, findDrainers(kernel, op->getResult(0)))});
+  };
   for (Operation &op : *kernel.getBodyBlock()) {
     if (auto ring = dyn_cast<RingOp>(op))
-      rings.insert({&op, Ring(ring.getRing().getType().getDepth(), readers)});
+      add(&op, ring.getRing().getType().getDepth());
     else if (auto numbers = dyn_cast<MailboxOp>(op))
-      rings.insert(
-          {&op, Ring(numbers.getRing().getType().getDepth(), readers)});
+      add(&op, numbers.getRing().getType().getDepth());
     else if (isa<AllocOp>(op))
-      rings.insert({&op, Ring(1, readers)});
+      rings.insert({&op, Ring(1, std::vector<bool>(warps, true))});
+    else if (auto role = dyn_cast<RoleOp>(op))
+      turns.insert({&op, Turns(role.getWarps())});
   }
 }
 

@@ -80,15 +80,15 @@ struct WarpBlock {
   warp::KernelOp kernel;
   Launch &launch;
   BlockPlace place;
-  /// Warps that read slots: those of the consumer, if there are roles.
-  int64_t readers;
+  /// Those of roles that compute come first.
+  int64_t warps;
   llvm::MapVector<Operation *, Ring> rings; // allocs and numbers too
   /// What the items of `warp.mailbox` say, by their number.
   llvm::DenseMap<std::pair<Operation *, int64_t>, SmallVector<int64_t>> numbers;
   /// Barriers passed when a slot of `warp.alloc` was last copied to.
   llvm::DenseMap<Operation *, int64_t> copiedAt;
   Barrier barrier;
-  Turns turns;
+  llvm::MapVector<Operation *, Turns> turns; // of each role
   Issues issues;
   std::vector<Transfer> transfers;
   /// A warp did something that others may wait for.

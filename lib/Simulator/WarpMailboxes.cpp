@@ -27,7 +27,7 @@ WarpRunner::Step WarpRunner::findRow(PartRowOp op) {
 WarpRunner::Step WarpRunner::narrow(NarrowOp op) {
   int64_t lo = values.getSigned(op.getLo()), hi = values.getSigned(op.getHi());
   int64_t first = lo, end = hi;
-  if (role && role.getKind() == RoleKind::Consumer) {
+  if (role && !role.isCopy()) {
     first = std::min(std::max(values.getSigned(op.getOwnLo()), lo),
                      std::max(hi - 1, lo));
     end = std::min(std::max(values.getSigned(op.getOwnHi()), first + 1), hi);
@@ -39,8 +39,8 @@ WarpRunner::Step WarpRunner::narrow(NarrowOp op) {
 }
 
 WarpRunner::Step WarpRunner::draw(DrawOp op) {
-  if (!role || role.getKind() != RoleKind::Producer)
-    return fail(op, "is drawn by a warp of no producer");
+  if (!role || !role.isCopy())
+    return fail(op, "is drawn by a warp of a role that does not copy");
   const Lanes &counter = values.get(op.getCounter());
   uint64_t at = counter[0][0] + counter[1][0] * sizeof(uint32_t);
   if (std::string message = block.launch.global.check(at, sizeof(uint32_t));
@@ -71,6 +71,8 @@ WarpRunner::Step WarpRunner::send(SendOp op) {
   Operation *numbers = op.getRing().getDefiningOp();
   Ring &ring = block.rings.find(numbers)->second;
   int64_t item = values.getSigned(op.getItem());
+  if (std::string message = checkFills(op.getRing()); !message.empty())
+    return fail(op, message);
   Answer answer = ring.beginCopy(item);
   if (answer.kind == Answer::Go) {
     ring.finishCopy(item, {0});
@@ -85,12 +87,12 @@ WarpRunner::Step WarpRunner::takeNumbers(ReceiveOp op) {
   Operation *numbers = op.getRing().getDefiningOp();
   Ring &ring = block.rings.find(numbers)->second;
   int64_t item = values.getSigned(op.getItem());
-  Answer answer = ring.await(warp, item);
+  Answer answer = ring.await(blockWarp, item);
   if (answer.kind == Answer::Go) {
-    for (auto [result, number] :
+    for (auto [result, value] :
          llvm::zip_equal(op.getValues(), block.numbers[{numbers, item}]))
-      set(result, {Part(layout::warpSize, number)});
-    if (std::string message = ring.release(warp, item, /*barriers=*/0);
+      set(result, {Part(layout::warpSize, value)});
+    if (std::string message = ring.release(blockWarp, item, /*barriers=*/0);
         !message.empty())
       return fail(op, message);
   }

@@ -34,7 +34,7 @@ FailureOr<std::vector<float>> WarpRunner::readRows(Operation *op, Value a,
     return result;
   }
   SlotUse use = useOf(a);
-  if (std::string message = use.checkRead(warp); !message.empty())
+  if (std::string message = use.checkRead(blockWarp); !message.empty())
     return refuse(op, message);
   int64_t depth = llvm::cast<SlotType>(a.getType()).getShape()[1];
   const std::vector<float> &elements = use.slot().elements;
@@ -57,7 +57,7 @@ FailureOr<Lanes> WarpRunner::multiply(Operation *op, Value a, Value b,
   if (failed(left))
     return failure();
   SlotUse use = useOf(b);
-  if (std::string message = use.checkRead(warp); !message.empty())
+  if (std::string message = use.checkRead(blockWarp); !message.empty())
     return refuse(op, message);
   if (llvm::is_contained(use.slot().lost, true))
     return refuse(op, "reads a slot that a result went through");
@@ -109,7 +109,7 @@ WarpRunner::Step WarpRunner::wait(WaitOp op) {
     return fail(op, "leaves its product in flight: it waits until " +
                         Twine(entry->second) + " are");
   for (auto [use, isOfAll] : found->reads)
-    use.endRead(warp, isOfAll);
+    use.endRead(blockWarp, isOfAll);
   values.set(op.getResult(), std::move(found->result));
   products.erase(found);
   ++frames.back().next;
@@ -120,7 +120,7 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
       .Case<LoadFragOp>([&](LoadFragOp load) -> LogicalResult {
         SlotUse use = useOf(load.getSlot());
-        if (std::string message = use.checkRead(warp); !message.empty())
+        if (std::string message = use.checkRead(blockWarp); !message.empty())
           return refuse(op, message);
         FragType type = load.getResult().getType();
         const Spread &spread = block.launch.spreads.get(type, warp);
@@ -143,7 +143,7 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
         if (failed(result))
           return failure();
         if (mma.getB().getType().hasPanels())
-          if (std::string message = block.issues.issue(warp, op);
+          if (std::string message = block.issues.issue(blockWarp, op);
               !message.empty())
             return refuse(op, message);
         values.set(mma.getResult(), std::move(*result));
@@ -154,7 +154,7 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
                                            mma.getAcc(), mma.getTransposeB());
         if (failed(result))
           return failure();
-        if (std::string message = block.issues.issue(warp, op);
+        if (std::string message = block.issues.issue(blockWarp, op);
             !message.empty())
           return refuse(op, message);
         Product product = {
@@ -163,7 +163,7 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
           product.reads.push_back({useOf(mma.getA()), /*isOfAll=*/false});
         product.reads.push_back({useOf(mma.getB()), /*isOfAll=*/true});
         for (auto [use, isOfAll] : product.reads)
-          use.beginRead(warp, isOfAll);
+          use.beginRead(blockWarp, isOfAll);
         pending[mma.getResult()] = product.number;
         products.push_back(std::move(product));
         return success();

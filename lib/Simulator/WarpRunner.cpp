@@ -18,6 +18,7 @@ using namespace attn::warp;
 
 WarpRunner::WarpRunner(WarpBlock &block, RoleOp role, int64_t warp)
     : block(block), role(role), warp(warp),
+      blockWarp(role ? role.getFirstWarp() + warp : warp),
       values(layout::warpSize, block.place, /*shared=*/nullptr,
              block.launch.global) {
   enter(block.kernel.getBodyBlock());
@@ -26,9 +27,10 @@ WarpRunner::WarpRunner(WarpBlock &block, RoleOp role, int64_t warp)
 std::string WarpRunner::getName() {
   if (!role)
     return "warp " + std::to_string(warp);
-  if (role.getKind() == RoleKind::Producer)
-    return "the producer";
-  return "warp " + std::to_string(warp) + " of the consumer";
+  std::string name = "@" + role.getSymName().str();
+  if (role.isCopy())
+    return name;
+  return "warp " + std::to_string(warp) + " of " + name;
 }
 
 WarpRunner::Content WarpRunner::take(Value value) {
@@ -175,7 +177,7 @@ WarpRunner::Step WarpRunner::runRegion(Operation *op) {
   if (auto loop = op->getParentOfType<scf::ForOp>())
     for (auto narrow : loop->getBlock()->getOps<NarrowOp>())
       key = narrow;
-  Step step = settle(op, block.turns.enter(warp, key));
+  Step step = settle(op, block.turns.find(role)->second.enter(warp, key));
   if (step == Met) {
     --frames.back().next;
     enter(turn.getBodyBlock());
@@ -190,7 +192,7 @@ WarpRunner::Step WarpRunner::leave(Operation *terminator) {
     // Its products belong to the block around it.
     for (Product &product : products)
       product.depth = std::min(product.depth, frames.size() - 1);
-    block.turns.leave(warp);
+    block.turns.find(role)->second.leave(warp);
     block.hasNews = true;
   } else if (failed(checkNothingInFlight())) {
     return Failed;

@@ -21,8 +21,8 @@ namespace attn::simulator {
 /// that name.
 class WarpRunner {
 public:
-  /// `role` is null in a kernel without roles. Of a producer only one warp
-  /// runs.
+  /// `role` is null in a kernel without roles. Of one that copies only one
+  /// warp runs.
   WarpRunner(WarpBlock &block, warp::RoleOp role, int64_t warp);
 
   enum Step {
@@ -79,6 +79,8 @@ private:
 
   Step copy(warp::CopyOp op);
   Step copyAsync(warp::CopyAsyncOp op);
+  /// What is wrong with this warp filling a ring.
+  std::string checkFills(Value ring);
   Step await(warp::AwaitOp op);
   Step release(warp::ReleaseOp op);
   Step wait(warp::WaitOp op);
@@ -111,7 +113,8 @@ private:
 
   WarpBlock &block;
   warp::RoleOp role;
-  int64_t warp;
+  int64_t warp;      // in its role
+  int64_t blockWarp; // among those of the block
   Interpreter values;
   llvm::DenseMap<Value, SlotUse> uses;
   llvm::DenseMap<Value, int64_t> pending;

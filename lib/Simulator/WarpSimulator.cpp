@@ -112,13 +112,11 @@ static LogicalResult reportDeadlock(MutableArrayRef<WarpRunner> warps,
 
 static std::vector<WarpRunner> makeWarps(KernelOp kernel, WarpBlock &block) {
   std::vector<WarpRunner> warps;
-  for (RoleOp role : kernel.getBodyBlock()->getOps<RoleOp>()) {
-    // One warp of a producer does it all.
-    bool isProducer = role.getKind() == RoleKind::Producer;
-    for (int64_t warp = 0; warp < (isProducer ? 1 : role.getWarps()); ++warp)
+  for (RoleOp role : kernel.getRoles()) {
+    for (int64_t warp = 0; warp < role.getActiveWarps(); ++warp)
       warps.emplace_back(block, role, warp);
   }
-  for (int64_t warp = 0; !kernel.hasRoles() && warp < block.readers; ++warp)
+  for (int64_t warp = 0; !kernel.hasRoles() && warp < block.warps; ++warp)
     warps.emplace_back(block, RoleOp(), warp);
   return warps;
 }

@@ -40,12 +40,12 @@ Box WarpRunner::boxOf(Value view, OperandRange indices) {
 }
 
 WarpRunner::Step WarpRunner::copy(CopyOp op) {
-  Answer answer = block.barrier.pass(warp, op);
+  Answer answer = block.barrier.pass(blockWarp, op);
   if (answer.kind != Answer::Go)
     return settle(op, answer);
   // The first warp behind the barrier copies for all.
   SlotUse use = useOf(op.getSlot());
-  int64_t meeting = block.barrier.countPassed(warp);
+  int64_t meeting = block.barrier.countPassed(blockWarp);
   Operation *alloc = op.getSlot().getDefiningOp();
   if (block.copiedAt.lookup(alloc) == meeting)
     return settle(op, answer);
@@ -66,6 +66,12 @@ WarpRunner::Step WarpRunner::copy(CopyOp op) {
   return settle(op, answer);
 }
 
+std::string WarpRunner::checkFills(Value ring) {
+  if (role && getFiller(ring) != role.getSymName())
+    return "fills a ring that @" + getFiller(ring).str() + " fills";
+  return "";
+}
+
 WarpRunner::Step WarpRunner::copyAsync(CopyAsyncOp op) {
   Ring &ring = block.rings.find(op.getRing().getDefiningOp())->second;
   int64_t item = values.getSigned(op.getItem());
@@ -76,6 +82,8 @@ WarpRunner::Step WarpRunner::copyAsync(CopyAsyncOp op) {
   if (role) {
     if (!copies)
       return settle(op, Answer::go());
+    if (std::string message = checkFills(op.getRing()); !message.empty())
+      return fail(op, message);
     Answer answer = ring.beginCopy(item);
     if (answer.kind == Answer::Go)
       block.transfers.push_back({op, &ring, item, std::move(box)});
@@ -87,8 +95,8 @@ WarpRunner::Step WarpRunner::copyAsync(CopyAsyncOp op) {
   std::vector<float> elements;
   std::string message = box.read(block.launch.global, elements);
   if (message.empty())
-    message =
-        ring.beginPart(warp, item, block.barrier.countPassed(warp), elements);
+    message = ring.beginPart(blockWarp, item,
+                             block.barrier.countPassed(blockWarp), elements);
   return message.empty() ? settle(op, Answer::go()) : fail(op, message);
 }
 
@@ -97,7 +105,7 @@ void WarpRunner::finishCopies(int64_t younger) {
   while (int64_t(copies.size()) > younger) {
     auto [ring, item] = copies.front();
     if (ring)
-      ring->finishPart(warp, item);
+      ring->finishPart(blockWarp, item);
     copies.pop_front();
   }
 }
@@ -107,7 +115,7 @@ WarpRunner::Step WarpRunner::await(AwaitOp op) {
   int64_t item = values.getSigned(op.getItem());
   uses[op.getSlot()] = {&ring, item};
   if (role)
-    return settle(op, ring.await(warp, item));
+    return settle(op, ring.await(blockWarp, item));
   if (waitsAt != op) {
     auto [entry, isNew] = block.launch.younger.insert({op, 0});
     if (isNew) {
@@ -118,17 +126,17 @@ WarpRunner::Step WarpRunner::await(AwaitOp op) {
     }
     finishCopies(entry->second);
   }
-  Answer answer = block.barrier.pass(warp, op);
+  Answer answer = block.barrier.pass(blockWarp, op);
   if (answer.kind == Answer::Go)
-    if (std::string message = ring.take(warp, item); !message.empty())
+    if (std::string message = ring.take(blockWarp, item); !message.empty())
       return fail(op, message);
   return settle(op, answer);
 }
 
 WarpRunner::Step WarpRunner::release(ReleaseOp op) {
   SlotUse use = useOf(op.getSlot());
-  std::string message =
-      use.ring->release(warp, use.item, block.barrier.countPassed(warp));
+  std::string message = use.ring->release(blockWarp, use.item,
+                                          block.barrier.countPassed(blockWarp));
   return message.empty() ? settle(op, Answer::go()) : fail(op, message);
 }
 
@@ -143,7 +151,7 @@ LogicalResult WarpRunner::store(StoreOp op) {
     SlotUse use = useOf(staging);
     for (const layout::Coord &coord : spread)
       if (std::string message = use.lose(
-              warp, coord.row, op.getStaging().getType().getShape()[0]);
+              blockWarp, coord.row, op.getStaging().getType().getShape()[0]);
           !message.empty())
         return refuse(op, message);
   }

@@ -11,9 +11,9 @@
 // CHECK-DAG: warp.search {{.*}}, i32, () -> i32
 // CHECK-DAG: warp.search {{.*}}, i32, () -> i32
 // CHECK-NOT: warp.search
-// CHECK: warp.role <producer>
+// CHECK: warp.role @load copy
 // CHECK-NOT: warp.search
-// CHECK: warp.role <consumer>
+// CHECK: warp.role @softmax compute
 // CHECK: warp.search {{.*}}, !warp.frag<128x1xi32, acc, 8>
 // CHECK-NOT: warp.search
 // CHECK: scf.for

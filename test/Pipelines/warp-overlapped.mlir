@@ -14,11 +14,11 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
     -> (tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>) {
   // 32768 + 2 * 32768 + 2 * 32768 bytes of tiles, 5 * 16 of barriers.
   // CHECK: warp.kernel @{{.*}} blocks(%{{.*}}) in (%{{.*}}) warps(12) stages(2) shared(163920) {
-  // CHECK-NEXT: %[[QR:.*]] = warp.ring at 0 : <1, 128x128xbf16, panels<128>>
-  // CHECK-NEXT: %[[KR:.*]] = warp.ring at 32768 : <2, 128x128xbf16, panels<128>>
-  // CHECK-NEXT: %[[VR:.*]] = warp.ring at 98304 : <2, 128x128xbf16, panels<128>>
+  // CHECK-NEXT: %[[QR:.*]] = warp.ring fills(@load) drains(@softmax) at 0 : <1, 128x128xbf16, panels<128>>
+  // CHECK-NEXT: %[[KR:.*]] = warp.ring fills(@load) drains(@softmax) at 32768 : <2, 128x128xbf16, panels<128>>
+  // CHECK-NEXT: %[[VR:.*]] = warp.ring fills(@load) drains(@softmax) at 98304 : <2, 128x128xbf16, panels<128>>
 
-  // CHECK: warp.role <producer> warps(4) registers(40) {
+  // CHECK: warp.role @load copy warps(4) registers(40) {
   // CHECK: warp.copy_async %[[K]][{{.*}}] to %[[KR]]
   // CHECK: warp.copy_async %[[Q]][{{.*}}] to %[[QR]]
   // CHECK: scf.for
@@ -30,7 +30,7 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // CHECK: warp.copy_async %[[V]][{{.*}}] to %[[VR]]
   // CHECK-NOT: warp.copy
 
-  // CHECK: warp.role <consumer> warps(8) registers(232) {
+  // CHECK: warp.role @softmax compute warps(8) registers(232) {
   // CHECK: %[[QT:.*]] = warp.await %[[QR]]
   // CHECK: scf.for {{.*}} -> (!warp.frag<128x128xf32, acc, 8>, !warp.frag<128x1xf32, acc, 8>, !warp.frag<128x4xf32, acc, 8>, !warp.frag<128x128xbf16, acc, 8>, index, index)
   // CHECK-NOT: warp.coords
@@ -61,11 +61,11 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // CHECK: warp.store
 
   // NOTURNS-NOT: warp.turn
-  // NOTURNS: warp.role <producer>
+  // NOTURNS: warp.role @load copy
   // NOTURNS: warp.mma_async
   // NOTURNS-NOT: warp.turn
 
-  // SYNC: warp.role <consumer>
+  // SYNC: warp.role @softmax compute
   // SYNC-NOT: {{warp.turn|mma_async}}
   // SYNC: warp.mma
   // SYNC-NOT: {{warp.turn|mma_async}}
@@ -76,7 +76,7 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // ONEROLE: warp.mma_async
   // ONEROLE-NOT: {{warp.role|warp.turn}}
 
-  // PLAIN: warp.role <consumer>
+  // PLAIN: warp.role @softmax compute
   // PLAIN-NOT: warp.turn
   // PLAIN: scf.for
   // PLAIN: warp.mma_async {{.*}} transpose_b

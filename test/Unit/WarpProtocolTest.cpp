@@ -80,7 +80,7 @@ template <typename OpTy> static OpTy findInTiles(KernelOp kernel) {
   return found;
 }
 
-static scf::WhileOp findTileLoop(KernelOp kernel, RoleKind role) {
+static scf::WhileOp findTileLoop(KernelOp kernel, StringRef role) {
   return *kernel.getRole(role).getBodyBlock()->getOps<scf::WhileOp>().begin();
 }
 
@@ -232,10 +232,10 @@ static const Plant plants[] = {
      "does not meet its counterpart", deadlock},
     {"TwoProducers", Form::Roles,
      [](KernelOp kernel) {
-       RoleOp producer = kernel.getRole(RoleKind::Producer);
+       RoleOp producer = kernel.getRole("load");
        OpBuilder(producer).clone(*producer);
      },
-     "is one of 3, expected one producer and one consumer",
+     "redefinition of symbol named 'load'",
      "copies item 0, the next of this ring is item 1"},
     {"ConsumerSkipsAnItem", Form::Roles,
      [](KernelOp kernel) {
@@ -348,7 +348,7 @@ static const Plant plants[] = {
      "is out of order", "the next of this ring is item"},
     {"FirstTileNotTaken", Form::Tiles,
      [](KernelOp kernel) {
-       auto loop = findTileLoop(kernel, RoleKind::Consumer);
+       auto loop = findTileLoop(kernel, "softmax");
        Value first = loop.getInits().front();
        auto take = first.getDefiningOp<ReceiveOp>();
        for (Value taken : take.getValues())
@@ -374,7 +374,7 @@ static const Plant plants[] = {
      "do not stay the same", deadlock},
     {"ConsumerStopsSooner", Form::Tiles,
      [](KernelOp kernel) {
-       auto loop = findTileLoop(kernel, RoleKind::Consumer);
+       auto loop = findTileLoop(kernel, "softmax");
        auto compare =
            loop.getConditionOp().getCondition().getDefiningOp<arith::CmpIOp>();
        compare.setPredicate(arith::CmpIPredicate::ugt);
@@ -386,7 +386,8 @@ static const Plant plants[] = {
        OpBuilder builder(findInTiles<ReceiveOp>(kernel));
        builder.clone(*draw);
      },
-     "may not stand in a consumer", "is drawn by a warp of no producer"},
+     "may not stand in a role that computes",
+     "is drawn by a warp of a role that does not copy"},
     {"BlocksNotPassedOver", Form::Tiles,
      [](KernelOp kernel) {
        scf::ForOp loop = findPassedBlocks(kernel);

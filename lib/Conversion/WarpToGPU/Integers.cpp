@@ -9,6 +9,8 @@
 
 #include "Integers.h"
 
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Descriptors.h"
 #include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -85,15 +87,34 @@ Value Integers::thread() {
 
 Value Integers::lane() { return rem(thread(), layout::warpSize); }
 
-Value Integers::warp() { return div(thread(), layout::warpSize); }
-
-Value Integers::uniformWarp() {
-  return NVVM::ShflOp::create(builder, loc, builder.getI32Type(), constant(-1),
-                              warp(), constant(0), constant(31),
-                              NVVM::ShflKind::idx, UnitAttr());
+int64_t Integers::getFirstWarp() {
+  Operation *op = builder.getInsertionBlock()->getParentOp();
+  for (; op; op = op->getParentOp()) {
+    if (auto role = dyn_cast<RoleOp>(op))
+      return role.getFirstWarp();
+    if (auto first = op->getAttrOfType<IntegerAttr>(kFirstWarpAttrName))
+      return first.getInt();
+  }
+  return 0;
 }
 
-Value Integers::warpgroup() { return div(uniformWarp(), 4); }
+Value Integers::warp() {
+  return add(div(thread(), layout::warpSize), -getFirstWarp());
+}
+
+Value Integers::blockWarp() {
+  return NVVM::ShflOp::create(builder, loc, builder.getI32Type(), constant(-1),
+                              div(thread(), layout::warpSize), constant(0),
+                              constant(31), NVVM::ShflKind::idx, UnitAttr());
+}
+
+Value Integers::warpgroup() {
+  return add(blockWarpgroup(), -getFirstWarp() / layout::warpsPerGroup);
+}
+
+Value Integers::blockWarpgroup() {
+  return div(blockWarp(), layout::warpsPerGroup);
+}
 
 //===----------------------------------------------------------------------===//
 // i64

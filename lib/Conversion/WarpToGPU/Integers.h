@@ -37,16 +37,25 @@ public:
 
   Value thread();
   Value lane();
+  /// Number of the warp in its role, or in the block if it has none.
   Value warp();
-  /// The same for all lanes in the eyes of ptxas, too: number of the warp, and
-  /// of its group of 4.
-  Value uniformWarp();
+  /// The same for all lanes in the eyes of ptxas, too: number of its group of 4
+  /// in the role, or in the block; number of the warp in the block.
   Value warpgroup();
+  Value blockWarpgroup();
+  Value blockWarp();
 
 private:
+  /// That of the role in which the next operation stands.
+  int64_t getFirstWarp();
+
   OpBuilder &builder;
   Location loc;
 };
+
+/// On the branch of a role that computes, while the kernel is lowered: the
+/// role's first warp.
+inline constexpr StringLiteral kFirstWarpAttrName = "first_warp";
 
 /// Arithmetic on i64, for addresses in global memory.
 class Addresses {

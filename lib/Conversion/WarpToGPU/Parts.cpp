@@ -30,7 +30,7 @@ static void lowerPartRow(RewriterBase &rewriter, PartRowOp part) {
 
 static void lowerNarrow(RewriterBase &rewriter, NarrowOp narrow) {
   auto role = narrow->getParentOfType<RoleOp>();
-  if (!role || role.getKind() == RoleKind::Producer) {
+  if (!role || role.isCopy()) {
     rewriter.replaceOp(narrow, {narrow.getLo(), narrow.getHi()});
     return;
   }

@@ -1,4 +1,4 @@
-//===- Roles.cpp - producer and consumer warps -*- C++ -*-===//
+//===- Roles.cpp - warps that copy and warps that compute -*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -7,19 +7,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every slot of a ring has two barriers. `full` counts one arrival, of the
-// producer, and the bytes of the tile; `empty` one arrival of every consumer
-// warp. Item i uses slot i mod depth; it is the (i / depth)-th of its slot, so
-// its arrival completes the phase of parity (i / depth) mod 2 of `full`, and
-// its release that of `empty`. The producer may fill the slot when the phase
-// before its own is complete, which for the first item a fresh barrier is.
+// Every slot of a ring has two barriers. `full` counts one arrival, of the role
+// that fills it, and the bytes of the tile; `empty` one arrival of every warp
+// that drains it. Item i uses slot i mod depth; it is the (i / depth)-th of its
+// slot, so its arrival completes the phase of parity (i / depth) mod 2 of
+// `full`, and its release that of `empty`. The slot may be filled when the
+// phase before its own is complete, which for the first item a fresh barrier
+// is.
 //
-// `warp.mailbox` are such a ring, whose items are written by a thread of the
-// producer.
+// `warp.mailbox` is such a ring, whose items are written by a thread.
 //
-// Consumer warps come first in the block; the producer is the first warp of its
-// role. All of its lanes do the same, so that numbers stay where those of a
-// whole warp are, in uniform registers; one lane copies, draws and arrives.
+// Warps that compute come first in the block. Of a role that copies the first
+// warp runs. All of its lanes do the same, so that numbers stay where those of
+// a whole warp are, in uniform registers; one lane copies, draws and arrives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,8 +87,7 @@ static int64_t countPanelsAtOnce(CopyAsyncOp copy,
 
 FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
   TensorMaps result;
-  RoleOp producer = kernel.getRole(RoleKind::Producer);
-  if (!producer) {
+  if (!kernel.hasRoles()) {
     WalkResult drawn = kernel.walk([](DrawOp draw) {
       draw.emitOpError("in a kernel without roles: run warp-specialize first");
       return WalkResult::interrupt();
@@ -97,23 +96,19 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
       return failure();
     return result;
   }
-  WalkResult walk = producer.walk([&](CopyAsyncOp copy) {
+  WalkResult walk = kernel.walk([&](CopyAsyncOp copy) {
     auto argument = dyn_cast<BlockArgument>(copy.getView());
     if (!argument || !isa<func::FuncOp>(argument.getOwner()->getParentOp())) {
-      copy.emitOpError("in a producer: expected an argument of the function "
-                       "as the source");
+      copy.emitOpError("in a role: expected an argument of the function as the "
+                       "source");
       return WalkResult::interrupt();
     }
     layout::SharedTile tile = layoutOf(copy.getRing().getType().getSlotType());
     constexpr int64_t maxBoxRows = 256;
     if (tile.panelBytes == 0 || tile.rows > maxBoxRows) {
-      copy.emitOpError("in a producer: expected a ring of tiles in panels, of "
-                       "at most ")
+      copy.emitOpError("in a role: expected a ring of tiles in panels, of at "
+                       "most ")
           << maxBoxRows << " rows, got " << copy.getRing().getType();
-      return WalkResult::interrupt();
-    }
-    if (copy.getCondition()) {
-      copy.emitOpError("in a producer: cannot have a condition");
       return WalkResult::interrupt();
     }
     result.add(copy, TensorMapAttr::get(copy.getContext(),
@@ -128,15 +123,26 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
   return result;
 }
 
+/// Arrivals that a ring's `empty` barriers count.
+static int64_t countDrainingWarps(KernelOp kernel, Value ring) {
+  int64_t warps = 0;
+  for (RoleOp role : kernel.getRoles())
+    if (drains(role, ring))
+      warps += role.getActiveWarps();
+  return warps;
+}
+
 /// How the operations of a kernel see its rings and mailboxes.
 static llvm::DenseMap<Value, RolePlan::Access> findRings(KernelOp kernel) {
   llvm::DenseMap<Value, RolePlan::Access> rings;
   for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>())
     rings[ring.getRing()] = {ring.getBarrierOffset(),
-                             ring.getRing().getType().getDepth(), 0};
+                             ring.getRing().getType().getDepth(),
+                             countDrainingWarps(kernel, ring.getRing())};
   for (MailboxOp mailbox : kernel.getBodyBlock()->getOps<MailboxOp>()) {
     MailboxType type = mailbox.getRing().getType();
-    rings[mailbox.getRing()] = {mailbox.getOffset(), type.getDepth(), 0,
+    rings[mailbox.getRing()] = {mailbox.getOffset(), type.getDepth(),
+                                countDrainingWarps(kernel, mailbox.getRing()),
                                 type.getItemBytes()};
   }
   return rings;
@@ -196,10 +202,10 @@ ItemBarriers ItemBarriers::get(OpBuilder &builder, Operation *op, Value item,
   return barriers;
 }
 
-/// Every full barrier expects the producer, every empty one each consumer warp;
-/// one thread sets them up.
+/// Every full barrier expects the role that fills, every empty one each warp
+/// that drains; one thread sets them up.
 static void setUpBarriers(OpBuilder &builder, gpu::GPUFuncOp function,
-                          int64_t consumerWarps, const RolePlan &plan) {
+                          const RolePlan &plan) {
   Location loc = function.getLoc();
   Integers ints(builder, loc);
   llvm::SmallDenseSet<int64_t> done;
@@ -224,67 +230,83 @@ static void setUpBarriers(OpBuilder &builder, gpu::GPUFuncOp function,
         emitBarrierInit(builder, loc, full, 1);
         emitBarrierInit(builder, loc,
                         ints.add(full, RingOp::barrierBytesPerSlot / 2),
-                        consumerWarps);
+                        ring.drainingWarps);
       }
     emitBarrierInitFence(builder, loc);
   }
   gpu::BarrierOp::create(builder, loc);
 }
 
-/// Moves the role's body to the builder's place.
+/// Moves the role's body to the end of a block, whose warps it is run by.
 static void inlineRole(RewriterBase &rewriter, RoleOp role, Block *into,
                        NVVM::SetMaxRegisterAction action) {
   rewriter.setInsertionPointToStart(into);
+  Location loc = role.getLoc();
   if (std::optional<int64_t> registers = role.getRegisters())
-    NVVM::SetMaxRegisterOp::create(rewriter, role.getLoc(), *registers, action);
+    NVVM::SetMaxRegisterOp::create(rewriter, loc, *registers, action);
   Block *body = role.getBodyBlock();
   rewriter.eraseOp(body->getTerminator());
   Block *place = into;
-  if (role.getKind() == RoleKind::Producer) {
-    Location loc = role.getLoc();
+  if (role.isCopy()) {
     Integers ints(rewriter, loc);
-    int64_t consumerWarps =
-        role->getParentOfType<gpu::GPUFuncOp>().getKnownBlockSize()->front() /
-            layout::warpSize -
-        role.getWarps();
-    Value isFirst =
-        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
-                              ints.uniformWarp(), ints.constant(consumerWarps));
+    Value isFirst = arith::CmpIOp::create(
+        rewriter, loc, arith::CmpIPredicate::eq, ints.blockWarp(),
+        ints.constant(role.getFirstWarp()));
     place = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false)
                 .thenBlock();
+  } else if (role.getFirstWarp() != 0) {
+    into->getParentOp()->setAttr(
+        kFirstWarpAttrName, rewriter.getI64IntegerAttr(role.getFirstWarp()));
   }
   rewriter.inlineBlockBefore(body, place->getTerminator());
 }
 
-LogicalResult attn::warp::lowerRoles(RewriterBase &rewriter,
-                                     gpu::GPUFuncOp function,
-                                     const RolePlan &plan) {
-  RoleOp producer, consumer;
-  for (RoleOp role : function.getBody().front().getOps<RoleOp>())
-    (role.getKind() == RoleKind::Producer ? producer : consumer) = role;
-  if (!producer && !consumer)
-    return success();
-  if (!producer || !consumer)
-    return function.emitError("expected a producer and a consumer");
+/// Roles with the most registers take them from the others.
+static NVVM::SetMaxRegisterAction getAction(RoleOp role,
+                                            ArrayRef<RoleOp> roles) {
+  bool hasMost = llvm::all_of(roles, [&](RoleOp other) {
+    return other.getRegisters() <= role.getRegisters();
+  });
+  return hasMost ? NVVM::SetMaxRegisterAction::increase
+                 : NVVM::SetMaxRegisterAction::decrease;
+}
+
+void attn::warp::lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
+                            const RolePlan &plan) {
+  Block *block = &function.getBody().front();
+  SmallVector<RoleOp> roles = llvm::to_vector(block->getOps<RoleOp>());
+  if (roles.empty())
+    return;
+  llvm::stable_sort(roles, [](RoleOp a, RoleOp b) {
+    return !a.isCopy() && b.isCopy(); // as their warps
+  });
   OpBuilder::InsertionGuard guard(rewriter);
   Location loc = function.getLoc();
-  rewriter.setInsertionPoint(function.getBody().front().getTerminator());
-  setUpBarriers(rewriter, function, consumer.getWarps(), plan);
-  if (!plan.stores.empty()) {
-    // Shared memory is there until TMA has read it.
-    rewriter.setInsertionPoint(consumer.getBodyBlock()->getTerminator());
-    emitBulkWait(rewriter, loc);
-    rewriter.setInsertionPoint(function.getBody().front().getTerminator());
-  }
+  rewriter.setInsertionPoint(block->getTerminator());
+  setUpBarriers(rewriter, function, plan);
+  if (!plan.stores.empty())
+    for (RoleOp role : roles) {
+      if (role.isCopy())
+        continue;
+      // Shared memory is there until TMA has read it.
+      rewriter.setInsertionPoint(role.getBodyBlock()->getTerminator());
+      emitBulkWait(rewriter, loc);
+    }
   Integers ints(rewriter, loc);
-  Value isConsumer = ints.lessThan(ints.uniformWarp(), consumer.getWarps());
-  auto branch = scf::IfOp::create(rewriter, loc, isConsumer,
-                                  /*withElseRegion=*/true);
-  inlineRole(rewriter, consumer, branch.thenBlock(),
-             NVVM::SetMaxRegisterAction::increase);
-  inlineRole(rewriter, producer, branch.elseBlock(),
-             NVVM::SetMaxRegisterAction::decrease);
-  rewriter.eraseOp(producer);
-  rewriter.eraseOp(consumer);
-  return success();
+  for (RoleOp role : roles) {
+    rewriter.setInsertionPoint(block->getTerminator());
+    NVVM::SetMaxRegisterAction action = getAction(role, roles);
+    if (role == roles.back() && role.isCopy()) {
+      inlineRole(rewriter, role, block, action);
+      break;
+    }
+    int64_t end = role.getFirstWarp() + role.getWarps();
+    auto branch =
+        scf::IfOp::create(rewriter, loc, ints.lessThan(ints.blockWarp(), end),
+                          /*withElseRegion=*/true);
+    inlineRole(rewriter, role, branch.thenBlock(), action);
+    block = branch.elseBlock();
+  }
+  for (RoleOp role : roles)
+    rewriter.eraseOp(role);
 }

@@ -1,4 +1,4 @@
-//===- Roles.h - producer and consumer warps --------------------*- C++ -*-===//
+//===- Roles.h - warps that copy and warps that compute ---------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -18,13 +18,14 @@ namespace attn::warp {
 
 /// How the operations of a kernel with roles use the barriers of their rings.
 struct RolePlan {
-  /// A ring as seen by a copy of the producer or an await of the consumer.
+  /// A ring as seen by what fills or drains it.
   struct Access {
     int64_t barriers = 0; // byte of shared memory of slot 0's full barrier
     int64_t depth = 0;
-    int64_t tensorMap = 0; // argument of the kernel function (copies)
+    int64_t drainingWarps = 0;
     /// From the barriers of one slot to those of the next.
     int64_t stride = RingOp::barrierBytesPerSlot;
+    int64_t tensorMap = 0; // argument of the kernel function (copies)
     int64_t boxPanels = 1; // of the tensor map
   };
   llvm::DenseMap<Operation *, Access> accesses;
@@ -68,11 +69,11 @@ struct ItemBarriers {
 RolePlan planRoles(KernelOp kernel, const IRMapping &clones,
                    const TensorMaps &maps, int64_t firstMap);
 
-/// Replaces roles by branches on the warp's number: consumer warps first, so
-/// that a consumer warp's number is that of its rows. Sets up barriers and
-/// registers.
-LogicalResult lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
-                         const RolePlan &plan);
+/// Replaces roles by branches on the warp's number: those that compute first,
+/// so that the number of a warp of the first is that of its rows. Sets up
+/// barriers and registers.
+void lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
+                const RolePlan &plan);
 
 } // namespace attn::warp
 

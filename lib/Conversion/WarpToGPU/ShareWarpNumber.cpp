@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 //
 // All lanes have the same number of the warp, and so that ptxas knows it, they
-// get it by a shuffle (`Integers::uniformWarp`): from lane 0, thread / 32. Many
+// get it by a shuffle (`Integers::blockWarp`): from lane 0, thread / 32. Many
 // operations ask for it, and nobody dares to move a shuffle. Here it is told by
 // all of its operands: whatever shuffle has these gives the number of the warp,
 // whoever wrote it.
@@ -62,7 +62,7 @@ static void shareWarpNumber(gpu::GPUFuncOp function) {
   if (shuffles.size() < 2)
     return;
   auto builder = OpBuilder::atBlockBegin(&function.getBody().front());
-  Value shared = Integers(builder, shuffles.front().getLoc()).uniformWarp();
+  Value shared = Integers(builder, shuffles.front().getLoc()).blockWarp();
   for (NVVM::ShflOp shuffle : shuffles) {
     shuffle.replaceAllUsesWith(shared);
     shuffle.erase();

@@ -316,7 +316,7 @@ void StagedStorer::storeChunks(bool isSharedByGroup) {
 void StagedStorer::meetGroup() {
   NVVM::BarrierOp::create(
       builder, loc, /*res=*/Type(),
-      ints.add(ints.warpgroup(), firstGroupBarrier),
+      ints.add(ints.blockWarpgroup(), firstGroupBarrier),
       ints.constant(layout::warpsPerGroup * layout::warpSize),
       /*reductionOp=*/NVVM::BarrierReductionAttr(),
       /*reductionPredicate=*/Value());

@@ -37,6 +37,7 @@
 #include "Copies.h"
 #include "Elementwise.h"
 #include "Fragments.h"
+#include "Integers.h"
 #include "Kernel.h"
 #include "Mailbox.h"
 #include "Math.h"
@@ -127,9 +128,9 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   lowerExactQuotients(rewriter, kernel.function, exact);
   lowerSharedPowers(rewriter, kernel.function);
   lowerParts(rewriter, kernel.function);
-  if (failed(lowerTurns(rewriter, kernel.function)) ||
-      failed(lowerRoles(rewriter, kernel.function, kernel.roles)))
+  if (failed(lowerTurns(rewriter, kernel.function)))
     return failure();
+  lowerRoles(rewriter, kernel.function, kernel.roles);
   lowerExitIf(rewriter, kernel.function);
 
   TypeConverter converter;
@@ -160,8 +161,11 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   config.allowPatternRollback = false;
   // Folding may ask for constants of fragments, which there are none of.
   config.foldingMode = DialectConversionFoldingMode::Never;
-  return applyPartialConversion(kernel.function, target, std::move(patterns),
-                                config);
+  LogicalResult result = applyPartialConversion(kernel.function, target,
+                                                std::move(patterns), config);
+  kernel.function.walk(
+      [](scf::IfOp branch) { branch->removeAttr(kFirstWarpAttrName); });
+  return result;
 }
 
 static bool isIeee(func::FuncOp host) {

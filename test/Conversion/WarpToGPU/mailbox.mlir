@@ -45,9 +45,9 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @drawn blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(16512) resident {
-    %r = warp.ring at 0 : !ring
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) at 0 : !ring
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) registers(24) {
       %row0 = arith.addi %x, %c1 : index
       warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
@@ -67,7 +67,7 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index

@@ -48,15 +48,15 @@ func.func @ring(%n: index, %v: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @ring blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(24624) {
-    %r = warp.ring at 0 : !ring
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) at 0 : !ring
+    warp.role @load copy warps(4) registers(24) {
       %e = scf.for %i = %c0 to %n step %c1 iter_args(%item = %c0) -> (index) {
         warp.copy_async %v[%i, %c0] to %r[%item] : !view, !ring
         %next = arith.addi %item, %c1 : index
         scf.yield %next : index
       }
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %e = scf.for %i = %c0 to %n step %c1 iter_args(%item = %c0) -> (index) {
         %s = warp.await %r[%item] : !ring -> !tile
         warp.release %s : !tile

@@ -25,8 +25,8 @@ func.func @own_end(%n: index, %v: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @own_end blocks(%x, %h, %b) in (%n, %c1, %c1) warps(12) shared(16416) {
-    %r = warp.ring at 0 : !ring
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) at 0 : !ring
+    warp.role @load copy warps(4) registers(24) {
       %first, %end = warp.narrow [%c0, %n) to [%c0, %n)
       %r0 = scf.for %i = %c0 to %end step %c1 iter_args(%item = %c0) -> (index) {
         warp.copy_async %v[%i, %c0] to %r[%item] : !view, !ring
@@ -34,7 +34,7 @@ func.func @own_end(%n: index, %v: !view) {
         scf.yield %next : index
       }
     }
-    warp.role <consumer> warps(8) registers(240) {
+    warp.role @softmax compute warps(8) registers(240) {
       %row = warp.part_row of 64
       %first, %end = warp.narrow [%c0, %n) to [%c0, %row)
       %own = scf.for %i = %c0 to %end step %c1 iter_args(%item = %c0) -> (index) {

@@ -59,9 +59,9 @@ func.func @step(%n: index, %q: !view, %k: !view, %out: memref<?x?xf32, strided<[
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @step blocks(%x, %h, %b) in (%n, %n, %n) warps(12) shared(65584) {
-    %Q = warp.ring at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
-    %K = warp.ring at 32768 : !ring
-    warp.role <producer> warps(4) registers(24) {
+    %Q = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
+    %K = warp.ring fills(@load) drains(@softmax) at 32768 : !ring
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<1, 128x128xbf16, panels<128>>
       %r = scf.for %i = %c0 to %n step %c1 iter_args(%item = %c0) -> (index) {
         warp.copy_async %k[%b, %h, %i, %c0] to %K[%item] : !view, !ring
@@ -69,7 +69,7 @@ func.func @step(%n: index, %q: !view, %k: !view, %out: memref<?x?xf32, strided<[
         scf.yield %next : index
       }
     }
-    warp.role <consumer> warps(8) registers(240) {
+    warp.role @softmax compute warps(8) registers(240) {
       %z = warp.splat %zero : !s
       %zo = warp.splat %zero : !o
       %qt = warp.await %Q[%c0] : !warp.ring<1, 128x128xbf16, panels<128>> -> !qs

@@ -48,12 +48,12 @@ func.func @tensor(%x: bf16, %q: !wide, %m: !wide) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @tensor blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(12) shared(49184) {
-    %Q = warp.ring at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
+    %Q = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
     %s = warp.alloc at 32768 : !warp.slot<128x64xbf16, panels<128>>
-    warp.role <producer> warps(4) {
+    warp.role @load copy warps(4) {
       warp.copy_async %q[%i, %c0] to %Q[%c0] : !wide, !warp.ring<1, 128x128xbf16, panels<128>>
     }
-    warp.role <consumer> warps(8) {
+    warp.role @softmax compute warps(8) {
       %t = warp.await %Q[%c0] : !warp.ring<1, 128x128xbf16, panels<128>> -> !warp.slot<128x128xbf16, panels<128>>
       warp.release %t : !warp.slot<128x128xbf16, panels<128>>
       %f = warp.splat %x : !warp.frag<128x128xbf16, acc, 8>

@@ -18,11 +18,11 @@ func.func @whole(%n: index, %v: !whole) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @whole blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(16400) {
-    %r = warp.ring at 0 : !ring
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) at 0 : !ring
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %v[%x, %c0] to %r[%c0] : !whole, !ring
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !ring -> !tile
       warp.release %s : !tile
     }
@@ -44,11 +44,11 @@ func.func @part(%n: index, %v: !part) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @part blocks(%x, %h, %b) in (%n, %n, %n) warps(8) shared(16400) {
-    %r = warp.ring at 0 : !ring
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) at 0 : !ring
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %v[%b, %h, %x, %c0] to %r[%c0] : !part, !ring
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !ring -> !tile
       warp.release %s : !tile
     }

@@ -26,11 +26,11 @@ func.func @three(%n: index, %v: !view, %old: f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @three blocks(%x, %h, %b) in (%n, %c1, %c1) warps(16) shared(8208) {
-    %r = warp.ring at 0 : !ring
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) at 0 : !ring
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %v[%x, %c0] to %r[%c0] : !view, !ring
     }
-    warp.role <consumer> warps(12) registers(160) {
+    warp.role @softmax compute warps(12) registers(160) {
       %one = arith.constant 1.0 : bf16
       %a = warp.splat %one : !a
       %acc = warp.splat %old : !acc

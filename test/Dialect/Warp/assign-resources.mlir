@@ -30,15 +30,15 @@ func.func @nothing(%n: index) {
 // Panels start at multiples of 1024; the barriers of three slots are at the end.
 // CHECK-LABEL: @roles
 // CHECK: warp.kernel {{.*}} shared(34864)
-// CHECK-NEXT: warp.ring at 0 : <1, 64x16xbf16>
-// CHECK-NEXT: warp.ring at 2048 : <2, 64x128xbf16, panels<128>>
+// CHECK-NEXT: warp.ring fills(@load) drains(@softmax) at 0 : <1, 64x16xbf16>
+// CHECK-NEXT: warp.ring fills(@load) drains(@softmax) at 2048 : <2, 64x128xbf16, panels<128>>
 func.func @roles(%n: index) {
   warp.kernel @roles blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %t = warp.ring : !warp.ring<1, 64x16xbf16>
-    %k = warp.ring : !warp.ring<2, 64x128xbf16, panels<128>>
-    warp.role <producer> warps(4) {
+    %t = warp.ring fills(@load) drains(@softmax) : !warp.ring<1, 64x16xbf16>
+    %k = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x128xbf16, panels<128>>
+    warp.role @load copy warps(4) {
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
     }
   }
   return

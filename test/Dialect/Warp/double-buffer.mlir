@@ -49,12 +49,12 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
     // CHECK: scf.for %{{.*}} = %[[EVEN]] to %{{.*}} step %c1{{(_[0-9]+)?}} iter_args
     // CHECK: warp.store
 
-    // ROLES: warp.role <producer>
+    // ROLES: warp.role @load copy
     // ROLES: scf.for
     // ROLES-COUNT-4: warp.copy_async
     // ROLES: scf.for
     // ROLES-COUNT-2: warp.copy_async
-    // ROLES: warp.role <consumer>
+    // ROLES: warp.role @softmax compute
     // ROLES: scf.for
     // ROLES: %[[T:.*]]:3 = warp.turn
     // ROLES: warp.wait %[[T]]#0
@@ -179,9 +179,9 @@ func.func @many_keys(%n: index, %q: !view, %k: !view) {
 func.func @roles(%n: index) {
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}Remark="the kernel has roles already, whose loops must stay alike"
   warp.kernel @roles blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    warp.role <producer> warps(4) {
+    warp.role @load copy warps(4) {
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
     }
   }
   return

@@ -16,9 +16,9 @@ func.func @pair(%n: index, %k: !view, %v: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @pair blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
-    %K = warp.ring : !ring
-    %V = warp.ring : !ring
-    warp.role <producer> warps(4) {
+    %K = warp.ring fills(@load) drains(@softmax) : !ring
+    %V = warp.ring fills(@load) drains(@softmax) : !ring
+    warp.role @load copy warps(4) {
       %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0, %vn = %c0) -> (index, index) {
         warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] : !view, !ring
         %kn1 = arith.addi %kn, %c1 : index
@@ -27,7 +27,7 @@ func.func @pair(%n: index, %k: !view, %v: !view) {
         scf.yield %kn1, %vn1 : index, index
       }
     }
-    warp.role <consumer> warps(8) {
+    warp.role @softmax compute warps(8) {
       %zero = arith.constant 0.0 : f32
       %zs = warp.splat %zero : !s
       %zo = warp.splat %zero : !o
@@ -74,15 +74,15 @@ func.func @one_after_the_other(%n: index, %k: !view) {
   %c1 = arith.constant 1 : index
   // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="no two products are in flight together in a loop"
   warp.kernel @one_after_the_other blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
-    %K = warp.ring : !ring
-    warp.role <producer> warps(4) {
+    %K = warp.ring fills(@load) drains(@softmax) : !ring
+    warp.role @load copy warps(4) {
       %r = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0) -> (index) {
         warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] : !view, !ring
         %kn1 = arith.addi %kn, %c1 : index
         scf.yield %kn1 : index
       }
     }
-    warp.role <consumer> warps(8) {
+    warp.role @softmax compute warps(8) {
       %zero = arith.constant 0.0 : f32
       %zs = warp.splat %zero : !s
       %zo = warp.splat %zero : !o
@@ -107,11 +107,11 @@ func.func @one_after_the_other(%n: index, %k: !view) {
 // CHECK-LABEL: @one_group
 // CHECK-NOT: warp.turn
 func.func @one_group(%n: index) {
-  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="there is no consumer of two or more groups"
+  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="there is no role of two or more groups"
   warp.kernel @one_group blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    warp.role <producer> warps(4) {
+    warp.role @load copy warps(4) {
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
     }
   }
   return

@@ -9,9 +9,9 @@ func.func @c1_sends_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @c1_sends_too_few blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
-    %r = warp.ring : !ring
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) {
+    %r = warp.ring fills(@load) drains(@softmax) : !ring
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) {
       %row0 = arith.addi %x, %c1 : index
       // expected-error@+1 {{'warp.send' op sends 1 numbers in '!warp.mailbox<2, 2>'}}
       warp.send %x to %tiles[%c0] : !tiles
@@ -32,7 +32,7 @@ func.func @c1_sends_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
@@ -65,9 +65,9 @@ func.func @w3_not_sent(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @w3_not_sent blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
-    %r = warp.ring : !ring
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) {
+    %r = warp.ring fills(@load) drains(@softmax) : !ring
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) {
       %row0 = arith.addi %x, %c1 : index
       warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
@@ -86,7 +86,7 @@ func.func @w3_not_sent(%n: index, %v: !view, %counter: memref<1xi32>) {
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
@@ -99,7 +99,7 @@ func.func @w3_not_sent(%n: index, %v: !view, %counter: memref<1xi32>) {
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
+        // expected-error@+1 {{op does not meet its counterpart: @load and @softmax must use the items of the rings between them in the same loops and order}}
         %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
@@ -119,11 +119,11 @@ func.func @w3_not_sent(%n: index, %v: !view, %counter: memref<1xi32>) {
 func.func @w3_sends_another_number(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  // expected-error@+1 {{'warp.kernel' op has loops in its roles whose bounds do not stay the same from iteration to iteration}}
+  // expected-error@+1 {{'warp.kernel' op has loops in @load and @softmax whose bounds do not stay the same from iteration to iteration}}
   warp.kernel @w3_sends_another_number blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
-    %r = warp.ring : !ring
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) {
+    %r = warp.ring fills(@load) drains(@softmax) : !ring
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) {
       %row0 = arith.addi %x, %c1 : index
       warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
@@ -143,7 +143,7 @@ func.func @w3_sends_another_number(%n: index, %v: !view, %counter: memref<1xi32>
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
@@ -176,12 +176,12 @@ func.func @w3_takes_in_another_order(%n: index, %v: !view, %counter: memref<1xi3
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @w3_takes_in_another_order blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
-    %r = warp.ring : !ring
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) {
+    %r = warp.ring fills(@load) drains(@softmax) : !ring
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) {
       %row0 = arith.addi %x, %c1 : index
       warp.send %x, %row0 to %tiles[%c0] : !tiles
-      // expected-note@+1 {{the producer is here}}
+      // expected-note@+1 {{@load is here}}
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -199,9 +199,9 @@ func.func @w3_takes_in_another_order(%n: index, %v: !view, %counter: memref<1xi3
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       %row0, %t0 = warp.receive %tiles[%c0] : !tiles
-      // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
+      // expected-error@+1 {{op does not meet its counterpart: @load and @softmax must use the items of the rings between them in the same loops and order}}
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -233,12 +233,12 @@ func.func @w3_ends_sooner(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @w3_ends_sooner blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
-    %r = warp.ring : !ring
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) {
+    %r = warp.ring fills(@load) drains(@softmax) : !ring
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) {
       %row0 = arith.addi %x, %c1 : index
       warp.send %x, %row0 to %tiles[%c0] : !tiles
-      // expected-note@+1 {{the producer is here}}
+      // expected-note@+1 {{@load is here}}
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ule, %t, %n : index
         scf.condition(%more) %t, %row, %i, %m : index, index, index, index
@@ -256,9 +256,9 @@ func.func @w3_ends_sooner(%n: index, %v: !view, %counter: memref<1xi32>) {
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
-      // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
+      // expected-error@+1 {{op does not meet its counterpart: @load and @softmax must use the items of the rings between them in the same loops and order}}
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -290,9 +290,9 @@ func.func @w3_item_taken_twice(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @w3_item_taken_twice blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
-    %r = warp.ring : !ring
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) {
+    %r = warp.ring fills(@load) drains(@softmax) : !ring
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) {
       %row0 = arith.addi %x, %c1 : index
       warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
@@ -312,7 +312,7 @@ func.func @w3_item_taken_twice(%n: index, %v: !view, %counter: memref<1xi32>) {
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
@@ -346,9 +346,9 @@ func.func @w3_starts_at_another_item(%n: index, %v: !view, %counter: memref<1xi3
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @w3_starts_at_another_item blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
-    %r = warp.ring : !ring
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) {
+    %r = warp.ring fills(@load) drains(@softmax) : !ring
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) {
       %row0 = arith.addi %x, %c1 : index
       warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c0) : (index, index, index, index) -> (index, index, index, index) {
@@ -369,7 +369,7 @@ func.func @w3_starts_at_another_item(%n: index, %v: !view, %counter: memref<1xi3
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
@@ -402,9 +402,9 @@ func.func @w5_consumer_draws(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @w5_consumer_draws blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
-    %r = warp.ring : !ring
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) {
+    %r = warp.ring fills(@load) drains(@softmax) : !ring
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) {
       %row0 = arith.addi %x, %c1 : index
       warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
@@ -425,7 +425,7 @@ func.func @w5_consumer_draws(%n: index, %v: !view, %counter: memref<1xi32>) {
       }
     }
     // expected-note@+1 {{the role}}
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         %more = arith.cmpi ult, %t, %n : index
@@ -438,7 +438,7 @@ func.func @w5_consumer_draws(%n: index, %v: !view, %counter: memref<1xi32>) {
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
-        // expected-error@+1 {{'warp.draw' op may not stand in a consumer}}
+        // expected-error@+1 {{'warp.draw' op may not stand in a role that computes}}
         %own = warp.draw %counter below %n : memref<1xi32>
         %next, %nextrow = warp.receive %tiles[%m] : !tiles
         %m1 = arith.addi %m, %c1 : index
@@ -461,9 +461,9 @@ func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref
   %c1 = arith.constant 1 : index
   %word = arith.constant 1 : i32
   warp.kernel @w3_effect_before_the_condition blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
-    %r = warp.ring : !ring
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) {
+    %r = warp.ring fills(@load) drains(@softmax) : !ring
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) {
       %row0 = arith.addi %x, %c1 : index
       warp.send %x, %row0 to %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %x, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
@@ -483,7 +483,7 @@ func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
         // expected-error@+1 {{'memref.store' op stands in front of the condition of a loop of roles, expected operations without effects}}
@@ -577,11 +577,11 @@ func.func @c1_idle_under_a_condition(%n: index, %c: i1) {
 func.func @c1_idle_behind_a_role(%n: index, %c: i1) {
   warp.kernel @c1_idle_behind_a_role blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-note@+1 {{the role}}
-    warp.role <producer> warps(4) {
+    warp.role @load copy warps(4) {
     }
     // expected-error@+1 {{'warp.exit_if' op stands behind a role}}
     warp.exit_if %c
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
     }
   }
   return

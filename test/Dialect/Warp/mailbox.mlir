@@ -12,10 +12,10 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @drawn blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) resident {
-    %r = warp.ring : !ring
-    // CHECK: %[[TILES:.*]] = warp.mailbox : <2, 2>
-    %tiles = warp.mailbox : !tiles
-    warp.role <producer> warps(4) {
+    %r = warp.ring fills(@load) drains(@softmax) : !ring
+    // CHECK: %[[TILES:.*]] = warp.mailbox fills(@load) drains(@softmax) : <2, 2>
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !tiles
+    warp.role @load copy warps(4) {
       %row0 = arith.addi %x, %c1 : index
       // CHECK: warp.send %{{.*}}, %{{.*}} to %[[TILES]][%{{.*}}] : <2, 2>
       warp.send %x, %row0 to %tiles[%c0] : !tiles
@@ -37,7 +37,7 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
         scf.yield %next, %nextrow, %i1, %m1 : index, index, index, index
       }
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       // CHECK: %{{.*}}:2 = warp.receive %[[TILES]][%{{.*}}] : <2, 2>
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
@@ -69,9 +69,9 @@ func.func @idle(%n: index, %visits: memref<?xi32>) {
     %nothing = arith.cmpi eq, %count, %c0 : i32
     // CHECK: warp.exit_if %{{.*}}
     warp.exit_if %nothing
-    warp.role <producer> warps(4) {
+    warp.role @load copy warps(4) {
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
     }
   }
   return

@@ -16,10 +16,10 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @overlapped blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
-    %Q = warp.ring : !warp.ring<1, 128x128xbf16, panels<128>>
-    %K = warp.ring : !ring
-    %V = warp.ring : !ring
-    warp.role <producer> warps(4) registers(24) {
+    %Q = warp.ring fills(@load) drains(@softmax) : !warp.ring<1, 128x128xbf16, panels<128>>
+    %K = warp.ring fills(@load) drains(@softmax) : !ring
+    %V = warp.ring fills(@load) drains(@softmax) : !ring
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<1, 128x128xbf16, panels<128>>
       %r:2 = scf.for %i = %c1 to %n step %c1 iter_args(%kn = %c0, %vn = %c0) -> (index, index) {
         warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] : !view, !ring
@@ -29,7 +29,7 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
         scf.yield %kn1, %vn1 : index, index
       }
     }
-    warp.role <consumer> warps(8) registers(240) {
+    warp.role @softmax compute warps(8) registers(240) {
       %zero = arith.constant 0.0 : f32
       %one = arith.constant 1.0 : f32
       %zs = warp.splat %zero : !s

@@ -139,11 +139,11 @@ func.func @w3_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_good blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
       warp.release %s : !warp.slot<64x64xbf16, panels<128>>
     }
@@ -159,12 +159,12 @@ func.func @w3_never_awaited(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_never_awaited blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
-      // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
+      // expected-error@+1 {{op does not meet its counterpart: @load and @softmax must use the items of the rings between them in the same loops and order}}
       warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
     }
   }
   return
@@ -178,11 +178,11 @@ func.func @w3_never_copied(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_never_copied blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
     }
-    warp.role <consumer> warps(4) registers(240) {
-      // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
+    warp.role @softmax compute warps(4) registers(240) {
+      // expected-error@+1 {{op does not meet its counterpart: @load and @softmax must use the items of the rings between them in the same loops and order}}
       %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
       warp.release %s : !warp.slot<64x64xbf16, panels<128>>
     }
@@ -198,17 +198,17 @@ func.func @w3_other_bounds(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_other_bounds blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
-      // expected-note@+1 {{the producer is here}}
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
+      // expected-note@+1 {{@load is here}}
       %r0 = scf.for %i = %c0 to %c2 step %c1 iter_args(%j = %c0) -> (index) {
         warp.copy_async %v[%x, %h] to %r[%j] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
         %j1 = arith.addi %j, %c1 : index
         scf.yield %j1 : index
       }
     }
-    warp.role <consumer> warps(4) registers(240) {
-      // expected-error@+1 {{op does not meet its counterpart: the producer must copy what the consumer awaits, in the same loops and order}}
+    warp.role @softmax compute warps(4) registers(240) {
+      // expected-error@+1 {{op does not meet its counterpart: @load and @softmax must use the items of the rings between them in the same loops and order}}
       %r1 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
         %s = warp.await %r[%j] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
         warp.release %s : !warp.slot<64x64xbf16, panels<128>>
@@ -228,15 +228,15 @@ func.func @w3_loop_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_loop_good blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
       %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
         warp.copy_async %v[%x, %h] to %r[%j] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
         %j1 = arith.addi %j, %c1 : index
         scf.yield %j1 : index
       }
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %r1 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
         %s = warp.await %r[%j] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
         warp.release %s : !warp.slot<64x64xbf16, panels<128>>
@@ -256,8 +256,8 @@ func.func @w3_item_skipped(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_item_skipped blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
       %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
         // expected-error@+1 {{op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
         warp.copy_async %v[%x, %h] to %r[%j] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
@@ -265,7 +265,7 @@ func.func @w3_item_skipped(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
         scf.yield %j1 : index
       }
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %r1 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
         %s = warp.await %r[%j] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
         warp.release %s : !warp.slot<64x64xbf16, panels<128>>
@@ -285,13 +285,13 @@ func.func @w3_item_repeated(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_item_repeated blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
       // expected-error@+1 {{op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
       warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
       warp.release %s : !warp.slot<64x64xbf16, panels<128>>
       %t = warp.await %r[%c1] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
@@ -309,15 +309,15 @@ func.func @w3_under_a_branch(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_under_a_branch blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
       %true = arith.constant true
       scf.if %true {
         // expected-error@+1 {{'warp.copy_async' op stands under 'scf.if', items of roles are used in loops only}}
         warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
       }
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
       warp.release %s : !warp.slot<64x64xbf16, panels<128>>
     }
@@ -333,18 +333,19 @@ func.func @w3_holds_too_many(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_holds_too_many blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    // expected-note@+1 {{the ring}}
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
       warp.copy_async %v[%x, %h] to %r[%c1] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
       warp.copy_async %v[%x, %h] to %r[%c2] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
+      // expected-note@+1 {{awaited here}}
       %s0 = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
       %s1 = warp.await %r[%c1] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
-      // expected-error@+1 {{'warp.await' op waits for an item while 2 others are held, the ring has 2 slots}}
+      // expected-error@+1 {{'warp.await' op is later by 2 than an item that is still held, the ring has 2 slots}}
       %s2 = warp.await %r[%c2] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      // expected-note@+1 {{released here}}
       warp.release %s0 : !warp.slot<64x64xbf16, panels<128>>
       warp.release %s1 : !warp.slot<64x64xbf16, panels<128>>
       warp.release %s2 : !warp.slot<64x64xbf16, panels<128>>
@@ -359,8 +360,8 @@ func.func @w3_holds_through_a_loop(%n: index, %v: memref<?x?xbf16, strided<[?, 1
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @w3_holds_through_a_loop blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
       scf.for %i = %c1 to %n step %c1 iter_args(%j = %c1) -> (index) {
         warp.copy_async %v[%x, %h] to %r[%j] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
@@ -368,7 +369,7 @@ func.func @w3_holds_through_a_loop(%n: index, %v: memref<?x?xbf16, strided<[?, 1
         scf.yield %k : index
       }
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       // expected-note@+1 {{awaited here}}
       %s0 = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
       scf.for %i = %c1 to %n step %c1 iter_args(%j = %c1) -> (index) {
@@ -387,16 +388,13 @@ func.func @w3_holds_through_a_loop(%n: index, %v: memref<?x?xbf16, strided<[?, 1
 
 // -----
 
-func.func @w3_two_producers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %zero = arith.constant 0.0 : f32
-  warp.kernel @w3_two_producers blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    warp.role <producer> warps(4) {
+func.func @role_names(%n: index) {
+  warp.kernel @role_names blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    // expected-note@+1 {{see existing symbol definition here}}
+    warp.role @load copy warps(4) {
     }
-    // expected-error@+1 {{'warp.role' op is one of 2, expected one producer and one consumer}}
-    warp.role <producer> warps(4) {
+    // expected-error@+1 {{redefinition of symbol named 'load'}}
+    warp.role @load copy warps(4) {
     }
   }
   return
@@ -410,9 +408,9 @@ func.func @w3_turn_under_a_branch(%n: index, %v: memref<?x?xbf16, strided<[?, 1]
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_turn_under_a_branch blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
-    warp.role <producer> warps(4) registers(24) {
+    warp.role @load copy warps(4) registers(24) {
     }
-    warp.role <consumer> warps(8) registers(240) {
+    warp.role @softmax compute warps(8) registers(240) {
       %true = arith.constant true
       scf.if %true {
         // expected-error@+1 {{'warp.turn' op stands under 'scf.if', expected loops of a role only}}
@@ -433,9 +431,9 @@ func.func @w3_turn_of_one_group(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w3_turn_of_one_group blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    warp.role <producer> warps(4) registers(24) {
+    warp.role @load copy warps(4) registers(24) {
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       // expected-error@+1 {{'warp.turn' op stands in a role of 4 warps, expected at least two groups of 4}}
       warp.turn {
         warp.yield
@@ -454,9 +452,9 @@ func.func @w4_registers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %zero = arith.constant 0.0 : f32
   // expected-error@+1 {{'warp.kernel' op wants 4 x 24 + 8 x 256 = 2144 registers per lane of its warps, they start with 12 x 168 = 2016}}
   warp.kernel @w4_registers blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
-    warp.role <producer> warps(4) registers(24) {
+    warp.role @load copy warps(4) registers(24) {
     }
-    warp.role <consumer> warps(8) registers(256) {
+    warp.role @softmax compute warps(8) registers(256) {
     }
   }
   return
@@ -471,11 +469,11 @@ func.func @w4_barriers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %zero = arith.constant 0.0 : f32
   warp.kernel @w4_barriers blocks(%x, %h, %b) in (%n, %n, %n) warps(8) shared(16384) {
     // expected-error@+1 {{'warp.ring' op ends at byte 16384 of a kernel with 16384 bytes of shared memory, of which the last 32 are for barriers}}
-    %r = warp.ring at 0 : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
       warp.release %s : !warp.slot<64x64xbf16, panels<128>>
     }
@@ -492,10 +490,10 @@ func.func @w5_fragment_from_outside(%n: index, %v: memref<?x?xbf16, strided<[?, 
   %zero = arith.constant 0.0 : f32
   %f = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
   warp.kernel @w5_fragment_from_outside blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    warp.role <producer> warps(4) registers(24) {
+    warp.role @load copy warps(4) registers(24) {
     }
     // expected-note@+1 {{the role}}
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       // expected-error@+1 {{'math.exp2' op reads '!warp.frag<64x64xf32, acc, 4>' from outside its role}}
       %e = math.exp2 %f : !warp.frag<64x64xf32, acc, 4>
     }
@@ -511,10 +509,10 @@ func.func @w5_fragment_of_other_warps(%n: index, %v: memref<?x?xbf16, strided<[?
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w5_fragment_of_other_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
-    warp.role <producer> warps(4) registers(24) {
+    warp.role @load copy warps(4) registers(24) {
     }
     // expected-note@+1 {{the role}}
-    warp.role <consumer> warps(8) registers(240) {
+    warp.role @softmax compute warps(8) registers(240) {
       // expected-error@+1 {{'warp.splat' op makes a fragment over 4 warps in a role of 8}}
       %e = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     }
@@ -531,11 +529,11 @@ func.func @w5_computes_in_a_producer(%n: index, %v: memref<?x?xbf16, strided<[?,
   %zero = arith.constant 0.0 : f32
   warp.kernel @w5_computes_in_a_producer blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-note@+1 {{the role}}
-    warp.role <producer> warps(4) registers(24) {
-      // expected-error@+1 {{'warp.splat' op may not stand in a producer}}
+    warp.role @load copy warps(4) registers(24) {
+      // expected-error@+1 {{'warp.splat' op may not stand in a role that copies}}
       %e = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
     }
   }
   return
@@ -551,9 +549,9 @@ func.func @w5_beside_roles(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   warp.kernel @w5_beside_roles blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-error@+1 {{'warp.splat' op stands beside roles, expected it in one of them}}
     %e = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
-    warp.role <producer> warps(4) registers(24) {
+    warp.role @load copy warps(4) registers(24) {
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
     }
   }
   return
@@ -567,13 +565,13 @@ func.func @w5_condition_in_a_producer(%n: index, %v: memref<?x?xbf16, strided<[?
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @w5_condition_in_a_producer blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %r = warp.ring : !warp.ring<2, 64x64xbf16, panels<128>>
-    warp.role <producer> warps(4) registers(24) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
       %true = arith.constant true
       // expected-error@+1 {{'warp.copy_async' op has a condition, in a role every item is copied}}
       warp.copy_async %v[%x, %h] to %r[%c0] when %true : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
       warp.release %s : !warp.slot<64x64xbf16, panels<128>>
     }
@@ -590,9 +588,9 @@ func.func @role_warps(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %zero = arith.constant 0.0 : f32
   warp.kernel @role_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-error@+1 {{'warp.role' op has 2 warps, expected a positive multiple of 4}}
-    warp.role <producer> warps(2) registers(24) {
+    warp.role @load copy warps(2) registers(24) {
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
     }
   }
   return
@@ -607,9 +605,9 @@ func.func @role_registers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %zero = arith.constant 0.0 : f32
   warp.kernel @role_registers blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-error@+1 {{'warp.role' op has 20 registers, expected a multiple of 8 from 24 to 256}}
-    warp.role <producer> warps(4) registers(20) {
+    warp.role @load copy warps(4) registers(20) {
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
     }
   }
   return
@@ -624,9 +622,9 @@ func.func @role_sum(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %zero = arith.constant 0.0 : f32
   // expected-error@+1 {{'warp.kernel' op has 12 warps and roles of 4 and 4}}
   warp.kernel @role_sum blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
-    warp.role <producer> warps(4) registers(24) {
+    warp.role @load copy warps(4) registers(24) {
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
     }
   }
   return
@@ -641,9 +639,9 @@ func.func @role_registers_of_one(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>
   %zero = arith.constant 0.0 : f32
   // expected-error@+1 {{'warp.kernel' op has one role with registers and one without}}
   warp.kernel @role_registers_of_one blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    warp.role <producer> warps(4)  {
+    warp.role @load copy warps(4)  {
     }
-    warp.role <consumer> warps(4) registers(240) {
+    warp.role @softmax compute warps(4) registers(240) {
     }
   }
   return
@@ -724,6 +722,36 @@ func.func @mma_panels_of_two_warps(%n: index, %v: memref<?x?xbf16, strided<[?, 1
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 2>
     // expected-error@+1 {{'warp.mma' op reads panels with 2 warps, expected groups of 4}}
     %p = warp.mma %s1, %s1, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 2>
+  }
+  return
+}
+
+// -----
+
+// Two slots, at most one other item is held anywhere: item 0 is in the way of
+// item 2 nevertheless.
+func.func @w3_holds_past_its_turn(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  warp.kernel @w3_holds_past_its_turn blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
+      warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c1] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c2] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+    }
+    warp.role @softmax compute warps(4) registers(240) {
+      // expected-note@+1 {{awaited here}}
+      %s0 = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      %s1 = warp.await %r[%c1] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      warp.release %s1 : !warp.slot<64x64xbf16, panels<128>>
+      // expected-error@+1 {{'warp.await' op is later by 2 than an item that is still held, the ring has 2 slots}}
+      %s2 = warp.await %r[%c2] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      // expected-note@+1 {{released here}}
+      warp.release %s0 : !warp.slot<64x64xbf16, panels<128>>
+      warp.release %s2 : !warp.slot<64x64xbf16, panels<128>>
+    }
   }
   return
 }

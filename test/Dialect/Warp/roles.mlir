@@ -17,12 +17,12 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
   %c1 = arith.constant 1 : index
   // CHECK: warp.kernel {{.*}} warps(12) shared(98464) {
   warp.kernel @overlapped blocks(%x, %h, %b) in (%n, %n, %n) warps(12) shared(98464) {
-    // CHECK: %[[Q:.*]] = warp.ring at 0 : <1, 128x128xbf16, panels<128>>
-    %Q = warp.ring at 0 : !qring
-    %K = warp.ring at 32768 : !ring
-    %V = warp.ring at 65536 : !ring
-    // CHECK: warp.role <producer> warps(4) registers(24) {
-    warp.role <producer> warps(4) registers(24) {
+    // CHECK: %[[Q:.*]] = warp.ring fills(@load) drains(@softmax) at 0 : <1, 128x128xbf16, panels<128>>
+    %Q = warp.ring fills(@load) drains(@softmax) at 0 : !qring
+    %K = warp.ring fills(@load) drains(@softmax) at 32768 : !ring
+    %V = warp.ring fills(@load) drains(@softmax) at 65536 : !ring
+    // CHECK: warp.role @load copy warps(4) registers(24) {
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !qring
       warp.copy_async %k[%b, %h, %c0, %c0] to %K[%c0] : !view, !ring
       %r:2 = scf.for %i = %c1 to %n step %c1 iter_args(%kn = %c1, %vn = %c0) -> (index, index) {
@@ -34,8 +34,8 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
       }
       warp.copy_async %v[%b, %h, %n, %c0] to %V[%r#1] : !view, !ring
     }
-    // CHECK: warp.role <consumer> warps(8) registers(240) {
-    warp.role <consumer> warps(8) registers(240) {
+    // CHECK: warp.role @softmax compute warps(8) registers(240) {
+    warp.role @softmax compute warps(8) registers(240) {
       %zero = arith.constant 0.0 : f32
       %zs = warp.splat %zero : !s
       %zo = warp.splat %zero : !o

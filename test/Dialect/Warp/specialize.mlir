@@ -21,19 +21,19 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
   %zero = arith.constant 0.0 : f32
   // CHECK: warp.kernel @{{.*}} blocks(%[[X:.*]], %[[H:.*]], %[[B:.*]]) in ({{.*}}) warps(12) stages(2) {
   warp.kernel @plain blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
-    // CHECK-NEXT: %[[Q:.*]] = warp.ring : <1, 128x128xbf16, panels<128>>
-    // CHECK-NEXT: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
-    // CHECK-NEXT: %[[V:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
-    // THREE: warp.ring : <1, 128x128xbf16, panels<128>>
-    // THREE-NEXT: warp.ring : <3, 64x128xbf16, panels<128>>
-    // THREE-NEXT: warp.ring : <3, 64x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[Q:.*]] = warp.ring fills(@load) drains(@softmax) : <1, 128x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[K:.*]] = warp.ring fills(@load) drains(@softmax) : <2, 64x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[V:.*]] = warp.ring fills(@load) drains(@softmax) : <2, 64x128xbf16, panels<128>>
+    // THREE: warp.ring fills(@load) drains(@softmax) : <1, 128x128xbf16, panels<128>>
+    // THREE-NEXT: warp.ring fills(@load) drains(@softmax) : <3, 64x128xbf16, panels<128>>
+    // THREE-NEXT: warp.ring fills(@load) drains(@softmax) : <3, 64x128xbf16, panels<128>>
     %qs = warp.alloc : !q
     %ks = warp.alloc : !t
     %vs = warp.alloc : !t
     // Scalars are computed once, for both roles.
     // CHECK-NEXT: %[[ROW:.*]] = arith.muli %[[X]], %{{.*}} : index
     %row = arith.muli %x, %c128 : index
-    // CHECK-NEXT: warp.role <producer> warps(4) registers(40) {
+    // CHECK-NEXT: warp.role @load copy warps(4) registers(40) {
     // CHECK-NEXT:   %[[C0:.*]] = arith.constant 0 : index
     // CHECK-NEXT:   warp.copy_async %[[QV]][%[[B]], %[[H]], %[[ROW]], %{{.*}}] to %[[Q]][%[[C0]]]
     // CHECK-NEXT:   scf.for %[[I:.*]] = %[[LO]] to %[[HI]] step %{{.*}} iter_args(%[[KN:.*]] = %[[C0]], %[[VN:.*]] = %[[C0]]) -> (index, index) {
@@ -46,7 +46,7 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
     // CHECK-NEXT:     scf.yield %[[KN1]], %[[VN1]] : index, index
     // CHECK-NEXT:   }
     // CHECK-NEXT: }
-    // CHECK-NEXT: warp.role <consumer> warps(8) registers(232) {
+    // CHECK-NEXT: warp.role @softmax compute warps(8) registers(232) {
     warp.copy %q[%b, %h, %row, %c0] to %qs : !view, !q
     %zs = warp.splat %zero : !s
     %zo = warp.splat %zero : !o
@@ -87,9 +87,9 @@ func.func @overlapped(%n: index, %lo: index, %mid: index, %hi: index, %q: !view,
   %zero = arith.constant 0.0 : f32
   // CHECK: warp.kernel
   warp.kernel @overlapped blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
-    // CHECK-NEXT: %[[Q:.*]] = warp.ring : <1, 128x128xbf16, panels<128>>
-    // CHECK-NEXT: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
-    // CHECK-NEXT: %[[V:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[Q:.*]] = warp.ring fills(@load) drains(@softmax) : <1, 128x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[K:.*]] = warp.ring fills(@load) drains(@softmax) : <2, 64x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[V:.*]] = warp.ring fills(@load) drains(@softmax) : <2, 64x128xbf16, panels<128>>
     // CHECK-NOT: warp.ring
     // CHECK-NOT: warp.alloc
     %qs = warp.alloc : !q
@@ -97,7 +97,7 @@ func.func @overlapped(%n: index, %lo: index, %mid: index, %hi: index, %q: !view,
     %ks = warp.alloc : !t
     %vs = warp.alloc : !t
     %vls = warp.alloc : !t
-    // CHECK: warp.role <producer>
+    // CHECK: warp.role @load copy
     // CHECK:   warp.copy_async {{.*}} to %[[K]]
     // CHECK:   %[[KN:.*]] = arith.addi
     // CHECK:   warp.copy_async {{.*}} to %[[Q]]
@@ -108,7 +108,7 @@ func.func @overlapped(%n: index, %lo: index, %mid: index, %hi: index, %q: !view,
     // CHECK:   %[[R2:.*]]:3 = scf.for {{.*}} iter_args(%{{.*}} = %[[R1]]#0, %{{.*}} = %[[R1]]#1, %{{.*}} = %[[R1]]#2) -> (index, index, index) {
     // CHECK:   warp.copy_async {{.*}} to %[[V]][%[[R2]]#2]
     // CHECK-NOT: warp.copy_async
-    // CHECK: warp.role <consumer>
+    // CHECK: warp.role @softmax compute
     warp.copy %q[%b, %h, %x, %c0] to %qs : !view, !q
     %zs = warp.splat %zero : !s
     %zo = warp.splat %zero : !o
@@ -159,11 +159,11 @@ func.func @query_in_registers(%n: index, %q: !view, %k: !view) {
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
   warp.kernel @query_in_registers blocks(%x, %h, %b) in (%n, %n, %n) warps(12) stages(2) {
-    // CHECK: %[[Q:.*]] = warp.ring : <1, 192x128xbf16, panels<128>>
+    // CHECK: %[[Q:.*]] = warp.ring fills(@load) drains(@softmax) : <1, 192x128xbf16, panels<128>>
     %qs = warp.alloc : !warp.slot<192x128xbf16, panels<128>>
     %ks = warp.alloc : !t
     warp.copy %q[%b, %h, %x, %c0] to %qs : !view, !warp.slot<192x128xbf16, panels<128>>
-    // CHECK: warp.role <consumer> warps(12) registers(160) {
+    // CHECK: warp.role @softmax compute warps(12) registers(160) {
     // CHECK: %[[QT:.*]] = warp.await %[[Q]]
     // CHECK-NEXT: warp.load_frag %[[QT]]
     // CHECK-NEXT: warp.release %[[QT]]
@@ -190,9 +190,9 @@ func.func @bound_from_memory(%n: index, %k: !view, %lengths: memref<?xi32>) {
     %hi = arith.index_cast %l : i32 to index
     %ks = warp.alloc : !t
     %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
-    // CHECK: warp.role <producer>
+    // CHECK: warp.role @load copy
     // CHECK: scf.for %{{.*}} = %{{.*}} to %[[HI]]
-    // CHECK: warp.role <consumer> warps(4) registers(232)
+    // CHECK: warp.role @softmax compute warps(4) registers(232)
     // CHECK: scf.for %{{.*}} = %{{.*}} to %[[HI]]
     scf.for %i = %c0 to %hi step %c1 {
       warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
@@ -210,21 +210,21 @@ func.func @tiles(%tiles: index, %n: index, %q: !view, %k: !view) {
   %c1 = arith.constant 1 : index
   // CHECK: warp.kernel
   warp.kernel @tiles blocks(%t, %h, %b) in (%tiles, %c1, %c1) warps(8) stages(2) resident {
-    // CHECK-NEXT: %[[Q:.*]] = warp.ring : <1, 128x128xbf16, panels<128>>
-    // CHECK-NEXT: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[Q:.*]] = warp.ring fills(@load) drains(@softmax) : <1, 128x128xbf16, panels<128>>
+    // CHECK-NEXT: %[[K:.*]] = warp.ring fills(@load) drains(@softmax) : <2, 64x128xbf16, panels<128>>
     %qs = warp.alloc : !warp.slot<128x128xbf16, panels<128>>
     %ks = warp.alloc : !warp.slot<64x128xbf16, panels<128>>
     %zero = arith.constant 0.0 : f32
     // CHECK: %[[BLOCKS:.*]] = gpu.grid_dim x
     %blocks = gpu.grid_dim x
-    // CHECK: warp.role <producer>
+    // CHECK: warp.role @load copy
     // CHECK: scf.for %[[T:.*]] = %{{.*}} to %{{.*}} step %[[BLOCKS]] iter_args(%[[QN:.*]] = %{{.*}}, %[[KN:.*]] = %{{.*}}) -> (index, index) {
     // CHECK: warp.copy_async {{.*}} to %[[Q]][%[[QN]]]
     // CHECK: %[[QN1:.*]] = arith.addi %[[QN]]
     // CHECK: %[[KR:.*]] = scf.for {{.*}} iter_args(%[[KM:.*]] = %[[KN]]) -> (index) {
     // CHECK: warp.copy_async {{.*}} to %[[K]][%[[KM]]]
     // CHECK: scf.yield %[[QN1]], %[[KR]]
-    // CHECK: warp.role <consumer>
+    // CHECK: warp.role @softmax compute
     // CHECK: scf.for {{.*}} step %[[BLOCKS]]
     // CHECK: %[[QT:.*]] = warp.await %[[Q]]
     // CHECK: scf.for
@@ -246,9 +246,9 @@ func.func @tiles(%tiles: index, %n: index, %q: !view, %k: !view) {
 // Tiles that are drawn: the producer has the number, and what it is taken apart
 // with; the consumer is told, behind its last store.
 // CHECK-LABEL: @drawn(
-// CHECK: %[[K:.*]] = warp.ring : <2, 64x128xbf16, panels<128>>
-// CHECK-NEXT: %[[NUMBERS:.*]] = warp.mailbox : <2, 2>
-// CHECK: warp.role <producer>
+// CHECK: %[[K:.*]] = warp.ring fills(@load) drains(@softmax) : <2, 64x128xbf16, panels<128>>
+// CHECK-NEXT: %[[NUMBERS:.*]] = warp.mailbox fills(@load) drains(@softmax) : <2, 2>
+// CHECK: warp.role @load copy
 // CHECK: %[[ROW0:.*]] = arith.divui %[[FIRST:.*]], %{{.*}} : index
 // CHECK: %[[ITEM0:.*]] = arith.constant 0 : index
 // CHECK: warp.send %[[FIRST]], %[[ROW0]] to %[[NUMBERS]][%[[ITEM0]]] : <2, 2>
@@ -260,7 +260,7 @@ func.func @tiles(%tiles: index, %n: index, %q: !view, %k: !view) {
 // CHECK: %[[ROW:.*]] = arith.divui %[[NEXT]], %{{.*}} : index
 // CHECK: warp.send %[[NEXT]], %[[ROW]] to %[[NUMBERS]][%{{.*}}] : <2, 2>
 // CHECK: scf.yield %[[NEXT]], %[[ROW]],
-// CHECK: warp.role <consumer>
+// CHECK: warp.role @softmax compute
 // CHECK-NOT: arith.divui
 // CHECK: %[[TAKEN:.*]]:2 = warp.receive %[[NUMBERS]][%{{.*}}] : <2, 2>
 // CHECK: scf.while (%{{.*}} = %[[TAKEN]]#0, %{{.*}} = %[[TAKEN]]#1, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
@@ -299,7 +299,7 @@ func.func @drawn(%n: index, %k: !view, %counter: memref<1xi32>, %out: memref<?x?
 
 // Tiles that are looked for: the producer looks, the consumer is told.
 // CHECK-LABEL: @searched(
-// CHECK: warp.role <producer>
+// CHECK: warp.role @load copy
 // CHECK: %[[FIRST:.*]] = scf.while
 // CHECK: memref.load
 // CHECK: warp.draw
@@ -312,7 +312,7 @@ func.func @drawn(%n: index, %k: !view, %counter: memref<1xi32>, %out: memref<?x?
 // CHECK: warp.draw
 // CHECK: warp.send %[[NEXT]] to %[[NUMBERS]]
 // CHECK: scf.yield %[[NEXT]],
-// CHECK: warp.role <consumer>
+// CHECK: warp.role @softmax compute
 // CHECK-NOT: memref.load
 // CHECK-NOT: warp.draw
 // CHECK: warp.receive %[[NUMBERS]]
@@ -360,8 +360,8 @@ func.func @searched(%n: index, %k: !view, %counter: memref<1xi32>, %idle: memref
 // Where no block stays an idle one ends in front of both roles.
 // CHECK-LABEL: @idle(
 // CHECK: warp.exit_if
-// CHECK: warp.role <producer>
-// CHECK: warp.role <consumer>
+// CHECK: warp.role @load copy
+// CHECK: warp.role @softmax compute
 func.func @idle(%n: index, %k: !view, %idle: memref<?xi1>) {
   %c0 = arith.constant 0 : index
   warp.kernel @idle blocks(%x, %h, %b) in (%n, %n, %n) warps(4) stages(2) {

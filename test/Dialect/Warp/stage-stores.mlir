@@ -14,7 +14,7 @@
 // at a time where memory is short; through the slot of the queries, which is
 // then released later, where there is none.
 // CHECK-LABEL: @roles
-// CHECK: warp.ring : <2, 128x128xbf16, panels<128>>
+// CHECK: warp.ring fills(@load) drains(@softmax) : <2, 128x128xbf16, panels<128>>
 // CHECK-NEXT: %[[S:.*]] = warp.alloc : <128x128xbf16, panels<128>>
 // CHECK: warp.wait
 // CHECK-NEXT: warp.release
@@ -33,12 +33,12 @@ func.func @roles(%n: index, %q: !view, %out: !view, %lse: !rows) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @roles blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
-    %Q = warp.ring : !warp.ring<2, 128x128xbf16, panels<128>>
-    warp.role <producer> warps(4) {
+    %Q = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x128xbf16, panels<128>>
+    warp.role @load copy warps(4) {
       warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<2, 128x128xbf16, panels<128>>
       warp.copy_async %q[%b, %h, %n, %c0] to %Q[%c1] : !view, !warp.ring<2, 128x128xbf16, panels<128>>
     }
-    warp.role <consumer> warps(8) {
+    warp.role @softmax compute warps(8) {
       %zero = arith.constant 0.0 : f32
       %z = warp.splat %zero : !o
       %m = warp.splat %zero : !warp.frag<128x1xf32, acc, 8>
@@ -63,11 +63,11 @@ func.func @roles(%n: index, %q: !view, %out: !view, %lse: !rows) {
 func.func @parts(%n: index, %q: !view, %out: !out) {
   %c0 = arith.constant 0 : index
   warp.kernel @parts blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %Q = warp.ring : !warp.ring<3, 64x128xbf16, panels<128>>
-    warp.role <producer> warps(4) {
+    %Q = warp.ring fills(@load) drains(@softmax) : !warp.ring<3, 64x128xbf16, panels<128>>
+    warp.role @load copy warps(4) {
       warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<3, 64x128xbf16, panels<128>>
     }
-    warp.role <consumer> warps(4) {
+    warp.role @softmax compute warps(4) {
       %zero = arith.constant 0.0 : bf16
       %z = warp.splat %zero : !warp.frag<64x128xbf16, acc, 4>
       %qt = warp.await %Q[%c0] : !warp.ring<3, 64x128xbf16, panels<128>> -> !warp.slot<64x128xbf16, panels<128>>

@@ -150,14 +150,19 @@ LogicalResult ExitIfOp::verify() {
 
 LogicalResult KernelOp::verifyRegions() { return verifyProtocol(*this); }
 
-RoleOp KernelOp::getRole(RoleKind kind) {
+std::vector<RoleOp> KernelOp::getRoles() {
+  auto roles = getBodyBlock()->getOps<RoleOp>();
+  return {roles.begin(), roles.end()};
+}
+
+bool KernelOp::hasRoles() { return !getBodyBlock()->getOps<RoleOp>().empty(); }
+
+RoleOp KernelOp::getRole(StringRef name) {
   for (auto role : getBodyBlock()->getOps<RoleOp>())
-    if (role.getKind() == kind)
+    if (role.getSymName() == name)
       return role;
   return {};
 }
-
-bool KernelOp::hasRoles() { return bool(getRole(RoleKind::Consumer)); }
 
 int64_t KernelOp::getBarrierBytes() {
   if (!hasRoles())

@@ -32,8 +32,9 @@ struct BlockUse {
 
   /// As many items of each ring as blocks.
   bool isOnePerBlock() const {
-    return llvm::all_of(
-        items, [&](const auto &use) { return use.second == numBlocks; });
+    return llvm::all_of(items, [&](const auto &use) {
+      return use.first && use.second == numBlocks;
+    });
   }
 };
 } // namespace
@@ -41,7 +42,7 @@ struct BlockUse {
 static BlockUse getBlockUse(const Step &step) {
   BlockUse use;
   for (const Step &inner : step.body)
-    ++use.items[inner.ring];
+    ++use.items[inner.use ? inner.use->ring : Value()];
   step.op->walk([&](TurnOp) { ++use.numTurns; });
   use.numBlocks =
       getConstantIntValue(cast<scf::ForOp>(step.op).getStep()).value_or(0);
@@ -86,11 +87,11 @@ static LogicalResult verifyNarrow(NarrowOp narrow, ArrayRef<Step> steps) {
     return narrow.emitOpError("stands beside no loop over blocks");
   BlockUse expected = getBlockUse(*own);
   auto usesRings = [&](const Step &step) {
-    return step.ring ? expected.items.contains(step.ring)
-                     : isa<scf::ForOp>(step.op);
+    return step.use ? expected.items.contains(step.use->ring)
+                    : isa<scf::ForOp>(step.op);
   };
   for (const Step &step : steps) {
-    if (!step.ring && isa<scf::ForOp>(step.op) &&
+    if (!step.use && isa<scf::ForOp>(step.op) &&
         failed(verifyBlockUse(step, expected)))
       return failure();
     if (!usesRings(step) || &step == lower || &step == upper)

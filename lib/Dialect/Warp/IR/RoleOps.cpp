@@ -30,6 +30,38 @@ LogicalResult RoleOp::verify() {
   return success();
 }
 
+int64_t RoleOp::getFirstWarp() {
+  int64_t first = 0;
+  for (auto other : (*this)->getBlock()->getOps<RoleOp>())
+    if (other.isCopy() == isCopy() ? other->isBeforeInBlock(*this) : isCopy())
+      first += other.getWarps();
+  return first;
+}
+
+StringRef attn::warp::getFiller(Value ring) {
+  Operation *op = ring.getDefiningOp();
+  if (auto tiles = dyn_cast_or_null<RingOp>(op))
+    return tiles.getFiller().value_or("");
+  if (auto numbers = dyn_cast_or_null<MailboxOp>(op))
+    return numbers.getFiller().value_or("");
+  return "";
+}
+
+ArrayRef<Attribute> attn::warp::getDrainers(Value ring) {
+  ArrayAttr names;
+  Operation *op = ring.getDefiningOp();
+  if (auto tiles = dyn_cast_or_null<RingOp>(op))
+    names = tiles.getDrainersAttr();
+  else if (auto numbers = dyn_cast_or_null<MailboxOp>(op))
+    names = numbers.getDrainersAttr();
+  return names ? names.getValue() : ArrayRef<Attribute>();
+}
+
+bool attn::warp::drains(RoleOp role, Value ring) {
+  return llvm::is_contained(getDrainers(ring),
+                            FlatSymbolRefAttr::get(role.getSymNameAttr()));
+}
+
 LogicalResult YieldOp::verify() {
   auto turn = dyn_cast<TurnOp>((*this)->getParentOp());
   TypeRange expected = turn ? TypeRange(turn.getResultTypes()) : TypeRange();

@@ -11,20 +11,43 @@
 #define ATTN_LIB_DIALECT_WARP_IR_ROLESTEPS_H
 
 #include "attn/Dialect/Warp/IR/Warp.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <optional>
 #include <vector>
 
 namespace attn::warp {
 
+/// An item of a ring or mailbox that is filled, or awaited.
+struct ItemUse {
+  Value ring, item;
+  bool isFill;
+};
+std::optional<ItemUse> getItemUse(Operation *op);
+
 /// A use of an item, or a loop with uses in it.
 struct Step {
   Operation *op;
-  Value ring;
+  std::optional<ItemUse> use;
   std::vector<Step> body;
 };
 
 /// The uses of a block, in order; turns are looked into. Emits an error if
 /// there are some that stand in no loop of roles.
 LogicalResult listSteps(Block *block, std::vector<Step> &steps);
+
+/// What is left of a list if only some uses count.
+std::vector<Step> filterSteps(ArrayRef<Step> steps,
+                              llvm::function_ref<bool(const ItemUse &)> counts);
+
+/// A role with its list.
+struct RoleSteps {
+  RoleOp role;
+  std::vector<Step> steps;
+};
+
+/// W3 (a): what two roles have in common is in the same order in both, and all
+/// of it in one order.
+LogicalResult verifyOrder(KernelOp kernel, ArrayRef<RoleSteps> roles);
 
 /// W3 (d), for the list of the block that a `warp.narrow` stands in, and for
 /// its loops.

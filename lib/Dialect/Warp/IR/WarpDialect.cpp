@@ -16,6 +16,27 @@
 using namespace mlir;
 using namespace attn::warp;
 
+/// `@first, @second`.
+static ParseResult parseRoleNames(OpAsmParser &parser, ArrayAttr &names) {
+  SmallVector<Attribute> roles;
+  if (parser.parseCommaSeparatedList([&]() -> ParseResult {
+        StringAttr name;
+        if (parser.parseSymbolName(name))
+          return failure();
+        roles.push_back(FlatSymbolRefAttr::get(name));
+        return success();
+      }))
+    return failure();
+  names = parser.getBuilder().getArrayAttr(roles);
+  return success();
+}
+
+static void printRoleNames(OpAsmPrinter &printer, Operation *,
+                           ArrayAttr names) {
+  if (names)
+    llvm::interleaveComma(names, printer);
+}
+
 #include "attn/Dialect/Warp/IR/WarpDialect.cpp.inc"
 #include "attn/Dialect/Warp/IR/WarpEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES

@@ -119,8 +119,7 @@ Value ChainBuffering::createRing(AllocOp alloc, int64_t ringDepth) {
   return RingOp::create(rewriter, alloc.getLoc(),
                         RingType::get(slot.getContext(), ringDepth,
                                       slot.getShape(), slot.getElementType(),
-                                      slot.getPanelBytes()),
-                        /*offset=*/nullptr);
+                                      slot.getPanelBytes()));
 }
 
 Value ChainBuffering::createItem(Location loc, Value base, int64_t distance) {

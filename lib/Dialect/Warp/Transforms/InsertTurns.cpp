@@ -120,15 +120,20 @@ static void matchBody(scf::ForOp loop, SmallVector<TurnRange> &ranges) {
 FailureOr<int64_t> attn::warp::insertTurns(RewriterBase &rewriter,
                                            KernelOp kernel,
                                            std::string &reason) {
-  RoleOp consumer = kernel.getRole(RoleKind::Consumer);
-  if (!consumer || consumer.getNumGroups() < 2) {
-    reason = "there is no consumer of two or more groups";
+  auto takesTurns = [](RoleOp role) {
+    return !role.isCopy() && role.getNumGroups() > 1;
+  };
+  SmallVector<RoleOp> roles =
+      llvm::filter_to_vector(kernel.getRoles(), takesTurns);
+  if (roles.size() != 1) {
+    reason = roles.empty() ? "there is no role of two or more groups"
+                           : "several roles have two or more groups";
     return failure();
   }
   SmallVector<TurnRange> ranges;
   SmallVector<scf::ForOp> passed;
   bool isOnePerBlock = true;
-  consumer.walk([&](scf::ForOp loop) {
+  roles.front().walk([&](scf::ForOp loop) {
     if (getPassedBlocks(loop)) {
       passed.push_back(loop);
       return;

@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernel becomes a consumer, which is the kernel as it was with each copy
-// replaced by an await, and a producer, which is what is left of the consumer
-// when only the copies matter, each in the place of its await: the loops around
-// them and the scalars that the copied boxes and the loop bounds are computed
-// from. So both roles use the same items in the same order by construction
-// (W3).
+// The kernel becomes a consumer, the role @softmax, which is the kernel as it
+// was with each copy replaced by an await, and a producer, the role @load,
+// which is what is left of the consumer when only the copies matter, each in
+// the place of its await: the loops around them and the scalars that the copied
+// boxes and the loop bounds are computed from. So both roles use the same items
+// in the same order by construction (W3).
 //
 // Which copies share a ring: those of tiles that are used up in the block that
 // copies them, of the same view, the same type and the same side of a product
@@ -64,6 +64,9 @@ static RingKey getRingKey(CopiedTile &tile) {
 
 namespace {
 
+/// The roles.
+constexpr llvm::StringLiteral producerName = "load", consumerName = "softmax";
+
 class Specialization {
 public:
   Specialization(RewriterBase &rewriter, KernelOp kernel,
@@ -74,9 +77,14 @@ public:
   void run(std::string &reason);
 
 private:
+  ArrayAttr getDrainers() {
+    return rewriter.getArrayAttr(
+        FlatSymbolRefAttr::get(kernel.getContext(), consumerName));
+  }
   Value getRing(CopiedTile &tile);
   void awaitTile(CopiedTile &tile, Value ring);
-  RoleOp createRole(RoleKind kind, int64_t warps, int64_t registers);
+  RoleOp createRole(StringRef name, RoleKind kind, int64_t warps,
+                    int64_t registers);
   void createConsumer();
   void createProducer();
   void takeNumbers();
@@ -116,8 +124,10 @@ Value Specialization::getRing(CopiedTile &tile) {
   auto type = RingType::get(kernel.getContext(), isRefilled ? depth : 1,
                             slot.getShape(), slot.getElementType(),
                             slot.getPanelBytes());
-  auto ring = RingOp::create(rewriter, tile.alloc.getLoc(), type,
-                             /*offset=*/nullptr);
+  auto ring =
+      RingOp::create(rewriter, tile.alloc.getLoc(), type,
+                     FlatSymbolRefAttr::get(kernel.getContext(), producerName),
+                     getDrainers(), /*offset=*/nullptr);
   lastRing = ring;
   if (tile.isLocal)
     rings[key] = ring.getRing();
@@ -224,9 +234,9 @@ void Specialization::countItems(Block *block, DenseMap<Value, Value> &next) {
   }
 }
 
-RoleOp Specialization::createRole(RoleKind kind, int64_t warps,
+RoleOp Specialization::createRole(StringRef name, RoleKind kind, int64_t warps,
                                   int64_t registers) {
-  auto role = RoleOp::create(rewriter, kernel.getLoc(), kind, warps,
+  auto role = RoleOp::create(rewriter, kernel.getLoc(), name, kind, warps,
                              rewriter.getI64IntegerAttr(registers));
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.createBlock(&role.getBody());
@@ -257,7 +267,7 @@ void Specialization::createConsumer() {
   }
   rewriter.setInsertionPoint(body->getTerminator());
   int64_t warps = kernel.getWarps();
-  consumer = createRole(RoleKind::Consumer, warps,
+  consumer = createRole(consumerName, RoleKind::Compute, warps,
                         attn::shareRegisters(warps).consumer);
   Operation *end = consumer.getBodyBlock()->getTerminator();
   for (Operation *op : moved)
@@ -297,7 +307,9 @@ void Specialization::takeNumbers() {
   constexpr int64_t depth = 2;
   auto type =
       MailboxType::get(kernel.getContext(), depth, loop.getInits().size());
-  Value ring = MailboxOp::create(rewriter, loop.getLoc(), type);
+  Value ring = MailboxOp::create(
+      rewriter, loop.getLoc(), type,
+      FlatSymbolRefAttr::get(kernel.getContext(), producerName), getDrainers());
   takeNumbers(loop, loop.getInitsMutable(), ring);
   scf::YieldOp yield = loop.getYieldOp();
   takeNumbers(yield, yield.getResultsMutable(), ring);
@@ -346,7 +358,7 @@ void Specialization::createProducer() {
   assert(succeeded(result) && "checked before the kernel was changed");
   rewriter.setInsertionPoint(consumer);
   RoleOp producer =
-      createRole(RoleKind::Producer, attn::producerWarps,
+      createRole(producerName, RoleKind::Copy, attn::producerWarps,
                  attn::shareRegisters(consumer.getWarps()).producer);
   rewriter.setInsertionPoint(producer.getBodyBlock()->getTerminator());
   IRMapping map;

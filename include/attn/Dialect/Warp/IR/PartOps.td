@@ -16,7 +16,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Warp_PartRowOp : Warp_Op<"part_row", [Pure]> {
   let summary = "the first row of the tile that this warpgroup computes";
   let description = [{
-    Group g of a consumer has the rows from g * `rows` on. 0 in a kernel without
+    Group g of a role has the rows from g * `rows` on. 0 in a kernel without
     roles, whose warps go through the same loops.
 
     (C1) `rows` is positive.
@@ -33,8 +33,8 @@ def Warp_PartRowOp : Warp_Op<"part_row", [Pure]> {
 def Warp_NarrowOp : Warp_Op<"narrow", [Pure]> {
   let summary = "the key blocks that this warpgroup goes through";
   let description = [{
-    [lo, hi) in a producer, which loads all of it, and in a kernel without roles. A
-    group of a consumer goes through
+    [lo, hi) in a role that copies, which loads all of it, and in a kernel without
+    roles. A group of a role that computes goes through
     ```
     first = min(max(ownLo, lo), max(hi - 1, lo))
     end   = min(max(ownHi, first + 1), hi)

@@ -18,8 +18,10 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <vector>
 
 #include "attn/Dialect/Warp/IR/WarpDialect.h.inc"
 #include "attn/Dialect/Warp/IR/WarpEnums.h.inc"
@@ -33,6 +35,11 @@
 namespace attn::warp {
 /// The rules W1 to W5 of `warp.kernel`; emits what is broken.
 LogicalResult verifyProtocol(KernelOp kernel);
+
+/// The names of the roles that fill and drain a ring or mailbox.
+StringRef getFiller(Value ring);
+ArrayRef<Attribute> getDrainers(Value ring);
+bool drains(RoleOp role, Value ring);
 } // namespace attn::warp
 
 #endif // ATTN_DIALECT_WARP_IR_WARP_H

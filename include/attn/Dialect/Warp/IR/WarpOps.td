@@ -15,13 +15,14 @@ include "attn/Dialect/Warp/IR/WarpTypes.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
 
 //===----------------------------------------------------------------------===//
 // Structure
 //===----------------------------------------------------------------------===//
 
 def Warp_KernelOp : Warp_Op<"kernel", [
-    SingleBlock, RecursiveMemoryEffects, AutomaticAllocationScope,
+    SingleBlock, RecursiveMemoryEffects, AutomaticAllocationScope, SymbolTable,
     SingleBlockImplicitTerminator<"YieldOp">,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "the program of one thread block, run for every block of a grid";
@@ -52,10 +53,12 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     (W3) A ring that is awaited is filled, an item is copied before it is
          awaited, and a copy into the slot of an earlier item stands after a
          block-wide barrier (`warp.await` or `warp.copy`) that follows the
-         release of that item. With roles: the producer copies what the consumer
-         awaits, item for item, in the same loops and the same order; the items
-         of a ring are numbered 0, 1, 2, … as they are used; no more items are
-         held than the ring has slots; a turn is taken by every group alike.
+         release of that item. With roles: only the role that fills a ring
+         fills it, only those that drain it await its items; two roles use the
+         items of the rings between them one for one, in the same loops and the
+         same order, and no roles wait in a cycle; the items of a ring are
+         numbered 0, 1, 2, … as they are used; no more items are held than the
+         ring has slots; a turn is taken by every group alike.
          Under the answer of `warp.any`, which warps get differently, stands
          nothing that warps do together. What is said of a ring and its copies
          and awaits holds for `warp.mailbox`, `warp.send` and `warp.receive`. A
@@ -71,9 +74,10 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          compute themselves, and store via its slots.
 
     With roles the kernel holds rings, slots to store via, scalar operations,
-    `warp.exit_if` and one `warp.role` of each kind, and `warps` is their sum. Every slot of a ring then has two
-    barriers of 8 bytes (full, empty); they lie at the end of `shared`, with what
-    `warp.mailbox` hold.
+    `warp.exit_if` and two or more `warp.role`, and `warps` is their sum: first
+    those of the roles that compute, then those of the roles that copy. Every
+    slot of a ring then has two barriers of 8 bytes (full, empty); they lie at
+    the end of `shared`, with what `warp.mailbox` hold.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Index:$gridX, Index:$gridY, Index:$gridZ,
                        I64Attr:$warps, OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
@@ -84,9 +88,10 @@ def Warp_KernelOp : Warp_Op<"kernel", [
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::Block *getBodyBlock() { return &getBody().front(); }
-    /// The role of a kind, or null.
-    RoleOp getRole(RoleKind kind);
+    ::std::vector<RoleOp> getRoles();
     bool hasRoles();
+    /// The role of a name, or null.
+    RoleOp getRole(::llvm::StringRef name);
     /// Bytes of the rings' barriers and of numbers at the end of shared memory;
     /// 0 without roles.
     int64_t getBarrierBytes();
@@ -94,27 +99,31 @@ def Warp_KernelOp : Warp_Op<"kernel", [
 }
 
 def Warp_RoleOp : Warp_Op<"role", [
-    SingleBlock, RecursiveMemoryEffects, HasParent<"KernelOp">,
+    Symbol, SingleBlock, RecursiveMemoryEffects, HasParent<"KernelOp">,
     SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "the program of some warps of a block, beside that of the others";
   let description = [{
-    The producer copies, the consumer computes. Warps are counted inside the
-    role and come in groups of 4. `registers` is what each thread of the role
-    may use.
+    A role that copies has one warp fill rings from global memory, hand out tiles
+    and compute scalars; one that computes has all of its warps do everything
+    else. Rings say by name which role fills them and which drain them. Warps are
+    counted inside the role and come in groups of 4. `registers` is what each
+    thread of the role may use.
     ```mlir
-    warp.role <producer> warps(4) registers(24) {
+    %ring = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x128xbf16>
+    warp.role @load copy warps(4) registers(24) {
       scf.for … { warp.copy_async %k[…] to %ring[%i] : … }
     }
-    warp.role <consumer> warps(8) registers(240) { … }
+    warp.role @softmax compute warps(8) registers(240) { … }
     ```
-    In a producer `warp.copy_async` waits until every consumer warp has released
-    the slot's previous item. In a consumer `warp.await` waits, for this warp
-    alone, until the item has arrived.
+    Filling an item waits until every warp that drains the ring has released the
+    slot's previous item. `warp.await` waits, for this warp alone, until the item
+    has arrived.
   }];
-  let arguments = (ins Warp_RoleKindAttr:$kind, I64Attr:$warps, OptionalAttr<I64Attr>:$registers);
+  let arguments = (ins SymbolNameAttr:$sym_name, Warp_RoleKindAttr:$kind, I64Attr:$warps,
+                       OptionalAttr<I64Attr>:$registers);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $kind `warps` `(` $warps `)` (`registers` `(` $registers^ `)`)?
+    $sym_name $kind `warps` `(` $warps `)` (`registers` `(` $registers^ `)`)?
     attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
@@ -122,6 +131,12 @@ def Warp_RoleOp : Warp_Op<"role", [
     ::mlir::Block *getBodyBlock() { return &getBody().front(); }
     /// Warpgroups: 4 warps each.
     int64_t getNumGroups() { return getWarps() / 4; }
+    /// Whether one warp runs it.
+    bool isCopy() { return getKind() == RoleKind::Copy; }
+    /// Warps that run it, and arrive at barriers.
+    int64_t getActiveWarps() { return isCopy() ? 1 : getWarps(); }
+    /// Its first warp among those of the block.
+    int64_t getFirstWarp();
   }];
 }
 
@@ -176,14 +191,22 @@ def Warp_RingOp : Warp_Op<"ring"> {
   let description = [{
     Item number i of the ring lies in slot i mod depth, so item i + depth takes
     the place of item i. Items are filled by `warp.copy_async`, read between
-    `warp.await` and `warp.release`.
+    `warp.await` and `warp.release`. In a kernel with roles the ring names the
+    role that fills it and those that drain it; each of these sees every item.
     ```mlir
     %k = warp.ring : !warp.ring<2, 64x128xbf16>
+    %v = warp.ring fills(@load) drains(@first, @second) : !warp.ring<2, 64x128xbf16>
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins OptionalAttr<FlatSymbolRefAttr>:$filler, OptionalAttr<Warp_RoleNamesAttr>:$drainers,
+                       OptionalAttr<I64Attr>:$offset);
   let results = (outs Res<Warp_RingType, "", [MemAlloc]>:$ring);
-  let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($ring)";
+  let builders = [
+    OpBuilder<(ins "RingType":$type), [{ build($_builder, $_state, type, {}, {}, {}); }]>
+  ];
+  let assemblyFormat = [{
+    (`fills` `(` $filler^ `)` `drains` `(` custom<RoleNames>($drainers) `)`)? (`at` $offset^)? attr-dict `:` type($ring)
+  }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Bytes of the two barriers of a slot, in a kernel with roles: first full,
@@ -329,7 +352,7 @@ def Warp_DrawOp : Warp_Op<"draw"> {
     counter is an element of memory that is zero when the kernel starts, and zero
     again when every tile below `tiles` has been followed by one draw.
 
-    (C1) Stands in a `resident` kernel; if that has roles, in the producer.
+    (C1) Stands in a `resident` kernel; if that has roles, in one that copies.
     (C2) The counter is one i32.
     ```mlir
     %next = warp.draw %counter below %tiles : memref<1xi32>
@@ -342,17 +365,20 @@ def Warp_DrawOp : Warp_Op<"draw"> {
 }
 
 def Warp_MailboxOp : Warp_Op<"mailbox"> {
-  let summary = "a ring of numbers in shared memory, from the producer to the consumer";
+  let summary = "a ring of numbers in shared memory, from one role to others";
   let description = [{
     As `warp.ring`; its place is after the barriers of the rings.
 
     (C1) Stands directly in the kernel.
     ```mlir
-    %tiles = warp.mailbox : !warp.mailbox<2, 4>
+    %tiles = warp.mailbox fills(@load) drains(@softmax) : !warp.mailbox<2, 4>
     ```
   }];
+  let arguments = (ins OptionalAttr<FlatSymbolRefAttr>:$filler, OptionalAttr<Warp_RoleNamesAttr>:$drainers);
   let results = (outs Res<Warp_MailboxType, "", [MemAlloc]>:$ring);
-  let assemblyFormat = "attr-dict `:` type($ring)";
+  let assemblyFormat = [{
+    (`fills` `(` $filler^ `)` `drains` `(` custom<RoleNames>($drainers) `)`)? attr-dict `:` type($ring)
+  }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The byte of shared memory where item 0 lies. Needs a placed kernel with
@@ -362,7 +388,7 @@ def Warp_MailboxOp : Warp_Op<"mailbox"> {
 }
 
 def Warp_SendOp : Warp_Op<"send"> {
-  let summary = "the producer sends numbers to all warps of the consumer";
+  let summary = "a role that copies sends numbers to all warps that drain the mailbox";
   let description = [{
     Waits until the item before in the same place has been received by all.
 
@@ -378,7 +404,7 @@ def Warp_SendOp : Warp_Op<"send"> {
 }
 
 def Warp_ReceiveOp : Warp_Op<"receive", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
-  let summary = "waits for numbers of the producer, and reads them";
+  let summary = "waits for numbers that were sent, and reads them";
   let description = [{
     Waits for this warp alone. Releases the item, too.
 

@@ -57,14 +57,15 @@ def Warp_SchedulerAttr : EnumAttr<Warp_Dialect, Warp_Scheduler, "scheduler"> {
 }
 
 def Warp_RoleKind : I32EnumAttr<"RoleKind", "what the warps of a role do", [
-    I32EnumAttrCase<"Producer", 0, "producer">,
-    I32EnumAttrCase<"Consumer", 1, "consumer">]> {
+    I32EnumAttrCase<"Copy", 0, "copy">,
+    I32EnumAttrCase<"Compute", 1, "compute">]> {
   let cppNamespace = "::attn::warp";
   let genSpecializedAttr = 0;
 }
 def Warp_RoleKindAttr : EnumAttr<Warp_Dialect, Warp_RoleKind, "role_kind"> {
-  let assemblyFormat = "`<` $value `>`";
+  let assemblyFormat = "$value";
 }
+def Warp_RoleNamesAttr : TypedArrayAttrBase<FlatSymbolRefAttr, "names of roles">;
 
 def Warp_TensorMapAttr : AttrDef<Warp_Dialect, "TensorMap"> {
   let mnemonic = "tensor_map";

@@ -186,7 +186,7 @@ def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
     the form is not met the kernel stays as it is and a *missed* remark says why;
     `warp-buffer` then does what it can.
     ```mlir
-    warp.role <producer> warps(4) registers(24) {
+    warp.role @load copy warps(4) registers(24) {
       warp.copy_async %q[…] to %Q[%c0]
       scf.for %n = %lo to %hi step %c1 iter_args(%i = %c0, %j = %c0) {
         warp.copy_async %k[…] to %K[%i]
@@ -194,7 +194,7 @@ def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
         scf.yield %i + 1, %j + 1
       }
     }
-    warp.role <consumer> warps(8) registers(240) {
+    warp.role @softmax compute warps(8) registers(240) {
       %qt = warp.await %Q[%c0]
       scf.for %n = %lo to %hi step %c1 iter_args(…, %i = %c0, %j = %c0) {
         %kt = warp.await %K[%i] ; %s = warp.mma %qt, %kt, … ; warp.release %kt
