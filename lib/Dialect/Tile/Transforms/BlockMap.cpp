@@ -18,8 +18,10 @@
 
 #include "attn/Dialect/Tile/Transforms/BlockMap.h"
 
+#include "DeadOps.h"
 #include "MaskProgram.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -81,10 +83,8 @@ private:
   bool isSampled() const {
     return program.grain.rows != 1 || program.grain.columns != 1;
   }
-  VectorType retyped(Type type);
   Value sample(Value base, Value first, int64_t axis);
-  Value cloneMask(IRMapping &mapping, Value row);
-  Value limitColumns(IRMapping &mapping, Value mask, int64_t shift);
+  Value limitColumns(IRMapping &mapping, Value mask, Value keys, int64_t shift);
   Value anyOf(Value acc, Value vector);
   void buildStates();
   void buildLists();
@@ -131,14 +131,6 @@ KernelOp MapBuilder::beginKernel(StringRef suffix, Value x) {
   return grid;
 }
 
-/// The type with as many rows and columns as are evaluated at once.
-VectorType MapBuilder::retyped(Type type) {
-  auto vector = cast<VectorType>(type);
-  return VectorType::get({vector.getDimSize(0) == 1 ? 1 : rows,
-                          vector.getDimSize(1) == 1 ? 1 : columns},
-                         vector.getElementType());
-}
-
 /// The first coordinates of groups, from group number `first` on; behind the
 /// last group that one again.
 Value MapBuilder::sample(Value base, Value first, int64_t axis) {
@@ -161,36 +153,13 @@ Value MapBuilder::sample(Value base, Value first, int64_t axis) {
       b, loc, vector::BroadcastOp::create(b, loc, type, base), offset);
 }
 
-/// The mask of `rows` groups of rows from number `row` (i32) of the query block
-/// on.
-Value MapBuilder::cloneMask(IRMapping &mapping, Value row) {
-  for (Operation *op : program.ops) {
-    if (auto coords = dyn_cast<CoordsOp>(op)) {
-      bool isRow = coords.getAxis() == 0;
-      mapping.map(coords.getResult(),
-                  sample(mapping.lookupOrDefault(coords.getBase()),
-                         isRow ? row : integer(0, 32), coords.getAxis()));
-      continue;
-    }
-    Operation *copy = b.clone(*op, mapping);
-    for (Value result : copy->getResults())
-      if (isa<VectorType>(result.getType()))
-        result.setType(retyped(result.getType()));
-    if (auto constant = dyn_cast<arith::ConstantOp>(copy))
-      if (auto splat = dyn_cast<DenseElementsAttr>(constant.getValue()))
-        constant.setValueAttr(
-            splat.resizeSplat(cast<ShapedType>(constant.getType())));
-  }
-  return mapping.lookup(program.grain.mask);
-}
-
 /// Those of `mask` whose key, `shift` behind the first one of its group, is in
 /// front of all limits.
-Value MapBuilder::limitColumns(IRMapping &mapping, Value mask, int64_t shift) {
-  for (const KeyLimit &limit : program.grain.limits) {
-    Value keys = mapping.lookup(limit.keys);
-    Value bound = arith::SubIOp::create(
-        b, loc, mapping.lookupOrDefault(limit.limit), integer(shift, 32));
+Value MapBuilder::limitColumns(IRMapping &mapping, Value mask, Value keys,
+                               int64_t shift) {
+  for (Value limit : program.grain.limits) {
+    Value bound = b.createOrFold<arith::SubIOp>(
+        loc, mapping.lookupOrDefault(limit), integer(shift, 32));
     bound = vector::BroadcastOp::create(b, loc, keys.getType(), bound);
     Value isInside =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, keys, bound);
@@ -218,18 +187,26 @@ void MapBuilder::buildStates() {
   Value pair = grid.getNumber(2);
   Value query = arith::DivUIOp::create(b, loc, pair, width);
   Value key = arith::RemUIOp::create(b, loc, pair, width);
-  Value never = integer(0, 1);
-  auto loop = scf::ForOp::create(b, loc, index(0), index(numRows), index(rows),
-                                 ValueRange{never, never});
-  b.setInsertionPointToStart(loop.getBody());
-
   IRMapping mapping;
   mapping.map(program.grid.getNumbers(),
               ValueRange{grid.getNumber(0), grid.getNumber(1), query});
   mapping.map(program.loop.getInductionVar(), key);
+  for (Operation *op : program.ops)
+    b.clone(*op, mapping);
+  auto lookup = [&](Value value) { return mapping.lookupOrDefault(value); };
+  Value keys = sample(lookup(program.keys.getBase()), integer(0, 32), 1);
+  Value never = integer(0, 1);
+  auto loop = scf::ForOp::create(b, loc, index(0), index(numRows), index(rows),
+                                 ValueRange{never, never});
+  b.setInsertionPointToStart(loop.getBody());
   Value row = toI32(loop.getInductionVar());
-  Value mask = cloneMask(mapping, row);
-  Value first = toI32(mapping.lookupOrDefault(program.query.getIndices()[2]));
+  ScoresOp scores = program.scores;
+  Value mask = expandScalarCode(
+      b, loop, scores.getMask(),
+      {lookup(scores.getBatch()), lookup(scores.getHead()),
+       sample(lookup(program.queries.getBase()), row, 0), keys},
+      {rows, columns}, program.grain.mask, mapping);
+  Value first = toI32(lookup(program.query.getIndices()[2]));
   Value coords = sample(first, row, 0);
   Value limit = vector::BroadcastOp::create(b, loc, coords.getType(), length);
   Value exists =
@@ -237,9 +214,9 @@ void MapBuilder::buildStates() {
   exists = vector::BroadcastOp::create(b, loc, mask.getType(), exists);
   Value ones = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(cast<ShapedType>(mask.getType()), true));
-  Value shown = limitColumns(mapping, mask, 0);
+  Value shown = limitColumns(mapping, mask, keys, 0);
   Value seen = arith::AndIOp::create(b, loc, shown, exists);
-  shown = limitColumns(mapping, mask, program.grain.columns - 1);
+  shown = limitColumns(mapping, mask, keys, program.grain.columns - 1);
   Value hidden = arith::XOrIOp::create(b, loc, shown, ones);
   hidden = arith::AndIOp::create(b, loc, hidden, exists);
   Value anySeen = anyOf(loop.getRegionIterArg(0), seen);
@@ -258,6 +235,8 @@ void MapBuilder::buildStates() {
   memref::StoreOp::create(
       b, loc, state, states,
       ValueRange{grid.getNumber(0), grid.getNumber(1), query, key});
+  for (Block *block : {loop.getBody(), grid.getBody()})
+    eraseDeadOps(b, block);
 }
 
 /// The states of `blocksAtOnce` key blocks from `begin` on.
@@ -416,8 +395,9 @@ BlockMap MapBuilder::build() {
 
 FailureOr<BlockMap> attn::tile::buildBlockMap(RewriterBase &rewriter,
                                               KernelOp grid, scf::ForOp loop,
-                                              Value mask, std::string &reason) {
-  FailureOr<MaskProgram> program = readMaskProgram(grid, loop, mask, reason);
+                                              ScoresOp scores,
+                                              std::string &reason) {
+  FailureOr<MaskProgram> program = readMaskProgram(grid, loop, scores, reason);
   if (failed(program))
     return failure();
   return MapBuilder(rewriter, *program).build();

@@ -41,10 +41,8 @@ static Operation *findHead(ScoresOp op) {
   return isInChain ? loops->front() : loop;
 }
 
-Value attn::tile::expandMask(RewriterBase &b, ScoresOp op) {
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(op);
-  Operation *head = findHead(op);
+/// The keys that `op` shows, as a vector of i1; null if it hides nothing.
+static Value expandMask(OpBuilder &b, ScoresOp op, Operation *head) {
   auto scores = cast<VectorType>(op.getScores().getType());
   VectorType type = scores.clone(b.getI1Type());
   Location loc = op.getLoc();
@@ -78,7 +76,7 @@ void attn::tile::expandScores(RewriterBase &rewriter, ScoresOp op) {
         rewriter, head, op.getScore(),
         {scores, op.getBatch(), op.getHead(), op.getQueries(), op.getKeys()},
         type.getShape());
-  if (Value mask = expandMask(rewriter, op)) {
+  if (Value mask = expandMask(rewriter, op, head)) {
     OpBuilder outer(head);
     Value hidden = arith::ConstantOp::create(
         outer, loc,

@@ -60,15 +60,14 @@ static void mapVisits(RewriterBase &rewriter, scf::ForOp segment,
 
 /// Leaves of the mask what the limits say.
 static void limitKeys(RewriterBase &rewriter, ScoresOp op,
-                      ArrayRef<KeyLimit> limits) {
+                      ArrayRef<Value> limits) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op->getParentOp());
   Value below;
-  for (const KeyLimit &limit : limits)
-    below = below ? arith::MinSIOp::create(rewriter, op.getLoc(), below,
-                                           limit.limit)
+  for (Value limit : limits)
+    below = below ? arith::MinSIOp::create(rewriter, op.getLoc(), below, limit)
                         .getResult()
-                  : limit.limit;
+                  : limit;
   rewriter.modifyOpInPlace(op, [&] {
     op.getBelowMutable().clear();
     if (below)
@@ -91,22 +90,14 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
     reason = "bounds of rows and keys say which blocks the mask leaves";
     return failure();
   }
-  // For a moment, as vectors.
-  Value mask = expandMask(rewriter, *scores);
-  FailureOr<BlockMap> map = buildBlockMap(rewriter, grid, loop, mask, reason);
-  // A loop that nobody uses would be dead itself.
-  bool isUsed = !loop.use_empty();
-  if (succeeded(map) && !isUsed) {
-    reason = "nothing uses the results of the loop";
-    map = failure();
-  }
-  if (succeeded(map) && map->limits)
-    limitKeys(rewriter, *scores, *map->limits);
-  eraseDeadOps(rewriter, loop.getBody());
-  if (isUsed)
-    eraseDeadOps(rewriter, grid.getBody());
+  FailureOr<BlockMap> map =
+      buildBlockMap(rewriter, grid, loop, *scores, reason);
   if (failed(map))
     return failure();
+  if (map->limits) {
+    limitKeys(rewriter, *scores, *map->limits);
+    eraseDeadOps(rewriter, grid.getBody());
+  }
   separateEmptyBlocks(rewriter, grid, loop, *map);
 
   OpBuilder::InsertionGuard guard(rewriter);

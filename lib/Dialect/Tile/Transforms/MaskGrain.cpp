@@ -11,7 +11,6 @@
 
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <numeric>
 
 using namespace mlir;
@@ -28,6 +27,11 @@ struct Grain {
 /// The grains of values; what many use is looked at once.
 class GrainReader {
 public:
+  explicit GrainReader(Block &mask) {
+    grains[mask.getArgument(2)] = {1, 0, true};
+    grains[mask.getArgument(3)] = {0, 1, true};
+  }
+
   Grain read(Value value) {
     auto known = grains.find(value);
     if (known != grains.end())
@@ -69,15 +73,10 @@ static std::optional<int64_t> getDivisor(Operation *op) {
 }
 
 Grain GrainReader::compute(Value value) {
-  if (!isa<VectorType>(value.getType()))
-    return {};
+  // What is not in the region is the same everywhere.
   Operation *op = value.getDefiningOp();
-  if (!op)
-    return {1, 1};
-  if (auto coords = dyn_cast<CoordsOp>(op))
-    return coords.getAxis() == 0 ? Grain{1, 0, true} : Grain{0, 1, true};
-  if (auto broadcast = dyn_cast<vector::BroadcastOp>(op))
-    return read(broadcast.getSource());
+  if (!op || !isa<ScoresOp>(op->getParentOp()))
+    return {};
   if (std::optional<int64_t> divisor = getDivisor(op)) {
     Grain grain = read(op->getOperand(0));
     if (grain.isQuotient &&
@@ -96,22 +95,15 @@ Grain GrainReader::compute(Value value) {
   return all;
 }
 
-static Value stripBroadcast(Value value) {
-  while (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
-    value = broadcast.getSource();
-  return value;
-}
-
 /// What `mask` is the conjunction of, in order, each once.
 static SmallVector<Value> getConjuncts(Value mask) {
   SmallVector<Value> conjuncts, worklist = {mask};
   DenseSet<Value> seen;
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
-    Value source = stripBroadcast(value);
-    if (!seen.insert(source).second)
+    if (!seen.insert(value).second)
       continue;
-    if (auto both = source.getDefiningOp<arith::AndIOp>())
+    if (auto both = value.getDefiningOp<arith::AndIOp>())
       worklist.append({both.getRhs(), both.getLhs()});
     else
       conjuncts.push_back(value);
@@ -119,44 +111,42 @@ static SmallVector<Value> getConjuncts(Value mask) {
   return conjuncts;
 }
 
-/// The limit that `value` is.
-static std::optional<KeyLimit> matchLimit(Value value, scf::ForOp loop) {
-  auto compare = stripBroadcast(value).getDefiningOp<arith::CmpIOp>();
-  if (!compare || compare.getPredicate() != arith::CmpIPredicate::slt)
-    return std::nullopt;
-  Value keys = stripBroadcast(compare.getLhs());
-  Value limit = stripBroadcast(compare.getRhs());
-  auto coords = keys.getDefiningOp<CoordsOp>();
-  if (!coords || coords.getAxis() != 1 || !limit.getType().isInteger(32) ||
-      !loop.isDefinedOutsideOfLoop(limit))
-    return std::nullopt;
-  return KeyLimit{keys, limit};
+/// The limit that `value` says the key is below; null if it says another thing.
+static Value matchLimit(Value value, ScoresOp scores, scf::ForOp loop) {
+  auto compare = value.getDefiningOp<arith::CmpIOp>();
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::slt ||
+      ScoresOp::resolve(compare.getLhs()) != scores.getKeys())
+    return {};
+  Value limit = ScoresOp::resolve(compare.getRhs());
+  bool isLimit =
+      limit.getType().isInteger(32) && loop.isDefinedOutsideOfLoop(limit);
+  return isLimit ? limit : Value();
 }
 
-MaskGrain attn::tile::findMaskGrain(Value mask, scf::ForOp loop,
-                                    int64_t numRows, int64_t numColumns) {
+MaskGrain attn::tile::findMaskGrain(ScoresOp scores, scf::ForOp loop) {
+  Block &block = scores.getMask().front();
   MaskGrain whole;
-  whole.mask = mask;
-  // In a block of one row or column shapes do not tell what depends on it.
-  if (numRows == 1 || numColumns == 1)
-    return whole;
+  whole.mask = block.getTerminator()->getOperand(0);
+  if (Value below = scores.getBelow())
+    whole.limits.push_back(below);
+  MaskGrain result = whole;
   SmallVector<Value> others;
-  SmallVector<KeyLimit> limits;
-  for (Value conjunct : getConjuncts(mask)) {
-    if (std::optional<KeyLimit> limit = matchLimit(conjunct, loop))
-      limits.push_back(*limit);
+  for (Value conjunct : getConjuncts(whole.mask)) {
+    if (Value limit = matchLimit(conjunct, scores, loop))
+      result.limits.push_back(limit);
     else
       others.push_back(conjunct);
   }
   // More than one conjunct would have to be put together again.
-  if (others.size() != 1 || others.front().getType() != mask.getType())
+  if (others.size() != 1)
     return whole;
-  Grain grain = GrainReader().read(others.front());
-  MaskGrain result;
+  Grain grain = GrainReader(block).read(others.front());
+  if (grain.rows == 0 || grain.columns == 0)
+    return whole;
+  auto type = cast<VectorType>(scores.getScores().getType());
   result.mask = others.front();
-  result.limits = limits;
-  result.rows = std::gcd(grain.rows, numRows);
-  result.columns = std::gcd(grain.columns, numColumns);
+  result.rows = std::gcd(grain.rows, type.getDimSize(0));
+  result.columns = std::gcd(grain.columns, type.getDimSize(1));
   if (result.rows == 1 && result.columns == 1)
     return whole;
   return result;

@@ -19,24 +19,23 @@
 #define ATTN_LIB_DIALECT_TILE_TRANSFORMS_MASKGRAIN_H
 
 #include "attn/Dialect/Tile/IR/Tile.h"
-#include "attn/Dialect/Tile/Transforms/BlockMap.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn::tile {
 
-/// A mask is the conjunction of `mask` and `limits`; `mask` is the same for
-/// aligned groups of `rows` rows and of `columns` columns, which divide the
-/// block. Where one of both is 1 x 1 there are no limits.
+/// What `tile.scores` hides is the conjunction of `mask`, a value of its
+/// region, and of key < limit for all `limits`, i32 from outside of the loop.
+/// `mask` is the same for aligned groups of `rows` rows and of `columns`
+/// columns, which divide the block.
 struct MaskGrain {
   Value mask;
-  SmallVector<KeyLimit> limits;
+  SmallVector<Value> limits;
   int64_t rows = 1, columns = 1;
 };
 
-/// The grain of `mask`, a matrix in `loop` whose first row and column are
-/// multiples of its sizes.
-MaskGrain findMaskGrain(Value mask, scf::ForOp loop, int64_t numRows,
-                        int64_t numColumns);
+/// The grain of the mask of `scores`, in `loop`, whose first query and key are
+/// multiples of the sizes of its block.
+MaskGrain findMaskGrain(ScoresOp scores, scf::ForOp loop);
 
 } // namespace attn::tile
 

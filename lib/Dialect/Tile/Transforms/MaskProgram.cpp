@@ -62,19 +62,6 @@ LogicalResult ProgramReader::visit(Operation *op) {
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
   llvm::append_range(worklist, captured);
-  for (Type type : op->getResultTypes()) {
-    auto vector = dyn_cast<VectorType>(type);
-    if (!vector)
-      continue;
-    bool fits = vector.getRank() == 2 &&
-                llvm::is_contained({int64_t(1), program.numRows},
-                                   vector.getDimSize(0)) &&
-                llvm::is_contained({int64_t(1), program.numColumns},
-                                   vector.getDimSize(1));
-    if (!fits)
-      return fail("the mask is computed from other vectors than its rows and "
-                  "columns");
-  }
   return success();
 }
 
@@ -93,10 +80,7 @@ LogicalResult ProgramReader::visit(Value value) {
     return success();
   }
   Operation *op = value.getDefiningOp();
-  bool isInside = grid->isAncestor(op);
-  if (!isInside && !isa<VectorType>(value.getType()))
-    return success();
-  return visit(op);
+  return grid->isAncestor(op) ? visit(op) : success();
 }
 
 /// The tile whose first row the grid computes and that is loaded once.
@@ -116,28 +100,40 @@ LogicalResult ProgramReader::findQuery() {
 LogicalResult ProgramReader::run() {
   KernelOp grid = program.grid;
   scf::ForOp loop = program.loop;
-  auto type = dyn_cast<VectorType>(program.mask.getType());
-  if (!type || type.getRank() != 2)
-    return fail("the mask is no matrix");
+  ScoresOp scores = program.scores;
+  auto type = cast<VectorType>(scores.getScores().getType());
   program.numRows = type.getDimSize(0);
   program.numColumns = type.getDimSize(1);
+  program.queries = scores.getQueries().getDefiningOp<CoordsOp>();
+  program.keys = scores.getKeys().getDefiningOp<CoordsOp>();
+  if (!scores.hasMask())
+    return fail("no mask hides keys");
+  if (!program.queries || program.queries.getAxis() != 0 || !program.keys)
+    return fail("the rows of the scores are not those of a block of queries");
   if (!isZeroInteger(loop.getLowerBound()) || !isOneInteger(loop.getStep()) ||
       !grid->isAncestor(loop) ||
       grid->isAncestor(loop.getUpperBound().getParentRegion()->getParentOp()))
     return fail("the loop does not run over all key blocks");
-  program.grain =
-      findMaskGrain(program.mask, loop, program.numRows, program.numColumns);
+  program.grain = findMaskGrain(scores, loop);
   // Reading the first row must not make the map depend on batch and head.
   if (failed(findQuery()))
     return failure();
-  worklist.push_back(program.grain.mask);
-  for (const KeyLimit &limit : program.grain.limits)
-    worklist.append({limit.keys, limit.limit});
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(scores.getMask(), captured);
+  llvm::append_range(worklist, captured);
+  worklist.append({program.queries.getBase(), program.keys.getBase()});
+  llvm::append_range(worklist, program.grain.limits);
+  for (unsigned number : {0, 1})
+    if (!scores.getMask().getArgument(number).use_empty())
+      worklist.push_back(scores->getOperand(number + 1));
   while (!worklist.empty())
     if (failed(visit(worklist.pop_back_val())))
       return failure();
+  // What is dead in the kernel afterwards is erased, and such a loop is itself.
+  if (loop.use_empty())
+    return fail("nothing uses the results of the loop");
   // Producers first.
-  grid->getParentOp()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+  grid->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (reached.contains(op))
       program.ops.insert(op);
   });
@@ -145,12 +141,13 @@ LogicalResult ProgramReader::run() {
 }
 
 FailureOr<MaskProgram> attn::tile::readMaskProgram(KernelOp grid,
-                                                   scf::ForOp loop, Value mask,
+                                                   scf::ForOp loop,
+                                                   ScoresOp scores,
                                                    std::string &reason) {
   MaskProgram program;
   program.grid = grid;
   program.loop = loop;
-  program.mask = mask;
+  program.scores = scores;
   if (failed(ProgramReader(program, reason).run()))
     return failure();
   return program;

@@ -21,22 +21,23 @@ namespace attn::tile {
 struct MaskProgram {
   KernelOp grid;
   scf::ForOp loop;
-  Value mask;
+  ScoresOp scores;
+  CoordsOp queries, keys; // of the scores
   int64_t numRows = 0, numColumns = 0;
   /// The tile of queries: its view and its first row.
   LoadOp query;
-  /// In order; vector constants in front of the grid included.
+  /// The scalars that the region and the coordinates ask for, in order.
   llvm::SetVector<Operation *> ops;
   bool usesBatch = false, usesHead = false;
   /// The mask without `limits`, and how it is sampled.
   MaskGrain grain;
 };
 
-/// Reads `mask`, of the scores in `loop`, the loop over all key blocks of the
+/// Reads the mask of `scores`, in `loop`, the loop over all key blocks of the
 /// kernel `grid`. Fails, with the reason in `reason`, where another grid cannot
 /// compute it.
 FailureOr<MaskProgram> readMaskProgram(KernelOp grid, scf::ForOp loop,
-                                       Value mask, std::string &reason);
+                                       ScoresOp scores, std::string &reason);
 
 } // namespace attn::tile
 

@@ -12,7 +12,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -25,17 +24,18 @@ namespace {
 class Expansion {
 public:
   Expansion(OpBuilder &outer, OpBuilder &inner, scf::ForOp loop,
-            ArrayRef<int64_t> shape)
-      : outer(outer), inner(inner), loop(loop), whole(shape) {}
+            ArrayRef<int64_t> shape, const IRMapping &outside)
+      : outer(outer), inner(inner), loop(loop), whole(shape), mapping(outside) {
+  }
 
-  Value run(Block &block, ValueRange arguments) {
+  Value run(Block &block, ValueRange arguments, Value root) {
     mapping.map(block.getArguments(), arguments);
     for (Value argument : arguments)
       if (loop && !loop.isDefinedOutsideOfLoop(argument))
         variant.insert(argument);
     for (Operation &op : block.without_terminator())
       clone(op);
-    return stretch(inner, lookup(block.getTerminator()->getOperand(0)), whole);
+    return stretch(inner, lookup(root), whole);
   }
 
 private:
@@ -182,8 +182,12 @@ Value attn::tile::loadElement(OpBuilder &builder, Location loc, Value view,
 
 Value attn::tile::expandScalarCode(OpBuilder &inner, Operation *head,
                                    Region &region, ValueRange arguments,
-                                   ArrayRef<int64_t> shape) {
+                                   ArrayRef<int64_t> shape, Value root,
+                                   const IRMapping &outside) {
   auto loop = dyn_cast_or_null<scf::ForOp>(inner.getBlock()->getParentOp());
   OpBuilder outer(head);
-  return Expansion(outer, inner, loop, shape).run(region.front(), arguments);
+  Block &block = region.front();
+  return Expansion(outer, inner, loop, shape, outside)
+      .run(block, arguments,
+           root ? root : block.getTerminator()->getOperand(0));
 }

@@ -39,26 +39,22 @@
 
 namespace attn::tile {
 
-/// keys < limit: coordinates along the keys, and one i32.
-struct KeyLimit {
-  Value keys, limit;
-};
-
 struct BlockMap {
   /// memref<B x H x Q x 2 x i32> and memref<B x H x Q x (N + 1) x i32>.
   Value counts, lists;
   /// The first three indices for the query block at hand; values of the grid.
   Value batch, head, query;
-  /// Set where the mask shows all or nothing of a block but for these limits:
-  /// nothing else is left to ask of blocks that are listed.
-  std::optional<SmallVector<KeyLimit>> limits;
+  /// Set where the mask shows all or nothing of a block but for these limits,
+  /// i32, that keys are below: nothing else is left to ask of blocks that are
+  /// listed.
+  std::optional<SmallVector<Value>> limits;
 };
 
-/// Builds the map of `mask`, the condition of the scores in `loop`, the loop
-/// over all key blocks of the kernel `grid`. Fails, with the reason in
-/// `reason`, and changes nothing where they have another form.
+/// Builds the map of what `scores` hides in `loop`, the loop over all key
+/// blocks of the kernel `grid`. Fails, with the reason in `reason`, and changes
+/// nothing where they have another form.
 FailureOr<BlockMap> buildBlockMap(RewriterBase &rewriter, KernelOp grid,
-                                  scf::ForOp loop, Value mask,
+                                  scf::ForOp loop, ScoresOp scores,
                                   std::string &reason);
 
 } // namespace attn::tile

@@ -12,6 +12,7 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace attn::tile {
 
@@ -20,9 +21,12 @@ namespace attn::tile {
 /// N. `arguments` stand for those of its block: scalars, M x 1, 1 x N or M x N.
 /// Every value has the smallest of these shapes that holds it. What does not
 /// change from step to step of the loop that `builder` stands in is computed
-/// before `head`: that loop, or the first one of its chain.
+/// before `head`: that loop, or the first one of its chain. `root` may be
+/// another value of the region than what it yields; `outside` says what stands
+/// for values from outside of the region.
 Value expandScalarCode(OpBuilder &builder, Operation *head, Region &region,
-                       ValueRange arguments, ArrayRef<int64_t> shape);
+                       ValueRange arguments, ArrayRef<int64_t> shape,
+                       Value root = {}, const IRMapping &outside = {});
 
 /// One element of a memref, at indices of i32; out of range gives 0.
 Value loadElement(OpBuilder &builder, Location loc, Value view,

@@ -96,10 +96,6 @@ FailureOr<int64_t> overlapProducts(RewriterBase &rewriter, KernelOp kernel,
 LogicalResult makeMaximumLazy(RewriterBase &rewriter, OnlineSoftmaxOp softmax,
                               std::string &reason);
 
-/// The keys that `op` shows, as a vector of i1 computed before it; null if it
-/// hides nothing.
-Value expandMask(RewriterBase &rewriter, ScoresOp op);
-
 /// Replaces `op` by its regions as code on vectors; what does not change from
 /// block to block is computed before the loops.
 void expandScores(RewriterBase &rewriter, ScoresOp op);
