@@ -54,8 +54,8 @@ FailureOr<Status> attn::checkCaptures(ModuleOp module, StringRef function,
   FailureOr<func::FuncOp> found = findFunction(module, function);
   if (failed(found))
     return failure();
-  AttentionOp attention;
-  found->walk([&](AttentionOp op) { attention = op; });
+  ScoredOp attention;
+  found->walk([&](ScoredOp op) { attention = op; });
   if (attention.getCaptures().empty())
     return Status();
   HostOptions options;

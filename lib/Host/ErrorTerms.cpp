@@ -79,7 +79,7 @@ static LongestRows measureRows(const ArgumentInfo &info,
   return rows;
 }
 
-static double boundScoreLoss(AttentionOp op, const LongestRows &q,
+static double boundScoreLoss(ScoredOp op, const LongestRows &q,
                              const LongestRows &k, bool isF32) {
   double largest = 0;
   if (k.norms.empty() || q.batch != k.batch || q.heads % k.heads != 0)
@@ -94,7 +94,7 @@ static double boundScoreLoss(AttentionOp op, const LongestRows &q,
   return std::isfinite(largest) ? steps * largest * 0x1p-24 : 0;
 }
 
-ErrorTerms attn::findErrorTerms(AttentionOp op, const Artifact &manifest,
+ErrorTerms attn::findErrorTerms(ScoredOp op, const Artifact &manifest,
                                 const Operands &operands) {
   LongestRows q, k;
   ErrorTerms terms;

@@ -94,9 +94,8 @@ bool TrialRun::prepare(const Artifact &manifest) {
   report.relayouts = runtime::describeRelayouts(manifest, *call);
   FailureOr<func::FuncOp> function = findFunction(module, request.function);
   if (succeeded(function))
-    function->walk([&](AttentionOp op) {
-      report.work = countWork(op, manifest, operands);
-    });
+    function->walk(
+        [&](ScoredOp op) { report.work = countWork(op, manifest, operands); });
   return !request.check || checkFits();
 }
 
@@ -246,7 +245,7 @@ bool TrialRun::check() {
   ErrorTerms terms;
   if (auto function = findFunction(module, request.function);
       succeeded(function))
-    function->walk([&](AttentionOp op) {
+    function->walk([&](ScoredOp op) {
       terms = findErrorTerms(op, report.manifest, operands);
     });
   RunResult result = readResult(report.manifest, operands);

@@ -80,7 +80,7 @@ private:
   ModuleOp module;
   const TuningRequest &request;
   TuningReport report;
-  AttentionOp attention;
+  ScoredOp attention;
   std::optional<runtime::Device> device;
   Operands operands;
   std::optional<DeviceOperands> memory;
@@ -96,7 +96,7 @@ bool Tuning::listCandidates() {
   if (failed(function))
     return fail(TrialStatus::BadInput, "");
   report.function = function->getName().str();
-  function->walk([&](AttentionOp op) { attention = op; });
+  function->walk([&](ScoredOp op) { attention = op; });
   std::optional<TargetKind> kind = symbolizeTargetKind(request.trial.target);
   if (!attention || !kind || *kind == TargetKind::CPU)
     return fail(TrialStatus::BadInput,

@@ -25,8 +25,7 @@ struct Band {
 };
 } // namespace
 
-static int64_t countVisiblePairs(AttentionOp op, int64_t queries,
-                                 int64_t keys) {
+static int64_t countVisiblePairs(ScoredOp op, int64_t queries, int64_t keys) {
   Band band{-queries, keys};
   auto offset = [&](Alignment alignment) {
     return alignment == Alignment::BottomRight ? keys - queries : 0;
@@ -50,7 +49,7 @@ static int64_t countVisiblePairs(AttentionOp op, int64_t queries,
   return pairs;
 }
 
-Work attn::countWork(AttentionOp op, const Artifact &manifest,
+Work attn::countWork(ScoredOp op, const Artifact &manifest,
                      const Operands &operands) {
   Work work;
   std::vector<int64_t> q, k, v;

@@ -67,7 +67,7 @@ struct Index {
 
 class ReachCheck {
 public:
-  ReachCheck(AttentionOp op, const CornerFacts &facts, Artifact &artifact)
+  ReachCheck(ScoredOp op, const CornerFacts &facts, Artifact &artifact)
       : op(op), facts(facts), artifact(artifact) {
     if (op.hasMask())
       mask.emplace(op.getMask(), facts);
@@ -83,7 +83,7 @@ private:
                        const LaunchExpr &size);
   LaunchExpr isShown(unsigned corner, Uses index);
 
-  AttentionOp op;
+  ScoredOp op;
   const CornerFacts &facts;
   Artifact &artifact;
   std::optional<RegionCorners> mask;
@@ -217,8 +217,8 @@ LogicalResult ReachCheck::run() {
   return mask ? checkRegion(op.getMask(), *mask) : success();
 }
 
-LogicalResult attn::checkCaptureReach(AttentionOp op, int64_t query,
-                                      int64_t key, Artifact &artifact) {
+LogicalResult attn::checkCaptureReach(ScoredOp op, int64_t query, int64_t key,
+                                      Artifact &artifact) {
   auto isRead = [](Operation *found) {
     return isa<CaptureLoadOp, CaptureSearchOp>(found) ? WalkResult::interrupt()
                                                       : WalkResult::advance();
@@ -228,14 +228,15 @@ LogicalResult attn::checkCaptureReach(AttentionOp op, int64_t query,
   // Variants hide positions too: in a copy they are regions.
   auto function = op->getParentOfType<func::FuncOp>();
   OwningOpRef<func::FuncOp> copy = cast<func::FuncOp>(function->clone());
-  AttentionOp copied;
-  copy->walk([&](AttentionOp found) { copied = found; });
+  ScoredOp copied;
+  copy->walk([&](ScoredOp found) { copied = found; });
   // Outside of passes nobody has loaded what they are written in.
-  op.getContext()
+  op->getContext()
       ->loadDialect<arith::ArithDialect, math::MathDialect,
                     tensor::TensorDialect>();
-  IRRewriter rewriter(op.getContext());
-  copied = expandVariants(rewriter, copied);
+  IRRewriter rewriter(op->getContext());
+  if (auto attention = dyn_cast<AttentionOp>(copied.getOperation()))
+    copied = expandVariants(rewriter, attention);
   CornerFacts facts(copied, query, key, artifact);
   return ReachCheck(copied, facts, artifact).run();
 }

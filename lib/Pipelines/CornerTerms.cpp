@@ -61,11 +61,11 @@ static IntegerTerm combine(Kind kind, const IntegerTerm &lhs,
 // Facts
 //===----------------------------------------------------------------------===//
 
-CornerFacts::CornerFacts(AttentionOp op, int64_t query, int64_t key,
+CornerFacts::CornerFacts(ScoredOp op, int64_t query, int64_t key,
                          const Artifact &artifact)
     : op(op), query(query), key(key), artifact(artifact) {
-  constexpr int64_t B = AttentionOp::kBatch, H = AttentionOp::kHead,
-                    L = AttentionOp::kLength;
+  constexpr int64_t B = ScoredOp::kBatch, H = ScoredOp::kHead,
+                    L = ScoredOp::kLength;
   sizes = {*dimOf(op.getQuery(), B), *dimOf(op.getQuery(), H),
            *dimOf(op.getQuery(), L), *dimOf(op.getKey(), L)};
 }

@@ -32,7 +32,7 @@ struct ConditionTerm {
 class CornerFacts {
 public:
   /// `query` and `key` are the numbers of arguments of `artifact`.
-  CornerFacts(AttentionOp op, int64_t query, int64_t key,
+  CornerFacts(ScoredOp op, int64_t query, int64_t key,
               const Artifact &artifact);
 
   /// The last of b, h, i or j.
@@ -51,7 +51,7 @@ private:
   std::optional<LaunchExpr> dimOf(Value tensor, int64_t dim) const;
   IntegerTerm hostInteger(Value value) const;
 
-  mutable AttentionOp op;
+  mutable ScoredOp op;
   int64_t query, key;
   const Artifact &artifact;
   std::array<LaunchExpr, 4> sizes;

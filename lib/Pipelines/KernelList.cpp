@@ -26,9 +26,9 @@ static std::string print(PlanAttr plan) {
 
 std::string attn::describePlan(func::FuncOp function) {
   std::string text;
-  function.walk([&](AttentionOp op) {
-    if (std::optional<PlanAttr> plan = op.getPlan())
-      text = print(*plan);
+  function.walk([&](ScoredOp op) {
+    if (PlanAttr plan = op.getPlanAttr())
+      text = print(plan);
   });
   return text;
 }

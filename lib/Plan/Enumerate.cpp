@@ -18,13 +18,13 @@ static PlanAttr makePlan(MLIRContext *context, TargetKind target,
                        tiles.stages, tiles.qInRegisters, SchedulerKind::Auto);
 }
 
-SmallVector<PlanAttr> plan::enumeratePlans(AttentionOp op, TargetKind target) {
+SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {
   const TargetInfo &info = getTarget(target);
   Workload workload = getWorkload(op);
   SmallVector<PlanAttr> plans;
   auto consider = [&](const Tiles &tiles) {
     if (findObstacle(workload, tiles, info).empty())
-      plans.push_back(makePlan(op.getContext(), target, tiles));
+      plans.push_back(makePlan(op->getContext(), target, tiles));
   };
   if (target == TargetKind::CPU) {
     for (int64_t blockQ : {8, 16, 32})
@@ -60,11 +60,11 @@ SmallVector<PlanAttr> plan::listSchedulers(PlanAttr plan) {
   return plans;
 }
 
-PlanAttr plan::pick(AttentionOp op, TargetKind target) {
+PlanAttr plan::pick(ScoredOp op, TargetKind target) {
   std::optional<Tiles> row =
       lookupHeuristic(getWorkload(op), getTarget(target));
   if (row && findObstacle(getWorkload(op), *row, getTarget(target)).empty())
-    return makePlan(op.getContext(), target, *row);
+    return makePlan(op->getContext(), target, *row);
   PlanAttr best;
   double bestClocks = 0;
   for (PlanAttr candidate : enumeratePlans(op, target)) {

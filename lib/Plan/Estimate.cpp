@@ -24,7 +24,7 @@
 using namespace mlir;
 using namespace attn;
 
-plan::Estimate plan::estimate(AttentionOp op, PlanAttr plan) {
+plan::Estimate plan::estimate(ScoredOp op, PlanAttr plan) {
   Workload workload = getWorkload(op);
   Tiles tiles = getTiles(plan);
   const TargetInfo &target = getTarget(plan.getTarget());

@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace attn;
 
-plan::Workload plan::getWorkload(AttentionOp op) {
+plan::Workload plan::getWorkload(ScoredOp op) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
   Workload workload;
   workload.headDim = op.getHeadDim();
@@ -52,7 +52,7 @@ const TargetInfo &plan::getTarget(TargetKind target) {
   return *info;
 }
 
-LogicalResult plan::verify(AttentionOp op, PlanAttr plan) {
+LogicalResult plan::verify(ScoredOp op, PlanAttr plan) {
   std::string obstacle = findObstacle(getWorkload(op), getTiles(plan),
                                       getTarget(plan.getTarget()));
   bool isResident = plan.getScheduler() == SchedulerKind::Static ||
@@ -64,7 +64,7 @@ LogicalResult plan::verify(AttentionOp op, PlanAttr plan) {
             .str();
   if (obstacle.empty())
     return success();
-  return op.emitOpError("plan is not feasible: ") << obstacle;
+  return op->emitOpError("plan is not feasible: ") << obstacle;
 }
 
 FailureOr<PlanAttr> plan::parsePlan(StringRef text, Location loc) {

@@ -42,7 +42,7 @@ std::string ResultKey::describe() const {
          (hasDropout ? " dropout" : "");
 }
 
-ResultKey plan::getResultKey(AttentionOp op, StringRef target) {
+ResultKey plan::getResultKey(ScoredOp op, StringRef target) {
   ResultKey key;
   key.target = target.str();
   llvm::raw_string_ostream(key.element)

@@ -96,7 +96,7 @@ static FailureOr<Measured> readMeasured(StringRef path, StringRef gpu,
 }
 
 /// What is known of such a kernel; null if nothing.
-static const plan::Result *find(AttentionOp op, TargetKind kind,
+static const plan::Result *find(ScoredOp op, TargetKind kind,
                                 const Measured &measured) {
   plan::ResultKey key = plan::getResultKey(op, stringifyTargetKind(kind));
   return measured.gpu.empty()
@@ -107,7 +107,7 @@ static const plan::Result *find(AttentionOp op, TargetKind kind,
 
 /// The fastest measured plan that fits; a plan that does not, since the
 /// compiler that measured it was another, is said and passed over.
-static PlanAttr fastest(AttentionOp op, TargetKind kind,
+static PlanAttr fastest(ScoredOp op, TargetKind kind,
                         const Measured &measured) {
   if (measured.path.empty())
     return {};
@@ -116,7 +116,7 @@ static PlanAttr fastest(AttentionOp op, TargetKind kind,
   if (!known) {
     std::string key =
         plan::getResultKey(op, stringifyTargetKind(kind)).describe();
-    remark::missed(op.getLoc(), opts)
+    remark::missed(op->getLoc(), opts)
         << llvm::formatv("'{0}' has no plan for {1}{2}", measured.path, key,
                          measured.gpu.empty() ? ""
                                               : " on '" + measured.gpu + "'")
@@ -124,19 +124,19 @@ static PlanAttr fastest(AttentionOp op, TargetKind kind,
     return {};
   }
   const std::string &text = known->plans.front().plan;
-  FailureOr<PlanAttr> parsed = plan::parsePlan(text, op.getLoc());
+  FailureOr<PlanAttr> parsed = plan::parsePlan(text, op->getLoc());
   if (failed(parsed) || parsed->getTarget() != kind ||
       !plan::findObstacle(plan::getWorkload(op), plan::getTiles(*parsed),
                           plan::getTarget(kind))
            .empty()) {
-    op.emitWarning("the results name a plan that does not fit: ") << text;
+    op->emitWarning("the results name a plan that does not fit: ") << text;
     return {};
   }
   std::string where = "plan of '" + measured.path + "', the fastest on " +
                       known->device + " of " + known->shapes;
-  remark::passed(op.getLoc(), opts) << where;
+  remark::passed(op->getLoc(), opts) << where;
   if (!measured.gpu.empty())
-    op.emitRemark() << where; // for every tool, and the log of an artifact
+    op->emitRemark() << where; // for every tool, and the log of an artifact
   return *parsed;
 }
 
@@ -164,7 +164,7 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
         return signalPassFailure();
       given = *parsed;
     }
-    WalkResult result = getOperation().walk([&](AttentionOp op) {
+    WalkResult result = getOperation().walk([&](ScoredOp op) {
       return failed(choose(op, *kind, given, *measured))
                  ? WalkResult::interrupt()
                  : WalkResult::advance();
@@ -174,12 +174,12 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
   }
 
   /// The option, the operation's own plan, the fastest one, or the pick.
-  LogicalResult choose(AttentionOp op, TargetKind kind, PlanAttr given,
+  LogicalResult choose(ScoredOp op, TargetKind kind, PlanAttr given,
                        const Measured &measured) {
-    if (!given && op.getPlan())
-      given = *op.getPlan();
+    if (!given && op.getPlanAttr())
+      given = op.getPlanAttr();
     if (given && given.getTarget() != kind)
-      return op.emitOpError("plan is for ")
+      return op->emitOpError("plan is for ")
              << stringifyTargetKind(given.getTarget()) << ", the target is "
              << stringifyTargetKind(kind);
     if (!given)
@@ -187,7 +187,7 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
     if (!given) {
       given = plan::pick(op, kind);
       if (!given)
-        return op.emitOpError("has no feasible plan for ")
+        return op->emitOpError("has no feasible plan for ")
                << stringifyTargetKind(kind);
     }
     if (failed(plan::verify(op, given)))
@@ -208,7 +208,7 @@ struct PrintPlans final : attn::plan::impl::AttnPrintPlansBase<PrintPlans> {
         readResults(results, getOperation().getLoc());
     if (failed(measured))
       return signalPassFailure();
-    getOperation().walk([&](AttentionOp op) { print(op, *kind, *measured); });
+    getOperation().walk([&](ScoredOp op) { print(op, *kind, *measured); });
   }
 
   /// Microseconds of a plan in the results.
@@ -222,7 +222,7 @@ struct PrintPlans final : attn::plan::impl::AttnPrintPlansBase<PrintPlans> {
     return time;
   }
 
-  static void print(AttentionOp op, TargetKind kind,
+  static void print(ScoredOp op, TargetKind kind,
                     const plan::Results &measured) {
     llvm::raw_ostream &os = llvm::outs();
     plan::Workload workload = plan::getWorkload(op);

@@ -21,7 +21,7 @@ namespace attn {
 /// three times every 8) and drop the rest, half a unit in the last place each.
 /// No score is above |scale| |q[i]| |k[j]|; the loss is 0 where the operands
 /// hold infinities or NaN.
-ErrorTerms findErrorTerms(AttentionOp op, const Artifact &manifest,
+ErrorTerms findErrorTerms(ScoredOp op, const Artifact &manifest,
                           const Operands &operands);
 
 } // namespace attn

@@ -28,8 +28,7 @@ struct Work {
 
 /// Counts pairs that the causal and window variants of `op` leave visible; what
 /// a mask region hides is counted.
-Work countWork(AttentionOp op, const Artifact &manifest,
-               const Operands &operands);
+Work countWork(ScoredOp op, const Artifact &manifest, const Operands &operands);
 
 } // namespace attn
 

@@ -15,7 +15,7 @@
 
 namespace attn {
 
-class AttentionOp;
+class ScoredOp;
 
 /// Refuses captured tensors that end in front of what the regions of `op` read
 /// of them: here where types tell, and by checks of `artifact`, which
@@ -30,7 +30,7 @@ class AttentionOp;
 /// it excuses it. What depends on data is never known, so nothing is refused
 /// that may be right; wrong indices elsewhere, and those below 0, are not
 /// found.
-LogicalResult checkCaptureReach(AttentionOp op, int64_t query, int64_t key,
+LogicalResult checkCaptureReach(ScoredOp op, int64_t query, int64_t key,
                                 Artifact &artifact);
 
 } // namespace attn

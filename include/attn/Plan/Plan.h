@@ -21,18 +21,18 @@
 
 namespace attn::plan {
 
-Workload getWorkload(AttentionOp op);
+Workload getWorkload(ScoredOp op);
 Tiles getTiles(PlanAttr plan);
 const TargetInfo &getTarget(TargetKind target);
 
 /// Emits why `plan` cannot be compiled for `op`, if it cannot.
-LogicalResult verify(AttentionOp op, PlanAttr plan);
+LogicalResult verify(ScoredOp op, PlanAttr plan);
 
 /// Reads `#attn.plan<…>`; emits an error at `loc` if the text is not one.
 FailureOr<PlanAttr> parsePlan(StringRef text, Location loc);
 
 /// Every legal plan out of a grid of useful sizes, in a fixed order.
-SmallVector<PlanAttr> enumeratePlans(AttentionOp op, TargetKind target);
+SmallVector<PlanAttr> enumeratePlans(ScoredOp op, TargetKind target);
 
 /// The same plan with every scheduler that its target knows by name; none where
 /// there is only one.
@@ -47,11 +47,11 @@ struct Estimate {
   double clocksPerScore = 0; // stepClocks / (block_q * block_k)
   int64_t stepBytes = 0;
 };
-Estimate estimate(AttentionOp op, PlanAttr plan);
+Estimate estimate(ScoredOp op, PlanAttr plan);
 
 /// The measured choice for such an operation if the table has one that is
 /// legal, else the legal plan with the lowest estimate. Null if none is legal.
-PlanAttr pick(AttentionOp op, TargetKind target);
+PlanAttr pick(ScoredOp op, TargetKind target);
 
 /// The table of measured choices: the row for a workload, not checked.
 std::optional<Tiles> lookupHeuristic(const Workload &workload,

@@ -39,7 +39,7 @@ struct ResultKey {
   std::string describe() const;
 };
 
-ResultKey getResultKey(AttentionOp op, StringRef target);
+ResultKey getResultKey(ScoredOp op, StringRef target);
 
 struct MeasuredPlan {
   std::string plan; // as in IR

@@ -11,12 +11,11 @@
 
 #include "mlir/IR/Builders.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace attn;
 
 #define GET_OP_CLASSES
+#include "attn/Dialect/Attn/IR/AttnInterfaces.cpp.inc"
 #include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
 
 /// The size of a dimension of either of two tensors.
@@ -70,36 +69,6 @@ bool AttentionOp::isScalar(Type type) {
          type.isSignlessInteger(16) || type.isSignlessInteger(32) ||
          type.isSignlessInteger(64) || type.isF16() || type.isBF16() ||
          type.isF32();
-}
-
-int64_t AttentionOp::getHeadDim() {
-  return getQuery().getType().getDimSize(kDim);
-}
-
-int64_t AttentionOp::getValueHeadDim() {
-  return getValue().getType().getDimSize(kDim);
-}
-
-double AttentionOp::getScaleValue() {
-  if (std::optional<APFloat> scale = getScale())
-    return scale->convertToDouble();
-  return 1.0 / std::sqrt(static_cast<double>(getHeadDim()));
-}
-
-FloatType AttentionOp::getElementType() {
-  return cast<FloatType>(getQuery().getType().getElementType());
-}
-
-NumericsAttr AttentionOp::getNumericsOrDefault() {
-  if (NumericsAttr numerics = getNumericsAttr())
-    return numerics;
-  return NumericsAttr::get(getContext(), /*fast_math=*/true,
-                           /*deterministic=*/true, F32Products::TF32x3);
-}
-
-bool AttentionOp::isSortedCapture(unsigned number) {
-  std::optional<ArrayRef<int64_t>> sorted = getSortedCaptures();
-  return sorted && llvm::is_contained(*sorted, static_cast<int64_t>(number));
 }
 
 LogicalResult CaptureSearchOp::verify() {

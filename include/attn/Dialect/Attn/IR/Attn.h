@@ -21,6 +21,8 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include <cmath>
+
 namespace attn {
 /// Builds the body of a region from its block arguments; returns what it
 /// yields.
@@ -31,6 +33,7 @@ using BodyBuilder = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 #include "attn/Dialect/Attn/IR/AttnEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Attn/IR/AttnAttrs.h.inc"
+#include "attn/Dialect/Attn/IR/AttnInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "attn/Dialect/Attn/IR/AttnOps.h.inc"
 

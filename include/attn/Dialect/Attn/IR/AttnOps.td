@@ -11,13 +11,14 @@
 #define ATTN_DIALECT_ATTN_IR_ATTNOPS_TD
 
 include "attn/Dialect/Attn/IR/AttnAttrs.td"
+include "attn/Dialect/Attn/IR/AttnInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
 
 def Attn_AttentionOp : Attn_Op<"attention", [
-    Pure, IsolatedFromAbove, AttrSizedOperandSegments,
+    Pure, IsolatedFromAbove, AttrSizedOperandSegments, Attn_ScoredOpInterface,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "softmax(score(scale * Q K^T) masked) V, with the log-sum-exp of each row";
   let description = [{
@@ -259,34 +260,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
       CArg<"::attn::BodyBuilder", "nullptr">:$score,
       CArg<"::attn::BodyBuilder", "nullptr">:$mask)>];
   let extraClassDeclaration = [{
-    // Dimension numbers of q, k, v, o: [batch, heads, length, head_dim].
-    static constexpr int64_t kBatch = 0, kHead = 1, kLength = 2, kDim = 3;
-
-    /// (C6) As many batch entries, heads, queries or keys there may be.
-    static constexpr int64_t kMaxPositions = int64_t(1) << 30;
-    // Arguments of the score block before the captures: x, b, h, i, j; the
-    // mask block has the same without x.
-    static constexpr unsigned kScoreArguments = 5, kMaskArguments = 4;
     /// True for the types that captures and region bodies may compute with:
     /// i1, i8, i16, i32, i64, f16, bf16, f32.
     static bool isScalar(::mlir::Type type);
-    /// True when weights are dropped (C29).
-    bool hasDropout() { return !getDropoutKey().empty(); }
-    /// True when capture `number` is promised to be sorted (C28).
-    bool isSortedCapture(unsigned number);
-    /// True when the score region computes something.
-    bool hasScore() { return !getScore().empty(); }
-    /// True when the mask region computes something.
-    bool hasMask() { return !getMask().empty(); }
-    /// The static head dimension of query and key, and of value.
-    int64_t getHeadDim();
-    int64_t getValueHeadDim();
-    /// scale, or its default 1/sqrt(head_dim) (C7).
-    double getScaleValue();
-    /// The element type of query, key, value and output.
-    ::mlir::FloatType getElementType();
-    /// The numerics contract, or its default.
-    NumericsAttr getNumericsOrDefault();
   }];
 }
 
