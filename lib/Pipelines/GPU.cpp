@@ -49,7 +49,8 @@ void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
     functions.addPass(warp::createWarpBuffer());
   if (runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpMakeAsync());
-  if (runs(OptionalPass::InsertTurns))
+  // Turns order products in flight.
+  if (runs(OptionalPass::InsertTurns) && runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpInsertTurns());
   warp::WarpStageStoresOptions staging;
   warp::WarpAssignResourcesOptions resources;

@@ -48,7 +48,9 @@ void attn::buildPlannedToTilePipeline(OpPassManager &manager,
   manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
   add(OptionalPass::FoldExp2, tile::createTileFoldExp2);
   add(OptionalPass::OverlapProducts, tile::createTileOverlapProducts);
-  add(OptionalPass::LazyMax, tile::createTileLazyMax);
+  // It works on exponentials that are folded.
+  if (schedule.passes.runs(OptionalPass::FoldExp2))
+    add(OptionalPass::LazyMax, tile::createTileLazyMax);
   manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax());
 }
 

@@ -193,8 +193,7 @@ def ConvertTileToLoops
     : Pass<"convert-tile-to-loops", "::mlir::func::FuncOp"> {
   let summary = "tile kernels as loops over buffers, for the CPU";
   let description = [{
-    Needs: a kernel of the tile dialect whose `tile.online_softmax` operations
-    are expanded (`tile-expand-softmax`).
+    Needs: `tile-flat`.
 
     Gives: `scf` loops over `memref`s and scalar `arith` and `math`; no vector
     is left. Each vector value becomes a buffer of its shape, allocated once at
@@ -218,8 +217,7 @@ def ConvertTileToLoops
 def ConvertTileToWarp : Pass<"convert-tile-to-warp", "::mlir::func::FuncOp"> {
   let summary = "tile kernels spread over the lanes of warps";
   let description = [{
-    Needs: kernels in the flat tile form (after `tile-expand-softmax`) with a
-    GPU plan.
+    Needs: `tile-flat`, with GPU plans.
 
     Gives: `warp.kernel` in place of each `tile.kernel`; the query block is the
     block number that varies fastest. A vector becomes an `acc` fragment, a tile
@@ -244,8 +242,7 @@ def ConvertTileToWarp : Pass<"convert-tile-to-warp", "::mlir::func::FuncOp"> {
 def ConvertWarpToGPU : Pass<"convert-warp-to-gpu", "::mlir::ModuleOp"> {
   let summary = "warp kernels to gpu.module, one lane's program";
   let description = [{
-    Needs: functions that hold one placed `warp.kernel` each
-    (`warp-assign-resources`), with the sizes it captures computed by pure
+    Needs: `warp-placed`, with the sizes that kernels capture computed by pure
     operations.
 
     Gives: for function `@f` a `gpu.module @f_kernels` with a kernel `@f` that

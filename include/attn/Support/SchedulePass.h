@@ -7,13 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A schedule pass visits the operations of one kind in a function and tries
-// something with each. What it did it says in a *passed* remark with figures;
-// what it left alone, in a *missed* remark with the reason. Both have the name
-// of the pass without its room, and its flag as category:
+// A schedule pass asks for the form of a function (Form.h), visits the
+// operations of one kind in it and tries something with each. What it did it
+// says in a *passed* remark with figures; what it left alone, in a *missed*
+// remark with the reason. Both have the name of the pass without its room, and
+// its flag as category:
 //
 //   struct WarpDeferSum final
-//       : attn::SchedulePass<impl::WarpDeferSumBase<WarpDeferSum>, KernelOp> {
+//       : attn::SchedulePass<impl::WarpDeferSumBase<WarpDeferSum>, KernelOp,
+//                            WarpForm::Sync> {
 //     using Base::Base;
 //
 //     void transform(RewriterBase &rewriter, KernelOp kernel) override {
@@ -42,14 +44,18 @@ namespace attn {
 enum class CleanUp { None, CSE };
 
 /// `Generated` is the base that a pass has from its Passes.td; `OpT` is what it
-/// visits, perhaps the function itself.
-template <typename Generated, typename OpT, CleanUp cleanUp = CleanUp::None>
+/// visits, perhaps the function itself; `form` is what the function must have,
+/// of an enum with a function `requireForm`.
+template <typename Generated, typename OpT, auto form,
+          CleanUp cleanUp = CleanUp::None>
 class SchedulePass : public Generated {
 public:
   using Base = SchedulePass;
   using Generated::Generated;
 
   void runOnOperation() final {
+    if (failed(requireForm(this->getOperation(), form, this->getArgument())))
+      return this->signalPassFailure();
     // What a pass adds is not visited.
     SmallVector<OpT> ops;
     this->getOperation()->walk([&](OpT op) {

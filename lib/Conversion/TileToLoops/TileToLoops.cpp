@@ -11,6 +11,7 @@
 #include "Lowering.h"
 #include "TileBuffers.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -323,6 +324,8 @@ struct ConvertTileToLoops
   }
   void runOnOperation() override {
     func::FuncOp kernel = getOperation();
+    if (failed(requireForm(kernel, tile::TileForm::Flat, getArgument())))
+      return signalPassFailure();
     bool hasVectors = llvm::any_of(kernel.getArgumentTypes(), [](Type type) {
       return isa<VectorType>(type);
     });

@@ -187,9 +187,6 @@ static LogicalResult checkOp(Operation *op, tile::KernelOp kernel,
                              int64_t warps) {
   if (failed(checkOperands(op, kernel)))
     return failure();
-  if (isa<tile::OnlineSoftmaxOp>(op))
-    return op->emitOpError("is not part of the flat tile form: run "
-                           "tile-expand-softmax first");
   if (op->getNumRegions() != 0 &&
       !isa<tile::KernelOp, scf::ForOp, scf::IfOp>(op))
     return op->emitOpError("is not part of the flat tile form");

@@ -10,6 +10,7 @@
 #include "FlatForm.h"
 #include "Patterns.h"
 #include "attn/Conversion/Passes.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -160,6 +161,9 @@ struct ConvertTileToWarp final
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(
+            requireForm(getOperation(), tile::TileForm::Flat, getArgument())))
+      return signalPassFailure();
     SmallVector<FlatKernel> kernels;
     for (auto kernel : getOperation().getOps<tile::KernelOp>()) {
       FailureOr<FlatKernel> flat = matchFlatKernel(kernel);

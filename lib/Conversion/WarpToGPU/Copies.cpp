@@ -56,9 +56,7 @@ template <typename Op> struct LowerAllocation final : OpConversionPattern<Op> {
   matchAndRewrite(Op op, typename Op::Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     std::optional<int64_t> offset = op.getOffset();
-    if (!offset)
-      return op.emitOpError("has no place in shared memory; run "
-                            "warp-assign-resources first");
+    assert(offset && "the form is warp-placed");
     int64_t alignment = layoutOf(slotOf(op)).alignment();
     if (*offset % alignment != 0)
       return op.emitOpError("expected an offset that is a multiple of ")

@@ -53,6 +53,7 @@
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/IR/Decisions.h"
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Support/Identifier.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -182,6 +183,8 @@ struct ConvertWarpToGPU final
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(requireForm(module, WarpForm::Placed, getArgument())))
+      return signalPassFailure();
     IRRewriter rewriter(module.getContext());
     bool any = false;
     for (func::FuncOp host :

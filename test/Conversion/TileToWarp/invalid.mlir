@@ -13,7 +13,7 @@ func.func @online_softmax(%n: index) {
   tile.kernel @online_softmax plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %s = arith.constant dense<0.0> : vector<64x32xf32>
     %m = arith.constant dense<0.0> : vector<64x1xf32>
-    // expected-error@+1 {{'tile.online_softmax' op is not part of the flat tile form: run tile-expand-softmax first}}
+    // expected-error@+1 {{convert-tile-to-warp needs tile-flat, got a tile.online_softmax; run it after tile-expand-softmax}}
     %p, %m2, %l2, %c = tile.online_softmax %s, %m, %m : vector<64x32xf32>, vector<64x1xf32>
   }
   return

@@ -3,8 +3,7 @@
 func.func @unplaced() {
   %c1 = arith.constant 1 : index
   warp.kernel @unplaced blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) {
-    // expected-error @below {{has no place in shared memory; run warp-assign-resources first}}
-    // expected-error @below {{failed to legalize}}
+    // expected-error @below {{convert-warp-to-gpu needs warp-placed, got memory without a place; run it after warp-assign-resources}}
     %slot = warp.alloc : !warp.slot<64x64xbf16>
   }
   return

@@ -173,16 +173,3 @@ func.func @many_keys(%n: index, %q: !view, %k: !view) {
   }
   return
 }
-
-// The loops of two roles must stay alike.
-// CHECK-LABEL: @roles
-func.func @roles(%n: index) {
-  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}}Remark="the kernel has roles already, whose loops must stay alike"
-  warp.kernel @roles blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    warp.role @load copy warps(4) {
-    }
-    warp.role @softmax compute warps(4) {
-    }
-  }
-  return
-}

@@ -119,13 +119,6 @@ func.func @no_copies(%nx: index) {
   return
 }
 
-// REMARK: persist{{.*}}the kernel has rings already, or a loop over tiles
-func.func @resident(%nx: index) {
-  warp.kernel @resident blocks(%x, %h, %b) in (%nx, %nx, %nx) warps(4) resident {
-  }
-  return
-}
-
 // Tiles without a visit nobody begins: the first one is looked for, and the next
 // one where the numbers of the last end up. The first draw stands in front of all
 // copies.

@@ -91,18 +91,6 @@ func.func @read_before(%n: index, %k: !view) {
   return
 }
 
-func.func @rings(%n: index, %k: !view) {
-  %c0 = arith.constant 0 : index
-  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the kernel has rings already"
-  warp.kernel @rings blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
-    %ks = warp.alloc : !t
-    %ring = warp.ring : !warp.ring<2, 64x128xbf16, panels<128>>
-    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
-    %f = warp.load_frag %ks : !t -> !f
-  }
-  return
-}
-
 func.func @warps(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the warps do not form groups of 4, or leave no room for another"

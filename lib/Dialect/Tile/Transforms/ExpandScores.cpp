@@ -10,6 +10,7 @@
 #include "DeadOps.h"
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -92,6 +93,8 @@ struct TileExpandScores final
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireForm(getOperation(), TileForm::Reversed, getArgument())))
+      return signalPassFailure();
     IRRewriter rewriter(&getContext());
     SmallVector<ScoresOp> ops;
     getOperation()->walk([&](ScoresOp op) { ops.push_back(op); });

@@ -31,6 +31,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/Analysis/ScoreBound.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -179,6 +180,8 @@ struct TileExpandSoftmax final
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireForm(getOperation(), TileForm::Lazy, getArgument())))
+      return signalPassFailure();
     IRRewriter rewriter(&getContext());
     getOperation()->walk(
         [&](OnlineSoftmaxOp op) { expandSoftmax(rewriter, op); });

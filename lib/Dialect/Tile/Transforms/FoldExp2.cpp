@@ -10,6 +10,7 @@
 #include "attn/Dialect/Attn/IR/Decisions.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Analysis/ScoreBound.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -215,7 +216,7 @@ static bool isBounded(OnlineSoftmaxOp op) {
 namespace {
 struct TileFoldExp2 final
     : attn::SchedulePass<attn::tile::impl::TileFoldExp2Base<TileFoldExp2>,
-                         func::FuncOp> {
+                         func::FuncOp, TileForm::Expanded> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, func::FuncOp func) override {

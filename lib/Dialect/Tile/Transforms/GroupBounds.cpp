@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -164,7 +165,7 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
 namespace {
 struct TileGroupBounds final
     : attn::SchedulePass<attn::tile::impl::TileGroupBoundsBase<TileGroupBounds>,
-                         KernelOp> {
+                         KernelOp, TileForm::Peeled> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

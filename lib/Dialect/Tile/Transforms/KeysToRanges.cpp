@@ -18,6 +18,7 @@
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -304,7 +305,7 @@ namespace {
 struct TileKeysToRanges final
     : attn::SchedulePass<
           attn::tile::impl::TileKeysToRangesBase<TileKeysToRanges>,
-          func::FuncOp, attn::CleanUp::CSE> {
+          func::FuncOp, TileForm::Grouped, attn::CleanUp::CSE> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, func::FuncOp func) override {

@@ -36,6 +36,7 @@
 
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Analysis/ScoreBound.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -332,7 +333,7 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
 namespace {
 struct TileLazyMax final
     : attn::SchedulePass<attn::tile::impl::TileLazyMaxBase<TileLazyMax>,
-                         OnlineSoftmaxOp> {
+                         OnlineSoftmaxOp, TileForm::Overlapped> {
   using Base::Base;
 
   bool isWanted(OnlineSoftmaxOp step) override {

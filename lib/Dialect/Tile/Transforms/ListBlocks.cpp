@@ -21,6 +21,7 @@
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/BlockMap.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -126,7 +127,7 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
 namespace {
 struct TileListBlocks final
     : attn::SchedulePass<attn::tile::impl::TileListBlocksBase<TileListBlocks>,
-                         scf::ForOp, attn::CleanUp::CSE> {
+                         scf::ForOp, TileForm::Stepped, attn::CleanUp::CSE> {
   using Base::Base;
 
   bool isWanted(scf::ForOp loop) override { return isLoopOverBlocks(loop); }

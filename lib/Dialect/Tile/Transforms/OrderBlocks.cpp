@@ -9,6 +9,7 @@
 
 #include "attn/Dialect/Tile/Analysis/BlockCounts.h"
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -82,7 +83,7 @@ LogicalResult attn::tile::reverseQueryBlocks(RewriterBase &rewriter,
 namespace {
 struct TileOrderBlocks final
     : attn::SchedulePass<attn::tile::impl::TileOrderBlocksBase<TileOrderBlocks>,
-                         KernelOp> {
+                         KernelOp, TileForm::Stepped> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

@@ -32,6 +32,7 @@
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -340,7 +341,7 @@ namespace {
 struct TileOverlapProducts final
     : attn::SchedulePass<
           attn::tile::impl::TileOverlapProductsBase<TileOverlapProducts>,
-          KernelOp, attn::CleanUp::CSE> {
+          KernelOp, TileForm::Folded, attn::CleanUp::CSE> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

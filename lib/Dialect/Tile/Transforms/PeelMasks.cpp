@@ -11,6 +11,7 @@
 
 #include "attn/Dialect/Tile/Analysis/BlockCounts.h"
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -262,7 +263,7 @@ FailureOr<PeeledLoop> attn::tile::peelMasks(RewriterBase &rewriter,
 namespace {
 struct TilePeelMasks final
     : attn::SchedulePass<attn::tile::impl::TilePeelMasksBase<TilePeelMasks>,
-                         scf::ForOp, attn::CleanUp::CSE> {
+                         scf::ForOp, TileForm::Listed, attn::CleanUp::CSE> {
   using Base::Base;
 
   bool isWanted(scf::ForOp loop) override { return isLoopOverBlocks(loop); }

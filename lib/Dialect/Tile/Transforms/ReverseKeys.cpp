@@ -20,6 +20,7 @@
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Analysis/ScoreTrend.h"
+#include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -137,7 +138,7 @@ LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
 namespace {
 struct TileReverseKeys final
     : attn::SchedulePass<attn::tile::impl::TileReverseKeysBase<TileReverseKeys>,
-                         KernelOp, attn::CleanUp::CSE> {
+                         KernelOp, TileForm::Grouped, attn::CleanUp::CSE> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

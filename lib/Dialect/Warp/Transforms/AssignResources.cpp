@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "llvm/Support/MathExtras.h"
@@ -90,6 +91,8 @@ struct WarpAssignResources final
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(requireForm(getOperation(), WarpForm::Deepened, getArgument())))
+      return signalPassFailure();
     WalkResult walk = getOperation().walk([&](KernelOp kernel) {
       return failed(placeSharedMemory(kernel, sharedLimit))
                  ? WalkResult::interrupt()

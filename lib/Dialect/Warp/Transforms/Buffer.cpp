@@ -36,6 +36,7 @@
 
 #include "LoopChain.h"
 
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -286,8 +287,8 @@ FailureOr<int64_t> attn::warp::bufferLoops(RewriterBase &rewriter,
 
 namespace {
 struct WarpBuffer final
-    : attn::SchedulePass<attn::warp::impl::WarpBufferBase<WarpBuffer>,
-                         KernelOp> {
+    : attn::SchedulePass<attn::warp::impl::WarpBufferBase<WarpBuffer>, KernelOp,
+                         WarpForm::Resident> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

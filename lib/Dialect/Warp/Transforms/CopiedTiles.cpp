@@ -100,10 +100,7 @@ LogicalResult CopyMatcher::matchCopy(CopyOp copy, CopiedTile &tile) {
 }
 
 FailureOr<SmallVector<CopiedTile>> CopyMatcher::match() {
-  if (kernel.hasRoles() || !kernel.getBodyBlock()->getOps<RingOp>().empty()) {
-    reason = "the kernel has rings already";
-    return failure();
-  }
+  assert(!kernel.hasRoles() && kernel.getBodyBlock()->getOps<RingOp>().empty());
   if (kernel.getWarps() % 4 != 0 ||
       kernel.getWarps() + attn::producerWarps > maxBlockWarps) {
     reason = "the warps do not form groups of 4, or leave no room for another";

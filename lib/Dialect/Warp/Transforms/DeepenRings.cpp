@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -63,7 +64,7 @@ int64_t attn::warp::deepenRings(RewriterBase &rewriter, KernelOp kernel,
 namespace {
 struct WarpDeepenRings final
     : attn::SchedulePass<attn::warp::impl::WarpDeepenRingsBase<WarpDeepenRings>,
-                         KernelOp> {
+                         KernelOp, WarpForm::Deepened> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -291,7 +292,7 @@ int64_t attn::warp::deferRowSums(RewriterBase &rewriter, KernelOp kernel,
 namespace {
 struct WarpDeferSum final
     : attn::SchedulePass<attn::warp::impl::WarpDeferSumBase<WarpDeferSum>,
-                         KernelOp> {
+                         KernelOp, WarpForm::Sync> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

@@ -29,6 +29,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/BlockLoops.h"
@@ -118,10 +119,7 @@ static bool changesScores(scf::ForOp loop) {
 FailureOr<int64_t> attn::warp::doubleBufferOperands(KernelOp kernel,
                                                     bool selective,
                                                     std::string &reason) {
-  if (kernel.hasRoles()) {
-    reason = "the kernel has roles already, whose loops must stay alike";
-    return failure();
-  }
+  assert(!kernel.hasRoles() && "the loops of two roles must stay alike");
   SmallVector<scf::ForOp> loops;
   kernel.walk([&](scf::ForOp loop) {
     if (carriesOperand(loop))
@@ -160,7 +158,8 @@ FailureOr<int64_t> attn::warp::doubleBufferOperands(KernelOp kernel,
 namespace {
 struct WarpDoubleBuffer final
     : attn::SchedulePass<
-          attn::warp::impl::WarpDoubleBufferBase<WarpDoubleBuffer>, KernelOp> {
+          attn::warp::impl::WarpDoubleBufferBase<WarpDoubleBuffer>, KernelOp,
+          WarpForm::Resident> {
   using Base::Base;
 
   void transform(RewriterBase &, KernelOp kernel) override {

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/Parts.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
@@ -172,7 +173,7 @@ FailureOr<int64_t> attn::warp::insertTurns(RewriterBase &rewriter,
 namespace {
 struct WarpInsertTurns final
     : attn::SchedulePass<attn::warp::impl::WarpInsertTurnsBase<WarpInsertTurns>,
-                         KernelOp> {
+                         KernelOp, WarpForm::Async> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

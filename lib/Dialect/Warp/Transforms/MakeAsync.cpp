@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/LoopValues.h"
 #include "attn/Dialect/Warp/IR/Parts.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
@@ -264,7 +265,7 @@ int64_t attn::warp::makeProductsAsync(RewriterBase &rewriter, KernelOp kernel,
 namespace {
 struct WarpMakeAsync final
     : attn::SchedulePass<attn::warp::impl::WarpMakeAsyncBase<WarpMakeAsync>,
-                         KernelOp> {
+                         KernelOp, WarpForm::Roles> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

@@ -36,6 +36,7 @@
 #include "ProducerSlice.h"
 #include "TileOrder.h"
 
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -371,12 +372,7 @@ void TileLoop::draw() {
 FailureOr<Scheduler> attn::warp::persistBlocks(RewriterBase &rewriter,
                                                KernelOp kernel,
                                                std::string &reason) {
-  Block *body = kernel.getBodyBlock();
-  if (kernel.hasRoles() || !body->getOps<RingOp>().empty() ||
-      kernel.getResident()) {
-    reason = "the kernel has rings already, or a loop over tiles";
-    return failure();
-  }
+  assert(!kernel.getResident() && "one loop over tiles");
   // Without a producer nothing would run ahead of the loop.
   FailureOr<SmallVector<CopiedTile>> tiles = matchCopiedTiles(kernel, reason);
   if (failed(tiles) || failed(ProducerSlice(kernel).compute(reason)))
@@ -404,7 +400,7 @@ FailureOr<Scheduler> attn::warp::persistBlocks(RewriterBase &rewriter,
 namespace {
 struct WarpPersist final
     : attn::SchedulePass<attn::warp::impl::WarpPersistBase<WarpPersist>,
-                         KernelOp> {
+                         KernelOp, WarpForm::Sync> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

@@ -32,6 +32,7 @@
 #include "PassedBlocks.h"
 #include "ProducerSlice.h"
 
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/LoopValues.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
@@ -427,7 +428,7 @@ FailureOr<int64_t> attn::warp::specializeCopies(RewriterBase &rewriter,
 namespace {
 struct WarpSpecialize final
     : attn::SchedulePass<attn::warp::impl::WarpSpecializeBase<WarpSpecialize>,
-                         KernelOp> {
+                         KernelOp, WarpForm::Resident> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

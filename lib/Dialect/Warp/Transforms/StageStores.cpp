@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
@@ -147,7 +148,7 @@ int64_t attn::warp::stageStores(RewriterBase &rewriter, KernelOp kernel,
 namespace {
 struct WarpStageStores final
     : attn::SchedulePass<attn::warp::impl::WarpStageStoresBase<WarpStageStores>,
-                         KernelOp> {
+                         KernelOp, WarpForm::Staged> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

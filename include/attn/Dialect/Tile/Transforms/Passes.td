@@ -15,10 +15,11 @@ include "mlir/Pass/PassBase.td"
 def TileExpandScores : Pass<"tile-expand-scores", "::mlir::func::FuncOp"> {
   let summary = "tile.scores as code on vectors";
   let description = [{
-    Needs: a tile program. Gives: the same without `tile.scores`: its scalar
-    regions become vector code, in which every value has the smallest shape that
-    holds it (a scalar, Mx1, 1xN or MxN), and hidden scores a select of -inf.
-    What does not depend on the block is computed before the loops over blocks.
+    Needs: `tile-reversed`. Gives: `tile-expanded`, without `tile.scores`: its
+    scalar regions become vector code, in which every value has the smallest
+    shape that holds it (a scalar, Mx1, 1xN or MxN), and hidden scores a select
+    of -inf. What does not depend on the block is computed before the loops over
+    blocks.
 
     ```mlir
     %y = tile.scores %x at(%b, %h, %rows, %cols) below(%n) mask {
@@ -47,12 +48,9 @@ def TileExpandScores : Pass<"tile-expand-scores", "::mlir::func::FuncOp"> {
 def TileOrderBlocks : Pass<"tile-order-blocks", "::mlir::func::FuncOp"> {
   let summary = "start the query blocks that see most keys first";
   let description = [{
-    Needs: a tile program with one loop over key blocks per query block. Gives:
-    the same with query blocks numbered from the end, where the mask shows later
-    rows more keys (a causal mask): block `x` of `n` becomes `n - 1 - x`. The
-    longest blocks then do not run last and alone.
-
-    Must come before `tile-peel-masks`, which divides the loop.
+    Needs: `tile-stepped`. Gives: the same with query blocks numbered from the
+    end, where the mask shows later rows more keys (a causal mask): block `x` of
+    `n` becomes `n - 1 - x`. The longest blocks then do not run last and alone.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"
@@ -62,9 +60,8 @@ def TileOrderBlocks : Pass<"tile-order-blocks", "::mlir::func::FuncOp"> {
 def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
   let summary = "visit the key blocks that two earlier grids found in the mask";
   let description = [{
-    Needs: a tile program whose loop over all key blocks holds one
-    `tile.scores` that hides keys. Gives: a tile program of several
-    grids.
+    Needs: `tile-stepped`; a loop that holds one `tile.scores` that hides keys.
+    Gives: `tile-listed`, in several grids.
 
     A mask that depends on more than bounds of rows and keys (a captured block
     map, documents in any order) tells nothing before it is evaluated. Two grids
@@ -86,8 +83,7 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
       …
     %b:3 = scf.for %t = %P to %visits step %c1 iter_args(%a…)     // not masked
     ```
-    Must come before `tile-peel-masks`, which divides the loop, and leaves it to
-    that where bounds say enough.
+    Where bounds say enough it is left to `tile-peel-masks`.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
@@ -98,8 +94,8 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
 def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   let summary = "visit no hidden key block, and mask only partly visible ones";
   let description = [{
-    Needs: a tile program whose loops over key blocks hold one
-    `tile.scores` that hides keys. Gives: a tile program.
+    Needs: `tile-listed`; loops that hold one `tile.scores` that hides keys.
+    Gives: `tile-peeled`.
 
     The mask is read as a formula of linear inequalities (and, or, not, xor and
     select of comparisons; quotients and remainders by constants; sorted memory
@@ -145,10 +141,9 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
 def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
   let summary = "parts of a tile's rows skip key blocks that only others see";
   let description = [{
-    Needs: a tile program after `tile-peel-masks`. Gives: a tile program whose
-    first and last loop, where they are masked, have bounds that may differ
-    between parts of `rows` rows of a tile, which warpgroups compute side by
-    side:
+    Needs: `tile-peeled`. Gives: `tile-grouped`, a tile program whose first and
+    last loop, where they are masked, have bounds that may differ between parts
+    of `rows` rows of a tile, which warpgroups compute side by side:
 
     ```mlir
     %r = tile.part_row of 64
@@ -173,8 +168,7 @@ def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
 def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
   let summary = "masks compare each key with two bounds of its row";
   let description = [{
-    Needs: a tile program whose loops hold `tile.scores`. Gives: a tile program
-    that computes the same.
+    Needs: `tile-grouped`. Gives: the same, in `tile.scores`.
 
     A comparison of a search for the key, or of a sorted gather at it, with a
     value that is the same for all keys becomes a range of keys. Its ends are
@@ -205,8 +199,6 @@ def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
     of its document, its own position, the number of keys), one comparison with
     their minimum remains, and one with the maximum of the lower bounds.
 
-    Comes after `tile-peel-masks`, which reads masks as they were written in
-    `tile.scores`.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
@@ -217,10 +209,11 @@ def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
 def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
   let summary = "key blocks from the last to the first where scores grow";
   let description = [{
-    Needs: a tile program whose loops over key blocks are a chain and hold
-    `tile.scores`. Gives: a tile program that visits the same blocks in the other order, where the formula of
-    the scores adds something to the product of queries and keys that grows with
-    the key, such as the bias of ALiBi, r (j - i):
+    Needs: `tile-grouped`; loops over key blocks that are a chain and hold
+    `tile.scores`. Gives: `tile-reversed`, a tile program that visits the same
+    blocks in the other order, where the formula of the scores adds something to
+    the product of queries and keys that grows with the key, such as the bias of
+    ALiBi, r (j - i):
 
     ```mlir
     %a:3 = scf.for %n = %lo to %full step %c1 iter_args(…)           // not masked
@@ -247,8 +240,6 @@ def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
     intervals, lists of blocks), nothing changes. Rows may see no key in the
     blocks that come first: masked steps are guarded.
 
-    Comes after `tile-peel-masks` and `tile-keys-to-ranges`, which read masks as
-    functions of the loop's block, and before `tile-overlap-products`.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"
@@ -258,7 +249,7 @@ def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
 def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
   let summary = "fold the factor of the scores and log2(e) into one fma and exp2";
   let description = [{
-    Needs: a tile program. Gives: a tile program.
+    Needs: `tile-expanded`. Gives: `tile-folded`.
 
     Marks every `tile.online_softmax` that is not `exact` with `exp2`. Where its
     scores are a product with a positive constant, perhaps under a mask, the
@@ -293,10 +284,10 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
 def TileOverlapProducts : Pass<"tile-overlap-products", "::mlir::func::FuncOp"> {
   let summary = "P V of one key block beside Q K^T of the next";
   let description = [{
-    Needs: a tile program whose loops over key blocks carry (o, m, l) and hold
-    one `tile.online_softmax`. Gives: a tile program that computes the scores
-    and weights of its first block before the loops, and the product of the
-    last weights with their values after them:
+    Needs: `tile-folded`; loops over key blocks that carry (o, m, l) and hold
+    one `tile.online_softmax`. Gives: `tile-overlapped`, a tile program that
+    computes the scores and weights of its first block before the loops, and the
+    product of the last weights with their values after them:
 
     ```mlir
     %p0, … = tile.online_softmax …                           // block lo
@@ -323,10 +314,10 @@ def TileOverlapProducts : Pass<"tile-overlap-products", "::mlir::func::FuncOp"> 
 def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
   let summary = "no row maximum where the one of the blocks before will do";
   let description = [{
-    Needs: a tile program after `tile-fold-exp2`. Gives: a tile program whose
-    loops compute the weights of a block with the maximum of the blocks before,
-    and once more, with the true maximum, if a row sum of any row is not below
-    2^64 (2^15 where the weights become f16):
+    Needs: `tile-overlapped`. Gives: `tile-lazy`, a tile program whose loops
+    compute the weights of a block with the maximum of the blocks before, and
+    once more, with the true maximum, if a row sum of any row is not below 2^64
+    (2^15 where the weights become f16):
 
     ```mlir
     %p0 = math.exp2 …                                  // scores - old maximum
@@ -368,8 +359,8 @@ def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
 def TileExpandSoftmax : Pass<"tile-expand-softmax", "::mlir::func::FuncOp"> {
   let summary = "tile.online_softmax as vector, arith and math operations";
   let description = [{
-    Needs: a tile program. Gives: the same without `tile.online_softmax`, which
-    both conversions out of the room ask for.
+    Needs: `tile-lazy`. Gives: `tile-flat`, which both conversions out of the
+    room ask for.
 
     Row reductions become `vector.multi_reduction` with a constant accumulator
     and a `vector.shape_cast` to Mx1; with `exp2` the exponential is one

@@ -15,14 +15,14 @@ include "mlir/Pass/PassBase.td"
 def WarpBuffer : Pass<"warp-buffer", "::mlir::func::FuncOp"> {
   let summary = "copies of key and value tiles go through rings, ahead of use";
   let description = [{
-    Needs: warp kernels of `convert-tile-to-warp`: a chain of loops with step 1,
-    each starting where the one before ends, whose bodies copy the same tiles.
+    Needs: `warp-resident`; a chain of loops with step 1, each starting where
+    the one before ends, whose bodies copy the same tiles.
 
-    Gives: the same with `warp.ring`, `warp.copy_async`, `warp.await` and
-    `warp.release`. Item n of a ring is the tile of block n. Copies before
+    Gives: `warp-buffered`, with `warp.ring`, `warp.copy_async`, `warp.await`
+    and `warp.release`. Item n of a ring is the tile of block n. Copies before
     the loops become asynchronous too, so that all first tiles are in flight
-    together. Optional: without it every copy is synchronous. Where the form is
-    not met the kernel stays as it is and a *missed* remark says why.
+    together. Optional: without it every copy is synchronous. Without such
+    loops the kernel stays as it is, and a *missed* remark says why.
 
     With `depth` d >= 2 and the schedule `own`:
     ```mlir
@@ -62,7 +62,7 @@ def WarpBuffer : Pass<"warp-buffer", "::mlir::func::FuncOp"> {
 def WarpDeferSum : Pass<"warp-defer-sum", "::mlir::func::FuncOp"> {
   let summary = "row sums are added up across lanes once, after the loops";
   let description = [{
-    Needs: warp kernels; best before `warp-buffer`. Gives: the same, where a
+    Needs: `warp-sync`. Gives: the same, where a
     running row sum that starts at zero and steps by
     `math.fma %l, %correction, %rowsum` or `arith.addf %l, %rowsum`, also in
     branches, is kept as one partial sum per lane (an Mx4 fragment), so that the
@@ -88,16 +88,17 @@ def WarpDeferSum : Pass<"warp-defer-sum", "::mlir::func::FuncOp"> {
 def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
   let summary = "blocks stay and take one tile after the other";
   let description = [{
-    Needs: warp kernels of `convert-tile-to-warp`, before `warp-specialize`.
-    Gives: the same as a `resident` kernel with a loop over tiles around its
-    body, so that the next tile's operands are loaded while the last one's
-    results leave. The loop carries the tile's number, the three numbers of
-    the block that it stands for, and what the block reads by them from memory. Where all tiles are alike the next is the one
-    that comes as many later as there are blocks; where a loop has bounds that
-    differ from block to block it is drawn, before the last copy, and groups
-    of heads take turns, longest tiles first in each. Tiles that are idle
-    (`warp.exit_if`) are passed over, by a loop that goes on to the next one. Optional: where nothing is
-    copied the kernel stays as it is, and a *missed* remark says so.
+    Needs: `warp-sync`. Gives: `warp-resident`, the same as a `resident` kernel
+    with a loop over tiles around its body, so that the next tile's operands are
+    loaded while the last one's results leave. The loop carries the tile's
+    number, the three numbers of the block that it stands for, and what the
+    block reads by them from memory. Where all tiles are alike the next is the
+    one that comes as many later as there are blocks; where a loop has bounds
+    that differ from block to block it is drawn, before the last copy, and
+    groups of heads take turns, longest tiles first in each. Tiles that are idle
+    (`warp.exit_if`) are passed over, by a loop that goes on to the next one.
+    Optional: where nothing is copied the kernel stays as it is, and a *missed*
+    remark says so.
     ```mlir
     warp.kernel blocks(%x, %h, %b) in (%n, %heads, %batch) warps(8) { … }
     ```
@@ -130,16 +131,15 @@ def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
 def WarpDoubleBuffer : Pass<"warp-double-buffer", "::mlir::func::FuncOp"> {
   let summary = "the next weights are made while P V reads the last";
   let description = [{
-    Needs: warp kernels of `convert-tile-to-warp`, before `warp-specialize`.
-    Gives: the same, where loops that carry the left operand of a product (from
-    `tile-overlap-products`) do two steps in each iteration, and a loop of none or one
-    after them does the odd one. The operand then is another value, in other
-    registers, in each step, and `warp-make-async` leaves the product in flight
-    while the next one's operand is made. Costs those registers, and code.
-    Optional: where no loop carries an operand, the registers are not there (32
-    must be left beside the tiles of the products, 48 with a mask or a score
-    function), or there are roles already, the kernel stays as it is and a
-    *missed* remark says so.
+    Needs: `warp-resident`. Gives: the same, where loops that carry the left
+    operand of a product (from `tile-overlap-products`) do two steps in each
+    iteration, and a loop of none or one after them does the odd one. The
+    operand then is another value, in other registers, in each step, and
+    `warp-make-async` leaves the product in flight while the next one's operand
+    is made. Costs those registers, and code. Optional: where no loop carries an
+    operand or the registers are not there (32 must be left beside the tiles of
+    the products, 48 with a mask or a score function), the kernel stays as it is
+    and a *missed* remark says so.
     ```mlir
     scf.for %n = %lo to %hi step %c1 iter_args(%o = …, %p = …) {
       %s = warp.mma %q, %k, %zero transpose_b
@@ -173,18 +173,17 @@ def WarpDoubleBuffer : Pass<"warp-double-buffer", "::mlir::func::FuncOp"> {
 def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
   let summary = "copies move to a producer role";
   let description = [{
-    Needs: warp kernels of `convert-tile-to-warp` whose slots have panels, with
-    copies directly in the kernel or in loops.
+    Needs: `warp-resident`; kernels whose slots have panels, with copies
+    directly in the kernel or in loops.
 
-    Gives: the same with a ring for each operand and two roles. The producer is
-    what the copied boxes depend on: the loops and their scalars. The consumer is
-    the rest, with an await where a tile is first read and a release where it was
-    read last. The items of a ring are counted through the loops. What a loop
-    over tiles carries (`warp-persist`) the producer sends, before the
-    loop and at the end of its body; the consumer takes it there, after its last
-    store. Optional: where
-    the form is not met the kernel stays as it is and a *missed* remark says why;
-    `warp-buffer` then does what it can.
+    Gives: `warp-roles`, with a ring for each operand and two roles. The
+    producer is what the copied boxes depend on: the loops and their scalars.
+    The consumer is the rest, with an await where a tile is first read and a
+    release where it was read last. The items of a ring are counted through the
+    loops. What a loop over tiles carries (`warp-persist`) the producer sends,
+    before the loop and at the end of its body; the consumer takes it there,
+    after its last store. Optional: a kernel that has none of it stays
+    as it is, and a *missed* remark says why.
     ```mlir
     warp.role @load copy warps(4) registers(24) {
       warp.copy_async %q[…] to %Q[%c0]
@@ -215,10 +214,10 @@ def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
 def WarpMakeAsync : Pass<"warp-make-async", "::mlir::func::FuncOp"> {
   let summary = "products run beside what does not need their result";
   let description = [{
-    Needs: warp kernels. Gives: the same, each `warp.mma` of slots with panels as
-    `warp.mma_async` in its place and `warp.wait` before the first use. The
-    order of issue does not change: what runs side by side was put side by side
-    by `tile-overlap-products`. Optional.
+    Needs: `warp-roles`. Gives: `warp-async`, each `warp.mma` of slots with
+    panels as `warp.mma_async` in its place and `warp.wait` before the first
+    use. The order of issue does not change: what runs side by side was put side
+    by side by `tile-overlap-products`. Optional.
     ```mlir
     %sp = warp.mma_async %q, %k, %zero transpose_b
     %op = warp.mma_async %p, %v, %o
@@ -235,7 +234,7 @@ def WarpMakeAsync : Pass<"warp-make-async", "::mlir::func::FuncOp"> {
 def WarpInsertTurns : Pass<"warp-insert-turns", "::mlir::func::FuncOp"> {
   let summary = "warpgroups issue their products one group after the other";
   let description = [{
-    Needs: warp kernels with roles and products in flight. Gives: the same; the
+    Needs: `warp-async`, with roles. Gives: the same; the
     issues that are in flight together in the body of a loop stand in a
     `warp.turn`. Optional: without a consumer of two groups, or without such
     products, the kernel stays as it is and a *missed* remark says why.
@@ -248,12 +247,11 @@ def WarpInsertTurns : Pass<"warp-insert-turns", "::mlir::func::FuncOp"> {
 def WarpStageStores : Pass<"warp-stage-stores", "::mlir::func::FuncOp"> {
   let summary = "tiles are stored through shared memory, in whole rows";
   let description = [{
-    Needs: warp kernels whose memory is not placed; after the passes that make
-    rings and roles. Gives: the same, stores of tiles with `via`. In a kernel
-    with roles the slot is an own one if memory allows, of the whole tile or of
-    a part of its columns; otherwise it is that of an `a` operand, whose release
-    moves after the store. Optional: what finds no slot stays as it is, and a
-    *missed* remark says so.
+    Needs: `warp-staged`. Gives: the same, stores of tiles with `via`. In a
+    kernel with roles the slot is an own one if memory allows, of the whole tile
+    or of a part of its columns; otherwise it is that of an `a` operand, whose
+    release moves after the store. Optional: what finds no slot stays as it is,
+    and a *missed* remark says so.
     ```mlir
     %stage = warp.alloc : !warp.slot<128x128xbf16, panels<128>>
     …
@@ -271,10 +269,9 @@ def WarpStageStores : Pass<"warp-stage-stores", "::mlir::func::FuncOp"> {
 def WarpDeepenRings : Pass<"warp-deepen-rings", "::mlir::func::FuncOp"> {
   let summary = "the next tile's queries are loaded beside this one's use";
   let description = [{
-    Needs: warp kernels whose memory is not placed; after the passes that take
-    shared memory. Gives: the same, in resident kernels each ring of one slot
-    with a second one, as long as it fits. Optional: what does not fit stays as
-    it is, and a *missed* remark says so.
+    Needs: `warp-deepened`. Gives: the same, in resident kernels each ring of
+    one slot with a second one, as long as it fits. Optional: what does not fit
+    stays as it is, and a *missed* remark says so.
     ```mlir
     %Q = warp.ring : !warp.ring<1, 128x128xbf16, panels<128>>
     // becomes
@@ -293,12 +290,12 @@ def WarpAssignResources
     : Pass<"warp-assign-resources", "::mlir::func::FuncOp"> {
   let summary = "places slots and rings in shared memory";
   let description = [{
-    Needs: warp kernels. Gives: the same, each `warp.alloc` and `warp.ring` with
-    its byte offset and the kernel with `shared(bytes)`. Everything lives for the
-    whole kernel, so nothing overlaps. Slots with panels start at multiples of
-    1024 bytes. In a kernel with roles the barriers of the rings follow at the
-    end. A kernel that needs more than the target has is refused with the sum in
-    words.
+    Needs: `warp-deepened`. Gives: `warp-placed`, each `warp.alloc` and
+    `warp.ring` with its byte offset and the kernel with `shared(bytes)`.
+    Everything lives for the whole kernel, so nothing overlaps. Slots with
+    panels start at multiples of 1024 bytes. In a kernel with roles the barriers
+    of the rings follow at the end. A kernel that needs more than the target has
+    is refused with the sum in words.
 
     Example: `test/Dialect/Warp/assign-resources.mlir`.
   }];
