@@ -10,6 +10,7 @@
 #include "attn/Support/RoleRegisters.h"
 
 #include <algorithm>
+#include <cassert>
 
 using namespace attn;
 
@@ -28,10 +29,12 @@ static int64_t toStep(int64_t registers) {
 }
 
 int64_t attn::registersAtStart(int64_t warps) {
+  assert(warps >= 1 && "a kernel has warps");
   return toStep(registersPerSM / (warps * warpSize));
 }
 
 RoleRegisters attn::shareRegisters(int64_t consumerWarps) {
+  assert(consumerWarps >= 1 && "a consumer has warps");
   int64_t warps = producerWarps + consumerWarps;
   int64_t all = registersAtStart(warps) * warps;
   RoleRegisters registers;

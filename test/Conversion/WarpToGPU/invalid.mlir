@@ -11,6 +11,22 @@ func.func @unplaced() {
 
 // -----
 
+// Barriers lie at the end of a kernel's memory.
+func.func @unplaced_barriers() {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{convert-warp-to-gpu needs warp-placed, got memory without a place; run it after warp-assign-resources}}
+  warp.kernel @unplaced_barriers blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(8) {
+    %r = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) {
+    }
+    warp.role @softmax compute warps(4) {
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @misplaced() {
   %c1 = arith.constant 1 : index
   warp.kernel @misplaced blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(9000) {

@@ -160,6 +160,7 @@ void IntegerReader::readBounds() {
 }
 
 void MaskProblem::restrictRows(Value first, int64_t rows) {
+  assert(rows >= 1 && "at least one row");
   unsigned symbol = problem.addSymbol();
   symbols[symbol] = {SymbolSource::Kind::Scalar, first};
   problem.restrictRows(LinearForm::variable(symbol), rows);

@@ -228,6 +228,7 @@ KeyBlockPieces VisitEmitter::emitPieces(const VisitSet &set) {
 KeyBlockRange attn::tile::emitRange(OpBuilder &builder,
                                     const MaskProblem &problem,
                                     const VisitSet &set, scf::ForOp loop) {
+  assert((set.visited.empty() || isOneInterval(set)) && "one interval");
   return VisitEmitter(builder, problem, loop).emitRange(set);
 }
 

@@ -48,10 +48,13 @@ static bool isSynchronous(Operation *op) {
   return product && product.getB().getType().hasPanels();
 }
 
+/// The barriers of roles have their places at the end of a kernel's memory.
 static bool isUnplaced(Operation *op) {
+  auto kernel = dyn_cast<KernelOp>(op);
   auto alloc = dyn_cast<AllocOp>(op);
   auto ring = dyn_cast<RingOp>(op);
-  return (alloc && !alloc.getOffset()) || (ring && !ring.getOffset());
+  return (kernel && kernel.hasRoles() && !kernel.getSharedBytes()) ||
+         (alloc && !alloc.getOffset()) || (ring && !ring.getOffset());
 }
 
 // Dialects of other rooms are known by name only.

@@ -32,6 +32,7 @@ LogicalResult RingOp::verify() { return verifyPlace(*this, getOffset()); }
 
 int64_t RingOp::getBarrierOffset() {
   auto kernel = cast<KernelOp>((*this)->getParentOp());
+  assert(kernel.getSharedBytes() && kernel.hasRoles() && "a placed kernel");
   int64_t offset = *kernel.getSharedBytes() - kernel.getBarrierBytes();
   for (auto ring : kernel.getBodyBlock()->getOps<RingOp>()) {
     if (ring == *this)

@@ -34,6 +34,7 @@ LogicalResult MailboxOp::verify() {
 
 int64_t MailboxOp::getOffset() {
   auto kernel = cast<KernelOp>((*this)->getParentOp());
+  assert(kernel.getSharedBytes() && kernel.hasRoles() && "a placed kernel");
   int64_t offset = *kernel.getSharedBytes();
   for (auto mailbox : kernel.getBodyBlock()->getOps<MailboxOp>()) {
     MailboxType type = mailbox.getRing().getType();
