@@ -226,13 +226,15 @@ static Visit visit(Evaluator &evaluator, scf::ForOp loop, int64_t firstRow,
                    int64_t numQueries) {
   auto softmax = *loop.getBody()->getOps<OnlineSoftmaxOp>().begin();
   auto tile = cast<VectorType>(softmax.getScores().getType());
-  FailureOr<MaskedStep> step = matchMaskedStep(loop);
-  Visit result{getKeyBlock(evaluator, loop, tile.getDimSize(1)),
-               succeeded(step)};
+  // select mask, scores, -inf
+  auto select = softmax.getScores().getDefiningOp<arith::SelectOp>();
+  if (select && !isMinusInf(select.getFalseValue()))
+    select = {};
+  Visit result{getKeyBlock(evaluator, loop, tile.getDimSize(1)), bool(select)};
   for (int64_t row = 0; row < tile.getDimSize(0); ++row)
     for (int64_t column = 0; column < tile.getDimSize(1); ++column) {
       evaluator.setPoint(row, column);
-      bool isSeen = failed(step) || evaluator.get(step->getMask()) != 0;
+      bool isSeen = !select || evaluator.get(select.getCondition()) != 0;
       result.showsInAnyRow |= isSeen;
       result.isFullInAllRows &= isSeen;
       if (firstRow + row < numQueries) {

@@ -193,3 +193,21 @@ FailureOr<ScoresOp> attn::tile::findMaskedScores(scf::ForOp loop) {
     return failure();
   return *scores.begin();
 }
+
+SmallVector<Value> attn::tile::getConjuncts(ScoresOp op,
+                                            function_ref<bool(Value)> isWhole) {
+  SmallVector<Value> conjuncts,
+      worklist = {op.getMask().front().getTerminator()->getOperand(0)};
+  DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value value = worklist.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    auto both = value.getDefiningOp<arith::AndIOp>();
+    if (both && !isWhole(value))
+      worklist.append({both.getRhs(), both.getLhs()});
+    else
+      conjuncts.push_back(value);
+  }
+  return conjuncts;
+}

@@ -89,7 +89,6 @@ private:
   bool isPosition(Value value) const;
   SmallVector<KeyBound> matchDistance(arith::CmpIOp compare) const;
   SmallVector<KeyBound> match(Value value) const;
-  SmallVector<Value> getConjuncts() const;
   Value emit(OpBuilder &builder, ArrayRef<KeyBound> bounds) const;
 
   ScoresOp op;
@@ -105,7 +104,10 @@ MaskBounds::MaskBounds(ScoresOp op, const BlockLoops &loops)
     : op(op), yield(op.getMask().front().getTerminator()),
       rows(op.getQueries()), key(op.getMask().getArguments().back()),
       variation(op.getMask(), loops) {
-  for (Value conjunct : getConjuncts()) {
+  auto isWhole = [&](Value value) {
+    return variation.of(value) != Varies::ByKey;
+  };
+  for (Value conjunct : getConjuncts(op, isWhole)) {
     SmallVector<KeyBound> bounds = match(conjunct);
     for (const KeyBound &bound : bounds)
       sides[bound.isUpper].push_back(bound);
@@ -114,23 +116,6 @@ MaskBounds::MaskBounds(ScoresOp op, const BlockLoops &loops)
   }
   if (op.getBelow())
     sides[true].push_back({true, op.getBelow()});
-}
-
-/// What the mask is the conjunction of, in order, each once.
-SmallVector<Value> MaskBounds::getConjuncts() const {
-  SmallVector<Value> conjuncts, worklist = {yield->getOperand(0)};
-  DenseSet<Value> seen;
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    if (!seen.insert(value).second)
-      continue;
-    auto both = value.getDefiningOp<arith::AndIOp>();
-    if (both && variation.of(value) == Varies::ByKey)
-      worklist.append({both.getRhs(), both.getLhs()});
-    else
-      conjuncts.push_back(value);
-  }
-  return conjuncts;
 }
 
 /// key `predicate` limit.

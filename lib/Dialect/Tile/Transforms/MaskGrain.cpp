@@ -95,22 +95,6 @@ Grain GrainReader::compute(Value value) {
   return all;
 }
 
-/// What `mask` is the conjunction of, in order, each once.
-static SmallVector<Value> getConjuncts(Value mask) {
-  SmallVector<Value> conjuncts, worklist = {mask};
-  DenseSet<Value> seen;
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    if (!seen.insert(value).second)
-      continue;
-    if (auto both = value.getDefiningOp<arith::AndIOp>())
-      worklist.append({both.getRhs(), both.getLhs()});
-    else
-      conjuncts.push_back(value);
-  }
-  return conjuncts;
-}
-
 /// The limit that `value` says the key is below; null if it says another thing.
 static Value matchLimit(Value value, ScoresOp scores, scf::ForOp loop) {
   auto compare = value.getDefiningOp<arith::CmpIOp>();
@@ -131,7 +115,7 @@ MaskGrain attn::tile::findMaskGrain(ScoresOp scores, scf::ForOp loop) {
     whole.limits.push_back(below);
   MaskGrain result = whole;
   SmallVector<Value> others;
-  for (Value conjunct : getConjuncts(whole.mask)) {
+  for (Value conjunct : getConjuncts(scores)) {
     if (Value limit = matchLimit(conjunct, scores, loop))
       result.limits.push_back(limit);
     else

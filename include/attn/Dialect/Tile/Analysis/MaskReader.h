@@ -58,7 +58,7 @@ struct SymbolSource {
     KeysBelow
   };
   Kind kind = Kind::Scalar;
-  /// The integer; or the vector, one value per row or key.
+  /// The integer; or what the region computes of each row, or key.
   Value value;
   /// Whether the values grow with the row.
   bool isIncreasing = true;
@@ -102,18 +102,11 @@ MaskProblem readMask(ScoresOp op, scf::ForOp loop);
 /// none, or several.
 FailureOr<ScoresOp> findMaskedScores(scf::ForOp loop);
 
-/// The step over one block of keys in a loop, as `tile-expand-scores` leaves
-/// it.
-struct MaskedStep {
-  OnlineSoftmaxOp softmax;
-  /// select mask, scores, -inf: the scores of `softmax`.
-  Operation *select = nullptr;
-
-  Value getMask() const { return select->getOperand(0); }
-};
-
-/// Matches a loop over key blocks with one online softmax of masked scores.
-FailureOr<MaskedStep> matchMaskedStep(scf::ForOp loop);
+/// What the region of the mask of `op` is the conjunction of, in order, each
+/// once; conjunctions that `isWhole` says so of are not taken apart.
+SmallVector<Value> getConjuncts(
+    ScoresOp op,
+    llvm::function_ref<bool(Value)> isWhole = [](Value) { return false; });
 
 /// True if all elements of `value` are -inf.
 bool isMinusInf(Value value);

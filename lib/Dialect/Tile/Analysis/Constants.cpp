@@ -1,4 +1,4 @@
-//===- MaskedStep.cpp - the step of a loop over key blocks ----------------===//
+//===- Constants.cpp - what values are known to be ------------------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -40,23 +40,4 @@ bool attn::tile::isWholeNumber(Value value) {
     value = magnitude.getOperand();
   return isa_and_present<arith::SIToFPOp, arith::UIToFPOp>(
       value.getDefiningOp());
-}
-
-FailureOr<MaskedStep> attn::tile::matchMaskedStep(scf::ForOp loop) {
-  MaskedStep step;
-  for (auto softmax : loop.getBody()->getOps<OnlineSoftmaxOp>()) {
-    if (step.softmax)
-      return failure();
-    step.softmax = softmax;
-  }
-  if (!step.softmax || !loop.getInductionVar().getType().isIndex() ||
-      getIntegerConstant(loop.getStep()) != 1)
-    return failure();
-  auto select = step.softmax.getScores().getDefiningOp<arith::SelectOp>();
-  if (!select || select->getBlock() != loop.getBody() ||
-      !isa<VectorType>(select.getCondition().getType()) ||
-      !isMinusInf(select.getFalseValue()))
-    return failure();
-  step.select = select;
-  return step;
 }
