@@ -31,7 +31,9 @@ ToolOptions::ToolOptions(const char *tool, const char *targets)
       function("function",
                cl::desc("Which function; default: the only public one"),
                cl::value_desc("name"), cl::cat(category)),
-      plan("plan", cl::desc("The plan, as in IR"),
+      plan("plan",
+           cl::desc("The plan, as in IR; for a GPU also a rule over several: "
+                    "\"query_length <= 1024 -> PLAN; PLAN\""),
            cl::value_desc("#attn.plan<...>"), cl::cat(category)),
       disabled("disable-pass", cl::CommaSeparated,
                cl::desc("Optional passes that shall not run: slower, never "

@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 5
+#define ATTN_API_VERSION 6
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -65,7 +65,9 @@ typedef struct AttnCompileOptions {
   size_t struct_size; /* sizeof(AttnCompileOptions) */
   /* "sm_80" or "sm_90a" for attnCompile; NULL stands for "sm_80". */
   const char *target;
-  /* "#attn.plan<...>"; NULL or "": the compiler picks one. */
+  /* "#attn.plan<...>", or for a GPU a rule over several,
+     "query_length <= 1024 -> #attn.plan<...>; #attn.plan<...>"; NULL or "": the
+     compiler picks. */
   const char *plan;
   /* Where artifacts are kept between runs. NULL: nowhere; "": in the user's
      cache directory, XDG_CACHE_HOME/attn. It is made for this user alone; one
@@ -157,6 +159,10 @@ typedef struct AttnArgument {
 /* Loads onto a GPU: number `device`, or -1 for the device of the current CUDA
    context of this thread (device 0's primary context where there is none). */
 ATTN_EXPORT AttnKernel *attnLoad(const AttnArtifact *artifact, int device);
+/* Since API version 6. The same, but every launch runs that variant: the rule
+   of the artifact does not count. */
+ATTN_EXPORT AttnKernel *attnLoadVariant(const AttnArtifact *artifact,
+                                        int device, int variant);
 ATTN_EXPORT void attnKernelDestroy(AttnKernel *kernel);
 /* Puts the kernel into `stream` (a CUstream or cudaStream_t; NULL: the default
    stream) and returns; a CPU kernel has run when the call returns, and ignores
@@ -185,10 +191,18 @@ ATTN_EXPORT int attnLaunchWithWorkspace(const AttnKernel *kernel,
                                         size_t workspace_bytes, void *stream);
 /* Since API version 3. What such a launch does besides its kernels: a line for
    each tensor that is copied, with the reason; "" where it copies nothing. The
-   text lives until the next call of this function in this thread. */
+   text lives until the next call of this function, or of attnChooseVariant, in
+   this thread. */
 ATTN_EXPORT int attnDescribeLaunch(const AttnKernel *kernel,
                                    const AttnArgument *arguments, size_t count,
                                    const char **text);
+/* Since API version 6. Which variant such a launch runs, by its number in the
+   manifest, and why: "query_length <= 1024, with query_length = 512"; "" where
+   there is no choice. `reason` may be NULL; the text lives as that of
+   attnDescribeLaunch. */
+ATTN_EXPORT int attnChooseVariant(const AttnKernel *kernel,
+                                  const AttnArgument *arguments, size_t count,
+                                  int *variant, const char **reason);
 /* Since API version 3. How many tensors the launches of a kernel have copied.
  */
 ATTN_EXPORT int64_t attnKernelGetRelayouts(const AttnKernel *kernel);

@@ -98,6 +98,13 @@ public:
       return call.status();
     return runtime::describeRelayouts(program.manifest(), *call);
   }
+  runtime::Result<runtime::VariantChoice>
+  chooseVariant(const runtime::Arguments &arguments) const override {
+    auto call = runtime::prepareLaunch(program.manifest(), arguments);
+    if (!call.ok())
+      return call.status();
+    return runtime::VariantChoice();
+  }
   int64_t relayouts() const override { return program.relayouts(); }
   runtime::Status synchronize() const override { return {}; }
 

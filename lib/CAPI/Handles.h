@@ -31,6 +31,8 @@ public:
   workspaceBytes(const runtime::Arguments &arguments) const = 0;
   virtual runtime::Result<std::string>
   describeLaunch(const runtime::Arguments &arguments) const = 0;
+  virtual runtime::Result<runtime::VariantChoice>
+  chooseVariant(const runtime::Arguments &arguments) const = 0;
   virtual int64_t relayouts() const = 0;
   virtual runtime::Status synchronize() const = 0;
   virtual int registers() const { return -1; }

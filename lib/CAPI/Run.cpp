@@ -29,6 +29,10 @@ public:
   describeLaunch(const Arguments &arguments) const override {
     return module.describeLaunch(arguments);
   }
+  Result<VariantChoice>
+  chooseVariant(const Arguments &arguments) const override {
+    return module.chooseVariant(arguments);
+  }
   int64_t relayouts() const override { return module.relayouts(); }
   Status synchronize() const override { return module.device().synchronize(); }
   int registers() const override { return module.registers(); }
@@ -47,26 +51,45 @@ static int finish(const Status &status) {
   return 1;
 }
 
-AttnKernel *attnLoad(const AttnArtifact *artifact, int device) {
-  if (!artifact) {
-    capi::setError("attnLoad: artifact is NULL");
-    return nullptr;
-  }
+static AttnKernel *load(Artifact artifact, std::string manifest, int device) {
   Result<Device> found = device < 0 ? Device::current() : Device::open(device);
   if (!found.ok()) {
     capi::setError(found.message());
     return nullptr;
   }
-  Result<Module> module = Module::load(*found, artifact->artifact);
+  Result<Module> module = Module::load(*found, std::move(artifact));
   if (!module.ok()) {
     capi::setError(module.message());
     return nullptr;
   }
   auto *handle = new AttnKernel;
-  handle->manifest = artifact->manifest;
+  handle->manifest = std::move(manifest);
   handle->log = module->log();
   handle->kernel = std::make_unique<DeviceKernel>(std::move(*module));
   return handle;
+}
+
+AttnKernel *attnLoad(const AttnArtifact *artifact, int device) {
+  if (!artifact) {
+    capi::setError("attnLoad: artifact is NULL");
+    return nullptr;
+  }
+  return load(artifact->artifact, artifact->manifest, device);
+}
+
+AttnKernel *attnLoadVariant(const AttnArtifact *artifact, int device,
+                            int variant) {
+  if (!artifact) {
+    capi::setError("attnLoadVariant: artifact is NULL");
+    return nullptr;
+  }
+  Artifact fixed = artifact->artifact;
+  if (std::string error = fixed.fixVariant(variant); !error.empty()) {
+    capi::setError("attnLoadVariant: " + error);
+    return nullptr;
+  }
+  std::string manifest = fixed.manifest();
+  return load(std::move(fixed), std::move(manifest), device);
 }
 
 void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }
@@ -138,6 +161,13 @@ int attnLaunchWithWorkspace(const AttnKernel *kernel,
   return finish(kernel->kernel->launch(*converted, stream, &memory));
 }
 
+// Keeps `text` for the caller, until the next call in this thread.
+static const char *keep(std::string text) {
+  thread_local std::string kept;
+  kept = std::move(text);
+  return kept.c_str();
+}
+
 int attnDescribeLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
                        size_t count, const char **text) {
   Result<Arguments> converted =
@@ -149,9 +179,24 @@ int attnDescribeLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
   Result<std::string> description = kernel->kernel->describeLaunch(*converted);
   if (!description.ok())
     return finish(description.status());
-  thread_local std::string kept;
-  kept = std::move(*description);
-  *text = kept.c_str();
+  *text = keep(std::move(*description));
+  return 0;
+}
+
+int attnChooseVariant(const AttnKernel *kernel, const AttnArgument *arguments,
+                      size_t count, int *variant, const char **reason) {
+  Result<Arguments> converted =
+      convert("attnChooseVariant", kernel, arguments, count);
+  if (!converted.ok() || !variant)
+    return finish(converted.ok()
+                      ? Status::error("attnChooseVariant: variant is NULL")
+                      : converted.status());
+  Result<VariantChoice> choice = kernel->kernel->chooseVariant(*converted);
+  if (!choice.ok())
+    return finish(choice.status());
+  *variant = static_cast<int>(choice->variant);
+  if (reason)
+    *reason = keep(std::move(choice->reason));
   return 0;
 }
 

@@ -92,10 +92,11 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
         buildPlanPipeline(manager, schedule);
       })))
     return failure();
+  VariantInfo &variant = description.variants.front();
   for (auto function : module.getOps<func::FuncOp>())
-    description.plan += describePlan(function);
-  for (KernelInfo &kernel : description.kernels)
-    kernel.plan = description.plan;
+    variant.plan += describePlan(function);
+  for (KernelInfo &kernel : variant.kernels)
+    kernel.plan = variant.plan;
   if (failed(runPasses(module, [&](OpPassManager &manager) {
         buildPlannedToTilePipeline(manager, schedule);
       })))
@@ -126,7 +127,7 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
     return failure();
   description.target = "cpu";
   description.compilerVersion = versionString;
-  KernelInfo &kernel = description.kernels.emplace_back();
+  KernelInfo &kernel = description.variants.front().kernels.emplace_back();
   kernel.entry = description.name;
   for (LaunchExpr &blocks : kernel.grid)
     blocks.value = 1; // the loop over blocks is inside
@@ -141,7 +142,7 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
     returnFinding(description);
   for (auto [number, info] : llvm::enumerate(description.arguments))
     if (info.isOutput)
-      description.kernels.front().results.push_back(int64_t(number));
+      kernel.results.push_back(int64_t(number));
   if (options.kind == HostOptions::Kind::OracleF64 ||
       options.kind == HostOptions::Kind::OracleScore)
     for (ArgumentInfo &info : description.arguments)

@@ -43,6 +43,7 @@ public:
 private:
   bool fail(TrialStatus status, const std::string &message);
   bool prepare(const Artifact &manifest);
+  bool fixVariant(Artifact &artifact);
   bool runOnCPU();
   std::string chooseGPU() const;
   bool runOnGPU();
@@ -107,6 +108,14 @@ bool TrialRun::checkCaptures() {
   return checked->ok() || fail(TrialStatus::BadInput, checked->message());
 }
 
+/// Runs the variant that was asked for.
+bool TrialRun::fixVariant(Artifact &artifact) {
+  if (!request.variant)
+    return true;
+  std::string error = artifact.fixVariant(*request.variant);
+  return error.empty() || fail(TrialStatus::BadInput, error);
+}
+
 bool TrialRun::runOnCPU() {
   double start = now();
   HostOptions options;
@@ -119,7 +128,8 @@ bool TrialRun::runOnCPU() {
   if (failed(program))
     return fail(TrialStatus::BadInput, "");
   report.compileSeconds = now() - start;
-  if (!prepare(program->manifest()))
+  Artifact manifest = program->manifest();
+  if (!fixVariant(manifest) || !prepare(manifest))
     return false;
   runtime::Arguments arguments = operands.arguments();
   Status status = program->invoke(arguments);
@@ -164,7 +174,7 @@ bool TrialRun::runOnGPU() {
   if (failed(artifact))
     return fail(TrialStatus::BadInput, "");
   report.compileSeconds = now() - start;
-  if (!prepare(*artifact))
+  if (!fixVariant(*artifact) || !prepare(*artifact))
     return false;
   auto device = runtime::Device::current();
   if (!device.ok())
@@ -177,6 +187,10 @@ bool TrialRun::runOnGPU() {
   auto program = DeviceProgram::load(*device, *artifact, *memory);
   if (!program.ok())
     return fail(TrialStatus::NoDevice, program.message());
+  auto variant = program->module().chooseVariant(memory->arguments());
+  if (!variant.ok())
+    return fail(TrialStatus::NoDevice, variant.message());
+  report.variant = std::move(*variant);
   Status status = program->run();
   if (status.ok())
     status = memory->readOutputs(*artifact, operands);

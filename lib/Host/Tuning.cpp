@@ -72,6 +72,7 @@ private:
   bool listCandidates();
   void addCandidate(PlanAttr plan, PlanAttr picked);
   bool openDevice();
+  FailureOr<Artifact> compile(size_t number);
   bool compileFrom(size_t first);
   bool prepare(const Artifact &artifact);
   bool measure();
@@ -164,37 +165,46 @@ bool Tuning::prepare(const Artifact &artifact) {
   return true;
 }
 
+/// The artifact of a candidate; what is wrong with one plan is its refusal, not
+/// the end.
+FailureOr<Artifact> Tuning::compile(size_t number) {
+  Candidate &candidate = report.candidates[number];
+  if (request.compiled)
+    if (auto known = request.compiled->find(candidate.plan);
+        known != request.compiled->end())
+      return known->second;
+  say("compiling " + std::to_string(number + 1) + " of " +
+      std::to_string(report.candidates.size()) + ": " + candidate.plan);
+  CompileOptions options;
+  options.target = request.trial.target;
+  options.plan = candidate.plan;
+  options.function = request.trial.function;
+  options.passes = request.trial.passes;
+  options.ptxas = request.trial.ptxas;
+  double start = now();
+  ScopedDiagnosticHandler handler(
+      module.getContext(), [&](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          candidate.refusal +=
+              (candidate.refusal.empty() ? "" : "; ") + diagnostic.str();
+        return success();
+      });
+  FailureOr<Artifact> artifact = attn::compile(module, options);
+  candidate.compileSeconds = now() - start;
+  if (failed(artifact) && candidate.refusal.empty())
+    candidate.refusal = "does not compile";
+  if (succeeded(artifact) && request.compiled)
+    request.compiled->emplace(candidate.plan, *artifact);
+  return artifact;
+}
+
 bool Tuning::compileFrom(size_t first) {
   for (size_t number = first; number < report.candidates.size(); ++number) {
     Candidate &candidate = report.candidates[number];
-    say("compiling " + std::to_string(number + 1) + " of " +
-        std::to_string(report.candidates.size()) + ": " + candidate.plan);
-    CompileOptions options;
-    options.target = request.trial.target;
-    options.plan = candidate.plan;
-    options.function = request.trial.function;
-    options.passes = request.trial.passes;
-    options.ptxas = request.trial.ptxas;
-    FailureOr<Artifact> artifact = failure();
-    double start = now();
-    {
-      // What is wrong with one plan is its refusal, not the end.
-      ScopedDiagnosticHandler handler(
-          module.getContext(), [&](Diagnostic &diagnostic) {
-            if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
-              candidate.refusal +=
-                  (candidate.refusal.empty() ? "" : "; ") + diagnostic.str();
-            return success();
-          });
-      artifact = attn::compile(module, options);
-    }
-    candidate.compileSeconds = now() - start;
-    if (failed(artifact)) {
-      if (candidate.refusal.empty())
-        candidate.refusal = "does not compile";
+    FailureOr<Artifact> artifact = compile(number);
+    if (failed(artifact))
       continue;
-    }
-    Artifact::CodeFigures figures = artifact->figures();
+    VariantInfo::CodeFigures figures = artifact->variants.front().figures();
     candidate.registers = figures.registers;
     candidate.spillBytes = figures.spillStoreBytes;
     if (!memory && !prepare(*artifact))

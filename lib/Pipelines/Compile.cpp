@@ -14,6 +14,7 @@
 #include "attn/Pipelines/KernelList.h"
 #include "attn/Pipelines/Signature.h"
 #include "attn/Pipelines/Tile.h"
+#include "attn/Pipelines/Variants.h"
 #include "attn/Support/TargetInfo.h"
 #include "attn/Support/Version.h"
 #include "attn/Target/LaunchRule.h"
@@ -72,13 +73,17 @@ private:
   using Build = llvm::function_ref<void(OpPassManager &)>;
 
   LogicalResult begin();
+  LogicalResult choosePlans();
+  LogicalResult describeLaunches();
   LogicalResult runPasses(StringRef step, Build build);
   LogicalResult enter(Room room, Build build);
   LogicalResult leave(Room room, llvm::function_ref<std::string()> text);
   LogicalResult emitImage();
   LogicalResult emitCubin();
   gpu::GPUModuleOp kernels();
-  func::FuncOp host() { return this->module->lookupSymbol<func::FuncOp>(name); }
+  func::FuncOp host(StringRef name) {
+    return this->module->lookupSymbol<func::FuncOp>(name);
+  }
   TimingScope time(StringRef step) {
     return options.timing ? options.timing->nest(step) : TimingScope();
   }
@@ -86,7 +91,9 @@ private:
   const CompileOptions &options;
   OwningOpRef<ModuleOp> module;
   Artifact artifact;
-  std::string name;
+  /// The functions of the variants; the first one is the source's.
+  SmallVector<std::string> names;
+  std::string plans; // with their conditions
 };
 
 } // namespace
@@ -101,7 +108,7 @@ LogicalResult Compilation::begin() {
   if (failed(function) || failed(describeSignature(*function, artifact)) ||
       failed(absorbArgumentViews(*function)))
     return failure();
-  name = function->getName().str();
+  names = {function->getName().str()};
   artifact.target = options.target;
   artifact.compilerVersion =
       std::string(versionString) + " (LLVM " + llvmVersionString + ")";
@@ -131,10 +138,37 @@ LogicalResult Compilation::leave(Room room,
 }
 
 gpu::GPUModuleOp Compilation::kernels() {
-  // All kernels of a function are in one module.
-  auto launches = host().getOps<gpu::LaunchFuncOp>();
+  // All kernels are in one module.
+  auto launches = host(names.front()).getOps<gpu::LaunchFuncOp>();
   return module->lookupSymbol<gpu::GPUModuleOp>(
       (*launches.begin()).getKernelModuleName());
+}
+
+/// Expands the attention, and makes a variant of the function for each plan.
+LogicalResult Compilation::choosePlans() {
+  if (failed(runPasses("expand", buildExpandPipeline)))
+    return failure();
+  func::FuncOp function = host(names.front());
+  for (auto other :
+       llvm::make_early_inc_range(this->module->getOps<func::FuncOp>()))
+    if (other != function)
+      other.erase();
+  plan::PlanRequest request{*symbolizeTargetKind(options.target), options.plan,
+                            options.results, options.gpu};
+  FailureOr<SmallVector<plan::PlanCase>> cases = failure();
+  function.walk([&](ScoredOp op) { cases = plan::choosePlans(op, request); });
+  if (failed(cases))
+    return failure();
+  plans = plan::printPlanCases(*cases);
+  names = splitVariants(function, *cases, artifact);
+  return success();
+}
+
+LogicalResult Compilation::describeLaunches() {
+  for (auto [name, variant] : llvm::zip_equal(names, artifact.variants))
+    if (failed(describeLaunch(host(name), artifact, variant)))
+      return failure();
+  return success();
 }
 
 FailureOr<Artifact> Compilation::run() {
@@ -149,20 +183,14 @@ FailureOr<Artifact> Compilation::run() {
   if (failed(passes))
     return failure();
   TileSchedule schedule(options.target);
-  schedule.plan = options.plan;
-  schedule.results = options.results;
   schedule.passes = *passes;
-  schedule.gpu = options.gpu;
-  if (failed(runPasses(roomName(Room::Tile), [&](OpPassManager &manager) {
-        buildPlanPipeline(manager, schedule);
-      })))
-    return failure();
-  artifact.plan = describePlan(host());
-  if (failed(enter(Room::Tile, [&](OpPassManager &manager) {
+  if (failed(choosePlans()) ||
+      failed(enter(Room::Tile, [&](OpPassManager &manager) {
         buildPlannedToTilePipeline(manager, schedule);
       })))
     return failure();
-  describeKernels(host(), artifact);
+  for (auto [name, variant] : llvm::zip_equal(names, artifact.variants))
+    describeKernels(host(name), artifact, variant);
   if (options.last == Room::Tile)
     return artifact;
 
@@ -173,11 +201,14 @@ FailureOr<Artifact> Compilation::run() {
   if (options.last == Room::Warp)
     return artifact;
 
-  if (failed(enter(Room::GPU,
-                   [&](OpPassManager &manager) {
-                     buildWarpToGPUPipeline(manager, options.target);
-                   })) ||
-      failed(describeLaunch(host(), artifact)))
+  if (failed(runPasses(roomName(Room::GPU), [&](OpPassManager &manager) {
+        buildWarpToGPUPipeline(manager, options.target);
+      })))
+    return failure();
+  if (names.size() > 1)
+    joinKernels(*module);
+  if (failed(leave(Room::GPU, [&] { return printProgram(*module); })) ||
+      failed(describeLaunches()))
     return failure();
   if (options.last == Room::GPU)
     return artifact;
@@ -218,7 +249,7 @@ LogicalResult Compilation::emitImage() {
 }
 
 LogicalResult Compilation::emitCubin() {
-  Location loc = host().getLoc();
+  Location loc = host(names.front()).getLoc();
   std::string ptxas = findPtxas(options.ptxas);
   if (ptxas.empty()) {
     if (options.cubin == CompileOptions::Cubin::Required ||
@@ -234,21 +265,22 @@ LogicalResult Compilation::emitCubin() {
   TimingScope scope = time("ptxas");
   FailureOr<Cubin> cubin = assemble(loc, ptxas, artifact.ptx, options.target);
   if (failed(cubin) ||
-      failed(reportPtxas(loc, name, cubin->report, options.strict)))
+      failed(reportPtxas(loc, names.front(), cubin->report, options.strict)))
     return failure();
   // A kernel of wgmma that ptxas could not overlap is worse than one for an
   // older GPU.
   for (const std::string &warning : cubin->report.warnings)
     if (isSerialized(warning))
       return emitError(loc)
-             << "plan " << artifact.plan << " cannot be kept: " << warning;
+             << "plan " << plans << " cannot be kept: " << warning;
   artifact.cubin = std::move(cubin->bytes);
-  for (KernelInfo &kernel : artifact.kernels) {
-    const PtxasFigures &figures = cubin->report.kernels[kernel.entry];
-    kernel.registers = figures.registers;
-    kernel.spillStoreBytes = figures.spillStoreBytes;
-    kernel.spillLoadBytes = figures.spillLoadBytes;
-  }
+  for (VariantInfo &variant : artifact.variants)
+    for (KernelInfo &kernel : variant.kernels) {
+      const PtxasFigures &figures = cubin->report.kernels[kernel.entry];
+      kernel.registers = figures.registers;
+      kernel.spillStoreBytes = figures.spillStoreBytes;
+      kernel.spillLoadBytes = figures.spillLoadBytes;
+    }
   return success();
 }
 

@@ -46,10 +46,11 @@ static std::vector<int64_t> findResults(tile::KernelOp kernel,
   return {numbers.begin(), numbers.end()};
 }
 
-void attn::describeKernels(func::FuncOp function, Artifact &artifact) {
-  artifact.kernels.clear();
+void attn::describeKernels(func::FuncOp function, const Artifact &artifact,
+                           VariantInfo &variant) {
+  variant.kernels.clear();
   for (auto kernel : function.getOps<tile::KernelOp>()) {
-    KernelInfo &info = artifact.kernels.emplace_back();
+    KernelInfo &info = variant.kernels.emplace_back();
     info.entry = ptxIdentifier(kernel.getSymName().str());
     info.plan = print(kernel.getPlan());
     info.results = findResults(kernel, artifact);

@@ -19,11 +19,15 @@
 using namespace mlir;
 using namespace attn;
 
-void attn::buildPlanPipeline(OpPassManager &manager,
-                             const TileSchedule &schedule) {
+void attn::buildExpandPipeline(OpPassManager &manager) {
   manager.addPass(createAttnExpandVariantsPass());
   manager.addPass(createAttnExpandMathPass());
   manager.addPass(createAttnSimplifyPass());
+}
+
+void attn::buildPlanPipeline(OpPassManager &manager,
+                             const TileSchedule &schedule) {
+  buildExpandPipeline(manager);
   plan::AttnPlanOptions plan;
   plan.target = schedule.target;
   plan.planText = schedule.plan;

@@ -60,10 +60,12 @@ SmallVector<PlanAttr> plan::listSchedulers(PlanAttr plan) {
   return plans;
 }
 
-PlanAttr plan::pick(ScoredOp op, TargetKind target) {
-  std::optional<Tiles> row =
-      lookupHeuristic(getWorkload(op), getTarget(target));
-  if (row && findObstacle(getWorkload(op), *row, getTarget(target)).empty())
+PlanAttr plan::pick(ScoredOp op, TargetKind target, int64_t queries) {
+  Workload workload = getWorkload(op);
+  if (queries != 0)
+    workload.queries = queries;
+  std::optional<Tiles> row = lookupHeuristic(workload, getTarget(target));
+  if (row && findObstacle(workload, *row, getTarget(target)).empty())
     return makePlan(op->getContext(), target, *row);
   PlanAttr best;
   double bestClocks = 0;

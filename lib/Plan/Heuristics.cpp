@@ -114,3 +114,17 @@ std::optional<Tiles> plan::lookupHeuristic(const Workload &workload,
       return row.tiles;
   return std::nullopt;
 }
+
+SmallVector<int64_t> plan::listHeuristicLimits(const Workload &workload,
+                                               const TargetInfo &target) {
+  SmallVector<int64_t> limits;
+  for (const Row &row : rowsOf(target)) {
+    Workload limited = workload;
+    limited.queries = row.maxQueries.value_or(0);
+    if (row.maxQueries && row.takes(limited) &&
+        !llvm::is_contained(limits, *row.maxQueries))
+      limits.push_back(*row.maxQueries);
+  }
+  llvm::sort(limits);
+  return limits;
+}

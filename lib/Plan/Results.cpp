@@ -180,6 +180,19 @@ const Result *Results::find(const ResultKey &key, StringRef device,
   return nullptr;
 }
 
+SmallVector<const Result *> Results::findLengths(const ResultKey &key,
+                                                 StringRef device) const {
+  SmallVector<const Result *> found;
+  for (const Result &result : results)
+    if (result.key == key && result.device == device && result.queries &&
+        !result.plans.empty())
+      found.push_back(&result);
+  llvm::sort(found, [](const Result *a, const Result *b) {
+    return *a->queries < *b->queries;
+  });
+  return found;
+}
+
 bool Results::hasDevice(StringRef device) const {
   return llvm::any_of(
       results, [&](const Result &result) { return result.device == device; });

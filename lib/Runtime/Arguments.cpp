@@ -344,10 +344,10 @@ static void placeNext(WorkspaceCall &workspace, LaunchCall &call) {
   call.workspaceBytes += chunks * kWorkspaceAlignment;
 }
 
-static Status measureWorkspaces(const Artifact &artifact,
+static Status measureWorkspaces(const VariantInfo &variant,
                                 const Arguments &arguments,
                                 int64_t multiprocessors, LaunchCall &call) {
-  for (const WorkspaceInfo &info : artifact.workspaces) {
+  for (const WorkspaceInfo &info : variant.workspaces) {
     WorkspaceCall &workspace = call.workspaces.emplace_back();
     workspace.bytes = elementBytes(info.element);
     workspace.isZeroed = info.isZeroed;
@@ -364,8 +364,9 @@ static Status measureWorkspaces(const Artifact &artifact,
   return Status();
 }
 
-static bool hasEmptyMaps(const Artifact &artifact, const Arguments &arguments) {
-  for (const KernelInfo &kernel : artifact.kernels)
+static bool hasEmptyMaps(const VariantInfo &variant,
+                         const Arguments &arguments) {
+  for (const KernelInfo &kernel : variant.kernels)
     for (const TensorMapInfo &map : kernel.tensorMaps)
       if (!hasElements(arguments[map.argument]))
         return true;
@@ -376,10 +377,11 @@ static bool hasEmptyMaps(const Artifact &artifact, const Arguments &arguments) {
 static Status placeWorkspaces(const Artifact &artifact,
                               const Arguments &arguments,
                               int64_t multiprocessors, LaunchCall &call) {
-  Status status = measureWorkspaces(artifact, arguments, multiprocessors, call);
+  const VariantInfo &variant = artifact.variants[call.variant];
+  Status status = measureWorkspaces(variant, arguments, multiprocessors, call);
   if (!status.ok())
     return status;
-  if (hasEmptyMaps(artifact, arguments)) {
+  if (hasEmptyMaps(variant, arguments)) {
     call.zeros.bytes = kWorkspaceAlignment;
     call.zeros.isZeroed = true;
   }
@@ -401,7 +403,7 @@ static Status placeWorkspaces(const Artifact &artifact,
       call.zeroBytes = call.workspaceBytes;
   }
   call.isRestored = call.zeros.bytes == 0 && call.relayouts.empty();
-  for (const WorkspaceInfo &info : artifact.workspaces)
+  for (const WorkspaceInfo &info : variant.workspaces)
     call.isRestored &= info.isRestored || !info.isZeroed;
   return Status();
 }
@@ -418,6 +420,8 @@ Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
     status = runChecks(artifact, views, multiprocessors);
   if (!status.ok())
     return status;
+  call.quantities = measureQuantities(artifact, views, multiprocessors);
+  call.variant = artifact.rule.choose(call.quantities);
   // However large the grid would be: any number of batches of nothing.
   call.isEmpty = true;
   for (size_t i = 0; i < views.size(); ++i)
@@ -428,7 +432,9 @@ Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
   status = placeWorkspaces(artifact, views, multiprocessors, call);
   if (!status.ok())
     return status;
-  for (const KernelInfo &kernel : artifact.kernels) {
+  const std::vector<KernelInfo> &kernels =
+      artifact.variants[call.variant].kernels;
+  for (const KernelInfo &kernel : kernels) {
     Result<KernelCall> one =
         prepareKernel(artifact, kernel, views, multiprocessors, call);
     if (!one.ok())
@@ -438,7 +444,7 @@ Result<LaunchCall> runtime::prepareLaunch(const Artifact &artifact,
   // A result is defined by blocks only.
   auto isWritten = [&](size_t argument) {
     for (size_t k = 0; k < call.kernels.size(); ++k)
-      for (int64_t result : artifact.kernels[k].results)
+      for (int64_t result : kernels[k].results)
         if (static_cast<size_t>(result) == argument && !call.kernels[k].isEmpty)
           return true;
     return false;

@@ -94,7 +94,7 @@ Status Module::run(const LaunchCall &call, void *workspace, bool isCleared,
   std::vector<uint64_t> slots = kernelParameters(call, workspace);
   for (size_t i = 0; i < call.kernels.size() && status.ok(); ++i) {
     const KernelCall &kernel = call.kernels[i];
-    const KernelInfo &info = source.kernels[i];
+    const KernelInfo &info = source.variants[call.variant].kernels[i];
     if (kernel.isEmpty)
       continue;
     std::vector<void *> parameters;
@@ -111,10 +111,11 @@ Status Module::run(const LaunchCall &call, void *workspace, bool isCleared,
     if (!status.ok())
       break;
     status = driver.check(
-        driver.launchKernel(functions[i], kernel.grid[0], kernel.grid[1],
-                            kernel.grid[2], static_cast<unsigned>(info.threads),
-                            1, 1, static_cast<unsigned>(info.sharedBytes),
-                            stream, parameters.data(), nullptr),
+        driver.launchKernel(functions[call.variant][i], kernel.grid[0],
+                            kernel.grid[1], kernel.grid[2],
+                            static_cast<unsigned>(info.threads), 1, 1,
+                            static_cast<unsigned>(info.sharedBytes), stream,
+                            parameters.data(), nullptr),
         ("launching '" + info.entry + "'").c_str());
   }
   return status.ok() ? relayout(call, /*outputs=*/true, workspace, stream)
@@ -168,6 +169,14 @@ Result<std::string> Module::describeLaunch(const Arguments &arguments) const {
   if (!call.ok())
     return call.status();
   return describeRelayouts(source, *call);
+}
+
+Result<VariantChoice> Module::chooseVariant(const Arguments &arguments) const {
+  Result<LaunchCall> call =
+      prepareLaunch(source, arguments, owner.multiprocessors);
+  if (!call.ok())
+    return call.status();
+  return VariantChoice{call->variant, source.rule.explain(call->quantities)};
 }
 
 Result<int64_t> Module::workspaceBytes(const Arguments &arguments) const {

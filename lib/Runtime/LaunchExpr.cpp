@@ -81,3 +81,32 @@ Result<int64_t> runtime::evaluate(const LaunchExpr &expr,
     return Status::error("launch expression overflows 64 bits");
   return value;
 }
+
+LaunchQuantities runtime::measureQuantities(const Artifact &artifact,
+                                            const Arguments &arguments,
+                                            int64_t multiprocessors) {
+  constexpr int64_t kBatch = 0, kHead = 1, kLength = 2;
+  LaunchQuantities values = {};
+  auto set = [&](LaunchQuantity quantity, int64_t value) {
+    values[static_cast<size_t>(quantity)] = value;
+  };
+  // That there is a query, or a key, was checked with the rule.
+  auto size = [&](ArgumentRole role, int64_t dimension) {
+    return arguments[*artifact.findArgument(role)].sizes[dimension];
+  };
+  auto names = [&](LaunchQuantity quantity) {
+    return artifact.rule.names(quantity);
+  };
+  if (names(LaunchQuantity::QueryLength))
+    set(LaunchQuantity::QueryLength, size(ArgumentRole::Query, kLength));
+  if (names(LaunchQuantity::KeyLength))
+    set(LaunchQuantity::KeyLength, size(ArgumentRole::Key, kLength));
+  int64_t batchHeads = 0;
+  if (names(LaunchQuantity::BatchHeads) &&
+      __builtin_mul_overflow(size(ArgumentRole::Query, kBatch),
+                             size(ArgumentRole::Query, kHead), &batchHeads))
+    batchHeads = std::numeric_limits<int64_t>::max();
+  set(LaunchQuantity::BatchHeads, batchHeads);
+  set(LaunchQuantity::Multiprocessors, multiprocessors);
+  return values;
+}

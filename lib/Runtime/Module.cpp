@@ -116,7 +116,8 @@ Status Module::loadImage() {
 }
 
 // Finds the kernel and gives it its shared memory.
-Status Module::configure(const KernelInfo &kernel) {
+Status Module::configure(const KernelInfo &kernel,
+                         std::vector<CUfunction> &list) {
   const Driver &driver = *owner.driver;
   CUfunction function = nullptr;
   Status status = driver.check(
@@ -148,7 +149,7 @@ Status Module::configure(const KernelInfo &kernel) {
         std::to_string(kernel.sharedBytes) +
         " bytes of shared memory per block, " + owner.name + " has " +
         std::to_string(owner.sharedBytesPerBlock - staticShared));
-  functions.push_back(function);
+  list.push_back(function);
   return driver.check(
       driver.funcSetAttribute(function, kMaxDynamicShared,
                               static_cast<int>(kernel.sharedBytes)),
@@ -160,8 +161,9 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
       chooseImage(artifact, device.computeMajor, device.computeMinor);
   if (!image.ok())
     return image.status();
-  if (artifact.kernels.empty())
-    return Status::error("artifact '" + artifact.name + "' has no kernel");
+  for (const VariantInfo &variant : artifact.variants)
+    if (variant.kernels.empty())
+      return Status::error("artifact '" + artifact.name + "' has no kernel");
   Module module;
   module.source = std::move(artifact);
   module.owner = device;
@@ -171,9 +173,12 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
   Status status = scope.status();
   if (status.ok())
     status = module.loadImage();
-  for (const KernelInfo &kernel : module.source.kernels)
-    if (status.ok())
-      status = module.configure(kernel);
+  for (const VariantInfo &variant : module.source.variants) {
+    std::vector<CUfunction> &list = module.functions.emplace_back();
+    for (const KernelInfo &kernel : variant.kernels)
+      if (status.ok())
+        status = module.configure(kernel, list);
+  }
   for (const RelayoutInfo &kernel : module.source.relayouts)
     if (status.ok())
       status = device.driver->check(

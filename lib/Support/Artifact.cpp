@@ -23,7 +23,7 @@
 
 using namespace attn;
 
-static constexpr std::string_view kMagic = "attn-artifact 5\n",
+static constexpr std::string_view kMagic = "attn-artifact 6\n",
                                   kAnyMagic = "attn-artifact ";
 static constexpr size_t kChecksumDigits = 16, kMaxMagic = 32;
 
@@ -131,6 +131,11 @@ bool KernelInfo::operator==(const KernelInfo &other) const {
          spillLoadBytes == other.spillLoadBytes;
 }
 
+bool VariantInfo::operator==(const VariantInfo &other) const {
+  return plan == other.plan && workspaces == other.workspaces &&
+         kernels == other.kernels;
+}
+
 bool RelayoutInfo::operator==(const RelayoutInfo &other) const {
   return entry == other.entry && elementBytes == other.elementBytes &&
          threads == other.threads && elements == other.elements;
@@ -141,10 +146,10 @@ bool Artifact::operator==(const Artifact &other) const {
 }
 
 //===----------------------------------------------------------------------===//
-// The file
+// Variants
 //===----------------------------------------------------------------------===//
 
-Artifact::CodeFigures Artifact::figures() const {
+VariantInfo::CodeFigures VariantInfo::figures() const {
   CodeFigures all;
   for (const KernelInfo &kernel : kernels) {
     if (kernel.registers < 0)
@@ -157,6 +162,25 @@ Artifact::CodeFigures Artifact::figures() const {
   }
   return all;
 }
+
+std::optional<size_t> Artifact::findArgument(ArgumentRole role) const {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].is(role))
+      return i;
+  return std::nullopt;
+}
+
+std::string Artifact::fixVariant(int64_t number) {
+  if (number < 0 || number >= static_cast<int64_t>(variants.size()))
+    return "artifact '" + name + "' has no variant " + std::to_string(number) +
+           ", its variants are 0 to " + std::to_string(variants.size() - 1);
+  rule = VariantRule(number);
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// The file
+//===----------------------------------------------------------------------===//
 
 static std::string checksum(std::string_view bytes) {
   uint64_t hash = 0xcbf29ce484222325u;

@@ -98,23 +98,32 @@ static Json toJson(const KernelInfo &kernel) {
   return json;
 }
 
+static Json toJson(const VariantInfo &variant) {
+  Json json;
+  json["plan"] = variant.plan;
+  json["workspaces"] = Json::array();
+  for (const WorkspaceInfo &workspace : variant.workspaces)
+    json["workspaces"].push_back(toJson(workspace));
+  json["kernels"] = Json::array();
+  for (const KernelInfo &kernel : variant.kernels)
+    json["kernels"].push_back(toJson(kernel));
+  return json;
+}
+
 std::string Artifact::manifest() const {
   Json json;
   json["name"] = name;
   json["target"] = target;
   json["compiler"] = compilerVersion;
-  json["plan"] = plan;
   json["ptx_bytes"] = ptx.size();
   json["cubin_bytes"] = cubin.size();
   json["arguments"] = Json::array();
   for (const ArgumentInfo &argument : arguments)
     json["arguments"].push_back(toJson(argument));
-  json["workspaces"] = Json::array();
-  for (const WorkspaceInfo &workspace : workspaces)
-    json["workspaces"].push_back(toJson(workspace));
-  json["kernels"] = Json::array();
-  for (const KernelInfo &kernel : kernels)
-    json["kernels"].push_back(toJson(kernel));
+  json["rule"] = rule.print();
+  json["variants"] = Json::array();
+  for (const VariantInfo &variant : variants)
+    json["variants"].push_back(toJson(variant));
   json["relayouts"] = Json::array();
   for (const RelayoutInfo &relayout : relayouts)
     json["relayouts"].push_back({{"entry", relayout.entry},

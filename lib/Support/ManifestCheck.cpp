@@ -141,9 +141,10 @@ static std::string faultOf(const KernelInfo &kernel) {
 }
 
 /// Every result is written, and nothing else.
-static std::string findResultFault(const Artifact &artifact) {
+static std::string findResultFault(const Artifact &artifact,
+                                   const VariantInfo &variant) {
   std::set<int64_t> written;
-  for (const KernelInfo &kernel : artifact.kernels)
+  for (const KernelInfo &kernel : variant.kernels)
     for (int64_t number : kernel.results) {
       if (isOutside(number, 0,
                     static_cast<int64_t>(artifact.arguments.size()) - 1) ||
@@ -183,6 +184,45 @@ static std::string faultOfEntry(const std::string &name, const char *what,
   return fault.empty() ? "" : prefix + fault;
 }
 
+static std::string findVariantFault(const Artifact &artifact,
+                                    const VariantInfo &variant,
+                                    std::set<std::string> &entries) {
+  for (const WorkspaceInfo &workspace : variant.workspaces)
+    for (const LaunchExpr &size : workspace.sizes)
+      if (size.kind == LaunchExpr::Kind::Constant &&
+          isOutside(size.value, 0, kMaxSize))
+        return "a workspace has size " + range(size.value, 0, kMaxSize);
+  if (variant.kernels.empty())
+    return "there is no kernel";
+  std::string fault = findResultFault(artifact, variant);
+  for (const KernelInfo &kernel : variant.kernels)
+    if (fault.empty())
+      fault = faultOfEntry(kernel.entry, "kernel", faultOf(kernel), entries);
+  return fault;
+}
+
+/// The quantities of a rule are sizes of the query and the key.
+static std::string findRuleFault(const Artifact &artifact) {
+  constexpr std::pair<LaunchQuantity, ArgumentRole> sources[] = {
+      {LaunchQuantity::QueryLength, ArgumentRole::Query},
+      {LaunchQuantity::KeyLength, ArgumentRole::Key},
+      {LaunchQuantity::BatchHeads, ArgumentRole::Query}};
+  constexpr int64_t kRank = 4; // batch, heads, length, dim
+  std::string fault = artifact.rule.findFault(artifact.variants.size());
+  if (!fault.empty())
+    return "the rule " + fault;
+  for (auto [quantity, role] : sources) {
+    if (!artifact.rule.names(quantity))
+      continue;
+    std::optional<size_t> number = artifact.findArgument(role);
+    if (!number || artifact.arguments[*number].rank() != kRank)
+      return "the rule names " + std::string(quantityName(quantity)) +
+             ", but no argument of rank 4 has role '" +
+             std::string(roleName(role)) + "'";
+  }
+  return "";
+}
+
 std::string attn::findManifestFault(const Artifact &artifact) {
   if (artifact.name.empty())
     return "'name' is empty";
@@ -196,20 +236,13 @@ std::string attn::findManifestFault(const Artifact &artifact) {
   if (std::none_of(artifact.arguments.begin(), artifact.arguments.end(),
                    [](const ArgumentInfo &info) { return info.isOutput; }))
     return "no argument is an output";
-  for (const WorkspaceInfo &workspace : artifact.workspaces)
-    for (const LaunchExpr &size : workspace.sizes)
-      if (size.kind == LaunchExpr::Kind::Constant &&
-          isOutside(size.value, 0, kMaxSize))
-        return "a workspace has size " + range(size.value, 0, kMaxSize);
-  if (artifact.kernels.empty())
-    return "there is no kernel";
-  if (std::string wrong = findResultFault(artifact); !wrong.empty())
-    return wrong;
   std::set<std::string> entries;
   std::string fault;
-  for (const KernelInfo &kernel : artifact.kernels)
+  for (const VariantInfo &variant : artifact.variants)
     if (fault.empty())
-      fault = faultOfEntry(kernel.entry, "kernel", faultOf(kernel), entries);
+      fault = findVariantFault(artifact, variant, entries);
+  if (fault.empty())
+    fault = findRuleFault(artifact);
   for (const RelayoutInfo &relayout : artifact.relayouts)
     if (fault.empty())
       fault =

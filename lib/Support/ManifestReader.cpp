@@ -52,6 +52,9 @@ private:
                      WorkspaceInfo &workspace);
   bool readKernel(const Json &json, const Artifact &artifact,
                   KernelInfo &kernel);
+  bool readVariant(const Json &json, const Artifact &artifact,
+                   VariantInfo &variant);
+  bool readVariants(const Json &json, Artifact &artifact);
   /// An expression over the arguments of `artifact`.
   bool readExpr(const Json &json, const Artifact &artifact, LaunchExpr &expr) {
     return parseExpr(json, expr) && checkExpr(expr, artifact);
@@ -353,6 +356,37 @@ bool ManifestReader::readKernel(const Json &json, const Artifact &artifact,
   return true;
 }
 
+bool ManifestReader::readVariant(const Json &json, const Artifact &artifact,
+                                 VariantInfo &variant) {
+  const Json *workspaces = getArray(json, "workspaces");
+  const Json *kernels = getArray(json, "kernels");
+  if (!workspaces || !kernels || !get(json, "plan", variant.plan))
+    return false;
+  for (const Json &workspace : *workspaces)
+    if (!readWorkspace(workspace, artifact, variant.workspaces.emplace_back()))
+      return false;
+  for (const Json &kernel : *kernels)
+    if (!readKernel(kernel, artifact, variant.kernels.emplace_back()))
+      return false;
+  return true;
+}
+
+bool ManifestReader::readVariants(const Json &json, Artifact &artifact) {
+  const Json *variants = getArray(json, "variants");
+  std::string text, reason;
+  if (!variants || !get(json, "rule", text))
+    return false;
+  artifact.variants.clear();
+  for (const Json &variant : *variants)
+    if (!readVariant(variant, artifact, artifact.variants.emplace_back()))
+      return false;
+  std::optional<VariantRule> rule = VariantRule::parse(text, reason);
+  if (!rule)
+    return fail("'rule': " + reason);
+  artifact.rule = std::move(*rule);
+  return true;
+}
+
 bool ManifestReader::readRelayout(const Json &json, RelayoutInfo &relayout) {
   return get(json, "entry", relayout.entry) &&
          get(json, "element_bytes", relayout.elementBytes) &&
@@ -368,26 +402,19 @@ bool ManifestReader::read(std::string_view text, Artifact &artifact,
   if (!get(json, "name", artifact.name) ||
       !get(json, "target", artifact.target) ||
       !get(json, "compiler", artifact.compilerVersion) ||
-      !get(json, "plan", artifact.plan) ||
       !getSize(json, "ptx_bytes", ptxBytes) ||
       !getSize(json, "cubin_bytes", cubinBytes))
     return false;
   const Json *arguments = getArray(json, "arguments");
-  const Json *workspaces = getArray(json, "workspaces");
-  const Json *kernels = getArray(json, "kernels");
   const Json *relayouts = getArray(json, "relayouts");
   const Json *checks = getArray(json, "checks");
-  if (!arguments || !workspaces || !kernels || !relayouts || !checks)
+  if (!arguments || !relayouts || !checks)
     return false;
   for (const Json &argument : *arguments)
     if (!readArgument(argument, artifact.arguments.emplace_back()))
       return false;
-  for (const Json &workspace : *workspaces)
-    if (!readWorkspace(workspace, artifact, artifact.workspaces.emplace_back()))
-      return false;
-  for (const Json &kernel : *kernels)
-    if (!readKernel(kernel, artifact, artifact.kernels.emplace_back()))
-      return false;
+  if (!readVariants(json, artifact))
+    return false;
   for (const Json &relayout : *relayouts)
     if (!readRelayout(relayout, artifact.relayouts.emplace_back()))
       return false;

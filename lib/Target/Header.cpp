@@ -34,6 +34,16 @@ static void printArgument(const ArgumentInfo &info, llvm::raw_ostream &os) {
   os << (info.isOutput ? " (result)" : "");
 }
 
+/// The plan; of several variants the rule, and each by its number.
+static void printPlans(const Artifact &artifact, llvm::raw_ostream &os) {
+  bool isOne = artifact.variants.size() == 1;
+  if (!isOne)
+    os << "   variants, by the rule " << artifact.rule.print() << ":\n";
+  for (auto [number, variant] : llvm::enumerate(artifact.variants))
+    os << "   " << (isOne ? "" : std::to_string(number) + ": ") << variant.plan
+       << "\n";
+}
+
 static void printBytes(llvm::StringRef name, llvm::StringRef bytes,
                        llvm::raw_ostream &os) {
   constexpr size_t perLine = 20;
@@ -96,8 +106,8 @@ std::string attn::emitHeader(const Artifact &artifact) {
                       bytes.substr(bytes.size() - checksumDigits) + "_H";
   llvm::raw_string_ostream os(text);
   os << "/* " << cIdentifier(artifact.name) << " for " << artifact.target
-     << ", made by attn " << artifact.compilerVersion << ".\n   "
-     << artifact.plan << "\n";
+     << ", made by attn " << artifact.compilerVersion << ".\n";
+  printPlans(artifact, os);
   for (const ArgumentInfo &info : artifact.arguments) {
     os << "   ";
     printArgument(info, os);

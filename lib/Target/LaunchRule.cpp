@@ -235,22 +235,23 @@ static void describeRelayouts(gpu::LaunchFuncOp launch, Artifact &artifact) {
   }
 }
 
-LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact) {
-  artifact.workspaces.clear();
+LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact,
+                                   VariantInfo &variant) {
+  variant.workspaces.clear();
   artifact.relayouts.clear();
   SmallVector<memref::AllocOp> allocs(host.getOps<memref::AllocOp>());
   for (memref::AllocOp alloc : allocs) {
     FailureOr<WorkspaceInfo> workspace = describeWorkspace(alloc);
     if (failed(workspace))
       return failure();
-    artifact.workspaces.push_back(std::move(*workspace));
+    variant.workspaces.push_back(std::move(*workspace));
   }
   auto launches = llvm::to_vector(host.getOps<gpu::LaunchFuncOp>());
-  if (launches.size() != artifact.kernels.size() || launches.empty())
+  if (launches.size() != variant.kernels.size() || launches.empty())
     return host.emitError("expected a gpu.launch_func for each of ")
-           << artifact.kernels.size() << " kernels of '" << host.getName()
+           << variant.kernels.size() << " kernels of '" << host.getName()
            << "', got " << launches.size();
-  for (auto [launch, kernel] : llvm::zip_equal(launches, artifact.kernels)) {
+  for (auto [launch, kernel] : llvm::zip_equal(launches, variant.kernels)) {
     if (launch.getKernelName() != kernel.entry)
       return launch.emitOpError("expected a launch of '")
              << kernel.entry << "', got '" << launch.getKernelName() << "'";

@@ -12,7 +12,7 @@ import ctypes
 import pathlib
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-API_VERSION = 5
+API_VERSION = 6
 
 
 class AttnError(RuntimeError):
@@ -75,6 +75,7 @@ _FUNCTIONS = {
     "attnArtifactGetLog": (c_char_p, [c_void_p]),
     "attnArtifactIsFromCache": (c_int, [c_void_p]),
     "attnLoad": (c_void_p, [c_void_p, c_int]),
+    "attnLoadVariant": (c_void_p, [c_void_p, c_int, c_int]),
     "attnKernelDestroy": (None, [c_void_p]),
     "attnLaunch": (
         c_int,
@@ -91,6 +92,11 @@ _FUNCTIONS = {
     "attnDescribeLaunch": (
         c_int,
         [c_void_p, ctypes.POINTER(Argument), c_size_t, ctypes.POINTER(c_char_p)],
+    ),
+    "attnChooseVariant": (
+        c_int,
+        [c_void_p, ctypes.POINTER(Argument), c_size_t, ctypes.POINTER(c_int),
+         ctypes.POINTER(c_char_p)],
     ),
     "attnKernelGetRelayouts": (c_int64, [c_void_p]),
     "attnSynchronize": (c_int, [c_void_p]),

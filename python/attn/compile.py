@@ -55,7 +55,8 @@ def compile(
     """Compiles MLIR text with one function that holds one attn.attention.
 
     target  "sm_80", "sm_90a": gives an Artifact; "cpu": gives a Kernel of this process.
-    plan    "#attn.plan<...>"; None: the compiler picks one.
+    plan    "#attn.plan<...>", or for a GPU several variants with a rule, "query_length
+            <= 1024 -> #attn.plan<...>; #attn.plan<...>"; None: the compiler picks.
     cache   a directory that keeps artifacts between runs, "" for the user's
             cache directory; None: no cache.
     ptxas   the ptxas to use, or the root of a CUDA Toolkit; "": the one on the
@@ -105,7 +106,8 @@ def compile(
     made = Kernel(handle) if is_host else Artifact(handle)
     made.debugged = text if debug else None
     if is_host:  # where it is unpickled, with the plan that it has here
-        made.set_origin(_for_cpu, text, made.manifest["plan"], disable, enable, debug, cpu)
+        (variant,) = made.manifest["variants"]
+        made.set_origin(_for_cpu, text, variant["plan"], disable, enable, debug, cpu)
     return made
 
 

@@ -130,6 +130,17 @@ class Kernel(_Owner):
             raise _capi.error()
         return text.value.decode(errors="replace").splitlines()
 
+    def choose_variant(self, *values):
+        """(number, reason): which of manifest["variants"] a launch on these
+        arguments runs, and why; the reason is "" where there is no choice."""
+        arguments = self.prepare(*values)
+        number, reason = ctypes.c_int(), ctypes.c_char_p()
+        if _capi.library().attnChooseVariant(
+            self._handle, arguments, len(arguments), number, reason
+        ):
+            raise _capi.error()
+        return number.value, reason.value.decode(errors="replace")
+
     def workspace_bytes(self, *values):
         """Bytes of memory that a launch on these arguments needs besides them;
         launch takes it from the driver where none is given."""
@@ -288,13 +299,16 @@ class Artifact(_Owner):
     def from_cache(self):
         return bool(_capi.library().attnArtifactIsFromCache(self._handle))
 
-    def on_device(self, device=-1):
-        """The kernel, loaded onto GPU number `device` (-1: the current one)."""
-        handle = _capi.library().attnLoad(self._handle, device)
+    def on_device(self, device=-1, variant=None):
+        """The kernel, loaded onto GPU number `device` (-1: the current one). With
+        `variant` every launch runs that one, whatever the rule of the artifact."""
+        library = _capi.library()
+        handle = (library.attnLoad(self._handle, device) if variant is None
+                  else library.attnLoadVariant(self._handle, device, variant))
         if not handle:
             raise _capi.error()
         kernel = Kernel(handle, device)
-        kernel.set_origin(_on_device, self, device)
+        kernel.set_origin(_on_device, self, device, variant)
         kernel.debugged = self.debugged
         return kernel
 
@@ -309,5 +323,5 @@ class Artifact(_Owner):
         self._kernels[device].launch(*values, stream=stream)
 
 
-def _on_device(artifact, device):
-    return artifact.on_device(device)
+def _on_device(artifact, device, variant=None):
+    return artifact.on_device(device, variant)

@@ -31,7 +31,10 @@ MULTIPROCESSORS = 132  # of the device that is emulated
 
 
 class Artifact:
-    def __init__(self, data):
+    """Of several variants the one that the rule takes where no condition holds,
+    unless another one is asked for by its number."""
+
+    def __init__(self, data, variant=-1):
         magic, length, rest = data.split(b"\n", 2)
         if not magic.startswith(b"attn-artifact"):
             raise ValueError(f"not an artifact: {magic[:20]!r}")
@@ -41,7 +44,8 @@ class Artifact:
             start += 1
         text = rest[start : start + self.manifest["ptx_bytes"]].decode()
         self.module = ptx.Module(text)
-        self.kernels = [self.module[k["entry"]] for k in self.manifest["kernels"]]
+        self.variant = self.manifest["variants"][variant]
+        self.kernels = [self.module[k["entry"]] for k in self.variant["kernels"]]
         self.relayouts = {r["element_bytes"]: r for r in self.manifest["relayouts"]}
         self.kernel = self.kernels[-1]  # the one that computes the results
 
@@ -222,7 +226,7 @@ def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
         if evaluate(check["lhs"], seen) != evaluate(check["rhs"], seen):
             raise ValueError(check["message"])
     memory = Memory("global", GLOBAL_BASE, memory_bytes)
-    workspaces = [workspace(w, seen) for w in manifest["workspaces"]]
+    workspaces = [workspace(w, seen) for w in artifact.variant["workspaces"]]
     inside = [t for t in [*tensors, *workspaces] if isinstance(t, Tensor)]
     place(inside, memory)
     executed, behind, views = 0, [], list(tensors)
@@ -244,7 +248,7 @@ def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
             behind.append((packed, parts))
         else:
             executed += relayout(artifact, parts, packed, memory, seed)
-    for description, kernel in zip(manifest["kernels"], artifact.kernels):
+    for description, kernel in zip(artifact.variant["kernels"], artifact.kernels):
         arguments = parameters(kernel, [*views, *workspaces])
         maps = [tensor_map(m, views, memory) for m in description["tensor_maps"]]
         chosen = blocks if kernel is artifact.kernel else None
@@ -256,7 +260,7 @@ def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
         tensor.bits[:] = memory.slice(tensor.base, tensor.bits.nbytes).view(tensor.bits.dtype)
     artifact.workspaces = workspaces  # what they held at the end
     if blocks is None or len(blocks) == np.prod(grid_of(artifact, seen)):
-        for description, left in zip(manifest["workspaces"], workspaces):
+        for description, left in zip(artifact.variant["workspaces"], workspaces):
             if description["restored"] and left.bits.any():
                 raise Fault("a workspace that has to be zero again is not")
     return executed
@@ -277,7 +281,7 @@ def run_kernel(description, kernel, arguments, maps, tensors, memory, blocks, se
 
 def grid_of(artifact, tensors):
     """Of the kernel that computes the results."""
-    return [evaluate(e, tensors) for e in artifact.manifest["kernels"][-1]["grid"]]
+    return [evaluate(e, tensors) for e in artifact.variant["kernels"][-1]["grid"]]
 
 
 if __name__ == "__main__":

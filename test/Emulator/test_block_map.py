@@ -89,11 +89,11 @@ def test_block_map(target, density, per_head):
     case = dataclasses.replace(CASE, group=2) if per_head else CASE
     inputs = BlockMapInputs(case, per_head, density)
     artifact = Artifact(attn.compile(program(case, per_head), target, PLANS[target]).bytes)
-    assert [k["entry"] for k in artifact.manifest["kernels"]] == [
+    assert [k["entry"] for k in artifact.variant["kernels"]] == [
         "attention_block_states", "attention_block_lists", "attention_empty_blocks", "attention"]
     outputs = [n for n, info in enumerate(artifact.manifest["arguments"]) if info["output"]]
-    assert [k["results"] for k in artifact.manifest["kernels"]] == [[], [], outputs, outputs]
-    assert ["warps = 4" in k["plan"] for k in artifact.manifest["kernels"]][:3] == [False] * 3
+    assert [k["results"] for k in artifact.variant["kernels"]] == [[], [], outputs, outputs]
+    assert ["warps = 4" in k["plan"] for k in artifact.variant["kernels"]][:3] == [False] * 3
     launch(artifact, inputs.tensors())
 
     states, counts, lists = artifact.workspaces[-3:]
@@ -115,7 +115,7 @@ def test_without_the_pass():
     inputs = BlockMapInputs(CASE, False, 0.3)
     artifact = Artifact(attn.compile(program(CASE, False), "sm_80", PLANS["sm_80"],
                                      disable=["tile-list-blocks"]).bytes)
-    assert len(artifact.kernels) == 1 and artifact.manifest["workspaces"] == []
+    assert len(artifact.kernels) == 1 and artifact.variant["workspaces"] == []
     launch(artifact, inputs.tensors())
     assert judge(CASE, inputs, complete=True) == []
 
@@ -140,6 +140,6 @@ def test_idle_tiles(scheduler, work, monkeypatch):
     artifact = Artifact(attn.compile(program(case, True), "sm_90a", plan).bytes)
     launch(artifact, inputs.tensors())
     assert judge(case, inputs, complete=True) == []
-    for description, memory in zip(artifact.manifest["workspaces"], artifact.workspaces):
+    for description, memory in zip(artifact.variant["workspaces"], artifact.workspaces):
         if description["restored"]:
             assert not memory.bits.any()

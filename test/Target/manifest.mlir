@@ -5,7 +5,6 @@
 
 // CHECK: "name": "f"
 // CHECK: "target": "sm_80"
-// CHECK: "plan": "#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>"
 // CHECK: "alignment": 16
 // CHECK: "alignment": 16
 // CHECK: "alignment": 16
@@ -14,6 +13,9 @@
 // CHECK: "alignment": 16
 // CHECK: "name": "lse"
 // CHECK: "alignment": 0
+// CHECK: "rule": "0"
+// CHECK: "variants"
+// CHECK: "plan": "#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>"
 // CHECK: "workspaces": []
 // CHECK: "kernels"
 // CHECK: "entry": "f"

@@ -158,10 +158,10 @@ struct Call : testing::Test {
     o.name = "o";
     o.isOutput = true;
     artifact.arguments = {q, n, o};
-    artifact.kernels.emplace_back();
-    artifact.kernels[0].entry = "attention";
-    artifact.kernels[0].results = {2};
-    artifact.kernels[0].grid = {
+    artifact.variants[0].kernels.emplace_back();
+    artifact.variants[0].kernels[0].entry = "attention";
+    artifact.variants[0].kernels[0].results = {2};
+    artifact.variants[0].kernels[0].grid = {
         binary(LaunchExpr::Kind::CeilDiv, dim(0, 2), constant(64)), dim(0, 1),
         dim(0, 0)};
     artifact.checks = {{dim(0, 2), dim(2, 2), "lengths of q and o differ"}};
@@ -216,11 +216,11 @@ TEST_F(Call, EmptyGridDoesNothing) {
 
 TEST_F(Call, EmptyGridMustNotLeaveOutputsUndefined) {
   // What prepares something defines no result, wherever it stands.
-  KernelInfo other = artifact.kernels[0];
+  KernelInfo other = artifact.variants[0].kernels[0];
   other.results.clear();
   for (LaunchExpr &blocks : other.grid)
     blocks = constant(1);
-  artifact.kernels.push_back(other);
+  artifact.variants[0].kernels.push_back(other);
   qSizes[2] = 0;
   artifact.checks.clear();
   EXPECT_EQ(message(), "argument 2 ('o'): has elements, but the grid is empty");
@@ -574,10 +574,10 @@ TEST_F(Call, RefusesWrongArguments) {
 }
 
 TEST_F(Call, RefusesGridsBeyondTheDevice) {
-  artifact.kernels[0].grid[1] = constant(65536);
+  artifact.variants[0].kernels[0].grid[1] = constant(65536);
   EXPECT_EQ(message(), "kernel 'attention' needs a grid of 65536 blocks in "
                        "dimension y, the device has at most 65535");
-  artifact.kernels[0].grid[1] = constant(-1);
+  artifact.variants[0].kernels[0].grid[1] = constant(-1);
   EXPECT_EQ(message(), "kernel 'attention' needs a grid of -1 blocks in "
                        "dimension y, the device has at most 65535");
 }

@@ -42,7 +42,8 @@ static Artifact sample() {
   artifact.name = "attention";
   artifact.target = "sm_80";
   artifact.compilerVersion = "attn 0.1.0";
-  artifact.plan = "#attn.plan<target = sm_80, block_q = 64, block_k = 64>";
+  artifact.variants[0].plan =
+      "#attn.plan<target = sm_80, block_q = 64, block_k = 64>";
   artifact.ptx = std::string(".version 7.0\n\0tail", 18);
   artifact.cubin = {0x7f, 'E', 'L', 'F', 0, 255, 10};
   ArgumentInfo q;
@@ -64,9 +65,9 @@ static Artifact sample() {
   LaunchExpr scalar;
   scalar.kind = LaunchExpr::Kind::Scalar;
   scalar.argument = 1;
-  KernelInfo &kernel = artifact.kernels.emplace_back();
+  KernelInfo &kernel = artifact.variants[0].kernels.emplace_back();
   kernel.entry = "attention_kernel";
-  kernel.plan = artifact.plan;
+  kernel.plan = artifact.variants[0].plan;
   kernel.results = {2};
   kernel.grid = {binary(LaunchExpr::Kind::CeilDiv, dim(0, 2), constant(64)),
                  dim(0, 1),
@@ -107,7 +108,7 @@ static std::string parseErrorOfManifest(const std::string &from,
                                         const std::string &to) {
   Artifact artifact = sample();
   std::string json = replaced(artifact.manifest(), from, to);
-  std::string body = "attn-artifact 5\n" + std::to_string(json.size()) + "\n" +
+  std::string body = "attn-artifact 6\n" + std::to_string(json.size()) + "\n" +
                      json + artifact.ptx;
   body.append(artifact.cubin.begin(), artifact.cubin.end());
   return parseError(sealed(body));
@@ -115,38 +116,41 @@ static std::string parseErrorOfManifest(const std::string &from,
 
 TEST(Artifact, KeepsTensorMaps) {
   Artifact artifact = sample();
-  artifact.kernels[0].tensorMaps = {{0, 128, 64, 128, 2}, {2, 64, 32, 64}};
+  artifact.variants[0].kernels[0].tensorMaps = {{0, 128, 64, 128, 2},
+                                                {2, 64, 32, 64}};
   std::string error;
   std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
   ASSERT_TRUE(read.has_value()) << error;
-  EXPECT_EQ(read->kernels[0].tensorMaps, artifact.kernels[0].tensorMaps);
-  artifact.kernels[0].tensorMaps = {{1, 128, 64, 128}};
+  EXPECT_EQ(read->variants[0].kernels[0].tensorMaps,
+            artifact.variants[0].kernels[0].tensorMaps);
+  artifact.variants[0].kernels[0].tensorMaps = {{1, 128, 64, 128}};
   EXPECT_FALSE(Artifact::parse(artifact.serialize(), error).has_value());
   EXPECT_EQ(error, "artifact manifest: tensor map of 'cap', which is no tensor "
                    "of rank 2 to 4 of 16-bit elements");
-  artifact.kernels[0].tensorMaps = {{0, 512, 64, 128}};
+  artifact.variants[0].kernels[0].tensorMaps = {{0, 512, 64, 128}};
   EXPECT_FALSE(Artifact::parse(artifact.serialize(), error).has_value());
 }
 
 TEST(Artifact, KeepsWorkspacesAndKernelsInOrder) {
   Artifact artifact = sample();
-  KernelInfo first = artifact.kernels[0];
+  KernelInfo first = artifact.variants[0].kernels[0];
   first.entry = "attention_prepare";
   LaunchExpr multiprocessors;
   multiprocessors.kind = LaunchExpr::Kind::Multiprocessors;
   first.grid[0] = binary(LaunchExpr::Kind::Min, dim(0, 2), multiprocessors);
-  artifact.kernels.insert(artifact.kernels.begin(), first);
-  artifact.workspaces = {
+  artifact.variants[0].kernels.insert(artifact.variants[0].kernels.begin(),
+                                      first);
+  artifact.variants[0].workspaces = {
       {ElementKind::I32, {dim(0, 0), constant(1), constant(2)}, false},
       {ElementKind::I8, {}, true, true}};
   std::string error;
   std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
   ASSERT_TRUE(read.has_value()) << error;
-  EXPECT_EQ(read->kernels, artifact.kernels);
-  EXPECT_EQ(read->kernels[0].entry, "attention_prepare");
-  EXPECT_EQ(read->workspaces, artifact.workspaces);
+  EXPECT_EQ(read->variants[0].kernels, artifact.variants[0].kernels);
+  EXPECT_EQ(read->variants[0].kernels[0].entry, "attention_prepare");
+  EXPECT_EQ(read->variants[0].workspaces, artifact.variants[0].workspaces);
 
-  artifact.workspaces[0].sizes[0] = dim(7, 0);
+  artifact.variants[0].workspaces[0].sizes[0] = dim(7, 0);
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression names argument 7 of 3");
 }
@@ -195,16 +199,16 @@ TEST(Artifact, RoundTrips) {
   EXPECT_EQ(read->name, artifact.name);
   EXPECT_EQ(read->target, artifact.target);
   EXPECT_EQ(read->compilerVersion, artifact.compilerVersion);
-  EXPECT_EQ(read->plan, artifact.plan);
+  EXPECT_EQ(read->variants[0].plan, artifact.variants[0].plan);
   EXPECT_EQ(read->ptx, artifact.ptx);
   EXPECT_EQ(read->cubin, artifact.cubin);
   EXPECT_EQ(read->arguments, artifact.arguments);
-  EXPECT_EQ(read->kernels, artifact.kernels);
+  EXPECT_EQ(read->variants[0].kernels, artifact.variants[0].kernels);
   EXPECT_EQ(read->checks, artifact.checks);
-  EXPECT_EQ(read->kernels[0].threads, 128);
-  EXPECT_EQ(read->kernels[0].sharedBytes, 49152);
-  EXPECT_EQ(read->kernels[0].registers, 255);
-  EXPECT_EQ(read->kernels[0].spillStoreBytes, -1);
+  EXPECT_EQ(read->variants[0].kernels[0].threads, 128);
+  EXPECT_EQ(read->variants[0].kernels[0].sharedBytes, 49152);
+  EXPECT_EQ(read->variants[0].kernels[0].registers, 255);
+  EXPECT_EQ(read->variants[0].kernels[0].spillStoreBytes, -1);
   EXPECT_TRUE(*read == artifact);
 }
 
@@ -217,7 +221,7 @@ TEST(Artifact, WhatHoldsNothingIsRefused) {
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact holds no code: neither PTX nor a cubin");
   artifact = sample();
-  artifact.kernels.clear();
+  artifact.variants[0].kernels.clear();
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: there is no kernel");
   artifact = sample();
@@ -235,7 +239,7 @@ TEST(Artifact, WhatHoldsNothingIsRefused) {
 TEST(Artifact, SenselessNumbersAreRefused) {
   auto kernelError = [](auto change) {
     Artifact artifact = sample();
-    change(artifact.kernels[0]);
+    change(artifact.variants[0].kernels[0]);
     return parseError(artifact.serialize());
   };
   std::string prefix = "artifact manifest: kernel 'attention_kernel' has ";
@@ -257,11 +261,11 @@ TEST(Artifact, SenselessNumbersAreRefused) {
                   "' has no name that PTX knows");
 
   Artifact artifact = sample();
-  artifact.kernels.push_back(artifact.kernels[0]);
+  artifact.variants[0].kernels.push_back(artifact.variants[0].kernels[0]);
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: kernel 'attention_kernel' is there twice");
   artifact = sample();
-  artifact.workspaces = {{ElementKind::I32, {constant(-1)}, false}};
+  artifact.variants[0].workspaces = {{ElementKind::I32, {constant(-1)}, false}};
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: a workspace has size -1, wanted 0 to "
             "281474976710656");
@@ -335,26 +339,109 @@ TEST(Artifact, EveryChangedByteIsRefused) {
 
 TEST(Artifact, SaysWhatIsWrong) {
   EXPECT_EQ(parseError("ELF"), "not an attn artifact (wanted a file that "
-                               "starts with 'attn-artifact 5')");
-  EXPECT_EQ(parseError("attn-artifact 5\n"), "artifact is truncated");
-  EXPECT_EQ(parseError("attn-artifact 5\n0123456789abcdef"),
+                               "starts with 'attn-artifact 6')");
+  EXPECT_EQ(parseError("attn-artifact 6\n"), "artifact is truncated");
+  EXPECT_EQ(parseError("attn-artifact 6\n0123456789abcdef"),
             "artifact is truncated or corrupted (checksum differs)");
-  EXPECT_EQ(parseError(sealed("attn-artifact 5\n12x\n")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 6\n12x\n")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 5\n99\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 6\n99\n{}")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 5\n2\n[]")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 6\n2\n[]")),
             "artifact manifest: not a JSON object");
-  EXPECT_EQ(parseError(sealed("attn-artifact 5\n2\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 6\n2\n{}")),
             "artifact manifest: no 'name'");
 }
 
 TEST(Artifact, OtherFormsAreRefused) {
   std::string bytes =
-      replaced(sample().serialize(), "attn-artifact 5", "attn-artifact 4");
+      replaced(sample().serialize(), "attn-artifact 6", "attn-artifact 5");
   EXPECT_EQ(parseError(bytes), "artifact of another form (got 'attn-artifact "
-                               "4', wanted 'attn-artifact 5'): compile it "
+                               "5', wanted 'attn-artifact 6'): compile it "
                                "again");
+}
+
+// Two variants, the second one for long queries.
+static Artifact twoVariants() {
+  Artifact artifact = sample();
+  artifact.arguments[2].name = "o";
+  VariantInfo other = artifact.variants[0];
+  other.plan = "#attn.plan<target = sm_80, block_q = 128, block_k = 64>";
+  other.kernels[0].entry = "attention_variant1";
+  other.kernels[0].registers = 40;
+  other.workspaces = {{ElementKind::I32, {dim(0, 2)}, true, true}};
+  artifact.variants.push_back(other);
+  std::string error;
+  artifact.rule = *VariantRule::parse("query_length <= 1024 -> 0; 1", error);
+  return artifact;
+}
+
+TEST(Artifact, KeepsVariantsAndTheirRule) {
+  Artifact artifact = twoVariants();
+  std::string error;
+  std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
+  ASSERT_TRUE(read.has_value()) << error;
+  EXPECT_EQ(read->variants, artifact.variants);
+  EXPECT_EQ(read->rule, artifact.rule);
+  EXPECT_TRUE(*read == artifact);
+  EXPECT_NE(
+      artifact.manifest().find("\"rule\": \"query_length <= 1024 -> 0; 1\""),
+      std::string::npos);
+  EXPECT_EQ(artifact.variants[0].figures().registers, 255);
+  EXPECT_EQ(artifact.variants[1].figures().registers, 40);
+}
+
+TEST(Artifact, SenselessRulesAreRefused) {
+  auto ruleError = [](const char *text) {
+    Artifact artifact = twoVariants();
+    std::string json =
+        replaced(artifact.manifest(), "query_length <= 1024 -> 0; 1", text);
+    std::string body = "attn-artifact 6\n" + std::to_string(json.size()) +
+                       "\n" + json + artifact.ptx;
+    body.append(artifact.cubin.begin(), artifact.cubin.end());
+    return parseError(sealed(body));
+  };
+  std::string prefix = "artifact manifest: ";
+  EXPECT_EQ(ruleError("query_length <= 1024 -> 0; 2"),
+            prefix + "the rule names variant 2 of 2");
+  EXPECT_EQ(ruleError("query_length <= 1024 -> 1; 1"),
+            prefix + "the rule never takes variant 0 of 2");
+  EXPECT_EQ(ruleError("query_length <= 1024 -> 0"),
+            prefix + "'rule': case 0 is the last one and has a condition, "
+                     "wanted a variant for all other sizes");
+  EXPECT_EQ(ruleError(""),
+            prefix + "'rule': case 0 is '', wanted a condition, -> and a "
+                     "variant");
+  // The sample's query is of rank 4, and the key's, too.
+  EXPECT_EQ(parseErrorOfManifest("\"0\"", "1"),
+            prefix + "'rule' is not a string");
+  Artifact artifact = twoVariants();
+  artifact.arguments[0].roles = {ArgumentRole::Key};
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "the rule names query_length, but no argument of rank 4 "
+                     "has role 'query'");
+  artifact = twoVariants();
+  artifact.variants[1].kernels[0].entry = "attention_kernel";
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "kernel 'attention_kernel' is there twice");
+  artifact = twoVariants();
+  artifact.variants[1].kernels[0].results = {};
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "no kernel writes the output 'o'");
+  artifact.variants.clear();
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "the rule names variant 0 of 0");
+}
+
+TEST(Artifact, AVariantMayBeFixed) {
+  Artifact artifact = twoVariants();
+  EXPECT_EQ(artifact.fixVariant(2),
+            "artifact 'attention' has no variant 2, its variants are 0 to 1");
+  EXPECT_EQ(artifact.fixVariant(-1),
+            "artifact 'attention' has no variant -1, its variants are 0 to 1");
+  EXPECT_EQ(artifact.rule.print(), "query_length <= 1024 -> 0; 1");
+  EXPECT_EQ(artifact.fixVariant(1), "");
+  EXPECT_EQ(artifact.rule.print(), "1");
 }
 
 TEST(Artifact, RolesAreThoseOfAnAttention) {
@@ -378,11 +465,11 @@ TEST(Artifact, RolesAreThoseOfAnAttention) {
 TEST(Artifact, EveryResultIsWritten) {
   Artifact artifact = sample();
   artifact.arguments[2].name = "o";
-  artifact.kernels[0].results = {};
+  artifact.variants[0].kernels[0].results = {};
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: no kernel writes the output 'o'");
   for (int64_t number : {-1, 0, 3}) {
-    artifact.kernels[0].results = {number, 2};
+    artifact.variants[0].kernels[0].results = {number, 2};
     EXPECT_EQ(parseError(artifact.serialize()),
               "artifact manifest: kernel 'attention_kernel' writes argument " +
                   std::to_string(number) + ", which is no output");
@@ -391,17 +478,17 @@ TEST(Artifact, EveryResultIsWritten) {
 
 TEST(Artifact, FiguresAreThoseOfAllKernels) {
   Artifact artifact = sample();
-  artifact.kernels.push_back(artifact.kernels[0]);
-  artifact.kernels[0].registers = -1;
-  artifact.kernels[1].registers = -1;
-  EXPECT_EQ(artifact.figures().registers, -1);
-  EXPECT_EQ(artifact.figures().spillStoreBytes, -1);
-  artifact.kernels[0].registers = 255;
-  artifact.kernels[0].spillStoreBytes = 8;
-  artifact.kernels[1].registers = 40;
-  artifact.kernels[1].spillStoreBytes = 4;
-  EXPECT_EQ(artifact.figures().registers, 255);
-  EXPECT_EQ(artifact.figures().spillStoreBytes, 12);
+  artifact.variants[0].kernels.push_back(artifact.variants[0].kernels[0]);
+  artifact.variants[0].kernels[0].registers = -1;
+  artifact.variants[0].kernels[1].registers = -1;
+  EXPECT_EQ(artifact.variants[0].figures().registers, -1);
+  EXPECT_EQ(artifact.variants[0].figures().spillStoreBytes, -1);
+  artifact.variants[0].kernels[0].registers = 255;
+  artifact.variants[0].kernels[0].spillStoreBytes = 8;
+  artifact.variants[0].kernels[1].registers = 40;
+  artifact.variants[0].kernels[1].spillStoreBytes = 4;
+  EXPECT_EQ(artifact.variants[0].figures().registers, 255);
+  EXPECT_EQ(artifact.variants[0].figures().spillStoreBytes, 12);
 }
 
 TEST(Artifact, ManifestIsStrict) {
@@ -425,27 +512,27 @@ TEST(Artifact, ManifestIsStrict) {
 
 TEST(Artifact, LaunchExpressionsNameWhatExists) {
   Artifact artifact = sample();
-  artifact.kernels[0].grid[1] = dim(3, 0);
+  artifact.variants[0].kernels[0].grid[1] = dim(3, 0);
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression names argument 3 of 3");
-  artifact.kernels[0].grid[1] = dim(0, 4);
+  artifact.variants[0].kernels[0].grid[1] = dim(0, 4);
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression names dimension 4 of "
             "'q \"quoted\" \xc3\xa9'");
-  artifact.kernels[0].grid[1] = dim(1, 0);
+  artifact.variants[0].kernels[0].grid[1] = dim(1, 0);
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression takes argument 'cap' for a "
             "tensor");
-  artifact.kernels[0].grid[1] = constant(1);
+  artifact.variants[0].kernels[0].grid[1] = constant(1);
   artifact.arguments[1].element = ElementKind::F32;
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression uses 'cap', which is not an "
             "integer");
   artifact.arguments[1].element = ElementKind::I32;
   for (int i = 0; i < 100; ++i)
-    artifact.kernels[0].grid[1] =
-        binary(LaunchExpr::Kind::Add, std::move(artifact.kernels[0].grid[1]),
-               constant(1));
+    artifact.variants[0].kernels[0].grid[1] =
+        binary(LaunchExpr::Kind::Add,
+               std::move(artifact.variants[0].kernels[0].grid[1]), constant(1));
   EXPECT_EQ(parseError(artifact.serialize()),
             "artifact manifest: launch expression is nested too deeply");
 }

@@ -41,7 +41,7 @@ struct CacheTest : testing::Test {
     artifact.target = "sm_80";
     artifact.ptx = std::string(bytes, 'x');
     artifact.arguments.emplace_back().isOutput = true;
-    KernelInfo &kernel = artifact.kernels.emplace_back();
+    KernelInfo &kernel = artifact.variants[0].kernels.emplace_back();
     kernel.entry = "attention";
     kernel.results = {0};
     kernel.threads = 1;

@@ -118,7 +118,8 @@ TEST_F(HostProgramTest, AgreesWithTheDefinition) {
   ASSERT_TRUE(mlir::succeeded(program));
   EXPECT_EQ(program->manifest().name, "causal");
   EXPECT_EQ(program->manifest().target, "cpu");
-  EXPECT_NE(program->manifest().plan.find("block_q = 7"), std::string::npos);
+  EXPECT_NE(program->manifest().variants[0].plan.find("block_q = 7"),
+            std::string::npos);
   int64_t lengths[][2] = {{1, 1}, {7, 5}, {8, 6}, {13, 29}, {29, 13}, {3, 0}};
   for (auto [queries, keys] : lengths)
     for (std::vector<int64_t> order :

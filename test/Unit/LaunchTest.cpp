@@ -30,7 +30,7 @@ struct LaunchTest : testing::Test {
     artifact.name = "scale";
     artifact.target = "sm_80";
     artifact.ptx = ".entry scale_kernel";
-    KernelInfo &kernel = artifact.kernels.emplace_back();
+    KernelInfo &kernel = artifact.variants[0].kernels.emplace_back();
     kernel.entry = "scale_kernel";
     kernel.results = {2};
     kernel.threads = 128;
@@ -108,7 +108,7 @@ TEST_F(LaunchTest, MakesTensorMaps) {
   artifact.arguments[0].element = ElementKind::BF16;
   artifact.arguments[0].shape = {-1, -1, -1, 8};
   artifact.arguments[0].alignment = 16;
-  artifact.kernels[0].tensorMaps = {{0, 64, 32, 64}};
+  artifact.variants[0].kernels[0].tensorMaps = {{0, 64, 32, 64}};
   alignas(16) static uint16_t storage[4096];
   // One head: its stride says nothing, and is no multiple of 16 bytes.
   int64_t manySizes[4] = {2, 1, 10, 8}, manyStrides[4] = {160, 3, 16, 1};
@@ -149,7 +149,7 @@ TEST_F(LaunchTest, MakesTensorMapsOfPanels) {
   artifact.arguments[0].element = ElementKind::BF16;
   artifact.arguments[0].shape = {-1, -1, -1, 128};
   artifact.arguments[0].alignment = 16;
-  artifact.kernels[0].tensorMaps = {{0, 32, 64, 128, 2}};
+  artifact.variants[0].kernels[0].tensorMaps = {{0, 32, 64, 128, 2}};
   alignas(16) static uint16_t storage[6 * 10 * 128];
   int64_t sizes[4] = {2, 3, 10, 128}, strides[4] = {3840, 128, 384, 1};
   Result<Module> module = Module::load(*Device::current(), artifact);
@@ -170,8 +170,8 @@ TEST_F(LaunchTest, WorkspacesStandBehindTheArguments) {
   LaunchExpr rows, two;
   rows.kind = LaunchExpr::Kind::Dim;
   two.value = 2;
-  artifact.workspaces = {{ElementKind::I32, {rows, two}, false},
-                         {ElementKind::I64, {rows}, true}};
+  artifact.variants[0].workspaces = {{ElementKind::I32, {rows, two}, false},
+                                     {ElementKind::I64, {rows}, true}};
   Result<Module> module = Module::load(*Device::current(), artifact);
   ASSERT_TRUE(module.ok()) << module.message();
   EXPECT_EQ(*module->workspaceBytes(arguments()), 512);
@@ -211,7 +211,7 @@ TEST_F(LaunchTest, WorkspacesStandBehindTheArguments) {
 TEST_F(LaunchTest, RestoredWorkspacesStayWithTheStream) {
   LaunchExpr one;
   one.value = 1;
-  artifact.workspaces = {{ElementKind::I32, {one}, true, true}};
+  artifact.variants[0].workspaces = {{ElementKind::I32, {one}, true, true}};
   CUstream streams[] = {reinterpret_cast<CUstream>(uintptr_t(7)),
                         reinterpret_cast<CUstream>(uintptr_t(8))};
   {
@@ -255,8 +255,8 @@ TEST_F(LaunchTest, WhatNeedNotBeZeroStaysToo) {
   LaunchExpr one, rows;
   one.value = 1;
   rows.kind = LaunchExpr::Kind::Dim;
-  artifact.workspaces = {{ElementKind::I32, {rows, rows}, false},
-                         {ElementKind::I32, {one}, true, true}};
+  artifact.variants[0].workspaces = {{ElementKind::I32, {rows, rows}, false},
+                                     {ElementKind::I32, {one}, true, true}};
   auto stream = reinterpret_cast<CUstream>(uintptr_t(7));
   {
     Result<Module> module = Module::load(*Device::current(), artifact);
@@ -317,14 +317,15 @@ TEST_F(LaunchTest, CopiesStandAroundTheKernels) {
 }
 
 TEST_F(LaunchTest, KernelsRunInOrder) {
-  KernelInfo first = artifact.kernels[0];
+  KernelInfo first = artifact.variants[0].kernels[0];
   first.entry = "prepare";
   first.results = {};
   first.threads = 32;
   LaunchExpr multiprocessors;
   multiprocessors.kind = LaunchExpr::Kind::Multiprocessors;
   first.grid[0] = multiprocessors;
-  artifact.kernels.insert(artifact.kernels.begin(), first);
+  artifact.variants[0].kernels.insert(artifact.variants[0].kernels.begin(),
+                                      first);
   EXPECT_FALSE(Module::load(*Device::current(), artifact).ok());
   artifact.ptx += " .entry prepare";
   Result<Module> module = Module::load(*Device::current(), artifact);
@@ -334,6 +335,69 @@ TEST_F(LaunchTest, KernelsRunInOrder) {
   EXPECT_EQ(fakeRecord()->grids[0], (std::array<unsigned, 3>{132, 1, 1}));
   EXPECT_EQ(fakeRecord()->grids[1], (std::array<unsigned, 3>{3, 1, 1}));
   EXPECT_EQ(fakeRecord()->threads, 128u);
+}
+
+// Rows are those of a query, [1, 1, rows, 8].
+TEST_F(LaunchTest, TheRulePicksTheVariant) {
+  artifact.arguments[0].roles = {ArgumentRole::Query};
+  for (ArgumentInfo *info : {&artifact.arguments[0], &artifact.arguments[2]})
+    info->shape = {-1, -1, -1, 8};
+  VariantInfo &first = artifact.variants[0];
+  first.kernels[0].grid[0].operands[0].value = 2; // the dimension
+  VariantInfo other = first;
+  other.kernels[0].entry = "other_kernel";
+  other.kernels[0].threads = 256;
+  other.workspaces = {{ElementKind::I32, {LaunchExpr()}, true, true}};
+  other.workspaces[0].sizes[0].value = 5;
+  artifact.variants.push_back(other);
+  std::string error;
+  artifact.rule = *VariantRule::parse(
+      "query_length <= 16 and batch_heads <= 2 * multiprocessors -> 0; 1",
+      error);
+  artifact.ptx += " .entry other_kernel";
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+
+  int64_t shape[4] = {1, 1, 16, 8}, steps[4] = {192, 192, 12, 1};
+  Arguments values = {Argument::tensor(data, 4, shape, steps),
+                      Argument::scalar(2.0),
+                      Argument::tensor(out, 4, shape, steps)};
+  struct {
+    int64_t heads, rows;
+    unsigned threads;
+    int64_t workspaceBytes;
+    const char *reason;
+  } cases[] = {
+      {1, 16, 128, 0,
+       "query_length <= 16 and batch_heads <= 2 * multiprocessors, with "
+       "query_length = 16, batch_heads = 1, multiprocessors = 132"},
+      {1, 17, 256, 256,
+       "no condition holds, with query_length = 17, batch_heads = 1, "
+       "multiprocessors = 132"},
+      {265, 16, 256, 256,
+       "no condition holds, with query_length = 16, batch_heads = 265, "
+       "multiprocessors = 132"}};
+  for (const auto &expected : cases) {
+    shape[1] = expected.heads;
+    shape[2] = expected.rows;
+    steps[0] = steps[1] * shape[1];
+    EXPECT_EQ(*module->workspaceBytes(values), expected.workspaceBytes);
+    Result<VariantChoice> choice = module->chooseVariant(values);
+    ASSERT_TRUE(choice.ok()) << choice.message();
+    EXPECT_EQ(choice->variant, expected.threads == 256 ? 1u : 0u);
+    EXPECT_EQ(choice->reason, expected.reason);
+    Status status = module->launch(values, nullptr);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(fakeRecord()->threads, expected.threads);
+    EXPECT_EQ(fakeRecord()->grid[0], unsigned(expected.rows + 3) / 4);
+  }
+
+  shape[1] = 1;
+  ASSERT_EQ(artifact.fixVariant(1), "");
+  Result<Module> fixed = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(fixed->launch(values, nullptr).ok());
+  EXPECT_EQ(fakeRecord()->threads, 256u);
+  EXPECT_EQ(fixed->chooseVariant(values)->reason, "");
 }
 
 TEST_F(LaunchTest, AnEmptyGridIsNotLaunched) {
@@ -346,8 +410,9 @@ TEST_F(LaunchTest, AnEmptyGridIsNotLaunched) {
 // Nor is one with more blocks of nothing than the device counts.
 TEST_F(LaunchTest, ManyBatchesOfNothing) {
   artifact.arguments[0].shape = artifact.arguments[2].shape = {-1, -1};
-  artifact.workspaces = {
-      {ElementKind::I64, artifact.kernels[0].grid[0].operands, true}};
+  artifact.variants[0].workspaces = {
+      {ElementKind::I64, artifact.variants[0].kernels[0].grid[0].operands,
+       true}};
   Result<Module> module = Module::load(*Device::current(), artifact);
   sizes[0] = int64_t(1) << 60;
   sizes[1] = 0;
@@ -381,21 +446,21 @@ TEST_F(LaunchTest, ErrorsOfLoading) {
             "compiling the PTX in the driver failed: CUDA_ERROR_INVALID_PTX "
             "(fake): line 3: nonsense");
   broken = artifact;
-  broken.kernels.clear();
+  broken.variants[0].kernels.clear();
   EXPECT_EQ(Module::load(*Device::current(), broken).message(),
             "artifact 'scale' has no kernel");
   broken = artifact;
-  broken.kernels[0].entry = "other";
+  broken.variants[0].kernels[0].entry = "other";
   EXPECT_EQ(Module::load(device, broken).message(),
             "finding the kernel 'other' failed: CUDA_ERROR_OTHER (fake)");
   broken = artifact;
-  broken.kernels[0].sharedBytes = 232449;
+  broken.variants[0].kernels[0].sharedBytes = 232449;
   EXPECT_EQ(
       Module::load(device, broken).message(),
       "kernel 'scale_kernel' wants 232449 bytes of shared memory per block, "
       "Fake GPU has 232448");
   broken = artifact;
-  broken.kernels[0].threads = 2048;
+  broken.variants[0].kernels[0].threads = 2048;
   EXPECT_EQ(
       Module::load(device, broken).message(),
       "kernel 'scale_kernel' wants 2048 threads per block, the device can give "

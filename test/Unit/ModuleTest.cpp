@@ -107,7 +107,7 @@ static const char kPTX[] = R"(
 static Artifact addN() {
   Artifact result = artifact("sm_80", false, false);
   result.ptx = kPTX;
-  KernelInfo &kernel = result.kernels.emplace_back();
+  KernelInfo &kernel = result.variants[0].kernels.emplace_back();
   kernel.entry = "add_n";
   kernel.results = {2};
   kernel.threads = 32;
@@ -178,13 +178,13 @@ TEST(Module, ReportsWhatTheDriverSays) {
       << message;
   EXPECT_NE(message.find("line 3"), std::string::npos) << message;
   Artifact misnamed = addN();
-  misnamed.kernels[0].entry = "other";
+  misnamed.variants[0].kernels[0].entry = "other";
   EXPECT_NE(Module::load(*device, misnamed)
                 .message()
                 .find("finding the kernel 'other' failed"),
             std::string::npos);
   Artifact greedy = addN();
-  greedy.kernels[0].sharedBytes = int64_t(1) << 20;
+  greedy.variants[0].kernels[0].sharedBytes = int64_t(1) << 20;
   EXPECT_NE(Module::load(*device, greedy)
                 .message()
                 .find("wants 1048576 bytes of shared memory per block"),

@@ -39,7 +39,7 @@ struct ThreadsTest : testing::Test {
     artifact.name = "scale";
     artifact.target = "sm_80";
     artifact.ptx = ".entry scale_kernel .entry scale_relayout32";
-    KernelInfo &kernel = artifact.kernels.emplace_back();
+    KernelInfo &kernel = artifact.variants[0].kernels.emplace_back();
     kernel.entry = "scale_kernel";
     kernel.results = {1};
     kernel.threads = 128;
@@ -55,7 +55,7 @@ struct ThreadsTest : testing::Test {
     artifact.arguments = {in, out};
     LaunchExpr one;
     one.value = 1;
-    artifact.workspaces = {{ElementKind::I32, {one}, true, true}};
+    artifact.variants[0].workspaces = {{ElementKind::I32, {one}, true, true}};
     artifact.relayouts = {{"scale_relayout32", 4, 256, 16}};
   }
 

@@ -21,14 +21,16 @@ def artifact():
 
 def test_what_it_holds(artifact):
     assert artifact.manifest["target"] == "sm_80"
-    assert artifact.manifest["plan"].startswith("#attn.plan<target = sm_80")
     names = [info["name"] for info in artifact.manifest["arguments"]]
     assert names == ["q", "k", "v", "o", "lse"]
     roles = [info["roles"] for info in artifact.manifest["arguments"]]
     assert roles == [["query"], ["key"], ["value"], ["output"], ["lse"]]
-    (kernel,) = artifact.manifest["kernels"]
+    (variant,) = artifact.manifest["variants"]
+    assert artifact.manifest["rule"] == "0"
+    assert variant["plan"].startswith("#attn.plan<target = sm_80")
+    (kernel,) = variant["kernels"]
     assert kernel["results"] == [3, 4]
-    assert kernel["plan"] == artifact.manifest["plan"]
+    assert kernel["plan"] == variant["plan"]
     assert ".entry" in artifact.ptx
     assert artifact.cubin == b""
     assert not artifact.from_cache

@@ -149,7 +149,7 @@ def test_rows_with_gaps_are_copied():
 def test_plan_is_taken():
     plan = "#attn.plan<target = cpu, block_q = 16, block_k = 16>"
     kernel = attn.compile(attn.attention("f32", 16), target="cpu", plan=plan)
-    assert "block_q = 16" in kernel.manifest["plan"]
+    assert "block_q = 16" in kernel.manifest["variants"][0]["plan"]
 
 
 def test_mask_that_only_data_decide():

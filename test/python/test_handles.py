@@ -84,19 +84,19 @@ def test_pickled_kernel_of_the_cpu():
     kernel = attn.compile(TEXT, target="cpu", plan=plan, disable=["tile-overlap-products"])
     again = pickle.loads(pickle.dumps(kernel))
     assert again._handle != kernel._handle
-    assert again.manifest["plan"].startswith(plan[:-1])
+    assert again.manifest["variants"][0]["plan"].startswith(plan[:-1])
     assert (result(again) == result(kernel)).all()
 
 
 def test_pickled_kernel_of_a_gpu(artifact, monkeypatch):
-    """It is loaded onto the GPU of the same number."""
+    """It is loaded onto the GPU of the same number, and runs the same variant."""
     asked = []
     monkeypatch.setattr(attn.Artifact, "on_device",
-                        lambda self, device: asked.append((self.bytes, device)))
+                        lambda self, *arguments: asked.append((self.bytes, *arguments)))
     kernel = attn.compile(TEXT, target="cpu")  # stands in for one
-    kernel.set_origin(attn.runtime._on_device, artifact, 3)
+    kernel.set_origin(attn.runtime._on_device, artifact, 3, 1)
     pickle.loads(pickle.dumps(kernel))
-    assert asked == [(artifact.bytes, 3)]
+    assert asked == [(artifact.bytes, 3, 1)]
 
 
 def test_prepared_arguments_are_not_copied():

@@ -41,7 +41,7 @@ def test_every_one_is_taken(entry):
     assert seconds == sorted(seconds)
     best = entry["plans"][0]["plan"]
     artifact = attn.compile(program(entry), entry["target"], gpu=entry["device"])
-    assert artifact.manifest["plan"] == best
+    assert artifact.manifest["variants"][0]["plan"] == best
     assert "remark: plan of '" in artifact.log and entry["device"] in artifact.log
     other = attn.compile(program(entry, 8192), entry["target"], gpu=entry["device"])
     pick = attn.compile(program(entry, 8192), entry["target"])
@@ -55,7 +55,7 @@ def test_the_gpu_is_part_of_the_cache_key(tmp_path):
         for gpu in (None, entry["device"]):
             artifact = attn.compile(program(entry), entry["target"], cache=tmp_path, gpu=gpu)
             assert artifact.from_cache == is_cached
-            plans.add(artifact.manifest["plan"])
+            plans.add(artifact.manifest["variants"][0]["plan"])
     assert len(plans) == 2
 
 

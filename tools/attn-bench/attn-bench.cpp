@@ -32,10 +32,18 @@ with every scheduler (sm_90a). --results=FILE keeps what was found, beside what 
 file holds already; attn-compile, attn-run and the libraries take the fastest
 plan from there.
 
+--also measures for further shapes, too. Where a function leaves the length of its
+queries open, the compiler makes a rule of what was measured for several lengths:
+it compiles a variant for each range of lengths that another plan serves by more
+than 1 %. The report ends with that rule, in the form that --plan takes.
+
 Examples:
   attn-bench causal.mlir --target=sm_90a --shape=b=2,h=16,sq=8192
   attn-bench causal.mlir --target=sm_90a --tune --dry-run
   attn-bench causal.mlir --target=sm_90a --shape=b=2,h=16,sq=8192 --tune \
+             --results=h200.json
+  attn-bench causal.mlir --target=sm_90a --shape=b=32,h=16,sq=512 \
+             --also=b=4,h=16,sq=4096 --also=b=1,h=16,sq=16384 --tune \
              --results=h200.json
   attn-compile causal.mlir --target=sm_90a --results=h200.json -o causal.attn
 
@@ -51,6 +59,9 @@ struct Options : ToolOptions {
   OperandOptions operands{category};
   cl::opt<bool> tune{"tune", cl::desc("Measure every legal plan"),
                      cl::cat(category)};
+  cl::list<std::string> also{
+      "also", cl::desc("A further shape, as --shape takes it"),
+      cl::value_desc("b=2,sq=128,..."), cl::cat(category)};
   cl::opt<bool> dryRun{"dry-run",
                        cl::desc("Only list what would be measured, and what "
                                 "the plan model expects"),
@@ -91,7 +102,7 @@ static void printText(const TuningReport &report, llvm::raw_ostream &os) {
   }
 }
 
-static void printJSON(const TuningReport &report, llvm::raw_ostream &os) {
+static llvm::json::Object toJSON(const TuningReport &report) {
   llvm::json::Array candidates;
   for (const Candidate &candidate : report.candidates) {
     llvm::json::Object object{{"plan", candidate.plan},
@@ -124,12 +135,46 @@ static void printJSON(const TuningReport &report, llvm::raw_ostream &os) {
     object["flops"] = report.work.flops;
     object["bytes"] = report.work.bytes;
   }
+  return object;
+}
+
+/// What the compiler makes of several lengths; empty for one.
+static std::string ruleOf(ArrayRef<TuningReport> reports) {
+  plan::Results results;
+  for (const TuningReport &report : reports)
+    results.insert(report.result());
+  SmallVector<const plan::Result *> lengths =
+      results.findLengths(reports.front().key, reports.front().device);
+  return lengths.size() > 1 ? plan::printLengthPlans(plan::planLengths(lengths))
+                            : "";
+}
+
+static void printReports(const Options &options,
+                         ArrayRef<TuningReport> reports) {
+  llvm::raw_ostream &os = llvm::outs();
+  std::string rule = ruleOf(reports);
+  if (!options.json) {
+    for (const TuningReport &report : reports)
+      printText(report, os);
+    if (!rule.empty())
+      os << "rule      " << rule << "\n";
+    return;
+  }
+  llvm::json::Object object = toJSON(reports.front());
+  if (reports.size() > 1) {
+    llvm::json::Array list;
+    for (const TuningReport &report : reports)
+      list.push_back(toJSON(report));
+    object = llvm::json::Object{{"reports", std::move(list)}};
+    if (!rule.empty())
+      object["rule"] = rule;
+  }
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
 }
 
 /// What the file holds already stays.
 static LogicalResult writeResults(const Options &options,
-                                  const TuningReport &report) {
+                                  ArrayRef<TuningReport> reports) {
   plan::Results results;
   std::string error;
   if (llvm::sys::fs::exists(options.results)) {
@@ -139,7 +184,8 @@ static LogicalResult writeResults(const Options &options,
       return options.fail("cannot read '" + options.results + "': " + error);
     results = std::move(*known);
   }
-  results.insert(report.result());
+  for (const TuningReport &report : reports)
+    results.insert(report.result());
   if (llvm::Error failed =
           writeOutputFile(options.results, [&](llvm::raw_ostream &stream) {
             stream << results.print();
@@ -178,18 +224,24 @@ static int run(int argc, char **argv) {
   OwningOpRef<ModuleOp> module = options.parse(context, sources);
   if (!module)
     return badInput;
-  TuningReport report = runTuning(*module, request);
-  if (report.status != TrialStatus::Ok) {
+  std::vector<TuningReport> reports;
+  std::vector<std::string> shapes = {request.trial.operands.shape};
+  shapes.insert(shapes.end(), options.also.begin(), options.also.end());
+  std::map<std::string, Artifact> compiled;
+  if (shapes.size() > 1)
+    request.compiled = &compiled;
+  for (const std::string &shape : shapes) {
+    request.trial.operands.shape = shape;
+    TuningReport &report = reports.emplace_back(runTuning(*module, request));
+    if (report.status == TrialStatus::Ok)
+      continue;
     if (!report.message.empty())
       (void)options.fail(report.message);
     return static_cast<int>(report.status);
   }
-  if (options.json)
-    printJSON(report, llvm::outs());
-  else
-    printText(report, llvm::outs());
+  printReports(options, reports);
   if (!options.results.empty() && !options.dryRun &&
-      failed(writeResults(options, report)))
+      failed(writeResults(options, reports)))
     return badInput;
   return 0;
 }

@@ -37,6 +37,16 @@ static std::string duration(double seconds) {
                         : number(seconds, "%.4g") + " s";
 }
 
+static const VariantInfo &variantOf(const TrialReport &report) {
+  return report.manifest.variants[report.variant.variant];
+}
+
+/// Why that variant ran.
+static std::string reasonOf(const TrialReport &report) {
+  const std::string &reason = report.variant.reason;
+  return reason.empty() ? "as asked for" : reason;
+}
+
 void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
   auto line = [&](const char *key) -> llvm::raw_ostream & {
     return os << llvm::left_justify(key, 10);
@@ -47,7 +57,11 @@ void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
   if (!report.device.empty())
     os << " (" << report.device << ")";
   os << "\n";
-  line("plan") << manifest.plan << "\n";
+  if (manifest.variants.size() > 1)
+    line("variant") << report.variant.variant << " of "
+                    << manifest.variants.size() << ": " << reasonOf(report)
+                    << "\n";
+  line("plan") << variantOf(report).plan << "\n";
   line("shapes") << llvm::join(report.shapes, ", ") << "\n";
   StringRef relayouts = report.relayouts;
   while (!relayouts.empty()) {
@@ -56,7 +70,7 @@ void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
     relayouts = rest;
   }
   line("compiled") << "in " << duration(report.compileSeconds);
-  Artifact::CodeFigures figures = manifest.figures();
+  VariantInfo::CodeFigures figures = variantOf(report).figures();
   if (figures.registers >= 0)
     os << ", " << figures.registers << " registers, " << figures.spillStoreBytes
        << " bytes of spills";
@@ -95,16 +109,22 @@ void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
   llvm::json::Object object{
       {"function", manifest.name},
       {"target", manifest.target},
-      {"plan", manifest.plan},
+      {"plan", variantOf(report).plan},
       {"compiler", manifest.compilerVersion},
       {"shapes", llvm::json::Array(report.shapes)},
       {"compile_s", report.compileSeconds},
   };
+  if (manifest.variants.size() > 1) {
+    object["variant"] = static_cast<int64_t>(report.variant.variant);
+    object["variant_reason"] = reasonOf(report);
+    object["variants"] = static_cast<int64_t>(manifest.variants.size());
+    object["rule"] = manifest.rule.print();
+  }
   if (!report.relayouts.empty())
     object["relayouts"] = report.relayouts;
   if (!report.device.empty())
     object["device"] = report.device;
-  if (Artifact::CodeFigures figures = manifest.figures();
+  if (VariantInfo::CodeFigures figures = variantOf(report).figures();
       figures.registers >= 0) {
     object["registers"] = figures.registers;
     object["spill_store_bytes"] = figures.spillStoreBytes;

@@ -45,6 +45,7 @@ Examples:
   attn-run f.mlir --target=cpu \
                   --plan='#attn.plan<target = cpu, block_q = 8, block_k = 5>'
   attn-run f.mlir --target=cpu --cpu=x86-64 --check    without AVX and its kin
+  attn-run f.mlir --target=sm_90a --shape=b=1,h=8,sq=512 --variant=1 --bench
 
 Arguments are called q, k, v; what the regions capture c0, c1, ...; results o
 and lse. Where sk and hkv are not given they are those of the queries.
@@ -89,6 +90,11 @@ struct Options : ToolOptions {
                "by its name; default: the one that runs the kernel; none: "
                "the compiler's own choice"),
       cl::value_desc("NVIDIA H200|none|..."), cl::cat(category)};
+  cl::opt<int> variant{
+      "variant",
+      cl::desc("Which variant of the kernel runs, by its number; default: the "
+               "one that its rule picks for these sizes"),
+      cl::value_desc("N"), cl::cat(category)};
   cl::opt<bool> json{"json", cl::desc("Print the report as JSON"),
                      cl::cat(category)};
 };
@@ -102,6 +108,8 @@ static FailureOr<TrialRequest> makeRequest(const Options &options) {
   request.target = options.target;
   request.function = options.function;
   request.plan = options.plan;
+  if (options.variant.getNumOccurrences() != 0)
+    request.variant = options.variant;
   request.passes = options.passes();
   request.results = options.results;
   request.gpu = options.gpu;

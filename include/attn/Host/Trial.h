@@ -14,6 +14,7 @@
 #include "attn/Host/Operands.h"
 #include "attn/Host/Timing.h"
 #include "attn/Host/Work.h"
+#include "attn/Runtime/Module.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -22,11 +23,15 @@ namespace attn {
 struct TrialRequest {
   std::string target = "sm_80"; // or another GPU, or cpu
   std::string function;         // empty: the only one
-  std::string plan;             // empty: the operation's own, or the best known
-  std::string results;          // a file of measured plans
+  /// A plan or a rule over plans; empty: the operation's own, or the best
+  /// known.
+  std::string plan;
+  std::string results; // a file of measured plans
   /// The GPU whose measured plans are taken; empty: the one at hand, where the
   /// compiler's file knows it and neither plan nor results are given; "none".
   std::string gpu;
+  /// The variant that runs; none: the one that the rule picks.
+  std::optional<int64_t> variant;
   PassRequest passes; // which optional passes do not run, or do
   std::string ptxas;  // the assembler, or the root of a CUDA Toolkit
   OperandRequest operands;
@@ -56,6 +61,8 @@ struct TrialReport {
   std::string message;
 
   Artifact manifest;
+  /// Which variant ran, and why that one of several.
+  runtime::VariantChoice variant;
   std::string device;
   double compileSeconds = 0;
   std::vector<std::string> shapes; // "q 1x8x512x64 bf16"

@@ -15,6 +15,7 @@
 #include "attn/Support/LLVM.h"
 
 #include <functional>
+#include <map>
 
 namespace attn {
 
@@ -26,6 +27,9 @@ struct TuningRequest {
   bool tune = false;
   /// Only what would be measured, and what is expected of it.
   bool dryRun = false;
+  /// Artifacts by their plans, for other shapes of the same function: those
+  /// that are there are not compiled again.
+  std::map<std::string, Artifact> *compiled = nullptr;
   /// What is going on, a line at a time: 3 of 40, …
   std::function<void(const std::string &)> progress;
 };

@@ -35,8 +35,8 @@ std::string printProgram(ModuleOp module);
 struct CompileOptions {
   /// The oldest GPU to run on.
   std::string target = "sm_80";
-  /// As in IR, `#attn.plan<…>`; empty: the operation's own, else the best one
-  /// known.
+  /// As in IR, `#attn.plan<…>`, or a rule over plans (ChoosePlans.h); empty:
+  /// the operation's own, else the best one known, or several with a rule.
   std::string plan;
   /// A file of measured plans (attn-bench): the fastest one is taken where no
   /// plan is given; empty: none.

@@ -19,9 +19,10 @@ namespace attn {
 /// The plan of the attention in `function`, as in IR; empty without one.
 std::string describePlan(func::FuncOp function);
 
-/// Lists the kernels of a tile program, which `artifact` describes: their names
-/// and plans, and which results each writes.
-void describeKernels(func::FuncOp function, Artifact &artifact);
+/// Lists the kernels of a tile program, a variant of what `artifact` describes:
+/// their names and plans, and which results each writes.
+void describeKernels(func::FuncOp function, const Artifact &artifact,
+                     VariantInfo &variant);
 
 } // namespace attn
 

@@ -61,7 +61,10 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
   TileSchedule schedule(StringRef target) const;
 };
 
-/// Attention on tensors, simplified and with its plan.
+/// Attention on tensors, with regions and simplified.
+void buildExpandPipeline(OpPassManager &manager);
+
+/// The same, and with its plan.
 void buildPlanPipeline(OpPassManager &manager, const TileSchedule &schedule);
 
 /// Attention with its plan to a tile kernel, as `attn-to-tile`.

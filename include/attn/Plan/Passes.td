@@ -24,7 +24,10 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
     `gpu` names a GPU: only what was measured on it counts, and what was measured
     with a known number of queries only where the operation has as many. Without
     `results` the file is the one that comes with the compiler,
-    share/attn/plans.json; if that is missing or broken, a warning says so. A
+    share/attn/plans.json; if that is missing or broken, a warning says so. Where
+    several plans serve a number of queries that is known at launch, it is the one
+    for all lengths that no condition names: `attn-compile` makes a variant for
+    each. A
     remark (`--remarks-filter=attn-plan`) says where a plan came from.
   }];
   let options = [

@@ -51,11 +51,17 @@ Estimate estimate(ScoredOp op, PlanAttr plan);
 
 /// The measured choice for such an operation if the table has one that is
 /// legal, else the legal plan with the lowest estimate. Null if none is legal.
-PlanAttr pick(ScoredOp op, TargetKind target);
+/// With `queries` as if the operation had so many.
+PlanAttr pick(ScoredOp op, TargetKind target, int64_t queries = 0);
 
 /// The table of measured choices: the row for a workload, not checked.
 std::optional<Tiles> lookupHeuristic(const Workload &workload,
                                      const TargetInfo &target);
+
+/// Up to which numbers of queries the table has another row for such a workload
+/// than for more, in ascending order.
+SmallVector<int64_t> listHeuristicLimits(const Workload &workload,
+                                         const TargetInfo &target);
 
 } // namespace attn::plan
 

@@ -67,6 +67,9 @@ public:
   /// knows how many): a measurement that says with how many stands for those.
   const Result *find(const ResultKey &key, StringRef device,
                      int64_t queries) const;
+  /// Those of one device that say with how many queries, from the fewest on.
+  SmallVector<const Result *> findLengths(const ResultKey &key,
+                                          StringRef device) const;
   bool hasDevice(StringRef device) const;
   /// Replaces what was known of such a kernel on this device with so many
   /// queries. The plans may be in any order.
@@ -77,6 +80,19 @@ public:
 private:
   std::vector<Result> results;
 };
+
+/// A plan for up to so many queries; none: for any number.
+struct LengthPlan {
+  std::string plan;
+  std::optional<int64_t> maxQueries;
+};
+
+/// As few plans as possible for measurements of one kernel with growing numbers
+/// of queries, each of them at most 1 % slower than the fastest where it was
+/// measured. Between two numbers the limit is their geometric mean.
+SmallVector<LengthPlan> planLengths(ArrayRef<const Result *> results);
+/// "query_length <= 1448 -> #attn.plan<…>; #attn.plan<…>".
+std::string printLengthPlans(ArrayRef<LengthPlan> plans);
 
 /// The file that comes with the compiler: share/attn/plans.json in a folder
 /// above the program or library that this code is in; empty if there is none.

@@ -49,6 +49,12 @@ using Arguments = std::vector<Argument>;
 Result<int64_t> evaluate(const LaunchExpr &expr, const Arguments &arguments,
                          int64_t multiprocessors = 1);
 
+/// What rules of variants speak of, for `arguments` as the kernels see them; 0
+/// where the artifact's rule does not name it.
+LaunchQuantities measureQuantities(const Artifact &artifact,
+                                   const Arguments &arguments,
+                                   int64_t multiprocessors);
+
 /// The 64 bits that hold `value` as a parameter of type `element`; an error if
 /// it does not fit.
 Result<uint64_t> scalarBits(const Argument &value, ElementKind element);
@@ -111,6 +117,9 @@ struct ViewCall {
 };
 
 struct LaunchCall {
+  /// Which variant runs, and the quantities by which the rule picked it.
+  size_t variant = 0;
+  LaunchQuantities quantities = {};
   /// Of the arguments, one slot each (the driver reads as many bytes of a slot
   /// as the parameter has).
   std::vector<uint64_t> parameters;

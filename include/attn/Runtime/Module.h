@@ -27,6 +27,13 @@ enum class Image { Cubin, PTX };
 /// exactly there), otherwise the PTX where the driver can compile it.
 Result<Image> chooseImage(const Artifact &artifact, int major, int minor);
 
+/// The variant that a launch runs, and why that one; no reason where the rule
+/// leaves no choice.
+struct VariantChoice {
+  size_t variant = 0;
+  std::string reason;
+};
+
 /// Memory for the workspaces of a launch, from the caller.
 struct WorkspaceMemory {
   void *data = nullptr; // device memory, aligned to kWorkspaceAlignment
@@ -59,6 +66,8 @@ public:
   /// What such a launch does besides its kernels: a line for each tensor that
   /// it copies, with the reason; empty if nothing.
   Result<std::string> describeLaunch(const Arguments &arguments) const;
+  /// Which variant such a launch runs.
+  Result<VariantChoice> chooseVariant(const Arguments &arguments) const;
   /// How many tensors launches have copied.
   int64_t relayouts() const { return *relayoutCount; }
 
@@ -75,7 +84,7 @@ private:
   Module() = default;
   void swap(Module &other);
   Status loadImage();
-  Status configure(const KernelInfo &kernel);
+  Status configure(const KernelInfo &kernel, std::vector<CUfunction> &list);
   Status run(const LaunchCall &call, void *workspace, bool isCleared,
              CUstream stream) const;
   Status relayout(const LaunchCall &call, bool outputs, void *workspace,
@@ -86,7 +95,7 @@ private:
   Image kind = Image::PTX;
   std::string text;
   CUmodule module = nullptr;
-  std::vector<CUfunction> functions; // one per kernel
+  std::vector<std::vector<CUfunction>> functions; // of variants, per kernel
   std::vector<CUfunction> relayoutFunctions;
   std::unique_ptr<StreamMemory> streamMemory;
   std::unique_ptr<std::atomic<int64_t>> relayoutCount =

@@ -15,6 +15,8 @@
 #ifndef ATTN_SUPPORT_ARTIFACT_H
 #define ATTN_SUPPORT_ARTIFACT_H
 
+#include "attn/Support/VariantRule.h"
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -155,7 +157,7 @@ struct WorkspaceInfo {
   bool operator==(const WorkspaceInfo &other) const;
 };
 
-/// One kernel of an artifact. Its parameters are those of all arguments, of all
+/// One kernel of a variant. Its parameters are those of all arguments, of all
 /// workspaces, in the same form, and its tensor maps.
 struct KernelInfo {
   std::string entry;            // symbol in the image
@@ -184,20 +186,12 @@ struct RelayoutInfo {
   bool operator==(const RelayoutInfo &other) const;
 };
 
-struct Artifact {
-  std::string name;   // the source function
-  std::string target; // "sm_80"
-  std::string compilerVersion;
-  std::string plan;           // of the attention, as printed in IR
-  std::string ptx;            // empty if not kept
-  std::vector<uint8_t> cubin; // empty where no ptxas was found
-  std::vector<ArgumentInfo> arguments;
+/// What a launch runs: the function compiled by one plan.
+struct VariantInfo {
+  std::string plan; // of the attention, as printed in IR
   std::vector<WorkspaceInfo> workspaces;
-  std::vector<LaunchCheck> checks;
   /// They run in this order.
   std::vector<KernelInfo> kernels;
-  /// For arguments whose layout the kernels cannot take.
-  std::vector<RelayoutInfo> relayouts;
 
   /// Of all kernels: the most registers that a thread of one has, and all that
   /// they spill; -1 where ptxas did not run.
@@ -205,6 +199,29 @@ struct Artifact {
     int64_t registers = -1, spillStoreBytes = -1, spillLoadBytes = -1;
   };
   CodeFigures figures() const;
+
+  bool operator==(const VariantInfo &other) const;
+};
+
+struct Artifact {
+  std::string name;   // the source function
+  std::string target; // "sm_80"
+  std::string compilerVersion;
+  std::string ptx;            // empty if not kept
+  std::vector<uint8_t> cubin; // empty where no ptxas was found
+  std::vector<ArgumentInfo> arguments;
+  std::vector<LaunchCheck> checks;
+  /// At least one, and which of them a launch runs.
+  std::vector<VariantInfo> variants = std::vector<VariantInfo>(1);
+  VariantRule rule;
+  /// For arguments whose layout the kernels cannot take.
+  std::vector<RelayoutInfo> relayouts;
+
+  /// The number of the argument with that role; none if there is none.
+  std::optional<size_t> findArgument(ArgumentRole role) const;
+  /// Every launch runs variant `number` from now on. An error in words if there
+  /// is none, else empty.
+  std::string fixVariant(int64_t number);
 
   /// The artifact as bytes of one file: a magic line, a JSON manifest, the
   /// images, a checksum.

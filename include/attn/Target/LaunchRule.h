@@ -17,10 +17,12 @@
 namespace attn {
 
 /// Reads every `gpu.launch_func` of `host` (what `convert-warp-to-gpu` left)
-/// into the artifact: kernels, workspaces (what the host allocates), alignment
-/// of the arguments. The grid is an expression over sizes of arguments and
-/// scalars; what cannot be said as a LaunchExpr is an error.
-LogicalResult describeLaunch(func::FuncOp host, Artifact &artifact);
+/// into the artifact: kernels and workspaces (what the host allocates) of the
+/// variant that `host` is, alignment of the arguments. The grid is an
+/// expression over sizes of arguments and scalars; what cannot be said as a
+/// LaunchExpr is an error.
+LogicalResult describeLaunch(func::FuncOp host, Artifact &artifact,
+                             VariantInfo &variant);
 
 } // namespace attn
 

@@ -51,7 +51,7 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 import results  # noqa: E402
 from compiling import Compiler  # noqa: E402
-from gpu import SKIP, find_torch  # noqa: E402
+from gpu import SKIP, find_torch, plan_of  # noqa: E402
 
 TOKENS = 16384
 L2_BYTES = 256 << 20  # more than any L2
@@ -249,7 +249,7 @@ class Shape:
             return
         try:
             kernel = attn.Artifact.load(path.read_bytes()).on_device()
-            facts["plan"] = kernel.manifest["plan"]
+            facts["plan"] = plan_of(kernel, self.q, self.k, self.v, self.o, self.lse)
             facts["registers"] = kernel.registers
             facts["local_bytes"] = kernel.local_bytes
             self.o.fill_(float("nan"))

@@ -6,7 +6,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""Is there a GPU to run on?"""
+"""Is there a GPU to run on, and what runs there."""
 
 SKIP = 77  # what ctest and lit take for "skipped"
 
@@ -28,3 +28,11 @@ def find_torch(target="sm_80"):
         print("skipped: this GPU does not run sm_90a")
         return None
     return torch
+
+
+def plan_of(kernel, *arguments):
+    """The plan by which a launch on these arguments runs."""
+    if "plan" in kernel.manifest:  # of a library that knows no variants
+        return kernel.manifest["plan"]
+    number, _ = kernel.choose_variant(*arguments)
+    return kernel.manifest["variants"][number]["plan"]

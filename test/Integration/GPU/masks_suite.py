@@ -107,7 +107,7 @@ def main():
                 failures = [str(error)]
             if failures:
                 failed.append({"program": name, "target": target,
-                               "plan": plan or artifact.manifest["plan"], "failures": failures})
+                               "plan": plan or artifact.manifest["variants"][0]["plan"], "failures": failures})
                 print(f"FAIL {name} {target} {plan or 'default plan'}: {failures}", flush=True)
     print(f"{len(wanted) - len(failed)} of {len(wanted)} runs passed")
     if options.json:

@@ -30,7 +30,7 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 import results  # noqa: E402
 from bench import L2_BYTES, environment, numbers  # noqa: E402
-from gpu import SKIP, find_torch  # noqa: E402
+from gpu import SKIP, find_torch, plan_of  # noqa: E402
 from variants import HIDDEN, measure  # noqa: E402
 
 
@@ -95,7 +95,7 @@ def run_shape(options, torch, flush, rng, dim, length):
         contestants[name] = lambda kernel=kernel, arguments=arguments: kernel.launch_prepared(
             arguments, stream
         )
-        plan = kernel.manifest["plan"]
+        plan = plan_of(kernel, q, k, v, o, lse)
         pairs = count_visited(plan, length, window)
         row["contestants"][name] = {
             "plan": plan,

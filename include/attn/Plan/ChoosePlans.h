@@ -1,0 +1,58 @@
+//===- ChoosePlans.h - which plans an operation is compiled by - *- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Where one plan cannot serve all sizes that a launch may have, there are
+// several, and a rule (VariantRule.h) that says which sizes each is for. As
+// text the rule names plans in place of variants:
+//
+//   query_length <= 1024 -> #attn.plan<…>; #attn.plan<…>
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PLAN_CHOOSEPLANS_H
+#define ATTN_PLAN_CHOOSEPLANS_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Plan/Results.h"
+#include "attn/Support/LLVM.h"
+#include "attn/Support/VariantRule.h"
+
+namespace attn::plan {
+
+/// What is wished for.
+struct PlanRequest {
+  TargetKind target = TargetKind::SM80;
+  std::string plan;    // a plan or a rule over plans; empty: none is given
+  std::string results; // a file of measured plans; empty: none
+  std::string gpu;     // whose measured plans are taken; empty: any
+};
+
+/// A plan, and for which sizes it is taken; the last case of several has no
+/// condition.
+struct PlanCase {
+  LaunchCondition condition;
+  PlanAttr plan;
+};
+
+/// The plans that the request gives, else the operation's own, else the fastest
+/// of those measured, else the compiler's pick. All fit; diagnostics say what
+/// does not, and where measured ones came from.
+FailureOr<SmallVector<PlanCase>> choosePlans(ScoredOp op,
+                                             const PlanRequest &request);
+
+/// As text that `PlanRequest::plan` takes.
+std::string printPlanCases(ArrayRef<PlanCase> cases);
+
+/// The results in `path`, none where it is empty; emits an error at `loc` if
+/// they cannot be read.
+FailureOr<Results> readResults(StringRef path, Location loc);
+
+} // namespace attn::plan
+
+#endif // ATTN_PLAN_CHOOSEPLANS_H

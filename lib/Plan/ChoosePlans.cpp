@@ -1,0 +1,244 @@
+//===- ChoosePlans.cpp - which plans an operation is compiled by ----------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Plan/ChoosePlans.h"
+
+#include "attn/Plan/Plan.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace attn;
+
+FailureOr<plan::Results> plan::readResults(StringRef path, Location loc) {
+  if (path.empty())
+    return plan::Results();
+  std::string error;
+  FailureOr<plan::Results> results = plan::Results::read(path, error);
+  if (failed(results))
+    return emitError(loc) << "cannot read results '" << path << "': " << error;
+  return results;
+}
+
+/// ", but for 'A', 'B'".
+static std::string devicesOf(const plan::Results &results) {
+  llvm::SetVector<StringRef> names;
+  for (const plan::Result &result : results.entries())
+    names.insert(result.device);
+  std::string text;
+  for (StringRef name : names)
+    text += (text.empty() ? ", but for '" : ", '") + name.str() + "'";
+  return text;
+}
+
+/// "query_length <= limit"; always where there is no limit.
+static LaunchCondition upTo(std::optional<int64_t> limit) {
+  LaunchCondition condition;
+  if (!limit)
+    return condition;
+  QuantityComparison &comparison = condition.comparisons.emplace_back();
+  comparison.lhs.quantities = {LaunchQuantity::QueryLength};
+  comparison.rhs.factor = *limit;
+  return condition;
+}
+
+namespace {
+/// Where measured plans come from.
+struct Measured {
+  plan::Results results;
+  std::string path;
+  std::string gpu; // empty: any
+};
+} // namespace
+
+/// The plans in `path`, or for a GPU in the file that comes with the compiler.
+/// That one is nobody's wish: what is wrong with it is a warning.
+static FailureOr<Measured> readMeasured(StringRef path, StringRef gpu,
+                                        Location loc) {
+  FailureOr<plan::Results> results = plan::readResults(path, loc);
+  if (failed(results))
+    return failure();
+  Measured measured{std::move(*results), path.str(), gpu.str()};
+  if (gpu.empty())
+    return measured;
+  if (path.empty()) {
+    measured.path = plan::findShippedResults();
+    if (measured.path.empty()) {
+      emitWarning(loc) << "no measured plans for '" << gpu
+                       << "': share/attn/plans.json is not beside the compiler";
+      return measured;
+    }
+    std::string error;
+    results = plan::Results::read(measured.path, error);
+    if (failed(results)) {
+      emitWarning(loc) << "no measured plans for '" << gpu << "': cannot read '"
+                       << measured.path << "': " << error;
+      return measured;
+    }
+    measured.results = std::move(*results);
+  }
+  if (!measured.results.hasDevice(gpu))
+    emitWarning(loc) << "'" << measured.path << "' has no plans for '" << gpu
+                     << "'" << devicesOf(measured.results);
+  return measured;
+}
+
+//===----------------------------------------------------------------------===//
+// Measured plans
+//===----------------------------------------------------------------------===//
+
+/// What is known of such a kernel. Of one whose number of queries is only known
+/// at launch: the measurements with several, if there are any, else the newest
+/// one that stands for all numbers.
+static SmallVector<const plan::Result *> find(ScoredOp op, TargetKind kind,
+                                              const Measured &measured) {
+  plan::ResultKey key = plan::getResultKey(op, stringifyTargetKind(kind));
+  int64_t queries = plan::getWorkload(op).queries;
+  const plan::Result *known =
+      measured.gpu.empty() ? measured.results.find(key)
+                           : measured.results.find(key, measured.gpu, queries);
+  StringRef device = measured.gpu;
+  if (device.empty() && known)
+    device = known->device;
+  SmallVector<const plan::Result *> lengths =
+      measured.results.findLengths(key, device);
+  if (queries == 0 && lengths.size() > 1)
+    return lengths;
+  if (!known)
+    return {};
+  return {known};
+}
+
+/// The fastest measured plans; none if one does not fit, since the compiler
+/// that measured it was another: that is said.
+static SmallVector<plan::PlanCase> fastest(ScoredOp op, TargetKind kind,
+                                           const Measured &measured) {
+  if (measured.path.empty())
+    return {};
+  auto opts = remark::RemarkOpts::name("AttnPlan").category("attn-plan");
+  SmallVector<const plan::Result *> known = find(op, kind, measured);
+  if (known.empty()) {
+    std::string key =
+        plan::getResultKey(op, stringifyTargetKind(kind)).describe();
+    remark::missed(op->getLoc(), opts)
+        << llvm::formatv("'{0}' has no plan for {1}{2}", measured.path, key,
+                         measured.gpu.empty() ? ""
+                                              : " on '" + measured.gpu + "'")
+               .str();
+    return {};
+  }
+  SmallVector<plan::PlanCase> cases;
+  for (const plan::LengthPlan &length : plan::planLengths(known)) {
+    FailureOr<PlanAttr> parsed = plan::parsePlan(length.plan, op->getLoc());
+    if (failed(parsed) || parsed->getTarget() != kind ||
+        !plan::findObstacle(plan::getWorkload(op), plan::getTiles(*parsed),
+                            plan::getTarget(kind))
+             .empty()) {
+      op->emitWarning("the results name a plan that does not fit: ")
+          << length.plan;
+      return {};
+    }
+    cases.push_back({upTo(length.maxQueries), *parsed});
+  }
+  std::string where = "plan of '" + measured.path + "', the fastest on " +
+                      known.front()->device + " of " + known.front()->shapes;
+  for (const plan::Result *other : ArrayRef(known).drop_front())
+    where += "; of " + other->shapes;
+  remark::passed(op->getLoc(), opts) << where;
+  if (!measured.gpu.empty())
+    op->emitRemark() << where; // for every tool, and the log of an artifact
+  return cases;
+}
+
+//===----------------------------------------------------------------------===//
+// The other sources
+//===----------------------------------------------------------------------===//
+
+/// Reads a plan, or a rule over plans.
+static FailureOr<SmallVector<plan::PlanCase>> parsePlanCases(StringRef text,
+                                                             Location loc) {
+  std::string error;
+  std::optional<std::vector<RuleCaseText>> parsed = parseRuleCases(text, error);
+  if (!parsed)
+    return emitError(loc) << "got plan '" << text << "': " << error;
+  SmallVector<plan::PlanCase> cases;
+  for (const RuleCaseText &entry : *parsed) {
+    FailureOr<PlanAttr> plan = plan::parsePlan(entry.variant, loc);
+    if (failed(plan))
+      return failure();
+    cases.push_back({entry.condition, *plan});
+  }
+  return cases;
+}
+
+/// The pick; where the number of queries is only known at launch, one for each
+/// range of lengths that the table of measured choices tells apart.
+static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind) {
+  SmallVector<plan::PlanCase> cases;
+  plan::Workload workload = plan::getWorkload(op);
+  if (workload.queries == 0)
+    for (int64_t limit :
+         plan::listHeuristicLimits(workload, plan::getTarget(kind)))
+      cases.push_back({upTo(limit), plan::pick(op, kind, limit)});
+  cases.push_back({LaunchCondition(), plan::pick(op, kind)});
+  // A case that those after it would decide alike says nothing.
+  for (size_t i = cases.size() - 1; i-- > 0;)
+    if (cases[i].plan == cases[i + 1].plan)
+      cases.erase(cases.begin() + i);
+  return cases;
+}
+
+static FailureOr<SmallVector<plan::PlanCase>>
+proposePlans(ScoredOp op, const plan::PlanRequest &request) {
+  if (!request.gpu.empty() && request.target == TargetKind::CPU)
+    return op->emitError("got gpu '") << request.gpu << "', the target is cpu";
+  FailureOr<Measured> measured =
+      readMeasured(request.results, request.gpu, op->getLoc());
+  if (failed(measured))
+    return failure();
+  if (!request.plan.empty())
+    return parsePlanCases(request.plan, op->getLoc());
+  if (PlanAttr own = op.getPlanAttr())
+    return SmallVector<plan::PlanCase>{{LaunchCondition(), own}};
+  SmallVector<plan::PlanCase> known = fastest(op, request.target, *measured);
+  return known.empty() ? pickCases(op, request.target) : known;
+}
+
+FailureOr<SmallVector<plan::PlanCase>>
+plan::choosePlans(ScoredOp op, const PlanRequest &request) {
+  FailureOr<SmallVector<PlanCase>> cases = proposePlans(op, request);
+  if (failed(cases))
+    return failure();
+  for (const PlanCase &entry : *cases) {
+    if (!entry.plan)
+      return op->emitOpError("has no feasible plan for ")
+             << stringifyTargetKind(request.target);
+    if (entry.plan.getTarget() != request.target)
+      return op->emitOpError("plan is for ")
+             << stringifyTargetKind(entry.plan.getTarget())
+             << ", the target is " << stringifyTargetKind(request.target);
+    if (failed(verify(op, entry.plan)))
+      return failure();
+  }
+  return cases;
+}
+
+std::string plan::printPlanCases(ArrayRef<PlanCase> cases) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleave(
+      cases, os,
+      [&](const PlanCase &entry) {
+        std::string condition = entry.condition.print();
+        os << condition << (condition.empty() ? "" : " -> ") << entry.plan;
+      },
+      "; ");
+  return text;
+}

@@ -1,0 +1,8 @@
+// Lengths are known at launch.
+!t = tensor<?x?x?x96xbf16>
+!lse = tensor<?x?x?xf32>
+func.func @wide(%q: !t, %k: !t, %v: !t) -> (!t, !lse) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.causal]}
+    : (!t, !t, !t) -> (!t, !lse)
+  return %o, %lse : !t, !lse
+}

@@ -1,0 +1,107 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Several variants of one kernel, and the rule that picks one."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import attn
+import pytest
+from attn import _capi
+
+PLANS = ["#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>",
+         "#attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 4, stages = 2>"]
+RULE = f"query_length <= 100 -> {PLANS[0]}; {PLANS[1]}"
+
+
+def test_a_rule_that_is_given():
+    artifact = attn.compile(attn.attention("bf16", 64), plan=RULE)
+    assert artifact.manifest["rule"] == "query_length <= 100 -> 0; 1"
+    assert [variant["plan"] for variant in artifact.manifest["variants"]] == PLANS
+    assert "remark: compiled in 2 variants: " + RULE in artifact.log
+    assert attn.Artifact.load(artifact.bytes).manifest == artifact.manifest
+
+
+def test_variants_are_the_kernels_of_their_plans():
+    """But for the names."""
+    text = attn.attention("bf16", 64, variants=["causal"])
+    both = attn.compile(text, plan=RULE).manifest
+    for variant, plan in zip(both["variants"], PLANS):
+        (alone,) = attn.compile(text, plan=plan).manifest["variants"]
+        for kernel, other in zip(variant["kernels"], alone["kernels"], strict=True):
+            kernel["entry"] = other["entry"]
+        assert variant == alone
+
+
+def test_rules_and_plans_are_part_of_the_cache_key(tmp_path):
+    text = attn.attention("bf16", 64)
+    rules = [RULE, RULE.replace("100", "200"), RULE.replace("block_k = 64", "block_k = 32"),
+             RULE.replace("query_length", "key_length"), PLANS[0]]
+    made = [attn.compile(text, plan=rule, cache=tmp_path) for rule in rules]
+    assert not any(artifact.from_cache for artifact in made)
+    again = [attn.compile(text, plan=rule, cache=tmp_path) for rule in rules]
+    assert all(artifact.from_cache for artifact in again)
+    assert [artifact.bytes for artifact in again] == [artifact.bytes for artifact in made]
+    assert len({artifact.bytes for artifact in made}) == len(rules)
+
+
+def test_a_program_for_the_cpu_has_one():
+    plan = "#attn.plan<target = cpu, block_q = 8, block_k = 8>"
+    with pytest.raises(attn.AttnError, match="got a rule over 2 cases, expected one plan"):
+        attn.compile(attn.attention("f32", 16), "cpu", plan=f"query_length < 8 -> {plan}; {plan}")
+    kernel = attn.compile(attn.attention("f32", 16), "cpu", plan=plan)
+    numpy = pytest.importorskip("numpy")
+    q = numpy.zeros((1, 1, 4, 16), numpy.float32)
+    assert kernel.choose_variant(q, q, q, q.copy(), numpy.zeros((1, 1, 4), numpy.float32)) == (0, "")
+
+
+LAUNCHES = """
+import sys
+import attn
+
+class Tensor:
+    def __init__(self, number, kind, *shape):
+        self.__cuda_array_interface__ = dict(
+            data=(number << 40, False), shape=shape, typestr=kind, version=3, strides=None)
+
+attn.use_library(sys.argv[1])
+artifact = attn.compile(attn.attention("f16", 64), plan=sys.argv[2])
+for variant in (None, 0, 1):
+    kernel = artifact.on_device(variant=variant)
+    for length in (100, 101):
+        tensors = [Tensor(i + 1, "<f2", 1, 2, length, 64) for i in range(4)]
+        tensors.append(Tensor(5, "<f4", 1, 2, length))
+        kernel.launch(*tensors)
+        print(variant, length, *kernel.choose_variant(*tensors), sep="|")
+print(artifact.on_device(variant=1).manifest["rule"])
+try:
+    artifact.on_device(variant=2)
+except attn.AttnError as error:
+    print(error)
+"""
+
+
+def test_launches_take_the_variant_of_their_lengths():
+    """On a stand-in for the driver, which a build of the tests has."""
+    library = pathlib.Path(_capi._path)
+    driver = library.parent.parent / "test" / "Unit" / "FakeDriver"
+    if not driver.is_dir():
+        pytest.skip("no stand-in for the driver was built")
+    path = pathlib.Path(attn.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", LAUNCHES, str(library), RULE], text=True, capture_output=True,
+        env={**os.environ, "LD_LIBRARY_PATH": str(driver), "PYTHONPATH": str(path)})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "None|100|0|query_length <= 100, with query_length = 100",
+        "None|101|1|no condition holds, with query_length = 101",
+        "0|100|0|", "0|101|0|", "1|100|1|", "1|101|1|", "1",
+        "attnLoadVariant: artifact 'attention' has no variant 2, its variants are 0 to 1"]
