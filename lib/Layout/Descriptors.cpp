@@ -62,5 +62,7 @@ int64_t OperandTile::stepOffset(int64_t step) const {
 }
 
 int64_t OperandTile::rowOffset(int64_t row) const {
+  if (major == Major::MN)
+    return row / tile.panelColumns() * tile.rows * tile.panelBytes;
   return row * tile.panelBytes;
 }

@@ -105,6 +105,29 @@ void Ring::finishCopy(int64_t item, std::vector<float> elements) {
   slotOf(item).fill(std::move(elements));
 }
 
+Answer Ring::beginPart(int64_t warp, int64_t item) {
+  Slot &slot = slotOf(item);
+  Holder *own = slot.item == item ? &slot.holders[warp] : nullptr;
+  if (slot.item > item || (own && own->part != Holder::Missing))
+    return Answer::wrong("fills item " + number(item) + " a second time");
+  if (own)
+    return Answer::go();
+  // The first of the warps that fill it.
+  Answer answer = beginCopy(item);
+  if (answer.kind == Answer::Go) {
+    slot.parts.clear();
+    slot.numParts = 0;
+  }
+  return answer;
+}
+
+void Ring::finishPart(int64_t warp, int64_t item, int64_t parts) {
+  Slot &slot = slotOf(item);
+  slot.holders[warp].part = Holder::Complete;
+  if (++slot.numParts == parts)
+    slot.fill(slot.parts);
+}
+
 Answer Ring::await(int64_t warp, int64_t item) {
   if (!drainers[warp])
     return Answer::wrong("waits for an item of a ring that its role does not "
@@ -121,8 +144,8 @@ Answer Ring::await(int64_t warp, int64_t item) {
   return Answer::go();
 }
 
-std::string Ring::beginPart(int64_t warp, int64_t item, int64_t barriers,
-                            const std::vector<float> &elements) {
+std::string Ring::beginCopyOfAll(int64_t warp, int64_t item, int64_t barriers,
+                                 const std::vector<float> &elements) {
   if (item < 0)
     return "copies item " + number(item);
   Slot &slot = slotOf(item);
@@ -151,7 +174,7 @@ std::string Ring::beginPart(int64_t warp, int64_t item, int64_t barriers,
   return "";
 }
 
-void Ring::finishPart(int64_t warp, int64_t item) {
+void Ring::finishCopyOfAll(int64_t warp, int64_t item) {
   Slot &slot = slotOf(item);
   if (slot.item == item)
     slot.holders[warp].part = Holder::Complete;

@@ -46,6 +46,9 @@ struct Slot {
   int64_t item = -1;
   /// Row by row.
   std::vector<float> elements;
+  /// What came so far of an item that warps of a role fill.
+  std::vector<float> parts;
+  int64_t numParts = 0;
   /// Rows that results took on their way out; empty: none.
   std::vector<bool> lost;
   std::vector<Holder> holders;
@@ -73,15 +76,19 @@ public:
   /// The role that fills it starts copying an item.
   Answer beginCopy(int64_t item);
   void finishCopy(int64_t item, std::vector<float> elements);
+  /// A warp of a role that computes wants to fill its part of an item.
+  Answer beginPart(int64_t warp, int64_t item);
+  /// It has; `parts` warps fill an item.
+  void finishPart(int64_t warp, int64_t item, int64_t parts);
   /// A warp wants to read an item.
   Answer await(int64_t warp, int64_t item);
 
   // Without: all warps copy a part each, and meet at barriers, of which
   // `barriers` have been passed.
 
-  std::string beginPart(int64_t warp, int64_t item, int64_t barriers,
-                        const std::vector<float> &elements);
-  void finishPart(int64_t warp, int64_t item);
+  std::string beginCopyOfAll(int64_t warp, int64_t item, int64_t barriers,
+                             const std::vector<float> &elements);
+  void finishCopyOfAll(int64_t warp, int64_t item);
   /// Behind the barrier of an await.
   std::string take(int64_t warp, int64_t item);
 

@@ -67,8 +67,9 @@ struct Transfer {
 struct Launch {
   GlobalMemory global;
   Spreads spreads;
-  /// Addresses of the elements that were stored.
-  llvm::DenseSet<uint64_t> stored;
+  /// Addresses of the elements that were stored, and of those that were added
+  /// to.
+  llvm::DenseSet<uint64_t> stored, added;
   /// Derived numbers of Analysis, once per operation.
   llvm::DenseMap<Operation *, int64_t> younger;
 };
@@ -85,8 +86,10 @@ struct WarpBlock {
   llvm::MapVector<Operation *, Ring> rings; // allocs and numbers too
   /// What the items of `warp.mailbox` say, by their number.
   llvm::DenseMap<std::pair<Operation *, int64_t>, SmallVector<int64_t>> numbers;
-  /// Barriers passed when a slot of `warp.alloc` was last copied to.
+  /// Barriers passed when a slot of `warp.alloc` was last copied or stored to,
+  /// and what is stored to it.
   llvm::DenseMap<Operation *, int64_t> copiedAt;
+  llvm::DenseMap<Operation *, std::vector<float>> stored;
   Barrier barrier;
   llvm::MapVector<Operation *, Turns> turns; // of each role
   Issues issues;

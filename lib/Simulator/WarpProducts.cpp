@@ -19,8 +19,8 @@ using namespace attn::simulator;
 using namespace attn::warp;
 
 /// The rows of operand A that this warp multiplies, row by row.
-FailureOr<std::vector<float>> WarpRunner::readRows(Operation *op, Value a,
-                                                   FragType acc) {
+FailureOr<std::vector<float>>
+WarpRunner::readRows(Operation *op, Value a, bool isTransposed, FragType acc) {
   int64_t warps = acc.getWarps(), rows = acc.getShape()[0] / warps;
   if (auto type = dyn_cast<FragType>(a.getType())) {
     int64_t depth = type.getShape()[1];
@@ -36,24 +36,30 @@ FailureOr<std::vector<float>> WarpRunner::readRows(Operation *op, Value a,
   SlotUse use = useOf(a);
   if (std::string message = use.checkRead(blockWarp); !message.empty())
     return refuse(op, message);
-  int64_t depth = llvm::cast<SlotType>(a.getType()).getShape()[1];
+  auto shape = llvm::cast<SlotType>(a.getType()).getShape();
+  int64_t depth = shape[isTransposed ? 0 : 1];
   const std::vector<float> &elements = use.slot().elements;
+  if (isTransposed && llvm::is_contained(use.slot().lost, true))
+    return refuse(op, "reads a slot that a result went through");
   std::vector<float> result(rows * depth);
   for (int64_t row = 0; row < acc.getShape()[0]; ++row) {
     if (row / layout::groupRows % warps != warp)
       continue;
-    if (use.slot().isLost(row))
+    if (!isTransposed && use.slot().isLost(row))
       return refuse(op, "reads a row of a slot that a result went through");
-    std::copy_n(elements.begin() + row * depth, depth,
-                result.begin() + localRow(row, warps) * depth);
+    for (int64_t k = 0; k < depth; ++k)
+      result[localRow(row, warps) * depth + k] =
+          elements[isTransposed ? k * shape[1] + row : row * depth + k];
   }
   return result;
 }
 
-FailureOr<Lanes> WarpRunner::multiply(Operation *op, Value a, Value b,
-                                      Value acc, bool isTransposed) {
+template <typename OpTy> FailureOr<Lanes> WarpRunner::multiply(OpTy op) {
+  Value b = op.getB(), acc = op.getAcc();
+  bool isTransposed = op.getTransposeB();
   auto type = llvm::cast<FragType>(acc.getType());
-  FailureOr<std::vector<float>> left = readRows(op, a, type);
+  FailureOr<std::vector<float>> left =
+      readRows(op, op.getA(), op.getTransposeA(), type);
   if (failed(left))
     return failure();
   SlotUse use = useOf(b);
@@ -138,8 +144,7 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
         return success();
       })
       .Case<MmaOp>([&](MmaOp mma) -> LogicalResult {
-        FailureOr<Lanes> result = multiply(op, mma.getA(), mma.getB(),
-                                           mma.getAcc(), mma.getTransposeB());
+        FailureOr<Lanes> result = multiply(mma);
         if (failed(result))
           return failure();
         if (mma.getB().getType().hasPanels())
@@ -150,8 +155,7 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
         return success();
       })
       .Case<MmaAsyncOp>([&](MmaAsyncOp mma) -> LogicalResult {
-        FailureOr<Lanes> result = multiply(op, mma.getA(), mma.getB(),
-                                           mma.getAcc(), mma.getTransposeB());
+        FailureOr<Lanes> result = multiply(mma);
         if (failed(result))
           return failure();
         if (std::string message = block.issues.issue(blockWarp, op);
@@ -160,7 +164,8 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
         Product product = {
             numProducts++, op, std::move(*result), {}, frames.size()};
         if (isa<SlotType>(mma.getA().getType()))
-          product.reads.push_back({useOf(mma.getA()), /*isOfAll=*/false});
+          product.reads.push_back(
+              {useOf(mma.getA()), /*isOfAll=*/mma.getTransposeA()});
         product.reads.push_back({useOf(mma.getB()), /*isOfAll=*/true});
         for (auto [use, isOfAll] : product.reads)
           use.beginRead(blockWarp, isOfAll);

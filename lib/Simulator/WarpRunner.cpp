@@ -227,6 +227,8 @@ WarpRunner::Step WarpRunner::step() {
     return copyAsync(async);
   if (auto sync = dyn_cast<CopyOp>(op))
     return copy(sync);
+  if (auto slot = dyn_cast<StoreFragOp>(op))
+    return storeFrag(slot);
   if (auto slot = dyn_cast<AwaitOp>(op))
     return await(slot);
   if (auto slot = dyn_cast<ReleaseOp>(op))

@@ -81,6 +81,9 @@ private:
   Step copyAsync(warp::CopyAsyncOp op);
   /// What is wrong with this warp filling a ring.
   std::string checkFills(Value ring);
+  Step storeFrag(warp::StoreFragOp op);
+  /// Writes what this warp has of a fragment.
+  void writeRows(Value frag, std::vector<float> &elements);
   Step await(warp::AwaitOp op);
   Step release(warp::ReleaseOp op);
   Step wait(warp::WaitOp op);
@@ -101,13 +104,14 @@ private:
   LogicalResult cast(warp::CastOp op);
   LogicalResult reduce(warp::ReduceOp op);
   LogicalResult store(warp::StoreOp op);
+  /// What is wrong with writing an element, which it does.
+  std::string write(warp::StoreOp op, uint64_t at, uint64_t bits);
   LogicalResult gather(warp::GatherOp op);
   LogicalResult search(warp::SearchOp op);
   int64_t indexOf(Value index, Type result, size_t number);
-  FailureOr<Lanes> multiply(Operation *op, Value a, Value b, Value acc,
-                            bool isTransposed);
+  template <typename OpTy> FailureOr<Lanes> multiply(OpTy op);
   FailureOr<std::vector<float>> readRows(Operation *op, Value a,
-                                         warp::FragType acc);
+                                         bool isTransposed, warp::FragType acc);
   SlotUse useOf(Value slot);
   Box boxOf(Value view, OperandRange indices);
 

@@ -185,6 +185,7 @@ LogicalResult WarpSimulation::runKernel(KernelOp kernel, Interpreter &host) {
                                  host.getSigned(kernel.getGridY()),
                                  host.getSigned(kernel.getGridZ())};
   launch.stored.clear();
+  launch.added.clear();
   // One to three blocks do all, one after the other.
   constexpr uint64_t maxResident = 3;
   if (kernel.getResident())

@@ -95,9 +95,51 @@ WarpRunner::Step WarpRunner::copyAsync(CopyAsyncOp op) {
   std::vector<float> elements;
   std::string message = box.read(block.launch.global, elements);
   if (message.empty())
-    message = ring.beginPart(blockWarp, item,
-                             block.barrier.countPassed(blockWarp), elements);
+    message = ring.beginCopyOfAll(
+        blockWarp, item, block.barrier.countPassed(blockWarp), elements);
   return message.empty() ? settle(op, Answer::go()) : fail(op, message);
+}
+
+void WarpRunner::writeRows(Value frag, std::vector<float> &elements) {
+  auto type = llvm::cast<FragType>(frag.getType());
+  elements.resize(type.getNumElements());
+  const Lanes &lanes = values.get(frag);
+  for (auto [number, coord] :
+       llvm::enumerate(block.launch.spreads.get(type, warp)))
+    elements[coord.row * type.getShape()[1] + coord.column] =
+        toFloat(type.getElementType(),
+                lanes[number / layout::warpSize][number % layout::warpSize]);
+}
+
+WarpRunner::Step WarpRunner::storeFrag(StoreFragOp op) {
+  Operation *target = op.getTarget().getDefiningOp();
+  Ring &ring = block.rings.find(target)->second;
+  if (op.getItem()) {
+    if (std::string message = checkFills(op.getTarget()); !message.empty())
+      return fail(op, message);
+    int64_t item = values.getSigned(op.getItem());
+    Answer answer = ring.beginPart(blockWarp, item);
+    if (answer.kind == Answer::Go) {
+      writeRows(op.getValue(), ring.slotOf(item).parts);
+      ring.finishPart(blockWarp, item, role.getWarps());
+    }
+    return settle(op, answer);
+  }
+  // Nobody sees it before all have come to the barrier.
+  writeRows(op.getValue(), block.stored[target]);
+  Answer answer = block.barrier.pass(blockWarp, op);
+  if (answer.kind != Answer::Go)
+    return settle(op, answer);
+  int64_t meeting = block.barrier.countPassed(blockWarp);
+  if (block.copiedAt.lookup(target) == meeting)
+    return settle(op, answer);
+  block.copiedAt[target] = meeting;
+  Slot &slot = ring.slotOf(0);
+  if (int64_t reader = slot.findReader(); reader >= 0)
+    return fail(op, "overwrites a slot that a product in flight of warp " +
+                        Twine(reader) + " still reads");
+  slot.fill(block.stored[target]);
+  return settle(op, answer);
 }
 
 /// Waits until at most `younger` copies of this warp are in flight.
@@ -105,7 +147,7 @@ void WarpRunner::finishCopies(int64_t younger) {
   while (int64_t(copies.size()) > younger) {
     auto [ring, item] = copies.front();
     if (ring)
-      ring->finishPart(blockWarp, item);
+      ring->finishCopyOfAll(blockWarp, item);
     copies.pop_front();
   }
 }
@@ -140,13 +182,33 @@ WarpRunner::Step WarpRunner::release(ReleaseOp op) {
   return message.empty() ? settle(op, Answer::go()) : fail(op, message);
 }
 
+std::string WarpRunner::write(StoreOp op, uint64_t at, uint64_t bits) {
+  Type element = op.getValue().getType().getElementType();
+  int64_t bytes = (bitsOf(element) + 7) / 8;
+  Launch &launch = block.launch;
+  if (std::string message = launch.global.check(at, bytes); !message.empty())
+    return message;
+  auto *memory = reinterpret_cast<void *>(at);
+  if (op.getAccumulate()) {
+    if (launch.stored.contains(at))
+      return "adds to an element that was written before";
+    launch.added.insert(at);
+    uint64_t old = 0;
+    std::memcpy(&old, memory, bytes);
+    bits = fromFloat(element, toFloat(element, old) + toFloat(element, bits));
+  } else if (launch.added.contains(at) || !launch.stored.insert(at).second) {
+    return "writes an element that was written before";
+  }
+  std::memcpy(memory, &bits, bytes);
+  return "";
+}
+
 LogicalResult WarpRunner::store(StoreOp op) {
   FragType type = op.getValue().getType();
   layout::Fragment layout = type.getLayout();
   const Spread &spread = block.launch.spreads.get(type, warp);
   const Lanes &lanes = values.get(op.getValue());
   Box box = boxOf(op.getView(), op.getIndices());
-  int64_t bytes = (bitsOf(box.element) + 7) / 8;
   if (Value staging = op.getStaging()) {
     SlotUse use = useOf(staging);
     for (const layout::Coord &coord : spread)
@@ -166,12 +228,9 @@ LogicalResult WarpRunner::store(StoreOp op) {
                                      : box.find(coord.row, coord.column);
     if (!at)
       continue;
-    std::string message = block.launch.global.check(*at, bytes);
-    if (message.empty() && !block.launch.stored.insert(*at).second)
-      message = "writes an element that was written before";
-    if (!message.empty())
+    if (std::string message = write(op, *at, lanes[part][lane]);
+        !message.empty())
       return refuse(op, message);
-    std::memcpy(reinterpret_cast<void *>(*at), &lanes[part][lane], bytes);
   }
   return success();
 }

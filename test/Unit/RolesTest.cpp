@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Inputs/RoleKernels.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Simulator/WarpSimulator.h"
@@ -24,7 +25,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/ADT/StringExtras.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "gtest/gtest.h"
 
 #include <random>
@@ -32,144 +34,6 @@
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
-
-//===----------------------------------------------------------------------===//
-// Kernels
-//===----------------------------------------------------------------------===//
-
-/// Two roles that copy and two that compute. Each of the latter drains a ring
-/// of each of the former: out0 = sum of x x^T over the tiles of a and b, out1
-/// of c and d. Both drain the ring of e.
-static const char *const fourRoles = R"mlir(
-!view = memref<?x64xbf16, strided<[?, 1]>>
-!out = memref<?x64xf32, strided<[?, 1]>>
-!ring = !warp.ring<1, 64x64xbf16, panels<128>>
-!two = !warp.ring<2, 64x64xbf16, panels<128>>
-!tile = !warp.slot<64x64xbf16, panels<128>>
-!acc = !warp.frag<64x64xf32, acc, 4>
-func.func @f(%a: !view, %b: !view, %c: !view, %d: !view, %e: !view,
-             %out0: !out, %out1: !out) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c64 = arith.constant 64 : index
-  %zero = arith.constant 0.0 : f32
-  warp.kernel @k blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(16) {
-    %A = warp.ring fills(@left) drains(@first) : !two
-    %B = warp.ring fills(@right) drains(@first) : !ring
-    %C = warp.ring fills(@right) drains(@second) : !ring
-    %D = warp.ring fills(@left) drains(@second) : !ring
-    %E = warp.ring fills(@right) drains(@first, @second) : !two
-    warp.role @left copy warps(4) registers(24) {
-      warp.copy_async %a[%c0, %c0] to %A[%c0] : !view, !two
-      warp.copy_async %a[%c64, %c0] to %A[%c1] : !view, !two
-      warp.copy_async %a[%c0, %c0] to %A[%c2] : !view, !two
-      warp.copy_async %d[%c0, %c0] to %D[%c0] : !view, !ring
-      warp.copy_async %d[%c64, %c0] to %D[%c1] : !view, !ring
-    }
-    warp.role @right copy warps(4) registers(24) {
-      warp.copy_async %c[%c0, %c0] to %C[%c0] : !view, !ring
-      warp.copy_async %c[%c64, %c0] to %C[%c1] : !view, !ring
-      warp.copy_async %b[%c0, %c0] to %B[%c0] : !view, !ring
-      warp.copy_async %b[%c64, %c0] to %B[%c1] : !view, !ring
-      %n = scf.for %i = %c0 to %c2 step %c1 iter_args(%item = %c0) -> (index) {
-        %row = arith.muli %i, %c64 : index
-        warp.copy_async %e[%row, %c0] to %E[%item] : !view, !two
-        %next = arith.addi %item, %c1 : index
-        scf.yield %next : index
-      }
-    }
-    warp.role @first compute warps(4) registers(232) {
-      %s0 = warp.splat %zero : !acc
-      %a0 = warp.await %A[%c0] : !two -> !tile
-      %s1 = warp.mma %a0, %a0, %s0 transpose_b : !tile, !tile, !acc
-      warp.release %a0 : !tile
-      %a1 = warp.await %A[%c1] : !two -> !tile
-      %sa = warp.mma %a1, %a1, %s1 transpose_b : !tile, !tile, !acc
-      warp.release %a1 : !tile
-      %a2 = warp.await %A[%c2] : !two -> !tile
-      %s2 = warp.mma %a2, %a2, %sa transpose_b : !tile, !tile, !acc
-      warp.release %a2 : !tile
-      %b0 = warp.await %B[%c0] : !ring -> !tile
-      %s3 = warp.mma %b0, %b0, %s2 transpose_b : !tile, !tile, !acc
-      warp.release %b0 : !tile
-      %b1 = warp.await %B[%c1] : !ring -> !tile
-      %s4 = warp.mma %b1, %b1, %s3 transpose_b : !tile, !tile, !acc
-      warp.release %b1 : !tile
-      %r:2 = scf.for %i = %c0 to %c2 step %c1 iter_args(%item = %c0, %s = %s4) -> (index, !acc) {
-        %t = warp.await %E[%item] : !two -> !tile
-        %next = arith.addi %item, %c1 : index
-        %sum = warp.mma %t, %t, %s transpose_b : !tile, !tile, !acc
-        warp.release %t : !tile
-        scf.yield %next, %sum : index, !acc
-      }
-      warp.store %r#1, %out0[%c0, %c0] : !acc, !out
-    }
-    warp.role @second compute warps(4) registers(232) {
-      %s0 = warp.splat %zero : !acc
-      %d0 = warp.await %D[%c0] : !ring -> !tile
-      %s1 = warp.mma %d0, %d0, %s0 transpose_b : !tile, !tile, !acc
-      warp.release %d0 : !tile
-      %d1 = warp.await %D[%c1] : !ring -> !tile
-      %s2 = warp.mma %d1, %d1, %s1 transpose_b : !tile, !tile, !acc
-      warp.release %d1 : !tile
-      %t0 = warp.await %C[%c0] : !ring -> !tile
-      %s3 = warp.mma %t0, %t0, %s2 transpose_b : !tile, !tile, !acc
-      warp.release %t0 : !tile
-      %t1 = warp.await %C[%c1] : !ring -> !tile
-      %s4 = warp.mma %t1, %t1, %s3 transpose_b : !tile, !tile, !acc
-      warp.release %t1 : !tile
-      %r:2 = scf.for %i = %c0 to %c2 step %c1 iter_args(%item = %c0, %s = %s4) -> (index, !acc) {
-        %t = warp.await %E[%item] : !two -> !tile
-        %next = arith.addi %item, %c1 : index
-        %sum = warp.mma %t, %t, %s transpose_b : !tile, !tile, !acc
-        warp.release %t : !tile
-        scf.yield %next, %sum : index, !acc
-      }
-      warp.store %r#1, %out1[%c0, %c0] : !acc, !out
-    }
-  }
-  return
-}
-)mlir";
-
-/// Two groups that take turns to await.
-static const char *const twoGroups = R"mlir(
-!view = memref<?x64xbf16, strided<[?, 1]>>
-!out = memref<?x64xf32, strided<[?, 1]>>
-!ring = !warp.ring<1, 128x64xbf16, panels<128>>
-!tile = !warp.slot<128x64xbf16, panels<128>>
-!acc = !warp.frag<128x128xf32, acc, 8>
-func.func @f(%a: !view, %b: !view, %c: !view, %d: !view, %e: !view,
-             %out0: !out, %out1: !out) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %zero = arith.constant 0.0 : f32
-  warp.kernel @k blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(12) {
-    %A = warp.ring fills(@load) drains(@softmax) : !ring
-    warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %a[%c0, %c0] to %A[%c0] : !view, !ring
-      warp.copy_async %a[%c0, %c0] to %A[%c1] : !view, !ring
-    }
-    warp.role @softmax compute warps(8) registers(232) {
-      %s0 = warp.splat %zero : !acc
-      %a0 = warp.turn {
-        %1 = warp.await %A[%c0] : !ring -> !tile
-        warp.yield %1 : !tile
-      } : !tile
-      %s1 = warp.mma %a0, %a0, %s0 transpose_b : !tile, !tile, !acc
-      warp.release %a0 : !tile
-      %a1 = warp.turn {
-        %1 = warp.await %A[%c1] : !ring -> !tile
-        warp.yield %1 : !tile
-      } : !tile
-      %s2 = warp.mma %a1, %a1, %s1 transpose_b : !tile, !tile, !acc
-      warp.release %a1 : !tile
-    }
-  }
-  return
-}
-)mlir";
 
 //===----------------------------------------------------------------------===//
 // Finding and changing operations
@@ -300,6 +164,66 @@ static const Plant plants[] = {
        awaits[1].getItemMutable().assign(awaits[0].getItem());
      },
      "is out of order", "the next of this ring is item"},
+    {"AnotherRoleStores", passedOn,
+     [](KernelOp kernel) {
+       ringOf(kernel, 2).setFillerAttr(
+           FlatSymbolRefAttr::get(kernel.getContext(), "other"));
+     },
+     "fills a ring in @scores, expected it in @other",
+     "fills a ring that @other fills"},
+    {"NothingStored", passedOn,
+     [](KernelOp kernel) {
+       listIn<StoreFragOp>(kernel, "scores").front()->erase();
+     },
+     "does not meet its counterpart: @scores and @other", deadlock},
+    {"AwaitedBeforeItIsStored", passedOn,
+     [](KernelOp kernel) {
+       listIn<AwaitOp>(kernel, "scores")[2]->moveBefore(
+           listIn<StoreFragOp>(kernel, "scores").front());
+     },
+     "waits for an item that its own role has not filled before", deadlock},
+    {"TwoItemsAtOnce", passedOn,
+     [](KernelOp kernel) {
+       // Both items before both are awaited, in a ring of one.
+       auto store = listIn<StoreFragOp>(kernel, "scores").front();
+       OpBuilder builder(store);
+       builder.setInsertionPointAfter(store);
+       Location loc = store.getLoc();
+       Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+       Value next = arith::AddIOp::create(builder, loc, store.getItem(), one);
+       StoreFragOp::create(builder, loc, store.getValue(), store.getTarget(),
+                           next);
+     },
+     "does not meet its counterpart: @scores and @other", deadlock},
+    {"ReleasedByOneOfTwo", passedOn,
+     [](KernelOp kernel) {
+       listIn<ReleaseOp>(kernel, "other").front()->erase();
+     },
+     "gives a slot that is never released", deadlock},
+    {"StoredTwice", passedOn,
+     [](KernelOp kernel) {
+       auto store = listIn<StoreFragOp>(kernel, "scores").front();
+       OpBuilder(store).clone(*store);
+     },
+     "does not meet its counterpart: @scores and @other", "a second time"},
+    // The slots have room for it; refused nevertheless.
+    {"OrderOfThreeRoles", passedOn,
+     [](KernelOp kernel) {
+       auto awaits = listIn<AwaitOp>(kernel, "other");
+       awaits[1]->moveBefore(awaits[0]);
+     },
+     "is where roles wait for each other in a cycle", nullptr},
+    {"WrittenAndAddedTo", passedOn,
+     [](KernelOp kernel) {
+       listIn<StoreOp>(kernel, "scores").front().setAccumulate(false);
+     },
+     nullptr, "writes an element that was written before"},
+    {"ReadAfterItsRelease", passedOn,
+     [](KernelOp kernel) {
+       auto products = listIn<MmaOp>(kernel, "scores");
+       products[1]->moveBefore(listIn<StoreOp>(kernel, "scores").front());
+     },
+     "reads a slot that is already released", "which this warp has released"},
 };
 
 //===----------------------------------------------------------------------===//
@@ -309,6 +233,8 @@ static const Plant plants[] = {
 namespace {
 class Roles : public ::testing::Test {
 protected:
+  static void SetUpTestSuite() { registerPassesAndPipelines(); }
+
   Roles() {
     DialectRegistry registry;
     registerDialects(registry);
@@ -330,10 +256,17 @@ protected:
   void expect(const char *wanted, llvm::function_ref<LogicalResult()> step);
   LogicalResult runFourRoles(ModuleOp module, uint64_t seed);
   /// Runs a module on any input.
-  LogicalResult run(ModuleOp module, uint64_t seed);
+  LogicalResult run(ModuleOp module, uint64_t seed, float before = NAN);
+  LogicalResult runPassedOn(ModuleOp module, uint64_t seed);
+  /// What the tiles of the first `tiles` pairs give, by `passedOn`.
+  void judgePassedOn(int64_t tiles);
+  OwningOpRef<ModuleOp> parseInSlots(StringRef panels, StringRef add);
+
+  void prepare(float before);
 
   static constexpr int64_t size = 64;
   std::vector<Tensor> inputs;
+  std::vector<simulator::Argument> arguments;
   std::vector<float> out[2];
   MLIRContext context;
   std::mt19937 random{20u};
@@ -378,17 +311,21 @@ void Roles::expect(const char *wanted,
     EXPECT_NE(text.find(wanted), std::string::npos) << text;
 }
 
-LogicalResult Roles::run(ModuleOp module, uint64_t seed) {
+void Roles::prepare(float before) {
   inputs.clear();
+  arguments.clear();
   for (int number = 0; number < 5; ++number)
     inputs.push_back(makeInput(2 * size));
-  std::vector<simulator::Argument> arguments;
   for (Tensor &input : inputs)
     arguments.push_back({input.bf16.data(), {2 * size, size}, {size, 1}, 0});
   for (std::vector<float> &result : out) {
-    result.assign(size * size, NAN);
+    result.assign(size * size, before);
     arguments.push_back({result.data(), {size, size}, {size, 1}, 0});
   }
+}
+
+LogicalResult Roles::run(ModuleOp module, uint64_t seed, float before) {
+  prepare(before);
   return simulator::simulateWarps(module.lookupSymbol<func::FuncOp>("f"),
                                   arguments, seed);
 }
@@ -408,6 +345,99 @@ LogicalResult Roles::runFourRoles(ModuleOp module, uint64_t seed) {
   for (int number : {0, 1})
     EXPECT_EQ(out[number], expected[number]) << "seed " << seed;
   return success();
+}
+
+void Roles::judgePassedOn(int64_t tiles) {
+  std::vector<float> expected[2];
+  for (std::vector<float> &result : expected)
+    result.assign(size * size, 0);
+  for (int64_t tile = 0; tile < tiles; ++tile) {
+    const int *a = inputs[0].numbers.data() + tile * size * size;
+    const int *b = inputs[1].numbers.data() + tile * size * size;
+    for (int64_t i = 0; i < size; ++i)
+      for (int64_t j = 0; j < size; ++j) {
+        int score = 0;
+        for (int64_t k = 0; k < size; ++k)
+          score += a[i * size + k] * b[j * size + k];
+        for (int64_t k = 0; k < size; ++k) {
+          expected[0][j * size + k] += float(score * a[i * size + k]);
+          expected[1][i * size + k] += float(score * b[j * size + k]);
+        }
+      }
+  }
+  EXPECT_EQ(out[0], expected[0]);
+  EXPECT_EQ(out[1], expected[1]);
+}
+
+LogicalResult Roles::runPassedOn(ModuleOp module, uint64_t seed) {
+  if (failed(run(module, seed, /*before=*/0)))
+    return failure();
+  judgePassedOn(/*tiles=*/2);
+  return success();
+}
+
+OwningOpRef<ModuleOp> Roles::parseInSlots(StringRef panels, StringRef add) {
+  std::string text = storedInSlots;
+  text.replace(text.find("PANELS"), 6, panels.str());
+  text.replace(text.find("ADD"), 3, add.str());
+  return parseSourceString<ModuleOp>(text, &context);
+}
+
+TEST_F(Roles, PassedOn) {
+  auto module = parseSourceString<ModuleOp>(passedOn, &context);
+  ASSERT_TRUE(module);
+  for (uint64_t seed = 0; seed < 16; ++seed)
+    EXPECT_TRUE(succeeded(runPassedOn(*module, seed)));
+}
+
+TEST_F(Roles, StoredInSlots) {
+  for (const char *panels : {"", ", panels<128>"}) {
+    auto module = parseInSlots(panels, "accumulate");
+    ASSERT_TRUE(module);
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      ASSERT_TRUE(succeeded(run(*module, seed, /*before=*/0)));
+      judgePassedOn(/*tiles=*/1);
+    }
+  }
+}
+
+// The lanes of sm_80: where they write, and how they read what is transposed.
+TEST_F(Roles, LanesOfSlots) {
+  auto module = parseInSlots("", "");
+  ASSERT_TRUE(module);
+  PassManager manager(&context);
+  ASSERT_TRUE(succeeded(parsePassPipeline(
+      "func.func(warp-assign-resources),convert-warp-to-gpu", manager)));
+  ASSERT_TRUE(succeeded(manager.run(*module)));
+  prepare(/*before=*/NAN);
+  ASSERT_TRUE(succeeded(
+      simulator::simulate(module->lookupSymbol<func::FuncOp>("f"), arguments)));
+  judgePassedOn(/*tiles=*/1);
+}
+
+// A product that reads a slot while the slot is stored to.
+TEST_F(Roles, StoredBesideAProductInFlight) {
+  auto module = parseInSlots(", panels<128>", "");
+  ASSERT_TRUE(module);
+  StoreFragOp store;
+  MmaOp last;
+  module->walk([&](StoreFragOp op) { store = op; });
+  module->walk([&](MmaOp op) { last = op; });
+  OpBuilder builder(last);
+  auto issue =
+      MmaAsyncOp::create(builder, last.getLoc(),
+                         PendingType::get(&context, last.getAcc().getType()),
+                         last.getA(), last.getB(), last.getAcc(),
+                         last.getTransposeBAttr(), last.getTransposeAAttr());
+  builder.clone(*store);
+  auto wait = WaitOp::create(builder, last.getLoc(), last.getAcc().getType(),
+                             issue.getResult());
+  last.replaceAllUsesWith(wait.getResult());
+  last.erase();
+  expect("writes a slot that a product in flight still reads",
+         [&] { return verify(*module); });
+  expect("overwrites a slot that a product in flight of warp",
+         [&] { return run(*module, 0); });
 }
 
 TEST_F(Roles, FourRoles) {

@@ -22,7 +22,8 @@
 //   are M or N, columns are k. 8 rows are 8 b bytes, which is the stride; the
 //   leading offset is not used. A step of 16 k is 32 bytes inside a panel, b /
 //   32 steps per panel; the next panel is r b bytes further.
-// - an MN-major operand (the value tile as B): rows are k, columns are N. 8
+// - an MN-major operand (the value tile as B): rows are k, columns are M or N.
+// 8
 //   rows of k are 8 b bytes, the stride; the leading offset goes from panel to
 //   panel, r b bytes. A step of 16 k is 16 b bytes.
 //
@@ -69,7 +70,8 @@ struct OperandTile {
   int64_t numSteps() const;
   /// What a step of k adds to the start address, in bytes.
   int64_t stepOffset(int64_t step) const;
-  /// K-major: what rows add to the start address, in bytes; a multiple of 8.
+  /// What rows of M or N add to the start address, in bytes. K-major: a
+  /// multiple of 8; MN-major, where they are columns of the tile: whole panels.
   int64_t rowOffset(int64_t row) const;
 };
 

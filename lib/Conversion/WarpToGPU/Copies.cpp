@@ -16,6 +16,7 @@
 #include "Integers.h"
 #include "Roles.h"
 #include "SharedMemory.h"
+#include "SlotWriter.h"
 
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -155,6 +156,52 @@ private:
   const RolePlan &roles;
 };
 
+/// Own rows first, then everybody's.
+struct LowerStoreFrag final : OpConversionPattern<StoreFragOp> {
+  LowerStoreFrag(const TypeConverter &converter, MLIRContext *context,
+                 const RolePlan &roles)
+      : OpConversionPattern(converter, context), roles(roles) {}
+
+  LogicalResult
+  matchAndRewrite(StoreFragOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Integers ints(rewriter, loc);
+    SlotType type = op.getSlotType();
+    Value slot = adaptor.getTarget().front();
+    std::optional<ItemBarriers> barriers;
+    if (op.getItem()) {
+      Value item = adaptor.getItem().front();
+      slot = slotAddress(rewriter, loc,
+                         cast<RingType>(op.getTarget().getType()), slot, item);
+      barriers =
+          ItemBarriers::get(rewriter, op, item, roles.accesses.lookup(op));
+      emitBarrierWait(rewriter, loc, barriers->empty,
+                      ints.bitXor(barriers->parity, 1));
+    } else {
+      gpu::BarrierOp::create(rewriter, loc);
+    }
+    SlotWriter(rewriter, loc, op.getValue().getType(), type, adaptor.getValue(),
+               slot)
+        .write(/*firstColumn=*/0);
+    // Each thread that wrote; wgmma reads by another way than it.
+    if (type.hasPanels())
+      emitProxyFence(rewriter, loc);
+    if (barriers) {
+      // The arrival is that of all lanes.
+      NVVM::SyncWarpOp::create(rewriter, loc, ints.constant(-1));
+      emitBarrierArrive(rewriter, loc, barriers->full);
+    } else {
+      gpu::BarrierOp::create(rewriter, loc);
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  const RolePlan &roles;
+};
+
 /// Own copies first, then everybody's.
 struct LowerAwait final : OpConversionPattern<AwaitOp> {
   LowerAwait(const TypeConverter &converter, MLIRContext *context,
@@ -217,6 +264,7 @@ void attn::warp::populateCopyPatterns(const TypeConverter &converter,
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerAllocation<AllocOp>, LowerAllocation<RingOp>, LowerCopy>(
       converter, context);
-  patterns.add<LowerCopyAsync, LowerRelease>(converter, context, roles);
+  patterns.add<LowerCopyAsync, LowerStoreFrag, LowerRelease>(converter, context,
+                                                             roles);
   patterns.add<LowerAwait>(converter, context, awaits, roles);
 }

@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every slot of a ring has two barriers. `full` counts one arrival, of the role
-// that fills it, and the bytes of the tile; `empty` one arrival of every warp
-// that drains it. Item i uses slot i mod depth; it is the (i / depth)-th of its
-// slot, so its arrival completes the phase of parity (i / depth) mod 2 of
-// `full`, and its release that of `empty`. The slot may be filled when the
-// phase before its own is complete, which for the first item a fresh barrier
-// is.
+// Every slot of a ring has two barriers. `full` counts one arrival of every
+// warp that fills it, and the bytes of a tile that is copied; `empty` one
+// arrival of every warp that drains it. Item i uses slot i mod depth; it is the
+// (i / depth)-th of its slot, so its arrival completes the phase of parity (i /
+// depth) mod 2 of `full`, and its release that of `empty`. The slot may be
+// filled when the phase before its own is complete, which for the first item a
+// fresh barrier is.
 //
 // `warp.mailbox` is such a ring, whose items are written by a thread.
 //
@@ -123,28 +123,24 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
   return result;
 }
 
-/// Arrivals that a ring's `empty` barriers count.
-static int64_t countDrainingWarps(KernelOp kernel, Value ring) {
-  int64_t warps = 0;
-  for (RoleOp role : kernel.getRoles())
-    if (drains(role, ring))
-      warps += role.getActiveWarps();
-  return warps;
-}
-
 /// How the operations of a kernel see its rings and mailboxes.
 static llvm::DenseMap<Value, RolePlan::Access> findRings(KernelOp kernel) {
   llvm::DenseMap<Value, RolePlan::Access> rings;
   for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>())
     rings[ring.getRing()] = {ring.getBarrierOffset(),
-                             ring.getRing().getType().getDepth(),
-                             countDrainingWarps(kernel, ring.getRing())};
+                             ring.getRing().getType().getDepth()};
   for (MailboxOp mailbox : kernel.getBodyBlock()->getOps<MailboxOp>()) {
     MailboxType type = mailbox.getRing().getType();
-    rings[mailbox.getRing()] = {mailbox.getOffset(), type.getDepth(),
-                                countDrainingWarps(kernel, mailbox.getRing()),
-                                type.getItemBytes()};
+    rings[mailbox.getRing()] = {mailbox.getOffset(), type.getDepth()};
+    rings[mailbox.getRing()].stride = type.getItemBytes();
   }
+  for (auto &[ring, access] : rings)
+    for (RoleOp role : kernel.getRoles()) {
+      if (role.getSymName() == getFiller(ring))
+        access.fillingWarps = role.getActiveWarps();
+      if (drains(role, ring))
+        access.drainingWarps += role.getActiveWarps();
+    }
   return rings;
 }
 
@@ -167,6 +163,9 @@ RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
       plan.stores[own(op)] = {firstMap + maps.places.at(op),
                               bool(getSourceThroughTurns(store.getStaging())
                                        .getDefiningOp<AwaitOp>())};
+    } else if (auto store = dyn_cast<StoreFragOp>(op);
+               store && store.getItem()) {
+      plan.accesses[own(op)] = rings.lookup(store.getTarget());
     } else if (auto send = dyn_cast<SendOp>(op)) {
       plan.accesses[own(op)] = rings.lookup(send.getRing());
     } else if (auto receive = dyn_cast<ReceiveOp>(op)) {
@@ -202,7 +201,7 @@ ItemBarriers ItemBarriers::get(OpBuilder &builder, Operation *op, Value item,
   return barriers;
 }
 
-/// Every full barrier expects the role that fills, every empty one each warp
+/// Every full barrier expects each warp that fills, every empty one each warp
 /// that drains; one thread sets them up.
 static void setUpBarriers(OpBuilder &builder, gpu::GPUFuncOp function,
                           const RolePlan &plan) {
@@ -227,7 +226,7 @@ static void setUpBarriers(OpBuilder &builder, gpu::GPUFuncOp function,
         Value full =
             sharedAddress(builder, function.getBody().front().getTerminator(),
                           ring.barriers + slot * ring.stride);
-        emitBarrierInit(builder, loc, full, 1);
+        emitBarrierInit(builder, loc, full, ring.fillingWarps);
         emitBarrierInit(builder, loc,
                         ints.add(full, RingOp::barrierBytesPerSlot / 2),
                         ring.drainingWarps);

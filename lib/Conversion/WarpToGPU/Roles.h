@@ -22,7 +22,7 @@ struct RolePlan {
   struct Access {
     int64_t barriers = 0; // byte of shared memory of slot 0's full barrier
     int64_t depth = 0;
-    int64_t drainingWarps = 0;
+    int64_t fillingWarps = 0, drainingWarps = 0;
     /// From the barriers of one slot to those of the next.
     int64_t stride = RingOp::barrierBytesPerSlot;
     int64_t tensorMap = 0; // argument of the kernel function (copies)

@@ -36,7 +36,8 @@ using namespace attn::warp;
 static std::optional<APInt> getWord(StoreOp store) {
   auto splat = store.getValue().getDefiningOp<SplatOp>();
   FloatAttr number;
-  if (!splat || store.getRows() || store.getStaging() ||
+  if (!splat || store.getRows() || store.getAccumulate() ||
+      store.getStaging() ||
       !matchPattern(splat.getScalar(), m_Constant(&number)))
     return std::nullopt;
   APInt bits = number.getValue().bitcastToAPInt();

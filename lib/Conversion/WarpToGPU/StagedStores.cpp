@@ -18,22 +18,18 @@
 //   last, where its release follows. (For the other slots it stands at the end
 //   of the role.)
 //
-// Addresses of the slot are those of Ldmatrix.cpp: chunk' = chunk xor x with an
-// x that a lane's rows share. stmatrix writes four matrices of 8x8 at once;
-// without it a lane writes a pair of columns, column 2 (lane mod 4) of the 8
-// that a column tile has: in its chunk 0 of 16-bit elements, and in chunk (lane
-// mod 4) / 2 of 32-bit ones.
+// SlotWriter.cpp says how registers come into the slot.
 //
 //===----------------------------------------------------------------------===//
 
 #include "StagedStores.h"
 
-#include "Atoms/Ldmatrix.h"
 #include "Atoms/Mbarrier.h"
 #include "Atoms/Tma.h"
 #include "Fragments.h"
 #include "Integers.h"
 #include "Roles.h"
+#include "SlotWriter.h"
 #include "Turns.h"
 #include "View.h"
 
@@ -63,13 +59,13 @@ public:
         addresses(builder, loc), view(std::move(view)),
         frag(op.getValue().getType()), fragment(layoutOf(frag)),
         slotType(op.getStaging().getType()), tile(layoutOf(slotType)),
-        slot(slot), values(values) {
+        slot(slot), writer(builder, loc, frag, slotType, values, slot) {
     columns = frag.getShape()[1];
     perPart = std::min(columns, slotType.getShape()[1]);
   }
 
   /// By the warps themselves.
-  void storeChunks(bool isSharedByGroup);
+  void storeChunks(bool isSharedByGroup, bool isInRole);
   /// By TMA, from a role; `isAwaited`: the slot is one of a ring.
   void storeTensor(Value tensorMap, bool isAwaited);
 
@@ -77,10 +73,6 @@ private:
   int64_t rowOf(int64_t step) const {
     return step * frag.getWarps() * layout::groupRows;
   }
-  void write(int64_t firstColumn);
-  void writeMatrices(int64_t firstColumn);
-  void writePairs(int64_t firstColumn);
-  Value pairAddress(int64_t row, int64_t column);
   void readBack(int64_t firstColumn);
   void storeRow(int64_t pass, Value from, Value to, int64_t firstColumn);
   void meetGroup();
@@ -96,110 +88,14 @@ private:
   SlotType slotType;
   layout::SharedTile tile;
   Value slot;
-  ValueRange values;
+  SlotWriter writer;
   int64_t columns, perPart;
-  SmallVector<Value> elements;
   // Of the running thread.
-  Value laneAddress, laneChunk, chunkRow, rowsLeft, columnsLeft, target;
+  Value laneChunk, chunkRow, rowsLeft, columnsLeft, target;
   std::optional<int64_t> knownColumns;
 };
 
 } // namespace
-
-static LLVM::LLVMPointerType sharedPointer(OpBuilder &builder) {
-  return LLVM::LLVMPointerType::get(
-      builder.getContext(),
-      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-}
-
-static Value offsetBy(OpBuilder &builder, Location loc, Value pointer,
-                      int64_t bytes) {
-  if (bytes == 0)
-    return pointer;
-  return LLVM::GEPOp::create(
-      builder, loc, pointer.getType(), builder.getI8Type(), pointer,
-      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
-}
-
-//===----------------------------------------------------------------------===//
-// Registers to the slot
-//===----------------------------------------------------------------------===//
-
-void StagedStorer::write(int64_t firstColumn) {
-  if (elements.empty())
-    elements = unpack(builder, loc, frag, values);
-  if (slotType.hasPanels())
-    writeMatrices(firstColumn);
-  else
-    writePairs(firstColumn);
-}
-
-/// stmatrix: matrices below each other, then beside each other.
-void StagedStorer::writeMatrices(int64_t firstColumn) {
-  MatrixReader matrices(builder, loc, slotType, slot,
-                        MatrixReader::Order::RowsFirst,
-                        ints.mul(ints.warp(), layout::groupRows));
-  int64_t perStep = columns / 8 * 4;
-  auto word = [&](int64_t reg) -> Value {
-    return LLVM::BitcastOp::create(
-        builder, loc, builder.getI32Type(),
-        makePair(builder, loc, elements[reg], elements[reg + 1]));
-  };
-  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
-    for (int64_t column = 0; column < perPart; column += 16) {
-      int64_t tiles = std::min<int64_t>(2, (perPart - column) / 8);
-      int64_t reg = t * perStep + (firstColumn + column) / 8 * 4;
-      SmallVector<Value> words;
-      for (int64_t i = 0; i < 2 * tiles; ++i)
-        words.push_back(word(reg + 2 * i));
-      NVVM::StMatrixOp::create(
-          builder, loc, matrices.address(rowOf(t), column), words,
-          NVVM::MMALayout::row,
-          NVVM::LdStMatrixShapeAttr::get(builder.getContext(), 8, 8),
-          NVVM::LdStMatrixEltType::B16);
-    }
-}
-
-/// Where the lane writes its pair of a column tile; `row` is a multiple of 8.
-Value StagedStorer::pairAddress(int64_t row, int64_t column) {
-  int64_t perChunk = tile.elementsPerChunk();
-  if (!laneAddress) {
-    Value lane = ints.lane();
-    Value inMatrix = ints.div(lane, 4), pair = ints.mul(ints.rem(lane, 4), 2);
-    Value swizzle =
-        ints.rem(ints.div(inMatrix, tile.rowsPerXor()), tile.period());
-    Value chunk = ints.bitXor(ints.div(pair, perChunk), swizzle);
-    Value laneRow =
-        ints.add(ints.mul(ints.warp(), layout::groupRows), inMatrix);
-    Value offset =
-        ints.add(ints.mul(laneRow, tile.chunksPerRow() * layout::chunkBytes),
-                 ints.mul(chunk, layout::chunkBytes));
-    offset =
-        ints.add(offset, ints.mul(ints.rem(pair, perChunk), tile.elementBytes));
-    laneAddress = ints.add(slot, offset);
-  }
-  int64_t chunk = column / perChunk, inPeriod = chunk % tile.period();
-  int64_t constant =
-      (row * tile.chunksPerRow() + chunk - inPeriod) * layout::chunkBytes;
-  Value address = ints.bitXor(laneAddress, inPeriod * layout::chunkBytes);
-  return offsetBy(
-      builder, loc,
-      LLVM::IntToPtrOp::create(builder, loc, sharedPointer(builder), address),
-      constant);
-}
-
-void StagedStorer::writePairs(int64_t firstColumn) {
-  int64_t perStep = columns / 8 * 4;
-  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
-    for (int64_t column = 0; column < perPart; column += 8)
-      for (int64_t half = 0; half < 2; ++half) {
-        int64_t reg = t * perStep + (firstColumn + column) / 8 * 4 + 2 * half;
-        LLVM::StoreOp::create(
-            builder, loc,
-            makePair(builder, loc, elements[reg], elements[reg + 1]),
-            pairAddress(rowOf(t) + 8 * half, column), 2 * tile.elementBytes);
-      }
-}
 
 //===----------------------------------------------------------------------===//
 // The slot to global memory
@@ -288,21 +184,23 @@ void StagedStorer::readBack(int64_t firstColumn) {
           ints.add(ints.mul(row, tile.chunksPerRow() * layout::chunkBytes),
                    ints.mul(chunk, layout::chunkBytes));
       Value from = LLVM::IntToPtrOp::create(
-          builder, loc, sharedPointer(builder), ints.add(slot, offset));
+          builder, loc, sharedPointerType(builder), ints.add(slot, offset));
       Value to = addresses.add(
           target, addresses.mul(rowBytes, addresses.constant(pass)));
       storeRow(pass, from, addresses.toPointer(to), firstColumn);
     }
 }
 
-void StagedStorer::storeChunks(bool isSharedByGroup) {
+void StagedStorer::storeChunks(bool isSharedByGroup, bool isInRole) {
   // Warps of a group read the operand in this slot together.
-  if (isSharedByGroup)
+  if (isSharedByGroup && isInRole)
+    meetGroup();
+  else if (isSharedByGroup)
     gpu::BarrierOp::create(builder, loc);
   Value everyLane = ints.constant(-1);
   for (int64_t column = 0; column < columns; column += perPart) {
     NVVM::SyncWarpOp::create(builder, loc, everyLane);
-    write(column);
+    writer.write(column);
     NVVM::SyncWarpOp::create(builder, loc, everyLane);
     readBack(column);
   }
@@ -329,7 +227,7 @@ void StagedStorer::storeTensor(Value tensorMap, bool isAwaited) {
   for (int64_t column = 0; column < columns; column += perPart) {
     emitBulkWait(builder, loc);
     meetGroup();
-    write(column);
+    writer.write(column);
     emitProxyFence(builder, loc);
     meetGroup();
     for (int64_t t = 0; t < fragment.rowSteps(); ++t)
@@ -366,7 +264,8 @@ struct LowerStagedStore final : OpConversionPattern<StoreOp> {
     auto map = roles.stores.find(op);
     if (map == roles.stores.end())
       storer.storeChunks(
-          /*isSharedByGroup=*/op.getStaging().getType().hasPanels());
+          /*isSharedByGroup=*/op.getStaging().getType().hasPanels(),
+          /*isInRole=*/!roles.accesses.empty());
     else
       storer.storeTensor(op->getParentOfType<gpu::GPUFuncOp>().getArgument(
                              map->second.tensorMap),

@@ -45,8 +45,10 @@ namespace {
 /// two at a time.
 class TileStorer {
 public:
-  TileStorer(OpBuilder &builder, Location loc, View view, FragType type)
-      : builder(builder), loc(loc), view(std::move(view)), type(type) {}
+  TileStorer(OpBuilder &builder, Location loc, View view, FragType type,
+             bool accumulates)
+      : builder(builder), loc(loc), view(std::move(view)), type(type),
+        accumulates(accumulates) {}
 
   void run(ValueRange indices, ValueRange values);
 
@@ -58,6 +60,7 @@ private:
   Location loc;
   View view;
   FragType type;
+  bool accumulates;
   Value columnsLeft;
   std::optional<int64_t> knownColumns;
 };
@@ -103,6 +106,11 @@ void TileStorer::storeRow(Value pointer, int64_t firstRegister,
     int64_t reg = firstRegister + column / 8 * 4;
     if (knownColumns && column >= *knownColumns)
       return;
+    if (knownColumns && column + 8 <= *knownColumns && accumulates) {
+      for (int64_t i = 0; i < 2; ++i)
+        store(pointer, column + i, elements[reg + i]);
+      continue;
+    }
     if (knownColumns && column + 8 <= *knownColumns && view.isContiguous()) {
       Value pair = makePair(builder, loc, elements[reg], elements[reg + 1]);
       store(pointer, column, pair);
@@ -134,7 +142,17 @@ void TileStorer::store(Value pointer, int64_t column, Value value) {
                                   builder.getI8Type(), pointer,
                                   ArrayRef<LLVM::GEPArg>{bytes});
   }
-  LLVM::StoreOp::create(builder, loc, value, address, alignment);
+  if (!accumulates) {
+    LLVM::StoreOp::create(builder, loc, value, address, alignment);
+    return;
+  }
+  LLVM::InlineAsmOp::create(
+      builder, loc, TypeRange(), ValueRange{address, value},
+      "red.relaxed.gpu.global.add.f32 [$0], $1;", "l,f,~{memory}",
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+      ArrayAttr());
 }
 
 /// Mx1 to a memref whose innermost dimension is the row: one of the four lanes
@@ -180,7 +198,7 @@ struct LowerStore final : OpConversionPattern<StoreOp> {
       storeRows(rewriter, loc, *view, type, op.getIndices(),
                 adaptor.getValue());
     else if (type.getShape()[1] > 1 && type.getShape()[0] > 1)
-      TileStorer(rewriter, loc, std::move(*view), type)
+      TileStorer(rewriter, loc, std::move(*view), type, op.getAccumulate())
           .run(op.getIndices(), adaptor.getValue());
     else
       return op.emitOpError("expected a tile, or the rows of one; got ")

@@ -45,19 +45,30 @@ using namespace attn;
 using namespace attn::warp;
 
 MatrixReader::MatrixReader(OpBuilder &builder, Location loc, SlotType slot,
-                           Value base, Order order, Value firstRow)
+                           Value base, Order order, Value firstRow,
+                           Value firstColumn)
     : builder(builder), loc(loc), tile(layoutOf(slot)), order(order) {
   Integers ints(builder, loc);
   Value lane = ints.lane();
   Value inMatrix = ints.rem(lane, 8);
   // Lanes 8 i … 8 i + 7 address matrix i.
   Value low = ints.rem(ints.div(lane, 8), 2), high = ints.div(lane, 16);
-  bool columnsFirst = order == Order::ColumnsFirst;
+  bool columnsFirst =
+      order == Order::ColumnsFirst || order == Order::ColumnsFirstTransposed;
   Value laneRow = ints.add(inMatrix, ints.mul(columnsFirst ? high : low, 8));
   Value right = columnsFirst ? low : high;
   Value swizzle =
       ints.rem(ints.div(inMatrix, tile.rowsPerXor()), tile.period());
   Value chunk = ints.bitXor(right, swizzle);
+  if (firstColumn) {
+    // Of the row: whole periods, then what the swizzle is about.
+    assert(tile.panelBytes == 0 && "panels are read by wgmma");
+    Value first =
+        ints.add(ints.div(firstColumn, tile.elementsPerChunk()), right);
+    Value inPeriod = ints.rem(first, tile.period());
+    chunk = ints.add(ints.mul(ints.div(first, tile.period()), tile.period()),
+                     ints.bitXor(inPeriod, swizzle));
+  }
   if (firstRow)
     laneRow = ints.add(laneRow, firstRow);
   Value offset =
@@ -109,7 +120,7 @@ SmallVector<Value> MatrixReader::read(int64_t row, int64_t column,
                                                SmallVector<Type>(num, i32));
   Value matrices = NVVM::LdMatrixOp::create(
       builder, loc, type, address(row, column), num,
-      order == Order::Transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
+      isTransposed() ? NVVM::MMALayout::col : NVVM::MMALayout::row,
       NVVM::LdStMatrixShapeAttr::get(builder.getContext(), 8, 8),
       NVVM::LdStMatrixEltType::B16);
   SmallVector<Value> result;

@@ -26,11 +26,13 @@ public:
   enum class Order {
     RowsFirst,    // m1 is below m0, m2 right of m0; as the A operand
     ColumnsFirst, // m1 is right of m0, m2 below m0; B from the key tile
-    Transposed    // rows first, transposed; B from the value tile
+    Transposed,   // rows first, transposed; B from the value tile
+    ColumnsFirstTransposed // A from a tile with a row for each k
   };
 
+  /// `firstColumn` is a multiple of 16.
   MatrixReader(OpBuilder &builder, Location loc, SlotType slot, Value base,
-               Order order, Value firstRow = {});
+               Order order, Value firstRow = {}, Value firstColumn = {});
 
   /// The four matrices of the 16x16 box at a row (multiple of 8) and a column
   /// (multiple of 16), each as one i32 per lane.
@@ -42,6 +44,9 @@ public:
 
 private:
   SmallVector<Value> read(int64_t row, int64_t column, int64_t num);
+  bool isTransposed() const {
+    return order == Order::Transposed || order == Order::ColumnsFirstTransposed;
+  }
 
   OpBuilder &builder;
   Location loc;

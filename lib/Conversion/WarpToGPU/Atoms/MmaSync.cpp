@@ -61,24 +61,39 @@ namespace {
 /// The A operand, in registers or in a slot.
 class LeftOperand {
 public:
-  LeftOperand(OpBuilder &builder, Location loc, Type type, ValueRange values,
-              Type element, int64_t warps)
-      : builder(builder), loc(loc), element(element), warps(warps) {
+  LeftOperand(OpBuilder &builder, Location loc, MmaOp op, ValueRange values)
+      : builder(builder), loc(loc),
+        element(op.getB().getType().getElementType()),
+        warps(op.getAcc().getType().getWarps()) {
+    Type type = op.getA().getType();
     if (isa<FragType>(type)) {
       registers = llvm::to_vector(values);
       return;
     }
     Integers ints(builder, loc);
-    reader.emplace(builder, loc, cast<SlotType>(type), values.front(),
-                   MatrixReader::Order::RowsFirst,
-                   ints.mul(ints.warp(), layout::groupRows));
+    Value first = ints.mul(ints.warp(), layout::groupRows);
+    auto slot = cast<SlotType>(type);
+    if (!op.getTransposeA()) {
+      readers.emplace_back(builder, loc, slot, values.front(),
+                           MatrixReader::Order::RowsFirst, first);
+      return;
+    }
+    // The swizzle depends on the column, which that of the warp is part of.
+    isTransposed = true;
+    for (int64_t t = 0, e = layoutOf(op.getAcc().getType()).rowSteps(); t < e;
+         ++t)
+      readers.emplace_back(builder, loc, slot, values.front(),
+                           MatrixReader::Order::ColumnsFirstTransposed, Value(),
+                           ints.add(first, t * warps * layout::groupRows));
   }
 
   /// The four registers of row step `t` and k-step `s` of `steps`.
   SmallVector<Value> get(int64_t t, int64_t s, int64_t steps) {
     SmallVector<Value> result;
-    if (reader)
-      result = reader->read(t * warps * layout::groupRows, 16 * s);
+    if (isTransposed)
+      result = readers[t].read(16 * s, 0);
+    else if (!readers.empty())
+      result = readers.front().read(t * warps * layout::groupRows, 16 * s);
     else
       result = llvm::to_vector(
           ArrayRef<Value>(registers).slice((t * steps + s) * 4, 4));
@@ -93,7 +108,8 @@ private:
   Type element;
   int64_t warps;
   SmallVector<Value> registers;
-  std::optional<MatrixReader> reader;
+  bool isTransposed = false;
+  std::vector<MatrixReader> readers;
 };
 
 /// result = acc + a b by tensor core instructions.
@@ -120,8 +136,7 @@ struct LowerMma final : OpConversionPattern<MmaOp> {
     int64_t depth = right.getShape()[transposed ? 1 : 0];
     int64_t columns = accType.getShape()[1], tiles = columns / 8;
     layout::Fragment layout = layoutOf(accType);
-    LeftOperand a(rewriter, loc, op.getA().getType(), adaptor.getA(), element,
-                  accType.getWarps());
+    LeftOperand a(rewriter, loc, op, adaptor.getA());
     MatrixReader b(rewriter, loc, right, adaptor.getB().front(),
                    transposed ? MatrixReader::Order::ColumnsFirst
                               : MatrixReader::Order::Transposed);

@@ -159,7 +159,7 @@ struct Product {
   Type aType;
   SlotType b;
   FragType acc;
-  bool transposeB, startsAtZero;
+  bool transposeA, transposeB, startsAtZero;
 
   template <typename Op>
   static Product get(Op op, const ProductsInFlight &products) {
@@ -167,6 +167,7 @@ struct Product {
             op.getA().getType(),
             cast<SlotType>(op.getB().getType()),
             cast<FragType>(op.getAcc().getType()),
+            op.getTransposeA(),
             op.getTransposeB(),
             products.startAtZero.contains(op)};
   }
@@ -176,6 +177,9 @@ struct Product {
   SmallVector<Value> emit(OpBuilder &builder, ValueRange a, Value bAddress,
                           ValueRange accumulators, StringRef ending) const;
 
+  layout::OperandTile left(SlotType slot) const {
+    return operandTile(slot, transposeA ? layout::Major::MN : layout::Major::K);
+  }
   layout::OperandTile right() const {
     return operandTile(b, transposeB ? layout::Major::K : layout::Major::MN);
   }
@@ -199,8 +203,7 @@ LogicalResult Product::check() const {
   if (std::string wrong = right().check(); !wrong.empty())
     return op->emitOpError("cannot read its right operand: ") << wrong;
   if (auto slot = dyn_cast<SlotType>(aType))
-    if (std::string wrong = operandTile(slot, layout::Major::K).check();
-        !wrong.empty())
+    if (std::string wrong = left(slot).check(); !wrong.empty())
       return op->emitOpError("cannot read its left operand: ") << wrong;
   return success();
 }
@@ -224,7 +227,7 @@ SmallVector<Value> Product::emit(OpBuilder &builder, ValueRange a,
   std::string leftLow;
   SmallVector<std::string> registers;
   if (slot) {
-    left = operandTile(slot, layout::Major::K);
+    left = this->left(slot);
     Value address =
         ints.add(a.front(), ints.mul(ints.warpgroup(),
                                      left.rowOffset(layout::groupOfWarpsRows)));
@@ -263,7 +266,8 @@ SmallVector<Value> Product::emit(OpBuilder &builder, ValueRange a,
         out << "{" << llvm::join(four, ", ") << "}";
       }
       out << ", right, " << (startsAtZero && step == 0 ? 0 : 1) << ", 1, 1, "
-          << (slot ? "0, " : "") << (transposeB ? 0 : 1) << "; ";
+          << (slot ? (transposeA ? "1, " : "0, ") : "") << (transposeB ? 0 : 1)
+          << "; ";
     }
   out << "wgmma.commit_group.sync.aligned; " << ending << "}";
   return assembly.create();

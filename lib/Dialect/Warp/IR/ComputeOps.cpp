@@ -28,7 +28,7 @@ LogicalResult LoadFragOp::verify() {
 template <typename OpTy> static LogicalResult verifyProduct(OpTy op) {
   FragType acc = op.getAcc().getType();
   SlotType b = op.getB().getType();
-  ArrayRef<int64_t> aShape;
+  SmallVector<int64_t> aShape;
   Type aElement;
   if (auto frag = dyn_cast<FragType>(op.getA().getType())) {
     if (frag.getKind() != FragKind::A)
@@ -38,11 +38,16 @@ template <typename OpTy> static LogicalResult verifyProduct(OpTy op) {
       return op.emitOpError("operand a is over ")
              << frag.getWarps() << " warps and the accumulator over "
              << acc.getWarps() << ", expected the same";
-    aShape = frag.getShape();
+    if (op.getTransposeA())
+      return op.emitOpError("transposes an operand a in registers, expected a "
+                            "slot");
+    aShape = llvm::to_vector(frag.getShape());
     aElement = frag.getElementType();
   } else {
     auto slot = cast<SlotType>(op.getA().getType());
-    aShape = slot.getShape();
+    aShape = llvm::to_vector(slot.getShape());
+    if (op.getTransposeA())
+      std::swap(aShape[0], aShape[1]);
     aElement = slot.getElementType();
     if (slot.hasPanels() != b.hasPanels())
       return op.emitOpError("reads ")
@@ -52,6 +57,9 @@ template <typename OpTy> static LogicalResult verifyProduct(OpTy op) {
   if (b.hasPanels() && acc.getWarps() % 4 != 0)
     return op.emitOpError("reads panels with ")
            << acc.getWarps() << " warps, expected groups of 4";
+  if (op.getTransposeA() && b.getElementType().isF32())
+    return op.emitOpError("transposes an operand a of f32, expected f16 or "
+                          "bf16");
   if (b.hasPanels() && b.getElementType().isF32())
     return op.emitOpError("reads panels of f32, expected f16 or bf16");
   if (acc.getKind() != FragKind::Acc || !acc.getElementType().isF32())

@@ -99,6 +99,28 @@ LogicalResult ReleaseOp::verify() {
   return success();
 }
 
+SlotType StoreFragOp::getSlotType() {
+  if (auto ring = dyn_cast<RingType>(getTarget().getType()))
+    return ring.getSlotType();
+  return cast<SlotType>(getTarget().getType());
+}
+
+LogicalResult StoreFragOp::verify() {
+  bool isRing = isa<RingType>(getTarget().getType());
+  if (isRing != bool(getItem()))
+    return emitOpError(isRing ? "stores to a ring without the number of an item"
+                              : "stores to an item of a slot, which has none");
+  FragType frag = getValue().getType();
+  if (frag.getKind() != FragKind::Acc)
+    return emitOpError("expects an 'acc' fragment, got ") << frag;
+  SlotType slot = getSlotType();
+  if (frag.getShape() != slot.getShape() ||
+      frag.getElementType() != slot.getElementType())
+    return emitOpError("stores ") << frag << " to " << slot
+                                  << ", expected the same shape and elements";
+  return success();
+}
+
 /// The slot takes the tile, at once or in parts of whole panels.
 static LogicalResult verifyStaging(StoreOp store) {
   if (!store.getStaging())
@@ -138,6 +160,12 @@ LogicalResult StoreOp::verify() {
     return emitOpError("got elements of ")
            << frag.getElementType() << " for a memref of "
            << view.getElementType() << ", expected the same";
+  if (getAccumulate() && !frag.getElementType().isF32())
+    return emitOpError("accumulates elements of ")
+           << frag.getElementType() << ", expected f32";
+  if (getAccumulate() && (getRows() || getStaging()))
+    return emitOpError("accumulates ")
+           << (getRows() ? "rows" : "via a slot") << ", expected a whole tile";
   if (getRows() && frag.getShape()[1] != 1)
     return emitOpError("writes rows of ") << frag << ", expected one column";
   int64_t rank = getRows() ? 1 : 2;

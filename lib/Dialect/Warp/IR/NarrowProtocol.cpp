@@ -85,6 +85,10 @@ static LogicalResult verifyNarrow(NarrowOp narrow, ArrayRef<Step> steps) {
   }
   if (!own)
     return narrow.emitOpError("stands beside no loop over blocks");
+  for (const Step &inner : own->body)
+    if (inner.use && inner.use->isFill)
+      return inner.op->emitOpError("fills an item in a loop that groups pass "
+                                   "blocks of over");
   BlockUse expected = getBlockUse(*own);
   auto usesRings = [&](const Step &step) {
     return step.use ? expected.items.contains(step.use->ring)

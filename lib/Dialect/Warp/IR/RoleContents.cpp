@@ -106,6 +106,14 @@ static LogicalResult verifyTurn(TurnOp turn) {
   if (!role)
     return turn.emitOpError("stands under '")
            << parent->getName() << "', expected loops of a role only";
+  WalkResult fills = turn.walk([](StoreFragOp store) {
+    store.emitOpError(
+        "fills an item in a turn, for which groups after this one "
+        "would have to come in");
+    return WalkResult::interrupt();
+  });
+  if (fills.wasInterrupted())
+    return failure();
   if (role.getNumGroups() < 2)
     return turn.emitOpError("stands in a role of ")
            << role.getWarps() << " warps, expected at least two groups of 4";
@@ -179,9 +187,13 @@ static LogicalResult verifyNames(KernelOp kernel, Operation *op, Value ring) {
   for (auto [number, name] : llvm::enumerate(drainers)) {
     if (llvm::is_contained(drainers.take_front(number), name))
       return op->emitOpError("is drained by ") << name << " twice";
-    if (!kernel.getRole(cast<FlatSymbolRefAttr>(name).getValue()))
+    RoleOp role = kernel.getRole(cast<FlatSymbolRefAttr>(name).getValue());
+    if (!role)
       return op->emitOpError("is drained by ")
              << name << ", which is no role of the kernel";
+    if (role.isCopy() && role.getSymName() == getFiller(ring))
+      return op->emitOpError("is drained by ")
+             << name << ", which fills it and does not compute";
   }
   return success();
 }
@@ -208,9 +220,14 @@ static LogicalResult verifyRings(KernelOp kernel) {
       if (failed(verifyNames(kernel, &op, op.getResult(0))))
         return failure();
   WalkResult walk = kernel.walk([](Operation *op) {
-    if (!op->getParentOfType<RoleOp>())
-      return WalkResult::advance();
     std::optional<ItemUse> item = getItemUse(op);
+    if (!op->getParentOfType<RoleOp>()) {
+      if (!item || !isa<StoreFragOp>(op))
+        return WalkResult::advance();
+      op->emitOpError("fills an item in a kernel without roles, expected a "
+                      "slot");
+      return WalkResult::interrupt();
+    }
     return item && failed(verifyUse(op, *item)) ? WalkResult::interrupt()
                                                 : WalkResult::advance();
   });

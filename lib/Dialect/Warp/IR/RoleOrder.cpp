@@ -36,6 +36,8 @@ std::optional<ItemUse> attn::warp::getItemUse(Operation *op) {
     return ItemUse{await.getRing(), await.getItem(), /*isFill=*/false};
   if (auto copy = dyn_cast<CopyAsyncOp>(op))
     return ItemUse{copy.getRing(), copy.getItem(), /*isFill=*/true};
+  if (auto store = dyn_cast<StoreFragOp>(op); store && store.getItem())
+    return ItemUse{store.getTarget(), store.getItem(), /*isFill=*/true};
   if (auto send = dyn_cast<SendOp>(op))
     return ItemUse{send.getRing(), send.getItem(), /*isFill=*/true};
   if (auto receive = dyn_cast<ReceiveOp>(op))
@@ -184,19 +186,18 @@ LogicalResult Pair::checkBounds() {
          << " whose bounds do not stay the same from iteration to iteration";
 }
 
-/// Whether a ring goes from one role to another, or back.
-static bool isBetween(Value ring, RoleOp a, RoleOp b) {
-  return (getFiller(ring) == a.getSymName() && drains(b, ring)) ||
-         (getFiller(ring) == b.getSymName() && drains(a, ring));
+/// What of a role's list another role has to do with.
+static std::vector<Step> filterFor(RoleOp other, ArrayRef<Step> steps) {
+  return filterSteps(steps, [&](const ItemUse &use) {
+    return use.isFill ? drains(other, use.ring)
+                      : getFiller(use.ring) == other.getSymName();
+  });
 }
 
 static LogicalResult verifyPair(const RoleSteps &left, const RoleSteps &right,
                                 Common &common) {
-  auto isCommon = [&](const ItemUse &use) {
-    return isBetween(use.ring, left.role, right.role);
-  };
-  std::vector<Step> a = filterSteps(left.steps, isCommon);
-  std::vector<Step> b = filterSteps(right.steps, isCommon);
+  std::vector<Step> a = filterFor(right.role, left.steps);
+  std::vector<Step> b = filterFor(left.role, right.steps);
   Pair pair(left.role, right.role, common);
   if (failed(pair.compare(a, b)))
     return failure();

@@ -23,14 +23,22 @@
 //     at most D - 1 other awaits of that ring, none in a loop that does not
 //     hold the release too. A release in the turn of a later await does not
 //     count as before it.
+// (e) What a role fills for itself, all of its warps a part each, it fills,
+//     awaits and releases in one block, in this order, and fills it outside of
+//     turns. Between the fill of an item and its release stand at most D - 1
+//     other fills of the ring, none in a loop.
 //
 // Suppose that warps are stuck, and let one of those least far in L stand at
 // entry p.
-//   It awaits an item. The role that fills it is not before p. If it is past p,
-//   the item comes. If it is at p itself, look at that role instead:
-//   It fills an item, and waits for the release of the item D before it in its
+//
+// - It awaits an item. No warp of the role that fills it is before p; those
+//   past p have done their part. If one is at p itself, look at that one
+//   instead. If it is of the same role, p is after the fill, by (e).
+//
+// - It fills an item, and waits for the release of the item D before it in its
 //   ring by a warp that drains it. That warp is not before p, so has done all
-//   that its list has before p; by (c) the release is among that.
+//   that its list has before p; by (c), or (e), the release is among that.
+//
 // Hence it goes on.
 //
 // Turns. A warp may also wait at p for the turn of another group of its role,
@@ -196,6 +204,77 @@ static LogicalResult verifyHeld(RingOp ring) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// W3 (e): what a role fills for itself
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyOwnItem(Block *home, StoreFragOp fill,
+                                   AwaitOp await) {
+  auto note = [&](InFlightDiagnostic diag) {
+    diag.attachNote(fill.getLoc()) << "filled here";
+    return failure();
+  };
+  if (!fill->isBeforeInBlock(getAncestorIn(home, await)))
+    return note(await.emitOpError("waits for an item that its own role has not "
+                                  "filled before"));
+  int64_t depth = cast<RingType>(fill.getTarget().getType()).getDepth();
+  int64_t numLater = 0;
+  Operation *release = getAncestorIn(home, getOnlyRelease(await));
+  for (Operation *op = fill->getNextNode(); op != release;
+       op = op->getNextNode()) {
+    WalkResult walk = op->walk([&](StoreFragOp later) {
+      if (later.getTarget() != fill.getTarget())
+        return WalkResult::advance();
+      if (later.getOperation() != op)
+        return (void)note(later.emitOpError("fills an item while another is "
+                                            "held through the loop around it")),
+               WalkResult::interrupt();
+      if (++numLater < depth)
+        return WalkResult::advance();
+      return (void)note(later.emitOpError("is later by ")
+                        << numLater
+                        << " than an item that is still held, the ring has "
+                        << depth << (depth == 1 ? " slot" : " slots")),
+             WalkResult::interrupt();
+    });
+    if (walk.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
+/// In each block the n-th item that is filled is the n-th that is awaited.
+static LogicalResult verifyOwnItems(RoleOp role, RingOp ring) {
+  struct Uses {
+    SmallVector<StoreFragOp> fills;
+    SmallVector<AwaitOp> awaits;
+  };
+  llvm::MapVector<Block *, Uses> homes;
+  role.walk([&](Operation *op) {
+    std::optional<ItemUse> use = getItemUse(op);
+    if (!use || use->ring != ring.getRing())
+      return;
+    if (auto fill = dyn_cast<StoreFragOp>(op))
+      homes[getHomeBlock(op)].fills.push_back(fill);
+    if (auto await = dyn_cast<AwaitOp>(op))
+      homes[getHomeBlock(op)].awaits.push_back(await);
+  });
+  for (auto &[home, uses] : homes) {
+    auto &[fills, awaits] = uses;
+    for (auto [fill, await] : llvm::zip(fills, awaits))
+      if (failed(verifyOwnItem(home, fill, await)))
+        return failure();
+    if (fills.size() > awaits.size())
+      return fills[awaits.size()].emitOpError(
+          "fills an item that its own role does not await in the same block");
+    if (awaits.size() > fills.size())
+      return awaits[fills.size()].emitOpError(
+          "waits for an item that its own role does not fill in the same "
+          "block");
+  }
+  return success();
+}
+
 LogicalResult attn::warp::verifyRoleRings(KernelOp kernel) {
   std::vector<RoleSteps> roles;
   for (RoleOp role : kernel.getRoles()) {
@@ -215,8 +294,12 @@ LogicalResult attn::warp::verifyRoleRings(KernelOp kernel) {
       if (failed(verifyNumbers(steps, next)))
         return failure();
     }
-  for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>())
-    if (failed(verifyHeld(ring)))
+  for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>()) {
+    RoleOp filler = kernel.getRole(getFiller(ring.getRing()));
+    if ((drains(filler, ring.getRing()) &&
+         failed(verifyOwnItems(filler, ring))) ||
+        failed(verifyHeld(ring)))
       return failure();
+  }
   return success();
 }

@@ -10,7 +10,7 @@
 // W2 of warp.kernel for `warp.store … via`: each warp (or group) overwrites its
 // own rows of the slot, so nobody else may read them, and no product that is
 // in flight. The `a` operand of a product is read by the warps that own its
-// rows; the `b` operand by all.
+// rows; the `b` operand, and an `a` operand that is transposed, by all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,16 +28,20 @@ static LogicalResult refuse(StoreOp store, Operation *reader,
   return failure();
 }
 
+/// Whether all warps read what an operand of a product is.
+template <typename OpTy> static bool isReadByAll(OpTy product, OpOperand *use) {
+  return product.getTransposeA() ||
+         use->getOperandNumber() == product.getBMutable().getOperandNumber();
+}
+
 static LogicalResult verifyReader(StoreOp store, OpOperand *use) {
   Operation *reader = use->getOwner();
-  if (auto mma = dyn_cast<MmaOp>(reader);
-      mma && use->getOperandNumber() == mma.getBMutable().getOperandNumber())
-    return refuse(store, reader, "goes via a slot that all warps read");
+  auto mma = dyn_cast<MmaOp>(reader);
   auto issue = dyn_cast<MmaAsyncOp>(reader);
+  if ((mma && isReadByAll(mma, use)) || (issue && isReadByAll(issue, use)))
+    return refuse(store, reader, "goes via a slot that all warps read");
   if (!issue)
     return success();
-  if (use->getOperandNumber() == issue.getBMutable().getOperandNumber())
-    return refuse(store, reader, "goes via a slot that all warps read");
   WaitOp wait = getOnlyWait(issue);
   if (!wait)
     return failure();

@@ -107,8 +107,8 @@ static LogicalResult verifyNotCopiedTo(AllocOp alloc) {
       return failure();
     Block *home = getHomeBlock(reader);
     for (Operation *other : alloc.getSlot().getUsers()) {
-      if (!isa<CopyOp>(other) || !runsBefore(home, reader, other) ||
-          !runsBefore(home, other, wait))
+      if (!isa<CopyOp, StoreFragOp>(other) ||
+          !runsBefore(home, reader, other) || !runsBefore(home, other, wait))
         continue;
       InFlightDiagnostic diag = other->emitOpError(
           "writes a slot that a product in flight still reads");
@@ -149,7 +149,9 @@ static Value getUnitInduction(Block *block) {
 }
 
 /// Whether all warps meet at `op`.
-static bool isBarrier(Operation &op) { return isa<AwaitOp, CopyOp>(op); }
+static bool isBarrier(Operation &op) {
+  return isa<AwaitOp, CopyOp, StoreFragOp>(op);
+}
 
 /// A barrier strictly between two operations of a block; null means its ends.
 static bool hasBarrierBetween(Block *block, Operation *from, Operation *to) {

@@ -135,7 +135,8 @@ int64_t attn::warp::stageStores(RewriterBase &rewriter, KernelOp kernel,
   SmallVector<StoreOp> stores;
   kernel.walk([&](StoreOp store) {
     ArrayRef<int64_t> shape = store.getValue().getType().getShape();
-    if (!store.getRows() && !store.getStaging() && shape[0] > 1 && shape[1] > 1)
+    if (!store.getRows() && !store.getAccumulate() && !store.getStaging() &&
+        shape[0] > 1 && shape[1] > 1)
       stores.push_back(store);
   });
   if (stores.empty())

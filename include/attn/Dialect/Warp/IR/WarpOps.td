@@ -48,8 +48,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          (a turn may yield it). So nothing is in flight on a back edge.
     (W2) An awaited slot is released exactly once, in the block that awaited it,
          and not read afterwards; after the wait of every pending value that
-         reads it. A slot that a pending value reads is not copied to, and
-         nothing is stored via it.
+         reads it. A slot that a pending value reads is not copied or stored to,
+         and nothing is stored via it.
     (W3) A ring that is awaited is filled, an item is copied before it is
          awaited, and a copy into the slot of an earlier item stands after a
          block-wide barrier (`warp.await` or `warp.copy`) that follows the
@@ -58,7 +58,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          items of the rings between them one for one, in the same loops and the
          same order, and no roles wait in a cycle; the items of a ring are
          numbered 0, 1, 2, … as they are used; no more items are held than the
-         ring has slots; a turn is taken by every group alike.
+         ring has slots; what a role fills for itself it fills before it awaits
+         it; a turn is taken by every group alike, and nothing is filled in it.
          Under the answer of `warp.any`, which warps get differently, stands
          nothing that warps do together. What is said of a ring and its copies
          and awaits holds for `warp.mailbox`, `warp.send` and `warp.receive`. A
@@ -190,7 +191,8 @@ def Warp_RingOp : Warp_Op<"ring"> {
   let summary = "a ring of slots in shared memory";
   let description = [{
     Item number i of the ring lies in slot i mod depth, so item i + depth takes
-    the place of item i. Items are filled by `warp.copy_async`, read between
+    the place of item i. Items are filled by `warp.copy_async` or, in roles that
+    compute, by `warp.store_frag`, read between
     `warp.await` and `warp.release`. In a kernel with roles the ring names the
     role that fills it and those that drain it; each of these sees every item.
     ```mlir
@@ -296,6 +298,9 @@ def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
     else may read: the slot is an own one, or one that products read as `a`.
     What lay in these rows is lost. A slot of a ring can be released after the
     store.
+
+    With `accumulate` the elements, f32, are added to those in memory, atomically
+    and in no order.
     ```mlir
     %stage = warp.alloc : !warp.slot<128x64xbf16, panels<128>>
     warp.store %o, %out[%b, %h, %row, %c0] via %stage : !warp.frag<128x128xbf16, acc, 8>, memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, !warp.slot<128x64xbf16, panels<128>>
@@ -303,12 +308,36 @@ def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Warp_FragType:$value, Arg<AnyMemRef, "", [MemWrite]>:$view,
                        Variadic<Index>:$indices, Arg<Optional<Warp_SlotType>, "", [MemWrite]>:$staging,
-                       UnitAttr:$rows);
+                       UnitAttr:$rows, UnitAttr:$accumulate);
   let assemblyFormat = [{
-    $value `,` $view `[` $indices `]` (`rows` $rows^)? (`via` $staging^)? attr-dict
+    $value `,` $view `[` $indices `]` (`rows` $rows^)? (`accumulate` $accumulate^)? (`via` $staging^)? attr-dict
     `:` type($value) `,` type($view) (`,` type($staging)^)?
   }];
   let hasVerifier = 1;
+}
+
+def Warp_StoreFragOp : Warp_Op<"store_frag"> {
+  let summary = "writes a fragment to a slot, where products find it";
+  let description = [{
+    In a kernel without roles to a slot of `warp.alloc`, by all warps and
+    synchronous, as `warp.copy`. In a role that computes to an item of a ring that
+    the role fills: each warp waits, for itself, until the item before has left
+    the slot, and writes its rows; the item has arrived when all warps of the role
+    have.
+    ```mlir
+    warp.store_frag %ds to %slot : !warp.frag<64x64xbf16, acc, 4>, !warp.slot<64x64xbf16>
+    warp.store_frag %ds to %ring[%item] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<2, 64x64xbf16, panels<128>>
+    ```
+  }];
+  let arguments = (ins Warp_FragType:$value,
+                       Arg<AnyTypeOf<[Warp_SlotType, Warp_RingType]>, "", [MemWrite]>:$target,
+                       Optional<Index>:$item);
+  let assemblyFormat = "$value `to` $target (`[` $item^ `]`)? attr-dict `:` type($value) `,` type($target)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Of the slot, or of one of the ring.
+    SlotType getSlotType();
+  }];
 }
 
 def Warp_GatherOp : Warp_Op<"gather"> {
@@ -433,18 +462,18 @@ def Warp_LoadFragOp : Warp_Op<"load_frag"> {
 def Warp_MmaOp : Warp_Op<"mma", [AllTypesMatch<["acc", "result"]>]> {
   let summary = "result = acc + a b, on the tensor cores if not ieee, synchronous";
   let description = [{
-    `a` is MxK: an `a` fragment, or a slot. `b` is a slot: KxN, or NxK with
-    `transpose_b` (the key tile as it lies in memory). f32 accumulation. `ieee`:
+    `a` is MxK: an `a` fragment, or a slot, of KxM with `transpose_a`. `b` is a
+    slot: KxN, or NxK with `transpose_b` (the key tile as it lies in memory). f32 accumulation. `ieee`:
     by multiply-adds that round to nearest, without the tensor cores; f32 only.
     ```mlir
     %s = warp.mma %q, %k, %zero transpose_b : !warp.frag<128x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<128x64xf32, acc, 4>
     ```
   }];
   let arguments = (ins Arg<AnyTypeOf<[Warp_FragType, Warp_SlotType]>, "", [MemRead]>:$a, Arg<Warp_SlotType, "", [MemRead]>:$b, Warp_FragType:$acc,
-                       UnitAttr:$transpose_b, UnitAttr:$ieee);
+                       UnitAttr:$transpose_b, UnitAttr:$ieee, UnitAttr:$transpose_a);
   let results = (outs Warp_FragType:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc (`transpose_b` $transpose_b^)? (`ieee` $ieee^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
+    $a `,` $b `,` $acc (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? (`ieee` $ieee^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
   }];
   let hasVerifier = 1;
 }
@@ -463,10 +492,10 @@ def Warp_MmaAsyncOp : Warp_Op<"mma_async", [
     ```
   }];
   let arguments = (ins AnyTypeOf<[Warp_FragType, Warp_SlotType]>:$a, Warp_SlotType:$b, Warp_FragType:$acc,
-                       UnitAttr:$transpose_b);
+                       UnitAttr:$transpose_b, UnitAttr:$transpose_a);
   let results = (outs Warp_PendingType:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc (`transpose_b` $transpose_b^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
+    $a `,` $b `,` $acc (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
   }];
   let hasVerifier = 1;
 }

@@ -1,0 +1,63 @@
+//===- SlotWriter.h - fragments into shared memory --------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_WARPTOGPU_SLOTWRITER_H
+#define ATTN_LIB_CONVERSION_WARPTOGPU_SLOTWRITER_H
+
+#include "Fragments.h"
+#include "Integers.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Swizzle.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace attn::warp {
+
+LLVM::LLVMPointerType sharedPointerType(OpBuilder &builder);
+Value offsetBy(OpBuilder &builder, Location loc, Value pointer, int64_t bytes);
+
+/// Writes the rows that a warp has of an `acc` fragment to a slot, as many of
+/// its columns as the slot has.
+class SlotWriter {
+public:
+  SlotWriter(OpBuilder &builder, Location loc, FragType frag, SlotType slotType,
+             ValueRange values, Value slot)
+      : builder(builder), loc(loc), ints(builder, loc), frag(frag),
+        fragment(layoutOf(frag)), slotType(slotType), tile(layoutOf(slotType)),
+        values(values), slot(slot), columns(frag.getShape()[1]),
+        perPart(std::min(columns, slotType.getShape()[1])) {}
+
+  void write(int64_t firstColumn);
+
+private:
+  int64_t rowOf(int64_t step) const {
+    return step * frag.getWarps() * layout::groupRows;
+  }
+  void writeMatrices(int64_t firstColumn);
+  void writePairs(int64_t firstColumn);
+  Value pairAddress(int64_t row, int64_t column);
+
+  OpBuilder &builder;
+  Location loc;
+  Integers ints;
+  FragType frag;
+  layout::Fragment fragment;
+  SlotType slotType;
+  layout::SharedTile tile;
+  ValueRange values;
+  Value slot;
+  int64_t columns, perPart;
+  SmallVector<Value> elements;
+  Value laneAddress; // of the running thread
+};
+
+} // namespace attn::warp
+
+#endif // ATTN_LIB_CONVERSION_WARPTOGPU_SLOTWRITER_H

@@ -1,0 +1,150 @@
+// RUN: attn-opt %s --verify-roundtrip -split-input-file -verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: @slots
+func.func @slots(%n: index, %f: f32, %out: memref<?x64xf32>) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.alloc : !warp.slot<64x64xbf16>
+    %T = warp.alloc : !warp.slot<32x64xbf16>
+    %V = warp.alloc : !warp.slot<32x64xbf16>
+    %s = warp.splat %f : !warp.frag<64x64xf32, acc, 4>
+    %h = warp.cast truncf %s : !warp.frag<64x64xf32, acc, 4> to !warp.frag<64x64xbf16, acc, 4>
+    // CHECK: warp.store_frag %{{.*}} to %{{.*}} : <64x64xbf16, acc, 4>, !warp.slot<64x64xbf16>
+    warp.store_frag %h to %S : !warp.frag<64x64xbf16, acc, 4>, !warp.slot<64x64xbf16>
+    // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_a : !warp.slot<32x64xbf16>, <32x64xbf16>, <64x64xf32, acc, 4>
+    %o = warp.mma %T, %V, %s transpose_a : !warp.slot<32x64xbf16>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] accumulate :
+    warp.store %o, %out[%c0, %c0] accumulate : !warp.frag<64x64xf32, acc, 4>, memref<?x64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @other_shape(%n: index, %f: bf16) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.alloc : !warp.slot<64x32xbf16>
+    %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+    // expected-error@+1 {{'warp.store_frag' op stores '!warp.frag<64x64xbf16, acc, 4>' to '!warp.slot<64x32xbf16>', expected the same shape and elements}}
+    warp.store_frag %h to %S : !warp.frag<64x64xbf16, acc, 4>, !warp.slot<64x32xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @item_of_a_slot(%n: index, %f: bf16) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.alloc : !warp.slot<64x64xbf16>
+    %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+    // expected-error@+1 {{'warp.store_frag' op stores to an item of a slot, which has none}}
+    warp.store_frag %h to %S[%x] : !warp.frag<64x64xbf16, acc, 4>, !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @item_without_roles(%n: index, %f: bf16) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.ring : !warp.ring<1, 64x64xbf16>
+    %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+    // expected-error@+1 {{'warp.store_frag' op fills an item in a kernel without roles, expected a slot}}
+    warp.store_frag %h to %S[%c0] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<1, 64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @in_a_turn(%n: index, %f: bf16) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(8) {
+    %S = warp.ring fills(@math) drains(@math) : !warp.ring<1, 128x64xbf16, panels<128>>
+    warp.role @math compute warps(8) {
+      %h = warp.splat %f : !warp.frag<128x64xbf16, acc, 8>
+      warp.turn {
+        // expected-error@+1 {{'warp.store_frag' op fills an item in a turn}}
+        warp.store_frag %h to %S[%c0] : !warp.frag<128x64xbf16, acc, 8>, !warp.ring<1, 128x64xbf16, panels<128>>
+        warp.yield
+      }
+      %s = warp.await %S[%c0] : !warp.ring<1, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+      warp.release %s : !warp.slot<128x64xbf16, panels<128>>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @one_slot_for_two(%n: index, %f: bf16) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.ring fills(@math) drains(@math) : !warp.ring<1, 64x64xbf16, panels<128>>
+    warp.role @math compute warps(4) {
+      %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+      // expected-note@+1 {{filled here}}
+      warp.store_frag %h to %S[%c0] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<1, 64x64xbf16, panels<128>>
+      // expected-error@+1 {{'warp.store_frag' op is later by 1 than an item that is still held, the ring has 1 slot}}
+      warp.store_frag %h to %S[%c1] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<1, 64x64xbf16, panels<128>>
+      %s = warp.await %S[%c0] : !warp.ring<1, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      warp.release %s : !warp.slot<64x64xbf16, panels<128>>
+      %t = warp.await %S[%c1] : !warp.ring<1, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      warp.release %t : !warp.slot<64x64xbf16, panels<128>>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @never_awaited(%n: index, %f: bf16) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.ring fills(@math) drains(@math) : !warp.ring<1, 64x64xbf16, panels<128>>
+    warp.role @math compute warps(4) {
+      %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+      // expected-error@+1 {{'warp.store_frag' op fills an item that its own role does not await in the same block}}
+      warp.store_frag %h to %S[%c0] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<1, 64x64xbf16, panels<128>>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @drains_what_it_copies(%n: index) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.ring' op is drained by @load, which fills it and does not compute}}
+    %S = warp.ring fills(@load) drains(@load) : !warp.ring<1, 64x64xbf16>
+    warp.role @load copy warps(4) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @transposed_in_registers(%n: index, %a: !warp.frag<64x64xbf16, a, 4>) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %f = arith.constant 0.0 : f32
+    %S = warp.alloc : !warp.slot<64x64xbf16>
+    %s = warp.splat %f : !warp.frag<64x64xf32, acc, 4>
+    // expected-error@+1 {{'warp.mma' op transposes an operand a in registers, expected a slot}}
+    %o = warp.mma %a, %S, %s transpose_a : !warp.frag<64x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @accumulates_bf16(%n: index, %f: bf16, %out: memref<?x64xbf16>) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+    // expected-error@+1 {{'warp.store' op accumulates elements of 'bf16', expected f32}}
+    warp.store %h, %out[%x, %x] accumulate : !warp.frag<64x64xbf16, acc, 4>, memref<?x64xbf16>
+  }
+  return
+}
