@@ -191,14 +191,16 @@ def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
       %same = arith.andi %a, %b : i1
     ```
     where `tile-expand-scores` computes what does not depend on the key before
-    the loop. This holds for any value of the row, in or out of the range of the memory.
-    Keys after the end of a gathered memory read 0: a third comparison asks for
-    them.
+    the loop. This holds for any value of the row, in or out of the range of the
+    memory. Keys after the end of a gathered memory read 0: a third comparison
+    asks for them.
 
     Then, where a mask sets several upper bounds to the keys of a row (the end
     of its document, its own position, the number of keys), one comparison with
     their minimum remains, and one with the maximum of the lower bounds.
 
+    No form tells masks with ranges from masks that were written so: after this
+    pass `tile-peel-masks` may not find the blocks that need no mask.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
