@@ -172,7 +172,7 @@ ATTN_EXPORT void attnKernelDestroy(AttnKernel *kernel);
    argument. Where all results are empty nothing is done. Kernels want rows
    without gaps between elements and, on a GPU, addresses that are multiples of
    16 bytes: a tensor of rank up to 4 that lies otherwise is copied into memory
-   of the launch before, or from there behind the kernel. */
+   of the launch before, or from there after the kernel. */
 ATTN_EXPORT int attnLaunch(const AttnKernel *kernel,
                            const AttnArgument *arguments, size_t count,
                            void *stream);

@@ -17,7 +17,7 @@ using namespace attn;
 
 namespace {
 /// What the caller asked for, with every member there.
-struct Options {
+struct ParsedOptions {
   std::string target = "sm_80", plan, results, gpu, processor = "native";
   std::optional<std::string> cacheDirectory, ptxas;
   PassRequest passes;
@@ -38,8 +38,9 @@ static const char *read(const AttnCompileOptions *options,
   return options->*member;
 }
 
-static runtime::Result<Options> readOptions(const AttnCompileOptions *given) {
-  Options options;
+static runtime::Result<ParsedOptions>
+readOptions(const AttnCompileOptions *given) {
+  ParsedOptions options;
   if (!given)
     return options;
   if (given->struct_size < sizeof(size_t) ||
@@ -115,7 +116,7 @@ private:
 
 AttnKernel *attnCompileForCPU(const char *text, size_t size,
                               const AttnCompileOptions *given) {
-  runtime::Result<Options> options = readOptions(given);
+  runtime::Result<ParsedOptions> options = readOptions(given);
   if (!options.ok() || !text) {
     capi::setError(text ? options.message()
                         : "attnCompileForCPU: text is NULL");
@@ -146,7 +147,7 @@ AttnKernel *attnCompileForCPU(const char *text, size_t size,
 
 // Where `options` says that artifacts are kept; nothing if nowhere.
 static runtime::Result<std::optional<runtime::Cache>>
-openCache(const Options &options) {
+openCache(const ParsedOptions &options) {
   std::optional<runtime::Cache> cache;
   if (!options.cacheDirectory)
     return cache;
@@ -163,7 +164,7 @@ openCache(const Options &options) {
 
 AttnArtifact *attnCompile(const char *text, size_t size,
                           const AttnCompileOptions *given) {
-  runtime::Result<Options> options = readOptions(given);
+  runtime::Result<ParsedOptions> options = readOptions(given);
   if (!options.ok() || !text) {
     capi::setError(text ? options.message() : "attnCompile: text is NULL");
     return nullptr;

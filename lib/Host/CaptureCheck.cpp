@@ -39,7 +39,7 @@ static Status describe(const CaptureFinding &finding, const std::string &name) {
   os << "capture '" << name << "'";
   if (finding.kind == CaptureFinding::NotSorted)
     os << " is not sorted: element " << where[1] << " of row " << where[0]
-       << " is " << finding.found << ", behind " << finding.limit;
+       << " is " << finding.found << ", after " << finding.limit;
   else
     os << ": index " << finding.found << " of dimension " << finding.dim
        << ", which has " << finding.limit

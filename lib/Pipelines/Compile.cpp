@@ -263,7 +263,8 @@ LogicalResult Compilation::emitCubin() {
     return success();
   }
   TimingScope scope = time("ptxas");
-  FailureOr<Cubin> cubin = assemble(loc, ptxas, artifact.ptx, options.target);
+  FailureOr<AssembledCubin> cubin =
+      assemble(loc, ptxas, artifact.ptx, options.target);
   if (failed(cubin) ||
       failed(reportPtxas(loc, names.front(), cubin->report, options.strict)))
     return failure();

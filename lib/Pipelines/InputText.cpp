@@ -85,12 +85,12 @@ private:
   };
   llvm::StringMap<Alias> aliases;
   /// The alias that is being defined, in brackets of this depth.
-  struct Definition {
+  struct AliasDefinition {
     StringRef name;
     size_t nesting;
     Alias alias;
   };
-  std::optional<Definition> definition;
+  std::optional<AliasDefinition> definition;
   ValueScopes scopes;
   /// In the arguments of a function: the depth of brackets around it.
   std::optional<size_t> signature;
@@ -390,7 +390,7 @@ void Scanner::readAlias() {
   bool isInside = definition && definition->nesting != nesting;
   if (!isInside && rest.starts_with("=") && !rest.starts_with("==")) {
     endDefinition();
-    definition = Definition{name, nesting, {}};
+    definition = AliasDefinition{name, nesting, {}};
     rest = rest.drop_front().ltrim();
     definition->alias.isMap = rest.starts_with("affine_map");
     definition->alias.elements = countElements(rest);

@@ -161,9 +161,8 @@ static SmallVector<plan::PlanCase> fastest(ScoredOp op, TargetKind kind,
 // The other sources
 //===----------------------------------------------------------------------===//
 
-/// Reads a plan, or a rule over plans.
-static FailureOr<SmallVector<plan::PlanCase>> parsePlanCases(StringRef text,
-                                                             Location loc) {
+FailureOr<SmallVector<plan::PlanCase>> plan::parsePlanCases(StringRef text,
+                                                            Location loc) {
   std::string error;
   std::optional<std::vector<RuleCaseText>> parsed = parseRuleCases(text, error);
   if (!parsed)
@@ -204,7 +203,7 @@ proposePlans(ScoredOp op, const plan::PlanRequest &request) {
   if (failed(measured))
     return failure();
   if (!request.plan.empty())
-    return parsePlanCases(request.plan, op->getLoc());
+    return plan::parsePlanCases(request.plan, op->getLoc());
   if (PlanAttr own = op.getPlanAttr())
     return SmallVector<plan::PlanCase>{{LaunchCondition(), own}};
   SmallVector<plan::PlanCase> known = fastest(op, request.target, *measured);

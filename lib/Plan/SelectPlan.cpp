@@ -38,6 +38,11 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
     FailureOr<TargetKind> kind = parseTarget(target, getOperation().getLoc());
     if (failed(kind))
       return signalPassFailure();
+    // Wrong options are wrong whether or not there is something to plan.
+    Location loc = getOperation().getLoc();
+    if ((!planText.empty() && failed(plan::parsePlanCases(planText, loc))) ||
+        failed(plan::readResults(results, loc)))
+      return signalPassFailure();
     plan::PlanRequest request{*kind, planText, results, gpu};
     WalkResult result = getOperation().walk([&](ScoredOp op) {
       return failed(choose(op, request)) ? WalkResult::interrupt()

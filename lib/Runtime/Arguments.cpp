@@ -179,7 +179,7 @@ static Status fit(const Artifact &artifact, size_t number, Argument &tensor,
                                    info.view.empty() ? tensor.strides
                                                      : view.strides.data());
   std::string reason = strides ? describeMisfit(info, seen)
-                               : "its dimensions do not lie one behind the "
+                               : "its dimensions do not lie one after the "
                                  "other";
   void *data = tensor.data;
   tensor = seen;
@@ -266,7 +266,7 @@ static TensorMapCall describeMap(const Artifact &artifact,
   int64_t bytes = elementBytes(call.element);
   for (int64_t number = 0; number < tensor.rank; ++number) {
     int64_t dimension = tensor.rank - 1 - number;
-    // Heads and batches come behind the panels.
+    // Heads and batches come after the panels.
     int64_t i = info.boxPanels > 1 && number >= panel ? number + 1 : number;
     call.sizes[i] = static_cast<uint64_t>(tensor.sizes[dimension]);
     if (i > 0 && tensor.sizes[dimension] > 1)
@@ -373,7 +373,7 @@ static bool hasEmptyMaps(const VariantInfo &variant,
   return false;
 }
 
-// One behind the other in one piece of memory.
+// One after the other in one piece of memory.
 static Status placeWorkspaces(const Artifact &artifact,
                               const Arguments &arguments,
                               int64_t multiprocessors, LaunchCall &call) {
@@ -484,7 +484,7 @@ std::string runtime::describeRelayouts(const Artifact &artifact,
   std::string text;
   for (const RelayoutCall &relayout : call.relayouts)
     text += "'" + artifact.arguments[relayout.argument].name +
-            (relayout.isOutput ? "' is copied behind the kernel: "
+            (relayout.isOutput ? "' is copied after the kernel: "
                                : "' is copied first: ") +
             relayout.reason + "\n";
   return text;

@@ -26,7 +26,7 @@ struct Steps {
 };
 
 /// Where the elements of a tensor lie, in bytes.
-struct Places {
+struct TouchedBytes {
   uint64_t begin = 0;
   int64_t bytes = 0; // of an element
   std::vector<Steps> dimensions;
@@ -86,8 +86,8 @@ bool runtime::overlapsItself(const Argument &tensor) {
 // Two tensors
 //===----------------------------------------------------------------------===//
 
-static Places findPlaces(const Argument &tensor, int64_t bytes) {
-  Places places;
+static TouchedBytes findPlaces(const Argument &tensor, int64_t bytes) {
+  TouchedBytes places;
   places.begin = reinterpret_cast<uintptr_t>(tensor.data);
   places.bytes = bytes;
   for (int64_t i = 0; i < tensor.rank; ++i) {
@@ -104,7 +104,7 @@ static Places findPlaces(const Argument &tensor, int64_t bytes) {
 
 // The bytes from the first of `places` to the end of the last that the
 // dimensions with strides below `limit` reach.
-static int64_t extentBelow(const Places &places, int64_t limit) {
+static int64_t extentBelow(const TouchedBytes &places, int64_t limit) {
   int64_t extent = places.bytes;
   for (const Steps &steps : places.dimensions)
     if (steps.stride < limit)
@@ -115,9 +115,10 @@ static int64_t extentBelow(const Places &places, int64_t limit) {
 // Strides of `limit` and more lead from piece to piece, those below through a
 // piece. Pieces repeat with the divisor of the former: whether those of `a` lie
 // in the gaps of `b`'s.
-static bool interleave(const Places &a, const Places &b, int64_t limit) {
+static bool interleave(const TouchedBytes &a, const TouchedBytes &b,
+                       int64_t limit) {
   int64_t period = 0;
-  for (const Places *places : {&a, &b})
+  for (const TouchedBytes *places : {&a, &b})
     for (const Steps &steps : places->dimensions)
       if (steps.stride >= limit)
         period = std::gcd(period, steps.stride);
@@ -159,8 +160,9 @@ bool runtime::overlap(const Argument &a, int64_t bytesOfA, const Argument &b,
   };
   if (isEmpty(a) || isEmpty(b) || areBehindEachOther(a, bytesOfA, b, bytesOfB))
     return false;
-  Places first = findPlaces(a, bytesOfA), second = findPlaces(b, bytesOfB);
-  for (const Places *places : {&first, &second})
+  TouchedBytes first = findPlaces(a, bytesOfA),
+               second = findPlaces(b, bytesOfB);
+  for (const TouchedBytes *places : {&first, &second})
     for (const Steps &steps : places->dimensions)
       if (interleave(first, second, steps.stride))
         return false;

@@ -31,7 +31,7 @@ void *StreamMemory::find(CUstream stream, size_t zeroBytes, size_t bytes) {
   Piece old;
   if (found != pieces.end())
     old = found->second;
-  // Behind the zeros there may be anything.
+  // After the zeros there may be anything.
   if (old.bytes >= bytes && old.zeroBytes == zeroBytes)
     return reinterpret_cast<void *>(old.address);
   if (found == pieces.end() && pieces.size() >= kMaxStreams)

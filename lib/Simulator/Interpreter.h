@@ -41,7 +41,7 @@ public:
       : threads(threads), place(place), shared(shared), global(global),
         mask(threads, 1), groups(threads, std::vector<Group>(1)) {}
 
-  /// Runs the operations of a block in front of its terminator.
+  /// Runs the operations of a block before its terminator.
   LogicalResult run(Block &block);
   LogicalResult execute(Operation *op);
   /// The lanes of a value; a new value has as many parts as its type.

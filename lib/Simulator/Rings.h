@@ -89,7 +89,7 @@ public:
   std::string beginCopyOfAll(int64_t warp, int64_t item, int64_t barriers,
                              const std::vector<float> &elements);
   void finishCopyOfAll(int64_t warp, int64_t item);
-  /// Behind the barrier of an await.
+  /// After the barrier of an await.
   std::string take(int64_t warp, int64_t item);
 
   // Both.

@@ -71,7 +71,7 @@ WarpRunner::Step WarpRunner::fail(Operation *op, const Twine &message) {
   return Failed;
 }
 
-/// Goes on behind `op`, waits or fails, as the answer says.
+/// Goes on after `op`, waits or fails, as the answer says.
 WarpRunner::Step WarpRunner::settle(Operation *op, const Answer &answer) {
   if (answer.kind == Answer::Wrong)
     return fail(op, answer.reason);
@@ -185,7 +185,7 @@ WarpRunner::Step WarpRunner::runRegion(Operation *op) {
   return step;
 }
 
-/// Behind the last operation of a block.
+/// After the last operation of a block.
 WarpRunner::Step WarpRunner::leave(Operation *terminator) {
   Operation *parent = terminator->getParentOp();
   if (isa<TurnOp>(parent)) {

@@ -33,7 +33,7 @@ public:
       priority = random();
   }
 
-  /// An index into `warps`, or one of `copies` behind them.
+  /// An index into `warps`, or one of `copies` after them.
   size_t pick(ArrayRef<size_t> warps, size_t copies);
 
 private:

@@ -43,7 +43,7 @@ WarpRunner::Step WarpRunner::copy(CopyOp op) {
   Answer answer = block.barrier.pass(blockWarp, op);
   if (answer.kind != Answer::Go)
     return settle(op, answer);
-  // The first warp behind the barrier copies for all.
+  // The first warp after the barrier copies for all.
   SlotUse use = useOf(op.getSlot());
   int64_t meeting = block.barrier.countPassed(blockWarp);
   Operation *alloc = op.getSlot().getDefiningOp();

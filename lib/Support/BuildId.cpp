@@ -17,7 +17,7 @@
 using namespace attn;
 
 namespace {
-struct Search {
+struct NoteSearch {
   uintptr_t address;
   std::string id;
 };
@@ -53,7 +53,7 @@ static std::string findNote(const char *notes, size_t size) {
 
 // Called for every loaded object; stops at the one that holds the address.
 static int visitObject(dl_phdr_info *object, size_t, void *data) {
-  auto *search = static_cast<Search *>(data);
+  auto *search = static_cast<NoteSearch *>(data);
   bool holdsAddress = false;
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr) &header = object->dlpi_phdr[i];
@@ -72,7 +72,7 @@ static int visitObject(dl_phdr_info *object, size_t, void *data) {
 }
 
 std::string attn::buildId() {
-  Search search = {reinterpret_cast<uintptr_t>(&buildId), ""};
+  NoteSearch search = {reinterpret_cast<uintptr_t>(&buildId), ""};
   dl_iterate_phdr(visitObject, &search);
   return search.id;
 }

@@ -141,8 +141,8 @@ struct TemporaryFile {
 };
 } // namespace
 
-FailureOr<Cubin> attn::assemble(Location loc, StringRef ptxas, StringRef ptx,
-                                StringRef chip) {
+FailureOr<AssembledCubin> attn::assemble(Location loc, StringRef ptxas,
+                                         StringRef ptx, StringRef chip) {
   TemporaryFile input, output, log;
   for (auto [file, suffix] :
        {std::pair(&input, "ptx"), std::pair(&output, "cubin"),
@@ -180,7 +180,7 @@ FailureOr<Cubin> attn::assemble(Location loc, StringRef ptxas, StringRef ptx,
       error << "\n" << text;
     return error;
   }
-  Cubin cubin;
+  AssembledCubin cubin;
   std::string bytes = output.read();
   if (bytes.empty())
     return emitError(loc) << ptxas << " wrote nothing";

@@ -86,7 +86,7 @@ def _check_sorted(numpy, name, array):
         first = array[(*row, last)]
         raise AttnError(
             f"capture {name!r} is not sorted: element {[*row, last + 1]} is "
-            f"{array[(*row, last + 1)]}, behind {first}"
+            f"{array[(*row, last + 1)]}, after {first}"
         )
 
 

@@ -42,7 +42,7 @@ def causal(alignment="bottom_right"):
 
 
 def window(left, right, alignment="bottom_right"):
-    """Keys from `left` positions in front of the query's own to `right` behind it;
+    """Keys from `left` positions before the query's own to `right` after it;
     -1: no bound."""
     _check_alignment(alignment)
     for bound in (left, right):

@@ -63,7 +63,7 @@ def attention(
               captures by their names. A number is the score of all keys.
     mask      the same, without x, giving an i1.
     numerics  fields of #attn.numerics: "fast_math = false", "f32_products = ieee".
-    sink      True: an argument behind v, a logit for each head that joins the
+    sink      True: an argument after v, a logit for each head that joins the
               denominator: (heads,) of f32.
     dropout_p the share of weights to drop; two i32 arguments, seed and offset.
     sorted_captures  names or numbers of captures that never decrease along their last

@@ -41,7 +41,7 @@ static AttnArgument tensor(void *data, int64_t rank, const int64_t *sizes,
 
 enum { LENGTH = 5, DIM = 8, HEADS = 1 << 10 };
 
-// Results lie in front of what is read: below, k and v are said to be far
+// Results lie before what is read: below, k and v are said to be far
 // larger than they are, and a result inside of them would be refused for that
 // (a result has memory of its own). Apart, variables lie in any order: another
 // one with sanitizers than without.

@@ -116,7 +116,7 @@ def workspace(description, tensors):
 
 def tensor_map(description, tensors, memory):
     """As the runtime makes it: four dimensions, the innermost first; with several
-    panels, the number of the panel behind the row."""
+    panels, the number of the panel after the row."""
     tensor = tensors[description["argument"]]
     box, panels = (description["columns"], description["rows"]), description["panels"]
     if 0 in tensor.shape:
@@ -150,7 +150,7 @@ def fits(tensor, alignment):
 def view_of(tensor, view):
     """(the tensor as kernels see it, its dimensions one by one), as the runtime
     makes it of the parts that the manifest lists; no strides where the parts of a
-    dimension do not lie one behind the other."""
+    dimension do not lie one after the other."""
     if not view:
         return tensor, Tensor(tensor.element, tensor.shape, tensor.strides, tensor.bits, tensor.first)
     known = [1] * len(tensor.shape)
@@ -173,7 +173,7 @@ def view_of(tensor, view):
 
 
 def packed_copy(tensor, alignment, memory):
-    """A tensor of the same shape with rows one behind the other."""
+    """A tensor of the same shape with rows one after the other."""
     bytes = ELEMENT_BYTES[tensor.element]
     row = -(-tensor.shape[-1] * bytes // max(alignment, bytes)) * max(alignment, bytes) // bytes
     sizes = [*tensor.shape[:-1], row]
@@ -216,7 +216,7 @@ def place(tensors, memory):
 
 def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
     """Runs the blocks of the grid (all, or those that `blocks` lists as (x, y,
-    z)), of kernels in front of the last one all; afterwards each tensor's bits
+    z)), of kernels before the last one all; afterwards each tensor's bits
     are what memory holds."""
     manifest = artifact.manifest
     infos = manifest["arguments"]

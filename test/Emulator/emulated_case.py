@@ -40,7 +40,7 @@ def decode(element, bits):
 
 class Array:
     """A tensor in poisoned storage, as a view of its bits. A layout of "bshd+1":
-    one element behind the start of the memory."""
+    one element after the start of the memory."""
 
     def __init__(self, element, shape, layout="bhsd", padding=(0, 0)):
         self.element, self.shape = element, tuple(shape)

@@ -35,7 +35,7 @@ class Memory:
         self.end = 0
 
     def allocate(self, size, alignment=256, red_zone=256):
-        """Maps `size` bytes behind what was mapped before, and returns their
+        """Maps `size` bytes after what was mapped before, and returns their
         address; at least `red_zone` bytes on both sides stay unmapped."""
         start = -(-(self.end + red_zone) // alignment) * alignment
         if start + size + red_zone > len(self.bytes):

@@ -37,7 +37,7 @@ class Kernel:
     name: str
     parameters: list  # (name, type, byte count)
     instructions: list
-    labels: dict  # label -> index of the instruction behind it
+    labels: dict  # label -> index of the instruction after it
     registers: dict  # prefix or name -> type, e.g. "%r" -> "b32"
     shared: list  # names of extern shared arrays
     max_threads: int = 0
@@ -170,7 +170,7 @@ class Module(dict):
 
 
 def body_of(text, start):
-    """What lies between the brace in front of `start` and the one that closes it."""
+    """What lies between the brace before `start` and the one that closes it."""
     depth = 1
     for brace in re.compile("[{}]").finditer(text, start):
         depth += 1 if brace[0] == "{" else -1

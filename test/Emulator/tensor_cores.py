@@ -10,7 +10,7 @@
 of NVIDIA Tensor Cores", 2025).
 
 A few products and the accumulator are added at once: each is shifted to the
-largest exponent among them and cut off some bits behind the last of f32; their
+largest exponent among them and cut off some bits after the last of f32; their
 exact sum is then cut to f32. Nothing is rounded to nearest, so that errors of
 many steps on one accumulator add up instead of cancelling.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from floats import f32_towards_zero
 
 # Of the processors that kernels are compiled for the coarsest, the A100: four
-# products at once, one bit behind the last (H100 and H200: eight, and two).
+# products at once, one bit after the last (H100 and H200: eight, and two).
 PRODUCTS, EXTRA_BITS = 4, 1
 FRACTION_BITS = 23
 NO_EXPONENT = -(1 << 12)  # of 0: below all others

@@ -6,7 +6,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""Masks that only data decide: kernels in front of the attention list the key
+"""Masks that only data decide: kernels before the attention list the key
 blocks. The lists are looked at, and the results, on the emulated GPU."""
 
 import dataclasses

@@ -75,7 +75,7 @@ def check(kernel, kind, predicate, data, limits, keys, rng):
         return
     kernel.launch(q, k, v, data, limits, o, lse)
     for b in range(2):
-        # A search in front of the first row finds 0; behind the last it is refused.
+        # A search before the first row finds 0; after the last it is refused.
         row = b - 1 if kind == "search before" else b
         y = element(data[row], kind, keys) if row >= 0 else np.zeros(keys)
         visible = COMPARE[predicate](y[None, :], np.atleast_1d(limits)[:, None])

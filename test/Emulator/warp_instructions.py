@@ -10,7 +10,7 @@
 
 Fragment layouts as in the PTX ISA: "Matrix Fragments for mma.m16n8k16", "…
 mma.m16n8k8", "ldmatrix". Each builder takes the block, the words of the opcode
-behind the first and the operands, and returns a step (mask, pc).
+after the first and the operands, and returns a step (mask, pc).
 """
 
 import numpy as np

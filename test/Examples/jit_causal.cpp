@@ -38,7 +38,7 @@ int main() {
   attn::Session session;
   Cache cache = check(Cache::user());
   attn::Artifact artifact = check(session.compile(kProgram, {}, &cache));
-  std::printf("compiled with %s\n", artifact.plan.c_str());
+  std::printf("compiled with %s\n", artifact.variants.front().plan.c_str());
   Result<Device> device = Device::current();
   if (!device.ok()) {
     std::printf("not run: %s\n", device.message().c_str());

@@ -48,7 +48,7 @@ class Region:
             self.arguments[argument[0]] = argument[1].strip()
 
     def types(self, end=None):
-        """What may be read in front of line `end`."""
+        """What may be read before line `end`."""
         known = dict(self.arguments)
         for line in self.lines[:end]:
             match = DEFINED.match(line)
@@ -78,7 +78,7 @@ class Region:
         return len(self.lines)
 
     def add(self, text):
-        """A line in front of the yield; its new value."""
+        """A line before the yield; its new value."""
         self.fresh += 1
         name = f"%new{self.rng.randrange(10**9)}"
         self.lines.insert(self.last, f"      {name} = {text}")

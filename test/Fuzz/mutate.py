@@ -114,7 +114,7 @@ PIPELINES = [
     "--warp-assign-resources",
     "--convert-warp-to-gpu",
 ]
-# At the blanks in front of flags: options of one pass are separated by blanks.
+# At the blanks before flags: options of one pass are separated by blanks.
 PIPELINES = [[f for f in re.split(r" (?=--)", p) if f] for p in PIPELINES]
 # Rooms in order, of which a random pipeline takes some passes each.
 ROOMS = [

@@ -1,4 +1,4 @@
-// Linear biases whose score function hides what is behind the query itself: in
+// Linear biases whose score function hides what is after the query itself: in
 // blocks from the last to the first rows see nothing for long.
 // score: np.where(j <= i, x + np.float32(0.25) * (j - i), -np.inf)
 

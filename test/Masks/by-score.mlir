@@ -1,4 +1,4 @@
-// The score of keys behind the query is -inf; there is no mask.
+// The score of keys after the query is -inf; there is no mask.
 // score: np.where(j <= i, x, -np.inf)
 
 !t = tensor<?x?x?x32xbf16>

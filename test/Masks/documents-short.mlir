@@ -1,5 +1,5 @@
 // Sorted documents of the first positions, whose numbers start below 0. The other
-// positions belong to none and see nothing, although behind the end, where an
+// positions belong to none and see nothing, although after the end, where an
 // index reads 0, there may be a document of that number.
 // mask: (i < c[1]) & (j < c[1]) & (at(c[0], i) == at(c[0], j))
 // capture: sorted -2 1 : l/2

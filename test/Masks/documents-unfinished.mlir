@@ -1,5 +1,5 @@
 // Sorted documents whose numbers end before the positions do, and start below 0:
-// behind their end positions read 0. Only data, which batch entries are shown,
+// after their end positions read 0. Only data, which batch entries are shown,
 // say that this matters, so no launch is refused.
 // mask: (at(c[1], b) != 0) & (at(c[0], i) == at(c[0], j))
 // capture: sorted -2 1 : l/2

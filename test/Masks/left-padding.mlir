@@ -1,4 +1,4 @@
-// Keys in front of the first real one are padding.
+// Keys before the first real one are padding.
 // mask: j >= c[0][b]
 // capture: integers 0 sk : b
 

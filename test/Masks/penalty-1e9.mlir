@@ -1,4 +1,4 @@
-// A finite penalty of -1e9 for keys behind the query, and for all keys of every
+// A finite penalty of -1e9 for keys after the query, and for all keys of every
 // third query.
 // score: x + np.where((j <= i) & (i % 3 != 0), np.float32(0), np.float32(-1e9))
 

@@ -1,4 +1,4 @@
-// From a first to behind a last key of each query.
+// From a first to after a last key of each query.
 // mask: (j >= at(c[0], i)) & (j < at(c[1], i))
 // capture: integers 0 sk : sq
 // capture: integers 0 sk : sq

@@ -1,4 +1,4 @@
-// The query's own key and the 23 in front of it.
+// The query's own key and the 23 before it.
 // mask: (j <= i) & (j > i - 24)
 
 !t = tensor<?x?x?x32xbf16>

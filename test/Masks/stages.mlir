@@ -1,4 +1,4 @@
-// Keys of stages that are not behind the query's, which is numbered elsewhere.
+// Keys of stages that are not after the query's, which is numbered elsewhere.
 // mask: at(c[0], b, j) <= c[1][i]
 // capture: sorted -3 3 : b l
 // capture: integers -4 4 : sq

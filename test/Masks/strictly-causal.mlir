@@ -1,4 +1,4 @@
-// Keys in front of the query: the first query sees none.
+// Keys before the query: the first query sees none.
 // mask: j < i
 
 !t = tensor<?x?x?x32xbf16>

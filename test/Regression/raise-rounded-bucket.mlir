@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --attn-raise --split-input-file --remarks-filter=.* --remark-policy=all 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REASON <%t
 // RUN: attn-opt %s --split-input-file --attn-validate-raise -o /dev/null
-// Casts are dropped where a score is made, which lives in f32. In front of an
+// Casts are dropped where a score is made, which lives in f32. Before an
 // integer or a choice they are part of what the graph says: positions of bf16 are
 // even from 256 on.
 

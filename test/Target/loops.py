@@ -42,7 +42,7 @@ def innermost_loops(program):
         target = re.search(r"\.L_x_\d+", operands or "") if opcode.startswith("BRA") else None
         if target and places.get(target[0], len(program)) < i:
             body = range(places[target[0]], i)
-            # Retries of a wait lie behind the end and jump back into the kernel.
+            # Retries of a wait lie after the end and jump back into the kernel.
             opcodes = [program[j][0] for j in body]
             if any(map(is_product, opcodes)) and "EXIT" not in opcodes:
                 loops.append(body)

@@ -6,7 +6,7 @@
 
 // The order of machine instructions in the loop over whole key blocks: both
 // products in one turn, then the scores are waited for, and no maximum is
-// computed. (The exponentials behind the vote are those of the redone block.)
+// computed. (The exponentials after the vote are those of the redone block.)
 // Two steps in one iteration, and every exponential runs beside P V.
 // CHECK: loop
 // CHECK-NEXT: meet

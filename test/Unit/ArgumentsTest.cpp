@@ -409,11 +409,10 @@ TEST_F(Call, CopiesWhatKernelsCannotTake) {
   EXPECT_TRUE(o.isOutput);
   EXPECT_EQ(o.place.offset, q.place.offset + q.place.bytes);
   EXPECT_EQ(call->workspaceBytes, 2 * q.place.bytes);
-  EXPECT_EQ(
-      describeRelayouts(artifact, *call),
-      "'q' is copied first: data pointer is not aligned to 16 bytes\n"
-      "'o' is copied behind the kernel: stride of dimension 3 is 100, the "
-      "innermost one must be 1\n");
+  EXPECT_EQ(describeRelayouts(artifact, *call),
+            "'q' is copied first: data pointer is not aligned to 16 bytes\n"
+            "'o' is copied after the kernel: stride of dimension 3 is 100, the "
+            "innermost one must be 1\n");
   // The kernels see the copies, the copying kernels both.
   std::vector<uint64_t> expected = {
       0x40000, 0x40000, 0, 2, 8, 100, 64, 51200, 6400, 64, 1, 7,
@@ -486,7 +485,7 @@ TEST_F(Call, SeesArgumentsInOtherDimensions) {
   ASSERT_TRUE(call.ok()) << call.message();
   ASSERT_EQ(call->relayouts.size(), 1u);
   EXPECT_EQ(call->relayouts[0].reason,
-            "its dimensions do not lie one behind the other");
+            "its dimensions do not lie one after the other");
   // Five dimensions, of which groups and length are one.
   EXPECT_EQ(call->relayouts[0].sizes, (std::array<int64_t, 4>{2, 2, 400, 64}));
   EXPECT_EQ(call->relayouts[0].strides,
@@ -495,7 +494,7 @@ TEST_F(Call, SeesArgumentsInOtherDimensions) {
             (std::array<int64_t, 4>{51200, 25600, 64, 1}));
   steps[3] = 72;
   EXPECT_EQ(prepareLaunch(artifact, arguments).message(),
-            "argument 0 ('q'): its dimensions do not lie one behind the other "
+            "argument 0 ('q'): its dimensions do not lie one after the other "
             "(no more than 4 dimensions are copied)");
 }
 

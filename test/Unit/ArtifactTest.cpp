@@ -79,7 +79,7 @@ static Artifact sample() {
   return artifact;
 }
 
-// The bytes with a fresh checksum, so that what lies behind it is read.
+// The bytes with a fresh checksum, so that what lies after it is read.
 static std::string sealed(std::string body) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (unsigned char byte : body)

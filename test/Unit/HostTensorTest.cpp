@@ -57,7 +57,7 @@ TEST(HostTensor, LayoutDoesNotChangeTheElements) {
   EXPECT_EQ(other.values(), values);
   EXPECT_EQ(plain.bits(), other.bits());
   EXPECT_TRUE(other.isPaddingIntact());
-  static_cast<float *>(other.data())[5] = 0; // behind the first row
+  static_cast<float *>(other.data())[5] = 0; // after the first row
   EXPECT_FALSE(other.isPaddingIntact());
 }
 

@@ -144,7 +144,7 @@ TEST_F(LaunchTest, MakesTensorMaps) {
   EXPECT_EQ(own[0], 0);
 }
 
-// Panels of 64 columns: their number stands behind the row's.
+// Panels of 64 columns: their number stands after the row's.
 TEST_F(LaunchTest, MakesTensorMapsOfPanels) {
   artifact.arguments[0].element = ElementKind::BF16;
   artifact.arguments[0].shape = {-1, -1, -1, 128};

@@ -136,7 +136,7 @@ protected:
     }
   }
 
-  /// Every number of `type`, every tie behind one, and their neighbours.
+  /// Every number of `type`, every tie after one, and their neighbours.
   template <typename T>
   std::vector<typename Wide<T>::Bits> around(const Narrow &type) {
     using Bits = typename Wide<T>::Bits;
@@ -152,7 +152,7 @@ protected:
       insert(value, {-2, -1, 0, 1, 2});
       if (!value.isFinite())
         continue;
-      // Behind the largest number as far as before it.
+      // After the largest number as far as before it.
       bool isLargest = !ofBits(type, number + 1).isFinite();
       insert(between(ofBits(type, number - isLargest),
                      ofBits(type, number + !isLargest), isLargest ? 3 : 1),

@@ -1,4 +1,4 @@
-//===- PendingCopiesTest.cpp - the counts behind warp.await ---*- C++ -*-===//
+//===- PendingCopiesTest.cpp - the counts after warp.await ---*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

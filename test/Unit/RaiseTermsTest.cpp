@@ -186,7 +186,7 @@ public:
 
   void check() const {
     const Term &term = terms.back();
-    std::optional<Interval> bounds = interval(term.expr);
+    std::optional<IntegerRange> bounds = interval(term.expr);
     for (size_t number = 0; number < numPositions; ++number) {
       int64_t value = evaluate(term.expr, positions[number]);
       ASSERT_EQ(value, term.values[number]) << describe(term.expr);
@@ -413,23 +413,23 @@ TEST_F(RaiseTermsTest, ReductionsDoNotNameTheirVariables) {
 TEST_F(RaiseTermsTest, LinearForms) {
   ExprRef x = unknown(), y = unknown();
   ExprRef twice = e.mul(x, e.real(2));
-  LinearForm form = linearForm(e.add(e.add(twice, y), e.real(3)));
+  LinearSum form = linearForm(e.add(e.add(twice, y), e.real(3)));
   EXPECT_EQ(form.constant, 3);
   ASSERT_EQ(form.terms.size(), 2u);
   EXPECT_EQ(form.terms.at(x->id).second, 2);
   EXPECT_EQ(form.terms.at(y->id).second, 1);
-  LinearForm other = linearForm(e.add(e.real(3), e.add(y, e.add(x, x))));
+  LinearSum other = linearForm(e.add(e.real(3), e.add(y, e.add(x, x))));
   EXPECT_TRUE(form.matches(other));
   other.scale(2);
   EXPECT_FALSE(form.matches(other));
-  LinearForm difference = linearForm(e.make<arith::SubFOp>(e.f32, {x, y}));
+  LinearSum difference = linearForm(e.make<arith::SubFOp>(e.f32, {x, y}));
   EXPECT_EQ(difference.terms.at(x->id).second, 1);
   EXPECT_EQ(difference.terms.at(y->id).second, -1);
 }
 
 TEST_F(RaiseTermsTest, ProductsAndDivisors) {
   ExprRef x = unknown(), y = unknown(), z = unknown();
-  Product of =
+  FactorList of =
       product(e.make<arith::DivFOp>(e.f32, {e.mul(e.mul(x, e.real(4)), y), z}));
   EXPECT_EQ(of.constant, 4);
   EXPECT_EQ(of.factors.size(), 2u);

@@ -415,7 +415,7 @@ static const Plant plants[] = {
        AwaitOp last = find<AwaitOp>(kernel, Value_, false);
        loop->moveBefore(last);
      },
-     "passes over blocks in front of others", "the next of this ring is item"},
+     "passes over blocks before others", "the next of this ring is item"},
     {"CopyBesideAProductInFlight", Form::Slots,
      [](KernelOp kernel) {
        auto product = findInLoop<MmaAsyncOp>(kernel);
@@ -439,7 +439,7 @@ static const Plant plants[] = {
      "overwrites a slot that is not yet released", "has not released"},
     {"CopyWithoutABarrier", Form::Rings,
      [](KernelOp kernel) {
-       // The value tile of the block after the next, in front of all awaits.
+       // The value tile of the block after the next, before all awaits.
        auto copy = find<CopyAsyncOp>(kernel, Value_);
        Operation *before = &copy->getBlock()->front();
        SmallVector<Operation *> needed;

@@ -136,7 +136,7 @@ def test_rows_with_gaps_are_copied():
     backwards = k[:, ::-1].copy()[:, ::-1]
     lines = kernel.describe_launch(q, backwards, across(v), *other)
     assert [line.split()[0] for line in lines] == ["'k'", "'v'", "'o'", "'lse'"]
-    assert "none below 0" in lines[0] and "behind the kernel" in lines[2]
+    assert "none below 0" in lines[0] and "after the kernel" in lines[2]
     with pytest.warns(UserWarning, match="'k' is copied first"):
         kernel.launch(q, backwards, across(v), *other)
     assert kernel.relayouts == 4

@@ -111,14 +111,14 @@ def test_sorted():
     captures = [("offsets", "tensor<?xi32>")]
     options = dict(mask=masks.documents("offsets"))
     launch([OFFSETS], captures, **options)
-    words = "capture 'offsets' is not sorted: element [2] is 4, behind 9"
+    words = "capture 'offsets' is not sorted: element [2] is 4, after 9"
     refused(words, [OFFSETS[[0, 2, 1, 3]]], captures, **options)
     captures = [("ids", "tensor<?x?xi32>")]
     options = dict(mask=masks.same("ids"), sorted_captures=["ids"])
     both = numpy.stack([IDS, IDS])
     launch([both], captures, **options)
     both[1, 7] = 1
-    refused("capture 'ids' is not sorted: element [1, 7] is 1, behind 2", [both], captures, **options)
+    refused("capture 'ids' is not sorted: element [1, 7] is 1, after 2", [both], captures, **options)
 
 
 def test_sizes_and_scalars():

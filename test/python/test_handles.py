@@ -127,7 +127,7 @@ def test_prepared_arguments_keep_tensors():
 
 @pytest.mark.parametrize("order", ["first", "last"])
 def test_use_while_the_interpreter_ends(order):
-    """Exit handlers run in any order, and modules still hold kernels behind them."""
+    """Exit handlers run in any order, and modules still hold kernels after them."""
     first = "attn.compile(text, target='cpu')" if order == "first" else ""
     ended = run(f"""
         import atexit, numpy

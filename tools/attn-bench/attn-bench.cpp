@@ -52,8 +52,8 @@ device to run on, or it failed, 70 the compiler itself failed.
 )";
 
 namespace {
-struct Options : ToolOptions {
-  Options()
+struct BenchCommand : ToolOptions {
+  BenchCommand()
       : ToolOptions("attn-bench", "What to measure on: sm_80 or sm_90a") {}
 
   OperandOptions operands{category};
@@ -149,7 +149,7 @@ static std::string ruleOf(ArrayRef<TuningReport> reports) {
                             : "";
 }
 
-static void printReports(const Options &options,
+static void printReports(const BenchCommand &options,
                          ArrayRef<TuningReport> reports) {
   llvm::raw_ostream &os = llvm::outs();
   std::string rule = ruleOf(reports);
@@ -173,7 +173,7 @@ static void printReports(const Options &options,
 }
 
 /// What the file holds already stays.
-static LogicalResult writeResults(const Options &options,
+static LogicalResult writeResults(const BenchCommand &options,
                                   ArrayRef<TuningReport> reports) {
   plan::Results results;
   std::string error;
@@ -196,7 +196,7 @@ static LogicalResult writeResults(const Options &options,
 
 static int run(int argc, char **argv) {
   registerMLIRContextCLOptions();
-  Options options;
+  BenchCommand options;
   options.read(argc, argv, overview);
   constexpr int badInput = static_cast<int>(TrialStatus::BadInput);
   TuningRequest request;

@@ -51,8 +51,8 @@ compiler itself failed. On failure no output file is written.
 )";
 
 namespace {
-struct Options : ToolOptions {
-  Options()
+struct CompileCommand : ToolOptions {
+  CompileCommand()
       : ToolOptions("attn-compile",
                     "What to compile for: sm_80, sm_90a or cpu") {}
 
@@ -80,7 +80,7 @@ struct Options : ToolOptions {
 };
 
 /// What goes to the output file.
-struct Product {
+struct CompiledOutput {
   std::string bytes;
   bool isText = true;
 };
@@ -116,7 +116,8 @@ static bool isTerminal(StringRef path) {
   return isDisplayed;
 }
 
-static LogicalResult writeProduct(StringRef path, const Product &product) {
+static LogicalResult writeCompiledOutput(StringRef path,
+                                         const CompiledOutput &product) {
   if (!product.isText && isTerminal(path))
     return fail("not writing an artifact, which is no text, to a terminal: "
                 "give -o FILE, or another --emit");
@@ -146,7 +147,7 @@ static StringRef dumpName(Room room) {
   llvm_unreachable("unknown room");
 }
 
-static LogicalResult dump(const Options &options, StringRef name,
+static LogicalResult dump(const CompileCommand &options, StringRef name,
                           StringRef text) {
   if (options.dump.empty())
     return success();
@@ -167,19 +168,20 @@ static LogicalResult configure(PassManager &manager) {
 }
 
 /// The GPU whose measured plans are taken; empty for none.
-static std::string gpuName(const Options &options) {
+static std::string gpuName(const CompileCommand &options) {
   return options.gpu == "none" ? "" : options.gpu.getValue();
 }
 
-static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
-                                        TimingScope &timing) {
+static FailureOr<CompiledOutput> compileForGPU(ModuleOp module,
+                                               const CompileCommand &options,
+                                               TimingScope &timing) {
   StringRef emit = options.emit.empty() ? "artifact" : StringRef(options.emit);
   std::optional<Room> room = findRoom(emit);
   if (!room && emit != "cubin" && emit != "header" && emit != "artifact")
     return fail("unknown --emit=" + emit +
                 ", expected attn, tile, warp, gpu, nvvm, llvm, ptx, cubin, "
                 "header or artifact");
-  Product product;
+  CompiledOutput product;
   CompileOptions compileOptions;
   compileOptions.target = options.target;
   compileOptions.plan = options.plan;
@@ -220,8 +222,9 @@ static FailureOr<Product> compileForGPU(ModuleOp module, const Options &options,
   return product;
 }
 
-static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
-                                        TimingScope &timing) {
+static FailureOr<CompiledOutput> compileForCPU(ModuleOp module,
+                                               const CompileCommand &options,
+                                               TimingScope &timing) {
   StringRef emit = options.emit.empty() ? "llvm" : StringRef(options.emit);
   if (emit != "attn" && emit != "tile" && emit != "llvm")
     return fail("cannot --emit=" + emit +
@@ -245,7 +248,7 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
                    succeeded(manager.run(module)));
   };
   auto text = [&](auto &&thing) {
-    Product product;
+    CompiledOutput product;
     llvm::raw_string_ostream stream(product.bytes);
     stream << thing;
     return product;
@@ -254,7 +257,7 @@ static FailureOr<Product> compileForCPU(ModuleOp module, const Options &options,
   Artifact description;
   if (failed(function) || failed(describeSignature(*function, description)))
     return failure();
-  Product product = text(printProgram(module));
+  CompiledOutput product = text(printProgram(module));
   if (failed(dump(options, dumpName(Room::Attn), product.bytes)) ||
       emit == "attn")
     return product;
@@ -288,7 +291,7 @@ static int run(int argc, char **argv) {
   registerPassesAndPipelines(); // --mlir-print-ir-after knows passes by name
   registerPassManagerCLOptions();
   registerDefaultTimingManagerCLOptions();
-  Options options;
+  CompileCommand options;
   options.read(argc, argv, overview);
 
   DefaultTimingManager timingManager;
@@ -306,10 +309,10 @@ static int run(int argc, char **argv) {
   parsing.stop();
   if (!module)
     return 1;
-  FailureOr<Product> product = options.target == "cpu"
-                                   ? compileForCPU(*module, options, timing)
-                                   : compileForGPU(*module, options, timing);
-  if (failed(product) || failed(writeProduct(options.output, *product)))
+  FailureOr<CompiledOutput> product =
+      options.target == "cpu" ? compileForCPU(*module, options, timing)
+                              : compileForGPU(*module, options, timing);
+  if (failed(product) || failed(writeCompiledOutput(options.output, *product)))
     return 1;
   return 0;
 }

@@ -18,7 +18,7 @@
 using namespace mlir;
 
 namespace {
-struct Needs {
+struct RoomNeeds {
   llvm::StringLiteral pass;
   /// An operation; or, with a point at its end, those of a dialect.
   llvm::StringLiteral operation;
@@ -31,7 +31,7 @@ static constexpr llvm::StringLiteral graph = "linalg.",
                                      kernel = "warp.kernel";
 
 // Every pass of the project but convert-copy-to-loops, which takes what comes.
-static constexpr Needs table[] = {
+static constexpr RoomNeeds table[] = {
     {"attn-normalize-input", graph},
     {"convert-linalg-to-attn", graph},
     {"attn-validate-raise", graph},
@@ -77,7 +77,7 @@ namespace {
 class WrongRoomWarning final : public PassInstrumentation {
 public:
   void runBeforePass(Pass *pass, Operation *op) override {
-    const Needs *needs = llvm::find_if(table, [&](const Needs &row) {
+    const RoomNeeds *needs = llvm::find_if(table, [&](const RoomNeeds &row) {
       return row.pass == pass->getArgument();
     });
     if (needs == std::end(table))
@@ -112,7 +112,7 @@ public:
   }
 
 private:
-  llvm::MapVector<const Needs *, bool> found;
+  llvm::MapVector<const RoomNeeds *, bool> found;
   bool isWarned = false;
 };
 } // namespace

@@ -9,7 +9,7 @@
 //
 // A pass that finds nothing of its room in a program leaves it as it is, and
 // succeeds. Who runs passes by hand should be told: the first of them gets a
-// warning; those behind it find nothing for the same reason.
+// warning; those after it find nothing for the same reason.
 //
 //===----------------------------------------------------------------------===//
 

@@ -55,8 +55,9 @@ check failed, 3 no device to run on, or it failed, 70 the compiler itself failed
 )";
 
 namespace {
-struct Options : ToolOptions {
-  Options() : ToolOptions("attn-run", "Where to run: cpu, sm_80 or sm_90a") {}
+struct RunCommand : ToolOptions {
+  RunCommand()
+      : ToolOptions("attn-run", "Where to run: cpu, sm_80 or sm_90a") {}
 
   OperandOptions operands{category};
   cl::list<std::string> outputs{"output", cl::desc("Write a result to a file"),
@@ -100,7 +101,7 @@ struct Options : ToolOptions {
 };
 } // namespace
 
-static FailureOr<TrialRequest> makeRequest(const Options &options) {
+static FailureOr<TrialRequest> makeRequest(const RunCommand &options) {
   TrialRequest request;
   if (!findTarget(options.target.getValue()))
     return options.fail("unknown --target=" + options.target +
@@ -132,7 +133,7 @@ static FailureOr<TrialRequest> makeRequest(const Options &options) {
 
 static int run(int argc, char **argv) {
   registerMLIRContextCLOptions();
-  Options options;
+  RunCommand options;
   options.read(argc, argv, overview);
   constexpr int badInput = static_cast<int>(TrialStatus::BadInput);
   FailureOr<TrialRequest> request = makeRequest(options);

@@ -291,7 +291,7 @@ def GPUHideInductions : Pass<"gpu-hide-inductions", "::mlir::gpu::GPUModuleOp"> 
     Needs: kernels with `scf.for` (`convert-warp-to-gpu`).
 
     Gives: the body of each loop over indices reads the number of the iteration
-    behind a move of which LLVM knows nothing. Its loop strength reduction keeps a
+    after a move of which LLVM knows nothing. Its loop strength reduction keeps a
     running value for each address and each row count that depends on the
     number; computing them again costs less than the registers. ptxas drops the
     move.

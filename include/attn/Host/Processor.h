@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A processor is told in LLVM's words: `native` is the one this process runs
-// on, with what it has; or a name, as in `x86-64-v3`. Behind commas come
+// on, with what it has; or a name, as in `x86-64-v3`. After commas come
 // features to add or to do without: `native,-avx512bf16`.
 //
 //===----------------------------------------------------------------------===//

@@ -33,7 +33,7 @@
 // 4) mod 2). An odd p needs nothing: g = 1.
 //
 // Panels. What TMA writes and wgmma reads is the same inside a *panel*: a tile
-// cut into columns of b = 128, 64 or 32 bytes, one behind the other, each rows
+// cut into columns of b = 128, 64 or 32 bytes, one after the other, each rows
 // x b bytes and swizzled as a tile of p = b / 16 chunks per row:
 //
 //   panel  = chunk / p, k = chunk mod p

@@ -17,14 +17,14 @@ namespace attn {
 
 class ScoredOp;
 
-/// Refuses captured tensors that end in front of what the regions of `op` read
+/// Refuses captured tensors that end before what the regions of `op` read
 /// of them: here where types tell, and by checks of `artifact`, which
 /// describes the function of `op` and has its query as argument `query`, where
 /// a launch tells.
 ///
 /// The regions are evaluated at corners of the range of positions (each of b,
 /// h, i and j is the first or the last), as expressions of sizes and captured
-/// scalars. An index, of a load or in front of a search, is wrong where it is
+/// scalars. An index, of a load or before a search, is wrong where it is
 /// known, is past the end, the mask is known to show the position, and the
 /// element is known to matter: a select, a conjunction or a factor that drops
 /// it excuses it. What depends on data is never known, so nothing is refused

@@ -46,6 +46,10 @@ struct PlanCase {
 FailureOr<SmallVector<PlanCase>> choosePlans(ScoredOp op,
                                              const PlanRequest &request);
 
+/// Reads a plan, or a rule over plans; emits an error at `loc` if it is
+/// neither.
+FailureOr<SmallVector<PlanCase>> parsePlanCases(StringRef text, Location loc);
+
 /// As text that `PlanRequest::plan` takes.
 std::string printPlanCases(ArrayRef<PlanCase> cases);
 

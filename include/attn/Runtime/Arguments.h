@@ -76,7 +76,7 @@ struct TensorMapCall {
 /// What the driver is told of one kernel.
 struct KernelCall {
   std::array<uint32_t, 3> grid = {0, 0, 0};
-  /// Parameters of 128 bytes behind those of arguments and workspaces.
+  /// Parameters of 128 bytes after those of arguments and workspaces.
   std::vector<TensorMapCall> tensorMaps;
   /// The grid has no block.
   bool isEmpty = false;
@@ -94,7 +94,7 @@ struct WorkspaceCall {
 inline constexpr int64_t kWorkspaceAlignment = 256;
 
 /// A tensor that is copied because the kernels cannot take its layout: into
-/// memory of the launch, before they run, or from there, behind them.
+/// memory of the launch, before they run, or from there, after them.
 struct RelayoutCall {
   int64_t argument = 0;
   std::string reason;

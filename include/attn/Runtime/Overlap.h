@@ -29,7 +29,7 @@ namespace attn::runtime {
 bool overlapsItself(const Argument &tensor);
 
 /// An element of `a` and one of `b`, with elements of that many bytes, may
-/// share a byte. Exact where one range of addresses lies behind the other, or
+/// share a byte. Exact where one range of addresses lies after the other, or
 /// where both tensors are slices of one.
 bool overlap(const Argument &a, int64_t bytesOfA, const Argument &b,
              int64_t bytesOfB);

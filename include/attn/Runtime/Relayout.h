@@ -9,7 +9,7 @@
 //
 // A kernel reads rows of 16 bytes at addresses that are multiples of 16, and
 // its innermost dimension is contiguous. A tensor that lies otherwise is copied
-// into memory of the launch before the kernels run, a result behind them:
+// into memory of the launch before the kernels run, a result after them:
 // slower by the time of the copy, and the same bits. Needs no GPU.
 //
 //===----------------------------------------------------------------------===//

@@ -35,7 +35,7 @@ std::vector<int64_t>
 viewSizes(const std::vector<std::vector<Dimension>> &parts);
 
 /// Strides of the kernel's dimensions; nothing where the parts of one do not
-/// lie one behind the other.
+/// lie one after the other.
 std::optional<std::vector<int64_t>>
 viewStrides(const std::vector<std::vector<Dimension>> &parts);
 

@@ -129,7 +129,7 @@ struct LaunchCheck {
   bool operator==(const LaunchCheck &other) const;
 };
 
-/// A parameter of 128 bytes behind those of the arguments: how the tensor
+/// A parameter of 128 bytes after those of the arguments: how the tensor
 /// memory accelerator copies boxes of an argument (its last four dimensions,
 /// the innermost first). Made at launch.
 struct TensorMapInfo {
@@ -137,8 +137,8 @@ struct TensorMapInfo {
   int64_t boxRows = 0, boxColumns = 0; // elements; the other sizes are 1
   int64_t swizzleBytes = 0;            // 128, 64 or 32
   /// With more than one the innermost dimension counts as two, columns of a
-  /// panel and panels, which stand in front of and behind the rows: one box is
-  /// that many panels of `boxColumns`, one behind the other.
+  /// panel and panels, which stand before and after the rows: one box is
+  /// that many panels of `boxColumns`, one after the other.
   int64_t boxPanels = 1;
 
   bool operator==(const TensorMapInfo &other) const;

@@ -42,7 +42,7 @@ PtxasReport parsePtxasLog(StringRef log);
 /// (C7504 … C7520).
 bool isSerialized(StringRef warning);
 
-struct Cubin {
+struct AssembledCubin {
   std::vector<uint8_t> bytes;
   PtxasReport report;
 };
@@ -52,8 +52,8 @@ struct Cubin {
 std::string findPtxas(StringRef given);
 
 /// Runs `ptxas`. The error holds what it printed.
-FailureOr<Cubin> assemble(Location loc, StringRef ptxas, StringRef ptx,
-                          StringRef chip);
+FailureOr<AssembledCubin> assemble(Location loc, StringRef ptxas, StringRef ptx,
+                                   StringRef chip);
 
 /// Emits spills and warnings of a report as warnings at `loc`; or as errors,
 /// and fails, if `strict`. `name` is what the kernels are part of.

@@ -64,9 +64,9 @@ private:
 };
 
 /// The function that looks.
-class Search {
+class CaptureReadsBuilder {
 public:
-  Search(func::FuncOp function, AttentionOp op)
+  CaptureReadsBuilder(func::FuncOp function, AttentionOp op)
       : op(op), b(op.getLoc(), op), index(b.getIndexType()),
         integer(b.getI64Type()), function(function) {}
 
@@ -230,8 +230,9 @@ Value TaintedBody::buildTaint(Operation &op) {
 // All positions
 //===----------------------------------------------------------------------===//
 
-Search::Finding Search::buildIf(Value condition, Finding otherwise,
-                                llvm::function_ref<Finding()> make) {
+CaptureReadsBuilder::Finding
+CaptureReadsBuilder::buildIf(Value condition, Finding otherwise,
+                             llvm::function_ref<Finding()> make) {
   auto op = scf::IfOp::create(b, TypeRange(ValueRange(otherwise)), condition,
                               /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -243,7 +244,8 @@ Search::Finding Search::buildIf(Value condition, Finding otherwise,
 }
 
 /// Stops where something is found.
-Search::Finding Search::buildLoops(ValueRange sizes, Finding first, Body body) {
+CaptureReadsBuilder::Finding
+CaptureReadsBuilder::buildLoops(ValueRange sizes, Finding first, Body body) {
   Value zero = constantIndex(0), one = constantIndex(1);
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Value> position;
@@ -267,7 +269,8 @@ Search::Finding Search::buildLoops(ValueRange sizes, Finding first, Body body) {
 }
 
 /// The first read that is out of range; some is.
-Search::Finding Search::chooseRead(TaintedBody &body, ValueRange position) {
+CaptureReadsBuilder::Finding
+CaptureReadsBuilder::chooseRead(TaintedBody &body, ValueRange position) {
   Finding chosen;
   for (const Read &read : llvm::reverse(body.reads())) {
     Finding own = {constant(CaptureFinding::OutOfRange), constant(read.capture),
@@ -285,7 +288,8 @@ Search::Finding Search::chooseRead(TaintedBody &body, ValueRange position) {
 }
 
 /// The mask first: it says where the score matters.
-Search::Finding Search::buildPosition(ValueRange position, Finding before) {
+CaptureReadsBuilder::Finding
+CaptureReadsBuilder::buildPosition(ValueRange position, Finding before) {
   SmallVector<Value> narrow;
   for (Value at : position)
     narrow.push_back(arith::IndexCastOp::create(b, b.getI32Type(), at));
@@ -310,9 +314,11 @@ Search::Finding Search::buildPosition(ValueRange position, Finding before) {
   return buildIf(isWrong, found, [&] { return chooseRead(score, position); });
 }
 
-/// An element of a tensor, and the one behind it.
-Search::Finding Search::buildStep(Value buffer, unsigned capture,
-                                  ValueRange place, Finding before) {
+/// An element of a tensor, and the one after it.
+CaptureReadsBuilder::Finding CaptureReadsBuilder::buildStep(Value buffer,
+                                                            unsigned capture,
+                                                            ValueRange place,
+                                                            Finding before) {
   SmallVector<Value> next(place);
   next.back() = arith::AddIOp::create(b, next.back(), constantIndex(1));
   auto element = [&](ValueRange at) -> Value {
@@ -346,7 +352,8 @@ Search::Finding Search::buildStep(Value buffer, unsigned capture,
   });
 }
 
-Search::Finding Search::buildOrder(unsigned capture, Finding before) {
+CaptureReadsBuilder::Finding CaptureReadsBuilder::buildOrder(unsigned capture,
+                                                             Finding before) {
   Value buffer = op.getCaptures()[capture];
   int64_t rank = cast<RankedTensorType>(buffer.getType()).getRank();
   SmallVector<Value> sizes;
@@ -374,7 +381,7 @@ static SmallVector<bool> findSorted(AttentionOp op) {
   return isSorted;
 }
 
-void Search::build() {
+void CaptureReadsBuilder::build() {
   Finding found(CaptureFinding::numNumbers, constant(CaptureFinding::None));
   for (auto [capture, isSorted] : llvm::enumerate(findSorted(op)))
     if (isSorted)
@@ -405,5 +412,5 @@ void Search::build() {
 void attn::buildCaptureReads(func::FuncOp function) {
   AttentionOp attention;
   function.walk([&](AttentionOp op) { attention = op; });
-  Search(function, attention).build();
+  CaptureReadsBuilder(function, attention).build();
 }

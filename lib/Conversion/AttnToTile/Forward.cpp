@@ -16,7 +16,7 @@
 //   p, m, l, correction = online_softmax(x, m, l)
 //   o       = o * correction + round(p) V[n]
 //
-// and at the end o / l, m + log(l). A sink joins l behind the loop; dropout
+// and at the end o / l, m + log(l). A sink joins l after the loop; dropout
 // takes weights away from the product with V[n], not from l.
 //
 //===----------------------------------------------------------------------===//
@@ -131,8 +131,8 @@ static func::FuncOp buildSignature(OpBuilder &b, ForwardMatch match,
 
 namespace {
 /// Sizes of a kernel and the values all its blocks share.
-struct Kernel {
-  Kernel(OpBuilder &b, AttentionOp attention, IRMapping &mapping);
+struct ForwardKernel {
+  ForwardKernel(OpBuilder &b, AttentionOp attention, IRMapping &mapping);
 
   AttentionOp attention;
   Location loc;
@@ -159,7 +159,7 @@ static Value ceilDiv(OpBuilder &b, Location loc, Value size, Value block) {
   return b.createOrFold<arith::CeilDivSIOp>(loc, size, block);
 }
 
-Kernel::Kernel(OpBuilder &b, AttentionOp op, IRMapping &mapping)
+ForwardKernel::ForwardKernel(OpBuilder &b, AttentionOp op, IRMapping &mapping)
     : attention(op), loc(op.getLoc()) {
   element = cast<RankedTensorType>(op.getQuery().getType()).getElementType();
   PlanAttr plan = *op.getPlan();
@@ -227,7 +227,7 @@ static Value contract(OpBuilder &b, Location loc, Value lhs, Value rhs,
 /// The weights that dropout keeps, 0 for the others. (Those that stay are too
 /// small by 1 - dropout_p, which the end makes up for.)
 static Value dropWeights(OpBuilder &outer, OpBuilder &inner,
-                         const Kernel &kernel, const QueryBlock &block,
+                         const ForwardKernel &kernel, const QueryBlock &block,
                          Value columns, Value weights) {
   AttentionOp attention = kernel.attention;
   Region region;
@@ -245,7 +245,7 @@ static Value dropWeights(OpBuilder &outer, OpBuilder &inner,
 
 /// One step over the keys of block `n`: returns the new o, m, l.
 static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
-                                    const Kernel &kernel,
+                                    const ForwardKernel &kernel,
                                     const QueryBlock &block, Value n,
                                     ValueRange state) {
   Location loc = kernel.loc;
@@ -302,7 +302,7 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
   return {newO, softmax.getNewMax(), softmax.getNewSum()};
 }
 
-static QueryBlock buildQueryBlock(OpBuilder &b, const Kernel &kernel,
+static QueryBlock buildQueryBlock(OpBuilder &b, const ForwardKernel &kernel,
                                   Block::BlockArgListType numbers) {
   Location loc = kernel.loc;
   QueryBlock block;
@@ -331,7 +331,7 @@ static QueryBlock buildQueryBlock(OpBuilder &b, const Kernel &kernel,
 ///   m' = max(m, sink)              0 below where that is -inf
 ///   l' = l exp(m - m') + exp(sink - m')
 ///   o' = o exp(m - m')
-static SmallVector<Value> joinSink(OpBuilder &b, const Kernel &kernel,
+static SmallVector<Value> joinSink(OpBuilder &b, const ForwardKernel &kernel,
                                    const QueryBlock &block, ValueRange state) {
   Location loc = kernel.loc;
   Value o = state[0], m = state[1], l = state[2];
@@ -376,7 +376,7 @@ static Value normalize(OpBuilder &b, Location loc, Value o, Value l,
 }
 
 /// Writes the results that the function returns to the memrefs for them.
-static void buildEpilogue(OpBuilder &b, const Kernel &kernel,
+static void buildEpilogue(OpBuilder &b, const ForwardKernel &kernel,
                           const QueryBlock &block, ValueRange returned,
                           ValueRange outputs, ValueRange state) {
   Location loc = kernel.loc;
@@ -414,7 +414,7 @@ func::FuncOp attn::buildForward(OpBuilder &b, ForwardMatch match) {
   OpBuilder::InsertionGuard guard(b);
   IRMapping mapping;
   func::FuncOp func = buildSignature(b, match, mapping);
-  Kernel kernel(b, match.attention, mapping);
+  ForwardKernel kernel(b, match.attention, mapping);
   Location loc = kernel.loc;
 
   auto program = tile::KernelOp::create(

@@ -42,7 +42,7 @@ private:
   Extents &extents;
 };
 
-/// A value or dimension of this size in front of the insertion point, of no
+/// A value or dimension of this size before the insertion point, of no
 /// tensor in `avoided`; null if there is none.
 Value readSize(OpBuilder &b, Location loc, Extents &extents, Extent extent,
                ArrayRef<Operation *> avoided = {});

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 //
-// An element of two tensors one behind the other is a choice by its position,
+// An element of two tensors one after the other is a choice by its position,
 //
 //   C[j] = j < n ? A[j] : B[j - n],
 //

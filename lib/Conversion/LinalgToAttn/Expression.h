@@ -39,7 +39,7 @@
 namespace attn::raise {
 
 /// Bounds of an integer, both inclusive.
-struct Interval {
+struct IntegerRange {
   int64_t low, high;
   bool fits(Type type) const;
 };
@@ -81,7 +81,7 @@ struct Expr {
   unsigned id = 0;     // order of creation, the order of commutative operands
   unsigned height = 0; // nested reductions
   unsigned depth = 0;  // nested nodes
-  std::optional<Interval> range; // of an operation on numbers
+  std::optional<IntegerRange> range; // of an operation on numbers
 
   bool isFloat() const { return isa<FloatType>(type); }
   bool isConstant() const { return kind == Kind::Constant; }
@@ -196,22 +196,22 @@ private:
 };
 
 /// x = sum of coefficient * term + constant.
-struct LinearForm {
+struct LinearSum {
   std::map<unsigned, std::pair<ExprRef, double>> terms; // by id
   double constant = 0;
 
   void scale(double factor);
   /// Equal up to rounding of coefficients.
-  bool matches(const LinearForm &other) const;
+  bool matches(const LinearSum &other) const;
 };
-LinearForm linearForm(ExprRef expr);
+LinearSum linearForm(ExprRef expr);
 
 /// The factors of a product, divisors apart.
-struct Product {
+struct FactorList {
   SmallVector<ExprRef> factors, divisors;
   double constant = 1;
 };
-Product product(ExprRef expr);
+FactorList product(ExprRef expr);
 
 /// One line for messages: `sum(element(%q)…)` is not wanted there, so only the
 /// outermost operation.

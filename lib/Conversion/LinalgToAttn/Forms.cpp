@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace attn::raise;
 using Kind = Expr::Kind;
 
-void LinearForm::scale(double factor) {
+void LinearSum::scale(double factor) {
   constant *= factor;
   for (auto &[id, term] : terms)
     term.second *= factor;
@@ -29,7 +29,7 @@ static bool nearly(double a, double b) {
   return a == b || std::fabs(a - b) <= 2e-3 * std::fabs(a) * 1e-3;
 }
 
-bool LinearForm::matches(const LinearForm &other) const {
+bool LinearSum::matches(const LinearSum &other) const {
   if (terms.size() != other.terms.size() || !nearly(constant, other.constant))
     return false;
   for (const auto &[id, term] : terms) {
@@ -41,8 +41,8 @@ bool LinearForm::matches(const LinearForm &other) const {
   return true;
 }
 
-LinearForm attn::raise::linearForm(ExprRef expr) {
-  LinearForm form;
+LinearSum attn::raise::linearForm(ExprRef expr) {
+  LinearSum form;
   // What is still to be taken apart, users first: they were created later. Each
   // node once, however often it is added.
   std::map<unsigned, std::pair<ExprRef, double>, std::greater<>> open;
@@ -72,7 +72,7 @@ LinearForm attn::raise::linearForm(ExprRef expr) {
 /// number doubles.
 static constexpr size_t maxFactors = 256;
 
-static void addFactors(ExprRef expr, bool divides, Product &result) {
+static void addFactors(ExprRef expr, bool divides, FactorList &result) {
   bool isFull = result.factors.size() + result.divisors.size() >= maxFactors;
   if (expr->is<arith::MulFOp>() && !isFull) {
     addFactors(expr->operands[0], divides, result);
@@ -87,8 +87,8 @@ static void addFactors(ExprRef expr, bool divides, Product &result) {
   }
 }
 
-Product attn::raise::product(ExprRef expr) {
-  Product result;
+FactorList attn::raise::product(ExprRef expr) {
+  FactorList result;
   addFactors(expr, false, result);
   return result;
 }

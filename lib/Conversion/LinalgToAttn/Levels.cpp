@@ -36,7 +36,7 @@ SmallVector<Level> attn::raise::levelsOf(Expressions &e, Reader &reader,
     ExprRef next = reader.readOnce(element->value, element->operands);
     if (!next)
       return levels;
-    Product parts = product(next);
+    FactorList parts = product(next);
     ExprRef source = nullptr;
     factor = e.mul(factor, e.real(parts.constant));
     bool isKnown = takesFactors || parts.constant == 1;

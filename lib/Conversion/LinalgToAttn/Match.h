@@ -80,13 +80,13 @@ public:
 private:
   std::nullopt_t fail(Twine reason);
   std::optional<SoftmaxMatch> matchSoftmax(ExprRef output);
-  bool matchReference(SoftmaxMatch &softmax, LinearForm arguments,
-                      std::optional<LinearForm> sink);
-  bool matchSink(SoftmaxMatch &softmax, LinearForm sink, ExprRef reference,
+  bool matchReference(SoftmaxMatch &softmax, LinearSum arguments,
+                      std::optional<LinearSum> sink);
+  bool matchSink(SoftmaxMatch &softmax, LinearSum sink, ExprRef reference,
                  double coefficient, ExprRef inMaximum);
   bool isSinkOfHeads(const AttentionMatch &match);
   bool isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
-                   const LinearForm &scores);
+                   const LinearSum &scores);
   bool checkGuards(const SoftmaxMatch &softmax);
   ExprRef withoutGuards(ExprRef expr);
   SmallVector<ScoreMatch> matchScores(const SoftmaxMatch &softmax);

@@ -158,7 +158,7 @@ static std::optional<IntegerForm> subtract(ExprRef a, ExprRef b) {
 
 /// The least and the largest value of a - b; constants beyond any size have no
 /// place here.
-static std::optional<Interval> difference(ExprRef a, ExprRef b) {
+static std::optional<IntegerRange> difference(ExprRef a, ExprRef b) {
   std::optional<IntegerForm> form = subtract(a, b);
   if (!form)
     return std::nullopt;
@@ -176,7 +176,7 @@ static std::optional<Interval> difference(ExprRef a, ExprRef b) {
   }
   if (low < INT64_MIN || high > INT64_MAX)
     return std::nullopt;
-  return Interval{int64_t(low), int64_t(high)};
+  return IntegerRange{int64_t(low), int64_t(high)};
 }
 
 static bool isComparisonTrue(ExprRef condition) {

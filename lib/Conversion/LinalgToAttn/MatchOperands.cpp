@@ -123,7 +123,7 @@ bool Matcher::isSinkOfHeads(const AttentionMatch &match) {
 /// of a reason.
 static std::string splitProduct(Expressions &e, ExprRef product, ExprRef depth,
                                 ExprRef key, OperandLevels &operands) {
-  Product parts = attn::raise::product(e.instantiate(product, {depth}));
+  FactorList parts = attn::raise::product(e.instantiate(product, {depth}));
   operands.factor = e.real(parts.constant);
   for (ExprRef factor : parts.factors) {
     bool isTensor = factor->kind == Expr::Kind::Element &&

@@ -84,7 +84,7 @@ void Matcher::matchScale(AttentionMatch &match, ExprRef product,
     }
     return node != product;
   });
-  Product factors = raise::product(factor);
+  FactorList factors = raise::product(factor);
   match.scale = factors.constant;
   if (isScaled && scaled)
     match.scale *= scaled->operands[1]->real;

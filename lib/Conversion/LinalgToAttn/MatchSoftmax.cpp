@@ -67,7 +67,7 @@ static bool isEquality(ExprRef expr, ExprRef value, double constant) {
          (b == value && a->isReal(constant));
 }
 
-/// A sum or maximum behind a guard for rows that see nothing:
+/// A sum or maximum under a guard for rows that see nothing:
 /// select(r == -inf or 0, constant, r) and max(r, constant).
 static ExprRef guarded(ExprRef expr) {
   while (true) {
@@ -92,14 +92,14 @@ static ExprRef guarded(ExprRef expr) {
 }
 
 /// What an exponential to any base is one of, to the base e.
-static LinearForm exponentOf(ExprRef exponential) {
-  LinearForm form = linearForm(exponential->operands[0]);
+static LinearSum exponentOf(ExprRef exponential) {
+  LinearSum form = linearForm(exponential->operands[0]);
   form.scale(exponential->is<math::Exp2Op>() ? kLn2 : 1);
   return form;
 }
 
 /// sum + exp(x): leaves the sum and returns x.
-static std::optional<LinearForm> takeSink(ExprRef &sum) {
+static std::optional<LinearSum> takeSink(ExprRef &sum) {
   if (!sum->is<arith::AddFOp>())
     return std::nullopt;
   for (unsigned side : {0u, 1u}) {
@@ -136,7 +136,7 @@ static std::string overAnother(ExprRef reduction, ExprRef key) {
 
 std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   guards.clear();
-  Product outer = product(withoutGuards(output));
+  FactorList outer = product(withoutGuards(output));
   if (outer.factors.size() != 1 || !isContraction(outer.factors[0]))
     return fail("");
   ExprRef sumOfValues = outer.factors[0];
@@ -144,7 +144,7 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   SmallVector<ExprRef> variables;
   for (ExprRef bound : sumOfValues->bound())
     variables.push_back(e.variable(bound->extents[0]));
-  Product inner = product(e.instantiate(sumOfValues, variables));
+  FactorList inner = product(e.instantiate(sumOfValues, variables));
 
   // The factor that is no weight is the value.
   SmallVector<ExprRef> weights;
@@ -176,10 +176,10 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   SmallVector<ExprRef> divisors(outer.divisors);
   llvm::append_range(divisors, inner.divisors);
   for (ExprRef expanded : weights) {
-    Product parts = product(withoutGuards(expanded));
+    FactorList parts = product(withoutGuards(expanded));
     constant *= parts.constant;
     for (ExprRef factor : parts.factors) {
-      // The product again, of what stood behind a guard.
+      // The product again, of what stood under a guard.
       if (!isExponential(factor) || result.weight)
         return fail("the weights are multiplied with " + describe(factor) +
                     " after the exponential");
@@ -194,7 +194,7 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
                 " after the softmax");
 
   // exp(x - log(sum)) divides, too.
-  LinearForm form = exponentOf(result.weight);
+  LinearSum form = exponentOf(result.weight);
   for (auto it = form.terms.begin(); it != form.terms.end();) {
     auto [term, coefficient] = it->second;
     bool isLog = term->is<math::LogOp>() &&
@@ -212,7 +212,7 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
                 " things, wanted their sum");
   result.sum = guarded(reader.expand(divisors[0]));
   ExprRef sum = result.sum;
-  std::optional<LinearForm> sink = takeSink(sum);
+  std::optional<LinearSum> sink = takeSink(sum);
   if (!sum->isReduction(Combiner::Add) || isContraction(sum))
     return fail("the weights are divided by " + describe(sum) +
                 ", wanted the sum of the exponentials");
@@ -223,7 +223,7 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   if (!isExponential(summand))
     return fail("the weights are divided by a sum of " + describe(summand) +
                 ", wanted the exponentials themselves");
-  LinearForm summandForm = exponentOf(summand);
+  LinearSum summandForm = exponentOf(summand);
   if (!summandForm.matches(form))
     return fail("the exponentials that are summed differ from those that "
                 "weigh the values");
@@ -234,7 +234,7 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
 }
 
 bool Matcher::isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
-                          const LinearForm &scores) {
+                          const LinearSum &scores) {
   std::string other = overAnother(maximum, softmax.key);
   if (!other.empty()) {
     fail("the maximum " + other);
@@ -245,7 +245,7 @@ bool Matcher::isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
     fail("the maximum starts from " + describe(init) + ", wanted -inf");
     return false;
   }
-  LinearForm form = linearForm(e.instantiate(maximum, {softmax.key}));
+  LinearSum form = linearForm(e.instantiate(maximum, {softmax.key}));
   if (form.matches(scores))
     return true;
   fail("the reference that is subtracted is the maximum of something else "
@@ -255,9 +255,9 @@ bool Matcher::isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
 
 /// Takes the maximum out of the argument of the exponential; what is left are
 /// the scores.
-bool Matcher::matchReference(SoftmaxMatch &softmax, LinearForm arguments,
-                             std::optional<LinearForm> sink) {
-  LinearForm scores = arguments;
+bool Matcher::matchReference(SoftmaxMatch &softmax, LinearSum arguments,
+                             std::optional<LinearSum> sink) {
+  LinearSum scores = arguments;
   double coefficient = 0;
   ExprRef inMaximum = nullptr, maximum = nullptr;
   for (auto &[id, term] : arguments.terms) {
@@ -278,7 +278,7 @@ bool Matcher::matchReference(SoftmaxMatch &softmax, LinearForm arguments,
     scores.terms.erase(id);
   }
   if (softmax.maximum) {
-    LinearForm unscaled = scores;
+    LinearSum unscaled = scores;
     if (coefficient >= 0) {
       fail("the maximum is added to the scores, wanted it subtracted");
       return false;
@@ -314,7 +314,7 @@ bool Matcher::matchReference(SoftmaxMatch &softmax, LinearForm arguments,
 
 /// The exponential beside the sum is that of one logit with the same reference,
 /// and the reference is at least that logit or does not know it.
-bool Matcher::matchSink(SoftmaxMatch &softmax, LinearForm sink,
+bool Matcher::matchSink(SoftmaxMatch &softmax, LinearSum sink,
                         ExprRef reference, double coefficient,
                         ExprRef inMaximum) {
   if (reference) {
@@ -327,7 +327,7 @@ bool Matcher::matchSink(SoftmaxMatch &softmax, LinearForm sink,
     sink.terms.erase(found);
   }
   if (inMaximum) {
-    LinearForm joined = linearForm(inMaximum);
+    LinearSum joined = linearForm(inMaximum);
     joined.scale(-coefficient);
     if (!joined.matches(sink)) {
       fail("the maximum knows another logit than the sum");

@@ -27,22 +27,23 @@ using Kind = Expr::Kind;
 // Intervals
 //===----------------------------------------------------------------------===//
 
-static std::optional<Interval> rangeOf(Type type) {
+static std::optional<IntegerRange> rangeOf(Type type) {
   if (type.isInteger(1))
-    return Interval{0, 1};
+    return IntegerRange{0, 1};
   if (auto integer = dyn_cast<IntegerType>(type))
     if (integer.getWidth() < 64)
-      return Interval{-(int64_t(1) << (integer.getWidth() - 1)),
-                      (int64_t(1) << (integer.getWidth() - 1)) - 1};
+      return IntegerRange{-(int64_t(1) << (integer.getWidth() - 1)),
+                          (int64_t(1) << (integer.getWidth() - 1)) - 1};
   return std::nullopt;
 }
 
-bool Interval::fits(Type type) const {
-  std::optional<Interval> range = rangeOf(type);
+bool IntegerRange::fits(Type type) const {
+  std::optional<IntegerRange> range = rangeOf(type);
   return !range || (range->low <= low && high <= range->high);
 }
 
-static std::optional<Interval> hull(std::initializer_list<__int128> values) {
+static std::optional<IntegerRange>
+hull(std::initializer_list<__int128> values) {
   __int128 low = *values.begin(), high = low;
   for (__int128 value : values) {
     low = std::min(low, value);
@@ -50,10 +51,11 @@ static std::optional<Interval> hull(std::initializer_list<__int128> values) {
   }
   if (low < INT64_MIN || high > INT64_MAX)
     return std::nullopt;
-  return Interval{int64_t(low), int64_t(high)};
+  return IntegerRange{int64_t(low), int64_t(high)};
 }
 
-static std::optional<Interval> combine(StringRef name, Interval a, Interval b) {
+static std::optional<IntegerRange> combine(StringRef name, IntegerRange a,
+                                           IntegerRange b) {
   using Wide = __int128;
   if (name == "arith.addi")
     return hull({Wide(a.low) + b.low, Wide(a.high) + b.high});
@@ -63,25 +65,25 @@ static std::optional<Interval> combine(StringRef name, Interval a, Interval b) {
     return hull({Wide(a.low) * b.low, Wide(a.low) * b.high,
                  Wide(a.high) * b.low, Wide(a.high) * b.high});
   if (name == "arith.minsi")
-    return Interval{std::min(a.low, b.low), std::min(a.high, b.high)};
+    return IntegerRange{std::min(a.low, b.low), std::min(a.high, b.high)};
   if (name == "arith.maxsi")
-    return Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
+    return IntegerRange{std::max(a.low, b.low), std::max(a.high, b.high)};
   bool byPositive = b.low > 0;
   if (byPositive && (name == "arith.divsi" || name == "arith.floordivsi" ||
                      name == "arith.ceildivsi"))
-    return Interval{a.low < 0 ? a.low : 0, a.high > 0 ? a.high : 0};
+    return IntegerRange{a.low < 0 ? a.low : 0, a.high > 0 ? a.high : 0};
   if (byPositive && name == "arith.remsi")
-    return Interval{a.low < 0 ? 1 - b.high : 0,
-                    a.high > 0 ? std::min(a.high, b.high - 1) : 0};
+    return IntegerRange{a.low < 0 ? 1 - b.high : 0,
+                        a.high > 0 ? std::min(a.high, b.high - 1) : 0};
   return std::nullopt;
 }
 
-std::optional<Interval> attn::raise::unwrappedInterval(const Expr &expr) {
+std::optional<IntegerRange> attn::raise::unwrappedInterval(const Expr &expr) {
   StringRef name = expr.name->getStringRef();
   if (name == "arith.select") {
     auto a = interval(expr.operands[1]), b = interval(expr.operands[2]);
     if (a && b)
-      return Interval{std::min(a->low, b->low), std::max(a->high, b->high)};
+      return IntegerRange{std::min(a->low, b->low), std::max(a->high, b->high)};
     return std::nullopt;
   }
   if (expr.operands.size() == 2) {
@@ -90,23 +92,23 @@ std::optional<Interval> attn::raise::unwrappedInterval(const Expr &expr) {
   }
   if (name == "math.absi")
     if (auto a = interval(expr.operands[0]); a && a->low > INT64_MIN)
-      return Interval{a->low > 0 ? a->low : 0, std::max(-a->low, a->high)};
+      return IntegerRange{a->low > 0 ? a->low : 0, std::max(-a->low, a->high)};
   return std::nullopt;
 }
 
-std::optional<Interval> attn::raise::interval(ExprRef expr) {
+std::optional<IntegerRange> attn::raise::interval(ExprRef expr) {
   switch (expr->kind) {
   case Kind::Constant:
-    return Interval{expr->integer, expr->integer};
+    return IntegerRange{expr->integer, expr->integer};
   case Kind::Variable:
     if (isKnown(expr->extents[0]))
-      return Interval{0, std::max<int64_t>(expr->extents[0] - 1, 0)};
-    return Interval{0, kMaxSize - 1};
+      return IntegerRange{0, std::max<int64_t>(expr->extents[0] - 1, 0)};
+    return IntegerRange{0, kMaxSize - 1};
   case Kind::Size:
-    return Interval{0, kMaxSize};
+    return IntegerRange{0, kMaxSize};
   case Kind::Join:
   case Kind::Split:
-    return Interval{0, kMaxSize - 1};
+    return IntegerRange{0, kMaxSize - 1};
   case Kind::Operation:
     return expr->range ? expr->range : rangeOf(expr->type);
   default:
@@ -226,7 +228,7 @@ ExprRef Expressions::simplifyInteger(const Expr &node) {
 
   if (b && a->isConstant() && b->isConstant() && !a->type.isInteger(1))
     if (auto value = fold(name, node.predicate, a->integer, b->integer))
-      if (Interval{*value, *value}.fits(node.type))
+      if (IntegerRange{*value, *value}.fits(node.type))
         return integer(*value, node.type);
   // A position is below the size of its dimension, a size not below itself.
   if (name == "arith.cmpi" && !a->type.isInteger(1) &&

@@ -18,9 +18,9 @@ namespace attn::raise {
 constexpr int64_t kMaxSize = int64_t(1) << 30;
 
 /// Bounds of an integer expression; nothing where 64 bits do not hold them.
-std::optional<Interval> interval(ExprRef expr);
+std::optional<IntegerRange> interval(ExprRef expr);
 /// Of the numbers that an operation computes, before it wraps around.
-std::optional<Interval> unwrappedInterval(const Expr &expr);
+std::optional<IntegerRange> unwrappedInterval(const Expr &expr);
 
 /// The variables that an index is made of, the slowest first: one variable,
 /// or those of a join; none for 0. Nothing for any other index.

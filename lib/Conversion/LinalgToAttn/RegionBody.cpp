@@ -138,7 +138,7 @@ static std::string whyNoNode(ExprRef node, ExprRef x,
   for (ExprRef operand : node->operands)
     if (!operand->isFloat() && isUnsigned(node) && operand->type.isIndex() &&
         !operand->isConstant() &&
-        interval(operand).value_or(Interval{-1, 0}).low < 0)
+        interval(operand).value_or(IntegerRange{-1, 0}).low < 0)
       return "the scores hold " + describe(node) +
              " of a number that may be negative";
   return "";

@@ -19,7 +19,7 @@ namespace attn::raise {
 /// scalars, and sizes.
 class CapturedValues {
 public:
-  /// Builds what is needed in front of the insertion point: sizes and indices
+  /// Builds what is needed before the insertion point: sizes and indices
   /// become i32 and i64.
   CapturedValues(OpBuilder &b, Location loc, Extents &extents, ExprRef x,
                  ArrayRef<ExprRef> exprs);

@@ -131,7 +131,7 @@ ExprRef Expressions::writtenAs(ExprRef expr, Type type) {
   // f32 holds small integers as f64 does.
   if (type.isF64() &&
       (expr->is<arith::SIToFPOp>() || expr->is<arith::UIToFPOp>()))
-    if (std::optional<Interval> range = interval(expr->operands[0]))
+    if (std::optional<IntegerRange> range = interval(expr->operands[0]))
       if (range->low >= -maxExact && range->high <= maxExact)
         return expr;
   return rounding(expr, type);

@@ -38,9 +38,9 @@ static bool isNarrow(Type type) {
 
 namespace {
 /// Expressions at one place, of scalars or of vectors.
-class Expressions {
+class FloatExpressions {
 public:
-  Expressions(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+  FloatExpressions(OpBuilder &b, Location loc) : b(b), loc(loc) {}
 
   /// A float as f32 or f64.
   Value widen(Value x, Type type);
@@ -113,7 +113,7 @@ private:
 // Wider
 //===----------------------------------------------------------------------===//
 
-Value Expressions::widenBF16(Value x) {
+Value FloatExpressions::widenBF16(Value x) {
   Value bits = to<arith::ExtUIOp>(integer(x, 32),
                                   to<arith::BitcastOp>(integer(x, 16), x));
   return to<arith::BitcastOp>(f32(x), make<arith::ShLIOp>(bits, 16));
@@ -122,7 +122,7 @@ Value Expressions::widenBF16(Value x) {
 /// The exponent is moved from bias 15 to bias 127: by 112, and twice so for
 /// infinity and NaN. Below the normal numbers x is its digits times 2^-24; f32
 /// has that as a normal number, so no mode of the processor flushes it.
-Value Expressions::widenF16(Value x) {
+Value FloatExpressions::widenF16(Value x) {
   constexpr uint64_t shift = 112u << 23, exponent = 0x7c00;
   Value bits = to<arith::ExtUIOp>(integer(x, 32),
                                   to<arith::BitcastOp>(integer(x, 16), x));
@@ -141,7 +141,7 @@ Value Expressions::widenF16(Value x) {
   return to<arith::BitcastOp>(f32(x), make<arith::OrIOp>(result, sign));
 }
 
-Value Expressions::widen(Value x, Type type) {
+Value FloatExpressions::widen(Value x, Type type) {
   Value wide = getElementTypeOrSelf(x).isBF16() ? widenBF16(x) : widenF16(x);
   return wide.getType() == type ? wide : to<arith::ExtFOp>(type, wide);
 }
@@ -153,7 +153,7 @@ Value Expressions::widen(Value x, Type type) {
 /// f32 to the bits of bf16: the upper half, after half a unit less one bit,
 /// and that bit if the result would be odd. A carry moves into the exponent, up
 /// to infinity. NaN stays one: its first digit is set.
-Value Expressions::bitsOfBF16(Value x) {
+Value FloatExpressions::bitsOfBF16(Value x) {
   Value bits = to<arith::BitcastOp>(integer(x, 32), x);
   Value upper = make<arith::ShRUIOp>(bits, 16);
   Value bias =
@@ -166,7 +166,7 @@ Value Expressions::bitsOfBF16(Value x) {
 /// f32 to the bits of f16: the same with 13 bits less and another bias of the
 /// exponent. Below the normal numbers a unit is 2^-24, that of 0.5 in f32: an
 /// addition rounds.
-Value Expressions::bitsOfF16(Value x) {
+Value FloatExpressions::bitsOfF16(Value x) {
   constexpr uint64_t half = 0x3f000000, smallestNormal = 0x38800000,
                      beyond = 0x47800000, infinity = 0x7f800000;
   Value bits = to<arith::BitcastOp>(integer(x, 32), x);
@@ -195,7 +195,7 @@ Value Expressions::bitsOfF16(Value x) {
 
 /// f64 to f32. Of the two neighbours of a number that does not fit, one is odd:
 /// where the nearer one is even, it is the other.
-Value Expressions::roundToOdd(Value x) {
+Value FloatExpressions::roundToOdd(Value x) {
   Value nearest = to<arith::TruncFOp>(f32(x), x);
   Value back = to<arith::ExtFOp>(f64(x), nearest);
   Value isInexact =
@@ -214,7 +214,7 @@ Value Expressions::roundToOdd(Value x) {
   return to<arith::BitcastOp>(f32(x), odd);
 }
 
-Value Expressions::narrow(Value x, Type type) {
+Value FloatExpressions::narrow(Value x, Type type) {
   if (getElementTypeOrSelf(x).isF64())
     x = roundToOdd(x);
   Value bits =
@@ -224,7 +224,7 @@ Value Expressions::narrow(Value x, Type type) {
 
 /// An i64 that f64 has exactly, and that lies on the same side of every f16 and
 /// bf16: beyond 53 bits the last 12 count only as a bit that is set or not.
-Value Expressions::fitIntoF64(Value x, bool isSigned) {
+Value FloatExpressions::fitIntoF64(Value x, bool isSigned) {
   constexpr uint64_t exact = uint64_t(1) << 53;
   Value fits = isSigned ? compare(arith::CmpIPredicate::ult,
                                   make<arith::AddIOp>(x, exact), 2 * exact)
@@ -238,7 +238,7 @@ Value Expressions::fitIntoF64(Value x, bool isSigned) {
   return select(fits, x, rounded);
 }
 
-Value Expressions::narrowInteger(Value x, bool isSigned, Type type) {
+Value FloatExpressions::narrowInteger(Value x, bool isSigned, Type type) {
   if (getElementTypeOrSelf(x).getIntOrFloatBitWidth() == 64)
     x = fitIntoF64(x, isSigned);
   return narrow(isSigned ? to<arith::SIToFPOp>(f64(x), x)
@@ -261,7 +261,7 @@ static bool computesNarrow(Operation *op) {
 }
 
 static SmallVector<Value> computeInF32(OpBuilder &b, Operation *op) {
-  Expressions expressions(b, op->getLoc());
+  FloatExpressions expressions(b, op->getLoc());
   auto wide = [&](Type type) -> Type {
     if (auto shaped = dyn_cast<ShapedType>(type))
       return shaped.clone(b.getF32Type());
@@ -284,7 +284,7 @@ static SmallVector<Value> computeInF32(OpBuilder &b, Operation *op) {
 }
 
 static SmallVector<Value> expand(OpBuilder &b, Operation *op) {
-  Expressions expressions(b, op->getLoc());
+  FloatExpressions expressions(b, op->getLoc());
   Type result = op->getResult(0).getType();
   if (isa<arith::ExtFOp>(op))
     return {expressions.widen(op->getOperand(0), result)};

@@ -29,7 +29,7 @@ using namespace attn;
 static bool isVector(Value value) { return isa<VectorType>(value.getType()); }
 
 namespace {
-/// Rewrites one kernel: emits the loops in front of each vector operation, then
+/// Rewrites one kernel: emits the loops before each vector operation, then
 /// removes the vectors.
 class KernelLowering {
 public:

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace attn;
 
-/// The slot or operand fragment behind a value of `placeSlots`.
+/// The slot or operand fragment of a value of `placeSlots`.
 static Value lookThroughCasts(Value value) {
   while (auto cast = value.getDefiningOp<UnrealizedConversionCastOp>())
     value = cast.getInputs().front();

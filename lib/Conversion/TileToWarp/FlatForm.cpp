@@ -167,7 +167,7 @@ static LogicalResult checkElementwise(Operation *op) {
   return success();
 }
 
-/// Vectors are born in the kernel; constants in front of it are copied in.
+/// Vectors are born in the kernel; constants before it are copied in.
 static LogicalResult checkOperands(Operation *op, tile::KernelOp kernel) {
   for (Value operand : op->getOperands()) {
     if (!isVector(operand.getType()) ||
@@ -175,7 +175,7 @@ static LogicalResult checkOperands(Operation *op, tile::KernelOp kernel) {
       continue;
     auto constant = operand.getDefiningOp<arith::ConstantOp>();
     if (!constant)
-      return op->emitOpError("uses a vector that is computed in front of the "
+      return op->emitOpError("uses a vector that is computed before the "
                              "kernel, expected a constant");
     if (failed(checkConstant(constant)))
       return failure();

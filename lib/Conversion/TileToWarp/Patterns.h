@@ -26,7 +26,7 @@ public:
 void populateElementwisePatterns(const FragmentConverter &converter,
                                  RewritePatternSet &patterns);
 
-/// Row reductions and the shape casts behind them.
+/// Row reductions and the shape casts after them.
 void populateReductionPatterns(const FragmentConverter &converter,
                                RewritePatternSet &patterns);
 

@@ -19,7 +19,7 @@ using namespace attn;
 namespace {
 /// A load and which of the slots of its kind it uses: the number of loads of
 /// the same view and type before it in its loop body. So the tiles of loops
-/// behind each other share a slot. -1: it shares with none, because a reader
+/// after each other share a slot. -1: it shares with none, because a reader
 /// stands outside the body.
 struct PlacedLoad {
   tile::LoadOp load;

@@ -75,7 +75,7 @@ static warp::KernelOp buildKernel(RewriterBase &rewriter, tile::KernelOp grid) {
   return kernel;
 }
 
-/// Vector constants in front of the kernel move into the kernel.
+/// Vector constants before the kernel move into the kernel.
 static void sinkConstants(RewriterBase &rewriter, warp::KernelOp kernel) {
   llvm::MapVector<Operation *, SmallVector<OpOperand *>> outside;
   kernel.walk([&](Operation *op) {

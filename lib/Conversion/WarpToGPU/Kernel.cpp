@@ -156,7 +156,7 @@ static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
   rewriter.eraseOp(kernel);
 }
 
-/// The await behind `await` with nothing but arithmetic in between.
+/// The await after `await` with nothing but arithmetic in between.
 static AwaitOp nextAwait(AwaitOp await) {
   Operation *next = await->getNextNode();
   while (next && isPure(next) && next->getNumRegions() == 0)

@@ -84,7 +84,7 @@ static std::optional<BitTest> matchBit(Value value) {
   return BitTest{both.getLhs(), llvm::Log2_32(uint32_t(*mask))};
 }
 
-/// Whether element e is column 8 (e / 2) + e mod 2 behind the first.
+/// Whether element e is column 8 (e / 2) + e mod 2 after the first.
 static bool areLaneColumns(ArrayRef<int64_t> columns) {
   if (columns.size() < leastElements || columns.size() > mostElements ||
       columns.size() % 2 != 0)

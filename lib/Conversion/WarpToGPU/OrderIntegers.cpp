@@ -11,7 +11,7 @@
 // of them stands element beside element: what every element is in the first
 // round of a random number, then what it is in the second. All of that would be
 // live together. Here each integer moves to its first use, with what it is
-// computed from in front of it: one element after the other, and only what
+// computed from before it: one element after the other, and only what
 // several elements share stays live. Nothing is computed twice, and what has an
 // effect stays where it is. The assembler orders short blocks well by itself,
 // and kernels without such chains were timed as they come out, so only blocks
@@ -67,7 +67,7 @@ static SmallVector<Operation *> getSources(Operation *op, Block *block) {
   return sources;
 }
 
-/// Those that wait and that `op` needs go in front of it. Chains are as long as
+/// Those that wait and that `op` needs go before it. Chains are as long as
 /// ten rounds of random numbers, so there is no recursion.
 void Ordering::placeOperands(Operation *op) {
   struct Frame {

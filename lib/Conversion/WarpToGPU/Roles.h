@@ -63,7 +63,7 @@ struct ItemBarriers {
                           const RolePlan::Access &access);
 };
 
-/// Finds the rings behind the operations of `kernel` and says it of their
+/// Finds the rings of the operations of `kernel` and says it of their
 /// clones, those of the kernel function, whose arguments from `firstMap` on are
 /// the tensor maps.
 RolePlan planRoles(KernelOp kernel, const IRMapping &clones,

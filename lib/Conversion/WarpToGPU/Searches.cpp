@@ -203,7 +203,7 @@ SmallVector<Value> LowerSearch::search(OpBuilder &b, Location loc,
 }
 
 /// The result is between `low` and `low + length`. Lane l asks for the last of
-/// the l-th of 32 pieces; as many as say yes are wholly in front of it.
+/// the l-th of 32 pieces; as many as say yes are wholly before it.
 Value LowerSearch::searchTogether(OpBuilder &b, Location loc, const View &view,
                                   Search one) {
   Integers ints(b, loc);

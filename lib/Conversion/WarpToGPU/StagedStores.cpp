@@ -14,7 +14,7 @@
 //   many lanes side by side as a row has pieces; or,
 // - in a role, one thread of the warpgroup has TMA write the group's 64 rows,
 //   once all its warps have come. TMA reads the slot until `wait_group.read`,
-//   which stands in front of the next part, and for a slot of a ring behind the
+//   which stands before the next part, and for a slot of a ring after the
 //   last, where its release follows. (For the other slots it stands at the end
 //   of the role.)
 //

@@ -58,7 +58,7 @@ func.func @plain(%q: tensor<2x16x?x64xbf16>, %k: tensor<2x4x?x64xbf16>,
 !q = tensor<?x?x?x64xf16>
 !l = tensor<?x?x?xf32>
 
-// The sink of the head joins behind the loop; dropout takes from the rounded
+// The sink of the head joins after the loop; dropout takes from the rounded
 // weights, and the end divides by what stays.
 // CHECK-LABEL: func.func @sink_and_dropout
 // CHECK-SAME: %[[SINK:[^:]*]]: memref<?xf32, {{.*}}, %[[SEED:[^:]*]]: i32, %[[OFFSET:[^:]*]]: i32

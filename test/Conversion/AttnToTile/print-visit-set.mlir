@@ -19,7 +19,7 @@ func.func @top_left(%q: !t, %k: !t, %v: !t) -> !t {
 }
 
 // The rows of a block belong to documents s0 to s1; its keys start with the
-// first of s0 (number s0 - 1 has no key behind s4) and end with the last of s1.
+// first of s0 (number s0 - 1 has no key after s4) and end with the last of s1.
 // CHECK-LABEL: // @documents
 // CHECK: //   s0: the least of the rows of {{.*}} = tile.search
 // CHECK: //   s1: the greatest of the rows of {{.*}} = tile.search

@@ -270,7 +270,7 @@ func.func @broadcast_of_rank_1(%n: index) {
 
 func.func @vector_from_outside(%n: index, %s: vector<64x64xf32>) {
   tile.kernel @vector_from_outside plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
-    // expected-error@+1 {{'arith.negf' op uses a vector that is computed in front of the kernel, expected a constant}}
+    // expected-error@+1 {{'arith.negf' op uses a vector that is computed before the kernel, expected a constant}}
     %0 = arith.negf %s : vector<64x64xf32>
   }
   return

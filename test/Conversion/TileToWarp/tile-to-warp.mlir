@@ -135,7 +135,7 @@ func.func @elementwise(%table: memref<?x?xf32>, %out: memref<?x?xf32>,
   return
 }
 
-// A constant in front of the grid is copied into the kernel.
+// A constant before the grid is copied into the kernel.
 // CHECK-LABEL: @constant_outside(
 func.func @constant_outside(%out: memref<?x?xf32>, %n: index) {
   %c = arith.constant dense<2.0> : vector<64x32xf32>

@@ -2,7 +2,7 @@
 
 !view = memref<?x?xf32, strided<[?, 1]>>
 
-// What stands behind runs where there is work.
+// What stands after runs where there is work.
 // CHECK-LABEL: gpu.func @idle(
 // CHECK-SAME: %[[VISITS:[a-z0-9]+]]: memref<?xi1>
 // CHECK: %[[X:.*]] = gpu.block_id x

@@ -48,7 +48,7 @@ func.func @other() {
 }
 
 // Kernels of one function are in one module, in order, each by its name. What
-// the function allocates is an argument of each, behind its own.
+// the function allocates is an argument of each, after its own.
 // CHECK: gpu.module @two_kernels
 // CHECK: gpu.func @two_blocks(%{{.*}}: i32, %[[M0:.*]]: memref<?x2xi32>) kernel
 // CHECK-SAME: known_block_size = array<i32: 32, 1, 1>

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --convert-warp-to-gpu="chip=sm_90a" | FileCheck %s
 
-// Two items of numbers behind the barriers of the ring, 16 bytes of barriers and
+// Two items of numbers after the barriers of the ring, 16 bytes of barriers and
 // 16 of numbers each: bytes 16416 to 16480 of shared memory.
 !view = memref<?x?xbf16, strided<[?, 1]>>
 !ring = !warp.ring<2, 64x64xbf16, panels<128>>

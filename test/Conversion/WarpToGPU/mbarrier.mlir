@@ -35,7 +35,7 @@
 // CHECK: "{ .reg .pred first; setp.eq.u32 first, $1, 0; @first mbarrier.arrive.shared::cta.b64 _, [$0]; }", "r,r,~{memory}" %[[EMPTY]],
 //
 // The producer waits at `empty` for the phase before, which a fresh barrier has
-// behind it; then it expects the bytes of the tile.
+// after it; then it expects the bytes of the tile.
 // CHECK: nvvm.setmaxregister decrease
 // CHECK: scf.for
 // CHECK: %[[ROUND:.*]] = arith.divui %{{.*}}, %c3_i32

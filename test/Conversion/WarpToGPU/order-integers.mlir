@@ -1,4 +1,4 @@
-// Random numbers are computed one element after the other: behind the last
+// Random numbers are computed one element after the other: after the last
 // product of an element's chain comes its selection, and then the next chain.
 // RUN: attn-opt %s --attn-to-tile="target=sm_90a plan='#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>'" --cse --convert-tile-to-warp --warp-assign-resources=shared-limit=232448 --canonicalize --cse --convert-warp-to-gpu=chip=sm_90a --gpu-order-integers | FileCheck %s
 // A mask is few integers: they stay in the order of the fragments.

@@ -31,7 +31,7 @@ func.func @whole(%n: index, %v: !whole) {
 }
 
 // Rows of 80 columns: the second panel goes beyond them, and has a box and a
-// copy of its own, 64 columns further and 8192 bytes behind.
+// copy of its own, 64 columns further and 8192 bytes after.
 // CHECK-LABEL: gpu.func @part
 // CHECK-SAME: %[[MAP:[^:]*]]: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>})
 // CHECK: } else {

@@ -153,7 +153,7 @@ func.func @alibi_dynamic(%q: !dq, %k: !dk) -> !dq {
   return %o : !dq
 }
 
-// Keys behind the diagonal are hidden; behind another diagonal they need not be.
+// Keys after the diagonal are hidden; after another diagonal they need not be.
 // CHECK-LABEL: func.func @alibi_causal(
 // CHECK: arith.sitofp
 // CHECK-NOT: math.absf

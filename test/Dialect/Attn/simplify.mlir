@@ -54,7 +54,7 @@ func.func @folds_in_bodies(%q: !q) -> !q {
   return %o : !q
 }
 
-// Two captures that are equal once the code in front of them is one... are not
+// Two captures that are equal once the code before them is one... are not
 // made so here: that code is not in a region.
 // CHECK-LABEL: func.func @code_outside_stays
 // CHECK: %[[A:.*]] = arith.addi

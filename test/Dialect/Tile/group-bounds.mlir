@@ -35,7 +35,7 @@ func.func @window(%q: tensor<1x2x1024x64xbf16>, %k: tensor<1x2x1024x64xbf16>,
   return %o, %lse : tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>
 }
 
-// Parts behind the end of the queries, of which there may be some: all loops end
+// Parts after the end of the queries, of which there may be some: all loops end
 // with the part.
 // CHECK-LABEL: func.func @ragged(
 // CHECK: %[[PART:.*]] = tile.part_row of 64

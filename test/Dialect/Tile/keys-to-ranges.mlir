@@ -9,7 +9,7 @@
 !cols = vector<1x32xi32>
 
 // Documents by offsets: document x of the row begins at offset x - 1 and ends
-// in front of offset x. The three upper bounds are one: the end of the document,
+// before offset x. The three upper bounds are one: the end of the document,
 // the row itself and the number of keys.
 // CHECK-LABEL: func.func @documents(
 // CHECK-SAME: %[[OFFSETS:[a-z0-9]+]]: memref<?xi32>, %{{.*}}: i32, %[[LENGTH:[a-z0-9]+]]: i32
@@ -79,7 +79,7 @@ func.func @documents(%x: !tile, %m0: !row, %l0: !row, %offsets: memref<?xi32>,
 
 // -----
 
-// Sorted numbers: two searches per row. Keys behind their end read 0. A score
+// Sorted numbers: two searches per row. Keys after their end read 0. A score
 // function compares them likewise.
 !tile = vector<16x32xf32>
 !row = vector<16x1xf32>

@@ -119,7 +119,7 @@ func.func @correction_is_used(%s: !s, %m0: !row, %l0: !row, %n: index) -> !row {
   return %r#0 : !row
 }
 
-// REMARK: lazy-max{{.*}}the output is computed behind the softmax
+// REMARK: lazy-max{{.*}}the output is computed after the softmax
 // CHECK-LABEL: func.func @output_comes_later
 // CHECK-NOT: scf.if
 // CHECK: return

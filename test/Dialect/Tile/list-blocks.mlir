@@ -184,7 +184,7 @@ func.func @causal(%n: index, %x: index, %s: vector<32x8xf32>, %m0: vector<32x1xf
 
 // -----
 
-// REMARK: remark: [Missed] list-blocks {{.*}} Remark="the kernel loads no tile of queries in front of its loop"
+// REMARK: remark: [Missed] list-blocks {{.*}} Remark="the kernel loads no tile of queries before its loop"
 // CHECK-LABEL: func @no_queries(
 // CHECK-NOT: memref.alloc
 func.func @no_queries(%n: index, %s: vector<32x8xf32>, %m0: vector<32x1xf32>, %map: memref<?xi1>) {

@@ -20,7 +20,7 @@
 !q = vector<16x16xf16>
 
 // The first block before the loop, its weights carried; block n - 1 of the values
-// beside block n of the keys; the last product behind the loop, from behind the
+// beside block n of the keys; the last product after the loop, from after the
 // end of the values if there is no block.
 // CHECK-LABEL: func.func @overlap(
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: vector<16x16xf16>, %[[K:[a-z0-9]+]]: memref<?x16xf16, strided<[?, 1], offset: ?>>, %[[V:[a-z0-9]+]]: memref<?x16xf16, strided<[?, 1], offset: ?>>

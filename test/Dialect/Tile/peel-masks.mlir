@@ -242,7 +242,7 @@ func.func @only_opaque_is_untouched(%x: !tile, %m0: !row, %l0: !row, %row: index
 }
 
 // j != i hides something around the diagonal only: two loops over visits, first
-// those of the masked blocks, then those of the full ones before and behind.
+// those of the masked blocks, then those of the full ones before and after.
 // CHECK-LABEL: func.func @not_equal(
 // CHECK: %[[A:.*]]:2 = scf.for %[[T:.*]] = %{{.*}} to %[[MASKED:.*]] step
 // CHECK: %[[BEHIND:.*]] = arith.cmpi sge, %[[T]], %[[MASKED]] : index

@@ -4,8 +4,8 @@
 !s = vector<16x32xf32>
 !row = vector<16x1xf32>
 
-// Two loops, one behind the other, in the other order: first the masked one,
-// guarded now. A visit behind the last has the number of the first block.
+// Two loops, one after the other, in the other order: first the masked one,
+// guarded now. A visit after the last has the number of the first block.
 // CHECK-LABEL: func.func @chain(
 // CHECK-SAME: %[[LO:[a-z0-9]+]]: index, %[[FULL:[a-z0-9]+]]: index, %[[HI:[a-z0-9]+]]: index
 // CHECK: tile.kernel

@@ -110,7 +110,7 @@ func.func @late_bound(%k: !view, %lo: index, %mid: index, %hi: index) {
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %zero = arith.constant 0.0 : f32
-  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the last upper bound is computed behind the first loop"
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="the last upper bound is computed after the first loop"
   warp.kernel @late_bound blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
     %qs = warp.alloc : !q
     %ks = warp.alloc : !tile

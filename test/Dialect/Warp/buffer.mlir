@@ -46,7 +46,7 @@ func.func @chain(%q: !view, %k: !view, %v: !view, %out: !view, %nx: index,
     // OWN-NEXT: warp.release %[[QT]]
     // OWN-NEXT: scf.for %[[N:.*]] = %[[LO]] to %[[MID]]
 
-    // Depth 1: the key tile only; the value tile follows behind its await.
+    // Depth 1: the key tile only; the value tile follows after its await.
     // ONE: warp.copy_async %[[Q]]
     // ONE: warp.copy_async %[[K]]
     // ONE-NOT: warp.copy_async
@@ -146,7 +146,7 @@ func.func @chain(%q: !view, %k: !view, %v: !view, %out: !view, %nx: index,
   return
 }
 
-// The query tile is read in the loop: released behind it.
+// The query tile is read in the loop: released after it.
 // CHECK-LABEL: @query_in_shared_memory(
 func.func @query_in_shared_memory(%q: !view, %k: !view, %v: !view, %nx: index,
                                   %hi: index) {

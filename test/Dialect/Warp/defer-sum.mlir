@@ -37,7 +37,7 @@ func.func @chain(%p: !s, %c: !row, %n: index, %m: index,
   return
 }
 
-// A first step in front of the loop is deferred with it.
+// A first step before the loop is deferred with it.
 // CHECK-LABEL: @first_step(
 // CHECK-SAME: %[[P:.*]]: !warp.frag<64x32xf32, acc, 4>, %[[C:.*]]: !warp.frag<64x1xf32, acc, 4>,
 func.func @first_step(%p: !s, %c: !row, %n: index, %lse: memref<?xf32>) {
@@ -171,7 +171,7 @@ func.func @other_steps(%p: !s, %c: !row, %n: index, %lse: memref<?xf32>) {
   return
 }
 
-// The second loop has another form: the total is taken in front of it.
+// The second loop has another form: the total is taken before it.
 // CHECK-LABEL: @chain_that_ends_early(
 func.func @chain_that_ends_early(%p: !s, %c: !row, %n: index, %m: index,
                                  %lse: memref<?xf32>) {

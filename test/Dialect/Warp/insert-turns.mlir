@@ -9,7 +9,7 @@
 !a = !warp.frag<128x64xbf16, a, 8>
 !qa = !warp.frag<128x128xbf16, a, 8>
 
-// What does not depend on the products stands in front of the turn; the await
+// What does not depend on the products stands before the turn; the await
 // between them is part of it and its slot is yielded.
 // CHECK-LABEL: @pair
 func.func @pair(%n: index, %k: !view, %v: !view) {

@@ -486,7 +486,7 @@ func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref
     warp.role @softmax compute warps(4) {
       %t0, %row0 = warp.receive %tiles[%c0] : !tiles
       %p:4 = scf.while (%t = %t0, %row = %row0, %i = %c0, %m = %c1) : (index, index, index, index) -> (index, index, index, index) {
-        // expected-error@+1 {{'memref.store' op stands in front of the condition of a loop of roles, expected operations without effects}}
+        // expected-error@+1 {{'memref.store' op stands before the condition of a loop of roles, expected operations without effects}}
         memref.store %word, %counter[%c0] : memref<1xi32>
         %more = arith.cmpi ult, %t, %n : index
         scf.condition(%more) %row, %t, %i, %m : index, index, index, index
@@ -579,7 +579,7 @@ func.func @c1_idle_behind_a_role(%n: index, %c: i1) {
     // expected-note@+1 {{the role}}
     warp.role @load copy warps(4) {
     }
-    // expected-error@+1 {{'warp.exit_if' op stands behind a role}}
+    // expected-error@+1 {{'warp.exit_if' op stands after a role}}
     warp.exit_if %c
     warp.role @softmax compute warps(4) {
     }

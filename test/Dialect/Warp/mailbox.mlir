@@ -60,7 +60,7 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
   return
 }
 
-// A block without work ends in front of its roles.
+// A block without work ends before its roles.
 // CHECK-LABEL: @idle
 func.func @idle(%n: index, %visits: memref<?xi32>) {
   %c0 = arith.constant 0 : i32

@@ -185,7 +185,7 @@ func.func @copies(%n: index, %k: !view) {
 }
 
 // A mask that is made while the product runs would hold registers: it stands
-// behind the wait. What is used before stays.
+// after the wait. What is used before stays.
 // CHECK-LABEL: @mask
 func.func @mask(%n: index, %k: !view, %row: i32, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : index

@@ -44,7 +44,7 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
   return
 }
 
-// The next tile is drawn in front of the last copy; the loop's bound is computed
+// The next tile is drawn before the last copy; the loop's bound is computed
 // with its number.
 // CHECK-LABEL: @uneven(
 // CHECK: %[[COUNTER:.*]] = memref.alloc() {warp.restored, warp.zeroed} : memref<1xi32>
@@ -120,7 +120,7 @@ func.func @no_copies(%nx: index) {
 }
 
 // Tiles without a visit nobody begins: the first one is looked for, and the next
-// one where the numbers of the last end up. The first draw stands in front of all
+// one where the numbers of the last end up. The first draw stands before all
 // copies.
 // CHECK-LABEL: @idle(
 // CHECK-SAME: %[[NX:[a-z0-9]+]]: index
@@ -202,7 +202,7 @@ func.func @idle_or_not(%nx: index, %nothing: i1, %k: !view) {
   return
 }
 
-// What the block reads by its number it carries, and reads behind the draw.
+// What the block reads by its number it carries, and reads after the draw.
 // CHECK-LABEL: @read(
 // CHECK-SAME: %[[FIRSTS:[a-z0-9]+]]: memref<?xi32>
 // CHECK: %[[READ:.*]] = memref.load %[[FIRSTS]]

@@ -229,7 +229,7 @@ func.func @w3_no_barrier_next_iteration(%n: index, %v: memref<?x?xbf16, strided<
 
 // -----
 
-// Two stages: the next item is copied right behind the await, whose barrier
+// Two stages: the next item is copied right after the await, whose barrier
 // follows the release of the item before.
 func.func @w3_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %acc: !warp.frag<64x64xf32, acc, 4>) {
   warp.kernel @w3_good blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {

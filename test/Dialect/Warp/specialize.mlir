@@ -244,7 +244,7 @@ func.func @tiles(%tiles: index, %n: index, %q: !view, %k: !view) {
 }
 
 // Tiles that are drawn: the producer has the number, and what it is taken apart
-// with; the consumer is told, behind its last store.
+// with; the consumer is told, after its last store.
 // CHECK-LABEL: @drawn(
 // CHECK: %[[K:.*]] = warp.ring fills(@load) drains(@softmax) : <2, 64x128xbf16, panels<128>>
 // CHECK-NEXT: %[[NUMBERS:.*]] = warp.mailbox fills(@load) drains(@softmax) : <2, 2>
@@ -357,7 +357,7 @@ func.func @searched(%n: index, %k: !view, %counter: memref<1xi32>, %idle: memref
   return
 }
 
-// Where no block stays an idle one ends in front of both roles.
+// Where no block stays an idle one ends before both roles.
 // CHECK-LABEL: @idle(
 // CHECK: warp.exit_if
 // CHECK: warp.role @load copy

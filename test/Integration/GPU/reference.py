@@ -29,7 +29,7 @@ class Padded:
         else:
             sizes = (batch, heads, *lengths)
         count = sizes[0] * sizes[1] * sizes[2] * sizes[3]
-        edge = 64  # elements before and behind
+        edge = 64  # elements before and after
         self.storage = torch.empty(count + 2 * edge, dtype=dtype, device=device)
         self.poison()
         view = self.storage[edge : edge + count].view(sizes)

@@ -164,7 +164,7 @@ class Checks:
         bad[3] = torch.empty(64, 100, 4, 2, device="cuda").bfloat16().permute(3, 2, 1, 0)
         bad[4] = torch.empty(2, 4, 100, 3, device="cuda")[..., 1]
         self.expect_copied(good, bad, "'k'", "wanted a multiple of 16 bytes",
-                           "'v' is copied first", "'o' is copied behind the kernel",
+                           "'v' is copied first", "'o' is copied after the kernel",
                            "innermost one must be 1", "'lse'")
 
     def check_copies_in_a_graph(self):

@@ -15,7 +15,7 @@ the program gave when it ran alone.
     stress.py --lib ... --launches 10000 --streams 4 --json stress.json
     stress.py --lib ... --target cpu --launches 40   a test of this program itself
 
-Before a launch its results are poisoned, behind it they are compared, both in
+Before a launch its results are poisoned, after it they are compared, both in
 the order of its stream; one kernel object runs on several streams at once. Exit
 code 0: every launch right; 1: not; 3: hung (the last launches are named); 77: no
 GPU.

@@ -25,7 +25,7 @@ public:
               Value row, Value rowInBox, Value column);
 
   /// The same from another row on, a multiple of 8, and another column, of 8;
-  /// null is 0. Columns behind it are less than 8.
+  /// null is 0. Columns after it are less than 8.
   LaneAddress moved(OpBuilder &inner, Value row, Value column) const;
 
   /// Its place in the box at a row, a multiple of 8, and a column, of 4.

@@ -91,7 +91,7 @@ public:
   /// Adds an input and returns its name in the text.
   std::string input(Value value) {
     operands.push_back(value);
-    // Inputs come behind the outputs and the inputs tied to them.
+    // Inputs come after the outputs and the inputs tied to them.
     return "$" + std::to_string(numTied + operands.size() - 1);
   }
   llvm::raw_ostream &out() { return stream; }
@@ -154,7 +154,7 @@ static Value descriptorLow(Integers &ints, const layout::OperandTile &operand,
 namespace {
 
 /// What `warp.mma` and `warp.mma_async` say.
-struct Product {
+struct WgmmaProduct {
   Operation *op;
   Type aType;
   SlotType b;
@@ -162,7 +162,7 @@ struct Product {
   bool transposeA, transposeB, startsAtZero;
 
   template <typename Op>
-  static Product get(Op op, const ProductsInFlight &products) {
+  static WgmmaProduct get(Op op, const ProductsInFlight &products) {
     return {op,
             op.getA().getType(),
             cast<SlotType>(op.getB().getType()),
@@ -173,7 +173,7 @@ struct Product {
   }
 
   LogicalResult check() const;
-  /// `ending` is what stands behind the chain.
+  /// `ending` is what stands after the chain.
   SmallVector<Value> emit(OpBuilder &builder, ValueRange a, Value bAddress,
                           ValueRange accumulators, StringRef ending) const;
 
@@ -187,7 +187,7 @@ struct Product {
 
 } // namespace
 
-LogicalResult Product::check() const {
+LogicalResult WgmmaProduct::check() const {
   Type element = b.getElementType();
   if (!element.isF16() && !element.isBF16())
     return op->emitOpError("expected operands of f16 or bf16, got ") << element;
@@ -208,9 +208,9 @@ LogicalResult Product::check() const {
   return success();
 }
 
-SmallVector<Value> Product::emit(OpBuilder &builder, ValueRange a,
-                                 Value bAddress, ValueRange accumulators,
-                                 StringRef ending) const {
+SmallVector<Value> WgmmaProduct::emit(OpBuilder &builder, ValueRange a,
+                                      Value bAddress, ValueRange accumulators,
+                                      StringRef ending) const {
   Location loc = op->getLoc();
   Integers ints(builder, loc);
   SmallVector<Value> tied = llvm::to_vector(accumulators);
@@ -292,7 +292,7 @@ struct LowerMmaOfPanels final : OpConversionPattern<MmaOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (!op.getB().getType().hasPanels())
       return failure();
-    Product product = Product::get(op, inFlight);
+    WgmmaProduct product = WgmmaProduct::get(op, inFlight);
     if (failed(product.check()))
       return failure();
     rewriter.replaceOpWithMultiple(
@@ -315,7 +315,7 @@ struct LowerMmaAsync final : OpConversionPattern<MmaAsyncOp> {
   LogicalResult
   matchAndRewrite(MmaAsyncOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Product product = Product::get(op, inFlight);
+    WgmmaProduct product = WgmmaProduct::get(op, inFlight);
     if (failed(product.check()))
       return failure();
     SmallVector<Value> result = product.emit(

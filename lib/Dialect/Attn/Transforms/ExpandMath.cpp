@@ -64,7 +64,7 @@ static Value expandIsNormal(Scalars s, Value x) {
   return arith::AndIOp::create(s.b, s.loc, isNormal, s.isFinite(x));
 }
 
-/// The zeros behind the lowest one are the ones of (x & -x) - 1; all, for 0.
+/// The zeros after the lowest one are the ones of (x & -x) - 1; all, for 0.
 static Value expandTrailingZeros(Scalars s, Value x) {
   Type type = x.getType();
   Value negated = arith::SubIOp::create(s.b, s.loc, s.constant(type, 0), x);

@@ -27,7 +27,7 @@ using namespace attn;
 namespace {
 
 /// An i32 that a region needs: known, or the capture of that number.
-struct Fact {
+struct VariantFact {
   int64_t value = ShapedType::kDynamic;
   unsigned capture = 0;
 };
@@ -38,9 +38,9 @@ struct Needs {
 };
 
 /// The new operation while its regions are built.
-struct Expansion {
+struct VariantExpansion {
   AttentionOp from, to;
-  Fact offset, heads;
+  VariantFact offset, heads;
 };
 
 } // namespace
@@ -78,33 +78,33 @@ static int64_t knownSize(Value a, Value b, int64_t dim) {
 }
 
 /// Sk - Sq, as a capture where the types do not tell.
-static Fact makeOffset(OpBuilder &b, AttentionOp op,
-                       SmallVectorImpl<Value> &captures) {
+static VariantFact makeOffset(OpBuilder &b, AttentionOp op,
+                              SmallVectorImpl<Value> &captures) {
   constexpr int64_t L = AttentionOp::kLength;
   int64_t keys = knownSize(op.getKey(), op.getValue(), L);
   int64_t queries = knownSize(op.getQuery(), op.getOutput(), L);
   if (!ShapedType::isDynamic(keys) && !ShapedType::isDynamic(queries))
-    return Fact{keys - queries, 0};
+    return VariantFact{keys - queries, 0};
   Location loc = op.getLoc();
   Value key = tensor::DimOp::create(b, loc, op.getKey(), L);
   Value query = tensor::DimOp::create(b, loc, op.getQuery(), L);
   Value offset = arith::SubIOp::create(b, loc, key, query);
   captures.push_back(
       arith::IndexCastOp::create(b, loc, b.getI32Type(), offset));
-  return Fact{ShapedType::kDynamic, unsigned(captures.size() - 1)};
+  return VariantFact{ShapedType::kDynamic, unsigned(captures.size() - 1)};
 }
 
 /// The number of query heads, as a capture where the types do not tell.
-static Fact makeHeads(OpBuilder &b, AttentionOp op,
-                      SmallVectorImpl<Value> &captures) {
+static VariantFact makeHeads(OpBuilder &b, AttentionOp op,
+                             SmallVectorImpl<Value> &captures) {
   constexpr int64_t H = AttentionOp::kHead;
   int64_t heads = knownSize(op.getQuery(), op.getOutput(), H);
   if (!ShapedType::isDynamic(heads))
-    return Fact{heads, 0};
+    return VariantFact{heads, 0};
   Location loc = op.getLoc();
   Value dim = tensor::DimOp::create(b, loc, op.getQuery(), H);
   captures.push_back(arith::IndexCastOp::create(b, loc, b.getI32Type(), dim));
-  return Fact{ShapedType::kDynamic, unsigned(captures.size() - 1)};
+  return VariantFact{ShapedType::kDynamic, unsigned(captures.size() - 1)};
 }
 
 static Value makeI32(OpBuilder &b, Location loc, int64_t value) {
@@ -116,7 +116,7 @@ static Value makeF32(OpBuilder &b, Location loc, float value) {
 }
 
 /// i + offset + distance: the key on the diagonal of query i, moved.
-static Value makeDiagonal(OpBuilder &b, Location loc, const Expansion &e,
+static Value makeDiagonal(OpBuilder &b, Location loc, const VariantExpansion &e,
                           Value i, ValueRange captures, Alignment alignment,
                           int64_t distance) {
   if (alignment == Alignment::BottomRight) {
@@ -139,7 +139,7 @@ static Value makeSoftcap(OpBuilder &b, Location loc, SoftcapAttr softcap,
   return arith::MulFOp::create(b, loc, bent, makeF32(b, loc, cap));
 }
 
-/// Whether a variant hides all keys behind the diagonal.
+/// Whether a variant hides all keys after the diagonal.
 static bool hidesBehind(ArrayAttr variants, Alignment alignment) {
   return llvm::any_of(variants, [&](Attribute variant) {
     if (auto causal = dyn_cast<CausalAttr>(variant))
@@ -152,7 +152,7 @@ static bool hidesBehind(ArrayAttr variants, Alignment alignment) {
 
 /// x - 2^(-8 (h + 1) / H) * |i + offset - j|; without the bars where the keys
 /// for which they matter are hidden.
-static Value makeAlibi(OpBuilder &b, Location loc, const Expansion &e,
+static Value makeAlibi(OpBuilder &b, Location loc, const VariantExpansion &e,
                        AlibiAttr alibi, Value x, Block &block) {
   Type f32 = b.getF32Type();
   ValueRange arguments = block.getArguments();
@@ -188,7 +188,7 @@ static void addCondition(OpBuilder &b, Location loc, Value &mask,
 }
 
 /// j <= i + offset + right and j >= i + offset - left; -1 is no bound.
-static void addBand(OpBuilder &b, Location loc, const Expansion &e,
+static void addBand(OpBuilder &b, Location loc, const VariantExpansion &e,
                     Block &block, Alignment alignment, int64_t left,
                     int64_t right, Value &mask) {
   ValueRange arguments = block.getArguments();
@@ -209,7 +209,7 @@ static void addBand(OpBuilder &b, Location loc, const Expansion &e,
 }
 
 /// A block over `fixed` and the captures of the new operation.
-static Block &addBody(RewriterBase &rewriter, const Expansion &e,
+static Block &addBody(RewriterBase &rewriter, const VariantExpansion &e,
                       Region &region, ArrayRef<Type> fixed) {
   SmallVector<Type> types(fixed);
   llvm::append_range(types, AttentionOp(e.to).getCaptures().getTypes());
@@ -230,7 +230,7 @@ static Value inlineBody(RewriterBase &rewriter, Region &region, Block &block,
   return value;
 }
 
-static void buildScore(RewriterBase &rewriter, Expansion &e) {
+static void buildScore(RewriterBase &rewriter, VariantExpansion &e) {
   Type f32 = rewriter.getF32Type(), i32 = rewriter.getI32Type();
   Location loc = e.from.getLoc();
   Block &block =
@@ -250,7 +250,7 @@ static void buildScore(RewriterBase &rewriter, Expansion &e) {
   YieldOp::create(rewriter, loc, x);
 }
 
-static void buildMask(RewriterBase &rewriter, Expansion &e) {
+static void buildMask(RewriterBase &rewriter, VariantExpansion &e) {
   Type i32 = rewriter.getI32Type();
   Location loc = e.from.getLoc();
   Block &block = addBody(rewriter, e, e.to.getMask(), {i32, i32, i32, i32});
@@ -277,7 +277,7 @@ AttentionOp attn::expandVariants(RewriterBase &rewriter, AttentionOp op) {
   rewriter.setInsertionPoint(op);
   Needs needs = findNeeds(op);
   SmallVector<Value> captures(op.getCaptures());
-  Expansion e;
+  VariantExpansion e;
   e.from = op;
   if (needs.offset)
     e.offset = makeOffset(rewriter, op, captures);

@@ -213,7 +213,7 @@ Value SymbolEmitter::emitGatherCount(const SymbolSource &source,
     indices.push_back(scalar);
     valid = conjoin(valid, isInRange(view, dimension, toIndex(scalar)));
   }
-  // Behind its end the memref reads 0, which is not sorted.
+  // After its end the memref reads 0, which is not sorted.
   if (isUpper) {
     unsigned dimension = cast<MemRefType>(view.getType()).getRank() - 1;
     Value size = builder.createOrFold<memref::DimOp>(loc, view, dimension);

@@ -60,7 +60,7 @@ private:
     LinearForm rest = bound - LinearForm::variable(VisitProblem::block, factor);
     return floorDiv(linear(rest, -1, factor - 1), factor);
   }
-  /// The first block behind: factor * n <= rest.
+  /// The first block after: factor * n <= rest.
   Value upperBound(const LinearForm &bound) {
     int64_t factor = -bound.coefficient(VisitProblem::block);
     LinearForm rest = bound + LinearForm::variable(VisitProblem::block, factor);

@@ -11,7 +11,7 @@
 // evaluates the mask a few rows at a time, so that one warp can hold them; of
 // rows and of columns that are alike (MaskGrain.h) one of each group. In the
 // second one each block puts a few key blocks into the list of a query block,
-// behind those in front, which it counts. Lists in the order of key blocks, and
+// after those before, which it counts. Lists in the order of key blocks, and
 // not of arrival: two launches agree in every bit.
 //
 //===----------------------------------------------------------------------===//
@@ -131,7 +131,7 @@ KernelOp MapBuilder::beginKernel(StringRef suffix, Value x) {
   return grid;
 }
 
-/// The first coordinates of groups, from group number `first` on; behind the
+/// The first coordinates of groups, from group number `first` on; after the
 /// last group that one again.
 Value MapBuilder::sample(Value base, Value first, int64_t axis) {
   bool isRow = axis == 0;
@@ -153,7 +153,7 @@ Value MapBuilder::sample(Value base, Value first, int64_t axis) {
       b, loc, vector::BroadcastOp::create(b, loc, type, base), offset);
 }
 
-/// Those of `mask` whose key, `shift` behind the first one of its group, is in
+/// Those of `mask` whose key, `shift` after the first one of its group, is in
 /// front of all limits.
 Value MapBuilder::limitColumns(IRMapping &mapping, Value mask, Value keys,
                                int64_t shift) {
@@ -262,7 +262,7 @@ Value MapBuilder::countState(ArrayRef<Value> found, int64_t state) {
   return sum;
 }
 
-/// How many key blocks are partial, and full, of those in front of part `part`,
+/// How many key blocks are partial, and full, of those before part `part`,
 /// and of all.
 MapBuilder::Counts MapBuilder::countBlocks(ValueRange place, Value part,
                                            Value parts) {

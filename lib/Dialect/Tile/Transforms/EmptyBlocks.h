@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What a kernel writes where its loop over key blocks visits none: a grid of
-// its own writes that, in front of the kernel, whose blocks are then idle.
+// its own writes that, before the kernel, whose blocks are then idle.
 // Zeros are written faster than computed.
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@
 
 namespace attn::tile {
 
-/// Puts a grid in front of `grid` that writes the results of all query blocks
+/// Puts a grid before `grid` that writes the results of all query blocks
 /// for which `map` lists no key block; those blocks of `grid`, with `loop` over
 /// all key blocks, are idle from then on.
 void separateEmptyBlocks(RewriterBase &rewriter, KernelOp grid, scf::ForOp loop,

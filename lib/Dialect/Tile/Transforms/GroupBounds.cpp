@@ -14,7 +14,7 @@
 //
 // The bounds of a part are those of its rows alone: the mask of the loop is
 // read once more, for `rows` rows from `tile.part_row` on. Where the queries
-// end inside a tile, a part behind their end sees no key; one block it goes
+// end inside a tile, a part after their end sees no key; one block it goes
 // through nevertheless, as everybody does where there is one.
 //
 //===----------------------------------------------------------------------===//
@@ -39,7 +39,7 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Whether `bound` differs from part to part, and is computed in front of the
+/// Whether `bound` differs from part to part, and is computed before the
 /// loops by arithmetic alone: what memory holds would be read by every part.
 static bool isWorthwhile(Value bound, PartRowOp part) {
   SetVector<Operation *> slice;
@@ -73,7 +73,7 @@ emitOwnRange(RewriterBase &rewriter, scf::ForOp loop, PartRowOp part) {
 /// Whether `part` has a row that exists; null where every part has.
 static Value emitHasRow(RewriterBase &rewriter, scf::ForOp front,
                         PartRowOp part, int64_t numRows) {
-  // The rows are those of the queries, loaded in front of the loops.
+  // The rows are those of the queries, loaded before the loops.
   for (auto load : front->getBlock()->getOps<LoadOp>()) {
     auto type = cast<VectorType>(load.getResult().getType());
     if (!load->isBeforeInBlock(front) || type.getRank() != 2 ||

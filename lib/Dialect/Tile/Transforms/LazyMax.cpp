@@ -68,7 +68,7 @@ struct LazyStep {
 };
 
 /// What `sum` adds to scores, which are `unbiased` times `factor`.
-struct Bias {
+struct FusedBias {
   math::FmaOp sum;
   Value number, rate;
   Value unbiased;
@@ -99,7 +99,7 @@ static FailureOr<LazyStep> matchLazyStep(OnlineSoftmaxOp softmax,
   Operation *producer = step.output.getDefiningOp();
   if (producer && producer->getBlock() == softmax->getBlock() &&
       !producer->isBeforeInBlock(softmax)) {
-    reason = "the output is computed behind the softmax";
+    reason = "the output is computed after the softmax";
     return failure();
   }
   if (softmax.getProbabilities().hasOneUse()) {
@@ -117,12 +117,12 @@ static FailureOr<LazyStep> matchLazyStep(OnlineSoftmaxOp softmax,
 
 /// scores = unbiased * factor + number * rate: a position as a float, times
 /// what does not change in the loop.
-static std::optional<Bias> matchBias(Value scores) {
+static std::optional<FusedBias> matchBias(Value scores) {
   auto sum = scores.getDefiningOp<math::FmaOp>();
   auto loop = sum ? dyn_cast<scf::ForOp>(sum->getParentOp()) : nullptr;
   if (!loop || !scores.hasOneUse())
     return std::nullopt;
-  Bias bias = {sum, sum.getA(), sum.getB(), sum.getC(), nullptr};
+  FusedBias bias = {sum, sum.getA(), sum.getB(), sum.getC(), nullptr};
   if (!isWholeNumber(bias.number))
     std::swap(bias.number, bias.rate);
   Value rate = bias.rate;
@@ -235,7 +235,7 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
   Value offset = arith::MulFOp::create(
       b, loc, m, splat(b, loc, rowType, -llvm::numbers::log2e));
   offset = vector::BroadcastOp::create(b, loc, tileType, offset);
-  std::optional<Bias> bias = matchBias(scores);
+  std::optional<FusedBias> bias = matchBias(scores);
   Value unbiased = bias ? bias->unbiased : scores;
   double scale = bias ? bias->factor : 1;
   Value factor = splat(b, loc, tileType, scale * factorOf(softmax));

@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The loops count visits: `warp-buffer` and its like number what they copy by
-// them. A visit behind the last one, which a copy ahead may ask for, reads the
-// entry behind the list: a block behind all keys. So does, where the list is
-// empty, the visit in front of the first one, which `tile-overlap-products`
+// them. A visit after the last one, which a copy ahead may ask for, reads the
+// entry after the list: a block after all keys. So does, where the list is
+// empty, the visit before the first one, which `tile-overlap-products`
 // asks for. It comes to that only where nobody makes use of it that the block
 // is idle.
 //

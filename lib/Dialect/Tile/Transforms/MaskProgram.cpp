@@ -94,7 +94,7 @@ LogicalResult ProgramReader::findQuery() {
       return success();
     }
   }
-  return fail("the kernel loads no tile of queries in front of its loop");
+  return fail("the kernel loads no tile of queries before its loop");
 }
 
 LogicalResult ProgramReader::run() {

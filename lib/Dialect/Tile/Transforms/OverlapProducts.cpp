@@ -25,7 +25,7 @@
 // than itself (tile-peel-masks); the values are those of the visit before.
 //
 // Where there is no block at all the first one is computed nevertheless: all of
-// it is masked, P is 0, and the values come from behind the end (so they are
+// it is masked, P is 0, and the values come from after the end (so they are
 // 0, whatever memory holds).
 //
 //===----------------------------------------------------------------------===//
@@ -52,7 +52,7 @@ using namespace attn::tile;
 
 namespace {
 /// The parts of one step of a loop that carries (o, m, l).
-struct Step {
+struct ProductStep {
   scf::ForOp loop;
   vector::ContractionOp scores; // Q K^T
   OnlineSoftmaxOp softmax;
@@ -74,7 +74,7 @@ struct Step {
 
 /// A chain of loops: each starts where and from what the one before ended.
 struct Chain {
-  SmallVector<Step, 3> steps;
+  SmallVector<ProductStep, 3> steps;
   /// The step with most masks: these are right for every block.
   size_t general = 0;
 };
@@ -104,8 +104,8 @@ static LogicalResult findPlace(Value value, scf::ForOp loop,
 }
 
 /// Matches one loop; says in `reason` what is missing.
-static FailureOr<Step> matchStep(scf::ForOp loop, std::string &reason) {
-  Step step;
+static FailureOr<ProductStep> matchStep(scf::ForOp loop, std::string &reason) {
+  ProductStep step;
   step.loop = loop;
   if (loop.getNumRegionIterArgs() != 3) {
     reason = "a loop over key blocks does not carry o, m and l";
@@ -194,7 +194,7 @@ static FailureOr<Chain> matchChain(KernelOp kernel, std::string &reason) {
     return failure();
   Chain chain;
   for (scf::ForOp loop : loops->loops) {
-    FailureOr<Step> step = matchStep(loop, reason);
+    FailureOr<ProductStep> step = matchStep(loop, reason);
     if (failed(step))
       return failure();
     chain.steps.push_back(*step);
@@ -207,7 +207,7 @@ static FailureOr<Chain> matchChain(KernelOp kernel, std::string &reason) {
 }
 
 /// The first row of the values of visit `visit`.
-static Value placeValues(RewriterBase &b, Step step, Value visit) {
+static Value placeValues(RewriterBase &b, ProductStep step, Value visit) {
   IRMapping mapping;
   mapping.map(step.loop.getInductionVar(), visit);
   for (Operation *op : step.place) {
@@ -221,14 +221,14 @@ static Value placeValues(RewriterBase &b, Step step, Value visit) {
   return mapping.lookupOrDefault(step.values.getIndices()[step.rowIndex]);
 }
 
-static Value loadValues(OpBuilder &b, Step step, Value firstKey) {
+static Value loadValues(OpBuilder &b, ProductStep step, Value firstKey) {
   IRMapping mapping;
   mapping.map(step.values.getIndices()[step.rowIndex], firstKey);
   return b.clone(*step.values.getOperation(), mapping)->getResult(0);
 }
 
-static Value multiply(OpBuilder &b, Step step, Value weights, Value values,
-                      Value accumulator) {
+static Value multiply(OpBuilder &b, ProductStep step, Value weights,
+                      Value values, Value accumulator) {
   IRMapping mapping;
   mapping.map(step.product.getLhs(), weights);
   mapping.map(step.product.getRhs(), values);
@@ -238,8 +238,8 @@ static Value multiply(OpBuilder &b, Step step, Value weights, Value values,
 
 /// Clones everything up to the softmax, and what happens to its weights, for
 /// the block and the statistics that `mapping` gives. `afterScores` is called
-/// behind the product of queries and keys.
-static Value cloneSoftmax(OpBuilder &b, Step step, IRMapping &mapping,
+/// after the product of queries and keys.
+static Value cloneSoftmax(OpBuilder &b, ProductStep step, IRMapping &mapping,
                           function_ref<void()> afterScores) {
   // The load of the values is built where it is needed, unless it is that of
   // the keys, too.
@@ -264,7 +264,7 @@ FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b, KernelOp kernel,
   if (failed(matched))
     return failure();
   Chain &chain = *matched;
-  Step front = chain.steps.front(), general = chain.steps[chain.general];
+  ProductStep front = chain.steps.front(), general = chain.steps[chain.general];
   Value lo = front.loop.getLowerBound();
   Value hi = chain.steps.back().loop.getUpperBound();
   Location loc = front.loop.getLoc();
@@ -286,7 +286,7 @@ FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b, KernelOp kernel,
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
   Value second = b.createOrFold<arith::AddIOp>(loc, lo, one);
   Value lowerBound = second;
-  for (Step step : chain.steps) {
+  for (ProductStep step : chain.steps) {
     b.setInsertionPoint(front.loop);
     Value upperBound =
         b.createOrFold<arith::MaxSIOp>(loc, step.loop.getUpperBound(), second);
@@ -318,7 +318,7 @@ FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b, KernelOp kernel,
     lowerBound = upperBound;
   }
 
-  // The last block; behind the end of the values if there is none.
+  // The last block; after the end of the values if there is none.
   b.setInsertionPoint(front.loop);
   Value last = b.createOrFold<arith::SubIOp>(loc, hi, one);
   Value firstKey = placeValues(b, general, last);
@@ -332,7 +332,7 @@ FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b, KernelOp kernel,
 
   b.replaceAllUsesWith(chain.steps.back().loop.getResults(),
                        {o, state[1], state[2]});
-  for (Step step : llvm::reverse(chain.steps))
+  for (ProductStep step : llvm::reverse(chain.steps))
     b.eraseOp(step.loop);
   return int64_t(chain.steps.size());
 }

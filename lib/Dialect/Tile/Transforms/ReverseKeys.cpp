@@ -13,7 +13,7 @@
 //   [b0, b0 + b - b'), …, [b0 + b - b1, b)     n = b0 + b - 1 - visit
 //
 // again each from where the one before ends. Where there is no block at all, or
-// a visit behind the last is prepared, n is b0 and no less.
+// a visit after the last is prepared, n is b0 and no less.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ struct VisitedRange {
     }
   }
 
-  /// The first visit in the other order, and the one behind the last.
+  /// The first visit in the other order, and the one after the last.
   std::pair<Value, Value> reverse(RewriterBase &rewriter, Location loc,
                                   Value sum) {
     NarrowOp narrow = lowest ? lowest : highest;
@@ -117,7 +117,7 @@ LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
   Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
   Value last = rewriter.createOrFold<arith::SubIOp>(loc, sum, one);
   auto [first, end] = range.reverse(rewriter, loc, sum);
-  // All bounds in front of the loops.
+  // All bounds before the loops.
   SmallVector<Value> bounds = {first};
   for (scf::ForOp loop : llvm::reverse(loops.drop_front()))
     bounds.push_back(

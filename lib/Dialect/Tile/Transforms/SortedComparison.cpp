@@ -18,7 +18,7 @@ using namespace attn;
 using namespace attn::tile;
 using arith::CmpIPredicate;
 
-/// In front of all keys; behind them, whose numbers are smaller.
+/// Before all keys; after them, whose numbers are smaller.
 static constexpr int64_t least = std::numeric_limits<int32_t>::min(),
                          greatest = std::numeric_limits<int32_t>::max();
 
@@ -167,8 +167,8 @@ Value Emitter::size() {
                                                   count);
 }
 
-/// Element number `index`; one in front of all keys in front of the first,
-/// one behind them behind the last.
+/// Element number `index`; one before all keys before the first,
+/// one after them after the last.
 Value Emitter::element(Value index, Value size) {
   Value isBehind = compare(CmpIPredicate::sge, index, size);
   Value isBefore = compare(CmpIPredicate::slt, index, number(0));
@@ -221,7 +221,7 @@ void SortedComparison::replace(RewriterBase &rewriter) {
   Value before = emit.search(emit.minusOne(limit));
   Value from = emit.select(isLeast, emit.number(0), before);
   Value result = emit.compareInside(from, above);
-  // Behind the end of memory neither bound is: the test says the same for all
+  // After the end of memory neither bound is: the test says the same for all
   // keys there, which may be wrong for the 0 that they read.
   bool answer = predicate == CmpIPredicate::ne ||
                 predicate == CmpIPredicate::sgt ||

@@ -16,8 +16,8 @@
 //
 // For a search, y(c) <= v says that element v is beyond c: above(v) is element
 // v, from(v) element v - 1, and no search is left. For a gather both are
-// searches, for one value per row instead of one per key; keys behind the end
-// of memory read 0, whatever is in front of them, and are asked for apart.
+// searches, for one value per row instead of one per key; keys after the end
+// of memory read 0, whatever is before them, and are asked for apart.
 //
 //===----------------------------------------------------------------------===//
 

@@ -50,7 +50,7 @@ static std::optional<int64_t> plus(std::optional<int64_t> a, int64_t b) {
   return a ? std::optional<int64_t>(*a + b) : std::nullopt;
 }
 
-/// Behind a loop of a chain, looking for an item counted from its end.
+/// After a loop of a chain, looking for an item counted from its end.
 std::optional<int64_t> BackwardScan::scanBehind(scf::ForOp loop, RingItem item,
                                                 int64_t turns) {
   RingItem inLast = {loop.getInductionVar(), item.offset + 1};

@@ -141,7 +141,7 @@ LogicalResult ExitIfOp::verify() {
     return emitOpError("must stand directly in a warp.kernel"); // C1
   for (auto role : kernel.getBodyBlock()->getOps<RoleOp>())
     if (role->isBeforeInBlock(*this)) {
-      InFlightDiagnostic diag = emitOpError("stands behind a role"); // C1
+      InFlightDiagnostic diag = emitOpError("stands after a role"); // C1
       diag.attachNote(role.getLoc()) << "the role";
       return diag;
     }

@@ -102,12 +102,11 @@ static LogicalResult verifyNarrow(NarrowOp narrow, ArrayRef<Step> steps) {
       continue;
     Operation *here = narrow->getBlock()->findAncestorOpInBlock(*step.op);
     if (lower && here->isBeforeInBlock(lower->op))
-      return lower->op->emitOpError(
-          "passes over blocks behind others, expected "
-          "it in front of all");
+      return lower->op->emitOpError("passes over blocks after others, expected "
+                                    "it before all");
     if (upper && upper->op->isBeforeInBlock(here))
-      return upper->op->emitOpError("passes over blocks in front of others, "
-                                    "expected it behind all");
+      return upper->op->emitOpError("passes over blocks before others, "
+                                    "expected it after all");
   }
   if ((!narrow.getFirst().use_empty() && !lower) ||
       (!narrow.getEnd().use_empty() && !upper))

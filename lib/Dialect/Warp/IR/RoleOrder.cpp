@@ -49,7 +49,7 @@ std::optional<ItemUse> attn::warp::getItemUse(Operation *op) {
 static LogicalResult verifyBefore(scf::WhileOp loop) {
   for (Operation &op : loop.getBeforeBody()->without_terminator())
     if (!isMemoryEffectFree(&op))
-      return op.emitOpError("stands in front of the condition of a loop of "
+      return op.emitOpError("stands before the condition of a loop of "
                             "roles, expected operations without effects");
   return success();
 }

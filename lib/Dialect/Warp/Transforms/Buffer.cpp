@@ -12,19 +12,19 @@
 // 0, ring 1, … in the order of use. Item n of a ring is the tile of block n.
 //
 // A copy into ring r may start when all warps have passed the release of what
-// its slot held before, that is behind an await that follows the release. The
+// its slot held before, that is after an await that follows the release. The
 // schedules, D the depth, n the block of the iteration:
 //
-//   own       behind the await of ring r: item n + D - 1. One tile of every
+//   own       after the await of ring r: item n + D - 1. One tile of every
 //   ring
 //             is in flight while another is used; needs D >= 2.
-//   early     behind the first await that follows the release, that of the next
+//   early     after the first await that follows the release, that of the next
 //             ring: item n + D (for the last ring the next iteration's first
 //             await: item n + D - 1 seen from there). An await stands as early
-//             as it can, right behind the release of the ring before. This
+//             as it can, right after the release of the ring before. This
 //             works with D = 1, where each copy runs beside the use of the
 //             other tile.
-//   together  the awaits of all rings first, one behind the other, then all
+//   together  the awaits of all rings first, one after the other, then all
 //             copies of item n + D - 1: one meeting of the warps per iteration;
 //             needs D >= 2.
 //
@@ -62,7 +62,7 @@ struct CopyAhead {
   size_t ring;
   int64_t distance;
 };
-/// The copies behind the await of each ring.
+/// The copies after the await of each ring.
 using CopiesAhead = SmallVector<SmallVector<CopyAhead>>;
 } // namespace
 
@@ -166,7 +166,7 @@ void ChainBuffering::createPrologue() {
 }
 
 /// Awaits the tile at the insertion point, starts the copies that belong there
-/// and releases it behind its last reader.
+/// and releases it after its last reader.
 void ChainBuffering::awaitTile(size_t tile, size_t loop) {
   BufferedTile &buffered = chain.tiles[tile];
   Location loc = buffered.copies[loop].getLoc();
@@ -191,14 +191,14 @@ void ChainBuffering::bufferBody(size_t loop) {
     if (tile == 0 || schedule == BufferSchedule::Own)
       rewriter.setInsertionPoint(chain.tiles[tile].copies[loop]);
     else if (schedule == BufferSchedule::Early)
-      // Behind the release of the tile before, which stands there.
+      // After the release of the tile before, which stands there.
       rewriter.setInsertionPointAfter(
           chain.tiles[tile - 1].lastReaders[loop]->getNextNode());
     awaitTile(tile, loop);
   }
 }
 
-/// The copy starts where it stood; its reader waits behind the prologue.
+/// The copy starts where it stood; its reader waits after the prologue.
 void ChainBuffering::bufferEntry(EntryTile &entry) {
   Value ring = createRing(entry.alloc, 1);
   Location loc = entry.copy.getLoc();

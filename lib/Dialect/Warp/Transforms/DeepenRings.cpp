@@ -13,7 +13,7 @@
 // memory's latency between two tiles. With a second slot the next queries are
 // there before they are asked for.
 //
-// It takes what is left of shared memory, so it runs behind whatever else uses
+// It takes what is left of shared memory, so it runs after whatever else uses
 // that, and what it does not find it does without.
 //
 //===----------------------------------------------------------------------===//

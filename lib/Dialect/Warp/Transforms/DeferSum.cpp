@@ -140,7 +140,7 @@ bool PartialSums::addCompare(arith::CmpFOp compare, Value value) {
   return isLimit && isVote;
 }
 
-/// Behind a loop there may always be the total.
+/// After a loop there may always be the total.
 bool PartialSums::addUse(OpOperand &use) {
   if (!use.get().getDefiningOp<scf::ForOp>())
     return addUser(use);

@@ -17,7 +17,7 @@
 // operand is made.
 //
 // That takes the registers of one more operand. Where they are not there the
-// assembler would put one product behind the other (ptxas C7512), so a loop
+// assembler would put one product after the other (ptxas C7512), so a loop
 // whose tiles would leave a lane less than 32 registers stays as it is. With 32
 // ptxas 13.0 had enough in every plan for head dimensions of 64, 128 and 256,
 // with 24 in none.

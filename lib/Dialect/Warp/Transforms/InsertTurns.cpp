@@ -34,7 +34,7 @@ using namespace attn::warp;
 
 namespace {
 /// Operations of a block, from the first issue to the last: those of the turn,
-/// and those that move in front of it.
+/// and those that move before it.
 struct TurnRange {
   SmallVector<Operation *> inside, before;
 };

@@ -106,7 +106,7 @@ LogicalResult ChainMatcher::matchLoops(LoopChain &chain) {
       tile.copies.push_back(copy);
   }
   if (!chain.isKnownBefore(chain.getUpperBound()))
-    return give("the last upper bound is computed behind the first loop");
+    return give("the last upper bound is computed after the first loop");
   return success();
 }
 
@@ -132,7 +132,7 @@ LogicalResult ChainMatcher::matchSlice(scf::ForOp loop, CopyOp copy,
   return success();
 }
 
-/// Readers stand behind the copy, in its body.
+/// Readers stand after the copy, in its body.
 LogicalResult ChainMatcher::matchReaders(LoopChain &chain, BufferedTile &tile) {
   tile.lastReaders.assign(chain.loops.size(), nullptr);
   for (Operation *user : tile.alloc.getSlot().getUsers()) {
@@ -178,8 +178,8 @@ LogicalResult ChainMatcher::matchTile(LoopChain &chain, BufferedTile &tile) {
   return matchReaders(chain, tile);
 }
 
-/// A copy in front of the loops whose readers are loads that can wait until the
-/// prologue has been issued, or stand behind it anyway.
+/// A copy before the loops whose readers are loads that can wait until the
+/// prologue has been issued, or stand after it anyway.
 void ChainMatcher::matchEntry(LoopChain &chain, CopyOp copy) {
   EntryTile entry = {copy.getSlot().getDefiningOp<AllocOp>(), copy, {}};
   Block *body = kernel.getBodyBlock();

@@ -27,7 +27,7 @@ struct BufferedTile {
   SmallVector<Operation *> lastReaders;
 };
 
-/// A tile that is copied once, in front of the loops.
+/// A tile that is copied once, before the loops.
 struct EntryTile {
   AllocOp alloc;
   CopyOp copy;

@@ -12,7 +12,7 @@
 //
 // - uses the result, itself or in its regions, or ends the block (W1);
 // - copies to a slot that the product reads, or, in a kernel without roles,
-//   releases one or is a meeting of all warps behind such a release (W2). In a
+//   releases one or is a meeting of all warps after such a release (W2). In a
 //   role nobody but the producer depends on a release, so there the releases
 //   sink with the wait, at most to where the next item of the ring is awaited;
 // - makes operand registers while a product reads operand registers: the next
@@ -23,7 +23,7 @@
 //   another value (`warp-double-buffer`) has registers of its own.
 //
 // Fragments that the wait passes on its way, and that neither come from another
-// product nor are used up before the wait (a mask, a bias), stay behind it: in
+// product nor are used up before the wait (a mask, a bias), stay after it: in
 // front of it their registers would be held beside those of the products.
 //
 //===----------------------------------------------------------------------===//
@@ -184,7 +184,7 @@ void AsyncProducts::sinkFragments(Operation *issue, Operation *before) {
   }
 }
 
-/// The wait goes in front of `before`, the releases follow it.
+/// The wait goes before `before`, the releases follow it.
 void AsyncProducts::land(Flight &flight, Operation *before) {
   rewriter.moveOpBefore(flight.wait, before);
   for (ReleaseOp release : flight.releases)

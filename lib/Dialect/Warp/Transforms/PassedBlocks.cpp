@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Groups that go through fewer blocks than the tile (`warp.narrow`) take the
-// items of the others from the rings and give them back, in loops in front of
-// their own blocks and behind them.
+// items of the others from the rings and give them back, in loops before
+// their own blocks and after them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,13 +90,13 @@ void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer,
         auto await = dyn_cast_or_null<AwaitOp>(use);
         if (!await || !rings->contains(await.getRing()))
           return;
-        // In front of the number that copy and await have in common.
+        // Before the number that copy and await have in common.
         Operation *number = await.getItem().getDefiningOp();
         if (!last && number)
           first = block->findAncestorOpInBlock(*number);
         last = &op;
       });
-    // There is no place in front of a number that is not computed here.
+    // There is no place before a number that is not computed here.
     if (!first) {
       giveUp("the number of the first item is computed elsewhere");
       continue;

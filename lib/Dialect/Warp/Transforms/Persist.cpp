@@ -27,7 +27,7 @@
 //
 // Tiles that are idle (`warp.exit_if`) nobody begins: a loop passes over them,
 // to the next tile that is not. It stands where the next tile is described,
-// behind the last copy, so that nothing waits for the numbers of several tiles
+// after the last copy, so that nothing waits for the numbers of several tiles
 // but the copies of the tile that is found.
 //
 //===----------------------------------------------------------------------===//
@@ -168,7 +168,7 @@ TileLoop::TileLoop(RewriterBase &rewriter, KernelOp kernel,
   });
 }
 
-/// Whether a value is computed in front of all loops, by scalars: `slice`.
+/// Whether a value is computed before all loops, by scalars: `slice`.
 bool TileLoop::isComputable(Value value, SetVector<Operation *> &slice) {
   BackwardSliceOptions options;
   options.inclusive = true;
@@ -193,7 +193,7 @@ static SetVector<Value> findCommon(ArrayRef<Value> bounds) {
   return found;
 }
 
-/// The bounds of a loop, if they are computed in front of it by scalars.
+/// The bounds of a loop, if they are computed before it by scalars.
 void TileLoop::findBounds(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!loop)
@@ -209,7 +209,7 @@ void TileLoop::findBounds(Operation *op) {
   }
 }
 
-/// A number that is read from memory in front of all loops.
+/// A number that is read from memory before all loops.
 void TileLoop::findReads(Operation *op) {
   // With them, the number of the tile and three of the block.
   constexpr size_t mostCarried = MailboxType::maxCount - 4;
@@ -243,7 +243,7 @@ void TileLoop::findIdle() {
 }
 
 /// A loop over tiles around the body. `getNext` gives the number of the one
-/// behind a tile, `getNextEarly` that of the one behind the body's, at the end
+/// after a tile, `getNextEarly` that of the one after the body's, at the end
 /// of the body or wherever in it.
 void TileLoop::createLoop(function_ref<Value(Value)> getNext,
                           function_ref<Value(Value)> getNextEarly,
@@ -270,7 +270,7 @@ void TileLoop::createLoop(function_ref<Value(Value)> getNext,
     return std::make_pair(described, isIdle ? map.lookup(isIdle) : Value());
   };
   auto isTile = [&](Value tile) -> Value { return order.isTile(tile); };
-  // The first tile from `tile` on that has work, or one behind the last.
+  // The first tile from `tile` on that has work, or one after the last.
   auto seek = [&](Value tile) -> SmallVector<Value> {
     if (!isIdle)
       return describe(tile).first;

@@ -93,7 +93,7 @@ LogicalResult ProducerSlice::needSources(BlockArgument argument) {
   return success();
 }
 
-/// The publication that stands in front of what takes it.
+/// The publication that stands before what takes it.
 static SendOp getPublication(Operation *receive) {
   return cast<SendOp>(receive->getPrevNode());
 }

@@ -18,7 +18,7 @@
 
 namespace attn::warp {
 
-/// Whether an operation may stand in front of the roles, for both: scalars,
+/// Whether an operation may stand before the roles, for both: scalars,
 /// computed without effects other than reads.
 bool isShared(Operation &op);
 

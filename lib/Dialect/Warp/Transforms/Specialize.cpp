@@ -17,14 +17,14 @@
 // Which copies share a ring: those of tiles that are used up in the block that
 // copies them, of the same view, the same type and the same side of a product
 // (the key tiles of a prologue and of all loops, for example). A tile that is
-// read in loops behind its copy (the query) has a ring of one slot for itself.
+// read in loops after its copy (the query) has a ring of one slot for itself.
 //
 // Items are counted: a loop in which a ring is used carries the number of the
 // ring's next item.
 //
 // Of a loop over tiles (`warp-persist`) only the producer knows which tile
 // comes next. It sends what the loop carries, the consumer takes it: item 0
-// in front of the loop, item n + 1 at the end of the body that has tile n.
+// before the loop, item n + 1 at the end of the body that has tile n.
 //
 //===----------------------------------------------------------------------===//
 
@@ -135,7 +135,7 @@ Value Specialization::getRing(CopiedTile &tile) {
   return ring.getRing();
 }
 
-/// Await in front of the first reader, release behind the last. In front of the
+/// Await before the first reader, release after the last. Before the
 /// await stands its copy, until the producer takes it over.
 void Specialization::awaitTile(CopiedTile &tile, Value ring) {
   Location loc = tile.copy.getLoc();
@@ -280,7 +280,7 @@ void Specialization::createConsumer() {
 // Numbers of tiles
 //===----------------------------------------------------------------------===//
 
-/// In front of `user`; the publication stands there until the producer takes it
+/// Before `user`; the publication stands there until the producer takes it
 /// over.
 void Specialization::takeNumbers(Operation *user, MutableOperandRange carried,
                                  Value ring) {
@@ -371,7 +371,7 @@ void Specialization::createProducer() {
 
 void Specialization::run(std::string &reason) {
   // Where both are read first at the same place, what waits for a whole loop to
-  // leave its only slot stands behind what need not.
+  // leave its only slot stands after what need not.
   SmallVector<Value> ringOf;
   for (CopiedTile &tile : tiles)
     ringOf.push_back(getRing(tile));
@@ -395,7 +395,7 @@ void Specialization::run(std::string &reason) {
   for (Value ring : getUsedRings(consumer.getBodyBlock()))
     next[ring] = zero;
   countItems(consumer.getBodyBlock(), next);
-  // Nobody asks for the number behind the last item.
+  // Nobody asks for the number after the last item.
   for (auto &[ring, number] : next) {
     Operation *sum = number.getDefiningOp<arith::AddIOp>();
     if (!sum || !sum->use_empty())

@@ -15,7 +15,7 @@
 // memory allows (all the tile, a half, a quarter, …), so that the slots of the
 // inputs are free for what comes next. Else, and without roles, where memory
 // decides how many blocks run side by side, the slot of an `a` operand with
-// the same rows, whose release then stands behind the store.
+// the same rows, whose release then stands after the store.
 //
 //===----------------------------------------------------------------------===//
 

@@ -43,12 +43,12 @@ public:
 
   TileOrder(OpBuilder &builder, KernelOp kernel, ArrayRef<CopiedTile> copied);
 
-  /// How many there are; to be asked for once, in front of the kernel.
+  /// How many there are; to be asked for once, before the kernel.
   Value countTiles();
   /// The sizes of groups, for that many blocks that stay.
   void chooseGroups(Value numBlocks);
   Value isTile(Value tile);
-  /// The number in i32, as grids have fewer than 2^31 blocks; behind the last
+  /// The number in i32, as grids have fewer than 2^31 blocks; after the last
   /// tile that of the last, so that what is computed from it reads existing
   /// memory.
   Value clamp(Value tile);

@@ -14,7 +14,7 @@ def sizes(g, dims):
 
 
 def joined(g, s, sink):
-    """The scores with the sink behind the last key, as letter n."""
+    """The scores with the sink after the last key, as letter n."""
     g.sizes["n"] = g.sizes["j"] + 1
     if "j" in g.dynamic and "n" not in g.dynamic:
         g.dynamic += "n"
@@ -164,7 +164,7 @@ def sink_of_rows(g):
 
 @kept
 def sink_that_takes_part(g):
-    """Two more keys than values: the slice begins behind the first key."""
+    """Two more keys than values: the slice begins after the first key."""
     q, k, v = g.qkv()
     sink = g.arg("h")
 

@@ -8,17 +8,17 @@
 //===----------------------------------------------------------------------===//
 //
 // Where no interval arithmetic tells which key blocks a mask leaves (it reads
-// a block map of the user's, documents in any order, …), two grids in front of
+// a block map of the user's, documents in any order, …), two grids before
 // the kernel find out:
 //
 //   states[b, h, q, n]   0: no row of query block q sees a key of block n;
 //                        1: some row sees some key; 2: every row sees every
-//                        key; 0 again where rows of states end behind the last
+//                        key; 0 again where rows of states end after the last
 //                        block
 //   counts[b, h, q, :]   P, the number of ones, and F, the number of twos
 //   lists[b, h, q, :]    the P blocks with a one, ascending, then the F blocks
-//                        with a two, ascending, then N, a block behind all
-//                        keys; what stands behind that is undefined
+//                        with a two, ascending, then N, a block after all
+//                        keys; what stands after that is undefined
 //
 // Rows past the query length count for nothing. b and h are there once where
 // the mask does not depend on them. The three are allocations of the function:

@@ -72,7 +72,7 @@ bool joinKeyBounds(RewriterBase &rewriter, const BlockLoops &loops,
 
 /// Divides `loop`, over all key blocks, into one over the blocks in which the
 /// mask both shows and hides, and one over those in which it hides nothing, as
-/// grids in front of the kernel list them; the second one is returned. Fails,
+/// grids before the kernel list them; the second one is returned. Fails,
 /// with the reason in `reason`, and changes nothing where bounds tell as much.
 FailureOr<scf::ForOp> listBlocks(RewriterBase &rewriter, scf::ForOp loop,
                                  std::string &reason);

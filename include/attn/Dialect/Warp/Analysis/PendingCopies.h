@@ -27,7 +27,7 @@
 //   the end of the body, one iteration earlier: n is the successor of that
 //   iteration's n, so the item n + j is (n' + 1) + j. Or from the front of the
 //   loop: n = lo, the item is lo + j.
-// - Behind `scf.for %n = %a to %b step 1`, looking for the item b + j, we come
+// - After `scf.for %n = %a to %b step 1`, looking for the item b + j, we come
 //   from its last iteration, n = b - 1: the item is n + 1 + j. Or the loop ran
 //   no iteration; then, as loops in a chain cover one range [lo, a), [a, b),
 //   [b, hi), a = b and the item is a + j.

@@ -37,7 +37,7 @@ struct CarriedValue {
 };
 
 /// What an argument of a loop carries; nothing for an induction variable, and
-/// for what a `scf.while` computes in front of its condition.
+/// for what a `scf.while` computes before its condition.
 std::optional<CarriedValue> getCarriedValue(Value argument);
 
 /// The result of the loop that is the last value of an argument of its body.
