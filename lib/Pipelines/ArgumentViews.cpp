@@ -276,7 +276,9 @@ LogicalResult Absorption::replaceSizes(Value value, Value seen,
   for (tensor::DimOp dim : found) {
     std::optional<int64_t> index = dim.getConstantIndex();
     FailureOr<TracedView> view = traceView(dim.getSource());
-    if (!index || failed(view))
+    bool isKnown = index && succeeded(view) && *index >= 0 &&
+                   *index < static_cast<int64_t>(view->parts.size());
+    if (!isKnown)
       return dim.emitOpError("of a reshaped argument is not understood");
     OpBuilder builder(dim);
     FailureOr<Value> size =
