@@ -73,8 +73,8 @@ static Location nameOf(AttentionOp attention, Value value) {
   for (auto [number, capture] : llvm::enumerate(attention.getCaptures()))
     if (capture == value)
       return named("c" + Twine(number));
-  for (auto [key, name] : llvm::zip(attention.getDropoutKey(),
-                                    ArrayRef<StringRef>{"seed", "offset"}))
+  static constexpr StringLiteral keyNames[] = {"seed", "offset"};
+  for (auto [key, name] : llvm::zip(attention.getDropoutKey(), keyNames))
     if (key == value)
       return named(name);
   return loc;

@@ -32,8 +32,8 @@ void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name,
 }
 
 void KernelOp::getAsmBlockArgumentNames(Region &, OpAsmSetValueNameFn setName) {
-  for (auto [number, name] :
-       llvm::zip(getNumbers(), ArrayRef<StringRef>{"batch", "head", "block"}))
+  static constexpr StringLiteral names[] = {"batch", "head", "block"};
+  for (auto [number, name] : llvm::zip(getNumbers(), names))
     setName(number, name);
 }
 

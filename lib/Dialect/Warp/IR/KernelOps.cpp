@@ -91,8 +91,8 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
 }
 
 void KernelOp::getAsmBlockArgumentNames(Region &, OpAsmSetValueNameFn setName) {
-  for (auto [number, name] :
-       llvm::zip(getBody().getArguments(), ArrayRef<StringRef>{"x", "y", "z"}))
+  static constexpr StringLiteral names[] = {"x", "y", "z"};
+  for (auto [number, name] : llvm::zip(getBody().getArguments(), names))
     setName(number, name);
 }
 

@@ -257,7 +257,7 @@ LogicalResult attn::warp::verifyRoles(KernelOp kernel) {
     return success(succeeded(verifyNoMailboxes(kernel)) &&
                    succeeded(verifyRings(kernel)) &&
                    succeeded(verifyWarps(kernel, kernel.getWarps(), "kernel")));
-  int64_t warps = 0;
+  uint64_t warps = 0;
   for (RoleOp role : roles)
     warps += role.getWarps();
   if (warps != kernel.getWarps()) {
