@@ -91,7 +91,7 @@ OwningOpRef<ModuleOp> ToolOptions::parse(MLIRContext &context,
                          llvm::SourceMgr::DK_Error, fault->message);
     return {};
   }
-  return parseSourceFile<ModuleOp>(sources, &context);
+  return parseModule(sources, &context);
 }
 
 PassRequest ToolOptions::passes() const {

@@ -9,16 +9,19 @@
 
 #include "attn/Pipelines/InputText.h"
 
-#include "ValueScopes.h"
+#include "ParseGuard.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace attn;
@@ -53,7 +56,6 @@ private:
   void close(char bracket);
   void readOperator();
   void readName();
-  void readBlockLabel();
   void readIteratorTypes();
   void readPermutation();
   void readIndexingMaps();
@@ -91,9 +93,6 @@ private:
     Alias alias;
   };
   std::optional<AliasDefinition> definition;
-  ValueScopes scopes;
-  /// In the arguments of a function: the depth of brackets around it.
-  std::optional<size_t> signature;
   /// Between the marks of resources.
   bool isInResources = false;
   /// The last operation is in generic form: its name stands in quotes.
@@ -136,17 +135,10 @@ void Scanner::skipWord() {
     readArray();
   else if (word.contains('.') && llvm::isAlpha(word.front()))
     isGeneric = false;
-  if (word.ends_with(".func"))
-    signature = nesting;
 }
 
 void Scanner::open() {
   terms = 0;
-  if (text[at] == '{') {
-    if (signature == nesting)
-      signature.reset();
-    scopes.open();
-  }
   if (++nesting > maxNesting)
     refuse(at, "brackets nest deeper than " + Twine(maxNesting));
   ++at;
@@ -158,8 +150,6 @@ void Scanner::close(char bracket) {
       bracket == '>' && at + 1 < text.size() && text[at + 1] == '=';
   if (!isArrow && !isCompare && nesting > 0)
     --nesting;
-  if (bracket == '}')
-    scopes.close();
   terms = 0;
   ++at;
 }
@@ -173,11 +163,9 @@ void Scanner::readOperator() {
 /// `%name#12`.
 void Scanner::readName() {
   terms = 0;
-  size_t name = at++;
+  ++at;
   while (at < text.size() && (isWordCharacter(text[at]) || text[at] == '-'))
     ++at;
-  if (!signature)
-    scopes.add(text.slice(name, at), text.substr(at));
   if (at >= text.size() || text[at] != '#')
     return;
   size_t begin = ++at;
@@ -189,15 +177,6 @@ void Scanner::readName() {
       (digits.getAsInteger(10, number) || number > maxResultNumber))
     refuse(begin, "result number " + digits + " is larger than " +
                       Twine(maxResultNumber));
-}
-
-/// `^name`, where a block begins or in a branch to it.
-void Scanner::readBlockLabel() {
-  StringRef rest = text.substr(at);
-  if (StringRef value = scopes.readLabel(rest); !value.empty())
-    refuse(at, value + " of the block before this one is used outside of its "
-                       "region");
-  at = std::max<size_t>(at + 1, rest.data() - text.data());
 }
 
 /// `iterator_types = ["parallel", …]`: strings, but in the generic form.
@@ -421,8 +400,6 @@ std::optional<TextFault> Scanner::run() {
       readNumber();
     else if (c == '%')
       readName();
-    else if (c == '^')
-      readBlockLabel();
     else if ((c == '#' && !startsWith("#-}")) || c == '!')
       readAlias();
     else if (startsWith("{-#") || startsWith("#-}")) {
@@ -452,14 +429,53 @@ std::optional<TextFault> attn::findTextFault(StringRef text) {
   return Scanner(text).run();
 }
 
+std::optional<TextFault> attn::findEscapedValue(StringRef text,
+                                                MLIRContext *context) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text),
+                             SMLoc());
+  const char *begin = sources.getMemoryBuffer(1)->getBufferStart();
+  ScopedDiagnosticHandler silence(context, [](Diagnostic &) {});
+  ParseGuard guard(context);
+  Block block;
+  (void)parseAsmSourceFile(sources, &block, ParserConfig(context, false),
+                           &guard.state);
+  if (!guard.findEscape())
+    return std::nullopt;
+  return TextFault{static_cast<size_t>(guard.findEscape() - begin),
+                   "a value of this block is used outside of its region"};
+}
+
+OwningOpRef<ModuleOp> attn::parseModule(const llvm::SourceMgr &sources,
+                                        MLIRContext *context) {
+  Block block;
+  {
+    ParseGuard guard(context);
+    if (failed(parseAsmSourceFile(sources, &block, ParserConfig(context, false),
+                                  &guard.state)))
+      return {};
+  }
+  StringRef name =
+      sources.getMemoryBuffer(sources.getMainFileID())->getBufferIdentifier();
+  auto module = detail::constructContainerOpForParserIfNecessary<ModuleOp>(
+      &block, context, FileLineColLoc::get(context, name, 0, 0));
+  if (!module || failed(verify(*module)))
+    return {};
+  return module;
+}
+
 OwningOpRef<ModuleOp> attn::parseInput(StringRef text, StringRef name,
                                        MLIRContext *context) {
-  std::optional<TextFault> fault = findTextFault(text);
-  if (!fault)
-    return parseSourceString<ModuleOp>(text, ParserConfig(context), name);
-  StringRef before = text.take_front(fault->offset);
-  unsigned line = before.count('\n') + 1;
-  unsigned column = before.size() - (before.rfind('\n') + 1) + 1;
-  emitError(FileLineColLoc::get(context, name, line, column)) << fault->message;
-  return {};
+  if (std::optional<TextFault> fault = findTextFault(text)) {
+    StringRef before = text.take_front(fault->offset);
+    unsigned line = before.count('\n') + 1;
+    unsigned column = before.size() - (before.rfind('\n') + 1) + 1;
+    emitError(FileLineColLoc::get(context, name, line, column))
+        << fault->message;
+    return {};
+  }
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name),
+                             SMLoc());
+  return parseModule(sources, context);
 }

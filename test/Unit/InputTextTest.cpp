@@ -9,6 +9,8 @@
 
 #include "attn/Pipelines/InputText.h"
 #include "attn/Host/Session.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include "gtest/gtest.h"
 
@@ -206,27 +208,61 @@ TEST(InputText, Aliases) {
   EXPECT_EQ(faultOf("!t = tensor<4xf32>\n!u = tuple<!t, !t>\n"), "");
 }
 
-// The parser frees a block but not the uses of its values elsewhere.
-TEST(InputText, BlocksThatAreFreed) {
+// The parser frees a block, or a region, but not the uses of its values
+// elsewhere. The library reads such a text to its error and no further.
+TEST(InputText, ValuesThatAreFreed) {
+  auto errorOf = [](const std::string &text) {
+    MLIRContext context;
+    context.allowUnregisteredDialects();
+    context.loadDialect<func::FuncDialect, scf::SCFDialect>();
+    std::string error;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      if (error.empty())
+        error = diagnostic.str();
+    });
+    std::optional<TextFault> fault = findEscapedValue(text, &context);
+    EXPECT_EQ(error, "");
+    OwningOpRef<ModuleOp> module = parseInput(text, "text", &context);
+    EXPECT_EQ(!module, !error.empty());
+    if (fault)
+      error =
+          text.substr(fault->offset, 4) + ": " + fault->message + "; " + error;
+    return error;
+  };
   const char *fault =
-      "%s of the block before this one is used outside of its region";
-  std::string use = "\"t.use\"(%s) : (f32) -> ()\n";
-  EXPECT_EQ(faultOf(use + "a.b {\n^bb0(%s : f32):\n^bb1:\n}"), fault);
-  EXPECT_EQ(faultOf(use + "a.b {\n%s = c.d\n^bb1:\n}"), fault);
-  EXPECT_EQ(faultOf(use + "a.b {\n%r, %s:2 = c.d\n^bb1 :\n}"), fault);
-  EXPECT_EQ(
-      faultOf(use + "a.b { {\n^bb0(%k : i32,%s:f32) :\n^bb1(%l : i32):}}"),
-      fault);
-  EXPECT_EQ(faultOf(use + "a.b {\ne.f {\n%s = c.d\n}\n^bb1:\n}"), fault);
-  // One block, a use in the region, or after it, or of a value from outside.
-  EXPECT_EQ(faultOf(use + "a.b {\n^bb0(%s : f32):\n}"), "");
-  EXPECT_EQ(faultOf(use + "a.b {\n^bb0(%t : f32):\nc.d %s\n^bb1:\n}"), "");
-  EXPECT_EQ(faultOf("a.b {\n^bb0(%s : f32):\n" + use + "^bb1:\n}\n"), "");
-  EXPECT_EQ(faultOf("a.b {\n^bb0(%s : f32):\n^bb1:\n}\n" + use), "");
-  // Branches and the arguments of functions.
-  EXPECT_EQ(faultOf("func.func @f(%s : f32) {\ncf.br ^bb1(%s : f32)\n"
-                    "^bb1(%t : f32):\ncf.br ^bb2\n^bb2:\n}\n"
-                    "llvm.func @g(%t : f32) {\n^bb1(%s : f32):\n^bb2:\n}"),
+      "^bb0: a value of this block is used outside of its region; ";
+  std::string use = "func.func @f(%c : i1) {\n\"t.use\"(%s) : (f32) -> ()\n";
+  std::string op = "\"t.op\"() ({\n^bb0(%s : f32):\n";
+  std::string end = "\"t.end\"() : () -> ()\n";
+  // A later block is wrong, a later region, or what follows.
+  EXPECT_EQ(errorOf(use + op + end + "^bb1:\n?"),
+            fault + std::string("expected operation name in quotes"));
+  EXPECT_EQ(errorOf(use + op + end + "}, ?"),
+            fault + std::string("expected '{' to begin a region"));
+  EXPECT_EQ(errorOf(use + op + end + "}) : ?"),
+            fault + std::string("expected non-function type"));
+  EXPECT_EQ(errorOf(use + "scf.if %c {\n^bb0:\n%s = \"t.s\"() : () -> f32\n" +
+                    end + "} else ?"),
+            fault + std::string("expected '{' to begin a region"));
+  // In the block that is being read; the parser looks after that.
+  EXPECT_EQ(errorOf(use + op + "?"), "expected operation name in quotes");
+  // In another function.
+  EXPECT_EQ(errorOf("func.func @g(%s : f32) { return }\nfunc.func @h() {\n" +
+                    op + end + "}) ?"),
+            "expected ':' followed by operation type");
+  // The use is inside, in operations that are not finished.
+  EXPECT_EQ(errorOf("func.func @h() {\n" + op +
+                    "\"t.op\"() ({\n"
+                    "\"t.use\"(%s) : (f32) -> ()\n" +
+                    end + "}) ?"),
+            "expected ':' followed by operation type");
+  // A later block of the region has the value.
+  EXPECT_EQ(errorOf("func.func @h() {\n\"t.use\"(%s) : (f32) -> ()\n" + end +
+                    "^bb1(%s : f32):\n" + end + "^bb2:\n?"),
+            "expected operation name in quotes");
+  // What is right is read.
+  EXPECT_EQ(errorOf("func.func @h() {\n" + op + end + "}) : () -> ()\n" + op +
+                    end + "}) : () -> ()\nreturn\n}"),
             "");
 }
 

@@ -58,10 +58,35 @@ static void printVersion(llvm::raw_ostream &os) {
      << ")\n";
 }
 
-/// Refuses what MLIR's parser would not survive.
-static llvm::LogicalResult checkInput(const llvm::MemoryBuffer &file) {
-  llvm::StringRef text = file.getBuffer();
+static std::optional<attn::TextFault>
+findFault(llvm::StringRef text, const mlir::DialectRegistry &registry,
+          const mlir::MlirOptMainConfig &config) {
   std::optional<attn::TextFault> fault = attn::findTextFault(text);
+  if (fault)
+    return fault;
+  llvm::SmallVector<llvm::StringRef> parts = {text};
+  if (!config.inputSplitMarker().empty()) {
+    parts.clear();
+    text.split(parts, config.inputSplitMarker());
+  }
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.allowUnregisteredDialects(config.shouldAllowUnregisteredDialects());
+  for (llvm::StringRef part : parts) {
+    fault = attn::findEscapedValue(part, &context);
+    if (fault) {
+      fault->offset += part.data() - text.data();
+      return fault;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Refuses what MLIR's parser would not survive.
+static llvm::LogicalResult checkInput(const llvm::MemoryBuffer &file,
+                                      const mlir::DialectRegistry &registry,
+                                      const mlir::MlirOptMainConfig &config) {
+  llvm::StringRef text = file.getBuffer();
+  std::optional<attn::TextFault> fault = findFault(text, registry, config);
   if (!fault)
     return llvm::success();
   llvm::SourceMgr sources;
@@ -90,7 +115,7 @@ static llvm::LogicalResult process(const std::string &input,
     llvm::errs() << error << "\n";
     return llvm::failure();
   }
-  if (failed(checkInput(*file)))
+  if (failed(checkInput(*file, registry, config)))
     return llvm::failure();
   if (output == "-")
     return mlir::MlirOptMain(llvm::outs(), std::move(file), registry, config);

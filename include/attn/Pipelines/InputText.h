@@ -11,8 +11,8 @@
 // brackets nest and sums are long, keeps an entry for every result number below
 // the one it reads, believes that iterator types are strings and arrays of
 // integers or floats, and frees blocks whose values are used elsewhere. A
-// library in somebody's process has to refuse these before. Bytecode is not
-// looked at.
+// library in somebody's process has to refuse these before, or survive them.
+// Bytecode is not looked at.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +36,17 @@ struct TextFault {
 
 /// The first fault of a text, or nothing. Bytecode is none that is read.
 std::optional<TextFault> findTextFault(StringRef text);
+
+/// Where a value is used outside of its region in a text that does not parse:
+/// the parser may free the value and leave the use. parseModule and parseInput
+/// survive that; this is for callers of the parser itself, for each part of
+/// what they split. Emits nothing.
+std::optional<TextFault> findEscapedValue(StringRef text, MLIRContext *context);
+
+/// The module in the main file of `sources`, which has no fault; null after a
+/// diagnostic.
+OwningOpRef<ModuleOp> parseModule(const llvm::SourceMgr &sources,
+                                  MLIRContext *context);
 
 /// The module in a text; null after a diagnostic, whose file is `name`.
 OwningOpRef<ModuleOp> parseInput(StringRef text, StringRef name,
