@@ -76,6 +76,9 @@ static double boundRmse(const RunResult &float64, double unfusedRmse,
                         const ErrorTerms &terms) {
   if (terms.isSplit)
     return 2 * unfusedRmse + 0x1p-22 * terms.largestValue;
+  // Weights lose more to what is cut off of scores than to their rounding.
+  if (terms.cutOff > lastPlace(terms.element, 0.5))
+    unfusedRmse *= 2;
   std::vector<double> rounded;
   for (double value : float64.o)
     rounded.push_back(
@@ -161,7 +164,7 @@ ErrorReport attn::checkErrorRule(const RunResult &result,
             << ", float64 gives " << float64.o[own.worst] << "; ";
   if (float64.o.size() >= 4096 && !(own.rmse <= report.rmseBound))
     failure << "rmse of o " << own.rmse << " > " << report.rmseBound << "; ";
-  checkLse(result, float64, terms.scoreLoss, report, failure);
+  checkLse(result, float64, terms.cutOff + terms.scoreLoss, report, failure);
   report.emptyRows = checkEmptyRows(result, float64, failure);
   report.failure = failure.str();
   if (!report.failure.empty())

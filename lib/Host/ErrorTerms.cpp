@@ -79,7 +79,7 @@ static LongestRows measureRows(const ArgumentInfo &info,
   return rows;
 }
 
-static double boundScoreLoss(ScoredOp op, const LongestRows &q,
+static double boundCutOff(ScoredOp op, const LongestRows &q,
                              const LongestRows &k, bool isF32) {
   double largest = 0;
   if (k.norms.empty() || q.batch != k.batch || q.heads % k.heads != 0)
@@ -115,6 +115,6 @@ ErrorTerms attn::findErrorTerms(ScoredOp op, const Artifact &manifest,
   }
   bool isF32 = terms.element == ElementKind::F32;
   terms.isSplit = isF32;
-  terms.scoreLoss = boundScoreLoss(op, q, k, isF32);
+  terms.cutOff = boundCutOff(op, q, k, isF32);
   return terms;
 }

@@ -259,8 +259,9 @@ def judge(case, inputs, complete):
     slack = 1.0 if elements >= error_rule.ENOUGH else 1.1
     rmse, rmse0, rounding = (np.sqrt(total / elements)
                              for total in (square, square0, square_rounded))
-    bound = slack * error_rule.rmse_bound(rmse0, rounding, np.abs(inputs.value.values()).max(),
-                                          case.is_split)
+    bound = slack * error_rule.rmse_bound(case.element, rmse0, rounding,
+                                          np.abs(inputs.value.values()).max(), case.is_split,
+                                          case.score_truncation * inputs.largest_score)
     if not rmse <= bound:
         wrong.append(f"RMSE {rmse:.3g} > {bound:.3g}, RMSE(t0) {rmse0:.3g}, {elements} elements")
     return wrong

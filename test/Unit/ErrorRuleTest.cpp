@@ -43,12 +43,30 @@ TEST(ErrorRule, LseIsAbsolute) {
 TEST(ErrorRule, LseMayMissWhatScoresLose) {
   RunResult result{{1, 2, 3, 4}, {0.5, 1.5002}};
   ErrorTerms terms;
-  terms.scoreLoss = 2e-4;
+  terms.scoreLoss = terms.cutOff = 1e-4;
   ErrorReport report = checkErrorRule(result, float64, unfused, terms);
   EXPECT_EQ(report.failure, "");
   EXPECT_DOUBLE_EQ(report.lseBound, 3e-4 + 0x1p-23);
-  terms.scoreLoss = 5e-5;
+  terms.scoreLoss = terms.cutOff = 2.5e-5;
   EXPECT_NE(checkErrorRule(result, float64, unfused, terms).failure, "");
+}
+
+TEST(ErrorRule, TwiceTheRmseWhereTensorCoresCutOffMuch) {
+  // Half of the elements are off by 0.0625, of t0 by 0.05.
+  RunResult exact, got, plain;
+  for (int i = 0; i < 4096; ++i) {
+    exact.o.push_back(1);
+    got.o.push_back(1 + 0.0625 * (i % 2));
+    plain.o.push_back(1 + 0.05 * (i % 2));
+  }
+  ErrorTerms terms;
+  terms.element = ElementKind::F16;
+  terms.cutOff = 0x1p-11;
+  EXPECT_NE(checkErrorRule(got, exact, plain, terms).failure, "");
+  terms.cutOff = 0x1.1p-11;
+  EXPECT_EQ(checkErrorRule(got, exact, plain, terms).failure, "");
+  terms.element = ElementKind::BF16;
+  EXPECT_NE(checkErrorRule(got, exact, plain, terms).failure, "");
 }
 
 TEST(ErrorRule, LseMayMissTwiceWhatTheScoreFunctionLoses) {

@@ -31,7 +31,7 @@ struct ErrorTerms {
   double largestValue = 0;
   /// What a score, and so the lse, may lose: to tensor cores (ErrorTerms.h),
   /// and in a score function (measureScoreLoss).
-  double scoreLoss = 0;
+  double cutOff = 0, scoreLoss = 0;
 };
 
 /// The error rule of the numerics contract (C20) and its rule for rows without
@@ -40,10 +40,14 @@ struct ErrorTerms {
 /// last place of that type at the largest |r|:
 /// ```
 /// e(o) <= max(2 e(t0), u) + 1e-5
-/// |lse - r| <= 1e-4 + scoreLoss + one unit in the last place of f32 at |r|
+/// |lse - r| <= 1e-4 + c + scoreLoss + one unit in the last place of f32 at |r|
 /// rmse(o) <= 1.001 max(rmse(t0), rmse(r rounded to the input type))
+/// rmse(o) <= 1.001 max(2 rmse(t0), rmse(r rounded to the input type))
+///                                                where c is large
 /// rmse(o) <= 2 rmse(t0) + 2^-22 largestValue     where products are split
 /// ```
+/// with c what tensor cores may cut off of a score; it is large where weights
+/// lose more to it than to being rounded to the input type.
 /// The root mean square error is judged from 4096 elements on: that of fewer
 /// scatters. Infinities and NaN of r must be met exactly.
 struct ErrorReport {

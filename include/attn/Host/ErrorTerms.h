@@ -16,7 +16,7 @@
 
 namespace attn {
 
-/// The terms of one call. `scoreLoss` is what tensor cores may cut off of its
+/// The terms of one call. `cutOff` is what tensor cores may cut off of its
 /// scores: they keep f32 of a sum after every 16 products (of f32 operands:
 /// three times every 8) and drop the rest, half a unit in the last place each.
 /// No score is above |scale| |q[i]| |k[j]|; the loss is 0 where the operands

@@ -95,9 +95,9 @@ def _errors(case, inputs, failures):
     bound = error_rule.error_bound(case.element, worst["e_t0"], largest)
     if not worst["e_o"] <= bound:
         failures.append(f"e(o) {worst['e_o']:.3g} > {bound:.3g}, e(t0) {worst['e_t0']:.3g}")
-    bound = error_rule.rmse_bound(rmse["t0"], rmse["rounded"],
+    bound = error_rule.rmse_bound(case.element, rmse["t0"], rmse["rounded"],
                                   float(inputs.value.double().abs().max()) if count else 0.0,
-                                  case.is_split)
+                                  case.is_split, case.score_truncation * inputs.largest_score)
     if count >= error_rule.ENOUGH and not rmse["o"] <= bound:
         failures.append(f"RMSE(o) {rmse['o']:.6g} > {bound:.6g}, RMSE(t0) {rmse['t0']:.6g}")
     if not worst_lse <= 1:

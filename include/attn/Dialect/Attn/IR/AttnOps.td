@@ -164,16 +164,20 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     ```
     e(output) <= max(2 e(t0), u) + 1e-5
     rmse(output) <= 1.001 max(rmse(t0), rmse(r rounded to T))
+    rmse(output) <= 1.001 max(2 rmse(t0), rmse(r rounded to T))
+                                                      where c is large
     rmse(output) <= 2 rmse(t0) + 2^-22 max |value|    where T is f32 and its
                                                       products are split
     ```
-    where rmse is the root mean square error, judged from 4096 elements on. lse
-    is off by no more than 1e-4, plus one unit in the last place of f32 at |lse|,
-    plus what tensor cores cut off of large scores: half a unit in the last
+    where rmse is the root mean square error, judged from 4096 elements on, and
+    c is what tensor cores cut off of large scores: half a unit in the last
     place of f32, of |scale| |query[i]| |key[j]|, for each 16 products (of f32:
-    three times for each 8), plus 2 e(s) of lse: a score function that rounds a
-    number of 1e9 twice has no better lse in f32. `convert-attn-to-linalg` builds
-    r, s and t0.
+    three times for each 8). Where it exceeds one unit in the last place of T at
+    1/2, weights lose more to c than to their rounding, and t0 is one draw of
+    what a few rows lose. lse is off by no more than 1e-4, plus one unit in the
+    last place of f32 at |lse|, plus c, plus 2 e(s) of lse: a score function that
+    rounds a number of 1e9 twice has no better lse in f32.
+    `convert-attn-to-linalg` builds r, s and t0.
 
     (C21) `bottom_right`, the default alignment of variants, joins the last
     query with the last key: key i + keys - queries is on the diagonal of
