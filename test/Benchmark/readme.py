@@ -146,8 +146,8 @@ SENTENCES = [
      " d = 128; ALiBi {} and {}: `rates.json`)", rates),
     ("takes {} us at d = 64 and {} us at d = 128,", one_percent),
     ("on sm_80 windows at d = {} and {} spill up to {} bytes", spills),
-    ("Of {} random f32 cases on an H100 {} obey C20, of {} programs with scores of any size {}"
-     " (`finite-scores.json`).", finite_scores),
+    ("Of {} random f32 cases {} obey C20, of {} programs with scores of any size {}"
+     " (`finite-scores.json`", finite_scores),
     ("added in f32: {} to {} TFLOP/s on an H100, where PyTorch's memory-efficient attention has"
      " {} to {}.", f32_speed),
 ]
