@@ -17,15 +17,19 @@ using namespace attn;
 using namespace attn::plan;
 
 namespace {
-/// The first row whose conditions hold is taken.
+/// The tiles for what all conditions hold for.
 struct Row {
-  int64_t elementBytes;
-  int64_t maxHeadDim; // of query and value, padded
-  Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
-  int64_t maxValueHeadDim = 256;
-  std::optional<bool> hasMask = std::nullopt, hasScore = std::nullopt,
-                      hasCaptures = std::nullopt, hasDropout = std::nullopt;
-  std::optional<int64_t> maxQueries = std::nullopt; // known to be at most
+  Row(int64_t elementBytes, int64_t maxHeadDim, Tiles tiles)
+      : elementBytes(elementBytes), maxHeadDim(maxHeadDim), tiles(tiles) {}
+
+  Row maxValue(int64_t dim) && { return maxValueHeadDim = dim, *this; }
+  Row mask(bool has) && { return hasMask = has, *this; }
+  /// With a mask, of which half is visible.
+  Row half() && { return hasMask = isHalf = true, *this; }
+  Row score(bool has) && { return hasScore = has, *this; }
+  Row captures(bool has) && { return hasCaptures = has, *this; }
+  Row dropout(bool has) && { return hasDropout = has, *this; }
+  Row upTo(int64_t queries) && { return maxQueries = queries, *this; }
 
   bool takes(const Workload &workload) const {
     int64_t valueDim = padHeadDim(workload.valueHeadDim);
@@ -33,30 +37,39 @@ struct Row {
     return elementBytes == workload.elementBytes && dim <= maxHeadDim &&
            valueDim <= maxValueHeadDim &&
            (!hasMask || *hasMask == workload.hasMask) &&
+           (!isHalf || *isHalf == workload.isHalf) &&
            (!hasScore || *hasScore == workload.hasScore) &&
            (!hasCaptures || *hasCaptures == workload.hasCaptures) &&
            (!hasDropout || *hasDropout == workload.hasDropout) &&
            (!maxQueries ||
             (workload.queries > 0 && workload.queries <= *maxQueries));
   }
+
+  int64_t elementBytes;
+  int64_t maxHeadDim; // of query and value, padded
+  Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
+  int64_t maxValueHeadDim = 256;
+  std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout;
+  std::optional<int64_t> maxQueries; // known to be at most
 };
 } // namespace
 
+// The first row that takes a workload counts.
+//
 // 16-bit: from timings at d = 64, 128 and 256, sm_80 code on an H200, s = 2048
 // to 16384. At d = 128 block_k = 48 is as fast as 64 with a mask and 3 % slower
 // without, but spills nothing, also where the driver compiles it for sm_90.
 // Random numbers take registers that are not there with the queries in them, or
 // with 48 keys at d = 128 (ptxas 13.0). f32: not measured, chosen to fit.
-static const std::optional<bool> either = std::nullopt;
 static const Row sm80Rows[] = {
-    {2, 64, {128, 64, 4, 2, false}, 256, either, either, either, true},
-    {2, 128, {128, 32, 4, 2, false}, 256, either, either, either, true},
-    {2, 64, {128, 64, 4, 2, true}},
-    {2, 128, {128, 48, 4, 2, false}},
-    {2, 256, {64, 64, 4, 1, false}},
-    {4, 64, {64, 64, 4, 2, false}},
-    {4, 128, {64, 64, 4, 1, false}},
-    {4, 256, {64, 32, 4, 1, false}},
+    Row(2, 64, {128, 64, 4, 2, false}).dropout(true),
+    Row(2, 128, {128, 32, 4, 2, false}).dropout(true),
+    Row(2, 64, {128, 64, 4, 2, true}),
+    Row(2, 128, {128, 48, 4, 2, false}),
+    Row(2, 256, {64, 64, 4, 1, false}),
+    Row(4, 64, {64, 64, 4, 2, false}),
+    Row(4, 128, {64, 64, 4, 1, false}),
+    Row(4, 256, {64, 32, 4, 1, false}),
 };
 
 // 16-bit: the fastest of the plans measured on an H200, with and without a
@@ -65,38 +78,41 @@ static const Row sm80Rows[] = {
 // on, where 192 rows waste little. Masks of captured data (documents, block
 // maps) leave less half-empty in small tiles; score functions want registers,
 // or warpgroups to hide behind; so do random numbers, which spill with four
-// warpgroups. f32: chosen to fit.
+// warpgroups. Which tiles short and long rows want at d = 64 and 128: an H100
+// (test/Benchmark/results/length-plans.json). f32: chosen to fit.
 static const Row sm90Rows[] = {
-    {2, 64, {192, 64, 12, 4, false}, 256, either, either, either, true},
-    {2, 64, {192, 64, 12, 4, false}, 256, either, true, true},
-    {2, 64, {128, 128, 8, 2, false}, 256, true, false, true},
-    {2, 64, {192, 96, 12, 3, false}, 256, either, true, false},
-    {2, 64, {256, 64, 16, 4, false}},
-    {2,
-     112,
-     {128, 128, 8, 2, false},
-     256,
-     either,
-     either,
-     either,
-     either,
-     1536},
-    {2, 96, {192, 96, 12, 3, false}},
-    {2, 112, {192, 80, 12, 2, false}},
-    {2, 128, {192, 64, 12, 2, false}, 256, either, true, false},
-    {2, 128, {128, 64, 8, 4, false}, 256, true},
-    {2, 128, {128, 128, 8, 2, false}},
-    {2, 160, {128, 64, 8, 3, false}},
-    {2, 192, {128, 128, 8, 2, false}, 128},
-    {2, 256, {128, 64, 8, 2, false}},
-    {4, 64, {64, 64, 4, 2, false}},
-    {4, 128, {64, 64, 4, 1, false}},
-    {4, 256, {64, 32, 4, 1, false}},
+    Row(2, 64, {192, 64, 12, 4, false}).dropout(true),
+    Row(2, 64, {192, 64, 12, 4, false}).score(true).captures(true),
+    Row(2, 64, {128, 128, 8, 2, false}).mask(true).captures(true),
+    Row(2, 64, {192, 96, 12, 3, false}).score(true),
+    Row(2, 56, {256, 64, 16, 4, false}),
+    Row(2, 64, {256, 64, 16, 4, false}).mask(true),
+    Row(2, 64, {256, 64, 16, 4, false}).upTo(5792),
+    Row(2, 64, {192, 128, 12, 1, false}),
+    Row(2, 112, {128, 128, 8, 2, false}).upTo(1536),
+    Row(2, 96, {192, 96, 12, 3, false}),
+    Row(2, 112, {192, 80, 12, 2, false}),
+    Row(2, 128, {192, 64, 12, 2, false}).score(true).captures(false),
+    Row(2, 128, {128, 64, 8, 4, false})
+        .half()
+        .score(false)
+        .dropout(false)
+        .upTo(2896),
+    Row(2, 128, {128, 128, 8, 1, false}).half().score(false).dropout(false),
+    Row(2, 128, {128, 64, 8, 4, false}).mask(true),
+    Row(2, 128, {128, 64, 8, 3, false}).score(false).dropout(false).upTo(1024),
+    Row(2, 128, {128, 128, 8, 2, false}),
+    Row(2, 160, {128, 64, 8, 3, false}),
+    Row(2, 192, {128, 128, 8, 2, false}).maxValue(128),
+    Row(2, 256, {128, 64, 8, 2, false}),
+    Row(4, 64, {64, 64, 4, 2, false}),
+    Row(4, 128, {64, 64, 4, 1, false}),
+    Row(4, 256, {64, 32, 4, 1, false}),
 };
 
 static const Row cpuRows[] = {
-    {2, 256, {16, 32}},
-    {4, 256, {16, 32}},
+    Row(2, 256, {16, 32}),
+    Row(4, 256, {16, 32}),
 };
 
 static llvm::ArrayRef<Row> rowsOf(const TargetInfo &target) {

@@ -16,6 +16,25 @@
 using namespace mlir;
 using namespace attn;
 
+/// The mask compares sums of positions and scalars, once.
+static bool isHalf(Region &mask) {
+  int comparisons = 0;
+  for (Operation &op : mask.front()) {
+    if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+      using arith::CmpIPredicate;
+      ++comparisons;
+      if (compare.getPredicate() == CmpIPredicate::eq ||
+          compare.getPredicate() == CmpIPredicate::ne)
+        return false;
+    } else if (!isa<arith::AddIOp, arith::SubIOp, arith::ConstantOp,
+                    arith::ExtSIOp, arith::IndexCastOp>(op) &&
+               !op.hasTrait<OpTrait::IsTerminator>()) {
+      return false;
+    }
+  }
+  return comparisons == 1;
+}
+
 plan::Workload plan::getWorkload(ScoredOp op) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
   Workload workload;
@@ -24,6 +43,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   workload.elementBytes = query.getElementTypeBitWidth() / 8;
   workload.hasScore = op.hasScore();
   workload.hasMask = op.hasMask();
+  workload.isHalf = op.hasMask() && isHalf(op.getMask());
   // Scalars are lengths, which a causal mask captures as well.
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);
@@ -32,9 +52,12 @@ plan::Workload plan::getWorkload(ScoredOp op) {
       op.getNumericsOrDefault().getF32Products() == F32Products::IEEE;
   // Before attn-expand-variants the same is said by name.
   if (ArrayAttr variants = op.getVariantsAttr())
-    for (Attribute variant : variants)
-      (isa<CausalAttr, WindowAttr>(variant) ? workload.hasMask
-                                            : workload.hasScore) = true;
+    for (Attribute variant : variants) {
+      bool isMask = isa<CausalAttr, WindowAttr>(variant);
+      if (isMask)
+        workload.isHalf = isa<CausalAttr>(variant) && !workload.hasMask;
+      (isMask ? workload.hasMask : workload.hasScore) = true;
+    }
   constexpr unsigned lengthDim = 2; // of batch, heads, length, dim
   if (!query.isDynamicDim(lengthDim))
     workload.queries = query.getDimSize(lengthDim);

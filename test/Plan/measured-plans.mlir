@@ -52,7 +52,7 @@ func.func @shorter(%q: !q) -> !q {
 
 // Nor where nobody knows how many there will be.
 // CHECK-LABEL: func.func @any_length
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 4>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12>
 func.func @any_length(%q: !q) -> !q {
   %o, %lse = attn.attention %q, %q, %q : (!q, !q, !q) -> (!q, !lse)
   return %o : !q

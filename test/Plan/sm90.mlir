@@ -9,13 +9,14 @@
 !q256 = tensor<2x8x?x256xf16>
 !lse = tensor<2x8x?xf32>
 
-// Four groups of four warps share the registers for d = 64, two for large d.
+// Groups of four warps share the registers: three for d = 64, where rows are long,
+// two for large d.
 // CHECK-LABEL: func.func @d64
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 4>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12>
 // PLANS-LABEL: // plans for tensor<2x8x?x64xbf16>
 // PLANS: // #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2> shared 41040 B, about 108 registers
+// PLANS: // #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12> shared {{[0-9]+}} B, about 156 registers, 1 blocks per SM, {{[0-9.]+}} clocks per score (pick)
 // PLANS: // #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12, stages = 2> shared 90192 B, about 156 registers, 1 blocks per SM
-// PLANS: // #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 4> shared {{[0-9]+}} B, about 108 registers, 1 blocks per SM, {{[0-9.]+}} clocks per score (pick)
 // WARPS: plan is not feasible: warps = 2, sm_90a takes 4, 8, 12 or 16
 func.func @d64(%q: !q64, %k: !q64) -> !q64 {
   %o, %lse = attn.attention %q, %k, %k : (!q64, !q64, !q64) -> (!q64, !lse)
@@ -29,9 +30,10 @@ func.func @d128(%q: !q128, %k: !q128) -> !q128 {
   return %o : !q128
 }
 
-// With a mask smaller blocks of keys are faster.
+// With a mask smaller blocks of keys are faster, unless rows are long and half of
+// the blocks full.
 // CHECK-LABEL: func.func @d128_masked
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8>
 func.func @d128_masked(%q: tensor<2x8x8192x128xbf16>, %k: tensor<2x8x?x128xbf16>) -> tensor<2x8x8192x128xbf16> {
   %o, %lse = attn.attention %q, %k, %k
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
@@ -43,10 +45,32 @@ func.func @d128_masked(%q: tensor<2x8x8192x128xbf16>, %k: tensor<2x8x?x128xbf16>
 
 // The same said by name, as attn-bench sees it.
 // CHECK-LABEL: func.func @d128_causal
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8>
 func.func @d128_causal(%q: !q128, %k: !q128) -> !q128 {
   %o, %lse = attn.attention %q, %k, %k {variants = [#attn.causal]} : (!q128, !q128, !q128) -> (!q128, !lse)
   return %o : !q128
+}
+
+// A window, with and without the causal one, and a mask of two comparisons.
+// CHECK-LABEL: func.func @d128_windows
+// CHECK-COUNT-4: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
+func.func @d128_windows(%q: !q128, %k: !q128) -> (!q128, !q128, !q128, !q128) {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.window<left = 9>]} : (!q128, !q128, !q128) -> (!q128, !lse)
+  %o1, %lse1 = attn.attention %q, %k, %k {variants = [#attn.causal, #attn.window<left = 9>]} : (!q128, !q128, !q128) -> (!q128, !lse)
+  %o2, %lse2 = attn.attention %q, %k, %k
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %past = arith.cmpi sge, %i, %j : i32
+      %c9 = arith.constant 9 : i32
+      %prefix = arith.cmpi slt, %j, %c9 : i32
+      %m = arith.ori %past, %prefix : i1
+      attn.yield %m : i1
+    } : (!q128, !q128, !q128) -> (!q128, !lse)
+  %o3, %lse3 = attn.attention %q, %k, %k
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %m = arith.cmpi ne, %i, %j : i32
+      attn.yield %m : i1
+    } : (!q128, !q128, !q128) -> (!q128, !lse)
+  return %o, %o1, %o2, %o3 : !q128, !q128, !q128, !q128
 }
 
 // Small tiles where captured data says what is visible; at d = 128 three groups

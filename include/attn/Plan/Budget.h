@@ -47,6 +47,9 @@ struct Workload {
   int64_t elementBytes = 0;
   bool hasScore = false;
   bool hasMask = false;
+  /// The mask is one comparison of positions, as the causal one is: about half
+  /// of the blocks are full.
+  bool isHalf = false;
   bool hasCaptures = false; // of tensors
   bool hasDropout = false;
   bool hasIeeeProducts = false; // f32 without tensor cores
