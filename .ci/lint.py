@@ -21,7 +21,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Each room with the rooms it may include (itself is understood). The order is
 # that of the libraries: Support <- Layout <- IR <- Transforms <- Conversion
-# <- Target <- Pipelines <- Host <- CAPI, and Support <- Runtime <- Host.
+# <- Target <- Pipelines <- Execute <- Check <- Tune, Execute <- CAPI, and
+# Support <- Runtime <- Execute.
 BASE = ["Support", "Layout"]
 ALL_IR = BASE + ["Dialect/Attn/IR", "Dialect/Tile/IR", "Dialect/Warp/IR"]
 COMPILER = ALL_IR + [
@@ -52,8 +53,10 @@ MAY_INCLUDE = {
     "Target": COMPILER + ["Conversion"],
     "Runtime": ["Support"],
     "Pipelines": COMPILER + ["Conversion", "Target"],
-    "Host": COMPILER + ["Conversion", "Target", "Pipelines", "Runtime"],
-    "CAPI": COMPILER + ["Conversion", "Target", "Pipelines", "Runtime", "Host"],
+    "Execute": COMPILER + ["Conversion", "Pipelines", "Target", "Runtime"],
+    "Check": COMPILER + ["Conversion", "Pipelines", "Runtime", "Execute"],
+    "Tune": COMPILER + ["Pipelines", "Runtime", "Execute", "Check"],
+    "CAPI": BASE + ["Pipelines", "Runtime", "Execute"],
 }
 ROOMS = sorted(MAY_INCLUDE, key=len, reverse=True)
 

@@ -15,7 +15,7 @@
 #define ATTN_TOOLS_OPERANDOPTIONS_H
 
 #include "ToolOptions.h"
-#include "attn/Host/Operands.h"
+#include "attn/Execute/Operands.h"
 
 namespace attn {
 

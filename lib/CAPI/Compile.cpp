@@ -9,7 +9,7 @@
 
 #include "Handles.h"
 
-#include "attn/Host/Session.h"
+#include "attn/Execute/Session.h"
 #include "attn/Runtime/Cache.h"
 
 using namespace mlir;

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 // Compiles, keeps the artifact in the user's cache, launches it on a stream.
-#include "attn/Host/Session.h"
+#include "attn/Execute/Session.h"
 #include "attn/Runtime/Buffer.h"
 #include "attn/Runtime/Cache.h"
 #include "attn/Runtime/Module.h"

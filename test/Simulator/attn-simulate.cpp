@@ -15,9 +15,9 @@
 
 #include "../../tools/CrashGuard.h"
 #include "../../tools/ToolOptions.h"
-#include "attn/Host/ErrorTerms.h"
-#include "attn/Host/HostProgram.h"
-#include "attn/Host/Operands.h"
+#include "attn/Check/ErrorTerms.h"
+#include "attn/Execute/HostProgram.h"
+#include "attn/Execute/Operands.h"
 #include "attn/Pipelines/Compile.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Simulator/WarpSimulator.h"

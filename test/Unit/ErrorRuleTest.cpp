@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Host/ErrorRule.h"
+#include "attn/Check/ErrorRule.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Host/HostTensor.h"
+#include "attn/Execute/HostTensor.h"
 
-#include "attn/Host/Npy.h"
+#include "attn/Execute/Npy.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"

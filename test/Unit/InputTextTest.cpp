@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Pipelines/InputText.h"
-#include "attn/Host/Session.h"
+#include "attn/Execute/Session.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

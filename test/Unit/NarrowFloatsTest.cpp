@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TestProcessor.h"
-#include "attn/Host/Engine.h"
+#include "attn/Execute/Engine.h"
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"

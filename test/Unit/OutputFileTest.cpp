@@ -9,7 +9,7 @@
 
 #include "attn/Pipelines/OutputFile.h"
 
-#include "attn/Host/Npy.h"
+#include "attn/Execute/Npy.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include "gtest/gtest.h"

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/IR/Attn.h"
-#include "attn/Host/Session.h"
+#include "attn/Execute/Session.h"
 #include "attn/Plan/Plan.h"
 #include "attn/Plan/Results.h"
 

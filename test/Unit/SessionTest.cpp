@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Host/Session.h"
+#include "attn/Execute/Session.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/MC/TargetRegistry.h"

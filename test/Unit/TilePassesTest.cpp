@@ -17,10 +17,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Host/HostProgram.h"
+#include "attn/Execute/HostProgram.h"
 
 #include "TestProcessor.h"
-#include "attn/Host/HostTensor.h"
+#include "attn/Execute/HostTensor.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"

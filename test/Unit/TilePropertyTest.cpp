@@ -16,9 +16,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "TestProcessor.h"
-#include "attn/Host/ErrorRule.h"
-#include "attn/Host/HostProgram.h"
-#include "attn/Host/Operands.h"
+#include "attn/Check/ErrorRule.h"
+#include "attn/Execute/HostProgram.h"
+#include "attn/Execute/Operands.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"

@@ -10,7 +10,7 @@
 #include "../CrashGuard.h"
 #include "Upstream.h"
 #include "WrongRoom.h"
-#include "attn/Host/ValidateRaise.h"
+#include "attn/Check/Passes.h"
 #include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/OutputFile.h"
 #include "attn/Pipelines/Pipelines.h"
@@ -148,7 +148,7 @@ static int run(int argc, char **argv) {
   attn::registerDialects(registry);
   attn::registerUpstream(registry);
   attn::registerPassesAndPipelines();
-  attn::registerValidateRaisePass();
+  attn::registerAttnCheckPasses();
   runInOneThread();
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, overview, registry);

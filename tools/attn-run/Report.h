@@ -10,7 +10,7 @@
 #ifndef ATTN_TOOLS_ATTNRUN_REPORT_H
 #define ATTN_TOOLS_ATTNRUN_REPORT_H
 
-#include "attn/Host/Trial.h"
+#include "attn/Tune/Trial.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace attn {

@@ -11,10 +11,10 @@
 #include "../OperandOptions.h"
 #include "../ToolOptions.h"
 #include "Report.h"
-#include "attn/Host/Processor.h"
-#include "attn/Host/Trial.h"
+#include "attn/Execute/Processor.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/TargetInfo.h"
+#include "attn/Tune/Trial.h"
 #include "mlir/IR/AsmState.h"
 
 using namespace mlir;

@@ -25,7 +25,7 @@ namespace attn {
 
 /// Registers the back end that the functions below need, which call this. Not
 /// while another thread registers one of another kind, or looks for one: LLVM
-/// keeps them in a list without a lock (attn/Host/Processor.h).
+/// keeps them in a list without a lock (attn/Execute/Processor.h).
 void initializeGPUBackend();
 
 /// A `gpu.module` of functions of the llvm dialect as LLVM IR for NVPTX,

@@ -1,0 +1,173 @@
+//===- ErrorRule.cpp - is a result close enough to float64? -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Check/ErrorRule.h"
+
+#include "attn/Execute/HostTensor.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+using namespace attn;
+
+static bool isSame(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+namespace {
+struct Distance {
+  double largest = 0, rmse = 0;
+  size_t worst = 0;
+};
+} // namespace
+
+static Distance distance(const std::vector<double> &values,
+                         const std::vector<double> &reference) {
+  Distance result;
+  double squares = 0;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    if (isSame(values[i], reference[i]))
+      continue;
+    double error = std::fabs(values[i] - reference[i]);
+    if (std::isnan(error))
+      error = INFINITY;
+    squares += error * error;
+    if (error > result.largest) {
+      result.largest = error;
+      result.worst = i;
+    }
+  }
+  if (!reference.empty())
+    result.rmse = std::sqrt(squares / reference.size());
+  return result;
+}
+
+/// One unit in the last place of `element` at `size`.
+static double lastPlace(ElementKind element, double size) {
+  int digits = element == ElementKind::BF16  ? 8
+               : element == ElementKind::F16 ? 11
+                                             : 24;
+  if (size == 0 || !std::isfinite(size))
+    return 0;
+  return std::ldexp(1.0, std::ilogb(size) + 1 - digits);
+}
+
+static double allowedOfLse(double lse, double scoreLoss) {
+  return 1e-4 + scoreLoss + lastPlace(ElementKind::F32, std::fabs(lse));
+}
+
+/// The finite element of the largest magnitude.
+static double largestOf(const std::vector<double> &values) {
+  double largest = 0;
+  for (double value : values)
+    if (std::isfinite(value))
+      largest = std::max(largest, std::fabs(value));
+  return largest;
+}
+
+static double boundRmse(const RunResult &float64, double unfusedRmse,
+                        const ErrorTerms &terms) {
+  if (terms.isSplit)
+    return 2 * unfusedRmse + 0x1p-22 * terms.largestValue;
+  // Weights lose more to what is cut off of scores than to their rounding.
+  if (terms.cutOff > lastPlace(terms.element, 0.5))
+    unfusedRmse *= 2;
+  std::vector<double> rounded;
+  for (double value : float64.o)
+    rounded.push_back(
+        decodeElement(terms.element, encodeElement(terms.element, value)));
+  return 1.001 * std::max(unfusedRmse, distance(rounded, float64.o).rmse);
+}
+
+static void checkLse(const RunResult &result, const RunResult &float64,
+                     double scoreLoss, ErrorReport &report,
+                     std::ostringstream &failure) {
+  Distance lse = distance(result.lse, float64.lse);
+  report.lseError = lse.largest;
+  report.lseBound =
+      allowedOfLse(float64.lse.empty() ? 0 : float64.lse[lse.worst], scoreLoss);
+  for (size_t i = 0; i < float64.lse.size(); ++i) {
+    double got = result.lse[i], wanted = float64.lse[i];
+    double allowed = allowedOfLse(wanted, scoreLoss);
+    if (isSame(got, wanted) || std::fabs(got - wanted) <= allowed)
+      continue;
+    report.missesLse = true;
+    failure << "error of lse " << std::fabs(got - wanted) << " > " << allowed
+            << " at row " << i << ": " << got << ", float64 gives " << wanted
+            << "; ";
+    return;
+  }
+}
+
+double attn::measureScoreLoss(const RunResult &float64,
+                              const RunResult &narrowScore) {
+  double largest = 0;
+  for (auto [wide, narrow] : llvm::zip_equal(float64.lse, narrowScore.lse))
+    if (std::isfinite(wide) && std::isfinite(narrow))
+      largest = std::max(largest, std::fabs(wide - narrow));
+  return 2 * largest;
+}
+
+/// Rows without a visible key: o = 0 and lse = -inf (C17). Needs lse.
+static long checkEmptyRows(const RunResult &result, const RunResult &float64,
+                           std::ostringstream &failure) {
+  long rows = 0;
+  size_t columns =
+      float64.lse.empty() ? 0 : float64.o.size() / float64.lse.size();
+  for (size_t i = 0; i < float64.lse.size(); ++i) {
+    if (float64.lse[i] != -INFINITY)
+      continue;
+    ++rows;
+    bool isZero = true;
+    for (size_t c = 0; c < columns; ++c)
+      isZero &= result.o[i * columns + c] == 0;
+    if (!isZero || result.lse[i] != -INFINITY)
+      failure << "row " << i << " has no visible key: o must be 0 and lse -inf,"
+              << " got lse " << result.lse[i] << (isZero ? "" : ", o not 0")
+              << "; ";
+  }
+  return rows;
+}
+
+ErrorReport attn::checkErrorRule(const RunResult &result,
+                                 const RunResult &float64,
+                                 const RunResult &unfused,
+                                 const ErrorTerms &terms) {
+  ErrorReport report;
+  std::ostringstream failure;
+  if (result.o.size() != float64.o.size() ||
+      unfused.o.size() != float64.o.size() ||
+      result.lse.size() != float64.lse.size()) {
+    report.failure = "results of different sizes";
+    return report;
+  }
+  Distance own = distance(result.o, float64.o);
+  Distance reference = distance(unfused.o, float64.o);
+  report.error = own.largest;
+  report.rmse = own.rmse;
+  report.referenceError = reference.largest;
+  report.referenceRmse = reference.rmse;
+  report.bound = std::max(2 * reference.largest,
+                          lastPlace(terms.element, largestOf(float64.o))) +
+                 1e-5;
+  report.rmseBound = boundRmse(float64, reference.rmse, terms);
+  if (!(report.error <= report.bound))
+    failure << "error of o " << report.error << " > " << report.bound
+            << " at element " << own.worst << ": " << result.o[own.worst]
+            << ", float64 gives " << float64.o[own.worst] << "; ";
+  if (float64.o.size() >= 4096 && !(own.rmse <= report.rmseBound))
+    failure << "rmse of o " << own.rmse << " > " << report.rmseBound << "; ";
+  checkLse(result, float64, terms.cutOff + terms.scoreLoss, report, failure);
+  report.emptyRows = checkEmptyRows(result, float64, failure);
+  report.failure = failure.str();
+  if (!report.failure.empty())
+    report.failure.resize(report.failure.size() - 2);
+  return report;
+}

@@ -1,0 +1,225 @@
+//===- HostProgram.cpp - an attention function compiled into this process -===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Execute/HostProgram.h"
+
+#include "attn/Conversion/CaptureReads.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Execute/Engine.h"
+#include "attn/Execute/MachineMemory.h"
+#include "attn/Pipelines/ArgumentViews.h"
+#include "attn/Pipelines/KernelList.h"
+#include "attn/Pipelines/Signature.h"
+#include "attn/Runtime/Relayout.h"
+#include "attn/Support/Version.h"
+#include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <cstdlib>
+
+using namespace mlir;
+using namespace attn;
+
+HostProgram::HostProgram() = default;
+HostProgram::HostProgram(HostProgram &&) = default;
+HostProgram &HostProgram::operator=(HostProgram &&) = default;
+HostProgram::~HostProgram() = default;
+
+//===----------------------------------------------------------------------===//
+// Compiling
+//===----------------------------------------------------------------------===//
+
+static LogicalResult runPasses(ModuleOp module,
+                               function_ref<void(OpPassManager &)> build) {
+  PassManager manager(module.getContext());
+  build(manager);
+  return manager.run(module);
+}
+
+/// A copy of the module with the one function.
+static OwningOpRef<ModuleOp> isolate(ModuleOp module, StringRef name) {
+  OwningOpRef<ModuleOp> copy = module.clone();
+  for (auto function : llvm::make_early_inc_range(copy->getOps<func::FuncOp>()))
+    if (function.getName() != name)
+      function.erase();
+  return copy;
+}
+
+static LogicalResult lowerCaptureReads(ModuleOp module) {
+  if (failed(runPasses(module, [](OpPassManager &manager) {
+        manager.addPass(createAttnExpandVariantsPass());
+        manager.addPass(createAttnExpandMathPass());
+      })))
+    return failure();
+  for (auto function : module.getOps<func::FuncOp>())
+    buildCaptureReads(function);
+  return runPasses(module, buildLinalgToLLVMPipeline);
+}
+
+static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
+                                 Artifact &description) {
+  if (options.kind == HostOptions::Kind::CaptureReads)
+    return lowerCaptureReads(module);
+  if (options.kind != HostOptions::Kind::Tiled) {
+    OracleOptions oracle;
+    oracle.precision = options.kind == HostOptions::Kind::OracleF64
+                           ? OraclePrecision::F64
+                       : options.kind == HostOptions::Kind::OracleScore
+                           ? OraclePrecision::Score
+                           : OraclePrecision::Input;
+    return runPasses(module, [&](OpPassManager &manager) {
+      buildOraclePipeline(manager, oracle);
+    });
+  }
+  FailureOr<PassSelection> passes =
+      selectPasses(module.getLoc(), "cpu", options.passes);
+  if (failed(passes))
+    return failure();
+  TileSchedule schedule("cpu");
+  schedule.plan = options.plan;
+  schedule.results = options.results;
+  schedule.gpu = options.gpu;
+  schedule.passes = *passes;
+  if (failed(runPasses(module, [&](OpPassManager &manager) {
+        buildPlanPipeline(manager, schedule);
+      })))
+    return failure();
+  VariantInfo &variant = description.variants.front();
+  for (auto function : module.getOps<func::FuncOp>())
+    variant.plan += describePlan(function);
+  for (KernelInfo &kernel : variant.kernels)
+    kernel.plan = variant.plan;
+  if (failed(runPasses(module, [&](OpPassManager &manager) {
+        buildPlannedToTilePipeline(manager, schedule);
+      })))
+    return failure();
+  return runPasses(module, buildTileToLLVMPipeline);
+}
+
+/// The arguments stay, and whoever looks has not to obey the checks.
+static void returnFinding(Artifact &description) {
+  llvm::erase_if(description.arguments,
+                 [](const ArgumentInfo &info) { return info.isOutput; });
+  ArgumentInfo &finding = description.arguments.emplace_back();
+  finding.name = "finding";
+  finding.isTensor = finding.isOutput = finding.isDense = true;
+  finding.element = ElementKind::I64;
+  finding.shape = {CaptureFinding::numNumbers};
+  description.checks.clear();
+}
+
+FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
+                                            const HostOptions &options) {
+  FailureOr<func::FuncOp> function = findFunction(module, name);
+  if (failed(function))
+    return failure();
+  HostProgram program;
+  Artifact &description = program.description;
+  if (failed(describeSignature(*function, description)))
+    return failure();
+  description.target = "cpu";
+  description.compilerVersion = versionString;
+  KernelInfo &kernel = description.variants.front().kernels.emplace_back();
+  kernel.entry = description.name;
+  for (LaunchExpr &blocks : kernel.grid)
+    blocks.value = 1; // the loop over blocks is inside
+  for (ArgumentInfo &info : description.arguments)
+    info.isDense = info.isOutput && options.kind != HostOptions::Kind::Tiled;
+  // Copied here, of whatever size the elements are.
+  constexpr int64_t elementSizes[] = {1, 2, 4, 8}, allElements = int64_t(1)
+                                                                 << 47;
+  for (int64_t bytes : elementSizes)
+    description.relayouts.push_back({description.name, bytes, 1, allElements});
+  if (options.kind == HostOptions::Kind::CaptureReads)
+    returnFinding(description);
+  for (auto [number, info] : llvm::enumerate(description.arguments))
+    if (info.isOutput)
+      kernel.results.push_back(int64_t(number));
+  if (options.kind == HostOptions::Kind::OracleF64 ||
+      options.kind == HostOptions::Kind::OracleScore)
+    for (ArgumentInfo &info : description.arguments)
+      if (info.isOutput)
+        info.element = ElementKind::F64;
+
+  OwningOpRef<ModuleOp> copy = isolate(module, function->getName());
+  if (failed(absorbArgumentViews(
+          copy->lookupSymbol<func::FuncOp>(function->getName()))) ||
+      failed(lowerToLLVM(*copy, options, description)))
+    return failure();
+  auto engine =
+      createHostEngine(*copy, options.optimization, options.processor);
+  if (failed(engine))
+    return failure();
+  program.engine = std::move(*engine);
+  auto entry = program.engine->lookupPacked(description.name);
+  if (!entry)
+    return module.emitError("cannot link the compiled function: ")
+           << llvm::toString(entry.takeError());
+  program.entry = *entry;
+  return program;
+}
+
+//===----------------------------------------------------------------------===//
+// Calling
+//===----------------------------------------------------------------------===//
+
+void HostProgram::relayout(const runtime::LaunchCall &call, bool outputs,
+                           void *memory) const {
+  for (const runtime::RelayoutCall &copy : call.relayouts) {
+    if (copy.isOutput != outputs)
+      continue;
+    runtime::relayoutHere(copy,
+                          static_cast<char *>(memory) + copy.place.offset);
+    relayoutCount->fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+namespace {
+struct FreeMemory {
+  void operator()(void *memory) const { std::free(memory); }
+};
+} // namespace
+using HostMemory = std::unique_ptr<void, FreeMemory>;
+
+// That many bytes, a multiple of the alignment; null where the machine has not
+// as many, or does not give them.
+static HostMemory allocate(int64_t bytes) {
+  if (bytes == 0 || bytes > memoryLimit())
+    return nullptr;
+  return HostMemory(std::aligned_alloc(runtime::kWorkspaceAlignment,
+                                       static_cast<size_t>(bytes)));
+}
+
+runtime::Status HostProgram::invoke(const runtime::Arguments &arguments) const {
+  auto call = runtime::prepareLaunch(description, arguments);
+  if (!call.ok())
+    return call.status();
+  if (call->isEmpty)
+    return runtime::Status();
+  int64_t bytes = call->relayouts.empty() ? 0 : call->workspaceBytes;
+  HostMemory memory = allocate(bytes);
+  if (bytes != 0 && !memory)
+    return runtime::Status::error(
+        "copies of " + std::to_string(bytes) +
+        " bytes do not fit the memory of this machine:\n" +
+        StringRef(runtime::describeRelayouts(description, *call))
+            .rtrim()
+            .str());
+  relayout(*call, /*outputs=*/false, memory.get());
+  std::vector<uint64_t> parameters =
+      runtime::kernelParameters(*call, memory.get());
+  SmallVector<void *> slots;
+  for (uint64_t &parameter : parameters)
+    slots.push_back(&parameter);
+  entry(slots.data());
+  relayout(*call, /*outputs=*/true, memory.get());
+  return runtime::Status();
+}

@@ -1,0 +1,176 @@
+//===- x - Session.cpp - the compiler for programs, errors as values ----===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Execute/Session.h"
+
+#include "attn/Execute/PlainLocale.h"
+#include "attn/Execute/Processor.h"
+#include "attn/Pipelines/InputText.h"
+#include "attn/Pipelines/Pipelines.h"
+#include "attn/Plan/Results.h"
+#include "attn/Support/BuildId.h"
+#include "attn/Support/Version.h"
+#include "attn/Target/Ptxas.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+using namespace attn;
+
+static DialectRegistry makeRegistry() {
+  DialectRegistry registry;
+  registerDialects(registry);
+  return registry;
+}
+
+Session::Session()
+    // One function is too little work for a pool of threads.
+    : context(makeRegistry(), MLIRContext::Threading::DISABLED),
+      handler(&context,
+              [this](Diagnostic &diagnostic) { return record(diagnostic); }) {
+  context.printOpOnDiagnostic(false);
+  initializeBackends();
+}
+
+static StringRef severityName(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Note:
+    return "note";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  return "error";
+}
+
+static void append(std::string &messages, Diagnostic &diagnostic) {
+  if (!messages.empty())
+    messages += "\n";
+  auto location = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
+  if (location && location.getLine() != 0)
+    messages += std::to_string(location.getLine()) + ":" +
+                std::to_string(location.getColumn()) + ": ";
+  messages += severityName(diagnostic.getSeverity());
+  messages += ": " + diagnostic.str();
+  for (Diagnostic &note : diagnostic.getNotes())
+    append(messages, note);
+}
+
+LogicalResult Session::record(Diagnostic &diagnostic) {
+  std::lock_guard<std::mutex> lock(mutex);
+  append(messages, diagnostic);
+  return success();
+}
+
+// What was said until now, as the reason of a failure.
+runtime::Status Session::takeError() {
+  std::string text = std::move(messages);
+  messages.clear();
+  if (text.empty())
+    text = "error: the compiler failed without a diagnostic";
+  return runtime::Status::error(std::move(text));
+}
+
+runtime::Result<OwningOpRef<ModuleOp>> Session::parse(StringRef text) {
+  PlainLocale locale;
+  OwningOpRef<ModuleOp> module = parseInput(text, "text", &context);
+  if (!module)
+    return takeError();
+  return std::move(module);
+}
+
+runtime::Result<HostProgram>
+Session::compileForHost(StringRef text, const HostOptions &options) {
+  PlainLocale locale;
+  runtime::Result<OwningOpRef<ModuleOp>> module = parse(text);
+  if (!module.ok())
+    return module.status();
+  FailureOr<HostProgram> program = HostProgram::compile(**module, "", options);
+  if (failed(program))
+    return takeError();
+  return std::move(*program);
+}
+
+// Which assembler it is, and not where: what lies at a path may change.
+static std::string describePtxas(const CompileOptions &options) {
+  if (options.cubin == CompileOptions::Cubin::No)
+    return "unused";
+  std::string path = findPtxas(options.ptxas);
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                          /*RequiresNullTerminator=*/false);
+  if (path.empty() || !file)
+    return "none";
+  StringRef bytes = (*file)->getBuffer();
+  return std::to_string(bytes.size()) + " bytes " +
+         llvm::utohexstr(llvm::xxh3_64bits(bytes));
+}
+
+// Everything that the artifact depends on besides the text; nothing where the
+// results cannot be read, which the compiler will say.
+static std::optional<runtime::CacheKey> makeKey(StringRef text,
+                                                const CompileOptions &options) {
+  runtime::CacheKey key;
+  key.op = text.str();
+  key.plan = options.plan;
+  key.target = options.target;
+  key.compiler = std::string(versionString) + " llvm " + llvmVersionString +
+                 " build " + buildId();
+  key.options = "function " + options.function + "\nptxas " +
+                describePtxas(options) + "\ncubin " +
+                std::to_string(static_cast<int>(options.cubin)) + "\nstrict " +
+                std::to_string(options.strict) + "\nwithout " +
+                llvm::join(options.passes.disabled, ",") + "\nwith " +
+                llvm::join(options.passes.enabled, ",");
+  key.options += "\ngpu " + options.gpu;
+  std::string results = options.results;
+  if (results.empty() && !options.gpu.empty())
+    results = plan::findShippedResults();
+  if (results.empty())
+    return key;
+  // What the file says, and not where it is.
+  auto file = llvm::MemoryBuffer::getFile(results);
+  if (!file)
+    return std::nullopt;
+  key.options += "\nresults " + (*file)->getBuffer().str();
+  return key;
+}
+
+runtime::Result<Artifact> Session::compile(StringRef text,
+                                           const CompileOptions &options,
+                                           const runtime::Cache *cache) {
+  PlainLocale locale;
+  fromCache = false;
+  if (options.onRoom || options.last != Room::PTX)
+    cache = nullptr;
+  std::optional<runtime::CacheKey> key;
+  if (cache)
+    key = makeKey(text, options);
+  if (key)
+    if (std::optional<Artifact> found = cache->find(*key)) {
+      fromCache = true;
+      return std::move(*found);
+    }
+  runtime::Result<OwningOpRef<ModuleOp>> module = parse(text);
+  if (!module.ok())
+    return module.status();
+  FailureOr<Artifact> artifact = attn::compile(**module, options);
+  if (failed(artifact))
+    return takeError();
+  if (key) {
+    runtime::Status stored = cache->store(*key, *artifact);
+    if (!stored.ok())
+      messages += (messages.empty() ? "" : "\n") +
+                  ("warning: not cached: " + stored.message());
+  }
+  return std::move(*artifact);
+}
