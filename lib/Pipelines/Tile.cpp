@@ -49,8 +49,8 @@ void attn::buildPlannedToTilePipeline(OpPassManager &manager,
   add(OptionalPass::GroupBounds, tile::createTileGroupBounds);
   add(OptionalPass::KeysToRanges, tile::createTileKeysToRanges);
   add(OptionalPass::ReverseKeys, tile::createTileReverseKeys);
-  manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
   add(OptionalPass::FoldExp2, tile::createTileFoldExp2);
+  manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
   add(OptionalPass::OverlapProducts, tile::createTileOverlapProducts);
   // It works on exponentials that are folded.
   if (schedule.passes.runs(OptionalPass::FoldExp2))

@@ -13,8 +13,8 @@
 // TILED: tile-list-blocks
 // TILED: tile-peel-masks
 // TILED: tile-keys-to-ranges
-// TILED: tile-expand-scores
 // TILED: tile-fold-exp2
+// TILED: tile-expand-scores
 // TILED: tile-expand-softmax
 // TILED: convert-tile-to-loops
 // TILED: canonicalize

@@ -23,10 +23,10 @@
 // CHECK-NEXT: tile-reverse-keys
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
-// CHECK-NEXT: tile-expand-scores
+// CHECK-NEXT: tile-fold-exp2
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
-// CHECK-NEXT: tile-fold-exp2
+// CHECK-NEXT: tile-expand-scores
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-lazy-max

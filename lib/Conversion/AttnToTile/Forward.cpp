@@ -243,6 +243,26 @@ static Value dropWeights(OpBuilder &outer, OpBuilder &inner,
   return arith::SelectOp::create(inner, kernel.loc, keep, weights, none);
 }
 
+/// The scores are scaled before their function, if there is one, sees them.
+static void scaleScores(OpBuilder &b, tile::ScoresOp op, double scale) {
+  OpBuilder::InsertionGuard guard(b);
+  Location loc = op.getLoc();
+  if (!op.hasScore()) {
+    SmallVector<Type> types(1, b.getF32Type());
+    types.append(4, b.getI32Type());
+    Block *block = b.createBlock(&op.getScore(), {}, types,
+                                 SmallVector<Location>(types.size(), loc));
+    tile::YieldOp::create(b, loc, block->getArgument(0));
+  }
+  Block &block = op.getScore().front();
+  b.setInsertionPointToStart(&block);
+  Value score = block.getArgument(0);
+  Value factor =
+      arith::ConstantOp::create(b, loc, b.getFloatAttr(score.getType(), scale));
+  auto scaled = arith::MulFOp::create(b, loc, score, factor);
+  score.replaceAllUsesExcept(scaled, scaled);
+}
+
 /// One step over the keys of block `n`: returns the new o, m, l.
 static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
                                     const ForwardKernel &kernel,
@@ -268,14 +288,13 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
   Value zero = splat(outer, loc, scoresType, 0.0);
   Value scores =
       contract(b, loc, block.tile, keyTile, zero, /*transposed=*/true);
-  Value scale = splat(outer, loc, scoresType, attention.getScaleValue());
-  scores = arith::MulFOp::create(b, loc, scores, scale);
   auto scored =
       tile::ScoresOp::create(b, loc, scores, block.batch32, block.head32,
                              block.rows, keys, kernel.keyLength32);
   if (attention.hasScore())
     copyRegion(outer, b, attention.getScore(), scored.getScore(),
                kernel.captures);
+  scaleScores(b, scored, attention.getScaleValue());
   if (attention.hasMask())
     copyRegion(outer, b, attention.getMask(), scored.getMask(),
                kernel.captures);

@@ -4,7 +4,7 @@
 !lse = tensor<2x8x?xf32>
 #plan = #attn.plan<target = cpu, block_q = 16, block_k = 32>
 
-// The regions stay scalar; captured tensors are read where they are, and the
+// The regions stay scalar, the scale stands in that of the score; captured tensors are read where they are, and the
 // promise that one is sorted goes along.
 // CHECK-LABEL: func.func @regions(
 // CHECK-SAME: %[[TABLE:[a-z0-9]+]]: memref<?x?xf32, strided<[?, 1], offset: ?>>, %[[IDS:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>>, %[[FACTOR:[a-z0-9]+]]: f32
@@ -12,10 +12,11 @@
 // CHECK: %[[ROWS:.*]] = tile.coords %{{.*}}, 0 : vector<16x1xi32>
 // CHECK: scf.for
 // CHECK: %[[COLS:.*]] = tile.coords %{{.*}}, 1 : vector<1x32xi32>
-// CHECK: %[[X:.*]] = arith.mulf
+// CHECK: %[[X:.*]] = vector.contract
 // CHECK-NEXT: %[[Y:.*]] = tile.scores %[[X]] at(%{{.*}}, %{{.*}}, %[[ROWS]], %[[COLS]]) below(%[[N]]) score {
-// CHECK-NEXT: ^bb0(%[[S:.*]]: f32, %{{.*}}: i32, %[[H:.*]]: i32, %{{.*}}: i32, %[[J:.*]]: i32):
-// CHECK: %[[BIAS:.*]] = tile.gather %[[TABLE]][%[[H]], %[[J]]]
+// CHECK-NEXT: ^bb0(%[[S0:.*]]: f32, %{{.*}}: i32, %[[H:.*]]: i32, %{{.*}}: i32, %[[J:.*]]: i32):
+// CHECK: %[[S:.*]] = arith.mulf %[[S0]], %{{.*}} : f32
+// CHECK-NEXT: %[[BIAS:.*]] = tile.gather %[[TABLE]][%[[H]], %[[J]]]
 // CHECK-NEXT: %[[SCALED:.*]] = arith.mulf %[[BIAS]], %[[FACTOR]] : f32
 // CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[S]], %[[SCALED]] : f32
 // CHECK-NEXT: tile.yield %[[SUM]] : f32

@@ -6,9 +6,9 @@
 // DEFINE: %{steps} = %{tile} --tile-expand-scores
 
 // RUN: not attn-opt %s --tile-order-blocks -o %t 2>&1 | FileCheck %s --check-prefix=ATTN
-// ATTN: [[#@LINE+42]]:{{.*}}: error: tile-order-blocks needs tile-stepped, got an attn.attention; run it after convert-attn-to-tile
+// ATTN: [[#@LINE+44]]:{{.*}}: error: tile-order-blocks needs tile-stepped, got an attn.attention; run it after convert-attn-to-tile
 
-// RUN: attn-opt %s %{tile} --tile-order-blocks --tile-list-blocks --tile-peel-masks --tile-group-bounds --tile-keys-to-ranges --tile-reverse-keys --tile-expand-scores --tile-fold-exp2 --tile-overlap-products --tile-lazy-max --tile-expand-softmax --convert-tile-to-warp -o %t
+// RUN: attn-opt %s %{tile} --tile-order-blocks --tile-list-blocks --tile-peel-masks --tile-group-bounds --tile-keys-to-ranges --tile-reverse-keys --tile-fold-exp2 --tile-expand-scores --tile-overlap-products --tile-lazy-max --tile-expand-softmax --convert-tile-to-warp -o %t
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-order-blocks -o %t 2>&1 | FileCheck %s --check-prefix=ORDER
 // ORDER: error: tile-order-blocks needs tile-stepped, got tile-peeled: a loop over some of the key blocks; run it before tile-peel-masks
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-list-blocks -o %t 2>&1 | FileCheck %s --check-prefix=LIST
@@ -19,21 +19,23 @@
 // PEEL: error: tile-peel-masks needs tile-listed, got tile-grouped: key blocks of a part of the rows; run it before tile-group-bounds
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-expand-scores --tile-group-bounds -o %t 2>&1 | FileCheck %s --check-prefix=GROUP
 // GROUP: error: tile-group-bounds needs tile-peeled, got tile-expanded: a mask of vectors; run it before tile-expand-scores
-// RUN: not attn-opt %s %{tile} --tile-fold-exp2 -o %t 2>&1 | FileCheck %s --check-prefix=SCORED
-// SCORED: error: tile-fold-exp2 needs tile-expanded, got a tile.scores; run it after tile-expand-scores
-// RUN: not attn-opt %s %{steps} --tile-fold-exp2 --tile-expand-scores -o %t 2>&1 | FileCheck %s --check-prefix=SCORES
-// SCORES: error: tile-expand-scores needs tile-reversed, got tile-folded: a softmax with exp2; run it before tile-fold-exp2
+// RUN: not attn-opt %s %{tile} --tile-keys-to-ranges --tile-peel-masks -o %t 2>&1 | FileCheck %s --check-prefix=RANGED
+// RANGED: error: tile-peel-masks needs tile-listed, got tile-ranged: a mask that compares keys with ranges; run it before tile-keys-to-ranges
+// RUN: not attn-opt %s %{tile} --tile-overlap-products -o %t 2>&1 | FileCheck %s --check-prefix=SCORED
+// SCORED: error: tile-overlap-products needs tile-expanded, got a tile.scores; run it after tile-expand-scores
+// RUN: not attn-opt %s %{steps} --tile-fold-exp2 -o %t 2>&1 | FileCheck %s --check-prefix=SCORES
+// SCORES: error: tile-fold-exp2 needs tile-reversed, got tile-expanded: a mask of vectors; run it before tile-expand-scores
 
 // DEFINE: %{alibi} = attn-opt %{masks}/alibi-by-score.mlir --attn-expand-variants --attn-plan=target=sm_80 --convert-attn-to-tile
-// RUN: %{alibi} --tile-keys-to-ranges --tile-reverse-keys --tile-expand-scores --tile-fold-exp2 -o %t
+// RUN: %{alibi} --tile-keys-to-ranges --tile-reverse-keys --tile-fold-exp2 --tile-expand-scores -o %t
 // RUN: not %{alibi} --tile-reverse-keys --tile-keys-to-ranges -o %t 2>&1 | FileCheck %s --check-prefix=RANGES
 // RANGES: error: tile-keys-to-ranges needs tile-grouped, got tile-reversed: a loop from the last key block to the first; run it before tile-reverse-keys
-// RUN: not %{alibi} --tile-expand-scores --tile-fold-exp2 --tile-reverse-keys -o %t 2>&1 | FileCheck %s --check-prefix=REVERSE
-// REVERSE: error: tile-reverse-keys needs tile-grouped, got tile-folded: a softmax with exp2; run it before tile-fold-exp2
+// RUN: not %{alibi} --tile-fold-exp2 --tile-reverse-keys -o %t 2>&1 | FileCheck %s --check-prefix=REVERSE
+// REVERSE: error: tile-reverse-keys needs tile-ranged, got tile-folded: a softmax with exp2; run it before tile-fold-exp2
 // RUN: not attn-opt %s %{steps} --tile-overlap-products --tile-fold-exp2 -o %t 2>&1 | FileCheck %s --check-prefix=FOLD
-// FOLD: error: tile-fold-exp2 needs tile-expanded, got tile-overlapped: a first step before its loop; run it before tile-overlap-products
-// RUN: not attn-opt %s %{steps} --tile-fold-exp2 --tile-lazy-max --tile-overlap-products -o %t 2>&1 | FileCheck %s --check-prefix=OVERLAP
-// OVERLAP: error: tile-overlap-products needs tile-folded, got tile-lazy: a softmax under a condition; run it before tile-lazy-max
+// FOLD: error: tile-fold-exp2 needs tile-reversed, got tile-overlapped: a first step before its loop; run it before tile-overlap-products
+// RUN: not attn-opt %s %{tile} --tile-fold-exp2 --tile-expand-scores --tile-lazy-max --tile-overlap-products -o %t 2>&1 | FileCheck %s --check-prefix=OVERLAP
+// OVERLAP: error: tile-overlap-products needs tile-expanded, got tile-lazy: a softmax under a condition; run it before tile-lazy-max
 // RUN: not attn-opt %s %{steps} --tile-lazy-max -o %t 2>&1 | FileCheck %s --check-prefix=LAZY
 // LAZY: error: tile-lazy-max needs tile-overlapped, got a softmax without exp2; run it after tile-fold-exp2
 // RUN: not attn-opt %s %{steps} --tile-expand-softmax --convert-tile-to-warp --tile-expand-softmax -o %t 2>&1 | FileCheck %s --check-prefix=SOFTMAX

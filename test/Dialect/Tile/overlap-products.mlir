@@ -160,7 +160,7 @@ func.func @visits_and_dropout(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, 
   return
 }
 
-// REMARK: overlap-products{{.*}}the output is not rescaled by an online softmax
+// REMARK: overlap-products{{.*}}the correction does not only rescale the output
 // CHECK-LABEL: func.func @not_rescaled(
 // CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
 // CHECK: tile.store

@@ -28,11 +28,9 @@ std::optional<int64_t> attn::tile::getIntegerConstant(Value value) {
 }
 
 bool attn::tile::isMinusInf(Value value) {
-  DenseElementsAttr constant;
-  if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())
-    return false;
-  auto number = constant.getSplatValue<APFloat>();
-  return number.isInfinity() && number.isNegative();
+  APFloat number(0.0f);
+  return matchPattern(value, m_ConstantFloat(&number)) && number.isInfinity() &&
+         number.isNegative();
 }
 
 bool attn::tile::isWholeNumber(Value value) {

@@ -9,8 +9,6 @@
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -51,4 +49,54 @@ int64_t attn::tile::getNumTileRows(const BlockLoops &loops) {
     if (auto type = dyn_cast<VectorType>(product.getResultType()))
       return type.getDimSize(0);
   return 0;
+}
+
+OnlineSoftmaxOp attn::tile::findSoftmax(ScoresOp op) {
+  auto softmaxes = llvm::make_filter_range(op->getUsers(), [](Operation *user) {
+    return isa<OnlineSoftmaxOp>(user);
+  });
+  return softmaxes.empty() ? OnlineSoftmaxOp()
+                           : cast<OnlineSoftmaxOp>(*softmaxes.begin());
+}
+
+OnlineSoftmaxOp attn::tile::findSoftmax(scf::ForOp loop) {
+  auto softmaxes = loop.getBody()->getOps<OnlineSoftmaxOp>();
+  return llvm::hasSingleElement(softmaxes) ? *softmaxes.begin()
+                                           : OnlineSoftmaxOp();
+}
+
+/// The only user of `value`, if it stands in the same block.
+template <typename OpTy> static OpTy getOnlyUser(Value value) {
+  auto user = value.hasOneUse() ? dyn_cast<OpTy>(*value.user_begin()) : OpTy();
+  return user && user->getBlock() == value.getParentBlock() ? user : OpTy();
+}
+
+FailureOr<SoftmaxStep> attn::tile::matchSoftmaxStep(scf::ForOp loop,
+                                                    std::string &reason) {
+  SoftmaxStep step;
+  step.softmax = findSoftmax(loop);
+  if (!step.softmax) {
+    reason = "a loop over blocks has not one softmax";
+    return failure();
+  }
+  step.stretched =
+      getOnlyUser<vector::BroadcastOp>(step.softmax.getCorrection());
+  if (step.stretched)
+    step.rescaled = getOnlyUser<arith::MulFOp>(step.stretched);
+  if (!step.rescaled || step.rescaled.getRhs() != step.stretched) {
+    reason = "the correction does not only rescale the output";
+    return failure();
+  }
+  step.weights = step.softmax.getProbabilities();
+  if (auto rounding = getOnlyUser<arith::TruncFOp>(step.weights)) {
+    step.rounding = rounding;
+    step.weights = rounding;
+  }
+  if (auto dropping = getOnlyUser<arith::SelectOp>(step.weights);
+      dropping && dropping.getTrueValue() == step.weights &&
+      loop.isDefinedOutsideOfLoop(dropping.getFalseValue())) {
+    step.dropping = dropping;
+    step.weights = dropping;
+  }
+  return step;
 }

@@ -12,9 +12,7 @@
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/DenseMap.h"
 #include <algorithm>
 #include <cmath>
@@ -70,21 +68,6 @@ static Interval inverse(Interval a) {
   return a.lo > 0 || a.hi < 0 ? Interval{1 / a.hi, 1 / a.lo} : Interval();
 }
 
-static Interval intervalOf(Attribute constant) {
-  auto single = [](const APFloat &number) -> Interval {
-    if (number.isNaN())
-      return Interval();
-    double value = number.convertToDouble();
-    return {value, value};
-  };
-  if (auto number = dyn_cast<FloatAttr>(constant))
-    return single(number.getValue());
-  auto elements = dyn_cast<DenseFPElementsAttr>(constant);
-  if (!elements || !elements.isSplat())
-    return Interval();
-  return single(elements.getSplatValue<APFloat>());
-}
-
 Interval IntervalReader::read(Value value, unsigned depth) {
   Operation *op = value.getDefiningOp();
   if (!op || depth > maxDepth)
@@ -104,16 +87,16 @@ Interval IntervalReader::compute(Operation *op, unsigned depth) {
   auto operand = [&](unsigned index) {
     return read(op->getOperand(index), depth);
   };
-  Attribute constant;
-  if (matchPattern(op, m_Constant(&constant)))
-    return intervalOf(constant);
-  if (isa<vector::BroadcastOp, vector::ShapeCastOp, arith::ExtFOp>(op))
+  if (APFloat constant(0.0f); matchPattern(op, m_ConstantFloat(&constant)))
+    return constant.isNaN() ? Interval()
+                            : Interval{constant.convertToDouble(),
+                                       constant.convertToDouble()};
+  if (isa<arith::ExtFOp>(op))
     return operand(0);
   if (isa<math::TanhOp, math::SinOp, math::CosOp, math::ErfOp>(op))
     return Interval::symmetric(1);
   if (isa<arith::SIToFPOp, arith::UIToFPOp>(op)) {
-    auto type = dyn_cast<IntegerType>(
-        getElementTypeOrSelf(op->getOperand(0).getType()));
+    auto type = dyn_cast<IntegerType>(op->getOperand(0).getType());
     return type ? Interval::symmetric(std::ldexp(1.0, type.getWidth()))
                 : Interval();
   }
@@ -158,7 +141,10 @@ Interval IntervalReader::compute(Operation *op, unsigned depth) {
   return Interval();
 }
 
-std::optional<double> attn::tile::boundMagnitude(Value scores) {
+std::optional<double> attn::tile::boundMagnitude(ScoresOp op) {
+  if (!op.hasScore())
+    return std::nullopt;
+  Value scores = op.getScore().front().getTerminator()->getOperand(0);
   while (auto select = scores.getDefiningOp<arith::SelectOp>()) {
     if (isMinusInf(select.getFalseValue()))
       scores = select.getTrueValue();

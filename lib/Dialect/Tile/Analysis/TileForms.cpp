@@ -9,7 +9,7 @@
 
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 
-#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Support/Form.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -22,9 +22,7 @@ using namespace attn::tile;
 /// A loop with a step of its own in it, or null.
 static scf::ForOp getKeyLoop(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
-  return loop && !loop.getBody()->getOps<OnlineSoftmaxOp>().empty()
-             ? loop
-             : scf::ForOp();
+  return loop && findSoftmax(loop) ? loop : scf::ForOp();
 }
 
 /// Lists are what the function allocates; captures are its arguments.
@@ -54,6 +52,11 @@ static bool isReversed(Operation *op) {
     return false;
   auto distance = dyn_cast<arith::SubIOp>(*loop.getInductionVar().user_begin());
   return distance && distance.getRhs() == loop.getInductionVar();
+}
+
+static bool isRanged(Operation *op) {
+  auto scores = dyn_cast<ScoresOp>(op);
+  return scores && scores.getRanged();
 }
 
 static bool hasVectorMask(Operation *op) {
@@ -97,13 +100,15 @@ static constexpr Sign peeled[] = {
     {isPartial, "a loop over some of the key blocks", "tile-peel-masks"}};
 static constexpr Sign grouped[] = {
     {isOp<NarrowOp>, "key blocks of a part of the rows", "tile-group-bounds"}};
+static constexpr Sign ranged[] = {
+    {isRanged, "a mask that compares keys with ranges", "tile-keys-to-ranges"}};
 static constexpr Sign reversed[] = {
     {isReversed, "a loop from the last key block to the first",
      "tile-reverse-keys"}};
-static constexpr Sign expanded[] = {
-    {hasVectorMask, "a mask of vectors", "tile-expand-scores"}};
 static constexpr Sign folded[] = {
     {isFolded, "a softmax with exp2", "tile-fold-exp2"}};
+static constexpr Sign expanded[] = {
+    {hasVectorMask, "a mask of vectors", "tile-expand-scores"}};
 static constexpr Sign overlapped[] = {
     {isFirstStep, "a first step before its loop", "tile-overlap-products"}};
 static constexpr Sign lazy[] = {
@@ -125,9 +130,10 @@ static constexpr Form forms[] = {
     {"tile-listed", listed, attention},
     {"tile-peeled", peeled, attention},
     {"tile-grouped", grouped, attention},
+    {"tile-ranged", ranged, attention},
     {"tile-reversed", reversed, attention},
+    {"tile-folded", folded, attention},
     {"tile-expanded", expanded, scores},
-    {"tile-folded", folded, scores},
     {"tile-overlapped", overlapped, unfolded},
     {"tile-lazy", lazy, scores},
     {"tile-flat", {}, unexpanded},

@@ -93,7 +93,7 @@ struct TileExpandScores final
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireForm(getOperation(), TileForm::Reversed, getArgument())))
+    if (failed(requireForm(getOperation(), TileForm::Folded, getArgument())))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     SmallVector<ScoresOp> ops;

@@ -7,18 +7,19 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DeadOps.h"
+
 #include "attn/Dialect/Attn/IR/Decisions.h"
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Analysis/ScoreBound.h"
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
-#include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_TILEFOLDEXP2
@@ -29,48 +30,81 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// The value of a constant whose elements are all equal.
-static std::optional<APFloat> splatValue(Value value) {
-  DenseElementsAttr constant;
-  if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())
+namespace {
+/// Along which axes of the scores the values of a score function change.
+class ValueAxes {
+public:
+  explicit ValueAxes(ScoresOp op) : all(axesOf(op.getScores())) {
+    for (Operation &inner : op.getScore().front().without_terminator()) {
+      unsigned &axes = known[inner.getResult(0)];
+      for (Value operand : inner.getOperands())
+        axes |= of(operand);
+    }
+  }
+
+  /// True for what differs from score to score: a number per element.
+  bool isPerScore(Value value) const { return of(value) == all; }
+  /// True for what is the same in all blocks.
+  bool isPerRow(Value value) const { return !(of(value) & Columns); }
+  /// `value` changes where `other` does.
+  void add(Value value, Value other) { known[value] = of(other); }
+
+private:
+  enum : unsigned { Rows = 1, Columns = 2 };
+
+  static unsigned axesOf(Value value) {
+    auto type = dyn_cast<VectorType>(value.getType());
+    return !type ? 0
+                 : (type.getDimSize(0) != 1 ? Rows : 0u) |
+                       (type.getDimSize(1) != 1 ? Columns : 0u);
+  }
+  unsigned of(Value value) const {
+    auto found = known.find(value);
+    return found != known.end() ? found->second
+                                : axesOf(ScoresOp::resolve(value));
+  }
+
+  unsigned all;
+  DenseMap<Value, unsigned> known; // results of operations
+};
+} // namespace
+
+static std::optional<APFloat> constantValue(Value value) {
+  APFloat constant(0.0f);
+  if (!matchPattern(value, m_ConstantFloat(&constant)))
     return std::nullopt;
-  return constant.getSplatValue<APFloat>();
+  return constant;
 }
 
-LogicalResult attn::tile::foldScale(RewriterBase &rewriter,
-                                    OnlineSoftmaxOp op) {
-  // scores = [select mask,] product [, -inf]; -inf scales to -inf.
-  auto mask = op.getScores().getDefiningOp<arith::SelectOp>();
-  if (mask && !isMinusInf(mask.getFalseValue()))
-    return failure();
-  Value scores = mask ? mask.getTrueValue() : Value(op.getScores());
-  auto product = scores.getDefiningOp<arith::MulFOp>();
-  if (!product)
+/// What the score function gives where it hides nothing.
+static OpOperand &getScore(ScoresOp op) {
+  OpOperand &yielded = op.getScore().front().getTerminator()->getOpOperand(0);
+  auto select = yielded.get().getDefiningOp<arith::SelectOp>();
+  bool hides =
+      select && select->hasOneUse() && isMinusInf(select.getFalseValue());
+  return hides ? select->getOpOperand(1) : yielded;
+}
+
+/// Moves a positive constant factor of the scores into the scale of `softmax`.
+static LogicalResult foldScale(RewriterBase &rewriter, ScoresOp op,
+                               OnlineSoftmaxOp softmax) {
+  OpOperand &score = getScore(op);
+  auto product = score.get().getDefiningOp<arith::MulFOp>();
+  if (!product || !ValueAxes(op).isPerScore(product))
     return failure();
   Value unscaled = product.getLhs();
-  std::optional<APFloat> factor = splatValue(product.getRhs());
+  std::optional<APFloat> factor = constantValue(product.getRhs());
   if (!factor) {
     unscaled = product.getRhs();
-    factor = splatValue(product.getLhs());
+    factor = constantValue(product.getLhs());
   }
   if (!factor)
     return failure();
-  APFloat scale = op.getScale() * *factor;
+  APFloat scale = softmax.getScale() * *factor;
   if (!scale.isFiniteNonZero() || scale.isNegative() || scale.isDenormal())
     return failure();
-
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(op);
-  if (mask)
-    unscaled =
-        arith::SelectOp::create(rewriter, mask.getLoc(), mask.getCondition(),
-                                unscaled, mask.getFalseValue());
-  rewriter.modifyOpInPlace(op, [&] {
-    op.getScoresMutable().assign(unscaled);
-    op.setScale(scale);
-  });
-  if (mask && mask->use_empty())
-    rewriter.eraseOp(mask);
+  rewriter.modifyOpInPlace(score.getOwner(), [&] { score.set(unscaled); });
+  rewriter.modifyOpInPlace(softmax, [&] { softmax.setScale(scale); });
   if (product->use_empty())
     rewriter.eraseOp(product);
   return success();
@@ -78,108 +112,71 @@ LogicalResult attn::tile::foldScale(RewriterBase &rewriter,
 
 /// x * a * b becomes x * (a * b), with one rounding instead of two: a softcap
 /// divides the scaled scores once more.
-static void mergeFactors(RewriterBase &rewriter, arith::MulFOp outer) {
+static void mergeFactors(RewriterBase &rewriter, ValueAxes &axes,
+                         arith::MulFOp outer) {
   auto inner = outer.getLhs().getDefiningOp<arith::MulFOp>();
-  if (!inner || !inner->hasOneUse() || inner->getBlock() != outer->getBlock())
+  if (!inner || !inner->hasOneUse() || !axes.isPerScore(inner))
     return;
-  std::optional<APFloat> a = splatValue(inner.getRhs());
-  std::optional<APFloat> b = splatValue(outer.getRhs());
+  std::optional<APFloat> a = constantValue(inner.getRhs());
+  std::optional<APFloat> b = constantValue(outer.getRhs());
   if (!a || !b)
     return;
   APFloat factor = *a * *b;
   if (!factor.isNormal())
     return;
-  auto type = cast<ShapedType>(outer.getType());
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(outer);
   Value constant = arith::ConstantOp::create(
-      rewriter, outer.getLoc(), DenseElementsAttr::get(type, factor));
-  rewriter.replaceOpWithNewOp<arith::MulFOp>(outer, inner.getLhs(), constant);
+      rewriter, outer.getLoc(), rewriter.getFloatAttr(outer.getType(), factor));
+  auto merged = rewriter.replaceOpWithNewOp<arith::MulFOp>(
+      outer, inner.getLhs(), constant);
+  axes.add(merged, merged.getLhs());
   rewriter.eraseOp(inner);
 }
 
-//===----------------------------------------------------------------------===//
-// Biases
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// scores = product + sign * number * rate
-struct Bias {
-  Operation *sum;
-  Value product;
-  arith::MulFOp part; // number * rate
-  Value number;       // an integer, as a float
-  Value rate;         // from outside of the loop
-};
-} // namespace
-
-static std::optional<Bias> matchBias(Value scores) {
-  Operation *sum = scores.getDefiningOp();
-  if (!isa_and_present<arith::AddFOp, arith::SubFOp>(sum) ||
-      !scores.hasOneUse())
-    return std::nullopt;
+/// A bias, number * rate of the row, becomes one fma of these two and the rest:
+/// what tile-lazy-max takes into the reference.
+static void fuseBias(RewriterBase &rewriter, ScoresOp op) {
+  Operation *sum = getScore(op).get().getDefiningOp();
+  if (!isa_and_present<arith::AddFOp, arith::SubFOp>(sum) || !sum->hasOneUse())
+    return;
+  bool isDifference = isa<arith::SubFOp>(sum);
+  ValueAxes axes(op);
   for (unsigned side : {1, 0}) {
-    if (side == 0 && isa<arith::SubFOp>(sum))
+    if (side == 0 && isDifference)
+      return;
+    auto bias = sum->getOperand(side).getDefiningOp<arith::MulFOp>();
+    if (!bias || !bias->hasOneUse())
       continue;
-    auto part = sum->getOperand(side).getDefiningOp<arith::MulFOp>();
-    if (!part || !part->hasOneUse())
+    Value number = bias.getLhs(), rate = bias.getRhs();
+    auto areAsNamed = [&] {
+      return isWholeNumber(number) && axes.isPerScore(number) &&
+             axes.isPerRow(rate);
+    };
+    if (!areAsNamed())
+      std::swap(number, rate);
+    if (!areAsNamed())
       continue;
-    for (auto [number, rate] :
-         {std::pair<Value, Value>{part.getLhs(), part.getRhs()},
-          std::pair<Value, Value>{part.getRhs(), part.getLhs()}}) {
-      auto stretched = rate.getDefiningOp<vector::BroadcastOp>();
-      bool isFixed = splatValue(rate) ||
-                     (stretched && stretched.getSource().getParentBlock() !=
-                                       part->getBlock());
-      if (isWholeNumber(number) && isFixed)
-        return Bias{sum, sum->getOperand(1 - side), part, number, rate};
+    OpBuilder::InsertionGuard guard(rewriter);
+    if (isDifference) {
+      rewriter.setInsertionPointAfterValue(rate);
+      rate = rewriter.createOrFold<arith::NegFOp>(rate.getLoc(), rate);
     }
+    rewriter.setInsertionPoint(sum);
+    rewriter.replaceOpWithNewOp<math::FmaOp>(sum, number, rate,
+                                             sum->getOperand(1 - side));
+    rewriter.eraseOp(bias);
+    return;
   }
-  return std::nullopt;
-}
-
-/// -rate, where it was computed.
-static Value negate(RewriterBase &rewriter, Value rate) {
-  OpBuilder::InsertionGuard guard(rewriter);
-  Location loc = rate.getLoc();
-  auto stretched = rate.getDefiningOp<vector::BroadcastOp>();
-  Value source = stretched ? stretched.getSource() : rate;
-  rewriter.setInsertionPointAfterValue(source);
-  Value negated = rewriter.createOrFold<arith::NegFOp>(loc, source);
-  if (!stretched)
-    return negated;
-  rewriter.setInsertionPoint(stretched);
-  return vector::BroadcastOp::create(rewriter, loc, rate.getType(), negated);
-}
-
-/// One fma of the number and the rate: what tile-lazy-max takes into the
-/// reference.
-static void fuseBias(RewriterBase &rewriter, OnlineSoftmaxOp op) {
-  // scores = [select mask,] sum [, -inf]
-  auto mask = op.getScores().getDefiningOp<arith::SelectOp>();
-  if (mask && !isMinusInf(mask.getFalseValue()))
-    return;
-  Value scores = mask ? mask.getTrueValue() : Value(op.getScores());
-  std::optional<Bias> bias = matchBias(scores);
-  if (!bias)
-    return;
-  Value rate = bias->rate;
-  if (isa<arith::SubFOp>(bias->sum))
-    rate = negate(rewriter, rate);
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(bias->sum);
-  rewriter.replaceOpWithNewOp<math::FmaOp>(bias->sum, bias->number, rate,
-                                           bias->product);
-  rewriter.eraseOp(bias->part);
 }
 
 /// Products and their sum, with one rounding instead of two.
-static void fuseSum(RewriterBase &rewriter, Operation *sum) {
+static void fuseSum(RewriterBase &rewriter, const ValueAxes &axes,
+                    Operation *sum) {
   bool isDifference = isa<arith::SubFOp>(sum);
   for (unsigned side : {0, 1}) {
     auto product = sum->getOperand(side).getDefiningOp<arith::MulFOp>();
-    if (!product || !product->hasOneUse() ||
-        product->getBlock() != sum->getBlock())
+    if (!product || !product->hasOneUse() || !axes.isPerScore(product))
       continue;
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPoint(sum);
@@ -195,11 +192,32 @@ static void fuseSum(RewriterBase &rewriter, Operation *sum) {
   }
 }
 
+/// Fewer operations, and roundings, in the score function; what leads to a
+/// decision stays as it is written.
+static void simplify(RewriterBase &rewriter, ScoresOp op,
+                     const DecisionPaths &exact) {
+  Block &block = op.getScore().front();
+  ValueAxes axes(op);
+  auto isWanted = [&](Operation *inner) {
+    return axes.isPerScore(inner->getResult(0)) && !exact.contains(inner);
+  };
+  for (auto product : llvm::make_early_inc_range(block.getOps<arith::MulFOp>()))
+    if (isWanted(product))
+      mergeFactors(rewriter, axes, product);
+  axes = ValueAxes(op);
+  for (Operation &sum : llvm::make_early_inc_range(block.without_terminator()))
+    if (isa<arith::AddFOp, arith::SubFOp>(sum) && isWanted(&sum))
+      fuseSum(rewriter, axes, &sum);
+  eraseDeadOps(rewriter, &block);
+  if (block.getTerminator()->getOperand(0) == block.getArgument(0))
+    rewriter.eraseBlock(&block);
+}
+
 /// Whether the scores are known to be small; says so in a remark.
-static bool isBounded(OnlineSoftmaxOp op) {
-  std::optional<double> bound = boundMagnitude(op.getScores());
+static bool isBounded(ScoresOp op, OnlineSoftmaxOp softmax) {
+  std::optional<double> bound = boundMagnitude(op);
   if (bound)
-    *bound *= op.getScale().convertToDouble();
+    *bound *= softmax.getScale().convertToDouble();
   auto options =
       remark::RemarkOpts::name("score-bound").category("tile-fold-exp2");
   if (bound && *bound <= maxFoldedScore) {
@@ -216,40 +234,30 @@ static bool isBounded(OnlineSoftmaxOp op) {
 namespace {
 struct TileFoldExp2 final
     : attn::SchedulePass<attn::tile::impl::TileFoldExp2Base<TileFoldExp2>,
-                         func::FuncOp, TileForm::Expanded> {
+                         ScoresOp, TileForm::Reversed> {
   using Base::Base;
 
-  void transform(RewriterBase &rewriter, func::FuncOp func) override {
-    SmallVector<OnlineSoftmaxOp> steps;
-    func.walk([&](OnlineSoftmaxOp op) { steps.push_back(op); });
-    DecisionPaths exact = DecisionPaths::find(func.getBody());
-    for (OnlineSoftmaxOp op : steps) {
-      if (op.getExact()) {
-        missed("the softmax is exact", op.getLoc());
-        continue;
-      }
+  void transform(RewriterBase &rewriter, ScoresOp op) override {
+    OnlineSoftmaxOp softmax = findSoftmax(op);
+    if (!softmax)
+      return missed("no softmax takes the scores");
+    if (softmax.getExact())
+      return missed("the softmax is exact");
+    int64_t numFactors = 0;
+    DecisionPaths exact = DecisionPaths::find(op.getScore());
+    if (op.hasScore()) {
       fuseBias(rewriter, op);
-      int64_t numFactors = 0;
-      while (succeeded(foldScale(rewriter, op)))
+      while (succeeded(foldScale(rewriter, op, softmax)))
         ++numFactors;
-      op.setExp2(true);
-      op.setBounded(isBounded(op));
-      passed(op.getLoc()) << remark::metric("factors", numFactors);
-      SmallVector<arith::MulFOp> products(
-          op->getBlock()->getOps<arith::MulFOp>());
-      for (arith::MulFOp product : products)
-        if (product.getType() == op.getScores().getType() &&
-            !exact.contains(product))
-          mergeFactors(rewriter, product);
-      SmallVector<Operation *> sums;
-      for (Operation &sum : *op->getBlock())
-        if (isa<arith::AddFOp, arith::SubFOp>(sum) &&
-            sum.getResult(0).getType() == op.getScores().getType() &&
-            !exact.contains(&sum))
-          sums.push_back(&sum);
-      for (Operation *sum : sums)
-        fuseSum(rewriter, sum);
     }
+    bool bounded = isBounded(op, softmax);
+    rewriter.modifyOpInPlace(softmax, [&] {
+      softmax.setExp2(true);
+      softmax.setBounded(bounded);
+    });
+    passed() << remark::metric("factors", numFactors);
+    if (op.hasScore())
+      simplify(rewriter, op, exact);
   }
 };
 } // namespace

@@ -54,6 +54,7 @@ int64_t attn::tile::boundSortedKeys(RewriterBase &rewriter,
       if (failed(comparison))
         continue;
       comparison->replace(rewriter);
+      scores.setRanged(true);
       ++count;
     }
     eraseDeadOps(rewriter, &region.front());
@@ -271,7 +272,10 @@ bool MaskBounds::join(RewriterBase &rewriter) {
   for (Value part : ArrayRef<Value>(parts).drop_front())
     mask = arith::AndIOp::create(rewriter, part.getLoc(), mask, part);
   rewriter.modifyOpInPlace(yield, [&] { yield->setOperand(0, mask); });
-  rewriter.modifyOpInPlace(op, [&] { op.getBelowMutable().clear(); });
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getBelowMutable().clear();
+    op.setRanged(true);
+  });
   eraseDeadOps(rewriter, yield->getBlock());
   return true;
 }

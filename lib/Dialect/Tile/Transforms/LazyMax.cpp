@@ -34,6 +34,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Analysis/ScoreBound.h"
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
@@ -57,16 +58,6 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// A softmax and the one place where its correction goes.
-struct LazyStep {
-  OnlineSoftmaxOp softmax;
-  vector::BroadcastOp stretched; // of the correction
-  arith::MulFOp rescaled;        // output * stretched
-  Value output;
-  Operation *rounding = nullptr; // of the weights, their only use; or null
-  bool isF16 = false;            // what the weights are rounded to
-};
-
 /// What `sum` adds to scores, which are `unbiased` times `factor`.
 struct FusedBias {
   math::FmaOp sum;
@@ -77,42 +68,15 @@ struct FusedBias {
 };
 } // namespace
 
-static FailureOr<LazyStep> matchLazyStep(OnlineSoftmaxOp softmax,
-                                         std::string &reason) {
-  LazyStep step;
-  step.softmax = softmax;
-  if (!softmax.getExp2()) {
-    reason = "the exponential is not an exp2";
-    return failure();
-  }
-  if (softmax.getCorrection().hasOneUse())
-    step.stretched =
-        dyn_cast<vector::BroadcastOp>(*softmax.getCorrection().user_begin());
-  if (step.stretched && step.stretched->hasOneUse())
-    step.rescaled = dyn_cast<arith::MulFOp>(*step.stretched->user_begin());
-  if (!step.rescaled || step.rescaled.getRhs() != step.stretched ||
-      step.rescaled->getBlock() != softmax->getBlock()) {
-    reason = "the correction does not only rescale the output";
-    return failure();
-  }
-  step.output = step.rescaled.getLhs();
-  Operation *producer = step.output.getDefiningOp();
-  if (producer && producer->getBlock() == softmax->getBlock() &&
-      !producer->isBeforeInBlock(softmax)) {
-    reason = "the output is computed after the softmax";
-    return failure();
-  }
-  if (softmax.getProbabilities().hasOneUse()) {
-    Operation *user = *softmax.getProbabilities().user_begin();
-    if (isa<arith::TruncFOp>(user) && user->getBlock() == softmax->getBlock())
-      step.rounding = user;
-  }
-  step.isF16 =
-      llvm::any_of(softmax.getProbabilities().getUsers(), [](Operation *user) {
-        return isa<arith::TruncFOp>(user) &&
-               getElementTypeOrSelf(user->getResult(0)).isF16();
-      });
-  return step;
+/// Why the step of a loop cannot keep its maximum; empty if it can.
+static StringRef checkStep(SoftmaxStep &step) {
+  if (!step.softmax.getExp2())
+    return "the exponential is not an exp2";
+  Operation *producer = step.getOutput().getDefiningOp();
+  if (producer && producer->getBlock() == step.softmax->getBlock() &&
+      !producer->isBeforeInBlock(step.softmax))
+    return "the output is computed after the softmax";
+  return "";
 }
 
 /// scores = unbiased * factor + number * rate: a position as a float, times
@@ -209,19 +173,24 @@ static FarRows carryFarRows(RewriterBase &b, OnlineSoftmaxOp softmax) {
   return {carried, loop.getTiedLoopYieldedValue(carried)};
 }
 
-LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
-                                          OnlineSoftmaxOp softmax,
+LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b, scf::ForOp loop,
                                           std::string &reason) {
-  FailureOr<LazyStep> matched = matchLazyStep(softmax, reason);
+  FailureOr<SoftmaxStep> matched = matchSoftmaxStep(loop, reason);
   if (failed(matched))
     return failure();
-  LazyStep step = *matched;
+  SoftmaxStep step = *matched;
+  if (StringRef why = checkStep(step); !why.empty()) {
+    reason = why.str();
+    return failure();
+  }
+  OnlineSoftmaxOp softmax = step.softmax;
   bool isBounded = softmax.getBounded();
   FarRows far;
-  if (!isBounded) {
+  if (!isBounded)
     far = carryFarRows(b, softmax);
-    step.output = step.rescaled.getLhs();
-  }
+  Value output = step.getOutput();
+  bool isF16 = step.rounding &&
+               getElementTypeOrSelf(step.rounding->getResult(0)).isF16();
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(softmax);
   Location loc = softmax.getLoc();
@@ -252,7 +221,7 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
       ArrayRef<bool>{false, true}, vector::CombiningKind::ADD);
   sums = vector::ShapeCastOp::create(b, loc, rowType, sums);
   Value newSum = arith::AddFOp::create(b, loc, l, sums);
-  float limit = step.isF16 ? f16Limit : sumLimit;
+  float limit = isF16 ? f16Limit : sumLimit;
   Value tooLarge = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGE,
                                          sums, splat(b, loc, rowType, limit));
   Value no = arith::ConstantIntOp::create(b, loc, 0, 1);
@@ -306,13 +275,12 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
       b, loc, redo,
       [&](OpBuilder &inner, Location loc) {
         Value correction = vector::BroadcastOp::create(
-            inner, loc, step.output.getType(), branch.getResult(3));
-        Value rescaled =
-            arith::MulFOp::create(inner, loc, step.output, correction);
+            inner, loc, output.getType(), branch.getResult(3));
+        Value rescaled = arith::MulFOp::create(inner, loc, output, correction);
         scf::YieldOp::create(inner, loc, rescaled);
       },
       [&](OpBuilder &inner, Location loc) {
-        scf::YieldOp::create(inner, loc, step.output);
+        scf::YieldOp::create(inner, loc, output);
       });
   b.replaceOp(step.rescaled, rescaling.getResult(0));
   b.eraseOp(step.stretched);
@@ -333,17 +301,15 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b,
 namespace {
 struct TileLazyMax final
     : attn::SchedulePass<attn::tile::impl::TileLazyMaxBase<TileLazyMax>,
-                         OnlineSoftmaxOp, TileForm::Overlapped> {
+                         scf::ForOp, TileForm::Overlapped> {
   using Base::Base;
 
-  bool isWanted(OnlineSoftmaxOp step) override {
-    return isa<scf::ForOp>(step->getParentOp());
-  }
+  bool isWanted(scf::ForOp loop) override { return bool(findSoftmax(loop)); }
 
-  void transform(RewriterBase &rewriter, OnlineSoftmaxOp step) override {
-    bool isBounded = step.getBounded();
+  void transform(RewriterBase &rewriter, scf::ForOp loop) override {
+    bool isBounded = findSoftmax(loop).getBounded();
     std::string reason;
-    if (failed(makeMaximumLazy(rewriter, step, reason)))
+    if (failed(makeMaximumLazy(rewriter, loop, reason)))
       return missed(reason);
     passed() << remark::metric("bounded", isBounded ? 1 : 0);
   }

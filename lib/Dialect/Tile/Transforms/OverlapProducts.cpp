@@ -52,22 +52,17 @@ using namespace attn::tile;
 
 namespace {
 /// The parts of one step of a loop that carries (o, m, l).
-struct ProductStep {
+struct ProductStep : SoftmaxStep {
   scf::ForOp loop;
-  vector::ContractionOp scores; // Q K^T
-  OnlineSoftmaxOp softmax;
-  Operation *rounding = nullptr;  // P in the type of the values, or null
-  Operation *dropping = nullptr;  // P where dropout keeps it, or null
+  vector::ContractionOp scores;   // Q K^T
   LoadOp values;                  // V[n]
   unsigned rowIndex = 0;          // of the values' indices, that of the row
   SmallVector<Operation *> place; // computes it from the induction variable
-  vector::BroadcastOp correction; // stretched
-  arith::MulFOp rescaled;         // o * correction
   vector::ContractionOp product;  // P V + rescaled
 
   /// True for what moves or is built anew: the rest stays before the softmax.
   bool isAfterSoftmax(Operation *op) const {
-    return op == rounding || op == dropping || op == correction ||
+    return op == rounding || op == dropping || op == stretched ||
            op == rescaled || op == product;
   }
 };
@@ -105,23 +100,20 @@ static LogicalResult findPlace(Value value, scf::ForOp loop,
 
 /// Matches one loop; says in `reason` what is missing.
 static FailureOr<ProductStep> matchStep(scf::ForOp loop, std::string &reason) {
-  ProductStep step;
-  step.loop = loop;
   if (loop.getNumRegionIterArgs() != 3) {
     reason = "a loop over key blocks does not carry o, m and l";
     return failure();
   }
+  FailureOr<SoftmaxStep> softmaxStep = matchSoftmaxStep(loop, reason);
+  if (failed(softmaxStep))
+    return failure();
+  ProductStep step;
+  static_cast<SoftmaxStep &>(step) = *softmaxStep;
+  step.loop = loop;
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
   step.product = yield.getOperand(0).getDefiningOp<vector::ContractionOp>();
-  if (step.product)
-    step.rescaled = step.product.getAcc().getDefiningOp<arith::MulFOp>();
-  if (step.rescaled)
-    step.correction =
-        step.rescaled.getRhs().getDefiningOp<vector::BroadcastOp>();
-  if (step.correction)
-    step.softmax = step.correction.getSource().getDefiningOp<OnlineSoftmaxOp>();
-  if (!step.softmax || step.rescaled.getLhs() != loop.getRegionIterArg(0) ||
-      step.correction.getSource() != step.softmax.getCorrection() ||
+  if (!step.product || step.product.getAcc() != step.rescaled ||
+      step.getOutput() != loop.getRegionIterArg(0) ||
       step.softmax.getMax() != loop.getRegionIterArg(1) ||
       step.softmax.getSum() != loop.getRegionIterArg(2) ||
       yield.getOperand(1) != step.softmax.getNewMax() ||
@@ -129,18 +121,8 @@ static FailureOr<ProductStep> matchStep(scf::ForOp loop, std::string &reason) {
     reason = "the output is not rescaled by an online softmax";
     return failure();
   }
-  Value weights = step.product.getLhs();
-  auto dropping = weights.getDefiningOp<arith::SelectOp>();
-  if (dropping && loop.isDefinedOutsideOfLoop(dropping.getFalseValue())) {
-    step.dropping = dropping;
-    weights = dropping.getTrueValue();
-  }
-  if (auto rounding = weights.getDefiningOp<arith::TruncFOp>()) {
-    step.rounding = rounding;
-    weights = rounding.getIn();
-  }
   step.values = step.product.getRhs().getDefiningOp<LoadOp>();
-  if (weights != step.softmax.getProbabilities() || !step.values ||
+  if (step.product.getLhs() != step.weights || !step.values ||
       step.values->getBlock() != loop.getBody()) {
     reason = "the output is not a product of the weights with loaded values";
     return failure();
@@ -164,13 +146,10 @@ static FailureOr<ProductStep> matchStep(scf::ForOp loop, std::string &reason) {
     return failure();
   }
   // What moves must not feed anything else.
-  for (Operation *op :
-       {step.correction.getOperation(), step.rescaled.getOperation(),
-        step.rounding, step.dropping})
-    if (op && !op->hasOneUse()) {
-      reason = "the rescaled output has another use";
-      return failure();
-    }
+  if (!step.rescaled->hasOneUse() || !step.weights.hasOneUse()) {
+    reason = "the rescaled output has another use";
+    return failure();
+  }
   return step;
 }
 
@@ -307,7 +286,7 @@ FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b, KernelOp kernel,
     });
     // The output is rescaled with this block's correction.
     inLoop.map(step.loop.getRegionIterArg(0), o);
-    b.clone(*step.correction.getOperation(), inLoop);
+    b.clone(*step.stretched.getOperation(), inLoop);
     Value rescaled =
         b.clone(*step.rescaled.getOperation(), inLoop)->getResult(0);
     scf::YieldOp::create(
@@ -341,7 +320,7 @@ namespace {
 struct TileOverlapProducts final
     : attn::SchedulePass<
           attn::tile::impl::TileOverlapProductsBase<TileOverlapProducts>,
-          KernelOp, TileForm::Folded, attn::CleanUp::CSE> {
+          KernelOp, TileForm::Expanded, attn::CleanUp::CSE> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

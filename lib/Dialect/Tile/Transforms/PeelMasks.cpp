@@ -77,9 +77,8 @@ static void dropGuard(RewriterBase &rewriter, ScoresOp op) {
                      : Value(op.getScores());
   if (mayBeMinusInf(scores))
     return;
-  for (Operation *user : op->getUsers())
-    if (auto softmax = dyn_cast<OnlineSoftmaxOp>(user))
-      rewriter.modifyOpInPlace(softmax, [&] { softmax.setGuard(false); });
+  if (OnlineSoftmaxOp softmax = findSoftmax(op))
+    rewriter.modifyOpInPlace(softmax, [&] { softmax.setGuard(false); });
 }
 
 void attn::tile::dropMask(RewriterBase &rewriter, scf::ForOp loop) {
@@ -89,13 +88,9 @@ void attn::tile::dropMask(RewriterBase &rewriter, scf::ForOp loop) {
   ScoresOp op = *found;
   // In a block where everything shows every row sees a key.
   dropGuard(rewriter, op);
-  if (op.hasScore()) {
-    rewriter.modifyOpInPlace(op, [&] { op.getBelowMutable().clear(); });
-    if (op.hasMask())
-      rewriter.eraseBlock(&op.getMask().front());
-  } else {
-    rewriter.replaceOp(op, op.getScores());
-  }
+  rewriter.modifyOpInPlace(op, [&] { op.getBelowMutable().clear(); });
+  if (op.hasMask())
+    rewriter.eraseBlock(&op.getMask().front());
   eraseDeadOps(rewriter, loop.getBody());
 }
 

@@ -79,9 +79,8 @@ static scf::ForOp addLoop(RewriterBase &rewriter, scf::ForOp loop,
   copy.getInitArgsMutable().assign(state);
   // Rows may have seen no key in the blocks that now come before.
   if (FailureOr<ScoresOp> scores = findMaskedScores(copy); succeeded(scores))
-    for (Operation *user : scores->getResult().getUsers())
-      if (auto softmax = dyn_cast<OnlineSoftmaxOp>(user))
-        softmax.setGuard(true);
+    if (OnlineSoftmaxOp softmax = findSoftmax(*scores))
+      softmax.setGuard(true);
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(copy.getBody());
   Location loc = loop.getLoc();
@@ -138,7 +137,7 @@ LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
 namespace {
 struct TileReverseKeys final
     : attn::SchedulePass<attn::tile::impl::TileReverseKeysBase<TileReverseKeys>,
-                         KernelOp, TileForm::Grouped, attn::CleanUp::CSE> {
+                         KernelOp, TileForm::Ranged, attn::CleanUp::CSE> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

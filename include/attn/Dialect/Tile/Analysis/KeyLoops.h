@@ -18,6 +18,8 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Support/BlockLoops.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace attn::tile {
 
@@ -35,6 +37,27 @@ SmallVector<scf::ForOp> findLoopsOverBlocks(Operation *root);
 /// The rows of the tile that `loops` multiply with their blocks; 0 where there
 /// is no such product.
 int64_t getNumTileRows(const BlockLoops &loops);
+
+/// The softmax that takes what `op` gives, or null.
+OnlineSoftmaxOp findSoftmax(ScoresOp op);
+
+/// The softmax of the step in `loop`, or null.
+OnlineSoftmaxOp findSoftmax(scf::ForOp loop);
+
+/// What a loop over blocks does with the softmax of its step.
+struct SoftmaxStep {
+  OnlineSoftmaxOp softmax;
+  Operation *rounding = nullptr; // of the weights, or null
+  Operation *dropping = nullptr; // where dropout keeps them, or null
+  Value weights;                 // rounded, and those that are kept
+  vector::BroadcastOp stretched; // the correction, which goes nowhere else
+  arith::MulFOp rescaled;        // output * stretched
+
+  Value getOutput() { return rescaled.getLhs(); }
+};
+
+/// Matches the step of a loop over blocks; says in `reason` what is missing.
+FailureOr<SoftmaxStep> matchSoftmaxStep(scf::ForOp loop, std::string &reason);
 
 } // namespace attn::tile
 

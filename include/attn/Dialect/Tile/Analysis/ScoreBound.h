@@ -15,8 +15,7 @@
 #ifndef ATTN_DIALECT_TILE_ANALYSIS_SCOREBOUND_H
 #define ATTN_DIALECT_TILE_ANALYSIS_SCOREBOUND_H
 
-#include "attn/Support/LLVM.h"
-#include "mlir/IR/Value.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include <optional>
 
 namespace attn::tile {
@@ -26,10 +25,9 @@ namespace attn::tile {
 /// weights of a row that another block gave do not share.
 constexpr float maxFoldedScore = 512;
 
-/// The greatest magnitude that an element of `scores` can have, if the
-/// operations that compute them set a limit. NaN does not count, nor does the
-/// -inf of hidden keys.
-std::optional<double> boundMagnitude(Value scores);
+/// The greatest magnitude that a score of `op` can have, if its score function
+/// sets a limit. NaN does not count, nor does the -inf of hidden keys.
+std::optional<double> boundMagnitude(ScoresOp op);
 
 } // namespace attn::tile
 

@@ -20,9 +20,10 @@ enum class TileForm {
   Listed,     // loops may take their blocks from lists
   Peeled,     // several loops, over the blocks that the mask shows
   Grouped,    // bounds may differ between parts of the rows
+  Ranged,     // masks may compare keys with ranges of their rows
   Reversed,   // loops may go from the last block to the first
-  Expanded,   // without tile.scores: masks are code of vectors
   Folded,     // exponentials may be exp2 with folded scales
+  Expanded,   // without tile.scores: masks are code of vectors
   Overlapped, // and are; a step may use the weights of the step before
   Lazy,       // a softmax may stand under a condition
   Flat,       // without tile.online_softmax

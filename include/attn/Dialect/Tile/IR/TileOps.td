@@ -254,7 +254,9 @@ def Tile_ScoresOp : Tile_Op<"scores", [
     is not there. The coordinates are those of the rows and of the columns of the
     scores: queries along the rows in a step over keys, along the columns in a
     step over queries. Analyses read the scalars; `tile-expand-scores` replaces
-    them by vectors.
+    them by vectors. With `ranged`, the mask compares keys with the ends of ranges
+    that are computed per row (`tile-keys-to-ranges`), and says no more which
+    blocks show anything.
 
     (C1) One of `queries` and `keys` has one per row of the scores, M x 1, the
          other one per column, 1 x N.
@@ -265,7 +267,8 @@ def Tile_ScoresOp : Tile_Op<"scores", [
   }];
   let arguments = (ins VectorOfRankAndType<[2], [F32]>:$scores, I32:$batch, I32:$head,
                        VectorOfRankAndType<[2], [I32]>:$queries,
-                       VectorOfRankAndType<[2], [I32]>:$keys, Optional<I32>:$below);
+                       VectorOfRankAndType<[2], [I32]>:$keys, Optional<I32>:$below,
+                       UnitAttr:$ranged);
   let regions = (region AnyRegion:$score, AnyRegion:$mask);
   let results = (outs VectorOfRankAndType<[2], [F32]>:$result);
   let assemblyFormat = [{

@@ -15,7 +15,7 @@ include "mlir/Pass/PassBase.td"
 def TileExpandScores : Pass<"tile-expand-scores", "::mlir::func::FuncOp"> {
   let summary = "tile.scores as code on vectors";
   let description = [{
-    Needs: `tile-reversed`. Gives: `tile-expanded`, without `tile.scores`: its
+    Needs: `tile-folded`. Gives: `tile-expanded`, without `tile.scores`: its
     scalar regions become vector code, in which every value has the smallest
     shape that holds it (a scalar, Mx1, 1xN or MxN), and hidden scores a select
     of -inf. What does not depend on the block is computed before the loops over
@@ -168,7 +168,8 @@ def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
 def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
   let summary = "masks compare each key with two bounds of its row";
   let description = [{
-    Needs: `tile-grouped`. Gives: the same, in `tile.scores`.
+    Needs: `tile-grouped`. Gives: `tile-ranged`, in `tile.scores` that are
+    `ranged` where anything changed.
 
     A comparison of a search for the key, or of a sorted gather at it, with a
     value that is the same for all keys becomes a range of keys. Its ends are
@@ -199,8 +200,7 @@ def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
     of its document, its own position, the number of keys), one comparison with
     their minimum remains, and one with the maximum of the lower bounds.
 
-    No form tells masks with ranges from masks that were written so: after this
-    pass `tile-peel-masks` may not find the blocks that need no mask.
+    A mask with ranges does not tell `tile-peel-masks` which blocks show anything.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
@@ -211,7 +211,7 @@ def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
 def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
   let summary = "key blocks from the last to the first where scores grow";
   let description = [{
-    Needs: `tile-grouped`; loops over key blocks that are a chain and hold
+    Needs: `tile-ranged`; loops over key blocks that are a chain and hold
     `tile.scores`. Gives: `tile-reversed`, a tile program that visits the same
     blocks in the other order, where the formula of the scores adds something to
     the product of queries and keys that grows with the key, such as the bias of
@@ -251,20 +251,25 @@ def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
 def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
   let summary = "fold the factor of the scores and log2(e) into one fma and exp2";
   let description = [{
-    Needs: `tile-expanded`. Gives: `tile-folded`.
+    Needs: `tile-reversed`. Gives: `tile-folded`.
 
-    Marks every `tile.online_softmax` that is not `exact` with `exp2`. Where its
-    scores are a product with a positive constant, perhaps under a mask, the
-    constant moves into the operation's `scale`:
+    Marks every `tile.online_softmax` that takes the result of a `tile.scores`
+    and is not `exact` with `exp2`. Where the score function ends in a product
+    with a positive constant, perhaps in a choice of -inf, the constant moves into
+    the operation's `scale`:
 
     ```mlir
-    %x = arith.mulf %s, %c : vector<128x64xf32>
-    %y = arith.select %mask, %x, %minusInf : vector<128x64xi1>, vector<128x64xf32>
+    %y = tile.scores %x at(%b, %h, %i, %j) score {
+    ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+      %c = arith.constant 1.250000e-01 : f32
+      %scaled = arith.mulf %s, %c : f32
+      tile.yield %scaled : f32
+    } mask {…} : …
     %p, … = tile.online_softmax %y, %m, %l : …
     ```
     becomes
     ```mlir
-    %y = arith.select %mask, %s, %minusInf : vector<128x64xi1>, vector<128x64xf32>
+    %y = tile.scores %x at(%b, %h, %i, %j) mask {…} : …
     %p, … = tile.online_softmax %y, %m, %l {exp2, scale = 1.250000e-01 : f32} : …
     ```
     so that one fused multiply-add per score remains. Where the scores are known
@@ -274,19 +279,19 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
 
     A bias of an integer times a number of the row or head (ALiBi) becomes one
     `math.fma` of these two and the rest. Other products that are added to
-    something become one `math.fma` with that. What leads to an integer or a
-    truth value made of a float keeps its roundings.
+    something become one `math.fma` with that, where they differ from score to
+    score. What leads to an integer or a truth value made of a float keeps its
+    roundings.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-    "::mlir::vector::VectorDialect"
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"
   ];
 }
 
 def TileOverlapProducts : Pass<"tile-overlap-products", "::mlir::func::FuncOp"> {
   let summary = "P V of one key block beside Q K^T of the next";
   let description = [{
-    Needs: `tile-folded`; loops over key blocks that carry (o, m, l) and hold
+    Needs: `tile-expanded`; loops over key blocks that carry (o, m, l) and hold
     one `tile.online_softmax`. Gives: `tile-overlapped`, a tile program that
     computes the scores and weights of its first block before the loops, and the
     product of the last weights with their values after them:

@@ -90,10 +90,10 @@ LogicalResult reverseKeyBlocks(RewriterBase &rewriter, KernelOp kernel,
 FailureOr<int64_t> overlapProducts(RewriterBase &rewriter, KernelOp kernel,
                                    std::string &reason);
 
-/// Keeps the old maximum in a step where no weight overflows for it; fails,
-/// with the reason in `reason`, and changes nothing where the step has another
-/// form.
-LogicalResult makeMaximumLazy(RewriterBase &rewriter, OnlineSoftmaxOp softmax,
+/// Keeps the old maximum in the steps of `loop` where no weight overflows for
+/// it; fails, with the reason in `reason`, and changes nothing where they have
+/// another form.
+LogicalResult makeMaximumLazy(RewriterBase &rewriter, scf::ForOp loop,
                               std::string &reason);
 
 /// Replaces `op` by its regions as code on vectors; what does not change from
@@ -105,10 +105,6 @@ Value isAnyFar(OpBuilder &b, Location loc, Value reference);
 
 /// Replaces `op` by vector, arith and math operations.
 void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op);
-
-/// Moves a positive constant factor of the scores into the scale of `op`; the
-/// caller decides about exp2. Fails where there is no such factor.
-LogicalResult foldScale(RewriterBase &rewriter, OnlineSoftmaxOp op);
 
 } // namespace attn::tile
 
