@@ -161,16 +161,9 @@ LogicalResult KernelLowering::lower(Operation *op) {
     return success();
   }
   // All rows are computed here.
-  if (auto part = dyn_cast<tile::PartRowOp>(op)) {
+  if (auto group = dyn_cast<tile::GroupBoundsOp>(op)) {
     dead.push_back(op);
-    part.getRow().replaceAllUsesWith(
-        arith::ConstantIndexOp::create(builder, op->getLoc(), 0));
-    return success();
-  }
-  if (auto narrow = dyn_cast<tile::NarrowOp>(op)) {
-    dead.push_back(op);
-    narrow.getFirst().replaceAllUsesWith(narrow.getLo());
-    narrow.getEnd().replaceAllUsesWith(narrow.getHi());
+    op->replaceAllUsesWith(ValueRange{group.getLo(), group.getHi()});
     return success();
   }
   if (!touchesVectors(op))

@@ -188,7 +188,7 @@ static LogicalResult checkOp(Operation *op, tile::KernelOp kernel,
   if (failed(checkOperands(op, kernel)))
     return failure();
   if (op->getNumRegions() != 0 &&
-      !isa<tile::KernelOp, scf::ForOp, scf::IfOp>(op))
+      !isa<tile::KernelOp, tile::GroupBoundsOp, scf::ForOp, scf::IfOp>(op))
     return op->emitOpError("is not part of the flat tile form");
   if (auto load = dyn_cast<tile::LoadOp>(op))
     return checkLoad(load);

@@ -94,33 +94,30 @@ static void sinkConstants(RewriterBase &rewriter, warp::KernelOp kernel) {
   }
 }
 
-/// Groups of warps are the parts of a tile if each has as many rows.
-static void convertParts(RewriterBase &rewriter, warp::KernelOp kernel,
-                         PlanAttr plan) {
+/// Groups of warps are those of the rows if each has as many.
+static void convertGroups(RewriterBase &rewriter, warp::KernelOp kernel,
+                          PlanAttr plan) {
   constexpr int64_t warpsPerGroup = 4;
   int64_t groups = plan.getWarps() / warpsPerGroup;
-  auto isGroup = [&](tile::PartRowOp part) {
-    return plan.getTarget() == TargetKind::SM90A && groups > 1 &&
-           static_cast<int64_t>(part.getRows()) * groups == plan.getBlockQ();
-  };
-  bool areGroups = true;
-  kernel.walk([&](tile::PartRowOp part) { areGroups &= isGroup(part); });
-  kernel.walk([&](tile::PartRowOp part) {
-    rewriter.setInsertionPoint(part);
-    if (areGroups)
-      rewriter.replaceOpWithNewOp<warp::PartRowOp>(part, part.getRows());
-    else
-      rewriter.replaceOpWithNewOp<arith::ConstantIndexOp>(part, 0);
-  });
-  kernel.walk([&](tile::NarrowOp narrow) {
-    rewriter.setInsertionPoint(narrow);
-    if (areGroups)
-      rewriter.replaceOpWithNewOp<warp::NarrowOp>(
-          narrow, narrow.getLo(), narrow.getHi(), narrow.getOwnLo(),
-          narrow.getOwnHi());
-    else
-      rewriter.replaceOp(narrow, {narrow.getLo(), narrow.getHi()});
-  });
+  bool hasGroups = plan.getTarget() == TargetKind::SM90A && groups > 1;
+  SmallVector<tile::GroupBoundsOp> ops;
+  kernel.walk([&](tile::GroupBoundsOp op) { ops.push_back(op); });
+  for (tile::GroupBoundsOp op : ops)
+    hasGroups &=
+        static_cast<int64_t>(op.getRows()) * groups == plan.getBlockQ();
+  for (tile::GroupBoundsOp op : ops) {
+    if (!hasGroups) {
+      rewriter.replaceOp(op, {op.getLo(), op.getHi()});
+      continue;
+    }
+    rewriter.setInsertionPoint(op);
+    Value row = warp::PartRowOp::create(rewriter, op.getLoc(), op.getRows());
+    Operation *yield = op.getOwn().front().getTerminator();
+    rewriter.inlineBlockBefore(&op.getOwn().front(), op, row);
+    rewriter.replaceOpWithNewOp<warp::NarrowOp>(
+        op, op.getLo(), op.getHi(), yield->getOperand(0), yield->getOperand(1));
+    rewriter.eraseOp(yield);
+  }
 }
 
 /// The conversion leaves no vector; casts of `placeSlots` are dead then.
@@ -182,7 +179,7 @@ private:
     PlanAttr plan = flat.kernel.getPlan();
     warp::KernelOp kernel = buildKernel(rewriter, flat.kernel);
     sinkConstants(rewriter, kernel);
-    convertParts(rewriter, kernel, plan);
+    convertGroups(rewriter, kernel, plan);
     placeSlots(rewriter, kernel, plan.getQInRegisters(),
                /*panels=*/plan.getTarget() == TargetKind::SM90A);
     if (failed(convertVectors(kernel, flat.ieee)))

@@ -16,7 +16,7 @@
 // RUN: not attn-opt %{masks}/block-table.mlir %{tile} --tile-list-blocks --tile-list-blocks -o %t 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: tile-list-blocks needs tile-stepped, got tile-listed: a loop that takes its key blocks from a list; it has run already
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-group-bounds --tile-peel-masks -o %t 2>&1 | FileCheck %s --check-prefix=PEEL
-// PEEL: error: tile-peel-masks needs tile-listed, got tile-grouped: key blocks of a part of the rows; run it before tile-group-bounds
+// PEEL: error: tile-peel-masks needs tile-listed, got tile-grouped: key blocks of a group of rows; run it before tile-group-bounds
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-expand-scores --tile-group-bounds -o %t 2>&1 | FileCheck %s --check-prefix=GROUP
 // GROUP: error: tile-group-bounds needs tile-peeled, got tile-expanded: a mask of vectors; run it before tile-expand-scores
 // RUN: not attn-opt %s %{tile} --tile-keys-to-ranges --tile-peel-masks -o %t 2>&1 | FileCheck %s --check-prefix=RANGED

@@ -7,10 +7,11 @@
 // Lengths that are multiples of the tile: only the diagonal differs. The part's
 // last block is the one of its last row.
 // CHECK-LABEL: func.func @causal(
-// CHECK: %[[PART:.*]] = tile.part_row of 64
+// CHECK: %[[FIRST:.*]], %[[OWN:.*]] = tile.group_bounds[%[[LO:.*]], %[[HI:.*]]) of 64 {
+// CHECK: ^bb0(%[[PART:.*]]: index):
 // CHECK: %[[ROW:.*]] = arith.addi %{{.*}}, %[[PART]] : index
 // CHECK: %[[END:.*]] = arith.ceildivsi
-// CHECK: %[[FIRST:.*]], %[[OWN:.*]] = tile.narrow[%[[LO:.*]], %[[HI:.*]]) to[%[[LO]], %{{.*}})
+// CHECK: tile.yield %[[LO]], %{{.*}} : index, index
 // CHECK: scf.for %{{.*}} = %[[LO]] to %[[FULL:[a-z0-9_]+]] step
 // CHECK: scf.for %{{.*}} = %[[FULL]] to %[[OWN]] step
 func.func @causal(%q: tensor<1x2x1024x64xbf16>, %k: tensor<1x2x1024x64xbf16>,
@@ -23,7 +24,7 @@ func.func @causal(%q: tensor<1x2x1024x64xbf16>, %k: tensor<1x2x1024x64xbf16>,
 
 // A window narrows both ends.
 // CHECK-LABEL: func.func @window(
-// CHECK: %[[FIRST:.*]], %[[OWN:.*]] = tile.narrow[%[[LO:.*]], %[[HI:.*]]) to[
+// CHECK: %[[FIRST:.*]], %[[OWN:.*]] = tile.group_bounds[%[[LO:.*]], %[[HI:.*]]) of 64
 // CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[A:[a-z0-9_]+]] step
 // CHECK: scf.for %{{.*}} = %[[A]] to %[[B:[a-z0-9_]+]] step
 // CHECK: scf.for %{{.*}} = %[[B]] to %[[OWN]] step
@@ -38,11 +39,12 @@ func.func @window(%q: tensor<1x2x1024x64xbf16>, %k: tensor<1x2x1024x64xbf16>,
 // Parts after the end of the queries, of which there may be some: all loops end
 // with the part.
 // CHECK-LABEL: func.func @ragged(
-// CHECK: %[[PART:.*]] = tile.part_row of 64
+// CHECK: %[[FIRST:.*]], %[[OWN:.*]] = tile.group_bounds[%[[LO:.*]], %[[HI:.*]]) of 64 {
+// CHECK: ^bb0(%[[PART:.*]]: index):
 // CHECK: %[[ROW:.*]] = arith.addi %{{.*}}, %[[PART]] : index
 // CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %[[ROW]], %{{.*}} : index
-// CHECK: %[[BEHIND:.*]] = arith.select %[[EXISTS]], %[[HI:.*]], %[[LO:.*]] : index
-// CHECK: %[[FIRST:.*]], %[[OWN:.*]] = tile.narrow[%[[LO]], %[[HI]]) to[%[[LO]], %[[BEHIND]])
+// CHECK: %[[BEHIND:.*]] = arith.select %[[EXISTS]], %[[HI]], %[[LO]] : index
+// CHECK: tile.yield %[[LO]], %[[BEHIND]] : index, index
 // CHECK: %[[FULL:.*]] = arith.minsi %{{.*}}, %[[OWN]] : index
 // CHECK: scf.for %{{.*}} = %[[LO]] to %[[FULL]] step
 // CHECK: scf.for %{{.*}} = %[[FULL]] to %[[OWN]] step
@@ -57,7 +59,7 @@ func.func @ragged(%q: tensor<1x2x?x64xbf16>, %k: tensor<1x2x?x64xbf16>,
 // Nothing differs from part to part.
 // MISSED: [Missed] group-bounds | {{.*}}"the bounds of the loops are those of all parts of the rows"
 // CHECK-LABEL: func.func @full(
-// CHECK-NOT: tile.narrow
+// CHECK-NOT: tile.group_bounds
 func.func @full(%q: tensor<1x2x1024x64xbf16>, %k: tensor<1x2x1024x64xbf16>,
                 %v: tensor<1x2x1024x64xbf16>) -> (tensor<1x2x1024x64xbf16>, tensor<1x2x1024xf32>) {
   %o, %lse = attn.attention %q, %k, %v {plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 2>}

@@ -192,44 +192,46 @@ func.func @idle_c1(%n: index, %c: i1) {
 
 // -----
 
-func.func @part_row_c1() {
+func.func @group_bounds_c1(%lo: index, %hi: index) {
   // expected-error @below {{is of 0 rows, expected at least 1}}
-  %r = tile.part_row of 0
+  %r:2 = tile.group_bounds [%lo, %hi) of 0 {
+  ^bb0(%row: index):
+    tile.yield %lo, %row : index, index
+  }
   return
 }
 
 // -----
 
-func.func @part_row_c2_index(%m: memref<?x16xf32>, %lo: index, %hi: index) -> vector<8x16xf32> {
-  %c1 = arith.constant 1 : index
-  %c0 = arith.constant 0 : index
-  // expected-error @below {{is used for something else than the own bounds of a tile.narrow}}
-  %r = tile.part_row of 64
-  %next = arith.addi %r, %c1 : index
-  %first, %end = tile.narrow [%lo, %hi) to [%lo, %next)
-  // expected-note @below {{used here}}
-  %t = tile.load %m[%next, %c0] : memref<?x16xf32>, vector<8x16xf32>
-  return %t : vector<8x16xf32>
+func.func @group_bounds_c2_argument(%lo: index, %hi: index) {
+  // expected-error @below {{region is a function of ('i32'), expected ('index')}}
+  %r:2 = tile.group_bounds [%lo, %hi) of 64 {
+  ^bb0(%row: i32):
+    tile.yield %lo, %hi : index, index
+  }
+  return
 }
 
 // -----
 
-func.func @part_row_c2_whole(%lo: index, %hi: index) -> index {
-  // expected-error @below {{is used for something else than the own bounds of a tile.narrow}}
-  %r = tile.part_row of 64
-  // expected-note @below {{used here}}
-  %first, %end = tile.narrow [%lo, %r) to [%lo, %hi)
-  return %end : index
+func.func @group_bounds_c2_yield(%lo: index, %hi: index) {
+  // expected-error @below {{region does not yield two of 'index'}}
+  %r:2 = tile.group_bounds [%lo, %hi) of 64 {
+  ^bb0(%row: index):
+    tile.yield %row : index
+  }
+  return
 }
 
 // -----
 
-func.func @part_row_c2_loop(%lo: index) {
-  %c1 = arith.constant 1 : index
-  // expected-error @below {{is used for something else than the own bounds of a tile.narrow}}
-  %r = tile.part_row of 64
-  // expected-note @below {{used here}}
-  scf.for %i = %lo to %r step %c1 {
+func.func @group_bounds_c2_effect(%m: memref<?xindex>, %lo: index, %hi: index) {
+  // expected-error @below {{region holds 'memref.load', expected arithmetic}}
+  %r:2 = tile.group_bounds [%lo, %hi) of 64 {
+  ^bb0(%row: index):
+    // expected-note @below {{is here}}
+    %own = memref.load %m[%row] : memref<?xindex>
+    tile.yield %lo, %own : index, index
   }
   return
 }

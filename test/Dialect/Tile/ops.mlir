@@ -77,12 +77,15 @@ func.func @idle(%n: index, %visits: memref<?xi32>) {
   return
 }
 
-// CHECK-LABEL: func.func @parts
-func.func @parts(%lo: index, %hi: index) -> (index, index) {
-  // CHECK: %[[ROW:.*]] = tile.part_row of 64
-  %r = tile.part_row of 64
-  // CHECK: tile.narrow[%{{.*}}, %{{.*}}) to[%{{.*}}, %[[ROW]])
-  %first, %end = tile.narrow [%lo, %hi) to [%lo, %r)
+// CHECK-LABEL: func.func @groups
+func.func @groups(%lo: index, %hi: index) -> (index, index) {
+  // CHECK: tile.group_bounds[%[[LO:.*]], %{{.*}}) of 64 {
+  // CHECK-NEXT: ^bb0(%[[ROW:.*]]: index):
+  // CHECK-NEXT: tile.yield %[[LO]], %[[ROW]] : index, index
+  %first, %end = tile.group_bounds [%lo, %hi) of 64 {
+  ^bb0(%row: index):
+    tile.yield %lo, %row : index, index
+  }
   return %first, %end : index, index
 }
 

@@ -98,8 +98,9 @@ static constexpr Sign listed[] = {
      "tile-list-blocks"}};
 static constexpr Sign peeled[] = {
     {isPartial, "a loop over some of the key blocks", "tile-peel-masks"}};
-static constexpr Sign grouped[] = {
-    {isOp<NarrowOp>, "key blocks of a part of the rows", "tile-group-bounds"}};
+static constexpr Sign grouped[] = {{isOp<GroupBoundsOp>,
+                                    "key blocks of a group of rows",
+                                    "tile-group-bounds"}};
 static constexpr Sign ranged[] = {
     {isRanged, "a mask that compares keys with ranges", "tile-keys-to-ranges"}};
 static constexpr Sign reversed[] = {

@@ -38,28 +38,27 @@ LogicalResult ExitIfOp::verify() {
   return success();
 }
 
-LogicalResult PartRowOp::verify() {
+LogicalResult GroupBoundsOp::verifyRegions() {
   // (C1)
   if (getRows() < 1)
     return emitOpError("is of ") << getRows() << " rows, expected at least 1";
   // (C2)
-  SmallVector<Value> dependent = {getRow()};
-  llvm::SmallPtrSet<Operation *, 16> seen;
-  while (!dependent.empty())
-    for (OpOperand &use : dependent.pop_back_val().getUses()) {
-      Operation *user = use.getOwner();
-      bool isNarrow = isa<NarrowOp>(user);
-      if (isNarrow && use.getOperandNumber() >= 2)
-        continue;
-      if (isNarrow || user->getNumRegions() != 0 || !isPure(user) ||
-          user->hasTrait<OpTrait::IsTerminator>()) {
-        InFlightDiagnostic diagnostic = emitOpError(
-            "is used for something else than the own bounds of a tile.narrow");
-        diagnostic.attachNote(user->getLoc()) << "used here";
-        return diagnostic;
-      }
-      if (seen.insert(user).second)
-        llvm::append_range(dependent, user->getResults());
+  Block &block = getOwn().front();
+  Type index = IndexType::get(getContext());
+  if (!llvm::equal(block.getArgumentTypes(), ArrayRef<Type>(index)))
+    return emitOpError("region is a function of (")
+           << block.getArgumentTypes() << "), expected (" << index << ")";
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield ||
+      !llvm::equal(yield.getOperandTypes(), ArrayRef<Type>{index, index}))
+    return emitOpError("region does not yield two of ") << index;
+  for (Operation &inner : block)
+    if (inner.getNumRegions() != 0 || !isPure(&inner)) {
+      InFlightDiagnostic diagnostic = emitOpError("region holds '")
+                                      << inner.getName()
+                                      << "', expected arithmetic";
+      diagnostic.attachNote(inner.getLoc()) << "is here";
+      return diagnostic;
     }
   return success();
 }

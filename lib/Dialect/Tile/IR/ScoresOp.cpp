@@ -72,7 +72,7 @@ static LogicalResult verifyRegion(ScoresOp op, StringRef name, Region &region,
            << "), expected (" << expected << ")";
   auto yield =
       dyn_cast_or_null<YieldOp>(block.empty() ? nullptr : &block.back());
-  if (!yield || yield.getValue().getType() != yielded)
+  if (!yield || !llvm::equal(yield.getOperandTypes(), ArrayRef<Type>(yielded)))
     return op.emitOpError(name) << " region does not yield " << yielded;
   // (C3)
   for (Operation &inner : block.without_terminator()) {

@@ -13,11 +13,13 @@
 // the last three of four blocks of 64 keys on the diagonal.
 //
 // The bounds of a part are those of its rows alone: the mask of the loop is
-// read once more, for `rows` rows from `tile.part_row` on. Where the queries
-// end inside a tile, a part after their end sees no key; one block it goes
-// through nevertheless, as everybody does where there is one.
+// read once more, for `rows` rows from that of `tile.group_bounds` on. Where
+// the queries end inside a tile, a part after their end sees no key; one block
+// it goes through nevertheless, as everybody does where there is one.
 //
 //===----------------------------------------------------------------------===//
+
+#include "DeadOps.h"
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
@@ -41,38 +43,44 @@ using namespace attn::tile;
 
 /// Whether `bound` differs from part to part, and is computed before the
 /// loops by arithmetic alone: what memory holds would be read by every part.
-static bool isWorthwhile(Value bound, PartRowOp part) {
+static bool isWorthwhile(Value bound, GroupBoundsOp group) {
+  Value row = group.getOwn().getArgument(0);
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
   options.inclusive = true;
   options.omitUsesFromAbove = false;
   options.filter = [&](Operation *op) {
-    return op->getBlock() == part->getBlock();
+    return op->getBlock() == group->getBlock() ||
+           op->getBlock() == row.getParentBlock();
   };
   return bound.getDefiningOp() &&
          succeeded(getBackwardSlice(bound, &slice, options)) &&
-         slice.contains(part) &&
+         llvm::any_of(slice,
+                      [&](Operation *op) {
+                        return llvm::is_contained(op->getOperands(), row);
+                      }) &&
          llvm::all_of(slice, [](Operation *op) { return isPure(op); });
 }
 
-/// The blocks of `loop` that rows of `part` see; none where the mask does not
+/// The blocks of `loop` that rows of `group` see; none where the mask does not
 /// tell.
 static std::optional<KeyBlockRange>
-emitOwnRange(RewriterBase &rewriter, scf::ForOp loop, PartRowOp part) {
+emitOwnRange(RewriterBase &rewriter, scf::ForOp loop, GroupBoundsOp group) {
   FailureOr<ScoresOp> scores = findMaskedScores(loop);
   if (failed(scores))
     return std::nullopt;
   MaskProblem problem = readMask(*scores, loop);
-  problem.restrictRows(part, part.getRows());
+  problem.restrictRows(group.getOwn().getArgument(0), group.getRows());
   VisitSet set = computeVisitSet(problem.problem);
   if (set.visited.empty() || !isOneInterval(set))
     return std::nullopt;
   return emitRange(rewriter, problem, set, loop);
 }
 
-/// Whether `part` has a row that exists; null where every part has.
-static Value emitHasRow(RewriterBase &rewriter, scf::ForOp front,
-                        PartRowOp part, int64_t numRows) {
+/// Whether `first`, the first row of a group, exists; null where every group
+/// has one.
+static Value emitHasRow(RewriterBase &rewriter, scf::ForOp front, Value first,
+                        int64_t numRows) {
   // The rows are those of the queries, loaded before the loops.
   for (auto load : front->getBlock()->getOps<LoadOp>()) {
     auto type = cast<VectorType>(load.getResult().getType());
@@ -87,22 +95,11 @@ static Value emitHasRow(RewriterBase &rewriter, scf::ForOp front,
     if (known && *known % numRows == 0)
       return {};
     Value row = arith::AddIOp::create(rewriter, loc,
-                                      load.getIndices()[dimension], part);
+                                      load.getIndices()[dimension], first);
     return arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt, row,
                                  size);
   }
   return {};
-}
-
-/// What was emitted for a bound that is not used.
-static void eraseDead(RewriterBase &rewriter, Operation *first,
-                      Block::iterator end) {
-  SmallVector<Operation *> emitted;
-  for (auto it = Block::iterator(first); it != end; ++it)
-    emitted.push_back(&*it);
-  for (Operation *op : llvm::reverse(emitted))
-    if (isOpTriviallyDead(op))
-      rewriter.eraseOp(op);
 }
 
 LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
@@ -121,45 +118,46 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
   rewriter.setInsertionPoint(front);
   Location loc = front.getLoc();
   Value lo = front.getLowerBound(), hi = back.getUpperBound();
-  auto part = PartRowOp::create(rewriter, loc, rows);
+  auto group = GroupBoundsOp::create(rewriter, loc, lo, hi, rows);
+  Block *own =
+      rewriter.createBlock(&group.getOwn(), {}, {rewriter.getIndexType()}, loc);
   Value ownLo = lo, ownHi = hi;
-  if (auto range = emitOwnRange(rewriter, front, part))
-    if (isWorthwhile(range->lo, part))
+  if (auto range = emitOwnRange(rewriter, front, group))
+    if (isWorthwhile(range->lo, group))
       ownLo = range->lo;
-  if (auto range = emitOwnRange(rewriter, back, part))
-    if (isWorthwhile(range->hi, part))
+  if (auto range = emitOwnRange(rewriter, back, group))
+    if (isWorthwhile(range->hi, group))
       ownHi = range->hi;
-  Value hasRow = emitHasRow(rewriter, front, part, numRows);
+  Value hasRow = emitHasRow(rewriter, front, own->getArgument(0), numRows);
   bool isLower = ownLo != lo, isUpper = ownHi != hi || hasRow;
-  if (isLower || isUpper) {
-    // All parts go through the blocks between: `ownHi` is not below the loop.
-    if (isLower)
-      ownLo =
-          arith::MinSIOp::create(rewriter, loc, ownLo, front.getUpperBound());
-    if (hasRow)
-      ownHi = arith::SelectOp::create(rewriter, loc, hasRow, ownHi, lo);
-    auto narrow = NarrowOp::create(rewriter, loc, lo, hi, ownLo, ownHi);
-    // Those between end with the part, too.
-    if (hasRow)
-      for (size_t number = 1; number < chain->loops.size(); ++number) {
-        scf::ForOp loop = chain->loops[number - 1], next = chain->loops[number];
-        Value bound = arith::MinSIOp::create(
-            rewriter, loc, loop.getUpperBound(), narrow.getEnd());
-        rewriter.modifyOpInPlace(loop, [&] { loop.setUpperBound(bound); });
-        rewriter.modifyOpInPlace(next, [&] { next.setLowerBound(bound); });
-      }
-    if (isLower)
-      rewriter.modifyOpInPlace(front,
-                               [&] { front.setLowerBound(narrow.getFirst()); });
-    if (isUpper)
-      rewriter.modifyOpInPlace(back,
-                               [&] { back.setUpperBound(narrow.getEnd()); });
+  if (!isLower && !isUpper) {
+    rewriter.eraseOp(group);
+    reason = "the bounds of the loops are those of all parts of the rows";
+    return failure();
   }
-  eraseDead(rewriter, part, Block::iterator(front));
-  if (isLower || isUpper)
-    return success();
-  reason = "the bounds of the loops are those of all parts of the rows";
-  return failure();
+  // All parts go through the blocks between: `ownHi` is not below the loop.
+  if (isLower)
+    ownLo = arith::MinSIOp::create(rewriter, loc, ownLo, front.getUpperBound());
+  if (hasRow)
+    ownHi = arith::SelectOp::create(rewriter, loc, hasRow, ownHi, lo);
+  YieldOp::create(rewriter, loc, {ownLo, ownHi});
+  eraseDeadOps(rewriter, own);
+  rewriter.setInsertionPoint(front);
+  // Those between end with the part, too.
+  if (hasRow)
+    for (size_t number = 1; number < chain->loops.size(); ++number) {
+      scf::ForOp loop = chain->loops[number - 1], next = chain->loops[number];
+      Value bound = arith::MinSIOp::create(rewriter, loc, loop.getUpperBound(),
+                                           group.getEnd());
+      rewriter.modifyOpInPlace(loop, [&] { loop.setUpperBound(bound); });
+      rewriter.modifyOpInPlace(next, [&] { next.setLowerBound(bound); });
+    }
+  if (isLower)
+    rewriter.modifyOpInPlace(front,
+                             [&] { front.setLowerBound(group.getFirst()); });
+  if (isUpper)
+    rewriter.modifyOpInPlace(back, [&] { back.setUpperBound(group.getEnd()); });
+  return success();
 }
 
 namespace {

@@ -40,32 +40,36 @@ namespace {
 /// part of it does.
 struct VisitedRange {
   VisitedRange(Value first, Value end) : lo(first), hi(end) {
-    if (auto narrow = first.getDefiningOp<NarrowOp>()) {
-      lowest = narrow;
-      lo = narrow.getLo();
+    if (auto group = first.getDefiningOp<GroupBoundsOp>()) {
+      lowest = group;
+      lo = group.getLo();
     }
-    if (auto narrow = end.getDefiningOp<NarrowOp>()) {
-      highest = narrow;
-      hi = narrow.getHi();
+    if (auto group = end.getDefiningOp<GroupBoundsOp>()) {
+      highest = group;
+      hi = group.getHi();
     }
   }
 
   /// The first visit in the other order, and the one after the last.
   std::pair<Value, Value> reverse(RewriterBase &rewriter, Location loc,
                                   Value sum) {
-    NarrowOp narrow = lowest ? lowest : highest;
-    if (!narrow)
+    GroupBoundsOp group = lowest ? lowest : highest;
+    if (!group)
       return {lo, hi};
-    auto mirror = [&](Value bound) {
-      return rewriter.createOrFold<arith::SubIOp>(loc, sum, bound);
-    };
-    Value ownLo = mirror(narrow.getOwnHi()), ownHi = mirror(narrow.getOwnLo());
-    auto own = NarrowOp::create(rewriter, loc, lo, hi, ownLo, ownHi);
-    return {highest ? own.getFirst() : lo, lowest ? own.getEnd() : hi};
+    auto mirrored = cast<GroupBoundsOp>(rewriter.clone(*group));
+    Operation *yield = mirrored.getOwn().front().getTerminator();
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(yield);
+    SmallVector<Value> own;
+    for (Value bound : llvm::reverse(yield->getOperands()))
+      own.push_back(rewriter.createOrFold<arith::SubIOp>(loc, sum, bound));
+    yield->setOperands(own);
+    return {highest ? mirrored.getFirst() : lo,
+            lowest ? mirrored.getEnd() : hi};
   }
 
   Value lo, hi;
-  NarrowOp lowest, highest; // which bounds, or null
+  GroupBoundsOp lowest, highest; // which bounds, or null
 };
 } // namespace
 

@@ -188,46 +188,39 @@ def Tile_ExitIfOp : Tile_Op<"exit_if", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 
-def Tile_PartRowOp : Tile_Op<"part_row", [Pure]> {
-  let summary = "the first row of the part of the tile that is computed here";
+def Tile_GroupBoundsOp : Tile_Op<"group_bounds", [
+    SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable]> {
+  let summary = "the key blocks that a group of the tile's rows goes through";
   let description = [{
     ```mlir
-    %r = tile.part_row of 64
+    %first, %end = tile.group_bounds [%lo, %hi) of 64 {
+    ^bb0(%row: index):
+      %last = arith.addi %row, %c63 : index
+      %own = arith.ceildivsi %last, %c64 : index
+      tile.yield %lo, %own : index, index
+    }
     ```
-    Who runs a tile program may divide the rows of the tile among several that
-    run it side by side, in parts of that many rows; whoever runs all of it gets
-    0.
-
-    (C1) `rows` is positive.
-    (C2) Only the own bounds of `tile.narrow` depend on it, through operations
-         without effects or regions.
-  }];
-  let arguments = (ins I64Attr:$rows);
-  let results = (outs Index:$row);
-  let assemblyFormat = "`of` $rows attr-dict";
-  let hasVerifier = 1;
-}
-
-def Tile_NarrowOp : Tile_Op<"narrow", [Pure]> {
-  let summary = "the key blocks that a part of the tile goes through";
-  let description = [{
-    ```mlir
-    %first, %end = tile.narrow [%lo, %hi) to [%ownLo, %ownHi)
-    ```
-    The tile goes through [lo, hi). Right for every part of it is any range
-    inside that holds [ownLo, ownHi), and is empty only if [lo, hi) is. Who runs
-    all of the tile takes [lo, hi); others may take
+    The tile goes through the blocks [lo, hi). Who runs a tile program may divide
+    the rows of the tile into groups of that many rows that run side by side; the
+    region says which blocks the group needs whose first row is `row`: [ownLo,
+    ownHi). Right for a group is any range inside of [lo, hi) that holds its own,
+    and is empty only if [lo, hi) is. Who runs all rows takes [lo, hi); others may
+    take
 
     ```
     first = min(max(ownLo, lo), max(hi - 1, lo))
     end   = min(max(ownHi, first + 1), hi)
     ```
+
+    (C1) `rows` is positive.
+    (C2) The region is a function of an index that yields two, and holds
+         operations without effects or regions.
   }];
-  let arguments = (ins Index:$lo, Index:$hi, Index:$ownLo, Index:$ownHi);
+  let arguments = (ins Index:$lo, Index:$hi, I64Attr:$rows);
+  let regions = (region SizedRegion<1>:$own);
   let results = (outs Index:$first, Index:$end);
-  let assemblyFormat = [{
-    `[` $lo `,` $hi `)` `to` `[` $ownLo `,` $ownHi `)` attr-dict
-  }];
+  let assemblyFormat = "`[` $lo `,` $hi `)` `of` $rows $own attr-dict";
+  let hasRegionVerifier = 1;
 }
 
 def Tile_ScoresOp : Tile_Op<"scores", [
@@ -287,15 +280,16 @@ def Tile_ScoresOp : Tile_Op<"scores", [
   }];
 }
 
-def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator, HasParent<"ScoresOp">]> {
-  let summary = "the value of a region of tile.scores";
+def Tile_YieldOp : Tile_Op<"yield", [
+    Pure, Terminator, ParentOneOf<["GroupBoundsOp", "ScoresOp"]>]> {
+  let summary = "the values of a region of tile.scores or tile.group_bounds";
   let description = [{
     ```mlir
     tile.yield %visible : i1
     ```
   }];
-  let arguments = (ins AnyType:$value);
-  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
 }
 
 def Tile_OnlineSoftmaxOp : Tile_Op<"online_softmax", [

@@ -146,9 +146,11 @@ def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
     of `rows` rows of a tile, which warpgroups compute side by side:
 
     ```mlir
-    %r = tile.part_row of 64
-    %own = …                                      // of the rows %r to %r + 63
-    %first, %end = tile.narrow [%lo, %hi) to [%lo, %own)
+    %first, %end = tile.group_bounds [%lo, %hi) of 64 {
+    ^bb0(%row: index):
+      %own = …                                    // of rows %row to %row + 63
+      tile.yield %lo, %own : index, index
+    }
     %a:3 = scf.for %n = %lo to %fullHi step %c1 iter_args(…)       // not masked
     %b:3 = scf.for %n = %fullHi to %end step %c1 iter_args(%a…)    // masked
     ```
