@@ -42,7 +42,7 @@ int64_t plan::padHeadDim(int64_t dim) {
 /// True if the target's matrix instructions are those of warpgroups for such
 /// elements, which read panels and run in roles.
 static bool usesWarpgroups(const Workload &workload, const TargetInfo &target) {
-  return target.sm >= 90 && workload.elementBytes == 2;
+  return target.hasWarpgroups && workload.elementBytes == 2;
 }
 
 const TileBuffer &Budget::getBuffer(std::string_view name) const {
@@ -192,7 +192,7 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
                                const TargetInfo &target) {
   if (target.sm == 0)
     return findCPUObstacle(tiles, target);
-  if (target.sm >= 90) {
+  if (target.hasWarpgroups) {
     if (tiles.warps != 4 && tiles.warps != 8 && tiles.warps != 12 &&
         tiles.warps != 16)
       return outside("warps", tiles.warps, "4, 8, 12 or 16", target);

@@ -32,7 +32,7 @@ SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {
         consider({blockQ, blockK});
     return plans;
   }
-  if (info.sm >= 90) {
+  if (info.hasWarpgroups) {
     for (int64_t groups : {1, 2, 3, 4})
       for (int64_t blockK : {32, 48, 64, 80, 96, 112, 128, 160, 192})
         for (int64_t stages : {1, 2, 3})
@@ -50,7 +50,7 @@ SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {
 
 SmallVector<PlanAttr> plan::listSchedulers(PlanAttr plan) {
   SmallVector<PlanAttr> plans;
-  if (getTarget(plan.getTarget()).sm >= 90)
+  if (getTarget(plan.getTarget()).hasWarpgroups)
     for (SchedulerKind scheduler :
          {SchedulerKind::Grid, SchedulerKind::Static, SchedulerKind::Dynamic})
       plans.push_back(PlanAttr::get(plan.getContext(), plan.getTarget(),

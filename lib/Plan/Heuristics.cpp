@@ -116,11 +116,9 @@ static const Row cpuRows[] = {
 };
 
 static llvm::ArrayRef<Row> rowsOf(const TargetInfo &target) {
-  if (target.sm >= 90)
+  if (target.hasWarpgroups)
     return sm90Rows;
-  if (target.sm >= 80)
-    return sm80Rows;
-  return cpuRows;
+  return target.sm != 0 ? llvm::ArrayRef<Row>(sm80Rows) : cpuRows;
 }
 
 std::optional<Tiles> plan::lookupHeuristic(const Workload &workload,

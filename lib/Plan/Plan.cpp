@@ -80,7 +80,8 @@ LogicalResult plan::verify(ScoredOp op, PlanAttr plan) {
                                       getTarget(plan.getTarget()));
   bool isResident = plan.getScheduler() == SchedulerKind::Static ||
                     plan.getScheduler() == SchedulerKind::Dynamic;
-  if (obstacle.empty() && isResident && plan.getTarget() != TargetKind::SM90A)
+  if (obstacle.empty() && isResident &&
+      !getTarget(plan.getTarget()).hasWarpgroups)
     obstacle =
         ("scheduler is " + stringifySchedulerKind(plan.getScheduler()) +
          ", expected auto or grid on " + stringifyTargetKind(plan.getTarget()))

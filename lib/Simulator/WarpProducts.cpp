@@ -10,6 +10,7 @@
 #include "WarpRunner.h"
 
 #include "attn/Dialect/Warp/Analysis/PendingMmas.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -54,10 +55,10 @@ WarpRunner::readRows(Operation *op, Value a, bool isTransposed, FragType acc) {
   return result;
 }
 
-template <typename OpTy> FailureOr<Lanes> WarpRunner::multiply(OpTy op) {
+FailureOr<Lanes> WarpRunner::multiply(ProductOp op) {
   Value b = op.getB(), acc = op.getAcc();
   bool isTransposed = op.getTransposeB();
-  auto type = llvm::cast<FragType>(acc.getType());
+  FragType type = op.getAcc().getType();
   FailureOr<std::vector<float>> left =
       readRows(op, op.getA(), op.getTransposeA(), type);
   if (failed(left))
@@ -67,7 +68,7 @@ template <typename OpTy> FailureOr<Lanes> WarpRunner::multiply(OpTy op) {
     return refuse(op, message);
   if (llvm::is_contained(use.slot().lost, true))
     return refuse(op, "reads a slot that a result went through");
-  auto shape = llvm::cast<SlotType>(b.getType()).getShape();
+  ArrayRef<int64_t> shape = op.getB().getType().getShape();
   int64_t columns = type.getShape()[1], depth = shape[isTransposed ? 1 : 0];
   const std::vector<float> &right = use.slot().elements;
   int64_t rows = type.getShape()[0] / type.getWarps();
@@ -147,7 +148,7 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
         FailureOr<Lanes> result = multiply(mma);
         if (failed(result))
           return failure();
-        if (mma.getB().getType().hasPanels())
+        if (getTraits(mma.getAtom()).isAsync)
           if (std::string message = block.issues.issue(blockWarp, op);
               !message.empty())
             return refuse(op, message);

@@ -109,7 +109,7 @@ private:
   LogicalResult gather(warp::GatherOp op);
   LogicalResult search(warp::SearchOp op);
   int64_t indexOf(Value index, Type result, size_t number);
-  template <typename OpTy> FailureOr<Lanes> multiply(OpTy op);
+  FailureOr<Lanes> multiply(warp::ProductOp op);
   FailureOr<std::vector<float>> readRows(Operation *op, Value a,
                                          bool isTransposed, warp::FragType acc);
   SlotUse useOf(Value slot);

@@ -49,6 +49,7 @@ static TargetInfo sm90a() {
   TargetInfo target;
   target.name = "sm_90a";
   target.sm = 90;
+  target.hasWarpgroups = true;
   target.sharedBytesPerBlock = 227 * 1024;
   target.sharedBytesPerSM = 228 * 1024;
   target.sharedBytesReserved = 1024;

@@ -26,7 +26,7 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // CHECK-NOT: warp.coords
   // CHECK: %[[KT:.*]] = warp.await %[[KR]][%[[N]]]
   // CHECK: warp.copy_async %[[K]][{{.*}}] to %[[KR]][%[[NEXT:.*]]] when
-  // CHECK-NEXT: %[[S:.*]] = warp.mma %[[QT]], %[[KT]], %{{.*}} transpose_b
+  // CHECK-NEXT: %[[S:.*]] = warp.mma mma_sync %[[QT]], %[[KT]], %{{.*}} transpose_b
   // CHECK-NEXT: warp.release %[[KT]]
   // CHECK-NEXT: warp.reduce <max> %[[S]]
   // CHECK: scf.if
@@ -39,7 +39,7 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // CHECK: warp.copy_async %[[V]][{{.*}}] to %[[VR]][%[[NEXT]]] when
   // CHECK-NEXT: %[[PT:.*]] = warp.cast truncf %[[P]]
   // CHECK: %[[PA:.*]] = warp.convert %[[PT]]
-  // CHECK-NEXT: warp.mma %[[PA]], %[[VT]]
+  // CHECK-NEXT: warp.mma mma_sync %[[PA]], %[[VT]]
   // CHECK-NEXT: warp.release %[[VT]]
   // CHECK: scf.yield
 

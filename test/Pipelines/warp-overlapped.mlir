@@ -37,9 +37,9 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // CHECK: %[[KT:.*]] = warp.await %[[KR]]
   // CHECK: %[[P:.*]] = warp.convert
   // CHECK: %[[T:.*]]:3 = warp.turn {
-  // CHECK-NEXT: warp.mma_async %[[QT]], %[[KT]], %{{.*}} transpose_b
+  // CHECK-NEXT: warp.mma_async wgmma %[[QT]], %[[KT]], %{{.*}} transpose_b
   // CHECK-NEXT: %[[VT:.*]] = warp.await %[[VR]]
-  // CHECK-NEXT: warp.mma_async %[[P]], %[[VT]]
+  // CHECK-NEXT: warp.mma_async wgmma %[[P]], %[[VT]]
   // CHECK-NEXT: warp.yield
   // CHECK: %[[S:.*]] = warp.wait %[[T]]#0
   // CHECK-NEXT: warp.release %[[KT]]
@@ -79,7 +79,7 @@ func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   // PLAIN: warp.role @softmax compute
   // PLAIN-NOT: warp.turn
   // PLAIN: scf.for
-  // PLAIN: warp.mma_async {{.*}} transpose_b
+  // PLAIN: warp.mma_async wgmma {{.*}} transpose_b
   // PLAIN: warp.wait
   // PLAIN: warp.mma_async
   // PLAIN: warp.wait

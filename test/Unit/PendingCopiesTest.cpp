@@ -78,9 +78,9 @@ protected:
     for (const char *bounds : {"%lo to %a", "%a to %b", "%b to %hi"})
       text += std::string("scf.for %n = ") + bounds + R"( step %c1 {
         warp.copy %m[%n, %x] to %ks : !view, !slot
-        %s = warp.mma %qs, %ks, %s0 transpose_b : !slot, !slot, !s
+        %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !slot, !slot, !s
         warp.copy %m[%n, %y] to %vs : !view, !slot
-        %t = warp.mma %qs, %vs, %s transpose_b : !slot, !slot, !s
+        %t = warp.mma mma_sync %qs, %vs, %s transpose_b : !slot, !slot, !s
       }
     )";
     return parse(text, /*rings=*/false);

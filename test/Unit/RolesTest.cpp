@@ -380,6 +380,8 @@ OwningOpRef<ModuleOp> Roles::parseInSlots(StringRef panels, StringRef add) {
   std::string text = storedInSlots;
   text.replace(text.find("PANELS"), 6, panels.str());
   text.replace(text.find("ADD"), 3, add.str());
+  for (size_t at; (at = text.find("ATOM")) != std::string::npos;)
+    text.replace(at, 4, panels.empty() ? "mma_sync" : "wgmma");
   return parseSourceString<ModuleOp>(text, &context);
 }
 
@@ -424,11 +426,9 @@ TEST_F(Roles, StoredBesideAProductInFlight) {
   module->walk([&](StoreFragOp op) { store = op; });
   module->walk([&](MmaOp op) { last = op; });
   OpBuilder builder(last);
-  auto issue =
-      MmaAsyncOp::create(builder, last.getLoc(),
-                         PendingType::get(&context, last.getAcc().getType()),
-                         last.getA(), last.getB(), last.getAcc(),
-                         last.getTransposeBAttr(), last.getTransposeAAttr());
+  auto issue = MmaAsyncOp::create(builder, last.getLoc(), last.getAtom(),
+                                  last.getA(), last.getB(), last.getAcc(),
+                                  last.getTransposeA(), last.getTransposeB());
   builder.clone(*store);
   auto wait = WaitOp::create(builder, last.getLoc(), last.getAcc().getType(),
                              issue.getResult());

@@ -296,9 +296,10 @@ static const Plant plants[] = {
        Value late = voteOnRows(builder, loc, 120, 8);
        auto branch = scf::IfOp::create(builder, loc, late, false);
        builder.setInsertionPointToStart(branch.thenBlock());
-       MmaOp::create(builder, loc, product.getAcc().getType(), product.getA(),
-                     product.getB(), product.getAcc(),
-                     product.getTransposeBAttr());
+       MmaOp::create(builder, loc, product.getAcc().getType(),
+                     product.getAtom(), product.getA(), product.getB(),
+                     product.getAcc(), product.getTransposeA(),
+                     product.getTransposeB());
      },
      "stands where some warps may not come",
      "the other warps of its group issue another"},

@@ -23,6 +23,9 @@ namespace attn {
 struct TargetInfo {
   std::string_view name; // as in #attn.plan and --target
   int64_t sm = 0;        // compute capability times 10; 0 is no GPU
+  // Four warps multiply 16-bit elements together (wgmma), in panels that TMA
+  // copies; roles share out the registers.
+  bool hasWarpgroups = false;
   // Memory and registers of one streaming multiprocessor.
   int64_t sharedBytesPerBlock = 0; // most that one block may ask for
   int64_t sharedBytesPerSM = 0;

@@ -26,15 +26,16 @@ namespace {
 /// inside the lanes.
 struct ContractToMma final : OpConversionPattern<vector::ContractionOp> {
   ContractToMma(const FragmentConverter &converter, MLIRContext *context,
-                bool ieee)
-      : OpConversionPattern(converter, context), ieee(ieee) {}
+                AtomChoice choice)
+      : OpConversionPattern(converter, context), choice(choice) {}
 
   LogicalResult
   matchAndRewrite(vector::ContractionOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Value a = lookThroughCasts(adaptor.getLhs());
     Value b = lookThroughCasts(adaptor.getRhs());
-    if (!isa<warp::SlotType>(b.getType()))
+    auto slot = dyn_cast<warp::SlotType>(b.getType());
+    if (!slot)
       return rewriter.notifyMatchFailure(op, "rhs is not in shared memory");
     auto frag = dyn_cast<warp::FragType>(a.getType());
     if (frag && frag.getKind() == warp::FragKind::Acc)
@@ -46,17 +47,18 @@ struct ContractToMma final : OpConversionPattern<vector::ContractionOp> {
           a);
     AffineMap rhsMap = op.getIndexingMapsArray()[1];
     bool transposeB = rhsMap.getResult(0) == rewriter.getAffineDimExpr(1);
-    rewriter.replaceOpWithNewOp<warp::MmaOp>(op, adaptor.getAcc().getType(), a,
-                                             b, adaptor.getAcc(), transposeB,
-                                             ieee);
+    rewriter.replaceOpWithNewOp<warp::MmaOp>(
+        op, adaptor.getAcc().getType(), choice.of(slot.getElementType()), a, b,
+        adaptor.getAcc(), /*transpose_a=*/false, transposeB);
     return success();
   }
 
-  bool ieee;
+  AtomChoice choice;
 };
 } // namespace
 
 void attn::populateContractPatterns(const FragmentConverter &converter,
-                                    RewritePatternSet &patterns, bool ieee) {
-  patterns.add<ContractToMma>(converter, patterns.getContext(), ieee);
+                                    RewritePatternSet &patterns,
+                                    AtomChoice choice) {
+  patterns.add<ContractToMma>(converter, patterns.getContext(), choice);
 }

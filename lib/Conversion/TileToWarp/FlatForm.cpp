@@ -12,6 +12,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Layout/Fragments.h"
 #include "attn/Layout/Swizzle.h"
+#include "attn/Plan/Plan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -214,23 +215,24 @@ static LogicalResult checkOp(Operation *op, tile::KernelOp kernel,
 }
 
 /// A plan for a GPU, whose products have the warps that they need.
-static LogicalResult checkPlan(tile::KernelOp kernel) {
+static LogicalResult checkPlan(tile::KernelOp kernel,
+                               const TargetInfo &target) {
   PlanAttr plan = kernel.getPlan();
   if (plan.getTarget() == TargetKind::CPU)
     return kernel.emitOpError("has a plan for cpu, expected one for a GPU");
   bool hasProducts =
       kernel.walk([](vector::ContractionOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
-  if (hasProducts && plan.getTarget() == TargetKind::SM90A &&
-      plan.getWarps() % 4 != 0)
+  if (hasProducts && target.hasWarpgroups && plan.getWarps() % 4 != 0)
     return kernel.emitOpError("has a plan of ")
-           << plan.getWarps()
-           << " warps for products on sm_90a, expected groups of 4";
+           << plan.getWarps() << " warps for products on " << target.name
+           << ", expected groups of 4";
   return success();
 }
 
 FailureOr<FlatKernel> attn::matchFlatKernel(tile::KernelOp kernel) {
-  if (failed(checkPlan(kernel)))
+  const TargetInfo &target = plan::getTarget(kernel.getPlan().getTarget());
+  if (failed(checkPlan(kernel, target)))
     return failure();
   int64_t warps = kernel.getPlan().getWarps();
   WalkResult walk = kernel.walk([&](Operation *op) {
@@ -242,5 +244,5 @@ FailureOr<FlatKernel> attn::matchFlatKernel(tile::KernelOp kernel) {
   auto numerics = kernel->getParentOp()->getAttrOfType<NumericsAttr>(
       AttnDialect::kNumericsAttrName);
   bool ieee = numerics && numerics.getF32Products() == F32Products::IEEE;
-  return FlatKernel{kernel, ieee};
+  return FlatKernel{kernel, target, ieee};
 }

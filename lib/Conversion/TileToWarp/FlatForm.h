@@ -11,12 +11,14 @@
 #define ATTN_LIB_CONVERSION_TILETOWARP_FLATFORM_H
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Support/TargetInfo.h"
 
 namespace attn {
 
 /// A kernel in the flat tile form.
 struct FlatKernel {
   tile::KernelOp kernel;
+  const TargetInfo &target;
   /// Whether products of f32 do without the tensor cores.
   bool ieee = false;
 };

@@ -10,7 +10,7 @@
 #ifndef ATTN_LIB_CONVERSION_TILETOWARP_PATTERNS_H
 #define ATTN_LIB_CONVERSION_TILETOWARP_PATTERNS_H
 
-#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 namespace attn {
@@ -30,9 +30,20 @@ void populateElementwisePatterns(const FragmentConverter &converter,
 void populateReductionPatterns(const FragmentConverter &converter,
                                RewritePatternSet &patterns);
 
+/// What decides on the instructions of a kernel's products, besides their
+/// elements.
+struct AtomChoice {
+  const TargetInfo &target;
+  bool ieee = false;
+
+  warp::ProductAtom of(Type element) const {
+    return warp::chooseProductAtom(target, element, ieee);
+  }
+};
+
 /// vector.contract.
 void populateContractPatterns(const FragmentConverter &converter,
-                              RewritePatternSet &patterns, bool ieee);
+                              RewritePatternSet &patterns, AtomChoice choice);
 
 /// tile.store, tile.gather, tile.search and tile.coords.
 void populateMemoryPatterns(const FragmentConverter &converter,
@@ -40,11 +51,11 @@ void populateMemoryPatterns(const FragmentConverter &converter,
 
 /// Gives every tile that is loaded a slot at the start of the kernel and copies
 /// it where it was loaded. `aInRegisters`: left operands that are loaded go on
-/// to an `a` fragment at once. `panels`: tiles of 16-bit elements lie as TMA
-/// writes and wgmma reads them. The uses of the loads get an unrealized cast of
-/// the slot or fragment, which the contract pattern looks through.
+/// to an `a` fragment at once. Tiles have panels where their product reads
+/// such. The uses of the loads get an unrealized cast of the slot or fragment,
+/// which the contract pattern looks through.
 void placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
-                bool aInRegisters, bool panels);
+                bool aInRegisters, AtomChoice choice);
 
 } // namespace attn
 

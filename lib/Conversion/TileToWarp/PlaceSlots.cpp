@@ -10,6 +10,7 @@
 #include "Patterns.h"
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -49,9 +50,9 @@ namespace {
 class SlotPlacement {
 public:
   SlotPlacement(RewriterBase &rewriter, warp::KernelOp kernel,
-                bool aInRegisters, bool panels)
+                bool aInRegisters, AtomChoice choice)
       : rewriter(rewriter), kernel(kernel), aInRegisters(aInRegisters),
-        panels(panels) {}
+        choice(choice) {}
 
   void place(const PlacedLoad &placed);
 
@@ -61,7 +62,8 @@ private:
 
   RewriterBase &rewriter;
   warp::KernelOp kernel;
-  bool aInRegisters, panels;
+  bool aInRegisters;
+  AtomChoice choice;
   Operation *lastAlloc = nullptr;
   llvm::DenseMap<std::tuple<Value, Type, int64_t>, Value> slots;
 };
@@ -79,8 +81,11 @@ Value SlotPlacement::getSlot(const PlacedLoad &placed) {
   else
     rewriter.setInsertionPointToStart(kernel.getBodyBlock());
   Type element = type.getElementType();
-  int64_t panelBytes = panels && element.getIntOrFloatBitWidth() == 16
-                           ? layout::choosePanelBytes(type.getDimSize(1) * 2)
+  constexpr int64_t bitsPerByte = 8;
+  int64_t rowBytes =
+      type.getDimSize(1) * element.getIntOrFloatBitWidth() / bitsPerByte;
+  int64_t panelBytes = warp::getTraits(choice.of(element)).readsPanels
+                           ? layout::choosePanelBytes(rowBytes)
                            : 0;
   auto slotType = warp::SlotType::get(kernel.getContext(), type.getShape(),
                                       element, panelBytes);
@@ -127,11 +132,11 @@ void SlotPlacement::place(const PlacedLoad &placed) {
 }
 
 void attn::placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
-                      bool aInRegisters, bool panels) {
+                      bool aInRegisters, AtomChoice choice) {
   SmallVector<PlacedLoad> loads;
   kernel.walk(
       [&](tile::LoadOp load) { loads.push_back({load, getOrdinal(load)}); });
-  SlotPlacement placement(rewriter, kernel, aInRegisters, panels);
+  SlotPlacement placement(rewriter, kernel, aInRegisters, choice);
   for (const PlacedLoad &load : loads)
     placement.place(load);
 }

@@ -96,10 +96,10 @@ static void sinkConstants(RewriterBase &rewriter, warp::KernelOp kernel) {
 
 /// Groups of warps are those of the rows if each has as many.
 static void convertGroups(RewriterBase &rewriter, warp::KernelOp kernel,
-                          PlanAttr plan) {
+                          PlanAttr plan, const TargetInfo &target) {
   constexpr int64_t warpsPerGroup = 4;
   int64_t groups = plan.getWarps() / warpsPerGroup;
-  bool hasGroups = plan.getTarget() == TargetKind::SM90A && groups > 1;
+  bool hasGroups = target.hasWarpgroups && groups > 1;
   SmallVector<tile::GroupBoundsOp> ops;
   kernel.walk([&](tile::GroupBoundsOp op) { ops.push_back(op); });
   for (tile::GroupBoundsOp op : ops)
@@ -121,7 +121,7 @@ static void convertGroups(RewriterBase &rewriter, warp::KernelOp kernel,
 }
 
 /// The conversion leaves no vector; casts of `placeSlots` are dead then.
-static LogicalResult convertVectors(warp::KernelOp kernel, bool ieee) {
+static LogicalResult convertVectors(warp::KernelOp kernel, AtomChoice choice) {
   MLIRContext *context = kernel.getContext();
   FragmentConverter converter(kernel.getWarps());
   ConversionTarget target(*context);
@@ -133,7 +133,7 @@ static LogicalResult convertVectors(warp::KernelOp kernel, bool ieee) {
   target.addIllegalOp<tile::SearchOp, tile::ExitIfOp>();
   populateElementwisePatterns(converter, patterns);
   populateReductionPatterns(converter, patterns);
-  populateContractPatterns(converter, patterns, ieee);
+  populateContractPatterns(converter, patterns, choice);
   populateMemoryPatterns(converter, patterns);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
@@ -179,10 +179,10 @@ private:
     PlanAttr plan = flat.kernel.getPlan();
     warp::KernelOp kernel = buildKernel(rewriter, flat.kernel);
     sinkConstants(rewriter, kernel);
-    convertGroups(rewriter, kernel, plan);
-    placeSlots(rewriter, kernel, plan.getQInRegisters(),
-               /*panels=*/plan.getTarget() == TargetKind::SM90A);
-    if (failed(convertVectors(kernel, flat.ieee)))
+    convertGroups(rewriter, kernel, plan, flat.target);
+    AtomChoice choice{flat.target, flat.ieee};
+    placeSlots(rewriter, kernel, plan.getQInRegisters(), choice);
+    if (failed(convertVectors(kernel, choice)))
       return failure();
     eraseDeadOps(rewriter, kernel);
     return success();

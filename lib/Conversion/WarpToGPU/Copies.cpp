@@ -108,7 +108,7 @@ struct LowerCopyAsync final : OpConversionPattern<CopyAsyncOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     RingType ring = op.getRing().getType();
-    if (roles.contains(op))
+    if (op.getAtom() == CopyAtom::TMA)
       return copyTensor(op, adaptor, ring, rewriter);
     int64_t threads = blockThreads(op);
     {
@@ -130,7 +130,7 @@ struct LowerCopyAsync final : OpConversionPattern<CopyAsyncOp> {
   }
 
 private:
-  /// In a producer: as soon as the item before has left the slot.
+  /// In a role: as soon as the item before has left the slot.
   LogicalResult copyTensor(CopyAsyncOp op, OpAdaptor adaptor, RingType ring,
                            ConversionPatternRewriter &rewriter) const {
     Location loc = op.getLoc();

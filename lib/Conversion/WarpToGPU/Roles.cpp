@@ -46,24 +46,14 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-/// Stores via slots with panels to arguments of the function are by TMA.
-static void collectStoreMaps(KernelOp kernel, TensorMaps &maps) {
-  kernel.walk([&](StoreOp store) {
-    if (!store.getStaging())
-      return;
-    auto argument = dyn_cast<BlockArgument>(store.getView());
-    SlotType slot = store.getStaging().getType();
-    constexpr size_t maxRank = 4;
-    if (!store->getParentOfType<RoleOp>() || !argument ||
-        !isa<func::FuncOp>(argument.getOwner()->getParentOp()) ||
-        !slot.hasPanels() || store.getIndices().size() > maxRank)
-      return;
-    layout::SharedTile tile = layoutOf(slot);
-    maps.add(store,
-             TensorMapAttr::get(store.getContext(), argument.getArgNumber(),
-                                layout::groupOfWarpsRows, tile.panelColumns(),
-                                tile.panelBytes, /*panels=*/1));
-  });
+/// The argument of the function that a view is; emits if it is none, of which
+/// there are no tensor maps.
+static FailureOr<BlockArgument> findArgument(Operation *op, Value view) {
+  auto argument = dyn_cast<BlockArgument>(view);
+  if (argument && isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+    return argument;
+  return op->emitOpError("is by tma: expected an argument of the function as "
+                         "the memref");
 }
 
 void TensorMaps::add(Operation *op, TensorMapAttr map) {
@@ -96,30 +86,31 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
       return failure();
     return result;
   }
-  WalkResult walk = kernel.walk([&](CopyAsyncOp copy) {
-    auto argument = dyn_cast<BlockArgument>(copy.getView());
-    if (!argument || !isa<func::FuncOp>(argument.getOwner()->getParentOp())) {
-      copy.emitOpError("in a role: expected an argument of the function as the "
-                       "source");
+  auto add = [&](Operation *op, Value view, int64_t rows,
+                 const layout::SharedTile &tile, int64_t panels) {
+    FailureOr<BlockArgument> argument = findArgument(op, view);
+    if (failed(argument))
       return WalkResult::interrupt();
-    }
-    layout::SharedTile tile = layoutOf(copy.getRing().getType().getSlotType());
-    constexpr int64_t maxBoxRows = 256;
-    if (tile.panelBytes == 0 || tile.rows > maxBoxRows) {
-      copy.emitOpError("in a role: expected a ring of tiles in panels, of at "
-                       "most ")
-          << maxBoxRows << " rows, got " << copy.getRing().getType();
-      return WalkResult::interrupt();
-    }
-    result.add(copy, TensorMapAttr::get(copy.getContext(),
-                                        argument.getArgNumber(), tile.rows,
-                                        tile.panelColumns(), tile.panelBytes,
-                                        countPanelsAtOnce(copy, tile)));
+    result.add(op, TensorMapAttr::get(op->getContext(),
+                                      argument->getArgNumber(), rows,
+                                      tile.panelColumns(), tile.panelBytes,
+                                      panels));
     return WalkResult::advance();
+  };
+  WalkResult walk = kernel.walk([&](CopyAsyncOp copy) {
+    layout::SharedTile tile = layoutOf(copy.getRing().getType().getSlotType());
+    return add(copy, copy.getView(), tile.rows, tile,
+               countPanelsAtOnce(copy, tile));
   });
+  if (!walk.wasInterrupted())
+    walk = kernel.walk([&](StoreOp store) {
+      if (store.getAtom() != CopyAtom::TMA)
+        return WalkResult::advance();
+      return add(store, store.getView(), layout::groupOfWarpsRows,
+                 layoutOf(store.getStaging().getType()), /*panels=*/1);
+    });
   if (walk.wasInterrupted())
     return failure();
-  collectStoreMaps(kernel, result);
   return result;
 }
 

@@ -261,20 +261,23 @@ struct LowerStagedStore final : OpConversionPattern<StoreOp> {
              << view->type;
     StagedStorer storer(rewriter, op, std::move(*view), adaptor.getValue(),
                         adaptor.getStaging().front());
-    auto map = roles.stores.find(op);
-    if (map == roles.stores.end())
+    if (op.getAtom() == CopyAtom::Plain)
       storer.storeChunks(
           /*isSharedByGroup=*/op.getStaging().getType().hasPanels(),
           /*isInRole=*/!roles.accesses.empty());
     else
-      storer.storeTensor(op->getParentOfType<gpu::GPUFuncOp>().getArgument(
-                             map->second.tensorMap),
-                         map->second.isAwaited);
+      storeTensor(op, storer);
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
+  void storeTensor(StoreOp op, StagedStorer &storer) const {
+    RolePlan::TensorStore store = roles.stores.lookup(op);
+    auto function = op->getParentOfType<gpu::GPUFuncOp>();
+    storer.storeTensor(function.getArgument(store.tensorMap), store.isAwaited);
+  }
+
   const RolePlan &roles;
 };
 

@@ -21,7 +21,8 @@
 //   numbers      Integers, View, SharedMemory, MaskWords, Offsets, Fragments
 //   atoms        Atoms/*: one instruction, or one batch of them, each
 //   roles        Turns, Parts, Roles
-//   operations   Elementwise, Math, Copies, Mailbox, Searches, Stores,
+//   operations   Elementwise, Math, Products, Copies, Mailbox, Searches,
+//   Stores,
 //                SplatStores, StagedStores
 //   the kernel   Kernel, WarpToGPU
 //
@@ -30,10 +31,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Atoms/FmaF32.h"
-#include "Atoms/MmaSync.h"
-#include "Atoms/MmaTf32.h"
-#include "Atoms/Wgmma.h"
 #include "Copies.h"
 #include "Elementwise.h"
 #include "Fragments.h"
@@ -43,6 +40,7 @@
 #include "Math.h"
 #include "Offsets.h"
 #include "Parts.h"
+#include "Products.h"
 #include "Roles.h"
 #include "Searches.h"
 #include "SplatStores.h"
@@ -146,10 +144,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateStorePatterns(converter, patterns);
   populateSplatStorePatterns(converter, patterns, splatStores);
   populateStagedStorePatterns(converter, patterns, kernel.roles);
-  populateMmaPatterns(converter, patterns);
-  populateMmaTf32Patterns(converter, patterns);
-  populateFmaF32Patterns(converter, patterns);
-  populateWgmmaPatterns(converter, patterns, products);
+  populateProductPatterns(converter, patterns, products);
 
   ConversionTarget target(*context);
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,

@@ -8,7 +8,7 @@
 
 // The function's numerics say how f32 is multiplied.
 // CHECK-LABEL: @multiply_adds
-// CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_b ieee : !warp.slot<64x64xf32>
+// CHECK: warp.mma fma_f32 %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.slot<64x64xf32>
 func.func @multiply_adds(%q: !view, %k: !view, %n: index)
     attributes {attn.numerics = #attn.numerics<f32_products = ieee>} {
   %c0 = arith.constant 0 : index
@@ -23,7 +23,7 @@ func.func @multiply_adds(%q: !view, %k: !view, %n: index)
 }
 
 // CHECK-LABEL: @tensor_cores
-// CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.slot<64x64xf32>
+// CHECK: warp.mma mma_tf32 %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.slot<64x64xf32>
 func.func @tensor_cores(%q: !view, %k: !view, %n: index)
     attributes {attn.numerics = #attn.numerics<fast_math = false>} {
   %c0 = arith.constant 0 : index

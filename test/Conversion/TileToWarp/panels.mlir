@@ -25,25 +25,25 @@ func.func @kernel(%q: !q, %k: !q, %v: !v, %out: !v, %n: index) {
     %zo = arith.constant dense<0.0> : vector<128x128xf32>
     %qt = tile.load %q[%b, %h, %x, %c0] : !q, vector<128x80xbf16>
     %k0 = tile.load %k[%b, %h, %c0, %c0] : !q, vector<96x80xbf16>
-    // CHECK: %[[S0:.*]] = warp.mma %[[QS]], %[[K0]], %{{.*}} transpose_b
+    // CHECK: %[[S0:.*]] = warp.mma wgmma %[[QS]], %[[K0]], %{{.*}} transpose_b
     %s0 = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %qt, %k0, %zs : vector<128x80xbf16>, vector<96x80xbf16> into vector<128x96xf32>
     // CHECK: %[[P0:.*]] = warp.cast truncf %[[S0]]
     %p0 = arith.truncf %s0 : vector<128x96xf32> to vector<128x96xbf16>
     // CHECK: scf.for {{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[P:.*]] = %[[P0]]) -> (!warp.frag<128x128xf32, acc, 8>, !warp.frag<128x96xbf16, acc, 8>)
     %r:2 = scf.for %i = %c1 to %n step %c1 iter_args(%o = %zo, %p = %p0) -> (vector<128x128xf32>, vector<128x96xbf16>) {
       %kt = tile.load %k[%b, %h, %i, %c0] : !q, vector<96x80xbf16>
-      // CHECK: %[[S:.*]] = warp.mma %[[QS]], %[[KS]], %{{.*}} transpose_b
+      // CHECK: %[[S:.*]] = warp.mma wgmma %[[QS]], %[[KS]], %{{.*}} transpose_b
       %s = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %qt, %kt, %zs : vector<128x80xbf16>, vector<96x80xbf16> into vector<128x96xf32>
       %before = arith.subi %i, %c1 : index
       %vt = tile.load %v[%b, %h, %before, %c0] : !v, vector<96x128xbf16>
       // CHECK: %[[A:.*]] = warp.convert %[[P]] : <128x96xbf16, acc, 8> -> <128x96xbf16, a, 8>
-      // CHECK: warp.mma %[[A]], %[[VS]], %[[O]]
+      // CHECK: warp.mma wgmma %[[A]], %[[VS]], %[[O]]
       %o1 = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %p, %vt, %o : vector<128x96xbf16>, vector<96x128xbf16> into vector<128x128xf32>
       %p1 = arith.truncf %s : vector<128x96xf32> to vector<128x96xbf16>
       scf.yield %o1, %p1 : vector<128x128xf32>, vector<128x96xbf16>
     }
     %vl = tile.load %v[%b, %h, %n, %c0] : !v, vector<96x128xbf16>
-    // CHECK: warp.mma %{{.*}}, %[[VL]], %{{.*}}
+    // CHECK: warp.mma wgmma %{{.*}}, %[[VL]], %{{.*}}
     %o2 = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %r#1, %vl, %r#0 : vector<128x96xbf16>, vector<96x128xbf16> into vector<128x128xf32>
     %ob = arith.truncf %o2 : vector<128x128xf32> to vector<128x128xbf16>
     tile.store %ob, %out[%b, %h, %x, %c0] : vector<128x128xbf16>, !v

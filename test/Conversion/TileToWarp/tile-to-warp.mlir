@@ -33,7 +33,7 @@ func.func @kernel(%q: !view, %k: !view, %v: !view, %out: !view, %lse: !rows,
     %r:2 = scf.for %j = %c0 to %n step %c1 iter_args(%o = %zo, %l = %zl) -> (vector<64x64xf32>, vector<64x1xf32>) {
       // CHECK-NEXT: warp.copy %[[K]][%[[B]], %[[H]], %[[J]], %{{.*}}] to %[[KS]]
       %kt = tile.load %k[%b, %h, %j, %c0] : !view, vector<32x64xbf16>
-      // CHECK-NEXT: %[[S:.*]] = warp.mma %[[QS]], %[[KS]], %[[ZS]] transpose_b
+      // CHECK-NEXT: %[[S:.*]] = warp.mma mma_sync %[[QS]], %[[KS]], %[[ZS]] transpose_b
       %s = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %qt, %kt, %zs : vector<64x64xbf16>, vector<32x64xbf16> into vector<64x32xf32>
       // CHECK-NEXT: %[[P:.*]] = math.exp2 %[[S]] : !warp.frag<64x32xf32, acc, 4>
       %p = math.exp2 %s : vector<64x32xf32>
@@ -47,7 +47,7 @@ func.func @kernel(%q: !view, %k: !view, %v: !view, %out: !view, %lse: !rows,
       // CHECK-NEXT: %[[PT:.*]] = warp.cast truncf %[[P]]
       %pt = arith.truncf %p : vector<64x32xf32> to vector<64x32xbf16>
       // CHECK-NEXT: %[[PA:.*]] = warp.convert %[[PT]] : <64x32xbf16, acc, 4> -> <64x32xbf16, a, 4>
-      // CHECK-NEXT: %[[O2:.*]] = warp.mma %[[PA]], %[[VS]], %[[OA]] : !warp.frag
+      // CHECK-NEXT: %[[O2:.*]] = warp.mma mma_sync %[[PA]], %[[VS]], %[[OA]] : !warp.frag
       %o2 = vector.contract {indexing_maps = [#mk, #kn, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %pt, %vt, %o : vector<64x32xbf16>, vector<32x64xbf16> into vector<64x64xf32>
       // CHECK-NEXT: scf.yield %[[O2]], %[[L2]]
       scf.yield %o2, %l2 : vector<64x64xf32>, vector<64x1xf32>
@@ -74,7 +74,7 @@ func.func @query_in_registers(%q: !view, %k: !view, %out: !view, %n: index) {
     %qt = tile.load %q[%b, %h, %x, %c0] : !view, vector<64x64xbf16>
     %kt = tile.load %k[%b, %h, %x, %c0] : !view, vector<32x64xbf16>
     %zs = arith.constant dense<0.0> : vector<64x32xf32>
-    // CHECK: warp.mma %[[QF]], %{{.*}} transpose_b : !warp.frag<64x64xbf16, a, 4>
+    // CHECK: warp.mma mma_sync %[[QF]], %{{.*}} transpose_b : !warp.frag<64x64xbf16, a, 4>
     %s = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %qt, %kt, %zs : vector<64x64xbf16>, vector<32x64xbf16> into vector<64x32xf32>
     %st = arith.truncf %s : vector<64x32xf32> to vector<64x32xbf16>
     tile.store %st, %out[%b, %h, %x, %c0] : vector<64x32xbf16>, !view

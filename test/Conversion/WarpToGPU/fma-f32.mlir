@@ -37,7 +37,7 @@ func.func @scores(%m: !out) {
     %q = warp.alloc at 0 : !warp.slot<64x16xf32>
     %k = warp.alloc at 4096 : !warp.slot<8x16xf32>
     %acc = warp.splat %zero : !warp.frag<64x8xf32, acc, 4>
-    %s = warp.mma %q, %k, %acc transpose_b ieee : !warp.slot<64x16xf32>, !warp.slot<8x16xf32>, !warp.frag<64x8xf32, acc, 4>
+    %s = warp.mma fma_f32 %q, %k, %acc transpose_b : !warp.slot<64x16xf32>, !warp.slot<8x16xf32>, !warp.frag<64x8xf32, acc, 4>
     warp.store %s, %m[%c0, %c0] : !warp.frag<64x8xf32, acc, 4>, !out
   }
   return
@@ -73,7 +73,7 @@ func.func @values(%m: !wide) {
     %f = warp.cast sitofp %c : !warp.frag<1x16xi32, acc, 4> to !warp.frag<1x16xf32, acc, 4>
     %p = warp.broadcast %f : !warp.frag<1x16xf32, acc, 4> -> !warp.frag<64x16xf32, acc, 4>
     %a = warp.convert %p : !warp.frag<64x16xf32, acc, 4> -> !warp.frag<64x16xf32, a, 4>
-    %o = warp.mma %a, %v, %acc ieee : !warp.frag<64x16xf32, a, 4>, !warp.slot<16x16xf32>, !warp.frag<64x16xf32, acc, 4>
+    %o = warp.mma fma_f32 %a, %v, %acc : !warp.frag<64x16xf32, a, 4>, !warp.slot<16x16xf32>, !warp.frag<64x16xf32, acc, 4>
     warp.store %o, %m[%c0, %c0] : !warp.frag<64x16xf32, acc, 4>, !wide
   }
   return

@@ -98,7 +98,7 @@ func.func @truncate(%x: f32, %o: !out) {
     %f = warp.splat %x : !wide
     %h = warp.cast truncf %f : !wide to !half
     %a = warp.convert %h : !half -> !a
-    %r = warp.mma %a, %v, %f : !a, !warp.slot<16x16xbf16>, !wide
+    %r = warp.mma mma_sync %a, %v, %f : !a, !warp.slot<16x16xbf16>, !wide
     warp.store %r, %o[%i, %i] : !wide, !out
   }
   return

@@ -39,7 +39,7 @@ func.func @operands(%zero: f32) {
     %q = warp.alloc at 0 : !q
     %k = warp.alloc at 4096 : !k
     %acc = warp.splat %zero : !s
-    %s = warp.mma %q, %k, %acc transpose_b : !q, !k, !s
+    %s = warp.mma mma_tf32 %q, %k, %acc transpose_b : !q, !k, !s
   }
   return
 }

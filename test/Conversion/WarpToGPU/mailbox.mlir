@@ -56,7 +56,7 @@ func.func @drawn(%n: index, %v: !view, %counter: memref<1xi32>) {
       } do {
       ^bb0(%t: index, %row: index, %i: index, %m: index):
         %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
-          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          warp.copy_async %v[%k, %c0] to %r[%j] by tma : !view, !ring
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }

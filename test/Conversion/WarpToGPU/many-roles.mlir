@@ -55,20 +55,20 @@ func.func @f(%a: !view, %b: !view, %c: !view, %d: !view, %e: !view,
     %D = warp.ring fills(@left) drains(@second) : !ring
     %E = warp.ring fills(@right) drains(@first, @second) : !two
     warp.role @left copy warps(4) registers(24) {
-      warp.copy_async %a[%c0, %c0] to %A[%c0] : !view, !two
-      warp.copy_async %a[%c64, %c0] to %A[%c1] : !view, !two
-      warp.copy_async %a[%c0, %c0] to %A[%c2] : !view, !two
-      warp.copy_async %d[%c0, %c0] to %D[%c0] : !view, !ring
-      warp.copy_async %d[%c64, %c0] to %D[%c1] : !view, !ring
+      warp.copy_async %a[%c0, %c0] to %A[%c0] by tma : !view, !two
+      warp.copy_async %a[%c64, %c0] to %A[%c1] by tma : !view, !two
+      warp.copy_async %a[%c0, %c0] to %A[%c2] by tma : !view, !two
+      warp.copy_async %d[%c0, %c0] to %D[%c0] by tma : !view, !ring
+      warp.copy_async %d[%c64, %c0] to %D[%c1] by tma : !view, !ring
     }
     warp.role @right copy warps(4) registers(24) {
-      warp.copy_async %c[%c0, %c0] to %C[%c0] : !view, !ring
-      warp.copy_async %c[%c64, %c0] to %C[%c1] : !view, !ring
-      warp.copy_async %b[%c0, %c0] to %B[%c0] : !view, !ring
-      warp.copy_async %b[%c64, %c0] to %B[%c1] : !view, !ring
+      warp.copy_async %c[%c0, %c0] to %C[%c0] by tma : !view, !ring
+      warp.copy_async %c[%c64, %c0] to %C[%c1] by tma : !view, !ring
+      warp.copy_async %b[%c0, %c0] to %B[%c0] by tma : !view, !ring
+      warp.copy_async %b[%c64, %c0] to %B[%c1] by tma : !view, !ring
       %n = scf.for %i = %c0 to %c2 step %c1 iter_args(%item = %c0) -> (index) {
         %row = arith.muli %i, %c64 : index
-        warp.copy_async %e[%row, %c0] to %E[%item] : !view, !two
+        warp.copy_async %e[%row, %c0] to %E[%item] by tma : !view, !two
         %next = arith.addi %item, %c1 : index
         scf.yield %next : index
       }
@@ -76,24 +76,24 @@ func.func @f(%a: !view, %b: !view, %c: !view, %d: !view, %e: !view,
     warp.role @first compute warps(4) registers(232) {
       %s0 = warp.splat %zero : !acc
       %a0 = warp.await %A[%c0] : !two -> !tile
-      %s1 = warp.mma %a0, %a0, %s0 transpose_b : !tile, !tile, !acc
+      %s1 = warp.mma wgmma %a0, %a0, %s0 transpose_b : !tile, !tile, !acc
       warp.release %a0 : !tile
       %a1 = warp.await %A[%c1] : !two -> !tile
-      %sa = warp.mma %a1, %a1, %s1 transpose_b : !tile, !tile, !acc
+      %sa = warp.mma wgmma %a1, %a1, %s1 transpose_b : !tile, !tile, !acc
       warp.release %a1 : !tile
       %a2 = warp.await %A[%c2] : !two -> !tile
-      %s2 = warp.mma %a2, %a2, %sa transpose_b : !tile, !tile, !acc
+      %s2 = warp.mma wgmma %a2, %a2, %sa transpose_b : !tile, !tile, !acc
       warp.release %a2 : !tile
       %b0 = warp.await %B[%c0] : !ring -> !tile
-      %s3 = warp.mma %b0, %b0, %s2 transpose_b : !tile, !tile, !acc
+      %s3 = warp.mma wgmma %b0, %b0, %s2 transpose_b : !tile, !tile, !acc
       warp.release %b0 : !tile
       %b1 = warp.await %B[%c1] : !ring -> !tile
-      %s4 = warp.mma %b1, %b1, %s3 transpose_b : !tile, !tile, !acc
+      %s4 = warp.mma wgmma %b1, %b1, %s3 transpose_b : !tile, !tile, !acc
       warp.release %b1 : !tile
       %r:2 = scf.for %i = %c0 to %c2 step %c1 iter_args(%item = %c0, %s = %s4) -> (index, !acc) {
         %t = warp.await %E[%item] : !two -> !tile
         %next = arith.addi %item, %c1 : index
-        %sum = warp.mma %t, %t, %s transpose_b : !tile, !tile, !acc
+        %sum = warp.mma wgmma %t, %t, %s transpose_b : !tile, !tile, !acc
         warp.release %t : !tile
         scf.yield %next, %sum : index, !acc
       }
@@ -102,21 +102,21 @@ func.func @f(%a: !view, %b: !view, %c: !view, %d: !view, %e: !view,
     warp.role @second compute warps(4) registers(232) {
       %s0 = warp.splat %zero : !acc
       %d0 = warp.await %D[%c0] : !ring -> !tile
-      %s1 = warp.mma %d0, %d0, %s0 transpose_b : !tile, !tile, !acc
+      %s1 = warp.mma wgmma %d0, %d0, %s0 transpose_b : !tile, !tile, !acc
       warp.release %d0 : !tile
       %d1 = warp.await %D[%c1] : !ring -> !tile
-      %s2 = warp.mma %d1, %d1, %s1 transpose_b : !tile, !tile, !acc
+      %s2 = warp.mma wgmma %d1, %d1, %s1 transpose_b : !tile, !tile, !acc
       warp.release %d1 : !tile
       %t0 = warp.await %C[%c0] : !ring -> !tile
-      %s3 = warp.mma %t0, %t0, %s2 transpose_b : !tile, !tile, !acc
+      %s3 = warp.mma wgmma %t0, %t0, %s2 transpose_b : !tile, !tile, !acc
       warp.release %t0 : !tile
       %t1 = warp.await %C[%c1] : !ring -> !tile
-      %s4 = warp.mma %t1, %t1, %s3 transpose_b : !tile, !tile, !acc
+      %s4 = warp.mma wgmma %t1, %t1, %s3 transpose_b : !tile, !tile, !acc
       warp.release %t1 : !tile
       %r:2 = scf.for %i = %c0 to %c2 step %c1 iter_args(%item = %c0, %s = %s4) -> (index, !acc) {
         %t = warp.await %E[%item] : !two -> !tile
         %next = arith.addi %item, %c1 : index
-        %sum = warp.mma %t, %t, %s transpose_b : !tile, !tile, !acc
+        %sum = warp.mma wgmma %t, %t, %s transpose_b : !tile, !tile, !acc
         warp.release %t : !tile
         scf.yield %next, %sum : index, !acc
       }

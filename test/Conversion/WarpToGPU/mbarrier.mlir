@@ -51,7 +51,7 @@ func.func @ring(%n: index, %v: !view) {
     %r = warp.ring fills(@load) drains(@softmax) at 0 : !ring
     warp.role @load copy warps(4) registers(24) {
       %e = scf.for %i = %c0 to %n step %c1 iter_args(%item = %c0) -> (index) {
-        warp.copy_async %v[%i, %c0] to %r[%item] : !view, !ring
+        warp.copy_async %v[%i, %c0] to %r[%item] by tma : !view, !ring
         %next = arith.addi %item, %c1 : index
         scf.yield %next : index
       }

@@ -30,7 +30,7 @@ func.func @scores() {
     %q = warp.alloc at 0 : !qslot
     %k = warp.alloc at 8192 : !kslot
     %acc = warp.splat %zero : !acc
-    %s = warp.mma %q, %k, %acc transpose_b : !qslot, !kslot, !acc
+    %s = warp.mma mma_sync %q, %k, %acc transpose_b : !qslot, !kslot, !acc
   }
   return
 }
@@ -51,7 +51,7 @@ func.func @output() {
     %v = warp.alloc at 0 : !vslot
     %p = warp.splat %one : !p
     %acc = warp.splat %zero : !vacc
-    %o = warp.mma %p, %v, %acc : !p, !vslot, !vacc
+    %o = warp.mma mma_sync %p, %v, %acc : !p, !vslot, !vacc
   }
   return
 }

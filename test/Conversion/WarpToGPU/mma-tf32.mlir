@@ -21,7 +21,7 @@ func.func @scores(%m: memref<?x8xf32, strided<[?, 1], offset: ?>>) {
     %q = warp.alloc at 0 : !warp.slot<64x16xf32>
     %k = warp.alloc at 4096 : !warp.slot<8x16xf32>
     %acc = warp.splat %zero : !warp.frag<64x8xf32, acc, 4>
-    %s = warp.mma %q, %k, %acc transpose_b : !warp.slot<64x16xf32>, !warp.slot<8x16xf32>, !warp.frag<64x8xf32, acc, 4>
+    %s = warp.mma mma_tf32 %q, %k, %acc transpose_b : !warp.slot<64x16xf32>, !warp.slot<8x16xf32>, !warp.frag<64x8xf32, acc, 4>
     warp.store %s, %m[%c0, %c0] : !warp.frag<64x8xf32, acc, 4>, memref<?x8xf32, strided<[?, 1], offset: ?>>
   }
   return

@@ -29,7 +29,7 @@ func.func @own_end(%n: index, %v: !view) {
     warp.role @load copy warps(4) registers(24) {
       %first, %end = warp.narrow [%c0, %n) to [%c0, %n)
       %r0 = scf.for %i = %c0 to %end step %c1 iter_args(%item = %c0) -> (index) {
-        warp.copy_async %v[%i, %c0] to %r[%item] : !view, !ring
+        warp.copy_async %v[%i, %c0] to %r[%item] by tma : !view, !ring
         %next = arith.addi %item, %c1 : index
         scf.yield %next : index
       }

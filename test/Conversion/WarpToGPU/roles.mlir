@@ -62,9 +62,9 @@ func.func @step(%n: index, %q: !view, %k: !view, %out: memref<?x?xf32, strided<[
     %Q = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
     %K = warp.ring fills(@load) drains(@softmax) at 32768 : !ring
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<1, 128x128xbf16, panels<128>>
+      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] by tma : !view, !warp.ring<1, 128x128xbf16, panels<128>>
       %r = scf.for %i = %c0 to %n step %c1 iter_args(%item = %c0) -> (index) {
-        warp.copy_async %k[%b, %h, %i, %c0] to %K[%item] : !view, !ring
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%item] by tma : !view, !ring
         %next = arith.addi %item, %c1 : index
         scf.yield %next : index
       }
@@ -79,8 +79,8 @@ func.func @step(%n: index, %q: !view, %k: !view, %out: memref<?x?xf32, strided<[
         %zb = warp.cast truncf %z : !s to !warp.frag<128x64xbf16, acc, 8>
         %a = warp.convert %zb : !warp.frag<128x64xbf16, acc, 8> -> !warp.frag<128x64xbf16, a, 8>
         %p:2 = warp.turn {
-          %sp = warp.mma_async %qt, %kt, %z transpose_b : !qs, !t, !s
-          %op = warp.mma_async %a, %kt, %o : !warp.frag<128x64xbf16, a, 8>, !t, !o
+          %sp = warp.mma_async wgmma %qt, %kt, %z transpose_b : !qs, !t, !s
+          %op = warp.mma_async wgmma %a, %kt, %o : !warp.frag<128x64xbf16, a, 8>, !t, !o
           warp.yield %sp, %op : !warp.pending<128x64xf32, acc, 8>, !warp.pending<128x128xf32, acc, 8>
         } : !warp.pending<128x64xf32, acc, 8>, !warp.pending<128x128xf32, acc, 8>
         %s = warp.wait %p#0 : !warp.pending<128x64xf32, acc, 8>

@@ -51,13 +51,13 @@ func.func @tensor(%x: bf16, %q: !wide, %m: !wide) {
     %Q = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
     %s = warp.alloc at 32768 : !warp.slot<128x64xbf16, panels<128>>
     warp.role @load copy warps(4) {
-      warp.copy_async %q[%i, %c0] to %Q[%c0] : !wide, !warp.ring<1, 128x128xbf16, panels<128>>
+      warp.copy_async %q[%i, %c0] to %Q[%c0] by tma : !wide, !warp.ring<1, 128x128xbf16, panels<128>>
     }
     warp.role @softmax compute warps(8) {
       %t = warp.await %Q[%c0] : !warp.ring<1, 128x128xbf16, panels<128>> -> !warp.slot<128x128xbf16, panels<128>>
       warp.release %t : !warp.slot<128x128xbf16, panels<128>>
       %f = warp.splat %x : !warp.frag<128x128xbf16, acc, 8>
-      warp.store %f, %m[%i, %c0] via %s : !warp.frag<128x128xbf16, acc, 8>, !wide, !warp.slot<128x64xbf16, panels<128>>
+      warp.store %f, %m[%i, %c0] via %s by tma : !warp.frag<128x128xbf16, acc, 8>, !wide, !warp.slot<128x64xbf16, panels<128>>
     }
   }
   return

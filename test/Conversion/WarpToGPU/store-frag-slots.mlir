@@ -28,11 +28,11 @@ func.func @f(%a: !view, %b: !view, %c: !view, %d: !view, %e: !view,
     %z0 = warp.splat %zero : !acc
     warp.copy %a[%c0, %c0] to %A : !view, !tile
     warp.copy %b[%c0, %c0] to %B : !view, !tile
-    %s = warp.mma %A, %B, %z0 transpose_b : !tile, !tile, !acc
+    %s = warp.mma mma_sync %A, %B, %z0 transpose_b : !tile, !tile, !acc
     %h = warp.cast truncf %s : !acc to !half
     warp.store_frag %h to %S : !half, !tile
-    %o0 = warp.mma %S, %A, %z0 transpose_a : !tile, !tile, !acc
-    %o1 = warp.mma %S, %B, %z0 : !tile, !tile, !acc
+    %o0 = warp.mma mma_sync %S, %A, %z0 transpose_a : !tile, !tile, !acc
+    %o1 = warp.mma mma_sync %S, %B, %z0 : !tile, !tile, !acc
     warp.store %o0, %out0[%c0, %c0] accumulate : !acc, !out
     warp.store %o1, %out1[%c0, %c0] : !acc, !out
   }

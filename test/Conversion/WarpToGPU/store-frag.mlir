@@ -43,8 +43,8 @@ func.func @f(%a: !view, %b: !view, %c: !view, %d: !view, %e: !view,
     warp.role @load copy warps(4) registers(24) {
       %n = scf.for %i = %c0 to %c2 step %c1 iter_args(%item = %c0) -> (index) {
         %row = arith.muli %i, %c64 : index
-        warp.copy_async %a[%row, %c0] to %A[%item] : !view, !ring
-        warp.copy_async %b[%row, %c0] to %B[%item] : !view, !ring
+        warp.copy_async %a[%row, %c0] to %A[%item] by tma : !view, !ring
+        warp.copy_async %b[%row, %c0] to %B[%item] by tma : !view, !ring
         %next = arith.addi %item, %c1 : index
         scf.yield %next : index
       }
@@ -54,13 +54,13 @@ func.func @f(%a: !view, %b: !view, %c: !view, %d: !view, %e: !view,
       %n = scf.for %i = %c0 to %c2 step %c1 iter_args(%item = %c0) -> (index) {
         %ta = warp.await %A[%item] : !ring -> !tile
         %tb = warp.await %B[%item] : !ring -> !tile
-        %s = warp.mma %ta, %tb, %z0 transpose_b : !tile, !tile, !acc
+        %s = warp.mma wgmma %ta, %tb, %z0 transpose_b : !tile, !tile, !acc
         warp.release %tb : !tile
         %h = warp.cast truncf %s : !acc to !half
         warp.store_frag %h to %S[%item] : !half, !ring
         %ts = warp.await %S[%item] : !ring -> !tile
         %next = arith.addi %item, %c1 : index
-        %o = warp.mma %ts, %ta, %z0 transpose_a : !tile, !tile, !acc
+        %o = warp.mma wgmma %ts, %ta, %z0 transpose_a : !tile, !tile, !acc
         warp.release %ts : !tile
         warp.release %ta : !tile
         warp.store %o, %out0[%c0, %c0] accumulate : !acc, !out
@@ -73,7 +73,7 @@ func.func @f(%a: !view, %b: !view, %c: !view, %d: !view, %e: !view,
         %tb = warp.await %B[%item] : !ring -> !tile
         %ts = warp.await %S[%item] : !ring -> !tile
         %next = arith.addi %item, %c1 : index
-        %o1 = warp.mma %ts, %tb, %o : !tile, !tile, !acc
+        %o1 = warp.mma wgmma %ts, %tb, %o : !tile, !tile, !acc
         warp.release %ts : !tile
         warp.release %tb : !tile
         scf.yield %next, %o1 : index, !acc

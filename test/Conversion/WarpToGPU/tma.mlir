@@ -20,7 +20,7 @@ func.func @whole(%n: index, %v: !whole) {
   warp.kernel @whole blocks(%x, %h, %b) in (%n, %c1, %c1) warps(8) shared(16400) {
     %r = warp.ring fills(@load) drains(@softmax) at 0 : !ring
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %v[%x, %c0] to %r[%c0] : !whole, !ring
+      warp.copy_async %v[%x, %c0] to %r[%c0] by tma : !whole, !ring
     }
     warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !ring -> !tile
@@ -46,7 +46,7 @@ func.func @part(%n: index, %v: !part) {
   warp.kernel @part blocks(%x, %h, %b) in (%n, %n, %n) warps(8) shared(16400) {
     %r = warp.ring fills(@load) drains(@softmax) at 0 : !ring
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %v[%b, %h, %x, %c0] to %r[%c0] : !part, !ring
+      warp.copy_async %v[%b, %h, %x, %c0] to %r[%c0] by tma : !part, !ring
     }
     warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !ring -> !tile

@@ -28,7 +28,7 @@ func.func @three(%n: index, %v: !view, %old: f32) {
   warp.kernel @three blocks(%x, %h, %b) in (%n, %c1, %c1) warps(16) shared(8208) {
     %r = warp.ring fills(@load) drains(@softmax) at 0 : !ring
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %v[%x, %c0] to %r[%c0] : !view, !ring
+      warp.copy_async %v[%x, %c0] to %r[%c0] by tma : !view, !ring
     }
     warp.role @softmax compute warps(12) registers(160) {
       %one = arith.constant 1.0 : bf16
@@ -36,7 +36,7 @@ func.func @three(%n: index, %v: !view, %old: f32) {
       %acc = warp.splat %old : !acc
       %s = warp.await %r[%c0] : !ring -> !tile
       %p = warp.turn {
-        %q = warp.mma_async %a, %s, %acc : !a, !tile, !acc
+        %q = warp.mma_async wgmma %a, %s, %acc : !a, !tile, !acc
         warp.yield %q : !warp.pending<192x64xf32, acc, 12>
       } : !warp.pending<192x64xf32, acc, 12>
       %o = warp.wait %p : !warp.pending<192x64xf32, acc, 12>

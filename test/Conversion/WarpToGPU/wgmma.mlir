@@ -27,7 +27,7 @@ func.func @slots() {
     %q = warp.alloc at 0 : !q
     %k = warp.alloc at 16384 : !k
     %acc = warp.splat %zero : !s
-    %s = warp.mma %q, %k, %acc transpose_b : !q, !k, !s
+    %s = warp.mma wgmma %q, %k, %acc transpose_b : !q, !k, !s
   }
   return
 }
@@ -47,7 +47,7 @@ func.func @registers(%old: f32) {
     %v = warp.alloc at 0 : !v
     %p = warp.splat %one : !p
     %acc = warp.splat %old : !o
-    %o = warp.mma %p, %v, %acc : !p, !v, !o
+    %o = warp.mma wgmma %p, %v, %acc : !p, !v, !o
   }
   return
 }
@@ -71,8 +71,8 @@ func.func @in_flight(%old: f32) {
     %v = warp.alloc at 0 : !v
     %p = warp.splat %one : !p
     %acc = warp.splat %old : !o
-    %a = warp.mma_async %p, %v, %acc : !p, !v, !o
-    %b = warp.mma_async %p, %v, %acc : !p, !v, !o
+    %a = warp.mma_async wgmma %p, %v, %acc : !p, !v, !o
+    %b = warp.mma_async wgmma %p, %v, %acc : !p, !v, !o
     %r = warp.wait %a : !warp.pending<64x32xf32, acc, 4>
     %s = warp.wait %b : !warp.pending<64x32xf32, acc, 4>
   }
@@ -91,7 +91,7 @@ func.func @plain() {
     %v = warp.alloc at 0 : !warp.slot<32x32xbf16>
     %p = warp.splat %one : !p
     %acc = warp.splat %zero : !o
-    %o = warp.mma %p, %v, %acc : !p, !warp.slot<32x32xbf16>, !o
+    %o = warp.mma mma_sync %p, %v, %acc : !p, !warp.slot<32x32xbf16>, !o
   }
   return
 }

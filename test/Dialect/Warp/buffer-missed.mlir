@@ -31,7 +31,7 @@ func.func @step(%k: !view, %lo: index, %mid: index, %hi: index) {
     %s0 = warp.splat %zero : !s
     scf.for %n = %lo to %hi step %c2 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
   }
   return
@@ -49,11 +49,11 @@ func.func @gap(%k: !view, %lo: index, %mid: index, %hi: index) {
     %s0 = warp.splat %zero : !s
     scf.for %n = %lo to %mid step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
     scf.for %n = %c1 to %hi step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
   }
   return
@@ -71,12 +71,12 @@ func.func @different_tiles(%k: !view, %lo: index, %mid: index, %hi: index) {
     %s0 = warp.splat %zero : !s
     scf.for %n = %lo to %mid step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
     scf.for %n = %mid to %hi step %c1 {
       %other = arith.addi %n, %c1 : index
       warp.copy %k[%b, %h, %other, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
   }
   return
@@ -94,12 +94,12 @@ func.func @different_number(%k: !view, %lo: index, %mid: index, %hi: index) {
     %s0 = warp.splat %zero : !s
     scf.for %n = %lo to %mid step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
     scf.for %n = %mid to %hi step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
   }
   return
@@ -117,12 +117,12 @@ func.func @late_bound(%k: !view, %lo: index, %mid: index, %hi: index) {
     %s0 = warp.splat %zero : !s
     scf.for %n = %lo to %mid step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
     %end = arith.addi %mid, %c2 : index
     scf.for %n = %mid to %end step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
   }
   return
@@ -140,7 +140,7 @@ func.func @carried_box(%k: !view, %lo: index, %mid: index, %hi: index) {
     %s0 = warp.splat %zero : !s
     %r = scf.for %n = %lo to %hi step %c1 iter_args(%row = %c0) -> (index) {
       warp.copy %k[%b, %h, %row, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
       %next = arith.addi %row, %c2 : index
       scf.yield %next : index
     }
@@ -161,7 +161,7 @@ func.func @box_in_memory(%k: !view, %lo: index, %mid: index, %hi: index, %table:
     scf.for %n = %lo to %hi step %c1 {
       %row = memref.load %table[%n] : memref<?xindex>
       warp.copy %k[%b, %h, %row, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
   }
   return
@@ -178,7 +178,7 @@ func.func @read_first(%k: !view, %lo: index, %mid: index, %hi: index) {
     %ks = warp.alloc : !tile
     %s0 = warp.splat %zero : !s
     scf.for %n = %lo to %hi step %c1 {
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
     }
   }
@@ -197,9 +197,9 @@ func.func @read_behind(%k: !view, %lo: index, %mid: index, %hi: index) {
     %s0 = warp.splat %zero : !s
     scf.for %n = %lo to %hi step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
-    %t = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+    %t = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
   }
   return
 }
@@ -233,7 +233,7 @@ func.func @one_tile_one_slot(%k: !view, %lo: index, %mid: index, %hi: index) {
     %s0 = warp.splat %zero : !s
     scf.for %n = %lo to %hi step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
     }
   }
   return
@@ -253,8 +253,8 @@ func.func @early_order(%k: !view, %lo: index, %mid: index, %hi: index) {
     scf.for %n = %lo to %hi step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
       warp.copy %k[%b, %h, %n, %c0] to %vs : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
-      %t = warp.mma %qs, %vs, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %t = warp.mma mma_sync %qs, %vs, %s0 transpose_b : !q, !tile, !s
     }
   }
   return

@@ -76,13 +76,13 @@ func.func @chain(%q: !view, %k: !view, %v: !view, %out: !view, %nx: index,
       // OWN-NEXT: %[[MORE:.*]] = arith.cmpi slt, %[[NEXT]], %[[HI]]
       // OWN-NEXT: %[[NROW:.*]] = arith.muli %[[NEXT]], %{{.*}}
       // OWN-NEXT: warp.copy_async %[[K]][%{{.*}}, %{{.*}}, %[[NROW]], %{{.*}}] to %[[KRING]][%[[NEXT]]] when %[[MORE]]
-      // OWN-NEXT: %[[S:.*]] = warp.mma %[[QF]], %[[KT]], %{{.*}} transpose_b
+      // OWN-NEXT: %[[S:.*]] = warp.mma mma_sync %[[QF]], %[[KT]], %{{.*}} transpose_b
       // OWN-NEXT: warp.release %[[KT]]
 
       // ONE: %[[KT:.*]] = warp.await %[[KR:.*]][%[[N]]]
       // ONE-NEXT: arith.muli
       // ONE-NEXT: warp.copy_async %[[V]][%{{.*}}] to %[[VR:.*]][%[[N]]] : memref
-      // ONE-NEXT: warp.mma %{{.*}}, %[[KT]]
+      // ONE-NEXT: warp.mma mma_sync %{{.*}}, %[[KT]]
       // ONE-NEXT: warp.release %[[KT]]
       // ONE-NEXT: %[[VT:.*]] = warp.await %[[VR]][%[[N]]]
       // ONE: warp.copy_async %[[K]][%{{.*}}] to %[[KR]][%{{.*}}] when
@@ -110,16 +110,16 @@ func.func @chain(%q: !view, %k: !view, %v: !view, %out: !view, %nx: index,
       // THREE: warp.await
       // THREE: arith.addi %[[N]], %c2
       // THREE: warp.copy_async
-      %s = warp.mma %qf, %ks, %s0 transpose_b : !warp.frag<64x64xbf16, a, 4>, !tile, !s
+      %s = warp.mma mma_sync %qf, %ks, %s0 transpose_b : !warp.frag<64x64xbf16, a, 4>, !tile, !s
       %p = math.exp2 %s : !s
       %pt = warp.cast truncf %p : !s to !warp.frag<64x32xbf16, acc, 4>
       warp.copy %v[%b, %h, %row, %c0] to %vs : !view, !tile
       %pa = warp.convert %pt : !warp.frag<64x32xbf16, acc, 4> -> !warp.frag<64x32xbf16, a, 4>
       // OWN: %[[VT:.*]] = warp.await %[[VRING:.*]][%[[N]]]
       // OWN: warp.copy_async %[[V]][%{{.*}}] to %[[VRING]][%{{.*}}] when
-      // OWN: warp.mma %{{.*}}, %[[VT]]
+      // OWN: warp.mma mma_sync %{{.*}}, %[[VT]]
       // OWN-NEXT: warp.release %[[VT]]
-      %o2 = warp.mma %pa, %vs, %o : !warp.frag<64x32xbf16, a, 4>, !tile, !o
+      %o2 = warp.mma mma_sync %pa, %vs, %o : !warp.frag<64x32xbf16, a, 4>, !tile, !o
       scf.yield %o2 : !o
     }
     // The second loop goes on in the same rings, to the same end.
@@ -133,11 +133,11 @@ func.func @chain(%q: !view, %k: !view, %v: !view, %out: !view, %nx: index,
     %second = scf.for %n = %mid to %hi step %c1 iter_args(%o = %first) -> (!o) {
       %row = arith.muli %n, %c32 : index
       warp.copy %k[%b, %h, %row, %c0] to %ks : !view, !tile
-      %s = warp.mma %qf, %ks, %s0 transpose_b : !warp.frag<64x64xbf16, a, 4>, !tile, !s
+      %s = warp.mma mma_sync %qf, %ks, %s0 transpose_b : !warp.frag<64x64xbf16, a, 4>, !tile, !s
       %pt = warp.cast truncf %s : !s to !warp.frag<64x32xbf16, acc, 4>
       warp.copy %v[%b, %h, %row, %c0] to %vs : !view, !tile
       %pa = warp.convert %pt : !warp.frag<64x32xbf16, acc, 4> -> !warp.frag<64x32xbf16, a, 4>
-      %o2 = warp.mma %pa, %vs, %o : !warp.frag<64x32xbf16, a, 4>, !tile, !o
+      %o2 = warp.mma mma_sync %pa, %vs, %o : !warp.frag<64x32xbf16, a, 4>, !tile, !o
       scf.yield %o2 : !o
     }
     %ot = warp.cast truncf %second : !o to !warp.frag<64x64xbf16, acc, 4>
@@ -161,14 +161,14 @@ func.func @query_in_shared_memory(%q: !view, %k: !view, %v: !view, %nx: index,
     %s0 = warp.splat %zero : !s
     // OWN: %[[QT:.*]] = warp.await
     // OWN-NEXT: scf.for
-    // OWN: warp.mma %[[QT]]
+    // OWN: warp.mma mma_sync %[[QT]]
     // OWN: }
     // OWN-NEXT: warp.release %[[QT]]
     scf.for %n = %c0 to %hi step %c1 {
       warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
       warp.copy %v[%b, %h, %n, %c0] to %vs : !view, !tile
-      %t = warp.mma %qs, %vs, %s transpose_b : !q, !tile, !s
+      %t = warp.mma mma_sync %qs, %vs, %s transpose_b : !q, !tile, !s
     }
   }
   return
@@ -193,7 +193,7 @@ func.func @listed_blocks(%k: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset
       %at = arith.minsi %t, %hi : index
       %row = memref.load %list[%at] : memref<?xindex>
       warp.copy %k[%b, %h, %row, %c0] to %ks : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, !warp.slot<64x128xbf16>
-      %s = warp.mma %qs, %ks, %s0 transpose_b : !warp.slot<64x128xbf16>, !warp.slot<64x128xbf16>, !warp.frag<64x64xf32, acc, 4>
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !warp.slot<64x128xbf16>, !warp.slot<64x128xbf16>, !warp.frag<64x64xf32, acc, 4>
     }
   }
   return

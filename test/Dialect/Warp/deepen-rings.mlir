@@ -24,8 +24,8 @@ func.func @resident(%n: index, %q: !view, %k: !view) {
     %blocks = gpu.grid_dim x
     warp.role @load copy warps(4) {
       %end = scf.for %t = %x to %n step %blocks iter_args(%i = %c0) -> (index) {
-        warp.copy_async %q[%b, %h, %t, %c0] to %Q[%i] : !view, !one
-        warp.copy_async %k[%b, %h, %t, %c0] to %K[%i] : !view, !two
+        warp.copy_async %q[%b, %h, %t, %c0] to %Q[%i] by tma : !view, !one
+        warp.copy_async %k[%b, %h, %t, %c0] to %K[%i] by tma : !view, !two
         %next = arith.addi %i, %c1 : index
         scf.yield %next : index
       }
@@ -36,7 +36,7 @@ func.func @resident(%n: index, %q: !view, %k: !view) {
       %end = scf.for %t = %x to %n step %blocks iter_args(%i = %c0) -> (index) {
         %qt = warp.await %Q[%i] : !one -> !q
         %kt = warp.await %K[%i] : !two -> !k
-        %s = warp.mma %qt, %kt, %z transpose_b : !q, !k, !s
+        %s = warp.mma wgmma %qt, %kt, %z transpose_b : !q, !k, !s
         warp.release %qt : !q
         warp.release %kt : !k
         %next = arith.addi %i, %c1 : index
@@ -55,7 +55,7 @@ func.func @grid(%n: index, %q: !view) {
   warp.kernel @grid blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     %Q = warp.ring fills(@load) drains(@softmax) : !one
     warp.role @load copy warps(4) {
-      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !one
+      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] by tma : !view, !one
     }
     warp.role @softmax compute warps(8) {
       %qt = warp.await %Q[%c0] : !one -> !q

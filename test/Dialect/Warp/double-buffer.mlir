@@ -33,16 +33,16 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
     // CHECK: %[[TWO:.*]] = arith.muli %c1{{.*}}, %c2
     // CHECK: scf.for %[[I:.*]] = %c1{{.*}} to %[[EVEN:.*]] step %[[TWO]] iter_args(%[[O:.*]] = %{{.*}}, %[[P:.*]] = %{{.*}}) ->
     // CHECK: warp.copy %{{.*}}[%{{.*}}, %{{.*}}, %[[I]], %{{.*}}]
-    // CHECK: warp.mma %{{.*}} transpose_b
+    // CHECK: warp.mma wgmma %{{.*}} transpose_b
     // CHECK: %[[A:.*]] = warp.convert %[[P]]
-    // CHECK: %[[O1:.*]] = warp.mma %[[A]], %{{.*}}, %[[O]]
+    // CHECK: %[[O1:.*]] = warp.mma wgmma %[[A]], %{{.*}}, %[[O]]
     // CHECK: %[[P1:.*]] = warp.cast truncf
     // CHECK: %[[O1S:.*]] = arith.mulf %[[O1]]
     // CHECK: %[[J:.*]] = arith.addi %[[I]], %{{.*}}
     // CHECK: warp.copy %{{.*}}[%{{.*}}, %{{.*}}, %[[J]], %{{.*}}]
-    // CHECK: warp.mma %{{.*}} transpose_b
+    // CHECK: warp.mma wgmma %{{.*}} transpose_b
     // CHECK: %[[A1:.*]] = warp.convert %[[P1]]
-    // CHECK: %[[O2:.*]] = warp.mma %[[A1]], %{{.*}}, %[[O1S]]
+    // CHECK: %[[O2:.*]] = warp.mma wgmma %[[A1]], %{{.*}}, %[[O1S]]
     // CHECK: %[[P2:.*]] = warp.cast truncf
     // CHECK-NEXT: %[[O2S:.*]] = arith.mulf %[[O2]]
     // CHECK-NEXT: scf.yield %[[O2S]], %[[P2]]
@@ -72,10 +72,10 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
     // ROLES: warp.cast
     %r:2 = scf.for %i = %c1 to %n step %c1 iter_args(%o = %zo, %p = %p0) -> (!o, !p) {
       warp.copy %k[%b, %h, %i, %c0] to %K : !view, !t
-      %s = warp.mma %Q, %K, %zs transpose_b : !q, !t, !s
+      %s = warp.mma wgmma %Q, %K, %zs transpose_b : !q, !t, !s
       warp.copy %v[%b, %h, %i, %c0] to %V : !view, !t
       %a = warp.convert %p : !p -> !a
-      %o1 = warp.mma %a, %V, %o : !a, !t, !o
+      %o1 = warp.mma wgmma %a, %V, %o : !a, !t, !o
       %e = math.exp2 %s : !s
       %p1 = warp.cast truncf %e : !s to !p
       %o2 = arith.mulf %o1, %half : !o
@@ -103,7 +103,7 @@ func.func @not_overlapped(%n: index, %k: !view) {
       warp.copy %k[%b, %h, %i, %c0] to %K : !view, !t
       %p = warp.cast truncf %zs : !s to !p
       %a = warp.convert %p : !p -> !a
-      %o1 = warp.mma %a, %K, %o : !a, !t, !o
+      %o1 = warp.mma wgmma %a, %K, %o : !a, !t, !o
       scf.yield %o1 : !o
     }
   }
@@ -126,7 +126,7 @@ func.func @too_large(%n: index, %k: !view) {
     %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %zo, %p = %p0) -> (!warp.frag<256x128xf32, acc, 16>, !warp.frag<256x64xbf16, acc, 16>) {
       warp.copy %k[%b, %h, %i, %c0] to %K : !view, !t
       %a = warp.convert %p : !warp.frag<256x64xbf16, acc, 16> -> !warp.frag<256x64xbf16, a, 16>
-      %o1 = warp.mma %a, %K, %o : !warp.frag<256x64xbf16, a, 16>, !t, !warp.frag<256x128xf32, acc, 16>
+      %o1 = warp.mma wgmma %a, %K, %o : !warp.frag<256x64xbf16, a, 16>, !t, !warp.frag<256x128xf32, acc, 16>
       %p1 = warp.cast truncf %zs : !warp.frag<256x64xf32, acc, 16> to !warp.frag<256x64xbf16, acc, 16>
       scf.yield %o1, %p1 : !warp.frag<256x128xf32, acc, 16>, !warp.frag<256x64xbf16, acc, 16>
     }
@@ -152,18 +152,18 @@ func.func @many_keys(%n: index, %q: !view, %k: !view) {
     warp.copy %q[%b, %h, %x, %c0] to %Q : !view, !q
     %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %zo, %p = %p0) -> (!o, !warp.frag<128x128xbf16, acc, 8>) {
       warp.copy %k[%b, %h, %i, %c0] to %K : !view, !q
-      %s = warp.mma %Q, %K, %zo transpose_b : !q, !q, !o
+      %s = warp.mma wgmma %Q, %K, %zo transpose_b : !q, !q, !o
       %a = warp.convert %p : !warp.frag<128x128xbf16, acc, 8> -> !warp.frag<128x128xbf16, a, 8>
-      %o1 = warp.mma %a, %K, %o : !warp.frag<128x128xbf16, a, 8>, !q, !o
+      %o1 = warp.mma wgmma %a, %K, %o : !warp.frag<128x128xbf16, a, 8>, !q, !o
       %e = math.exp2 %s : !o
       %p1 = warp.cast truncf %e : !o to !warp.frag<128x128xbf16, acc, 8>
       scf.yield %o1, %p1 : !o, !warp.frag<128x128xbf16, acc, 8>
     }
     %t:2 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %r#0, %p = %r#1) -> (!o, !warp.frag<128x128xbf16, acc, 8>) {
       warp.copy %k[%b, %h, %i, %c0] to %K : !view, !q
-      %s = warp.mma %Q, %K, %zo transpose_b : !q, !q, !o
+      %s = warp.mma wgmma %Q, %K, %zo transpose_b : !q, !q, !o
       %a = warp.convert %p : !warp.frag<128x128xbf16, acc, 8> -> !warp.frag<128x128xbf16, a, 8>
-      %o1 = warp.mma %a, %K, %o : !warp.frag<128x128xbf16, a, 8>, !q, !o
+      %o1 = warp.mma wgmma %a, %K, %o : !warp.frag<128x128xbf16, a, 8>, !q, !o
       %mask = arith.cmpf ogt, %s, %zo : !o
       %m = warp.select %mask, %s, %zo : !warp.frag<128x128xi1, acc, 8>, !o
       %e = math.exp2 %m : !o

@@ -28,7 +28,7 @@
 // RUN: not %{warp} --warp-stage-stores --warp-make-async -o %t 2>&1 | FileCheck %s --check-prefix=ASYNC
 // ASYNC: error: warp-make-async needs warp-roles, got warp-staged: a store via shared memory; run it before warp-stage-stores
 // RUN: not %{warp} --warp-specialize --warp-insert-turns -o %t 2>&1 | FileCheck %s --check-prefix=TURNS
-// TURNS: error: warp-insert-turns needs warp-async, got a product of slots with panels that is not in flight; run it after warp-make-async
+// TURNS: error: warp-insert-turns needs warp-async, got a product that is waited for at once and could be in flight; run it after warp-make-async
 
 // RUN: not %{warp} --warp-persist --warp-specialize --warp-deepen-rings --warp-stage-stores -o %t 2>&1 | FileCheck %s --check-prefix=STAGE
 // STAGE: error: warp-stage-stores needs warp-staged, got warp-deepened: a ring of several slots that a tile fills once; run it before warp-deepen-rings

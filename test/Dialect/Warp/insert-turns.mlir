@@ -20,9 +20,9 @@ func.func @pair(%n: index, %k: !view, %v: !view) {
     %V = warp.ring fills(@load) drains(@softmax) : !ring
     warp.role @load copy warps(4) {
       %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0, %vn = %c0) -> (index, index) {
-        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] : !view, !ring
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] by tma : !view, !ring
         %kn1 = arith.addi %kn, %c1 : index
-        warp.copy_async %v[%b, %h, %i, %c0] to %V[%vn] : !view, !ring
+        warp.copy_async %v[%b, %h, %i, %c0] to %V[%vn] by tma : !view, !ring
         %vn1 = arith.addi %vn, %c1 : index
         scf.yield %kn1, %vn1 : index, index
       }
@@ -42,16 +42,16 @@ func.func @pair(%n: index, %k: !view, %v: !view) {
         // CHECK: %[[VN:.*]] = arith.addi
         // CHECK: %[[A:.*]] = warp.convert
         // CHECK-NEXT: %[[T:.*]]:3 = warp.turn {
-        // CHECK-NEXT: %[[SP:.*]] = warp.mma_async %{{.*}}, %[[K]]
+        // CHECK-NEXT: %[[SP:.*]] = warp.mma_async wgmma %{{.*}}, %[[K]]
         // CHECK-NEXT: %[[V:.*]] = warp.await
-        // CHECK-NEXT: %[[OP:.*]] = warp.mma_async %[[A]], %[[V]]
+        // CHECK-NEXT: %[[OP:.*]] = warp.mma_async wgmma %[[A]], %[[V]]
         // CHECK-NEXT: warp.yield %[[SP]], %[[V]], %[[OP]] : !warp.pending<128x64xf32, acc, 8>, !warp.slot<64x128xbf16, panels<128>>, !warp.pending<128x128xf32, acc, 8>
         // CHECK-NEXT: }
-        %sp = warp.mma_async %qa, %kt, %zs transpose_b : !qa, !t, !s
+        %sp = warp.mma_async wgmma %qa, %kt, %zs transpose_b : !qa, !t, !s
         %vt = warp.await %V[%vn] : !ring -> !t
         %vn1 = arith.addi %vn, %c1 : index
         %a = warp.convert %zb : !warp.frag<128x64xbf16, acc, 8> -> !a
-        %op = warp.mma_async %a, %vt, %o : !a, !t, !o
+        %op = warp.mma_async wgmma %a, %vt, %o : !a, !t, !o
         // CHECK: warp.wait %[[T]]#0
         %s = warp.wait %sp : !warp.pending<128x64xf32, acc, 8>
         warp.release %kt : !t
@@ -77,7 +77,7 @@ func.func @one_after_the_other(%n: index, %k: !view) {
     %K = warp.ring fills(@load) drains(@softmax) : !ring
     warp.role @load copy warps(4) {
       %r = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0) -> (index) {
-        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] : !view, !ring
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] by tma : !view, !ring
         %kn1 = arith.addi %kn, %c1 : index
         scf.yield %kn1 : index
       }
@@ -91,9 +91,9 @@ func.func @one_after_the_other(%n: index, %k: !view) {
       %r = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0) -> (index) {
         %kt = warp.await %K[%kn] : !ring -> !t
         %kn1 = arith.addi %kn, %c1 : index
-        %sp = warp.mma_async %qa, %kt, %zs transpose_b : !qa, !t, !s
+        %sp = warp.mma_async wgmma %qa, %kt, %zs transpose_b : !qa, !t, !s
         %s = warp.wait %sp : !warp.pending<128x64xf32, acc, 8>
-        %tp = warp.mma_async %qa, %kt, %s transpose_b : !qa, !t, !s
+        %tp = warp.mma_async wgmma %qa, %kt, %s transpose_b : !qa, !t, !s
         %t = warp.wait %tp : !warp.pending<128x64xf32, acc, 8>
         warp.release %kt : !t
         scf.yield %kn1 : index

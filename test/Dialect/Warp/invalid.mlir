@@ -241,7 +241,7 @@ func.func @mma_operand_layout(%n: index, %a: !warp.frag<64x64xbf16, acc, 4>, %ac
   warp.kernel @mma_operand_layout blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.mma' op operand a is '!warp.frag<64x64xbf16, acc, 4>', expected an 'a' fragment or a slot}}
-    %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xbf16, acc, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    %0 = warp.mma mma_sync %a, %s, %acc : !warp.frag<64x64xbf16, acc, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
   }
   return
 }
@@ -252,7 +252,7 @@ func.func @mma_warps(%n: index, %a: !warp.frag<64x64xbf16, a, 2>, %acc: !warp.fr
   warp.kernel @mma_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.mma' op operand a is over 2 warps and the accumulator over 4, expected the same}}
-    %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xbf16, a, 2>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    %0 = warp.mma mma_sync %a, %s, %acc : !warp.frag<64x64xbf16, a, 2>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
   }
   return
 }
@@ -263,18 +263,7 @@ func.func @mma_accumulator(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !wa
   warp.kernel @mma_accumulator blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xf16>
     // expected-error@+1 {{'warp.mma' op accumulator is '!warp.frag<64x64xf16, acc, 4>', expected an f32 'acc' fragment}}
-    %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xf16>, !warp.frag<64x64xf16, acc, 4>
-  }
-  return
-}
-
-// -----
-
-func.func @mma_ieee(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.frag<64x64xf32, acc, 4>) {
-  warp.kernel @mma_ieee blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
-    %s = warp.alloc : !warp.slot<64x64xf16>
-    // expected-error@+1 {{'warp.mma' op is ieee with operands of 'f16', expected f32}}
-    %0 = warp.mma %a, %s, %acc ieee : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xf16>, !warp.frag<64x64xf32, acc, 4>
+    %0 = warp.mma mma_sync %a, %s, %acc : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xf16>, !warp.frag<64x64xf16, acc, 4>
   }
   return
 }
@@ -285,7 +274,7 @@ func.func @mma_elements(%n: index, %a: !warp.frag<64x64xf16, a, 4>, %acc: !warp.
   warp.kernel @mma_elements blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x64xbf16>
     // expected-error@+1 {{'warp.mma' op operands have elements of 'f16' and 'bf16', expected the same}}
-    %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    %0 = warp.mma mma_sync %a, %s, %acc : !warp.frag<64x64xf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
   }
   return
 }
@@ -296,7 +285,7 @@ func.func @mma_shapes(%n: index, %a: !warp.frag<64x64xbf16, a, 4>, %acc: !warp.f
   warp.kernel @mma_shapes blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<32x64xbf16>
     // expected-error@+1 {{'warp.mma' op got a of 64x64, b of 32x64 and an accumulator of 64x64, expected MxK, KxN and MxN}}
-    %0 = warp.mma %a, %s, %acc : !warp.frag<64x64xbf16, a, 4>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    %0 = warp.mma mma_sync %a, %s, %acc : !warp.frag<64x64xbf16, a, 4>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
   }
   return
 }
@@ -307,7 +296,7 @@ func.func @mma_transposed_shapes(%n: index, %a: !warp.frag<64x64xbf16, a, 4>, %a
   warp.kernel @mma_transposed_shapes blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<32x64xbf16>
     // expected-error@+1 {{'warp.mma' op got a of 64x64, b of 64x32 and an accumulator of 64x64, expected MxK, KxN and MxN}}
-    %0 = warp.mma %a, %s, %acc transpose_b : !warp.frag<64x64xbf16, a, 4>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    %0 = warp.mma mma_sync %a, %s, %acc transpose_b : !warp.frag<64x64xbf16, a, 4>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
   }
   return
 }

@@ -21,7 +21,7 @@ func.func @c1_sends_too_few(%n: index, %v: !view, %counter: memref<1xi32>) {
       } do {
       ^bb0(%t: index, %row: index, %i: index, %m: index):
         %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
-          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          warp.copy_async %v[%k, %c0] to %r[%j] by tma : !view, !ring
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
@@ -76,7 +76,7 @@ func.func @w3_not_sent(%n: index, %v: !view, %counter: memref<1xi32>) {
       } do {
       ^bb0(%t: index, %row: index, %i: index, %m: index):
         %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
-          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          warp.copy_async %v[%k, %c0] to %r[%j] by tma : !view, !ring
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
@@ -132,7 +132,7 @@ func.func @w3_sends_another_number(%n: index, %v: !view, %counter: memref<1xi32>
       } do {
       ^bb0(%t: index, %row: index, %i: index, %m: index):
         %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
-          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          warp.copy_async %v[%k, %c0] to %r[%j] by tma : !view, !ring
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
@@ -188,7 +188,7 @@ func.func @w3_takes_in_another_order(%n: index, %v: !view, %counter: memref<1xi3
       } do {
       ^bb0(%t: index, %row: index, %i: index, %m: index):
         %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
-          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          warp.copy_async %v[%k, %c0] to %r[%j] by tma : !view, !ring
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
@@ -245,7 +245,7 @@ func.func @w3_ends_sooner(%n: index, %v: !view, %counter: memref<1xi32>) {
       } do {
       ^bb0(%t: index, %row: index, %i: index, %m: index):
         %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
-          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          warp.copy_async %v[%k, %c0] to %r[%j] by tma : !view, !ring
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
@@ -301,7 +301,7 @@ func.func @w3_item_taken_twice(%n: index, %v: !view, %counter: memref<1xi32>) {
       } do {
       ^bb0(%t: index, %row: index, %i: index, %m: index):
         %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
-          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          warp.copy_async %v[%k, %c0] to %r[%j] by tma : !view, !ring
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
@@ -357,7 +357,7 @@ func.func @w3_starts_at_another_item(%n: index, %v: !view, %counter: memref<1xi3
       } do {
       ^bb0(%t: index, %row: index, %i: index, %m: index):
         %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
-          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          warp.copy_async %v[%k, %c0] to %r[%j] by tma : !view, !ring
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
@@ -413,7 +413,7 @@ func.func @w5_consumer_draws(%n: index, %v: !view, %counter: memref<1xi32>) {
       } do {
       ^bb0(%t: index, %row: index, %i: index, %m: index):
         %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
-          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          warp.copy_async %v[%k, %c0] to %r[%j] by tma : !view, !ring
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }
@@ -472,7 +472,7 @@ func.func @w3_effect_before_the_condition(%n: index, %v: !view, %counter: memref
       } do {
       ^bb0(%t: index, %row: index, %i: index, %m: index):
         %i1 = scf.for %k = %c0 to %row step %c1 iter_args(%j = %i) -> (index) {
-          warp.copy_async %v[%k, %c0] to %r[%j] : !view, !ring
+          warp.copy_async %v[%k, %c0] to %r[%j] by tma : !view, !ring
           %j1 = arith.addi %j, %c1 : index
           scf.yield %j1 : index
         }

@@ -20,11 +20,11 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
     %K = warp.ring fills(@load) drains(@softmax) : !ring
     %V = warp.ring fills(@load) drains(@softmax) : !ring
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<1, 128x128xbf16, panels<128>>
+      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] by tma : !view, !warp.ring<1, 128x128xbf16, panels<128>>
       %r:2 = scf.for %i = %c1 to %n step %c1 iter_args(%kn = %c0, %vn = %c0) -> (index, index) {
-        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] : !view, !ring
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] by tma : !view, !ring
         %kn1 = arith.addi %kn, %c1 : index
-        warp.copy_async %v[%b, %h, %i, %c0] to %V[%vn] : !view, !ring
+        warp.copy_async %v[%b, %h, %i, %c0] to %V[%vn] by tma : !view, !ring
         %vn1 = arith.addi %vn, %c1 : index
         scf.yield %kn1, %vn1 : index, index
       }
@@ -42,17 +42,17 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
         // CHECK-NEXT: %[[K:.*]] = warp.await
         %kt = warp.await %K[%kn] : !ring -> !t
         %kn1 = arith.addi %kn, %c1 : index
-        // CHECK: %[[SP:.*]] = warp.mma_async %{{.*}}, %[[K]], %{{.*}} transpose_b
+        // CHECK: %[[SP:.*]] = warp.mma_async wgmma %{{.*}}, %[[K]], %{{.*}} transpose_b
         // CHECK-NOT: warp.wait
-        %s = warp.mma %qt, %kt, %zs transpose_b : !q, !t, !s
+        %s = warp.mma wgmma %qt, %kt, %zs transpose_b : !q, !t, !s
         warp.release %kt : !t
         // CHECK: %[[V:.*]] = warp.await
         %vt = warp.await %V[%vn] : !ring -> !t
         %vn1 = arith.addi %vn, %c1 : index
         // CHECK: %[[A:.*]] = warp.convert %[[P]]
         %a = warp.convert %p : !p -> !a
-        // CHECK-NEXT: %[[OP:.*]] = warp.mma_async %[[A]], %[[V]], %[[O]]
-        %o1 = warp.mma %a, %vt, %o : !a, !t, !o
+        // CHECK-NEXT: %[[OP:.*]] = warp.mma_async wgmma %[[A]], %[[V]], %[[O]]
+        %o1 = warp.mma wgmma %a, %vt, %o : !a, !t, !o
         warp.release %vt : !t
         // CHECK-NEXT: %[[S:.*]] = warp.wait %[[SP]]
         // CHECK-NEXT: warp.release %[[K]]
@@ -90,21 +90,21 @@ func.func @two_sets(%n: index, %q: !view, %v: !view, %c: i1) {
     // CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[P:.*]] = %{{.*}}) ->
     %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %zo, %p = %p0) -> (!o, !p) {
       // CHECK: %[[SP:.*]] = warp.mma_async
-      %s = warp.mma %qt, %vt, %zs transpose_b : !q, !t, !s
+      %s = warp.mma wgmma %qt, %vt, %zs transpose_b : !q, !t, !s
       // CHECK-NEXT: %[[A:.*]] = warp.convert %[[P]]
       %a = warp.convert %p : !p -> !a
-      // CHECK-NEXT: %[[OP:.*]] = warp.mma_async %[[A]]
-      %o1 = warp.mma %a, %vt, %o : !a, !t, !o
+      // CHECK-NEXT: %[[OP:.*]] = warp.mma_async wgmma %[[A]]
+      %o1 = warp.mma wgmma %a, %vt, %o : !a, !t, !o
       // CHECK-NEXT: %[[S:.*]] = warp.wait %[[SP]]
       // CHECK-NEXT: %[[P1:.*]] = warp.cast truncf %[[S]]
       %p1 = warp.cast truncf %s : !s to !p
       // CHECK-NEXT: %[[SP1:.*]] = warp.mma_async
-      %s1 = warp.mma %qt, %vt, %zs transpose_b : !q, !t, !s
+      %s1 = warp.mma wgmma %qt, %vt, %zs transpose_b : !q, !t, !s
       // CHECK-NEXT: %[[A1:.*]] = warp.convert %[[P1]]
       %a1 = warp.convert %p1 : !p -> !a
       // CHECK-NEXT: %[[O1:.*]] = warp.wait %[[OP]]
-      // CHECK-NEXT: %[[OP1:.*]] = warp.mma_async %[[A1]], %{{.*}}, %[[O1]]
-      %o2 = warp.mma %a1, %vt, %o1 : !a, !t, !o
+      // CHECK-NEXT: %[[OP1:.*]] = warp.mma_async wgmma %[[A1]], %{{.*}}, %[[O1]]
+      %o2 = warp.mma wgmma %a1, %vt, %o1 : !a, !t, !o
       // CHECK-NEXT: %[[S1:.*]] = warp.wait %[[SP1]]
       // CHECK-NEXT: %[[P2:.*]] = warp.cast truncf %[[S1]]
       %p2 = warp.cast truncf %s1 : !s to !p
@@ -116,10 +116,10 @@ func.func @two_sets(%n: index, %q: !view, %v: !view, %c: i1) {
     // CHECK: scf.for
     %d:2 = scf.for %i = %c0 to %n step %c1 iter_args(%o = %r#0, %p = %r#1) -> (!o, !p) {
       // CHECK: %[[SP:.*]] = warp.mma_async
-      %s = warp.mma %qt, %vt, %zs transpose_b : !q, !t, !s
+      %s = warp.mma wgmma %qt, %vt, %zs transpose_b : !q, !t, !s
       %a = warp.convert %p : !p -> !a
       // CHECK: %[[OP:.*]] = warp.mma_async
-      %o1 = warp.mma %a, %vt, %o : !a, !t, !o
+      %o1 = warp.mma wgmma %a, %vt, %o : !a, !t, !o
       // CHECK-NEXT: %[[S:.*]] = warp.wait %[[SP]]
       // CHECK-NEXT: %[[E:.*]] = math.exp2 %[[S]]
       %e = math.exp2 %s : !s
@@ -150,7 +150,7 @@ func.func @one_role(%n: index, %k: !view) {
     // CHECK: %[[K:.*]] = warp.await
     %kt = warp.await %K[%c0] : !ring -> !t
     // CHECK-NEXT: %[[SP:.*]] = warp.mma_async
-    %s = warp.mma %kt, %kt, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+    %s = warp.mma wgmma %kt, %kt, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
     // CHECK-NEXT: arith.addi
     %next = arith.addi %x, %x : index
     // CHECK-NEXT: warp.wait %[[SP]]
@@ -173,7 +173,7 @@ func.func @copies(%n: index, %k: !view) {
     %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     // CHECK: %[[SP:.*]] = warp.mma_async
-    %s = warp.mma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+    %s = warp.mma wgmma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
     // CHECK-NEXT: warp.copy
     warp.copy %k[%b, %h, %x, %c0] to %vs : !view, !t
     // CHECK-NEXT: warp.wait %[[SP]]
@@ -196,7 +196,7 @@ func.func @mask(%n: index, %k: !view, %row: i32, %out: memref<?x?xf32>) {
     %rows = warp.splat %row : !warp.frag<64x64xi32, acc, 4>
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     // CHECK: %[[SP:.*]] = warp.mma_async
-    %s = warp.mma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+    %s = warp.mma wgmma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
     %columns = warp.coords %row, 1 : !warp.frag<1x64xi32, acc, 4>
     %stretched = warp.broadcast %columns : !warp.frag<1x64xi32, acc, 4> -> !warp.frag<64x64xi32, acc, 4>
     %visible = arith.cmpi sle, %stretched, %rows : !warp.frag<64x64xi32, acc, 4>
@@ -224,7 +224,7 @@ func.func @branch(%n: index, %k: !view, %c: i1) {
     %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     // CHECK: %[[SP:.*]] = warp.mma_async
-    %s = warp.mma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+    %s = warp.mma wgmma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
     // CHECK-NEXT: scf.if
     scf.if %c {
       %e = math.exp2 %zs : !warp.frag<64x64xf32, acc, 4>
@@ -238,17 +238,31 @@ func.func @branch(%n: index, %k: !view, %c: i1) {
   return
 }
 
+// What is transposed stays so.
+// CHECK-LABEL: @transposed
+func.func @transposed(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel @transposed blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
+    %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+    // CHECK: warp.mma_async wgmma %{{.*}} transpose_a transpose_b :
+    %s = warp.mma wgmma %ks, %ks, %zs transpose_a transpose_b : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
 // Slots without panels are read by other instructions.
 // CHECK-LABEL: @pitched
 // CHECK-NOT: mma_async
 func.func @pitched(%n: index) {
   %zero = arith.constant 0.0 : f32
-  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="no product reads slots with panels"
+  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="no product is of an atom that can be waited for later"
   warp.kernel @pitched blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %ks = warp.alloc : !warp.slot<64x128xbf16>
     %zs = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
-    // CHECK: warp.mma %
-    %s = warp.mma %ks, %ks, %zs transpose_b : !warp.slot<64x128xbf16>, !warp.slot<64x128xbf16>, !warp.frag<64x64xf32, acc, 4>
+    // CHECK: warp.mma mma_sync %
+    %s = warp.mma mma_sync %ks, %ks, %zs transpose_b : !warp.slot<64x128xbf16>, !warp.slot<64x128xbf16>, !warp.frag<64x64xf32, acc, 4>
   }
   return
 }

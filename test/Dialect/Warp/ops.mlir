@@ -33,10 +33,10 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
     %zero = arith.constant 0.0 : f32
     // CHECK: warp.splat %{{.*}} : <128x64xf32, acc, 4>
     %s0 = warp.splat %zero : !s
-    // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.frag<128x128xbf16, a, 4>, <64x128xbf16>, <128x64xf32, acc, 4>
-    %s = warp.mma %qf, %kt, %s0 transpose_b : !q, !warp.slot<64x128xbf16>, !s
-    // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.slot<128x128xbf16>, <64x128xbf16>
-    %s2 = warp.mma %slot, %kt, %s transpose_b : !warp.slot<128x128xbf16>, !warp.slot<64x128xbf16>, !s
+    // CHECK: warp.mma mma_sync %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.frag<128x128xbf16, a, 4>, <64x128xbf16>, <128x64xf32, acc, 4>
+    %s = warp.mma mma_sync %qf, %kt, %s0 transpose_b : !q, !warp.slot<64x128xbf16>, !s
+    // CHECK: warp.mma mma_sync %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.slot<128x128xbf16>, <64x128xbf16>
+    %s2 = warp.mma mma_sync %slot, %kt, %s transpose_b : !warp.slot<128x128xbf16>, !warp.slot<64x128xbf16>, !s
     // CHECK: warp.any %{{.*}} : <128x1xi1, acc, 4>
     %flags = warp.splat %true : !warp.frag<128x1xi1, acc, 4>
     %any = warp.any %flags : !warp.frag<128x1xi1, acc, 4>
@@ -77,8 +77,8 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
     // CHECK: warp.convert %{{.*}} : <128x64xbf16, acc, 4> -> <128x64xbf16, a, 4>
     %pa = warp.convert %pt : !warp.frag<128x64xbf16, acc, 4> -> !warp.frag<128x64xbf16, a, 4>
     %o0 = warp.splat %zero : !o
-    // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} : !warp.frag<128x64xbf16, a, 4>, <64x128xbf16>, <128x128xf32, acc, 4>
-    %o = warp.mma %pa, %kt, %o0 : !warp.frag<128x64xbf16, a, 4>, !warp.slot<64x128xbf16>, !o
+    // CHECK: warp.mma mma_sync %{{.*}}, %{{.*}}, %{{.*}} : !warp.frag<128x64xbf16, a, 4>, <64x128xbf16>, <128x128xf32, acc, 4>
+    %o = warp.mma mma_sync %pa, %kt, %o0 : !warp.frag<128x64xbf16, a, 4>, !warp.slot<64x128xbf16>, !o
     // CHECK: warp.release %{{.*}} : <64x128xbf16>
     warp.release %kt : !warp.slot<64x128xbf16>
     %ot = warp.cast truncf %o : !o to !warp.frag<128x128xbf16, acc, 4>

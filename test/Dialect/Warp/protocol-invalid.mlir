@@ -342,7 +342,7 @@ func.func @w2_store_via_operand_of_all(%n: index, %v: memref<?x?xbf16, strided<[
     %s = warp.alloc : !warp.slot<64x64xbf16>
     warp.copy %v[%x, %h] to %s : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16>
     // expected-note@+1 {{read here}}
-    %1 = warp.mma %a, %s, %acc : !warp.frag<64x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    %1 = warp.mma mma_sync %a, %s, %acc : !warp.frag<64x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
     // expected-error@+1 {{'warp.store' op goes via a slot that all warps read}}
     warp.store %o, %v[%x, %h] via %s : !warp.frag<64x64xbf16, acc, 4>, memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16>
   }
@@ -358,7 +358,7 @@ func.func @w2_store_via_operand_in_flight(%n: index, %v: memref<?x?xbf16, stride
     warp.copy %v[%x, %h] to %s : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
     warp.copy %v[%x, %h] to %k : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
     // expected-note@+1 {{read here}}
-    %p = warp.mma_async %s, %k, %acc : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
+    %p = warp.mma_async wgmma %s, %k, %acc : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
     // expected-error@+1 {{'warp.store' op goes via a slot that a product in flight still reads}}
     warp.store %o, %v[%x, %h] via %s : !warp.frag<64x64xbf16, acc, 4>, memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
     %1 = warp.wait %p : !warp.pending<64x64xf32, acc, 4>

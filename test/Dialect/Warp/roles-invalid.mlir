@@ -10,7 +10,7 @@ func.func @w1_never_waited(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %v[%x, %h] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
     // expected-error@+1 {{'warp.mma_async' op gives a pending value that is never waited for}}
-    %p = warp.mma_async %s0, %s0, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
+    %p = warp.mma_async wgmma %s0, %s0, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
   }
   return
 }
@@ -26,7 +26,7 @@ func.func @w1_waited_twice(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
     %s0 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %v[%x, %h] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
-    %p = warp.mma_async %s0, %s0, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
+    %p = warp.mma_async wgmma %s0, %s0, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
     // expected-note@+1 {{first wait is here}}
     %1 = warp.wait %p : !warp.pending<64x64xf32, acc, 4>
     // expected-error@+1 {{'warp.wait' op waits for a value that was already waited for}}
@@ -46,11 +46,11 @@ func.func @w1_over_a_back_edge(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>)
     %s0 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %v[%x, %h] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
-    %p0 = warp.mma_async %s0, %s0, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
+    %p0 = warp.mma_async wgmma %s0, %s0, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
     // expected-error@+1 {{'scf.for' op passes on a pending value, only a turn may}}
     %r = scf.for %i = %c0 to %n step %c1 iter_args(%q = %p0) -> (!warp.pending<64x64xf32, acc, 4>) {
       %1 = warp.wait %q : !warp.pending<64x64xf32, acc, 4>
-      %p = warp.mma_async %s0, %s0, %1 : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
+      %p = warp.mma_async wgmma %s0, %s0, %1 : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
       scf.yield %p : !warp.pending<64x64xf32, acc, 4>
     }
     %2 = warp.wait %r : !warp.pending<64x64xf32, acc, 4>
@@ -70,7 +70,7 @@ func.func @w1_waited_in_another_block(%n: index, %v: memref<?x?xbf16, strided<[?
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %v[%x, %h] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
     // expected-note@+1 {{issued here}}
-    %p = warp.mma_async %s0, %s0, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
+    %p = warp.mma_async wgmma %s0, %s0, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
     scf.for %i = %c0 to %n step %c1 {
       // expected-error@+1 {{'warp.wait' op stands in another block than what it waits for}}
       %1 = warp.wait %p : !warp.pending<64x64xf32, acc, 4>
@@ -102,7 +102,7 @@ func.func @w2_released_in_flight(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>
     warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
     // expected-note@+1 {{issued here}}
-    %p = warp.mma_async %s, %s, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
+    %p = warp.mma_async wgmma %s, %s, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
     // expected-error@+1 {{'warp.release' op releases a slot that a product in flight still reads}}
     warp.release %s : !warp.slot<64x64xbf16, panels<128>>
     // expected-note@+1 {{waited for here}}
@@ -123,7 +123,7 @@ func.func @w2_written_in_flight(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     warp.copy %v[%x, %h] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
     // expected-note@+1 {{issued here}}
-    %p = warp.mma_async %s0, %s0, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
+    %p = warp.mma_async wgmma %s0, %s0, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
     // expected-error@+1 {{'warp.copy' op writes a slot that a product in flight still reads}}
     warp.copy %v[%h, %x] to %s0 : memref<?x?xbf16, strided<[?, 1]>>, !warp.slot<64x64xbf16, panels<128>>
     %1 = warp.wait %p : !warp.pending<64x64xf32, acc, 4>
@@ -141,7 +141,7 @@ func.func @w3_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   warp.kernel @w3_good blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c0] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
     warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
@@ -162,7 +162,7 @@ func.func @w3_never_awaited(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
     %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role @load copy warps(4) registers(24) {
       // expected-error@+1 {{op does not meet its counterpart: @load and @softmax must use the items of the rings between them in the same loops and order}}
-      warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c0] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
     warp.role @softmax compute warps(4) registers(240) {
     }
@@ -202,7 +202,7 @@ func.func @w3_other_bounds(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
     warp.role @load copy warps(4) registers(24) {
       // expected-note@+1 {{@load is here}}
       %r0 = scf.for %i = %c0 to %c2 step %c1 iter_args(%j = %c0) -> (index) {
-        warp.copy_async %v[%x, %h] to %r[%j] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+        warp.copy_async %v[%x, %h] to %r[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
         %j1 = arith.addi %j, %c1 : index
         scf.yield %j1 : index
       }
@@ -231,7 +231,7 @@ func.func @w3_loop_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
     %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role @load copy warps(4) registers(24) {
       %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
-        warp.copy_async %v[%x, %h] to %r[%j] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+        warp.copy_async %v[%x, %h] to %r[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
         %j1 = arith.addi %j, %c1 : index
         scf.yield %j1 : index
       }
@@ -260,7 +260,7 @@ func.func @w3_item_skipped(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
     warp.role @load copy warps(4) registers(24) {
       %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
         // expected-error@+1 {{op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
-        warp.copy_async %v[%x, %h] to %r[%j] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+        warp.copy_async %v[%x, %h] to %r[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
         %j1 = arith.addi %j, %c2 : index
         scf.yield %j1 : index
       }
@@ -287,9 +287,9 @@ func.func @w3_item_repeated(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   warp.kernel @w3_item_repeated blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c0] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
       // expected-error@+1 {{op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
-      warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c0] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
     warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
@@ -314,7 +314,7 @@ func.func @w3_under_a_branch(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
       %true = arith.constant true
       scf.if %true {
         // expected-error@+1 {{'warp.copy_async' op stands under 'scf.if', items of roles are used in loops only}}
-        warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+        warp.copy_async %v[%x, %h] to %r[%c0] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
       }
     }
     warp.role @softmax compute warps(4) registers(240) {
@@ -335,9 +335,9 @@ func.func @w3_holds_too_many(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   warp.kernel @w3_holds_too_many blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
-      warp.copy_async %v[%x, %h] to %r[%c1] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
-      warp.copy_async %v[%x, %h] to %r[%c2] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c0] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c1] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c2] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
     warp.role @softmax compute warps(4) registers(240) {
       // expected-note@+1 {{awaited here}}
@@ -362,9 +362,9 @@ func.func @w3_holds_through_a_loop(%n: index, %v: memref<?x?xbf16, strided<[?, 1
   warp.kernel @w3_holds_through_a_loop blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c0] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
       scf.for %i = %c1 to %n step %c1 iter_args(%j = %c1) -> (index) {
-        warp.copy_async %v[%x, %h] to %r[%j] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+        warp.copy_async %v[%x, %h] to %r[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
         %k = arith.addi %j, %c1 : index
         scf.yield %k : index
       }
@@ -471,7 +471,7 @@ func.func @w4_barriers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
     // expected-error@+1 {{'warp.ring' op ends at byte 16384 of a kernel with 16384 bytes of shared memory, of which the last 32 are for barriers}}
     %r = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c0] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
     warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
@@ -569,7 +569,7 @@ func.func @w5_condition_in_a_producer(%n: index, %v: memref<?x?xbf16, strided<[?
     warp.role @load copy warps(4) registers(24) {
       %true = arith.constant true
       // expected-error@+1 {{'warp.copy_async' op has a condition, in a role every item is copied}}
-      warp.copy_async %v[%x, %h] to %r[%c0] when %true : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c0] when %true by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
     warp.role @softmax compute warps(4) registers(240) {
       %s = warp.await %r[%c0] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
@@ -663,71 +663,6 @@ func.func @kernel_yields_a_value(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>
 
 // -----
 
-func.func @mma_async_without_panels(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %zero = arith.constant 0.0 : f32
-  warp.kernel @mma_async_without_panels blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
-    %s0 = warp.alloc : !warp.slot<64x64xbf16>
-    %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
-    // expected-error@+1 {{'warp.mma_async' op reads '!warp.slot<64x64xbf16>', expected panels}}
-    %p = warp.mma_async %s0, %s0, %z : !warp.slot<64x64xbf16>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
-  }
-  return
-}
-
-// -----
-
-func.func @mma_of_mixed_slots(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %zero = arith.constant 0.0 : f32
-  warp.kernel @mma_of_mixed_slots blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
-    %s0 = warp.alloc : !warp.slot<64x64xbf16>
-    %s1 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
-    %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
-    // expected-error@+1 {{'warp.mma' op reads '!warp.slot<64x64xbf16>' and '!warp.slot<64x64xbf16, panels<128>>', expected both with or without panels}}
-    %p = warp.mma %s0, %s1, %z : !warp.slot<64x64xbf16>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 4>
-  }
-  return
-}
-
-// -----
-
-func.func @mma_panels_of_f32(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %zero = arith.constant 0.0 : f32
-  warp.kernel @mma_panels_of_f32 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
-    %s1 = warp.alloc : !warp.slot<64x64xf32, panels<128>>
-    %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
-    // expected-error@+1 {{'warp.mma' op reads panels of f32, expected f16 or bf16}}
-    %p = warp.mma %s1, %s1, %z : !warp.slot<64x64xf32, panels<128>>, !warp.slot<64x64xf32, panels<128>>, !warp.frag<64x64xf32, acc, 4>
-  }
-  return
-}
-
-// -----
-
-func.func @mma_panels_of_two_warps(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %zero = arith.constant 0.0 : f32
-  warp.kernel @mma_panels_of_two_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(2) {
-    %s1 = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
-    %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 2>
-    // expected-error@+1 {{'warp.mma' op reads panels with 2 warps, expected groups of 4}}
-    %p = warp.mma %s1, %s1, %z : !warp.slot<64x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<64x64xf32, acc, 2>
-  }
-  return
-}
-
-// -----
-
 // Two slots, at most one other item is held anywhere: item 0 is in the way of
 // item 2 nevertheless.
 func.func @w3_holds_past_its_turn(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
@@ -737,9 +672,9 @@ func.func @w3_holds_past_its_turn(%n: index, %v: memref<?x?xbf16, strided<[?, 1]
   warp.kernel @w3_holds_past_its_turn blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x64xbf16, panels<128>>
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %v[%x, %h] to %r[%c0] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
-      warp.copy_async %v[%x, %h] to %r[%c1] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
-      warp.copy_async %v[%x, %h] to %r[%c2] : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c0] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c1] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c2] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 64x64xbf16, panels<128>>
     }
     warp.role @softmax compute warps(4) registers(240) {
       // expected-note@+1 {{awaited here}}

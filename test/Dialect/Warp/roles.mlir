@@ -23,16 +23,16 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
     %V = warp.ring fills(@load) drains(@softmax) at 65536 : !ring
     // CHECK: warp.role @load copy warps(4) registers(24) {
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !qring
-      warp.copy_async %k[%b, %h, %c0, %c0] to %K[%c0] : !view, !ring
+      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] by tma : !view, !qring
+      warp.copy_async %k[%b, %h, %c0, %c0] to %K[%c0] by tma : !view, !ring
       %r:2 = scf.for %i = %c1 to %n step %c1 iter_args(%kn = %c1, %vn = %c0) -> (index, index) {
-        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] : !view, !ring
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] by tma : !view, !ring
         %kn1 = arith.addi %kn, %c1 : index
-        warp.copy_async %v[%b, %h, %i, %c0] to %V[%vn] : !view, !ring
+        warp.copy_async %v[%b, %h, %i, %c0] to %V[%vn] by tma : !view, !ring
         %vn1 = arith.addi %vn, %c1 : index
         scf.yield %kn1, %vn1 : index, index
       }
-      warp.copy_async %v[%b, %h, %n, %c0] to %V[%r#1] : !view, !ring
+      warp.copy_async %v[%b, %h, %n, %c0] to %V[%r#1] by tma : !view, !ring
     }
     // CHECK: warp.role @softmax compute warps(8) registers(240) {
     warp.role @softmax compute warps(8) registers(240) {
@@ -41,8 +41,8 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
       %zo = warp.splat %zero : !o
       %qt = warp.await %Q[%c0] : !qring -> !q
       %k0 = warp.await %K[%c0] : !ring -> !t
-      // CHECK: %[[SP:.*]] = warp.mma_async %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.slot<128x128xbf16, panels<128>>, <64x128xbf16, panels<128>>, <128x64xf32, acc, 8>
-      %sp0 = warp.mma_async %qt, %k0, %zs transpose_b : !q, !t, !s
+      // CHECK: %[[SP:.*]] = warp.mma_async wgmma %{{.*}}, %{{.*}}, %{{.*}} transpose_b : !warp.slot<128x128xbf16, panels<128>>, <64x128xbf16, panels<128>>, <128x64xf32, acc, 8>
+      %sp0 = warp.mma_async wgmma %qt, %k0, %zs transpose_b : !q, !t, !s
       // CHECK: warp.wait %[[SP]] : <128x64xf32, acc, 8>
       %s0 = warp.wait %sp0 : !warp.pending<128x64xf32, acc, 8>
       warp.release %k0 : !t
@@ -53,9 +53,9 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
         %a = warp.convert %p : !p -> !a
         // CHECK: %[[T:.*]]:3 = warp.turn {
         %sp, %op, %vt = warp.turn {
-          %1 = warp.mma_async %qt, %kt, %zs transpose_b : !q, !t, !s
+          %1 = warp.mma_async wgmma %qt, %kt, %zs transpose_b : !q, !t, !s
           %2 = warp.await %V[%vn] : !ring -> !t
-          %3 = warp.mma_async %a, %2, %o : !a, !t, !o
+          %3 = warp.mma_async wgmma %a, %2, %o : !a, !t, !o
           // CHECK: warp.yield %{{.*}}, %{{.*}}, %{{.*}} : !warp.pending<128x64xf32, acc, 8>, !warp.pending<128x128xf32, acc, 8>, !warp.slot<64x128xbf16, panels<128>>
           warp.yield %1, %3, %2 : !warp.pending<128x64xf32, acc, 8>, !warp.pending<128x128xf32, acc, 8>, !t
         // CHECK: } : !warp.pending<128x64xf32, acc, 8>, !warp.pending<128x128xf32, acc, 8>, !warp.slot<64x128xbf16, panels<128>>
@@ -73,7 +73,7 @@ func.func @overlapped(%n: index, %q: !view, %k: !view, %v: !view, %out: !view) {
       warp.release %qt : !q
       %vl = warp.await %V[%r#3] : !ring -> !t
       %al = warp.convert %r#1 : !p -> !a
-      %ol = warp.mma %al, %vl, %r#0 : !a, !t, !o
+      %ol = warp.mma wgmma %al, %vl, %r#0 : !a, !t, !o
       warp.release %vl : !t
       %ob = warp.cast truncf %ol : !o to !warp.frag<128x128xbf16, acc, 8>
       warp.store %ob, %out[%b, %h, %x, %c0] : !warp.frag<128x128xbf16, acc, 8>, !view

@@ -56,17 +56,17 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
       %kr = arith.muli %i, %c64 : index
       warp.copy %k[%b, %h, %kr, %c0] to %ks : !view, !t
       // CHECK:   %[[KT:.*]] = warp.await %[[K]][%[[KM]]]
-      // CHECK:   %[[S:.*]] = warp.mma %[[QT]], %[[KT]], %{{.*}} transpose_b
+      // CHECK:   %[[S:.*]] = warp.mma wgmma %[[QT]], %[[KT]], %{{.*}} transpose_b
       // CHECK-NEXT:   warp.release %[[KT]]
-      %s = warp.mma %qs, %ks, %zs transpose_b : !q, !t, !s
+      %s = warp.mma wgmma %qs, %ks, %zs transpose_b : !q, !t, !s
       %p = warp.cast truncf %s : !s to !p
       warp.copy %v[%b, %h, %kr, %c0] to %vs : !view, !t
       %pa = warp.convert %p : !p -> !a
       // CHECK:   %[[VT:.*]] = warp.await %[[V]][%[[VM]]]
-      // CHECK:   warp.mma %{{.*}}, %[[VT]], %[[O]]
+      // CHECK:   warp.mma wgmma %{{.*}}, %[[VT]], %[[O]]
       // CHECK-NEXT:   warp.release %[[VT]]
       // CHECK-NEXT:   scf.yield
-      %o2 = warp.mma %pa, %vs, %o : !a, !t, !o
+      %o2 = warp.mma wgmma %pa, %vs, %o : !a, !t, !o
       scf.yield %o2 : !o
     }
     // CHECK:   warp.release %[[QT]]
@@ -115,28 +115,28 @@ func.func @overlapped(%n: index, %lo: index, %mid: index, %hi: index, %q: !view,
     warp.copy %k[%b, %h, %lo, %c0] to %k0s : !view, !t
     // CHECK: warp.await %[[K]]
     // CHECK: warp.await %[[Q]]
-    %s0 = warp.mma %qs, %k0s, %zs transpose_b : !q, !t, !s
+    %s0 = warp.mma wgmma %qs, %k0s, %zs transpose_b : !q, !t, !s
     %p0 = warp.cast truncf %s0 : !s to !p
     // CHECK: scf.for
     %r:3 = scf.for %i = %lo to %mid step %c1 iter_args(%o = %zo, %p = %p0, %vb = %lo) -> (!o, !p, index) {
       %kr = arith.muli %i, %c64 : index
       warp.copy %k[%b, %h, %kr, %c0] to %ks : !view, !t
-      %s = warp.mma %qs, %ks, %zs transpose_b : !q, !t, !s
+      %s = warp.mma wgmma %qs, %ks, %zs transpose_b : !q, !t, !s
       %vr = arith.muli %vb, %c64 : index
       warp.copy %v[%b, %h, %vr, %c0] to %vs : !view, !t
       %pa = warp.convert %p : !p -> !a
-      %o2 = warp.mma %pa, %vs, %o : !a, !t, !o
+      %o2 = warp.mma wgmma %pa, %vs, %o : !a, !t, !o
       %p2 = warp.cast truncf %s : !s to !p
       scf.yield %o2, %p2, %i : !o, !p, index
     }
     %r2:3 = scf.for %i = %mid to %hi step %c1 iter_args(%o = %r#0, %p = %r#1, %vb = %r#2) -> (!o, !p, index) {
       %kr = arith.muli %i, %c64 : index
       warp.copy %k[%b, %h, %kr, %c0] to %ks : !view, !t
-      %s = warp.mma %qs, %ks, %zs transpose_b : !q, !t, !s
+      %s = warp.mma wgmma %qs, %ks, %zs transpose_b : !q, !t, !s
       %vr = arith.muli %vb, %c64 : index
       warp.copy %v[%b, %h, %vr, %c0] to %vs : !view, !t
       %pa = warp.convert %p : !p -> !a
-      %o2 = warp.mma %pa, %vs, %o : !a, !t, !o
+      %o2 = warp.mma wgmma %pa, %vs, %o : !a, !t, !o
       %e = math.exp2 %s : !s
       %p2 = warp.cast truncf %e : !s to !p
       scf.yield %o2, %p2, %i : !o, !p, index
@@ -145,7 +145,7 @@ func.func @overlapped(%n: index, %lo: index, %mid: index, %hi: index, %q: !view,
     warp.copy %v[%b, %h, %vr, %c0] to %vls : !view, !t
     %pa = warp.convert %r2#1 : !p -> !a
     // CHECK: warp.await %[[V]]
-    %o2 = warp.mma %pa, %vls, %r2#0 : !a, !t, !o
+    %o2 = warp.mma wgmma %pa, %vls, %r2#0 : !a, !t, !o
     %ob = warp.cast truncf %o2 : !o to !warp.frag<128x128xbf16, acc, 8>
     warp.store %ob, %out[%b, %h, %x, %c0] : !warp.frag<128x128xbf16, acc, 8>, !view
   }
@@ -171,7 +171,7 @@ func.func @query_in_registers(%n: index, %q: !view, %k: !view) {
     %zs = warp.splat %zero : !warp.frag<192x64xf32, acc, 12>
     scf.for %i = %c0 to %n step %c1 {
       warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
-      %s = warp.mma %qf, %ks, %zs transpose_b : !warp.frag<192x128xbf16, a, 12>, !t, !warp.frag<192x64xf32, acc, 12>
+      %s = warp.mma wgmma %qf, %ks, %zs transpose_b : !warp.frag<192x128xbf16, a, 12>, !t, !warp.frag<192x64xf32, acc, 12>
     }
   }
   return
@@ -196,7 +196,7 @@ func.func @bound_from_memory(%n: index, %k: !view, %lengths: memref<?xi32>) {
     // CHECK: scf.for %{{.*}} = %{{.*}} to %[[HI]]
     scf.for %i = %c0 to %hi step %c1 {
       warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
-      %s = warp.mma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
+      %s = warp.mma wgmma %ks, %ks, %zs transpose_b : !t, !t, !warp.frag<64x64xf32, acc, 4>
     }
   }
   return
@@ -236,7 +236,7 @@ func.func @tiles(%tiles: index, %n: index, %q: !view, %k: !view) {
       scf.for %i = %c0 to %n step %c1 {
         warp.copy %k[%x, %c0, %i, %c0] to %ks : !view, !warp.slot<64x128xbf16, panels<128>>
         %z = warp.splat %zero : !warp.frag<128x64xf32, acc, 8>
-        %s = warp.mma %qs, %ks, %z transpose_b : !warp.slot<128x128xbf16, panels<128>>, !warp.slot<64x128xbf16, panels<128>>, !warp.frag<128x64xf32, acc, 8>
+        %s = warp.mma wgmma %qs, %ks, %z transpose_b : !warp.slot<128x128xbf16, panels<128>>, !warp.slot<64x128xbf16, panels<128>>, !warp.frag<128x64xf32, acc, 8>
       }
     }
   }

@@ -18,7 +18,7 @@
 // CHECK-NEXT: %[[S:.*]] = warp.alloc : <128x128xbf16, panels<128>>
 // CHECK: warp.wait
 // CHECK-NEXT: warp.release
-// CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] via %[[S]] : <128x128xbf16, acc, 8>
+// CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] via %[[S]] by tma : <128x128xbf16, acc, 8>
 // CHECK: warp.store {{.*}} rows :
 // TIGHT-LABEL: @roles
 // TIGHT-NOT: warp.alloc
@@ -27,7 +27,7 @@
 // TIGHT: warp.wait
 // TIGHT-NEXT: warp.release %[[K]]
 // TIGHT-NOT: warp.release
-// TIGHT: warp.store %{{.*}} via %[[Q]]
+// TIGHT: warp.store %{{.*}} via %[[Q]] by tma
 // TIGHT-NEXT: warp.release %[[Q]]
 func.func @roles(%n: index, %q: !view, %out: !view, %lse: !rows) {
   %c0 = arith.constant 0 : index
@@ -35,8 +35,8 @@ func.func @roles(%n: index, %q: !view, %out: !view, %lse: !rows) {
   warp.kernel @roles blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     %Q = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x128xbf16, panels<128>>
     warp.role @load copy warps(4) {
-      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<2, 128x128xbf16, panels<128>>
-      warp.copy_async %q[%b, %h, %n, %c0] to %Q[%c1] : !view, !warp.ring<2, 128x128xbf16, panels<128>>
+      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] by tma : !view, !warp.ring<2, 128x128xbf16, panels<128>>
+      warp.copy_async %q[%b, %h, %n, %c0] to %Q[%c1] by tma : !view, !warp.ring<2, 128x128xbf16, panels<128>>
     }
     warp.role @softmax compute warps(8) {
       %zero = arith.constant 0.0 : f32
@@ -44,7 +44,7 @@ func.func @roles(%n: index, %q: !view, %out: !view, %lse: !rows) {
       %m = warp.splat %zero : !warp.frag<128x1xf32, acc, 8>
       %qt = warp.await %Q[%c0] : !warp.ring<2, 128x128xbf16, panels<128>> -> !q
       %kt = warp.await %Q[%c1] : !warp.ring<2, 128x128xbf16, panels<128>> -> !q
-      %p = warp.mma_async %qt, %kt, %z transpose_b : !q, !q, !o
+      %p = warp.mma_async wgmma %qt, %kt, %z transpose_b : !q, !q, !o
       %s = warp.wait %p : !warp.pending<128x128xf32, acc, 8>
       warp.release %qt : !q
       warp.release %kt : !q
@@ -59,13 +59,13 @@ func.func @roles(%n: index, %q: !view, %out: !view, %lse: !rows) {
 // Half of the columns fit.
 // FULL-LABEL: @parts
 // FULL: %[[S:.*]] = warp.alloc : <64x64xbf16, panels<128>>
-// FULL: warp.store %{{.*}} via %[[S]] : <64x128xbf16, acc, 4>
+// FULL: warp.store %{{.*}} via %[[S]] by tma : <64x128xbf16, acc, 4>
 func.func @parts(%n: index, %q: !view, %out: !out) {
   %c0 = arith.constant 0 : index
   warp.kernel @parts blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     %Q = warp.ring fills(@load) drains(@softmax) : !warp.ring<3, 64x128xbf16, panels<128>>
     warp.role @load copy warps(4) {
-      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] : !view, !warp.ring<3, 64x128xbf16, panels<128>>
+      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] by tma : !view, !warp.ring<3, 64x128xbf16, panels<128>>
     }
     warp.role @softmax compute warps(4) {
       %zero = arith.constant 0.0 : bf16
@@ -78,11 +78,34 @@ func.func @parts(%n: index, %q: !view, %out: !out) {
   return
 }
 
+// Of memory that the function allocates there is no tensor map.
+// CHECK-LABEL: @workspace
+// CHECK: %[[S:.*]] = warp.alloc : <64x128xbf16, panels<128>>
+// CHECK: warp.store %{{.*}} via %[[S]] : <64x128xbf16, acc, 4>
+func.func @workspace(%n: index, %q: !view) {
+  %c0 = arith.constant 0 : index
+  %out = memref.alloc(%n) : memref<?x128xbf16>
+  warp.kernel @workspace blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %Q = warp.ring fills(@load) drains(@softmax) : !warp.ring<1, 64x128xbf16, panels<128>>
+    warp.role @load copy warps(4) {
+      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] by tma : !view, !warp.ring<1, 64x128xbf16, panels<128>>
+    }
+    warp.role @softmax compute warps(4) {
+      %zero = arith.constant 0.0 : bf16
+      %z = warp.splat %zero : !warp.frag<64x128xbf16, acc, 4>
+      %qt = warp.await %Q[%c0] : !warp.ring<1, 64x128xbf16, panels<128>> -> !warp.slot<64x128xbf16, panels<128>>
+      warp.release %qt : !warp.slot<64x128xbf16, panels<128>>
+      warp.store %z, %out[%x, %c0] : !warp.frag<64x128xbf16, acc, 4>, memref<?x128xbf16>
+    }
+  }
+  return
+}
+
 // Without roles only slots that are there.
 // CHECK-LABEL: @no_roles
 // CHECK: %[[Q:.*]] = warp.alloc : <64x64xbf16>
 // CHECK-NOT: warp.alloc
-// CHECK: warp.store %{{.*}} via %[[Q]]
+// CHECK: warp.store %{{.*}} via %[[Q]] :
 func.func @no_roles(%n: index, %q: !out, %out: !out) {
   %c0 = arith.constant 0 : index
   warp.kernel @no_roles blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
@@ -111,7 +134,26 @@ func.func @no_slot(%n: index, %q: !out, %out: !out) {
     %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
     %f = warp.cast truncf %z : !warp.frag<64x64xf32, acc, 4> to !warp.frag<64x64xbf16, acc, 4>
     %a = warp.convert %f : !warp.frag<64x64xbf16, acc, 4> -> !warp.frag<64x64xbf16, a, 4>
-    %s = warp.mma %a, %K, %z transpose_b : !warp.frag<64x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    %s = warp.mma mma_sync %a, %K, %z transpose_b : !warp.frag<64x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    warp.store %f, %out[%x, %c0] : !warp.frag<64x64xbf16, acc, 4>, !out
+  }
+  return
+}
+
+// So is a left operand that is transposed.
+// CHECK-LABEL: @transposed
+// CHECK-NOT: via
+func.func @transposed(%n: index, %q: !out, %out: !out) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @transposed blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %Q = warp.alloc : !warp.slot<64x64xbf16>
+    %K = warp.alloc : !warp.slot<64x64xbf16>
+    warp.copy %q[%x, %c0] to %Q : !out, !warp.slot<64x64xbf16>
+    warp.copy %q[%x, %c0] to %K : !out, !warp.slot<64x64xbf16>
+    %zero = arith.constant 0.0 : f32
+    %z = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+    %s = warp.mma mma_sync %Q, %K, %z transpose_a : !warp.slot<64x64xbf16>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    %f = warp.cast truncf %s : !warp.frag<64x64xf32, acc, 4> to !warp.frag<64x64xbf16, acc, 4>
     warp.store %f, %out[%x, %c0] : !warp.frag<64x64xbf16, acc, 4>, !out
   }
   return

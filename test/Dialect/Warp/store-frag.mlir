@@ -11,8 +11,8 @@ func.func @slots(%n: index, %f: f32, %out: memref<?x64xf32>) {
     %h = warp.cast truncf %s : !warp.frag<64x64xf32, acc, 4> to !warp.frag<64x64xbf16, acc, 4>
     // CHECK: warp.store_frag %{{.*}} to %{{.*}} : <64x64xbf16, acc, 4>, !warp.slot<64x64xbf16>
     warp.store_frag %h to %S : !warp.frag<64x64xbf16, acc, 4>, !warp.slot<64x64xbf16>
-    // CHECK: warp.mma %{{.*}}, %{{.*}}, %{{.*}} transpose_a : !warp.slot<32x64xbf16>, <32x64xbf16>, <64x64xf32, acc, 4>
-    %o = warp.mma %T, %V, %s transpose_a : !warp.slot<32x64xbf16>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    // CHECK: warp.mma mma_sync %{{.*}}, %{{.*}}, %{{.*}} transpose_a : !warp.slot<32x64xbf16>, <32x64xbf16>, <64x64xf32, acc, 4>
+    %o = warp.mma mma_sync %T, %V, %s transpose_a : !warp.slot<32x64xbf16>, !warp.slot<32x64xbf16>, !warp.frag<64x64xf32, acc, 4>
     // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] accumulate :
     warp.store %o, %out[%c0, %c0] accumulate : !warp.frag<64x64xf32, acc, 4>, memref<?x64xf32>
   }
@@ -133,7 +133,7 @@ func.func @transposed_in_registers(%n: index, %a: !warp.frag<64x64xbf16, a, 4>) 
     %S = warp.alloc : !warp.slot<64x64xbf16>
     %s = warp.splat %f : !warp.frag<64x64xf32, acc, 4>
     // expected-error@+1 {{'warp.mma' op transposes an operand a in registers, expected a slot}}
-    %o = warp.mma %a, %S, %s transpose_a : !warp.frag<64x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+    %o = warp.mma mma_sync %a, %S, %s transpose_a : !warp.frag<64x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
   }
   return
 }

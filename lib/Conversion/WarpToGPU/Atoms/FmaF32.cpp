@@ -29,13 +29,11 @@
 #include "../Integers.h"
 #include "LaneAddress.h"
 
-#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace attn;
@@ -138,7 +136,7 @@ namespace {
 /// The A operand, in registers or in a slot.
 class LeftRows {
 public:
-  LeftRows(OpBuilder &builder, Location loc, MmaOp op, ValueRange values);
+  LeftRows(OpBuilder &builder, Product product);
 
   /// The step of k from `column` on; its registers come first in each row step
   /// of `registers`.
@@ -161,7 +159,7 @@ private:
 /// The B operand in its slot, as the columns that it is.
 class RightColumns {
 public:
-  RightColumns(OpBuilder &builder, Location loc, MmaOp op, Value base);
+  RightColumns(OpBuilder &builder, Product product);
   /// The step of k from number `k` on.
   void moveTo(OpBuilder &builder, Value k);
   /// The lane's two columns of tile `c`.
@@ -175,22 +173,23 @@ private:
 } // namespace
 
 /// Steps of k in a product.
-static int64_t numSteps(MmaOp op) {
-  return op.getB().getType().getShape()[op.getTransposeB() ? 1 : 0] / depth;
+static int64_t numSteps(Product product) {
+  return product.rightType().getShape()[product.op.getTransposeB() ? 1 : 0] /
+         depth;
 }
 
-LeftRows::LeftRows(OpBuilder &builder, Location loc, MmaOp op,
-                   ValueRange values)
-    : steps(numSteps(op)), warps(op.getAcc().getType().getWarps()) {
+LeftRows::LeftRows(OpBuilder &builder, Product product)
+    : steps(numSteps(product)), warps(product.accType().getWarps()) {
+  Location loc = product.op.getLoc();
   Integers ints(builder, loc);
   Value row = ints.div(ints.lane(), layout::laneColumns);
-  if (auto slot = dyn_cast<SlotType>(op.getA().getType())) {
+  if (SlotType slot = product.leftSlot()) {
     Value first = ints.mul(ints.warp(), layout::groupRows);
-    reader.emplace(builder, loc, slot, values.front(), ints.add(row, first),
+    reader.emplace(builder, loc, slot, product.a.front(), ints.add(row, first),
                    row);
     return;
   }
-  registers = llvm::to_vector(values);
+  registers = llvm::to_vector(product.a);
   Value first = ints.mul(row, layout::laneColumns);
   for (int64_t i = 0; i < layout::laneColumns; ++i)
     lanes.push_back(ints.add(first, i));
@@ -236,18 +235,18 @@ SmallVector<Value> LeftRows::next() const {
   return moved;
 }
 
-RightColumns::RightColumns(OpBuilder &builder, Location loc, MmaOp op,
-                           Value base) {
-  SlotType slot = op.getB().getType();
-  if (!op.getTransposeB()) {
-    columns.emplace(builder, loc, slot, base);
+RightColumns::RightColumns(OpBuilder &builder, Product product) {
+  Location loc = product.op.getLoc();
+  SlotType slot = product.rightType();
+  if (!product.op.getTransposeB()) {
+    columns.emplace(builder, loc, slot, product.b);
     return;
   }
   Integers ints(builder, loc);
   for (int64_t i = 0; i < 2; ++i) {
     Value row =
         ints.add(ints.mul(ints.rem(ints.lane(), layout::laneColumns), 2), i);
-    rows.emplace_back(builder, loc, slot, base, row, row);
+    rows.emplace_back(builder, loc, slot, product.b, row, row);
   }
 }
 
@@ -275,10 +274,9 @@ static Value addProducts(OpBuilder &builder, Location loc, Value acc,
 }
 
 /// The accumulator with the products of one step of k.
-static SmallVector<Value> addStep(OpBuilder &builder, Location loc, MmaOp op,
-                                  LeftRows &left, RightColumns &right,
-                                  ValueRange accumulator) {
-  FragType type = op.getAcc().getType();
+static SmallVector<Value> addStep(OpBuilder &builder, Location loc,
+                                  FragType type, LeftRows &left,
+                                  RightColumns &right, ValueRange accumulator) {
   int64_t tiles = type.getShape()[1] / 8, rowSteps = layoutOf(type).rowSteps();
   SmallVector<Value> acc = llvm::to_vector(accumulator);
   SmallVector<std::array<Line, 2>> lefts;
@@ -296,43 +294,25 @@ static SmallVector<Value> addStep(OpBuilder &builder, Location loc, MmaOp op,
   return acc;
 }
 
-namespace {
-
-struct LowerMmaIeee final : OpConversionPattern<MmaOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(MmaOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    if (!op.getIeee())
-      return rewriter.notifyMatchFailure(op, "left to the tensor cores");
-    Location loc = op.getLoc();
-    Integers ints(rewriter, loc);
-    LeftRows left(rewriter, loc, op, adaptor.getA());
-    RightColumns right(rewriter, loc, op, adaptor.getB().front());
-    SmallVector<Value> carried = llvm::to_vector(adaptor.getAcc());
-    size_t numElements = carried.size();
-    llvm::append_range(carried, left.registers);
-    auto loop = scf::ForOp::create(
-        rewriter, loc, ints.constant(0), ints.constant(numSteps(op) * depth),
-        ints.constant(depth), carried,
-        [&](OpBuilder &b, Location loc, Value k, ValueRange values) {
-          left.moveTo(b, k, values.drop_front(numElements));
-          right.moveTo(b, k);
-          SmallVector<Value> next =
-              addStep(b, loc, op, left, right, values.take_front(numElements));
-          llvm::append_range(next, left.next());
-          scf::YieldOp::create(b, loc, next);
-        });
-    rewriter.replaceOpWithMultiple(op,
-                                   {loop.getResults().take_front(numElements)});
-    return success();
-  }
-};
-
-} // namespace
-
-void attn::warp::populateFmaF32Patterns(const TypeConverter &converter,
-                                        RewritePatternSet &patterns) {
-  patterns.add<LowerMmaIeee>(converter, patterns.getContext());
+SmallVector<Value> attn::warp::emitFmaF32(OpBuilder &builder, Product product) {
+  Location loc = product.op.getLoc();
+  Integers ints(builder, loc);
+  LeftRows left(builder, product);
+  RightColumns right(builder, product);
+  SmallVector<Value> carried = llvm::to_vector(product.acc);
+  size_t numElements = carried.size();
+  llvm::append_range(carried, left.registers);
+  auto loop = scf::ForOp::create(
+      builder, loc, ints.constant(0), ints.constant(numSteps(product) * depth),
+      ints.constant(depth), carried,
+      [&](OpBuilder &b, Location loc, Value k, ValueRange values) {
+        left.moveTo(b, k, values.drop_front(numElements));
+        right.moveTo(b, k);
+        SmallVector<Value> next =
+            addStep(b, loc, product.accType(), left, right,
+                    values.take_front(numElements));
+        llvm::append_range(next, left.next());
+        scf::YieldOp::create(b, loc, next);
+      });
+  return llvm::to_vector_of<Value>(loop.getResults().take_front(numElements));
 }

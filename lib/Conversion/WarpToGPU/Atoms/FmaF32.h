@@ -10,13 +10,11 @@
 #ifndef ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_FMAF32_H
 #define ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_FMAF32_H
 
-#include "attn/Support/LLVM.h"
-#include "mlir/Transforms/DialectConversion.h"
+#include "Product.h"
 
 namespace attn::warp {
 
-void populateFmaF32Patterns(const TypeConverter &converter,
-                            RewritePatternSet &patterns);
+ProductEmitter emitFmaF32;
 
 } // namespace attn::warp
 

@@ -19,11 +19,9 @@
 #include "../Integers.h"
 #include "Ldmatrix.h"
 
-#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace attn;
@@ -61,28 +59,26 @@ namespace {
 /// The A operand, in registers or in a slot.
 class LeftOperand {
 public:
-  LeftOperand(OpBuilder &builder, Location loc, MmaOp op, ValueRange values)
+  LeftOperand(OpBuilder &builder, Location loc, Product product)
       : builder(builder), loc(loc),
-        element(op.getB().getType().getElementType()),
-        warps(op.getAcc().getType().getWarps()) {
-    Type type = op.getA().getType();
-    if (isa<FragType>(type)) {
-      registers = llvm::to_vector(values);
+        element(product.rightType().getElementType()),
+        warps(product.accType().getWarps()) {
+    SlotType slot = product.leftSlot();
+    if (!slot) {
+      registers = llvm::to_vector(product.a);
       return;
     }
     Integers ints(builder, loc);
     Value first = ints.mul(ints.warp(), layout::groupRows);
-    auto slot = cast<SlotType>(type);
-    if (!op.getTransposeA()) {
-      readers.emplace_back(builder, loc, slot, values.front(),
+    if (!product.op.getTransposeA()) {
+      readers.emplace_back(builder, loc, slot, product.a.front(),
                            MatrixReader::Order::RowsFirst, first);
       return;
     }
     // The swizzle depends on the column, which that of the warp is part of.
     isTransposed = true;
-    for (int64_t t = 0, e = layoutOf(op.getAcc().getType()).rowSteps(); t < e;
-         ++t)
-      readers.emplace_back(builder, loc, slot, values.front(),
+    for (int64_t t = 0, e = layoutOf(product.accType()).rowSteps(); t < e; ++t)
+      readers.emplace_back(builder, loc, slot, product.a.front(),
                            MatrixReader::Order::ColumnsFirstTransposed, Value(),
                            ints.add(first, t * warps * layout::groupRows));
   }
@@ -112,102 +108,67 @@ private:
   std::vector<MatrixReader> readers;
 };
 
-/// result = acc + a b by tensor core instructions.
-struct LowerMma final : OpConversionPattern<MmaOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(MmaOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    SlotType right = op.getB().getType();
-    Type element = right.getElementType();
-    FragType accType = op.getAcc().getType();
-    if (element.isF32())
-      return rewriter.notifyMatchFailure(op, "left to tf32");
-    if (!element.isF16() && !element.isBF16())
-      return op.emitOpError("expected operands of f16, bf16 or f32, got ")
-             << element;
-    if (!accType.getElementType().isF32())
-      return op.emitOpError("expected an f32 accumulator, got ")
-             << accType.getElementType();
-
-    Location loc = op.getLoc();
-    bool transposed = op.getTransposeB();
-    int64_t depth = right.getShape()[transposed ? 1 : 0];
-    int64_t columns = accType.getShape()[1], tiles = columns / 8;
-    layout::Fragment layout = layoutOf(accType);
-    LeftOperand a(rewriter, loc, op, adaptor.getA());
-    MatrixReader b(rewriter, loc, right, adaptor.getB().front(),
-                   transposed ? MatrixReader::Order::ColumnsFirst
-                              : MatrixReader::Order::Transposed);
-    SmallVector<Value> acc = llvm::to_vector(adaptor.getAcc());
-    auto tile = [&](int64_t t, int64_t c) {
-      return MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4);
-    };
-
-    for (int64_t s = 0, steps = depth / 16; s < steps; ++s) {
-      SmallVector<SmallVector<Value>> left;
-      for (int64_t t = 0; t < layout.rowSteps(); ++t)
-        left.push_back(a.get(t, s, steps));
-      for (int64_t c = 0; c < tiles; c += 2) {
-        int64_t row = transposed ? 8 * c : 16 * s;
-        int64_t column = transposed ? 16 * s : 8 * c;
-        bool isPair = c + 1 < tiles;
-        SmallVector<Value> matrices =
-            isPair ? b.read(row, column) : b.readHalf(row, column);
-        for (Value &matrix : matrices)
-          matrix = asOperand(rewriter, loc, element, matrix);
-        ValueRange right = matrices;
-        for (int64_t t = 0; t < layout.rowSteps(); ++t) {
-          emitMma(rewriter, loc, element, left[t], right.take_front(2),
-                  tile(t, c));
-          if (isPair)
-            emitMma(rewriter, loc, element, left[t], right.drop_front(2),
-                    tile(t, c + 1));
-        }
-      }
-    }
-    rewriter.replaceOpWithMultiple(op, {acc});
-    return success();
-  }
-};
-
-/// The A operand read once into registers.
-struct LowerLoadFrag final : OpConversionPattern<LoadFragOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(LoadFragOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    FragType type = op.getResult().getType();
-    Type element = type.getElementType();
-    if (element.isF32())
-      return rewriter.notifyMatchFailure(op, "left to tf32");
-    if (!element.isF16() && !element.isBF16())
-      return op.emitOpError("expected elements of f16, bf16 or f32, got ")
-             << element;
-    Location loc = op.getLoc();
-    Integers ints(rewriter, loc);
-    MatrixReader reader(rewriter, loc, op.getSlot().getType(),
-                        adaptor.getSlot(), MatrixReader::Order::RowsFirst,
-                        ints.mul(ints.warp(), layout::groupRows));
-    layout::Fragment layout = layoutOf(type);
-    Type pair = VectorType::get(2, element);
-    SmallVector<Value> result;
-    for (int64_t t = 0; t < layout.rowSteps(); ++t)
-      for (int64_t s = 0; s < layout.columnSteps(); ++s)
-        for (Value matrix :
-             reader.read(t * type.getWarps() * layout::groupRows, 16 * s))
-          result.push_back(
-              LLVM::BitcastOp::create(rewriter, loc, pair, matrix));
-    rewriter.replaceOpWithMultiple(op, {result});
-    return success();
-  }
-};
-
 } // namespace
 
-void attn::warp::populateMmaPatterns(const TypeConverter &converter,
-                                     RewritePatternSet &patterns) {
-  patterns.add<LowerMma, LowerLoadFrag>(converter, patterns.getContext());
+SmallVector<Value> attn::warp::emitMmaSync(OpBuilder &builder,
+                                           Product product) {
+  SlotType right = product.rightType();
+  Type element = right.getElementType();
+  FragType accType = product.accType();
+  Location loc = product.op.getLoc();
+  bool transposed = product.op.getTransposeB();
+  int64_t depth = right.getShape()[transposed ? 1 : 0];
+  int64_t columns = accType.getShape()[1], tiles = columns / 8;
+  layout::Fragment layout = layoutOf(accType);
+  LeftOperand a(builder, loc, product);
+  MatrixReader b(builder, loc, right, product.b,
+                 transposed ? MatrixReader::Order::ColumnsFirst
+                            : MatrixReader::Order::Transposed);
+  SmallVector<Value> acc = llvm::to_vector(product.acc);
+  auto tile = [&](int64_t t, int64_t c) {
+    return MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4);
+  };
+
+  for (int64_t s = 0, steps = depth / 16; s < steps; ++s) {
+    SmallVector<SmallVector<Value>> left;
+    for (int64_t t = 0; t < layout.rowSteps(); ++t)
+      left.push_back(a.get(t, s, steps));
+    for (int64_t c = 0; c < tiles; c += 2) {
+      int64_t row = transposed ? 8 * c : 16 * s;
+      int64_t column = transposed ? 16 * s : 8 * c;
+      bool isPair = c + 1 < tiles;
+      SmallVector<Value> matrices =
+          isPair ? b.read(row, column) : b.readHalf(row, column);
+      for (Value &matrix : matrices)
+        matrix = asOperand(builder, loc, element, matrix);
+      ValueRange right = matrices;
+      for (int64_t t = 0; t < layout.rowSteps(); ++t) {
+        emitMma(builder, loc, element, left[t], right.take_front(2),
+                tile(t, c));
+        if (isPair)
+          emitMma(builder, loc, element, left[t], right.drop_front(2),
+                  tile(t, c + 1));
+      }
+    }
+  }
+  return acc;
+}
+
+SmallVector<Value> attn::warp::loadFrag16(OpBuilder &builder, LoadFragOp op,
+                                          Value slot) {
+  FragType type = op.getResult().getType();
+  Location loc = op.getLoc();
+  Integers ints(builder, loc);
+  MatrixReader reader(builder, loc, op.getSlot().getType(), slot,
+                      MatrixReader::Order::RowsFirst,
+                      ints.mul(ints.warp(), layout::groupRows));
+  layout::Fragment layout = layoutOf(type);
+  Type pair = VectorType::get(2, type.getElementType());
+  SmallVector<Value> result;
+  for (int64_t t = 0; t < layout.rowSteps(); ++t)
+    for (int64_t s = 0; s < layout.columnSteps(); ++s)
+      for (Value matrix :
+           reader.read(t * type.getWarps() * layout::groupRows, 16 * s))
+        result.push_back(LLVM::BitcastOp::create(builder, loc, pair, matrix));
+  return result;
 }

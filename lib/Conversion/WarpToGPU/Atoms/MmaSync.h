@@ -10,13 +10,13 @@
 #ifndef ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_MMASYNC_H
 #define ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_MMASYNC_H
 
-#include "attn/Support/LLVM.h"
-#include "mlir/Transforms/DialectConversion.h"
+#include "Product.h"
 
 namespace attn::warp {
 
-void populateMmaPatterns(const TypeConverter &converter,
-                         RewritePatternSet &patterns);
+ProductEmitter emitMmaSync;
+/// An A operand of 16-bit elements, read once into registers.
+SmallVector<Value> loadFrag16(OpBuilder &builder, LoadFragOp op, Value slot);
 
 } // namespace attn::warp
 

@@ -35,12 +35,10 @@
 #include "../Integers.h"
 #include "LaneAddress.h"
 
-#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Transforms/DialectConversion.h"
 
 #include <limits>
 
@@ -202,100 +200,68 @@ static SmallVector<Value> readLeft(PairReader &reader, int64_t row,
   return {upper[0], lower[0], upper[1], lower[1]};
 }
 
-namespace {
+SmallVector<Value> attn::warp::emitMmaTF32(OpBuilder &builder,
+                                           Product product) {
+  SlotType right = product.rightType();
+  FragType accType = product.accType();
+  Location loc = product.op.getLoc();
+  Integers ints(builder, loc);
+  bool transposed = product.op.getTransposeB();
+  int64_t steps = right.getShape()[transposed ? 1 : 0] / 8;
+  int64_t tiles = accType.getShape()[1] / 8;
+  layout::Fragment layout = layoutOf(accType);
 
-/// f32 only; Atoms/MmaSync.cpp has the rest.
-struct LowerMmaTf32 final : OpConversionPattern<MmaOp> {
-  using OpConversionPattern::OpConversionPattern;
+  std::optional<PairReader> pairs, left;
+  std::optional<ColumnReader> columns;
+  if (transposed)
+    pairs.emplace(builder, loc, right, product.b);
+  else
+    columns.emplace(builder, loc, right, product.b);
+  if (SlotType slot = product.leftSlot())
+    left.emplace(builder, loc, slot, product.a.front(),
+                 ints.mul(ints.warp(), layout::groupRows));
 
-  LogicalResult
-  matchAndRewrite(MmaOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    SlotType right = op.getB().getType();
-    FragType accType = op.getAcc().getType();
-    if (!right.getElementType().isF32() || !accType.getElementType().isF32())
-      return rewriter.notifyMatchFailure(op, "not of f32");
-    if (op.getIeee())
-      return rewriter.notifyMatchFailure(op, "left to multiply-adds");
-    Location loc = op.getLoc();
-    Integers ints(rewriter, loc);
-    bool transposed = op.getTransposeB();
-    int64_t steps = right.getShape()[transposed ? 1 : 0] / 8;
-    int64_t tiles = accType.getShape()[1] / 8;
-    layout::Fragment layout = layoutOf(accType);
-
-    Value base = adaptor.getB().front();
-    std::optional<PairReader> pairs, left;
-    std::optional<ColumnReader> columns;
-    if (transposed)
-      pairs.emplace(rewriter, loc, right, base);
-    else
-      columns.emplace(rewriter, loc, right, base);
-    if (auto slot = dyn_cast<SlotType>(op.getA().getType()))
-      left.emplace(rewriter, loc, slot, adaptor.getA().front(),
-                   ints.mul(ints.warp(), layout::groupRows));
-
-    SmallVector<Value> acc = llvm::to_vector(adaptor.getAcc());
-    for (int64_t s = 0; s < steps; ++s) {
-      SmallVector<Operand> lefts;
-      for (int64_t t = 0; t < layout.rowSteps(); ++t) {
-        SmallVector<Value> values;
-        if (left)
-          values = readLeft(*left, t * accType.getWarps() * layout::groupRows,
-                            8 * s);
-        else
-          values =
-              llvm::to_vector(adaptor.getA().slice((t * steps + s) * 4, 4));
-        Operand &operand = lefts.emplace_back();
-        for (Value value : values)
-          operand.append(split(rewriter, loc, value));
-      }
-      for (int64_t c = 0; c < tiles; ++c) {
-        std::array<Value, 2> b = transposed ? pairs->read(8 * c, 8 * s)
-                                            : columns->read(8 * s, 8 * c);
-        Operand operand;
-        for (Value value : b)
-          operand.append(split(rewriter, loc, value));
-        for (int64_t t = 0; t < layout.rowSteps(); ++t)
-          emitStep(rewriter, loc, lefts[t], operand,
-                   MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4));
-      }
+  SmallVector<Value> acc = llvm::to_vector(product.acc);
+  for (int64_t s = 0; s < steps; ++s) {
+    SmallVector<Operand> lefts;
+    for (int64_t t = 0; t < layout.rowSteps(); ++t) {
+      SmallVector<Value> values;
+      if (left)
+        values =
+            readLeft(*left, t * accType.getWarps() * layout::groupRows, 8 * s);
+      else
+        values = llvm::to_vector(product.a.slice((t * steps + s) * 4, 4));
+      Operand &operand = lefts.emplace_back();
+      for (Value value : values)
+        operand.append(split(builder, loc, value));
     }
-    rewriter.replaceOpWithMultiple(op, {acc});
-    return success();
+    for (int64_t c = 0; c < tiles; ++c) {
+      std::array<Value, 2> b =
+          transposed ? pairs->read(8 * c, 8 * s) : columns->read(8 * s, 8 * c);
+      Operand operand;
+      for (Value value : b)
+        operand.append(split(builder, loc, value));
+      for (int64_t t = 0; t < layout.rowSteps(); ++t)
+        emitStep(builder, loc, lefts[t], operand,
+                 MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4));
+    }
   }
-};
+  return acc;
+}
 
-/// An A operand of f32, read once into registers.
-struct LowerLoadFragTf32 final : OpConversionPattern<LoadFragOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(LoadFragOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    FragType type = op.getResult().getType();
-    if (!type.getElementType().isF32())
-      return rewriter.notifyMatchFailure(op, "not of f32");
-    Location loc = op.getLoc();
-    Integers ints(rewriter, loc);
-    PairReader reader(rewriter, loc, op.getSlot().getType(), adaptor.getSlot(),
-                      ints.mul(ints.warp(), layout::groupRows));
-    layout::Fragment layout = layoutOf(type);
-    SmallVector<Value> result;
-    for (int64_t t = 0; t < layout.rowSteps(); ++t)
-      for (int64_t s = 0; s < layout.columnSteps(); ++s)
-        llvm::append_range(
-            result,
-            readLeft(reader, t * type.getWarps() * layout::groupRows, 8 * s));
-    rewriter.replaceOpWithMultiple(op, {result});
-    return success();
-  }
-};
-
-} // namespace
-
-void attn::warp::populateMmaTf32Patterns(const TypeConverter &converter,
-                                         RewritePatternSet &patterns) {
-  patterns.add<LowerMmaTf32, LowerLoadFragTf32>(converter,
-                                                patterns.getContext());
+SmallVector<Value> attn::warp::loadFragF32(OpBuilder &builder, LoadFragOp op,
+                                           Value slot) {
+  FragType type = op.getResult().getType();
+  Location loc = op.getLoc();
+  Integers ints(builder, loc);
+  PairReader reader(builder, loc, op.getSlot().getType(), slot,
+                    ints.mul(ints.warp(), layout::groupRows));
+  layout::Fragment layout = layoutOf(type);
+  SmallVector<Value> result;
+  for (int64_t t = 0; t < layout.rowSteps(); ++t)
+    for (int64_t s = 0; s < layout.columnSteps(); ++s)
+      llvm::append_range(
+          result,
+          readLeft(reader, t * type.getWarps() * layout::groupRows, 8 * s));
+  return result;
 }

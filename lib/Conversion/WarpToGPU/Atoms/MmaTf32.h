@@ -10,13 +10,13 @@
 #ifndef ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_MMATF32_H
 #define ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_MMATF32_H
 
-#include "attn/Support/LLVM.h"
-#include "mlir/Transforms/DialectConversion.h"
+#include "Product.h"
 
 namespace attn::warp {
 
-void populateMmaTf32Patterns(const TypeConverter &converter,
-                             RewritePatternSet &patterns);
+ProductEmitter emitMmaTF32;
+/// An A operand of f32, read once into registers.
+SmallVector<Value> loadFragF32(OpBuilder &builder, LoadFragOp op, Value slot);
 
 } // namespace attn::warp
 

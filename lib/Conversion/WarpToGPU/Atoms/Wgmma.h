@@ -10,36 +10,18 @@
 #ifndef ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_WGMMA_H
 #define ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_WGMMA_H
 
-#include "attn/Support/LLVM.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Transforms/DialectConversion.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
+#include "Product.h"
 
 namespace attn::warp {
 
-/// Products by their number, what each wait has to hold, and the registers as
-/// the lowering goes along.
-struct ProductsInFlight {
-  struct Product {
-    SmallVector<Value> accumulators, left;
-  };
-  struct Wait {
-    int64_t product = 0, pending = 0;
-    SmallVector<int64_t> inFlight;
-  };
-  llvm::DenseMap<Operation *, int64_t> numbers;
-  llvm::DenseMap<Operation *, Wait> waits;
-  llvm::DenseSet<Operation *> startAtZero;
-  SmallVector<Product> products;
-
-  /// Reads a function before anything of it is lowered.
-  static ProductsInFlight plan(gpu::GPUFuncOp function);
-};
-
-void populateWgmmaPatterns(const TypeConverter &converter,
-                           RewritePatternSet &patterns,
-                           ProductsInFlight &inFlight);
+/// The product and a wait for it, in one block; only the issue.
+ProductEmitter emitWgmma, issueWgmma;
+/// Waits until at most `pending` products are in flight. `tied`: the registers
+/// of the accumulators in flight, which it gives anew; `left`: those of the
+/// left operand of the product that is waited for.
+SmallVector<Value> waitForWgmma(OpBuilder &builder, Location loc,
+                                int64_t pending, ValueRange tied,
+                                ValueRange left);
 
 } // namespace attn::warp
 

@@ -9,7 +9,7 @@
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
 
-#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "attn/Support/Form.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -45,7 +45,7 @@ static bool isPlaced(Operation *op) {
 
 static bool isSynchronous(Operation *op) {
   auto product = dyn_cast<MmaOp>(op);
-  return product && product.getB().getType().hasPanels();
+  return product && getTraits(product.getAtom()).isAsync;
 }
 
 /// The barriers of roles have their places at the end of a kernel's memory.
@@ -85,7 +85,8 @@ static constexpr Sign launched[] = {
 
 // A form lacks a part of these.
 static constexpr Sign remains[] = {
-    {isSynchronous, "a product of slots with panels that is not in flight",
+    {isSynchronous,
+     "a product that is waited for at once and could be in flight",
      "warp-make-async"},
     {isAttention, "an attn.attention", "convert-attn-to-tile"},
     {isTileKernel, "a tile.kernel", "convert-tile-to-warp"},

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 
 using namespace mlir;
 using namespace attn::warp;
@@ -24,8 +24,7 @@ LogicalResult LoadFragOp::verify() {
   return success();
 }
 
-/// What `warp.mma` and `warp.mma_async` want of their operands.
-template <typename OpTy> static LogicalResult verifyProduct(OpTy op) {
+LogicalResult attn::warp::verifyProduct(ProductOp op) {
   FragType acc = op.getAcc().getType();
   SlotType b = op.getB().getType();
   SmallVector<int64_t> aShape;
@@ -38,6 +37,7 @@ template <typename OpTy> static LogicalResult verifyProduct(OpTy op) {
       return op.emitOpError("operand a is over ")
              << frag.getWarps() << " warps and the accumulator over "
              << acc.getWarps() << ", expected the same";
+    // (C5)
     if (op.getTransposeA())
       return op.emitOpError("transposes an operand a in registers, expected a "
                             "slot");
@@ -49,19 +49,7 @@ template <typename OpTy> static LogicalResult verifyProduct(OpTy op) {
     if (op.getTransposeA())
       std::swap(aShape[0], aShape[1]);
     aElement = slot.getElementType();
-    if (slot.hasPanels() != b.hasPanels())
-      return op.emitOpError("reads ")
-             << slot << " and " << b
-             << ", expected both with or without panels";
   }
-  if (b.hasPanels() && acc.getWarps() % 4 != 0)
-    return op.emitOpError("reads panels with ")
-           << acc.getWarps() << " warps, expected groups of 4";
-  if (op.getTransposeA() && b.getElementType().isF32())
-    return op.emitOpError("transposes an operand a of f32, expected f16 or "
-                          "bf16");
-  if (b.hasPanels() && b.getElementType().isF32())
-    return op.emitOpError("reads panels of f32, expected f16 or bf16");
   if (acc.getKind() != FragKind::Acc || !acc.getElementType().isF32())
     return op.emitOpError("accumulator is ")
            << acc << ", expected an f32 'acc' fragment";
@@ -79,18 +67,15 @@ template <typename OpTy> static LogicalResult verifyProduct(OpTy op) {
            << ", expected MxK, KxN and MxN";
   if (m == 1 || n < 8)
     return op.emitOpError("accumulator is a slice, expected a full fragment");
-  return success();
-}
-
-LogicalResult MmaOp::verify() {
-  if (getIeee() && !getB().getType().getElementType().isF32())
-    return emitOpError("is ieee with operands of ")
-           << getB().getType().getElementType() << ", expected f32";
-  return verifyProduct(*this);
+  return verifyAtom(op);
 }
 
 LogicalResult MmaAsyncOp::verify() {
-  if (!getB().getType().hasPanels())
-    return emitOpError("reads ") << getB().getType() << ", expected panels";
-  return verifyProduct(*this);
+  // (C1)
+  if (getTraits(getAtom()).isAsync)
+    return success();
+  return emitOpError("is of ")
+         << stringifyProductAtom(getAtom())
+         << ", which cannot be waited for later: expected "
+         << stringifyProductAtom(ProductAtom::Wgmma);
 }

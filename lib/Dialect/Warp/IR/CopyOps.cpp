@@ -7,8 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
-#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Descriptors.h"
 
 using namespace mlir;
 using namespace attn::warp;
@@ -69,6 +70,16 @@ static LogicalResult verifyBox(Operation *op, MemRefType view, size_t indices,
   return success();
 }
 
+/// What is copied by TMA.
+static LogicalResult verifyTMA(Operation *op, MemRefType view, SlotType slot,
+                               int64_t rows) {
+  std::string obstacle = findTMAObstacle(view, slot, rows);
+  if (obstacle.empty())
+    return success();
+  return op->emitOpError("is by tma: ")
+         << obstacle << ", got " << view << " and " << slot;
+}
+
 LogicalResult CopyOp::verify() {
   auto view = dyn_cast<MemRefType>(getView().getType());
   if (!view)
@@ -81,8 +92,19 @@ LogicalResult CopyAsyncOp::verify() {
   auto view = dyn_cast<MemRefType>(getView().getType());
   if (!view)
     return emitOpError("expects a ranked memref");
-  return verifyBox(*this, view, getIndices().size(),
-                   getRing().getType().getElementType());
+  if (failed(verifyBox(*this, view, getIndices().size(),
+                       getRing().getType().getElementType())))
+    return failure();
+  // (C1)
+  bool inRole = (*this)->getParentOfType<RoleOp>();
+  CopyAtom expected = inRole ? CopyAtom::TMA : CopyAtom::CpAsync;
+  if (getAtom() != expected)
+    return emitOpError("is by ")
+           << stringifyCopyAtom(getAtom()) << (inRole ? " in" : " without")
+           << " a role, expected " << stringifyCopyAtom(expected);
+  // (C2)
+  SlotType slot = getRing().getType().getSlotType();
+  return inRole ? verifyTMA(*this, view, slot, slot.getShape()[0]) : success();
 }
 
 LogicalResult AwaitOp::verify() {
@@ -172,7 +194,21 @@ LogicalResult StoreOp::verify() {
   if (view.getRank() < rank)
     return emitOpError("got a memref of rank ")
            << view.getRank() << ", expected at least " << rank;
-  return verifyStaging(*this);
+  if (failed(verifyStaging(*this)))
+    return failure();
+  // (C1)
+  if (getAtom() == CopyAtom::CpAsync)
+    return emitOpError("is by cp_async, which only loads: expected plain or "
+                       "tma");
+  if (getAtom() == CopyAtom::Plain)
+    return success();
+  if (!getStaging() || !(*this)->getParentOfType<RoleOp>())
+    return emitOpError("is by tma ")
+           << (getStaging() ? "without a role" : "and goes via no slot")
+           << ", expected plain";
+  // (C2)
+  return verifyTMA(*this, view, getStaging().getType(),
+                   attn::layout::groupOfWarpsRows);
 }
 
 /// True for i32, and for fragments of i32 whose dimensions are 1 or those of

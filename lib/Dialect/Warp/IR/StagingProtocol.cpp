@@ -28,18 +28,12 @@ static LogicalResult refuse(StoreOp store, Operation *reader,
   return failure();
 }
 
-/// Whether all warps read what an operand of a product is.
-template <typename OpTy> static bool isReadByAll(OpTy product, OpOperand *use) {
-  return product.getTransposeA() ||
-         use->getOperandNumber() == product.getBMutable().getOperandNumber();
-}
-
 static LogicalResult verifyReader(StoreOp store, OpOperand *use) {
   Operation *reader = use->getOwner();
-  auto mma = dyn_cast<MmaOp>(reader);
-  auto issue = dyn_cast<MmaAsyncOp>(reader);
-  if ((mma && isReadByAll(mma, use)) || (issue && isReadByAll(issue, use)))
+  auto product = dyn_cast<ProductOp>(reader);
+  if (product && product.isReadByAll(use))
     return refuse(store, reader, "goes via a slot that all warps read");
+  auto issue = dyn_cast<MmaAsyncOp>(reader);
   if (!issue)
     return success();
   WaitOp wait = getOnlyWait(issue);

@@ -24,8 +24,8 @@ using namespace attn::warp;
 static bool isTogether(Operation *op) {
   if (auto store = dyn_cast<StoreOp>(op))
     return bool(store.getStaging());
-  return isa<CopyOp, CopyAsyncOp, StoreFragOp, AwaitOp, ReleaseOp, MmaOp,
-             MmaAsyncOp, WaitOp, TurnOp>(op);
+  return isa<CopyOp, CopyAsyncOp, StoreFragOp, AwaitOp, ReleaseOp, ProductOp,
+             WaitOp, TurnOp>(op);
 }
 
 static LogicalResult verifyBranch(Operation *branch, AnyOp vote) {

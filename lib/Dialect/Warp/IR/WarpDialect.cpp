@@ -37,10 +37,33 @@ static void printRoleNames(OpAsmPrinter &printer, Operation *,
     llvm::interleaveComma(names, printer);
 }
 
+/// Before the operands; texts had no atom once.
+static ParseResult parseProductAtom(OpAsmParser &parser,
+                                    ProductAtomAttr &atom) {
+  StringRef name;
+  SMLoc loc = parser.getCurrentLocation();
+  std::optional<ProductAtom> known;
+  if (succeeded(parser.parseOptionalKeyword(&name)))
+    known = symbolizeProductAtom(name);
+  if (!known)
+    return parser.emitError(loc, "expected the instruction of the product "
+                                 "before its operands: ")
+           << "mma_sync, mma_tf32, fma_f32 or wgmma"
+           << (name.empty() ? "" : ", got ") << name;
+  atom = ProductAtomAttr::get(parser.getContext(), *known);
+  return success();
+}
+
+static void printProductAtom(OpAsmPrinter &printer, Operation *,
+                             ProductAtomAttr atom) {
+  printer << stringifyProductAtom(atom.getValue());
+}
+
 #include "attn/Dialect/Warp/IR/WarpDialect.cpp.inc"
 #include "attn/Dialect/Warp/IR/WarpEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Warp/IR/WarpAttrs.cpp.inc"
+#include "attn/Dialect/Warp/IR/WarpInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "attn/Dialect/Warp/IR/WarpOps.cpp.inc"
 

@@ -9,14 +9,14 @@
 
 #include "CopiedTiles.h"
 
+#include "attn/Dialect/Warp/IR/Atoms.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace attn::warp;
 
 static constexpr int64_t maxBlockWarps = 32;
-/// The dimensions of a tensor map, and the rows that one copy reads.
-static constexpr int64_t maxViewRank = 4, maxBoxRows = 256;
 
 namespace {
 /// Finds the copies of a kernel; says what is in the way.
@@ -83,12 +83,12 @@ LogicalResult CopyMatcher::matchCopy(CopyOp copy, CopiedTile &tile) {
   tile.alloc = copy.getSlot().getDefiningOp<AllocOp>();
   if (!tile.alloc)
     return give("a slot is no warp.alloc");
-  if (!copy.getSlot().getType().hasPanels())
-    return give("a slot has no panels");
-  if (cast<MemRefType>(copy.getView().getType()).getRank() > maxViewRank)
-    return give("a view has more dimensions than a tensor map");
-  if (copy.getSlot().getType().getShape()[0] > maxBoxRows)
-    return give("a tile has more rows than one copy of a tensor map");
+  if (std::string obstacle =
+          findTMAObstacle(cast<MemRefType>(copy.getView().getType()),
+                          copy.getSlot().getType(),
+                          copy.getSlot().getType().getShape()[0]);
+      !obstacle.empty())
+    return give(obstacle);
   Operation *parent = copy->getParentOp();
   while (isa<scf::ForOp, scf::WhileOp>(parent))
     parent = parent->getParentOp();

@@ -30,6 +30,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/BlockLoops.h"
@@ -85,7 +86,7 @@ static bool carriesOperand(scf::ForOp loop) {
     Value left = mma.getA();
     if (auto convert = left.getDefiningOp<ConvertOp>())
       left = convert.getValue();
-    return mma.getB().getType().hasPanels() && isa<FragType>(left.getType()) &&
+    return getTraits(mma.getAtom()).isAsync && isa<FragType>(left.getType()) &&
            llvm::is_contained(loop.getRegionIterArgs(), left);
   });
 }

@@ -7,8 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A product of slots with panels is split into its issue, which stays where it
-// is, and its wait, which sinks to the first operation of the block that
+// A product that can be waited for later is split into its issue, which stays
+// where it is, and its wait, which sinks to the first operation of the block
+// that
 //
 // - uses the result, itself or in its regions, or ends the block (W1);
 // - copies to a slot that the product reads, or, in a kernel without roles,
@@ -29,6 +30,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "attn/Dialect/Warp/IR/LoopValues.h"
 #include "attn/Dialect/Warp/IR/Parts.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
@@ -207,9 +209,9 @@ bool AsyncProducts::delayRelease(ReleaseOp release) {
 
 void AsyncProducts::issue(MmaOp mma) {
   rewriter.setInsertionPoint(mma);
-  auto async =
-      MmaAsyncOp::create(rewriter, mma.getLoc(), mma.getA(), mma.getB(),
-                         mma.getAcc(), mma.getTransposeB());
+  auto async = MmaAsyncOp::create(rewriter, mma.getLoc(), mma.getAtom(),
+                                  mma.getA(), mma.getB(), mma.getAcc(),
+                                  mma.getTransposeA(), mma.getTransposeB());
   auto wait = WaitOp::create(rewriter, mma.getLoc(), async.getResult());
   Flight flight;
   flight.wait = wait;
@@ -240,7 +242,7 @@ int64_t AsyncProducts::run(Block *block) {
     if (landed > 0) // else each flight would be moved to itself
       inFlight.erase(inFlight.begin(), inFlight.begin() + landed);
     auto mma = dyn_cast<MmaOp>(op);
-    if (mma && mma.getB().getType().hasPanels())
+    if (mma && getTraits(mma.getAtom()).isAsync)
       issue(mma);
   }
   return numIssued;
@@ -254,7 +256,7 @@ int64_t attn::warp::makeProductsAsync(RewriterBase &rewriter, KernelOp kernel,
   for (Block *block : blocks)
     numIssued += AsyncProducts(rewriter, kernel.hasRoles()).run(block);
   if (numIssued == 0)
-    reason = "no product reads slots with panels";
+    reason = "no product is of an atom that can be waited for later";
   return numIssued;
 }
 

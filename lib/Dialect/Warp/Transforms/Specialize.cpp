@@ -145,7 +145,7 @@ void Specialization::awaitTile(CopiedTile &tile, Value ring) {
   SlotType slot = tile.alloc.getSlot().getType();
   CopyAsyncOp::create(rewriter, loc, tile.copy.getView(),
                       tile.copy.getIndices(), ring, number,
-                      /*condition=*/Value());
+                      /*condition=*/Value(), CopyAtom::TMA);
   auto await = AwaitOp::create(rewriter, loc, slot, ring, number);
   rewriter.setInsertionPointAfter(tile.last);
   ReleaseOp::create(rewriter, loc, await.getSlot());

@@ -20,10 +20,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "attn/Layout/Descriptors.h"
 #include "attn/Support/SchedulePass.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace attn::warp {
@@ -78,8 +81,9 @@ static bool takesTile(Value slot, StoreOp store) {
     return false;
   return llvm::all_of(getUsesThroughTurns(slot), [](OpOperand *use) {
     Operation *user = use->getOwner();
+    auto product = dyn_cast<ProductOp>(user);
     return isa<ReleaseOp, LoadFragOp, CopyOp>(user) ||
-           (isa<MmaOp, MmaAsyncOp>(user) && use->getOperandNumber() == 0);
+           (product && !product.isReadByAll(use));
   });
 }
 
@@ -104,6 +108,19 @@ static std::pair<Value, ReleaseOp> findInputSlot(StoreOp store) {
   return {};
 }
 
+/// TMA, in roles, for what it takes of the function's arguments: of other memory
+/// there are no tensor maps.
+static CopyAtom chooseAtom(StoreOp store) {
+  auto argument = dyn_cast<BlockArgument>(store.getView());
+  bool isTMA = store->getParentOfType<RoleOp>() && argument &&
+               isa<func::FuncOp>(argument.getOwner()->getParentOp()) &&
+               findTMAObstacle(cast<MemRefType>(store.getView().getType()),
+                               store.getStaging().getType(),
+                               attn::layout::groupOfWarpsRows)
+                   .empty();
+  return isTMA ? CopyAtom::TMA : CopyAtom::Plain;
+}
+
 static LogicalResult stageStore(RewriterBase &rewriter, KernelOp kernel,
                                 StoreOp store, int64_t limit,
                                 std::string &reason) {
@@ -125,8 +142,10 @@ static LogicalResult stageStore(RewriterBase &rewriter, KernelOp kernel,
     if (release && release->isBeforeInBlock(store))
       rewriter.moveOpAfter(release, store);
   }
-  rewriter.modifyOpInPlace(store,
-                           [&] { store.getStagingMutable().assign(slot); });
+  rewriter.modifyOpInPlace(store, [&] {
+    store.getStagingMutable().assign(slot);
+    store.setAtom(chooseAtom(store));
+  });
   return success();
 }
 

@@ -29,6 +29,15 @@
 #include "attn/Dialect/Warp/IR/WarpTypes.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Warp/IR/WarpAttrs.h.inc"
+
+namespace attn::warp {
+class ProductOp;
+/// Whether shapes match, and the atom accepts the operands; emits what is
+/// wrong.
+LogicalResult verifyProduct(ProductOp op);
+} // namespace attn::warp
+
+#include "attn/Dialect/Warp/IR/WarpInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "attn/Dialect/Warp/IR/WarpOps.h.inc"
 

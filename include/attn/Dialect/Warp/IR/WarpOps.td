@@ -11,6 +11,7 @@
 #define ATTN_DIALECT_WARP_IR_WARPOPS_TD
 
 include "attn/Dialect/Warp/IR/PartOps.td"
+include "attn/Dialect/Warp/IR/WarpInterfaces.td"
 include "attn/Dialect/Warp/IR/WarpTypes.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
@@ -112,7 +113,7 @@ def Warp_RoleOp : Warp_Op<"role", [
     ```mlir
     %ring = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 64x128xbf16>
     warp.role @load copy warps(4) registers(24) {
-      scf.for … { warp.copy_async %k[…] to %ring[%i] : … }
+      scf.for … { warp.copy_async %k[…] to %ring[%i] by tma : … }
     }
     warp.role @softmax compute warps(8) registers(240) { … }
     ```
@@ -241,17 +242,24 @@ def Warp_CopyAsyncOp : Warp_Op<"copy_async", [AttrSizedOperandSegments]> {
     written if the condition is false (the item then must not be awaited for its
     content).
 
-    Each copy_async is one group of the counting in
+    The atom is `cp_async`, 16 bytes at a time by all threads, or `tma`, boxes by
+    one thread, which arrive at the barrier of their item. By `cp_async` each
+    copy_async is one group of the counting in
     attn/Dialect/Warp/Analysis/PendingCopies.h, also when its condition is
     false: a wait counts groups, not bytes.
+
+    (C1) `tma` in a role, `cp_async` elsewhere.
+    (C2) By `tma`: tiles in panels, of at most 256 rows; a memref of at most 4
+         dimensions.
     ```mlir
     warp.copy_async %k[%b, %h, %row, %c0] to %ring[%next] when %more : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, !warp.ring<2, 64x128xbf16>
     ```
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<Index>:$indices,
-                       Arg<Warp_RingType, "", [MemWrite]>:$ring, Index:$item, Optional<I1>:$condition);
+                       Arg<Warp_RingType, "", [MemWrite]>:$ring, Index:$item, Optional<I1>:$condition,
+                       DefaultValuedAttr<Warp_CopyAtomAttr, "::attn::warp::CopyAtom::CpAsync">:$atom);
   let assemblyFormat = [{
-    $view `[` $indices `]` `to` $ring `[` $item `]` (`when` $condition^)? attr-dict
+    $view `[` $indices `]` `to` $ring `[` $item `]` (`when` $condition^)? (`by` $atom^)? attr-dict
     `:` type($view) `,` type($ring)
   }];
   let hasVerifier = 1;
@@ -292,7 +300,7 @@ def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
     row (`rows` set): each row is written once.
 
     With `via`, on its way the tile lies in a slot, from where it is written in
-    pieces of 16 bytes, or by TMA in a role whose slots have panels. The slot has
+    pieces of 16 bytes by the warps, or in boxes by TMA. The slot has
     the rows of the fragment; if it has fewer columns the tile goes through it in
     parts. Each warp (warpgroup, with TMA) uses its own rows only, which nobody
     else may read: the slot is an own one, or one that products read as `a`.
@@ -301,16 +309,20 @@ def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
 
     With `accumulate` the elements, f32, are added to those in memory, atomically
     and in no order.
+
+    (C1) The atom is `plain`, or, via a slot and in a role, `tma`.
+    (C2) By `tma`: a slot in panels; a memref of at most 4 dimensions.
     ```mlir
     %stage = warp.alloc : !warp.slot<128x64xbf16, panels<128>>
-    warp.store %o, %out[%b, %h, %row, %c0] via %stage : !warp.frag<128x128xbf16, acc, 8>, memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, !warp.slot<128x64xbf16, panels<128>>
+    warp.store %o, %out[%b, %h, %row, %c0] via %stage by tma : !warp.frag<128x128xbf16, acc, 8>, memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, !warp.slot<128x64xbf16, panels<128>>
     ```
   }];
   let arguments = (ins Warp_FragType:$value, Arg<AnyMemRef, "", [MemWrite]>:$view,
                        Variadic<Index>:$indices, Arg<Optional<Warp_SlotType>, "", [MemWrite]>:$staging,
-                       UnitAttr:$rows, UnitAttr:$accumulate);
+                       UnitAttr:$rows, UnitAttr:$accumulate,
+                       DefaultValuedAttr<Warp_CopyAtomAttr, "::attn::warp::CopyAtom::Plain">:$atom);
   let assemblyFormat = [{
-    $value `,` $view `[` $indices `]` (`rows` $rows^)? (`accumulate` $accumulate^)? (`via` $staging^)? attr-dict
+    $value `,` $view `[` $indices `]` (`rows` $rows^)? (`accumulate` $accumulate^)? (`via` $staging^)? (`by` $atom^)? attr-dict
     `:` type($value) `,` type($view) (`,` type($staging)^)?
   }];
   let hasVerifier = 1;
@@ -459,43 +471,59 @@ def Warp_LoadFragOp : Warp_Op<"load_frag"> {
   let hasVerifier = 1;
 }
 
-def Warp_MmaOp : Warp_Op<"mma", [AllTypesMatch<["acc", "result"]>]> {
-  let summary = "result = acc + a b, on the tensor cores if not ieee, synchronous";
+def Warp_MmaOp : Warp_Op<"mma", [Warp_ProductOpInterface, AllTypesMatch<["acc", "result"]>]> {
+  let summary = "result = acc + a b, synchronous";
   let description = [{
     `a` is MxK: an `a` fragment, or a slot, of KxM with `transpose_a`. `b` is a
-    slot: KxN, or NxK with `transpose_b` (the key tile as it lies in memory). f32 accumulation. `ieee`:
-    by multiply-adds that round to nearest, without the tensor cores; f32 only.
+    slot: KxN, or NxK with `transpose_b` (the key tile as it lies in memory). f32
+    accumulation.
+
+    The atom is the instruction. `mma_sync` multiplies f16 or bf16, one warp at a
+    time; `mma_tf32` f32, as three products of tf32; `fma_f32` f32, by
+    multiply-adds that round to nearest, without the tensor cores; `wgmma` f16 or
+    bf16, four warps at a time.
+
+    (C1) The elements are those that the atom multiplies.
+    (C2) Slots have panels for `wgmma`, and only for it.
+    (C3) The warps are a multiple of those that execute the atom together: 4 for
+         `wgmma`.
+    (C4) K is a multiple of the atom's depth: 16, or 8 for f32. The accumulator
+         has at most 256 columns for `wgmma`.
+    (C5) `transpose_a` is for slots, of 16-bit elements.
+    (C6) A descriptor of `wgmma` can say where its slots lie.
     ```mlir
-    %s = warp.mma %q, %k, %zero transpose_b : !warp.frag<128x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<128x64xf32, acc, 4>
+    %s = warp.mma mma_sync %q, %k, %zero transpose_b : !warp.frag<128x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<128x64xf32, acc, 4>
     ```
   }];
-  let arguments = (ins Arg<AnyTypeOf<[Warp_FragType, Warp_SlotType]>, "", [MemRead]>:$a, Arg<Warp_SlotType, "", [MemRead]>:$b, Warp_FragType:$acc,
-                       UnitAttr:$transpose_b, UnitAttr:$ieee, UnitAttr:$transpose_a);
+  let arguments = (ins Warp_ProductAtomAttr:$atom, Arg<AnyTypeOf<[Warp_FragType, Warp_SlotType]>, "", [MemRead]>:$a, Arg<Warp_SlotType, "", [MemRead]>:$b,
+                       Warp_FragType:$acc, UnitAttr:$transpose_a, UnitAttr:$transpose_b);
   let results = (outs Warp_FragType:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? (`ieee` $ieee^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
+    custom<ProductAtom>($atom) $a `,` $b `,` $acc (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? attr-dict
+    `:` type($a) `,` type($b) `,` type($acc)
   }];
-  let hasVerifier = 1;
 }
 
 def Warp_MmaAsyncOp : Warp_Op<"mma_async", [
-    MemoryEffects<[MemRead, MemWrite]>,
+    Warp_ProductOpInterface, MemoryEffects<[MemRead, MemWrite]>,
     TypesMatchWith<"the result is the accumulator, in flight", "acc", "result",
                    "::attn::warp::PendingType::get($_self.getContext(), ::llvm::cast<FragType>($_self))">]> {
-  let summary = "starts result = acc + a b on the tensor cores";
+  let summary = "starts result = acc + a b";
   let description = [{
-    As `warp.mma`, with slots that have panels. Products are executed in the
-    order in which they are issued. The slots and the `a` fragment are read until
-    `warp.wait` gives the result.
+    As `warp.mma`. Products are executed in the order in which they are issued.
+    The slots and the `a` fragment are read until `warp.wait` gives the result.
+
+    (C1) The atom can be waited for later, as `wgmma` can.
     ```mlir
-    %s = warp.mma_async %q, %k, %zero transpose_b : !warp.slot<128x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<128x64xf32, acc, 8>
+    %s = warp.mma_async wgmma %q, %k, %zero transpose_b : !warp.slot<128x64xbf16, panels<128>>, !warp.slot<64x64xbf16, panels<128>>, !warp.frag<128x64xf32, acc, 8>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[Warp_FragType, Warp_SlotType]>:$a, Warp_SlotType:$b, Warp_FragType:$acc,
-                       UnitAttr:$transpose_b, UnitAttr:$transpose_a);
+  let arguments = (ins Warp_ProductAtomAttr:$atom, AnyTypeOf<[Warp_FragType, Warp_SlotType]>:$a, Warp_SlotType:$b, Warp_FragType:$acc,
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b);
   let results = (outs Warp_PendingType:$result);
   let assemblyFormat = [{
-    $a `,` $b `,` $acc (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
+    custom<ProductAtom>($atom) $a `,` $b `,` $acc (`transpose_a` $transpose_a^)? (`transpose_b` $transpose_b^)? attr-dict
+    `:` type($a) `,` type($b) `,` type($acc)
   }];
   let hasVerifier = 1;
 }
@@ -523,8 +551,8 @@ def Warp_TurnOp : Warp_Op<"turn", [SingleBlock, MemoryEffects<[MemRead, MemWrite
     to the block around the turn.
     ```mlir
     %sp, %op = warp.turn {
-      %s = warp.mma_async %q, %k, %zero transpose_b : …
-      %o = warp.mma_async %p, %v, %acc : …
+      %s = warp.mma_async wgmma %q, %k, %zero transpose_b : …
+      %o = warp.mma_async wgmma %p, %v, %acc : …
       warp.yield %s, %o : …
     } : !warp.pending<128x64xf32, acc, 8>, !warp.pending<128x128xf32, acc, 8>
     ```

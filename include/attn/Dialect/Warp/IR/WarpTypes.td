@@ -65,6 +65,24 @@ def Warp_RoleKind : I32EnumAttr<"RoleKind", "what the warps of a role do", [
 def Warp_RoleKindAttr : EnumAttr<Warp_Dialect, Warp_RoleKind, "role_kind"> {
   let assemblyFormat = "$value";
 }
+def Warp_ProductAtom : I32EnumAttr<"ProductAtom", "the instruction of a product", [
+    I32EnumAttrCase<"MmaSync", 0, "mma_sync">, I32EnumAttrCase<"MmaTF32", 1, "mma_tf32">,
+    I32EnumAttrCase<"FmaF32", 2, "fma_f32">, I32EnumAttrCase<"Wgmma", 3, "wgmma">]> {
+  let cppNamespace = "::attn::warp";
+  let genSpecializedAttr = 0;
+}
+def Warp_ProductAtomAttr : EnumAttr<Warp_Dialect, Warp_ProductAtom, "product_atom"> {
+  let assemblyFormat = "$value";
+}
+def Warp_CopyAtom : I32EnumAttr<"CopyAtom", "the instruction of a copy", [
+    I32EnumAttrCase<"Plain", 0, "plain">, I32EnumAttrCase<"CpAsync", 1, "cp_async">,
+    I32EnumAttrCase<"TMA", 2, "tma">]> {
+  let cppNamespace = "::attn::warp";
+  let genSpecializedAttr = 0;
+}
+def Warp_CopyAtomAttr : EnumAttr<Warp_Dialect, Warp_CopyAtom, "copy_atom"> {
+  let assemblyFormat = "$value";
+}
 def Warp_RoleNamesAttr : TypedArrayAttrBase<FlatSymbolRefAttr, "names of roles">;
 
 def Warp_TensorMapAttr : AttrDef<Warp_Dialect, "TensorMap"> {

@@ -31,10 +31,10 @@ def WarpBuffer : Pass<"warp-buffer", "::mlir::func::FuncOp"> {
     scf.for %n = %lo to %hi step %c1 {
       %kt = warp.await %K[%n]
       warp.copy_async %k[…] to %K[%n + d - 1] when %n + d - 1 < %hi
-      %s = warp.mma %q, %kt, … ; warp.release %kt ; …
+      %s = warp.mma mma_sync %q, %kt, … ; warp.release %kt ; …
       %vt = warp.await %V[%n]
       warp.copy_async %v[…] to %V[%n + d - 1] when %n + d - 1 < %hi
-      %o = warp.mma %p, %vt, … ; warp.release %vt
+      %o = warp.mma mma_sync %p, %vt, … ; warp.release %vt
     }
     ```
     Example: `test/Dialect/Warp/buffer.mlir`.
@@ -142,9 +142,9 @@ def WarpDoubleBuffer : Pass<"warp-double-buffer", "::mlir::func::FuncOp"> {
     and a *missed* remark says so.
     ```mlir
     scf.for %n = %lo to %hi step %c1 iter_args(%o = …, %p = …) {
-      %s = warp.mma %q, %k, %zero transpose_b
+      %s = warp.mma wgmma %q, %k, %zero transpose_b
       %a = warp.convert %p
-      %o1 = warp.mma %a, %v, %o
+      %o1 = warp.mma wgmma %a, %v, %o
       %p1 = warp.cast truncf … %s …
       scf.yield %o1, %p1
     }
@@ -186,17 +186,17 @@ def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
     as it is, and a *missed* remark says why.
     ```mlir
     warp.role @load copy warps(4) registers(24) {
-      warp.copy_async %q[…] to %Q[%c0]
+      warp.copy_async %q[…] to %Q[%c0] by tma
       scf.for %n = %lo to %hi step %c1 iter_args(%i = %c0, %j = %c0) {
-        warp.copy_async %k[…] to %K[%i]
-        warp.copy_async %v[…] to %V[%j]
+        warp.copy_async %k[…] to %K[%i] by tma
+        warp.copy_async %v[…] to %V[%j] by tma
         scf.yield %i + 1, %j + 1
       }
     }
     warp.role @softmax compute warps(8) registers(240) {
       %qt = warp.await %Q[%c0]
       scf.for %n = %lo to %hi step %c1 iter_args(…, %i = %c0, %j = %c0) {
-        %kt = warp.await %K[%i] ; %s = warp.mma %qt, %kt, … ; warp.release %kt
+        %kt = warp.await %K[%i] ; %s = warp.mma wgmma %qt, %kt, … ; warp.release %kt
         …
       }
     }
@@ -219,8 +219,8 @@ def WarpMakeAsync : Pass<"warp-make-async", "::mlir::func::FuncOp"> {
     use. The order of issue does not change: what runs side by side was put side
     by side by `tile-overlap-products`. Optional.
     ```mlir
-    %sp = warp.mma_async %q, %k, %zero transpose_b
-    %op = warp.mma_async %p, %v, %o
+    %sp = warp.mma_async wgmma %q, %k, %zero transpose_b
+    %op = warp.mma_async wgmma %p, %v, %o
     %s = warp.wait %sp ; warp.release %k
     %e = … %s …
     %o1 = warp.wait %op ; warp.release %v

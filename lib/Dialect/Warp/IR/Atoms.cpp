@@ -1,0 +1,111 @@
+//===- Atoms.cpp - what instructions accept ---------------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/IR/Atoms.h"
+
+#include "attn/Layout/Descriptors.h"
+#include "attn/Support/TargetInfo.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+ProductTraits attn::warp::getTraits(ProductAtom atom) {
+  ProductTraits traits;
+  switch (atom) {
+  case ProductAtom::MmaSync:
+    break;
+  case ProductAtom::MmaTF32:
+  case ProductAtom::FmaF32:
+    traits.elementBits = 32;
+    traits.depth = 8;
+    traits.transposesA = false;
+    break;
+  case ProductAtom::Wgmma:
+    traits.readsPanels = traits.isAsync = true;
+    traits.warpsAtOnce = layout::warpsPerGroup;
+    traits.maxColumns = layout::maxWgmmaColumns;
+    break;
+  }
+  return traits;
+}
+
+ProductAtom attn::warp::chooseProductAtom(const TargetInfo &target,
+                                          Type element, bool ieee) {
+  if (element.isF32())
+    return ieee ? ProductAtom::FmaF32 : ProductAtom::MmaTF32;
+  return target.hasWarpgroups ? ProductAtom::Wgmma : ProductAtom::MmaSync;
+}
+
+/// How the descriptors of wgmma see an operand.
+static LogicalResult verifyDescriptor(ProductOp op, StringRef operand,
+                                      SlotType slot, layout::Major major) {
+  std::string wrong = layout::OperandTile{slot.getLayout(), major}.check();
+  if (wrong.empty())
+    return success();
+  return op.emitOpError("of ")
+         << stringifyProductAtom(op.getAtom()) << " cannot read operand "
+         << operand << ": " << wrong;
+}
+
+LogicalResult attn::warp::verifyAtom(ProductOp op) {
+  SlotType b = op.getB().getType();
+  FragType acc = op.getAcc().getType();
+  ProductTraits traits = getTraits(op.getAtom());
+  auto refuse = [&] {
+    return op.emitOpError("of ") << stringifyProductAtom(op.getAtom());
+  };
+  // (C1)
+  if (b.getElementType().getIntOrFloatBitWidth() != traits.elementBits)
+    return refuse() << " has operands of " << b.getElementType()
+                    << ", expected "
+                    << (traits.elementBits == 32 ? "f32" : "f16 or bf16");
+  // (C2)
+  auto a = dyn_cast<SlotType>(op.getA().getType());
+  for (SlotType slot : {a ? a : b, b})
+    if (slot.hasPanels() != traits.readsPanels)
+      return refuse() << " reads " << slot << ", expected "
+                      << (traits.readsPanels ? "panels" : "no panels");
+  // (C3)
+  if (acc.getWarps() % traits.warpsAtOnce != 0)
+    return refuse() << " is over " << acc.getWarps()
+                    << " warps, expected groups of " << traits.warpsAtOnce;
+  // (C4)
+  assert(b.getShape()[op.getTransposeB() ? 1 : 0] % traits.depth == 0 &&
+         "the types of operands have whole steps of k");
+  if (traits.maxColumns != 0 && acc.getShape()[1] > traits.maxColumns)
+    return refuse() << " has " << acc.getShape()[1]
+                    << " columns, expected at most " << traits.maxColumns;
+  // (C5)
+  if (op.getTransposeA() && !traits.transposesA)
+    return refuse() << " transposes operand a, expected a slot of MxK";
+  // (C6)
+  if (!traits.readsPanels)
+    return success();
+  if (failed(verifyDescriptor(op, "b", b,
+                              op.getTransposeB() ? layout::Major::K
+                                                 : layout::Major::MN)))
+    return failure();
+  return a ? verifyDescriptor(op, "a", a,
+                              op.getTransposeA() ? layout::Major::MN
+                                                 : layout::Major::K)
+           : success();
+}
+
+std::string attn::warp::findTMAObstacle(MemRefType view, SlotType slot, int64_t rows) {
+  // Dimensions of a tensor map, and the rows of its boxes.
+  constexpr int64_t maxRank = 4, maxRows = 256;
+  if (!slot.hasPanels())
+    return "a slot has no panels";
+  if (view.getRank() > maxRank)
+    return "a view has more dimensions than a tensor map";
+  if (rows > maxRows)
+    return "a tile has more rows than one copy of a tensor map";
+  return "";
+}
