@@ -19,6 +19,7 @@
 
 #include "Integers.h"
 
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -31,9 +32,6 @@ using namespace attn::warp;
 /// Fewer elements do not pay for a word; more do not fit.
 static constexpr size_t leastElements = 8, mostElements = 32;
 
-/// What hides a word from LLVM.
-static constexpr StringLiteral move = "mov.b32 $0, $1;";
-
 namespace {
 /// Bit `bit` of `word`.
 struct BitTest {
@@ -42,19 +40,6 @@ struct BitTest {
 };
 } // namespace
 
-/// The word as a number that LLVM knows nothing of: it would test how many ones
-/// there are, element by element.
-static Value hideWord(OpBuilder &builder, Location loc, Value word) {
-  return LLVM::InlineAsmOp::create(
-             builder, loc, word.getType(), word, move, "=r,r",
-             /*has_side_effects=*/false, /*is_align_stack=*/false,
-             LLVM::TailCallKind::None,
-             LLVM::AsmDialectAttr::get(builder.getContext(),
-                                       LLVM::AsmDialect::AD_ATT),
-             ArrayAttr())
-      .getResult(0);
-}
-
 static Value testBit(OpBuilder &builder, Location loc, BitTest test) {
   Integers ints(builder, loc);
   Value bit = ints.bitAnd(test.word, int64_t(1) << test.bit);
@@ -62,21 +47,14 @@ static Value testBit(OpBuilder &builder, Location loc, BitTest test) {
                                ints.constant(0));
 }
 
-static bool isHidden(Value word) {
-  auto assembly = word.getDefiningOp<LLVM::InlineAsmOp>();
-  return assembly && assembly.getAsmString() == move &&
-         !assembly.getHasSideEffects();
-}
-
-/// A test of a word that was hidden. What is done with tests is right for those
-/// of any word, but for others it would be slower than it was.
+/// A test of a bit of a `warp.mask_word`.
 static std::optional<BitTest> matchBit(Value value) {
   auto compare = value.getDefiningOp<arith::CmpIOp>();
   if (!compare || compare.getPredicate() != arith::CmpIPredicate::ne ||
       getConstantIntValue(compare.getRhs()) != 0)
     return std::nullopt;
   auto both = compare.getLhs().getDefiningOp<arith::AndIOp>();
-  if (!both || !isHidden(both.getLhs()))
+  if (!both || !both.getLhs().getDefiningOp<MaskWordOp>())
     return std::nullopt;
   std::optional<int64_t> mask = getConstantIntValue(both.getRhs());
   if (!mask || !llvm::isPowerOf2_32(uint32_t(*mask)))
@@ -132,7 +110,7 @@ attn::warp::testColumns(OpBuilder &builder, Location loc,
       arith::TruncIOp::create(builder, loc, builder.getI32Type(), power), -1);
   if (!isBelow)
     word = ints.bitXor(word, -1);
-  word = hideWord(builder, loc, word);
+  word = MaskWordOp::create(builder, loc, word);
   SmallVector<Value> tests;
   for (int64_t bit = 0; bit < count; ++bit)
     tests.push_back(testBit(builder, loc, {word, bit}));
@@ -169,7 +147,7 @@ std::optional<SmallVector<Value>> attn::warp::joinTests(Operation *op,
                        .getResult()
                  : arith::OrIOp::create(builder, loc, test.word, other)
                        .getResult();
-      word = hideWord(builder, loc, word);
+      word = MaskWordOp::create(builder, loc, word);
     }
     result.push_back(testBit(builder, loc, {word, test.bit}));
   }
@@ -191,4 +169,18 @@ SmallVector<size_t> attn::warp::orderByWords(ArrayRef<Value> elements) {
 Value attn::warp::repeatTest(OpBuilder &builder, Location loc, Value element) {
   std::optional<BitTest> test = matchBit(element);
   return test ? testBit(builder, loc, *test) : element;
+}
+
+void attn::warp::lowerMaskWords(RewriterBase &rewriter,
+                                gpu::GPUFuncOp function) {
+  function.walk([&](MaskWordOp op) {
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOpWithNewOp<LLVM::InlineAsmOp>(
+        op, op.getWord().getType(), op.getOnes(), "mov.b32 $0, $1;", "=r,r",
+        /*has_side_effects=*/false, /*is_align_stack=*/false,
+        LLVM::TailCallKind::None,
+        LLVM::AsmDialectAttr::get(rewriter.getContext(),
+                                  LLVM::AsmDialect::AD_ATT),
+        ArrayAttr());
+  });
 }

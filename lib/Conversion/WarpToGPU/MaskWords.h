@@ -12,7 +12,8 @@
 
 #include "attn/Support/LLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Builders.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/PatternMatch.h"
 
 namespace attn::warp {
 
@@ -32,6 +33,9 @@ Value repeatTest(OpBuilder &builder, Location loc, Value element);
 std::optional<SmallVector<Value>> joinTests(Operation *op, ArrayRef<Value> lhs,
                                             ArrayRef<Value> rhs,
                                             OpBuilder &builder);
+
+/// Turns `warp.mask_word`, once all masks are made, into moves of assembly.
+void lowerMaskWords(RewriterBase &rewriter, gpu::GPUFuncOp function);
 
 } // namespace attn::warp
 

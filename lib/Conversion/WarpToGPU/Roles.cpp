@@ -91,10 +91,9 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
     FailureOr<BlockArgument> argument = findArgument(op, view);
     if (failed(argument))
       return WalkResult::interrupt();
-    result.add(op, TensorMapAttr::get(op->getContext(),
-                                      argument->getArgNumber(), rows,
-                                      tile.panelColumns(), tile.panelBytes,
-                                      panels));
+    result.add(
+        op, TensorMapAttr::get(op->getContext(), argument->getArgNumber(), rows,
+                               tile.panelColumns(), tile.panelBytes, panels));
     return WalkResult::advance();
   };
   WalkResult walk = kernel.walk([&](CopyAsyncOp copy) {

@@ -37,6 +37,7 @@
 #include "Integers.h"
 #include "Kernel.h"
 #include "Mailbox.h"
+#include "MaskWords.h"
 #include "Math.h"
 #include "Offsets.h"
 #include "Parts.h"
@@ -150,6 +151,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   target.addIllegalDialect<WarpDialect>();
+  target.addLegalOp<MaskWordOp>();
   target.markUnknownOpDynamicallyLegal(
       [&](Operation *op) { return converter.isLegal(op); });
 
@@ -159,6 +161,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   config.foldingMode = DialectConversionFoldingMode::Never;
   LogicalResult result = applyPartialConversion(kernel.function, target,
                                                 std::move(patterns), config);
+  lowerMaskWords(rewriter, kernel.function);
   kernel.function.walk(
       [](scf::IfOp branch) { branch->removeAttr(kFirstWarpAttrName); });
   return result;

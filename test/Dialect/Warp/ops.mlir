@@ -40,8 +40,10 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
     // CHECK: warp.any %{{.*}} : <128x1xi1, acc, 4>
     %flags = warp.splat %true : !warp.frag<128x1xi1, acc, 4>
     %any = warp.any %flags : !warp.frag<128x1xi1, acc, 4>
+    // CHECK: warp.mask_word %{{.*}}
     // CHECK: warp.coords %{{.*}}, 0 : <128x1xi32, acc, 4>
     %i0 = arith.constant 0 : i32
+    %word = warp.mask_word %i0
     %rows = warp.coords %i0, 0 : !warp.frag<128x1xi32, acc, 4>
     %cols = warp.coords %i0, 1 : !warp.frag<1x64xi32, acc, 4>
     // CHECK: warp.gather %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?xf32>, (!warp.frag<128x1xi32, acc, 4>, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<128x64xf32, acc, 4>

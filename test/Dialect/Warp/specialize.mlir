@@ -35,13 +35,13 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
     %row = arith.muli %x, %c128 : index
     // CHECK-NEXT: warp.role @load copy warps(4) registers(40) {
     // CHECK-NEXT:   %[[C0:.*]] = arith.constant 0 : index
-    // CHECK-NEXT:   warp.copy_async %[[QV]][%[[B]], %[[H]], %[[ROW]], %{{.*}}] to %[[Q]][%[[C0]]]
+    // CHECK-NEXT:   warp.copy_async %[[QV]][%[[B]], %[[H]], %[[ROW]], %{{.*}}] to %[[Q]][%[[C0]]] by tma
     // CHECK-NEXT:   scf.for %[[I:.*]] = %[[LO]] to %[[HI]] step %{{.*}} iter_args(%[[KN:.*]] = %[[C0]], %[[VN:.*]] = %[[C0]]) -> (index, index) {
     // CHECK-NEXT:     %[[KR:.*]] = arith.muli %[[I]], %{{.*}} : index
-    // CHECK-NEXT:     warp.copy_async %[[KV]][%[[B]], %[[H]], %[[KR]], %{{.*}}] to %[[K]][%[[KN]]]
+    // CHECK-NEXT:     warp.copy_async %[[KV]][%[[B]], %[[H]], %[[KR]], %{{.*}}] to %[[K]][%[[KN]]] by tma
     // CHECK-NEXT:     %[[C1:.*]] = arith.constant 1 : index
     // CHECK-NEXT:     %[[KN1:.*]] = arith.addi %[[KN]], %[[C1]] : index
-    // CHECK-NEXT:     warp.copy_async %[[VV]][%[[B]], %[[H]], %[[KR]], %{{.*}}] to %[[V]][%[[VN]]]
+    // CHECK-NEXT:     warp.copy_async %[[VV]][%[[B]], %[[H]], %[[KR]], %{{.*}}] to %[[V]][%[[VN]]] by tma
     // CHECK:          %[[VN1:.*]] = arith.addi %[[VN]], %{{.*}} : index
     // CHECK-NEXT:     scf.yield %[[KN1]], %[[VN1]] : index, index
     // CHECK-NEXT:   }

@@ -98,7 +98,8 @@ LogicalResult attn::warp::verifyAtom(ProductOp op) {
            : success();
 }
 
-std::string attn::warp::findTMAObstacle(MemRefType view, SlotType slot, int64_t rows) {
+std::string attn::warp::findTMAObstacle(MemRefType view, SlotType slot,
+                                        int64_t rows) {
   // Dimensions of a tensor map, and the rows of its boxes.
   constexpr int64_t maxRank = 4, maxRows = 256;
   if (!slot.hasPanels())

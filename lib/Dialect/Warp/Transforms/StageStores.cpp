@@ -108,8 +108,8 @@ static std::pair<Value, ReleaseOp> findInputSlot(StoreOp store) {
   return {};
 }
 
-/// TMA, in roles, for what it takes of the function's arguments: of other memory
-/// there are no tensor maps.
+/// TMA, in roles, for what it takes of the function's arguments: of other
+/// memory there are no tensor maps.
 static CopyAtom chooseAtom(StoreOp store) {
   auto argument = dyn_cast<BlockArgument>(store.getView());
   bool isTMA = store->getParentOfType<RoleOp>() && argument &&

@@ -23,6 +23,22 @@ def Warp_SplatOp : Warp_Op<"splat", [Pure,
   let assemblyFormat = "$scalar attr-dict `:` type($result)";
 }
 
+def Warp_MaskWordOp : Warp_Op<"mask_word", [Pure]> {
+  let summary = "a word whose bits are those of a mask, of unknown origin";
+  let description = [{
+    The value of its operand. Its bits are tested one by one, and it is joined
+    with others in place of its bits. `convert-warp-to-gpu` makes words of masks
+    and turns them, at its end, into moves that LLVM cannot see through: it would
+    test what the word was made from, element by element.
+    ```mlir
+    %word = warp.mask_word %ones
+    ```
+  }];
+  let arguments = (ins I32:$ones);
+  let results = (outs I32:$word);
+  let assemblyFormat = "$ones attr-dict";
+}
+
 def Warp_SelectOp : Warp_Op<"select", [Pure, AllTypesMatch<["trueValue", "falseValue", "result"]>]> {
   let summary = "arith.select by an i1 fragment, which upstream allows on vectors and tensors only";
   let arguments = (ins Warp_FragType:$condition, Warp_FragType:$trueValue, Warp_FragType:$falseValue);
