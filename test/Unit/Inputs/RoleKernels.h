@@ -213,7 +213,7 @@ func.func @f(%a: !view, %b: !view, %c: !view, %d: !view, %e: !view,
 }
 )mlir";
 
-/// The same without roles, of one pair of tiles; PANELS, ATOM, ADD are filled in.
+/// The same without roles, of a pair of tiles; PANELS, ATOM, ADD are filled in.
 static const char *const storedInSlots = R"mlir(
 !view = memref<?x64xbf16, strided<[?, 1]>>
 !out = memref<?x64xf32, strided<[?, 1]>>
