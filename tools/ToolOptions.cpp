@@ -36,12 +36,12 @@ ToolOptions::ToolOptions(const char *tool, const char *targets)
                     "\"query_length <= 1024 -> PLAN; PLAN\""),
            cl::value_desc("#attn.plan<...>"), cl::cat(category)),
       disabled("disable-pass", cl::CommaSeparated,
-               cl::desc("Optional passes that shall not run: slower, never "
-                        "wrong. They are listed below"),
+               cl::desc("Optional passes that the plan shall leave out: "
+                        "slower, never wrong. They are listed below"),
                cl::value_desc("tile-overlap-products,..."), cl::cat(category)),
       enabled("enable-pass", cl::CommaSeparated,
-              cl::desc("Optional passes that shall run although the target "
-                       "does not by default"),
+              cl::desc("Optional passes that the plan shall have although the "
+                       "target does not run them by default"),
               cl::value_desc("tile-lazy-max,..."), cl::cat(category)),
       results("results",
               cl::desc("File of measured plans, which attn-bench writes: the "

@@ -80,7 +80,8 @@ typedef struct AttnCompileOptions {
   /* Since API version 2. Names of optional passes, with commas between them,
      that shall not run, or shall run although the target does not by default:
      "warp-specialize,tile-overlap-products". The kernel gets slower, or faster,
-     never wrong. NULL or "": what the target runs by default. */
+     never wrong. They change the plan, which names what differs from the
+     default. NULL or "": what the plan says. */
   const char *disabled_passes;
   const char *enabled_passes;
   /* A file of measured plans, as attn-bench writes it: the fastest one is taken

@@ -37,11 +37,11 @@ HostProgram::~HostProgram() = default;
 // Compiling
 //===----------------------------------------------------------------------===//
 
-static LogicalResult runPasses(ModuleOp module,
+static LogicalResult runPasses(Operation *op,
                                function_ref<void(OpPassManager &)> build) {
-  PassManager manager(module.getContext());
+  PassManager manager(op->getName());
   build(manager);
-  return manager.run(module);
+  return manager.run(op);
 }
 
 /// A copy of the module with the one function.
@@ -79,27 +79,23 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
       buildOraclePipeline(manager, oracle);
     });
   }
-  FailureOr<PassSelection> passes =
-      selectPasses(module.getLoc(), "cpu", options.passes);
-  if (failed(passes))
-    return failure();
-  TileSchedule schedule("cpu");
-  schedule.plan = options.plan;
-  schedule.results = options.results;
-  schedule.gpu = options.gpu;
-  schedule.passes = *passes;
+  plan::AttnPlanOptions planning;
+  planning.target = "cpu";
+  planning.planText = options.plan;
+  planning.results = options.results;
+  planning.gpu = options.gpu;
+  llvm::append_range(planning.without, options.passes.disabled);
+  llvm::append_range(planning.with, options.passes.enabled);
   if (failed(runPasses(module, [&](OpPassManager &manager) {
-        buildPlanPipeline(manager, schedule);
+        buildPlanPipeline(manager, planning);
       })))
     return failure();
   VariantInfo &variant = description.variants.front();
   for (auto function : module.getOps<func::FuncOp>())
-    variant.plan += describePlan(function);
+    llvm::raw_string_ostream(variant.plan) << findPlan(function);
   for (KernelInfo &kernel : variant.kernels)
     kernel.plan = variant.plan;
-  if (failed(runPasses(module, [&](OpPassManager &manager) {
-        buildPlannedToTilePipeline(manager, schedule);
-      })))
+  if (failed(lowerPlannedToTile(module, runPasses)))
     return failure();
   return runPasses(module, buildTileToLLVMPipeline);
 }

@@ -13,7 +13,6 @@
 #include "attn/Execute/Processor.h"
 #include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/Pipelines.h"
-#include "attn/Plan/Results.h"
 #include "attn/Support/BuildId.h"
 #include "attn/Support/Version.h"
 #include "attn/Target/Ptxas.h"
@@ -115,10 +114,10 @@ static std::string describePtxas(const CompileOptions &options) {
          llvm::utohexstr(llvm::xxh3_64bits(bytes));
 }
 
-// Everything that the artifact depends on besides the text; nothing where the
-// results cannot be read, which the compiler will say.
-static std::optional<runtime::CacheKey> makeKey(StringRef text,
-                                                const CompileOptions &options) {
+// Everything that the artifact depends on. The plan holds every choice: which
+// options, results or GPU it came from does not matter.
+static runtime::CacheKey makeKey(StringRef text,
+                                 const CompileOptions &options) {
   runtime::CacheKey key;
   key.op = text.str();
   key.plan = options.plan;
@@ -128,20 +127,7 @@ static std::optional<runtime::CacheKey> makeKey(StringRef text,
   key.options = "function " + options.function + "\nptxas " +
                 describePtxas(options) + "\ncubin " +
                 std::to_string(static_cast<int>(options.cubin)) + "\nstrict " +
-                std::to_string(options.strict) + "\nwithout " +
-                llvm::join(options.passes.disabled, ",") + "\nwith " +
-                llvm::join(options.passes.enabled, ",");
-  key.options += "\ngpu " + options.gpu;
-  std::string results = options.results;
-  if (results.empty() && !options.gpu.empty())
-    results = plan::findShippedResults();
-  if (results.empty())
-    return key;
-  // What the file says, and not where it is.
-  auto file = llvm::MemoryBuffer::getFile(results);
-  if (!file)
-    return std::nullopt;
-  key.options += "\nresults " + (*file)->getBuffer().str();
+                std::to_string(options.strict);
   return key;
 }
 
@@ -152,22 +138,30 @@ runtime::Result<Artifact> Session::compile(StringRef text,
   fromCache = false;
   if (options.onRoom || options.last != Room::PTX)
     cache = nullptr;
-  std::optional<runtime::CacheKey> key;
-  if (cache)
-    key = makeKey(text, options);
-  if (key)
-    if (std::optional<Artifact> found = cache->find(*key)) {
-      fromCache = true;
-      return std::move(*found);
-    }
   runtime::Result<OwningOpRef<ModuleOp>> module = parse(text);
   if (!module.ok())
     return module.status();
-  FailureOr<Artifact> artifact = attn::compile(**module, options);
+  CompileOptions planned = options;
+  runtime::CacheKey key;
+  if (cache) {
+    FailureOr<std::string> plan = resolvePlan(**module, options);
+    if (failed(plan))
+      return takeError();
+    planned.plan = *plan;
+    planned.results = planned.gpu = "";
+    planned.passes = PassRequest();
+    key = makeKey(text, planned);
+    if (std::optional<Artifact> found = cache->find(key)) {
+      fromCache = true;
+      messages.clear();
+      return std::move(*found);
+    }
+  }
+  FailureOr<Artifact> artifact = attn::compile(**module, planned);
   if (failed(artifact))
     return takeError();
-  if (key) {
-    runtime::Status stored = cache->store(*key, *artifact);
+  if (cache) {
+    runtime::Status stored = cache->store(key, *artifact);
     if (!stored.ok())
       messages += (messages.empty() ? "" : "\n") +
                   ("warning: not cached: " + stored.message());

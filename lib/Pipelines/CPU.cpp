@@ -89,7 +89,7 @@ void attn::buildOraclePipeline(OpPassManager &manager,
 
 void attn::buildCPUPipeline(OpPassManager &manager,
                             const TileOptions &options) {
-  buildAttnToTilePipeline(manager, options.schedule("cpu"));
+  buildAttnToTilePipeline(manager, "cpu", options, options.selection("cpu"));
   buildTileToLLVMPipeline(manager);
 }
 

@@ -68,6 +68,8 @@ public:
       : options(options), module(module.clone()) {}
 
   FailureOr<Artifact> run();
+  /// The plans with their conditions.
+  FailureOr<std::string> resolvePlan();
 
 private:
   using Build = llvm::function_ref<void(OpPassManager &)>;
@@ -75,9 +77,16 @@ private:
   LogicalResult begin();
   LogicalResult choosePlans();
   LogicalResult describeLaunches();
-  LogicalResult runPasses(StringRef step, Build build);
-  LogicalResult enter(Room room, Build build);
+  LogicalResult runPasses(StringRef step, Operation *op, Build build);
+  auto runIn(Room room) {
+    return [this, room](Operation *op, Build build) {
+      return runPasses(roomName(room), op, build);
+    };
+  }
   LogicalResult leave(Room room, llvm::function_ref<std::string()> text);
+  LogicalResult leave(Room room) {
+    return leave(room, [&] { return printProgram(*module); });
+  }
   LogicalResult emitImage();
   LogicalResult emitCubin();
   gpu::GPUModuleOp kernels();
@@ -93,7 +102,7 @@ private:
   Artifact artifact;
   /// The functions of the variants; the first one is the source's.
   SmallVector<std::string> names;
-  std::string plans; // with their conditions
+  SmallVector<plan::PlanCase> plans;
 };
 
 } // namespace
@@ -115,21 +124,16 @@ LogicalResult Compilation::begin() {
   return success();
 }
 
-LogicalResult Compilation::runPasses(StringRef step, Build build) {
-  PassManager manager(module->getContext(), ModuleOp::getOperationName());
+LogicalResult Compilation::runPasses(StringRef step, Operation *op,
+                                     Build build) {
+  PassManager manager(op->getName());
   build(manager);
   TimingScope scope = time(step);
   if (options.timing)
     manager.enableTiming(scope);
   if (options.configure && failed(options.configure(manager)))
     return failure();
-  return manager.run(*module);
-}
-
-LogicalResult Compilation::enter(Room room, Build build) {
-  if (failed(runPasses(roomName(room), build)))
-    return failure();
-  return leave(room, [&] { return printProgram(*module); });
+  return manager.run(op);
 }
 
 LogicalResult Compilation::leave(Room room,
@@ -144,9 +148,9 @@ gpu::GPUModuleOp Compilation::kernels() {
       (*launches.begin()).getKernelModuleName());
 }
 
-/// Expands the attention, and makes a variant of the function for each plan.
+/// Expands the attention, and chooses a plan for each range of sizes.
 LogicalResult Compilation::choosePlans() {
-  if (failed(runPasses("expand", buildExpandPipeline)))
+  if (failed(runPasses("expand", *module, buildExpandPipeline)))
     return failure();
   func::FuncOp function = host(names.front());
   for (auto other :
@@ -154,14 +158,19 @@ LogicalResult Compilation::choosePlans() {
     if (other != function)
       other.erase();
   plan::PlanRequest request{*symbolizeTargetKind(options.target), options.plan,
-                            options.results, options.gpu};
+                            options.results, options.gpu, options.passes};
   FailureOr<SmallVector<plan::PlanCase>> cases = failure();
   function.walk([&](ScoredOp op) { cases = plan::choosePlans(op, request); });
   if (failed(cases))
     return failure();
-  plans = plan::printPlanCases(*cases);
-  names = splitVariants(function, *cases, artifact);
+  plans = std::move(*cases);
   return success();
+}
+
+FailureOr<std::string> Compilation::resolvePlan() {
+  if (failed(begin()) || failed(choosePlans()))
+    return failure();
+  return plan::printPlanCases(plans);
 }
 
 LogicalResult Compilation::describeLaunches() {
@@ -172,48 +181,46 @@ LogicalResult Compilation::describeLaunches() {
 }
 
 FailureOr<Artifact> Compilation::run() {
-  if (failed(begin()) ||
-      failed(leave(Room::Attn, [&] { return printProgram(*module); })))
+  if (failed(begin()) || failed(leave(Room::Attn)))
     return failure();
   if (options.last == Room::Attn)
     return artifact;
 
-  FailureOr<PassSelection> passes =
-      selectPasses(module->getLoc(), options.target, options.passes);
-  if (failed(passes))
+  if (failed(choosePlans()))
     return failure();
-  TileSchedule schedule(options.target);
-  schedule.passes = *passes;
-  if (failed(choosePlans()) ||
-      failed(enter(Room::Tile, [&](OpPassManager &manager) {
-        buildPlannedToTilePipeline(manager, schedule);
-      })))
+  names = splitVariants(host(names.front()), plans, artifact);
+  if (failed(lowerPlannedToTile(*module, runIn(Room::Tile))) ||
+      failed(leave(Room::Tile)))
     return failure();
   for (auto [name, variant] : llvm::zip_equal(names, artifact.variants))
     describeKernels(host(name), artifact, variant);
   if (options.last == Room::Tile)
     return artifact;
 
-  if (failed(enter(Room::Warp, [&](OpPassManager &manager) {
-        buildTileToWarpPipeline(manager, options.target, *passes);
-      })))
+  auto build = [&](OpPassManager &functions, const PassSelection &passes) {
+    buildTileToWarpPipeline(functions, options.target, passes);
+  };
+  if (failed(runSchedules(*module, runIn(Room::Warp), build)) ||
+      failed(leave(Room::Warp)))
     return failure();
   if (options.last == Room::Warp)
     return artifact;
 
-  if (failed(runPasses(roomName(Room::GPU), [&](OpPassManager &manager) {
-        buildWarpToGPUPipeline(manager, options.target);
-      })))
+  if (failed(
+          runPasses(roomName(Room::GPU), *module, [&](OpPassManager &manager) {
+            buildWarpToGPUPipeline(manager, options.target);
+          })))
     return failure();
   if (names.size() > 1)
     joinKernels(*module);
-  if (failed(leave(Room::GPU, [&] { return printProgram(*module); })) ||
-      failed(describeLaunches()))
+  if (failed(leave(Room::GPU)) || failed(describeLaunches()))
     return failure();
   if (options.last == Room::GPU)
     return artifact;
 
-  if (failed(enter(Room::NVVM, buildGPUToNVVMPipeline)))
+  if (failed(
+          runPasses(roomName(Room::NVVM), *module, buildGPUToNVVMPipeline)) ||
+      failed(leave(Room::NVVM)))
     return failure();
   if (options.last != Room::NVVM && failed(emitImage()))
     return failure();
@@ -272,8 +279,8 @@ LogicalResult Compilation::emitCubin() {
   // older GPU.
   for (const std::string &warning : cubin->report.warnings)
     if (isSerialized(warning))
-      return emitError(loc)
-             << "plan " << plans << " cannot be kept: " << warning;
+      return emitError(loc) << "plan " << plan::printPlanCases(plans)
+                            << " cannot be kept: " << warning;
   artifact.cubin = std::move(cubin->bytes);
   for (VariantInfo &variant : artifact.variants)
     for (KernelInfo &kernel : variant.kernels) {
@@ -288,4 +295,9 @@ LogicalResult Compilation::emitCubin() {
 FailureOr<Artifact> attn::compile(ModuleOp module,
                                   const CompileOptions &options) {
   return Compilation(module, options).run();
+}
+
+FailureOr<std::string> attn::resolvePlan(ModuleOp module,
+                                         const CompileOptions &options) {
+  return Compilation(module, options).resolvePlan();
 }

@@ -21,11 +21,10 @@
 using namespace mlir;
 using namespace attn;
 
-void attn::buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
+void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
                                    const PassSelection &passes) {
   const TargetInfo *info = findTarget(target.str());
   int64_t sm = info ? info->sm : 0;
-  OpPassManager &functions = manager.nest<func::FuncOp>();
   // No canonicalisation before this conversion: it would fold unit dimensions
   // of the grid and loops of one step, which the next passes look for.
   functions.addPass(createCSEPass());
@@ -95,10 +94,10 @@ void attn::buildGPUToNVVMPipeline(OpPassManager &manager) {
 static void buildGPUPipeline(OpPassManager &manager, StringRef target,
                              const TileOptions &options,
                              const PassSwitches &warpPasses) {
-  TileSchedule schedule = options.schedule(target);
-  warpPasses.apply(schedule.passes);
-  buildAttnToTilePipeline(manager, schedule);
-  buildTileToWarpPipeline(manager, target, schedule.passes);
+  PassSelection passes = options.selection(target);
+  warpPasses.apply(passes);
+  buildAttnToTilePipeline(manager, target, options, passes);
+  buildTileToWarpPipeline(manager.nest<func::FuncOp>(), target, passes);
   buildWarpToGPUPipeline(manager, target);
   buildGPUToNVVMPipeline(manager);
 }

@@ -9,7 +9,6 @@
 
 #include "attn/Pipelines/KernelList.h"
 
-#include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Support/Identifier.h"
 
@@ -24,13 +23,16 @@ static std::string print(PlanAttr plan) {
   return text;
 }
 
-std::string attn::describePlan(func::FuncOp function) {
-  std::string text;
-  function.walk([&](ScoredOp op) {
-    if (PlanAttr plan = op.getPlanAttr())
-      text = print(plan);
+PlanAttr attn::findPlan(func::FuncOp function) {
+  PlanAttr plan;
+  function.walk([&](Operation *op) {
+    if (auto scored = dyn_cast<ScoredOp>(op))
+      plan = scored.getPlanAttr();
+    else if (auto kernel = dyn_cast<tile::KernelOp>(op))
+      plan = kernel.getPlan();
+    return plan ? WalkResult::interrupt() : WalkResult::advance();
   });
-  return text;
+  return plan;
 }
 
 /// The results that `kernel` writes, by their numbers as arguments.

@@ -9,7 +9,6 @@
 
 #include "attn/Pipelines/PassSelection.h"
 
-#include "attn/Support/TargetInfo.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -18,30 +17,17 @@
 using namespace mlir;
 using namespace attn;
 
-static int64_t capability(StringRef target) {
-  const TargetInfo *info = findTarget(target.str());
-  return info ? info->sm : 0;
-}
-
 /// What the pass says of itself: no text where it is not registered.
 static StringRef summaryOf(const OptionalPassInfo &pass) {
   const PassInfo *info = PassInfo::lookup(pass.name);
   return info ? info->getPassDescription() : StringRef();
 }
 
-std::vector<std::string> attn::listOptionalPasses(StringRef target) {
-  std::vector<std::string> names;
-  for (const OptionalPassInfo &pass : optionalPasses)
-    if (pass.exists(capability(target)))
-      names.emplace_back(pass.name);
-  return names;
-}
-
 /// "all", "sm_80, sm_90a" or "none".
 static std::string targetsOf(const OptionalPassInfo &pass) {
   SmallVector<StringRef> targets;
   for (StringRef target : {"cpu", "sm_80", "sm_90a"})
-    if (pass.getDefault(capability(target)) != PassUse::Off)
+    if (PassSelection(target).runs(pass.pass))
       targets.push_back(target);
   std::string text = targets.size() == 3 ? "all" : llvm::join(targets, ", ");
   return pass.use == PassUse::Selective ? text + ", where it gains" : text;
@@ -63,30 +49,6 @@ std::vector<std::string> attn::splitPassNames(StringRef text) {
     if (name = name.trim(); !name.empty())
       names.push_back(name.str());
   return names;
-}
-
-FailureOr<PassSelection> attn::selectPasses(Location loc, StringRef target,
-                                            const PassRequest &request) {
-  PassSelection selection(target);
-  auto set = [&](StringRef name, PassUse use) -> LogicalResult {
-    for (const OptionalPassInfo &pass : optionalPasses)
-      if (name == StringRef(pass.name) && pass.exists(capability(target))) {
-        selection.setUse(pass.pass, use);
-        return success();
-      }
-    InFlightDiagnostic error =
-        emitError(loc) << "'" << name << "' is no optional pass on the way to "
-                       << target << ", expected one of ";
-    llvm::interleaveComma(listOptionalPasses(target), error);
-    return error;
-  };
-  for (const std::string &name : request.disabled)
-    if (failed(set(name, PassUse::Off)))
-      return failure();
-  for (const std::string &name : request.enabled)
-    if (failed(set(name, PassUse::On)))
-      return failure();
-  return selection;
 }
 
 PassSwitches::PassSwitches(detail::PassOptions &parent, StringRef room,

@@ -12,7 +12,7 @@
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
-#include "attn/Plan/Passes.h"
+#include "attn/Pipelines/KernelList.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -26,22 +26,16 @@ void attn::buildExpandPipeline(OpPassManager &manager) {
 }
 
 void attn::buildPlanPipeline(OpPassManager &manager,
-                             const TileSchedule &schedule) {
+                             const plan::AttnPlanOptions &options) {
   buildExpandPipeline(manager);
-  plan::AttnPlanOptions plan;
-  plan.target = schedule.target;
-  plan.planText = schedule.plan;
-  plan.results = schedule.results;
-  plan.gpu = schedule.gpu;
-  manager.addPass(plan::createAttnPlan(plan));
+  manager.addPass(plan::createAttnPlan(options));
 }
 
-void attn::buildPlannedToTilePipeline(OpPassManager &manager,
-                                      const TileSchedule &schedule) {
-  manager.addPass(createConvertAttnToTile());
+void attn::buildTileSchedulePipeline(OpPassManager &functions,
+                                     const PassSelection &passes) {
   auto add = [&](OptionalPass pass, std::unique_ptr<Pass> (*create)()) {
-    if (schedule.passes.runs(pass))
-      manager.addNestedPass<func::FuncOp>(create());
+    if (passes.runs(pass))
+      functions.addPass(create());
   };
   add(OptionalPass::OrderBlocks, tile::createTileOrderBlocks);
   add(OptionalPass::ListBlocks, tile::createTileListBlocks);
@@ -50,34 +44,64 @@ void attn::buildPlannedToTilePipeline(OpPassManager &manager,
   add(OptionalPass::KeysToRanges, tile::createTileKeysToRanges);
   add(OptionalPass::ReverseKeys, tile::createTileReverseKeys);
   add(OptionalPass::FoldExp2, tile::createTileFoldExp2);
-  manager.addNestedPass<func::FuncOp>(tile::createTileExpandScores());
+  functions.addPass(tile::createTileExpandScores());
   add(OptionalPass::OverlapProducts, tile::createTileOverlapProducts);
   // It works on exponentials that are folded.
-  if (schedule.passes.runs(OptionalPass::FoldExp2))
+  if (passes.runs(OptionalPass::FoldExp2))
     add(OptionalPass::LazyMax, tile::createTileLazyMax);
-  manager.addNestedPass<func::FuncOp>(tile::createTileExpandSoftmax());
+  functions.addPass(tile::createTileExpandSoftmax());
 }
 
-void attn::buildAttnToTilePipeline(OpPassManager &manager,
-                                   const TileSchedule &schedule) {
-  buildPlanPipeline(manager, schedule);
-  buildPlannedToTilePipeline(manager, schedule);
+void attn::buildAttnToTilePipeline(OpPassManager &manager, StringRef target,
+                                   const TileOptions &options,
+                                   const PassSelection &passes) {
+  plan::AttnPlanOptions plan;
+  plan.target = target.str();
+  plan.planText = options.plan;
+  plan.results = options.results;
+  plan.gpu = options.gpu;
+  plan.fixed = true;
+  auto [without, with] = passes.changesFrom(PassSelection(target));
+  for (OptionalPass pass : without)
+    plan.without.emplace_back(optionalPasses[size_t(pass)].name);
+  for (OptionalPass pass : with)
+    plan.with.emplace_back(optionalPasses[size_t(pass)].name);
+  buildPlanPipeline(manager, plan);
+  manager.addPass(createConvertAttnToTile());
+  buildTileSchedulePipeline(manager.nest<func::FuncOp>(), passes);
 }
 
-TileSchedule TileOptions::schedule(StringRef target) const {
-  TileSchedule schedule(target);
-  schedule.plan = plan.getValue();
-  schedule.results = results.getValue();
-  schedule.gpu = gpu.getValue();
-  tilePasses.apply(schedule.passes);
-  return schedule;
+PassSelection TileOptions::selection(StringRef target) const {
+  PassSelection passes(target);
+  tilePasses.apply(passes);
+  return passes;
+}
+
+LogicalResult attn::runSchedules(ModuleOp module, PipelineRunner run,
+                                 ScheduleBuilder build) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (PlanAttr plan = findPlan(function))
+      if (failed(run(function, [&](OpPassManager &functions) {
+            build(functions, plan.getPasses());
+          })))
+        return failure();
+  return success();
+}
+
+LogicalResult attn::lowerPlannedToTile(ModuleOp module, PipelineRunner run) {
+  return success(
+      succeeded(run(module,
+                    [](OpPassManager &manager) {
+                      manager.addPass(createConvertAttnToTile());
+                    })) &&
+      succeeded(runSchedules(module, run, buildTileSchedulePipeline)));
 }
 
 void attn::registerTilePipelines() {
   PassPipelineRegistration<TileOptions>(
       "attn-to-tile", "Attention on tensors to a tile kernel on memrefs",
       [](OpPassManager &manager, const TileOptions &options) {
-        buildAttnToTilePipeline(manager,
-                                options.schedule(options.target.getValue()));
+        buildAttnToTilePipeline(manager, options.target, options,
+                                options.selection(options.target));
       });
 }

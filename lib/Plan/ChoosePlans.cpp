@@ -136,13 +136,15 @@ static SmallVector<plan::PlanCase> fastest(ScoredOp op, TargetKind kind,
   }
   SmallVector<plan::PlanCase> cases;
   for (const plan::LengthPlan &length : plan::planLengths(known)) {
-    FailureOr<PlanAttr> parsed = plan::parsePlan(length.plan, op->getLoc());
+    std::string message; // of a compiler that knew other passes
+    FailureOr<PlanAttr> parsed =
+        plan::parsePlan(length.plan, op->getContext(), message);
     if (failed(parsed) || parsed->getTarget() != kind ||
         !plan::findObstacle(plan::getWorkload(op), plan::getTiles(*parsed),
                             plan::getTarget(kind))
              .empty()) {
       op->emitWarning("the results name a plan that does not fit: ")
-          << length.plan;
+          << length.plan << (message.empty() ? "" : ": ") << message;
       return {};
     }
     cases.push_back({upTo(length.maxQueries), *parsed});
@@ -215,7 +217,7 @@ plan::choosePlans(ScoredOp op, const PlanRequest &request) {
   FailureOr<SmallVector<PlanCase>> cases = proposePlans(op, request);
   if (failed(cases))
     return failure();
-  for (const PlanCase &entry : *cases) {
+  for (PlanCase &entry : *cases) {
     if (!entry.plan)
       return op->emitOpError("has no feasible plan for ")
              << stringifyTargetKind(request.target);
@@ -223,8 +225,12 @@ plan::choosePlans(ScoredOp op, const PlanRequest &request) {
       return op->emitOpError("plan is for ")
              << stringifyTargetKind(entry.plan.getTarget())
              << ", the target is " << stringifyTargetKind(request.target);
-    if (failed(verify(op, entry.plan)))
+    PassSelection passes = entry.plan.getPasses();
+    if (failed(verify(op, entry.plan)) ||
+        failed(
+            editPasses(passes, request.target, request.passes, op->getLoc())))
       return failure();
+    entry.plan = entry.plan.withPasses(passes);
   }
   return cases;
 }

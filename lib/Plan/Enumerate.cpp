@@ -15,7 +15,8 @@ using namespace attn;
 static PlanAttr makePlan(MLIRContext *context, TargetKind target,
                          const plan::Tiles &tiles) {
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
-                       tiles.stages, tiles.qInRegisters, SchedulerKind::Auto);
+                       tiles.stages, tiles.qInRegisters, SchedulerKind::Auto,
+                       /*without=*/{}, /*with=*/{});
 }
 
 SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {
@@ -53,10 +54,7 @@ SmallVector<PlanAttr> plan::listSchedulers(PlanAttr plan) {
   if (getTarget(plan.getTarget()).hasWarpgroups)
     for (SchedulerKind scheduler :
          {SchedulerKind::Grid, SchedulerKind::Static, SchedulerKind::Dynamic})
-      plans.push_back(PlanAttr::get(plan.getContext(), plan.getTarget(),
-                                    plan.getBlockQ(), plan.getBlockK(),
-                                    plan.getWarps(), plan.getStages(),
-                                    plan.getQInRegisters(), scheduler));
+      plans.push_back(plan.withScheduler(scheduler));
   return plans;
 }
 

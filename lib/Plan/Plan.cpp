@@ -91,21 +91,37 @@ LogicalResult plan::verify(ScoredOp op, PlanAttr plan) {
   return op->emitOpError("plan is not feasible: ") << obstacle;
 }
 
+LogicalResult plan::editPasses(PassSelection &passes, TargetKind target,
+                               const PassRequest &request, Location loc) {
+  for (bool run : {false, true})
+    for (StringRef name : run ? request.enabled : request.disabled) {
+      std::string fault = findPassFault(name, stringifyTargetKind(target));
+      if (!fault.empty())
+        return emitError(loc) << fault;
+      passes.setUse(findOptionalPass(name)->pass,
+                    run ? PassUse::On : PassUse::Off);
+    }
+  return success();
+}
+
+FailureOr<PlanAttr> plan::parsePlan(StringRef text, MLIRContext *context,
+                                    std::string &message) {
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+    if (message.empty())
+      message = diagnostic.str();
+    return success();
+  });
+  auto plan = dyn_cast_or_null<PlanAttr>(parseAttribute(text, context));
+  if (!plan)
+    return failure();
+  return plan;
+}
+
 FailureOr<PlanAttr> plan::parsePlan(StringRef text, Location loc) {
   // The parser's own complaints go into one diagnostic at `loc`.
   std::string message;
-  Attribute attribute;
-  {
-    ScopedDiagnosticHandler handler(loc.getContext(),
-                                    [&](Diagnostic &diagnostic) {
-                                      if (message.empty())
-                                        message = diagnostic.str();
-                                      return success();
-                                    });
-    attribute = parseAttribute(text, loc.getContext());
-  }
-  auto plan = dyn_cast_or_null<PlanAttr>(attribute);
-  if (plan)
+  FailureOr<PlanAttr> plan = parsePlan(text, loc.getContext(), message);
+  if (succeeded(plan))
     return plan;
   InFlightDiagnostic diagnostic = emitError(loc) << "got plan '" << text
                                                  << "', expected #attn.plan<…>";

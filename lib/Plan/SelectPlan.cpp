@@ -43,17 +43,27 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
     if ((!planText.empty() && failed(plan::parsePlanCases(planText, loc))) ||
         failed(plan::readResults(results, loc)))
       return signalPassFailure();
-    plan::PlanRequest request{*kind, planText, results, gpu};
+    plan::PlanRequest request{
+        *kind,
+        planText,
+        results,
+        gpu,
+        {{without.begin(), without.end()}, {with.begin(), with.end()}}};
+    PassSelection passes(stringifyTargetKind(*kind));
+    if (failed(plan::editPasses(passes, *kind, request.passes, loc)))
+      return signalPassFailure();
     WalkResult result = getOperation().walk([&](ScoredOp op) {
-      return failed(choose(op, request)) ? WalkResult::interrupt()
-                                         : WalkResult::advance();
+      return failed(choose(op, request, passes)) ? WalkResult::interrupt()
+                                                 : WalkResult::advance();
     });
     if (result.wasInterrupted())
       signalPassFailure();
   }
 
-  /// The plan for all sizes that no condition of a rule names.
-  static LogicalResult choose(ScoredOp op, const plan::PlanRequest &request) {
+  /// The plan for all sizes that no condition of a rule names; if `fixed`, one
+  /// with these passes.
+  LogicalResult choose(ScoredOp op, const plan::PlanRequest &request,
+                       const PassSelection &passes) {
     FailureOr<SmallVector<plan::PlanCase>> cases =
         plan::choosePlans(op, request);
     if (failed(cases))
@@ -62,7 +72,13 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
       return op->emitOpError("got a rule over ")
              << cases->size() << " cases, expected one plan: only artifacts "
              << "for a GPU have several variants";
-    op.setPlanAttr(cases->back().plan);
+    PlanAttr plan = cases->back().plan;
+    if (fixed && plan.withPasses(passes) != plan)
+      return op->emitOpError("got ")
+             << plan << ", expected " << plan.withPasses(passes)
+             << ": the pipeline runs what its options say, attn-compile what "
+                "the plan says";
+    op.setPlanAttr(plan);
     return success();
   }
 };

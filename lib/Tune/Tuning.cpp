@@ -70,7 +70,7 @@ private:
       request.progress(line);
   }
   bool listCandidates();
-  void addCandidate(PlanAttr plan, PlanAttr picked);
+  void addCandidate(PlanAttr plan, bool isPick);
   bool openDevice();
   FailureOr<Artifact> compile(size_t number);
   bool compileFrom(size_t first);
@@ -120,19 +120,24 @@ bool Tuning::listCandidates() {
   if (request.trial.plan.empty() && picked &&
       !llvm::is_contained(plans, picked))
     plans.push_back(picked);
-  for (PlanAttr attr : plans)
-    addCandidate(attr, picked);
+  for (PlanAttr attr : plans) {
+    PassSelection passes = attr.getPasses();
+    if (failed(plan::editPasses(passes, *kind, request.trial.passes,
+                                module.getLoc())))
+      return fail(TrialStatus::BadInput, "");
+    addCandidate(attr.withPasses(passes), attr == picked);
+  }
   if (report.candidates.empty())
     return fail(TrialStatus::BadInput, "no plan of '" + report.function +
                                            "' fits " + request.trial.target);
   return true;
 }
 
-void Tuning::addCandidate(PlanAttr plan, PlanAttr picked) {
+void Tuning::addCandidate(PlanAttr plan, bool isPick) {
   Candidate &candidate = report.candidates.emplace_back();
   llvm::raw_string_ostream(candidate.plan) << plan;
   candidate.clocksPerScore = plan::estimate(attention, plan).clocksPerScore;
-  candidate.isPick = plan == picked;
+  candidate.isPick = isPick;
 }
 
 bool Tuning::openDevice() {
@@ -179,7 +184,6 @@ FailureOr<Artifact> Tuning::compile(size_t number) {
   options.target = request.trial.target;
   options.plan = candidate.plan;
   options.function = request.trial.function;
-  options.passes = request.trial.passes;
   options.ptxas = request.trial.ptxas;
   double start = now();
   ScopedDiagnosticHandler handler(
@@ -278,7 +282,7 @@ bool Tuning::trySchedulers() {
         plan::parsePlan(report.candidates[number].plan, module.getLoc());
     assert(succeeded(plan) && "it was printed from a plan");
     for (PlanAttr other : plan::listSchedulers(*plan))
-      addCandidate(other, PlanAttr());
+      addCandidate(other, /*isPick=*/false);
   }
   return report.candidates.size() == first || (compileFrom(first) && measure());
 }

@@ -63,7 +63,8 @@ def compile(
             PATH, if any; None: the driver compiles the PTX at load.
     disable names of optional passes ("tile-overlap-products") that shall not run,
     enable  or shall run although the target does not by default: lists, or
-            strings with commas. The kernel gets slower or faster, never wrong.
+            strings with commas. They change the plan; the kernel gets slower or
+            faster, never wrong.
     results a file of measured plans, as attn-bench writes it: the fastest one
             is taken where no plan is given.
     debug   True: each launch first checks what only data say (debug.py): that
@@ -107,10 +108,9 @@ def compile(
     made.debugged = text if debug else None
     if is_host:  # where it is unpickled, with the plan that it has here
         (variant,) = made.manifest["variants"]
-        made.set_origin(_for_cpu, text, variant["plan"], disable, enable, debug, cpu)
+        made.set_origin(_for_cpu, text, variant["plan"], debug, cpu)
     return made
 
 
-def _for_cpu(text, plan, disable, enable, debug, cpu):
-    return compile(text, "cpu", plan=plan, disable=disable, enable=enable, debug=debug,
-                   cpu=cpu)
+def _for_cpu(text, plan, debug, cpu):
+    return compile(text, "cpu", plan=plan, debug=debug, cpu=cpu)

@@ -7,7 +7,7 @@
 // TILED-NEXT: attn-expand-variants
 // TILED-NEXT: attn-expand-math
 // TILED-NEXT: attn-simplify
-// TILED-NEXT: attn-plan{gpu= plan= results= target=cpu}
+// TILED-NEXT: attn-plan{fixed=true gpu= plan= results= target=cpu }
 // TILED-NEXT: convert-attn-to-tile
 // TILED: tile-order-blocks
 // TILED: tile-list-blocks
@@ -35,9 +35,8 @@
 // ORACLE: reconcile-unrealized-casts
 
 // PLAIN: convert-attn-to-tile
-// PLAIN: tile-expand-scores
-// PLAIN-NEXT: )
 // PLAIN-NEXT: func.func(
+// PLAIN-NEXT: tile-expand-scores
 // PLAIN-NEXT: tile-expand-softmax
 // PLAIN-NEXT: )
 // PLAIN-NEXT: func.func(

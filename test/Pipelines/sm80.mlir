@@ -5,33 +5,17 @@
 // CHECK-NEXT: attn-expand-variants,
 // CHECK-NEXT: attn-expand-math,
 // CHECK-NEXT: attn-simplify,
-// CHECK-NEXT: attn-plan{gpu= plan= results= target=sm_80},
+// CHECK-NEXT: attn-plan{fixed=true gpu= plan= results= target=sm_80 },
 // CHECK-NEXT: convert-attn-to-tile,
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-order-blocks
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-list-blocks
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-peel-masks
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-keys-to-ranges
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-reverse-keys
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-fold-exp2
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-expand-scores
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-lazy-max
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-expand-softmax
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(

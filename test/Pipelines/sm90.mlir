@@ -11,39 +11,19 @@
 // CHECK-NEXT: attn-expand-variants,
 // CHECK-NEXT: attn-expand-math,
 // CHECK-NEXT: attn-simplify,
-// CHECK-NEXT: attn-plan{gpu= plan= results= target=sm_90a},
+// CHECK-NEXT: attn-plan{fixed=true gpu= plan= results= target=sm_90a },
 // CHECK-NEXT: convert-attn-to-tile,
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-order-blocks
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-list-blocks
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-peel-masks
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-group-bounds{rows=64}
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-keys-to-ranges
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-reverse-keys
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-fold-exp2
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-expand-scores
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-overlap-products
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-lazy-max
-// CHECK-NEXT: ),
-// CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-expand-softmax
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
@@ -79,6 +59,7 @@
 // CHECK-NEXT: )
 // CHECK-NEXT: )
 
+// BARE: convert-attn-to-tile,
 // BARE-NOT: tile-order-blocks
 // BARE-NOT: tile-list-blocks
 // BARE-NOT: tile-peel-masks

@@ -121,3 +121,34 @@ TEST_F(SessionTest, TheAssemblerIsPartOfTheKeyByItsBytes) {
   EXPECT_EQ(std::string(artifact->cubin.begin(), artifact->cubin.end()),
             "second\n");
 }
+
+// However it came to be: asked for in words, by lists of passes, by results.
+TEST_F(SessionTest, ThePlanIsTheKeyWithTheOperation) {
+  runtime::Result<Artifact> pick = compile();
+  ASSERT_TRUE(pick.ok()) << pick.message();
+  options.plan = pick->variants.front().plan;
+  ASSERT_TRUE(compile().ok());
+  EXPECT_TRUE(isFromCache);
+  // The target leaves this one out by default.
+  options.passes.add("tile-overlap-products", false);
+  ASSERT_TRUE(compile().ok());
+  EXPECT_TRUE(isFromCache);
+
+  options.plan = "";
+  options.passes.add("tile-lazy-max", false);
+  runtime::Result<Artifact> without = compile();
+  ASSERT_TRUE(without.ok()) << without.message();
+  EXPECT_FALSE(isFromCache);
+  options.passes = PassRequest();
+  options.plan = without->variants.front().plan;
+  EXPECT_NE(options.plan.find("without = [\"tile-lazy-max\"]"),
+            std::string::npos)
+      << options.plan;
+  ASSERT_TRUE(compile().ok());
+  EXPECT_TRUE(isFromCache);
+  // A list edits a plan that is given, too.
+  options.passes.add("tile-lazy-max", true);
+  ASSERT_TRUE(compile().ok());
+  EXPECT_TRUE(isFromCache);
+  EXPECT_EQ(compile()->variants.front().plan, pick->variants.front().plan);
+}

@@ -229,23 +229,20 @@ static FailureOr<CompiledOutput> compileForCPU(ModuleOp module,
   if (emit != "attn" && emit != "tile" && emit != "llvm")
     return fail("cannot --emit=" + emit +
                 " for cpu, expected attn, tile or llvm");
-  FailureOr<PassSelection> passes =
-      selectPasses(module.getLoc(), "cpu", options.passes());
-  if (failed(passes))
-    return failure();
-  TileSchedule schedule("cpu");
-  schedule.plan = options.plan.getValue();
-  schedule.results = options.results.getValue();
-  schedule.passes = *passes;
-  schedule.gpu = gpuName(options);
-  auto run = [&](StringRef name,
+  plan::AttnPlanOptions planning;
+  planning.target = "cpu";
+  planning.planText = options.plan;
+  planning.results = options.results;
+  planning.gpu = gpuName(options);
+  llvm::append_range(planning.without, options.disabled);
+  llvm::append_range(planning.with, options.enabled);
+  auto run = [&](StringRef name, Operation *op,
                  llvm::function_ref<void(OpPassManager &)> build) {
-    PassManager manager(module.getContext(), ModuleOp::getOperationName());
+    PassManager manager(op->getName());
     build(manager);
     TimingScope scope = timing.nest(name);
     manager.enableTiming(scope);
-    return success(succeeded(configure(manager)) &&
-                   succeeded(manager.run(module)));
+    return success(succeeded(configure(manager)) && succeeded(manager.run(op)));
   };
   auto text = [&](auto &&thing) {
     CompiledOutput product;
@@ -261,15 +258,19 @@ static FailureOr<CompiledOutput> compileForCPU(ModuleOp module,
   if (failed(dump(options, dumpName(Room::Attn), product.bytes)) ||
       emit == "attn")
     return product;
-  if (failed(run("tile", [&](OpPassManager &manager) {
-        buildAttnToTilePipeline(manager, schedule);
+  if (failed(run("tile", module,
+                 [&](OpPassManager &manager) {
+                   buildPlanPipeline(manager, planning);
+                 })) ||
+      failed(lowerPlannedToTile(module, [&](Operation *op, auto build) {
+        return run("tile", op, build);
       })))
     return failure();
   product = text(printProgram(module));
   if (failed(dump(options, dumpName(Room::Tile), product.bytes)) ||
       emit == "tile")
     return product;
-  if (failed(run("llvm", buildTileToLLVMPipeline)))
+  if (failed(run("llvm", module, buildTileToLLVMPipeline)))
     return failure();
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(module, context);

@@ -31,7 +31,7 @@ struct HostOptions {
   /// (CaptureReads.h).
   enum class Kind { Tiled, OracleF64, OracleScore, OracleInput, CaptureReads };
   Kind kind = Kind::Tiled;
-  /// For the tiled kernel: TileSchedule's, and which of its passes run.
+  /// For the tiled kernel: CompileOptions'.
   std::string plan, results, gpu;
   PassRequest passes;
   /// 0 to 3, as in `-O2`.

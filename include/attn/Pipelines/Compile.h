@@ -45,7 +45,7 @@ struct CompileOptions {
   /// else from the file that comes with the compiler; empty: any, and no such
   /// file.
   std::string gpu;
-  /// Optional passes that differ from what the target runs by default.
+  /// Optional passes that change in the plan.
   PassRequest passes;
   /// Which function; empty: the only public one.
   std::string function;
@@ -71,6 +71,11 @@ struct CompileOptions {
 /// went wrong is a diagnostic. `module` is not changed. Without the last room
 /// the artifact has no image.
 FailureOr<Artifact> compile(ModuleOp module, const CompileOptions &options);
+
+/// The plan that `compile` takes, or its rule over plans, as text for
+/// `CompileOptions::plan`: results, GPU and passes say nothing beside it.
+FailureOr<std::string> resolvePlan(ModuleOp module,
+                                   const CompileOptions &options);
 
 } // namespace attn
 

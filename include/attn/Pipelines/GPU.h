@@ -17,7 +17,7 @@
 namespace attn {
 
 /// A tile kernel with expanded softmax to a placed warp kernel for `target`.
-void buildTileToWarpPipeline(OpPassManager &manager, StringRef target,
+void buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
                              const PassSelection &passes);
 
 /// A placed warp kernel to `gpu.module` and `gpu.launch_func`.

@@ -10,14 +10,16 @@
 #ifndef ATTN_PIPELINES_KERNELLIST_H
 #define ATTN_PIPELINES_KERNELLIST_H
 
+#include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Support/Artifact.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace attn {
 
-/// The plan of the attention in `function`, as in IR; empty without one.
-std::string describePlan(func::FuncOp function);
+/// The plan of the attention in `function`, or of the first of its kernels;
+/// null without one.
+PlanAttr findPlan(func::FuncOp function);
 
 /// Lists the kernels of a tile program, a variant of what `artifact` describes:
 /// their names and plans, and which results each writes.

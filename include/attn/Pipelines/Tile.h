@@ -11,7 +11,9 @@
 #define ATTN_PIPELINES_TILE_H
 
 #include "attn/Pipelines/PassSelection.h"
+#include "attn/Plan/Passes.h"
 #include "attn/Support/LLVM.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -19,23 +21,6 @@
 #include <string>
 
 namespace attn {
-
-/// What is built on the way from attention to a tile kernel.
-struct TileSchedule {
-  explicit TileSchedule(StringRef target)
-      : target(target.str()), passes(target) {}
-
-  /// What the plan is made for: cpu, sm_80 or sm_90a.
-  std::string target;
-  /// As in IR, `#attn.plan<…>`; empty: the operation's own, else the best one
-  /// known.
-  std::string plan;
-  /// A file of measured plans, for operations without a plan; empty: none.
-  std::string results;
-  /// The GPU whose measured plans are taken, by its name; empty: none.
-  std::string gpu;
-  PassSelection passes;
-};
 
 struct TileOptions : public PassPipelineOptions<TileOptions> {
   Option<std::string> target{
@@ -57,24 +42,42 @@ struct TileOptions : public PassPipelineOptions<TileOptions> {
       llvm::cl::init("")};
   PassSwitches tilePasses{*this, "tile", std::numeric_limits<int64_t>::max()};
 
-  /// What the options say, for a pipeline that may know its target.
-  TileSchedule schedule(StringRef target) const;
+  /// The passes of a pipeline that may know its target.
+  PassSelection selection(StringRef target) const;
 };
 
 /// Attention on tensors, with regions and simplified.
 void buildExpandPipeline(OpPassManager &manager);
 
 /// The same, and with its plan.
-void buildPlanPipeline(OpPassManager &manager, const TileSchedule &schedule);
+void buildPlanPipeline(OpPassManager &manager,
+                       const plan::AttnPlanOptions &options);
 
-/// Attention with its plan to a tile kernel, as `attn-to-tile`.
-void buildPlannedToTilePipeline(OpPassManager &manager,
-                                const TileSchedule &schedule);
-
-/// `attn-to-tile`: attention on tensors to a tile kernel with its softmax
+/// A tile kernel of `convert-attn-to-tile`, with these passes and its softmax
 /// expanded, ready for either way out of the room.
-void buildAttnToTilePipeline(OpPassManager &manager,
-                             const TileSchedule &schedule);
+void buildTileSchedulePipeline(OpPassManager &functions,
+                               const PassSelection &passes);
+
+/// `attn-to-tile`: attention on tensors to a tile kernel, with these passes,
+/// whatever plan an operation may have.
+void buildAttnToTilePipeline(OpPassManager &manager, StringRef target,
+                             const TileOptions &options,
+                             const PassSelection &passes);
+
+/// Runs a pipeline on an operation.
+using PipelineRunner = function_ref<LogicalResult(
+    Operation *, function_ref<void(OpPassManager &)>)>;
+
+/// Builds a pipeline on functions of those optional passes.
+using ScheduleBuilder =
+    function_ref<void(OpPassManager &, const PassSelection &)>;
+
+/// Runs a pipeline on each function that has a plan, with its passes.
+LogicalResult runSchedules(ModuleOp module, PipelineRunner run,
+                           ScheduleBuilder build);
+
+/// The same as `attn-to-tile`, for attention that has its plan.
+LogicalResult lowerPlannedToTile(ModuleOp module, PipelineRunner run);
 
 /// Registers the pipelines of this file by name.
 void registerTilePipelines();

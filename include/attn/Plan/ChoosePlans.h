@@ -31,6 +31,7 @@ struct PlanRequest {
   std::string plan;    // a plan or a rule over plans; empty: none is given
   std::string results; // a file of measured plans; empty: none
   std::string gpu;     // whose measured plans are taken; empty: any
+  PassRequest passes;  // what changes in the plans, wherever they are from
 };
 
 /// A plan, and for which sizes it is taken; the last case of several has no
@@ -41,8 +42,9 @@ struct PlanCase {
 };
 
 /// The plans that the request gives, else the operation's own, else the fastest
-/// of those measured, else the compiler's pick. All fit; diagnostics say what
-/// does not, and where measured ones came from.
+/// of those measured, else the compiler's pick; each with the optional passes
+/// of the request. All fit; diagnostics say what does not, and where measured
+/// ones came from.
 FailureOr<SmallVector<PlanCase>> choosePlans(ScoredOp op,
                                              const PlanRequest &request);
 

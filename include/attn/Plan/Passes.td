@@ -29,6 +29,11 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
     for all lengths that no condition names: `attn-compile` makes a variant for
     each. A
     remark (`--remarks-filter=attn-plan`) says where a plan came from.
+
+    Which optional passes run is part of the plan; `without` and `with` change
+    it, wherever the plan is from. A pipeline of attn-opt is built before its plan
+    is known and runs what its options say: with `fixed`, an operation's own plan
+    that says otherwise is an error.
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
@@ -38,7 +43,15 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
     Option<"results", "results", "std::string", /*default=*/"\"\"",
            "A file of measured plans, as attn-bench writes it">,
     Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
-           "The GPU whose measured plans are taken, by its name">
+           "The GPU whose measured plans are taken, by its name">,
+    ListOption<"without", "without", "std::string",
+               "Optional passes that the plan shall leave out">,
+    ListOption<"with", "with", "std::string",
+               "Optional passes that the plan shall have although the target "
+               "does not run them by default">,
+    Option<"fixed", "fixed", "bool", /*default=*/"false",
+           "A plan with other optional passes than these two lists make of the "
+           "target's is an error">
   ];
 }
 

@@ -28,8 +28,16 @@ const TargetInfo &getTarget(TargetKind target);
 /// Emits why `plan` cannot be compiled for `op`, if it cannot.
 LogicalResult verify(ScoredOp op, PlanAttr plan);
 
-/// Reads `#attn.plan<…>`; emits an error at `loc` if the text is not one.
+/// Puts what is asked for into `passes`, those of a plan for `target`; emits an
+/// error at `loc`, with the names that there are, if a name is none of them.
+LogicalResult editPasses(PassSelection &passes, TargetKind target,
+                         const PassRequest &request, Location loc);
+
+/// Reads `#attn.plan<…>`; if the text is not one, emits an error at `loc`, or
+/// says in `message` what is wrong.
 FailureOr<PlanAttr> parsePlan(StringRef text, Location loc);
+FailureOr<PlanAttr> parsePlan(StringRef text, MLIRContext *context,
+                              std::string &message);
 
 /// Every legal plan out of a grid of useful sizes, in a fixed order.
 SmallVector<PlanAttr> enumeratePlans(ScoredOp op, TargetKind target);

@@ -18,7 +18,7 @@ namespace attn::runtime {
 /// All that a kernel is a function of. Any text; nothing is normalised.
 struct CacheKey {
   std::string op;       // the source program
-  std::string plan;     // the plan asked for; empty: the compiler's pick
+  std::string plan;     // with every choice; a rule where there are several
   std::string target;   // "sm_80"
   std::string compiler; // the identity of the compiler, not only its number
   std::string options;  // whatever else was asked for

@@ -19,7 +19,10 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace attn {
 
@@ -57,6 +60,28 @@ inline constexpr OptionalPassInfo optionalPasses[] = {
 #include "attn/Support/OptionalPasses.def"
 };
 
+/// The pass of that name in attn-opt; null if there is none.
+const OptionalPassInfo *findOptionalPass(std::string_view name);
+
+/// The names of all optional passes on the way to a target, in the order in
+/// which they run; of all where the target is "".
+std::vector<std::string> listOptionalPasses(std::string_view target);
+
+/// What is wrong with the name of a pass, and which ones there are; empty if it
+/// is one on the way to the target.
+std::string findPassFault(std::string_view name, std::string_view target);
+
+/// Passes by the names they have in attn-opt: what to leave out, and what to
+/// run although the target does not by default. A pass that is named in both
+/// runs.
+struct PassRequest {
+  std::vector<std::string> disabled, enabled;
+
+  void add(std::string_view name, bool run) {
+    (run ? enabled : disabled).emplace_back(name);
+  }
+};
+
 /// What each optional pass does on one way to a kernel.
 class PassSelection {
 public:
@@ -66,6 +91,11 @@ public:
   PassUse getUse(OptionalPass pass) const { return uses[size_t(pass)]; }
   void setUse(OptionalPass pass, PassUse use) { uses[size_t(pass)] = use; }
   bool runs(OptionalPass pass) const { return getUse(pass) != PassUse::Off; }
+
+  /// The passes that do not do what they do in `usual`: those that do not run,
+  /// and those that do.
+  std::pair<std::vector<OptionalPass>, std::vector<OptionalPass>>
+  changesFrom(const PassSelection &usual) const;
 
 private:
   std::array<PassUse, std::size(optionalPasses)> uses;

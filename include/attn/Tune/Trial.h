@@ -32,7 +32,7 @@ struct TrialRequest {
   std::string gpu;
   /// The variant that runs; none: the one that the rule picks.
   std::optional<int64_t> variant;
-  PassRequest passes; // which optional passes do not run, or do
+  PassRequest passes; // what changes in the plan
   std::string ptxas;  // the assembler, or the root of a CUDA Toolkit
   OperandRequest operands;
   /// .npy files to write, by the name of an output.

@@ -20,8 +20,8 @@
 namespace attn {
 
 struct TuningRequest {
-  /// Target (a GPU), function, passes, operands, repeats, ptxas. With a plan
-  /// only that one is measured.
+  /// Target (a GPU), function, passes (those of all plans), operands, repeats,
+  /// ptxas. With a plan only that one is measured.
   TrialRequest trial;
   /// All legal plans, and not only the one the compiler would take.
   bool tune = false;

@@ -1206,3 +1206,34 @@ func.func @capture_search_c1_indices(%q: tensor<2x4x16x64xf16>, %s: tensor<4x4xi
     } : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<4x4xi32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
   return
 }
+
+// -----
+
+// expected-error @+2 {{'tile-expand-softmax' is no optional pass, expected one of tile-order-blocks, tile-list-blocks, }}
+// expected-error @+1 {{failed to parse Attn_PlanAttr parameter 'without'}}
+func.func private @plan_of_no_pass() attributes {plan = #attn.plan<target = cpu, block_q = 64, block_k = 64, without = ["tile-expand-softmax"]>}
+
+// -----
+
+// expected-error @+1 {{'warp-persist' is no optional pass on the way to sm_80, expected one of tile-order-blocks, }}
+func.func private @plan_of_another_target() attributes {plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, with = ["warp-persist"]>}
+
+// -----
+
+// expected-error @+1 {{got without = [] and with = ["tile-lazy-max"], expected [] and []: what differs from the default of sm_80, in the order in which the passes run}}
+func.func private @plan_with_the_default() attributes {plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, with = ["tile-lazy-max"]>}
+
+// -----
+
+// expected-error @+1 {{got without = ["tile-lazy-max", "tile-peel-masks"] and with = [], expected ["tile-peel-masks"] and []: what differs from the default of cpu}}
+func.func private @plan_without_the_default() attributes {plan = #attn.plan<target = cpu, block_q = 64, block_k = 64, without = ["tile-lazy-max", "tile-peel-masks"]>}
+
+// -----
+
+// expected-error @+1 {{got without = ["tile-peel-masks", "tile-order-blocks", "tile-peel-masks"] and with = [], expected ["tile-order-blocks", "tile-peel-masks"] and []}}
+func.func private @plan_out_of_order() attributes {plan = #attn.plan<target = cpu, block_q = 64, block_k = 64, without = ["tile-peel-masks", "tile-order-blocks", "tile-peel-masks"]>}
+
+// -----
+
+// expected-error @+1 {{got without = ["warp-double-buffer"] and with = ["warp-double-buffer"], expected [] and ["warp-double-buffer"]}}
+func.func private @plan_with_and_without() attributes {plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, without = ["warp-double-buffer"], with = ["warp-double-buffer"]>}

@@ -139,3 +139,9 @@ func.func @sink_dropout_and_search(%q: tensor<2x4x?x64xbf16>, %s: tensor<4xf32>,
       -> (tensor<2x4x?x64xbf16>, tensor<2x4x?xf32>)
   return %o : tensor<2x4x?x64xbf16>
 }
+
+// The optional passes of a plan.
+// CHECK-LABEL: func.func private @passes
+// CHECK-SAME: plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, without = ["tile-peel-masks", "warp-persist"], with = ["warp-double-buffer"]>
+func.func private @passes() attributes {plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4,
+    without = ["tile-peel-masks", "warp-persist"], with = ["warp-double-buffer"]>}

@@ -37,6 +37,33 @@ static void printCap(AsmPrinter &printer, FloatAttr cap) {
   printer.printAttribute(cap);
 }
 
+/// `["tile-lazy-max", …]`.
+static FailureOr<SmallVector<OptionalPass>> parsePassList(AsmParser &parser) {
+  SmallVector<OptionalPass> passes;
+  auto parseName = [&]() -> ParseResult {
+    std::string name;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseString(&name))
+      return failure();
+    const OptionalPassInfo *pass = findOptionalPass(name);
+    if (!pass)
+      return parser.emitError(loc) << findPassFault(name, /*target=*/"");
+    passes.push_back(pass->pass);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseName))
+    return failure();
+  return passes;
+}
+
+static std::string printPassList(ArrayRef<OptionalPass> passes) {
+  std::string text;
+  for (OptionalPass pass : passes)
+    text += (text.empty() ? "\"" : ", \"") +
+            std::string(optionalPasses[size_t(pass)].name) + "\"";
+  return "[" + text + "]";
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
 
@@ -57,22 +84,74 @@ static LogicalResult verifyRange(function_ref<InFlightDiagnostic()> emitError,
                      << "], got " << value;
 }
 
+/// Plans that mean the same are the same: the lists name what differs from the
+/// target's default, in the order in which the passes run.
+static LogicalResult verifyPasses(function_ref<InFlightDiagnostic()> emitError,
+                                  StringRef target,
+                                  ArrayRef<OptionalPass> without,
+                                  ArrayRef<OptionalPass> with) {
+  PassSelection passes(target);
+  for (bool run : {false, true})
+    for (OptionalPass pass : run ? with : without) {
+      std::string fault =
+          findPassFault(optionalPasses[size_t(pass)].name, target);
+      if (!fault.empty())
+        return emitError() << fault;
+      passes.setUse(pass, run ? PassUse::On : PassUse::Off);
+    }
+  auto [less, more] = passes.changesFrom(PassSelection(target));
+  if (without == ArrayRef(less) && with == ArrayRef(more))
+    return success();
+  return emitError() << "got without = " << printPassList(without)
+                     << " and with = " << printPassList(with) << ", expected "
+                     << printPassList(less) << " and " << printPassList(more)
+                     << ": what differs from the default of " << target
+                     << ", in the order in which the passes run";
+}
+
 // The bounds only keep arithmetic on plans far from overflow; what fits a
 // target is the plan room's question.
 LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               TargetKind, int64_t blockQ, int64_t blockK,
-                               int64_t warps, int64_t stages, bool,
-                               SchedulerKind) {
+                               TargetKind target, int64_t blockQ,
+                               int64_t blockK, int64_t warps, int64_t stages,
+                               bool, SchedulerKind,
+                               ArrayRef<OptionalPass> without,
+                               ArrayRef<OptionalPass> with) {
   return success(
       succeeded(verifyRange(emitError, "block_q", blockQ, 1, 65536)) &&
       succeeded(verifyRange(emitError, "block_k", blockK, 1, 65536)) &&
       succeeded(verifyRange(emitError, "warps", warps, 1, 32)) &&
-      succeeded(verifyRange(emitError, "stages", stages, 1, 64)));
+      succeeded(verifyRange(emitError, "stages", stages, 1, 64)) &&
+      succeeded(
+          verifyPasses(emitError, stringifyTargetKind(target), without, with)));
 }
 
 PlanAttr PlanAttr::withWarps(int64_t warps) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), warps,
-             getStages(), getQInRegisters(), getScheduler());
+             getStages(), getQInRegisters(), getScheduler(), getWithout(),
+             getWith());
+}
+
+PlanAttr PlanAttr::withScheduler(SchedulerKind scheduler) const {
+  return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
+             getStages(), getQInRegisters(), scheduler, getWithout(),
+             getWith());
+}
+
+PassSelection PlanAttr::getPasses() const {
+  PassSelection passes(stringifyTargetKind(getTarget()));
+  for (OptionalPass pass : getWithout())
+    passes.setUse(pass, PassUse::Off);
+  for (OptionalPass pass : getWith())
+    passes.setUse(pass, PassUse::On);
+  return passes;
+}
+
+PlanAttr PlanAttr::withPasses(const PassSelection &passes) const {
+  auto [without, with] =
+      passes.changesFrom(PassSelection(stringifyTargetKind(getTarget())));
+  return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
+             getStages(), getQInRegisters(), getScheduler(), without, with);
 }
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,

@@ -11,6 +11,7 @@
 #define ATTN_DIALECT_ATTN_IR_ATTN_H
 
 #include "attn/Support/LLVM.h"
+#include "attn/Support/OptionalPasses.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinAttributes.h"

@@ -141,6 +141,11 @@ def Attn_Scheduler : I32EnumAttr<"SchedulerKind", "who gives a thread block its 
   let genSpecializedAttr = 0;
 }
 
+def Attn_PassListParameter : OptionalArrayRefParameter<"::attn::OptionalPass"> {
+  let parser = "parsePassList($_parser)";
+  let printer = "$_printer << printPassList($_self)";
+}
+
 def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
   let summary = "the variant of the kernel: every choice that changes speed and never the result";
   let description = [{
@@ -151,6 +156,11 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     `scheduler` (sm_90a): `grid` is one tile for each thread block; with `static`
     blocks stay and take every so manieth tile, with `dynamic` the next one that
     nobody has; `auto` is static where all tiles have equal work, else dynamic.
+    `without`: optional passes that the target runs by default and this kernel
+    does not; `with`: those that it runs although the target does not, or does
+    only where it gains. Both are lists of names in the order in which the passes
+    run, as in `without = ["tile-lazy-max"]`, and name nothing that the target
+    does in any case: plans that mean the same are the same.
     Legality is checked by `attn::plan::verify`, in bytes and in words.
   }];
   let parameters = (ins
@@ -160,12 +170,18 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     DefaultValuedParameter<"int64_t", "1">:$warps,
     DefaultValuedParameter<"int64_t", "1">:$stages,
     DefaultValuedParameter<"bool", "false">:$q_in_registers,
-    DefaultValuedParameter<"::attn::SchedulerKind", "::attn::SchedulerKind::Auto">:$scheduler);
+    DefaultValuedParameter<"::attn::SchedulerKind", "::attn::SchedulerKind::Auto">:$scheduler,
+    Attn_PassListParameter:$without,
+    Attn_PassListParameter:$with);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The same plan for so many warps.
+    /// The same plan for so many warps, or with another scheduler.
     PlanAttr withWarps(int64_t warps) const;
+    PlanAttr withScheduler(SchedulerKind scheduler) const;
+    /// Which optional passes run, and the same plan with others.
+    PassSelection getPasses() const;
+    PlanAttr withPasses(const PassSelection &passes) const;
   }];
 }
 
