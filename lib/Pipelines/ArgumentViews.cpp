@@ -127,7 +127,7 @@ FailureOr<TracedView> attn::traceView(Value value) {
   // The operations between, the last first.
   SmallVector<Operation *> ops;
   while (Operation *op = value.getDefiningOp()) {
-    if (isa<AttentionOp>(op))
+    if (isa<ScoredOp>(op))
       break;
     if (!isView(op))
       return failure();
@@ -243,7 +243,7 @@ namespace {
 /// One function, made to take and to return what its attention does.
 class Absorption {
 public:
-  Absorption(func::FuncOp function, AttentionOp attention)
+  Absorption(func::FuncOp function, ScoredOp attention)
       : function(function), attention(attention) {}
 
   LogicalResult run();
@@ -255,7 +255,7 @@ private:
   void eraseDead();
 
   func::FuncOp function;
-  AttentionOp attention;
+  ScoredOp attention;
 };
 } // namespace
 
@@ -294,8 +294,8 @@ LogicalResult Absorption::replaceSizes(Value value, Value seen,
 LogicalResult Absorption::absorbOperand(Value operand) {
   FailureOr<TracedView> view = traceView(operand);
   if (failed(view))
-    return attention.emitError("query, key and value must be arguments of the "
-                               "function, or reshapes or transposes of them");
+    return attention->emitError("query, key and value must be arguments of the "
+                                "function, or reshapes or transposes of them");
   auto argument = dyn_cast<BlockArgument>(view->source);
   if (!argument || operand == argument)
     return success();
@@ -309,7 +309,7 @@ LogicalResult Absorption::absorbOperand(Value operand) {
     FailureOr<TracedView> other = traceView(use.get());
     if (succeeded(other) && other->source == argument) {
       if (other->parts != view->parts || use.get().getType() != seen.getType())
-        return attention.emitError("an argument is seen in two ways");
+        return attention->emitError("an argument is seen in two ways");
       use.set(seen);
     }
   }
@@ -358,7 +358,7 @@ LogicalResult Absorption::run() {
 }
 
 LogicalResult attn::absorbArgumentViews(func::FuncOp function) {
-  AttentionOp attention;
-  function.walk([&](AttentionOp op) { attention = op; });
+  ScoredOp attention;
+  function.walk([&](ScoredOp op) { attention = op; });
   return Absorption(function, attention).run();
 }

@@ -123,8 +123,8 @@ static void addEqual(Artifact &artifact, int64_t a, int64_t aDim, int64_t b,
 }
 
 static void addChecks(Artifact &artifact, const Places &places) {
-  constexpr int64_t batch = AttentionOp::kBatch, head = AttentionOp::kHead,
-                    length = AttentionOp::kLength;
+  constexpr int64_t batch = ScoredOp::kBatch, head = ScoredOp::kHead,
+                    length = ScoredOp::kLength;
   for (int64_t other : {places.k, places.v, places.o, places.lse})
     addEqual(artifact, other, batch, places.q, batch);
   addEqual(artifact, places.v, head, places.k, head);
@@ -145,16 +145,15 @@ static void addChecks(Artifact &artifact, const Places &places) {
 }
 
 /// (C6): sizes that types leave open are numbers that positions can have.
-static void addLimits(Artifact &artifact, const Places &places,
-                      AttentionOp op) {
-  constexpr int64_t batch = AttentionOp::kBatch, head = AttentionOp::kHead,
-                    length = AttentionOp::kLength;
+static void addLimits(Artifact &artifact, const Places &places, ScoredOp op) {
+  constexpr int64_t batch = ScoredOp::kBatch, head = ScoredOp::kHead,
+                    length = ScoredOp::kLength;
   auto add = [&](int64_t argument, TypedValue<RankedTensorType> seen,
                  int64_t dimension) {
     if (!seen.getType().isDynamicDim(dimension))
       return;
     LaunchExpr limit, larger;
-    limit.value = AttentionOp::kMaxPositions;
+    limit.value = ScoredOp::kMaxPositions;
     larger.kind = LaunchExpr::Kind::Max;
     larger.operands = {dim(argument, dimension), limit};
     artifact.checks.push_back({larger, limit,

@@ -37,7 +37,7 @@ LogicalResult checkRegion(Region &region);
 
 /// Checks that the regions of an attention with a plan are not too large for
 /// its target.
-LogicalResult checkRegionCost(AttentionOp op);
+LogicalResult checkRegionCost(ScoredOp op);
 
 /// Copies a checked region into `to`, a region of `tile.scores`; `captures` are
 /// what its last arguments stand for: memrefs for tensors, scalars as they are.

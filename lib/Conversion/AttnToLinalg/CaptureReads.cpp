@@ -66,7 +66,7 @@ private:
 /// The function that looks.
 class CaptureReadsBuilder {
 public:
-  CaptureReadsBuilder(func::FuncOp function, AttentionOp op)
+  CaptureReadsBuilder(func::FuncOp function, ScoredOp op)
       : op(op), b(op.getLoc(), op), index(b.getIndexType()),
         integer(b.getI64Type()), function(function) {}
 
@@ -100,7 +100,7 @@ private:
                                  constant(CaptureFinding::None));
   }
 
-  AttentionOp op;
+  ScoredOp op;
   ImplicitLocOpBuilder b;
   Type index, integer;
   func::FuncOp function;
@@ -369,7 +369,7 @@ CaptureReadsBuilder::Finding CaptureReadsBuilder::buildOrder(unsigned capture,
 }
 
 /// Captured tensors that are searched, or promised to be sorted.
-static SmallVector<bool> findSorted(AttentionOp op) {
+static SmallVector<bool> findSorted(ScoredOp op) {
   SmallVector<bool> isSorted(op.getCaptures().size(), false);
   for (int64_t capture : op.getSortedCaptures().value_or(ArrayRef<int64_t>()))
     isSorted[capture] = true;
@@ -386,8 +386,8 @@ void CaptureReadsBuilder::build() {
   for (auto [capture, isSorted] : llvm::enumerate(findSorted(op)))
     if (isSorted)
       found = buildOrder(capture, found);
-  constexpr int64_t B = AttentionOp::kBatch, H = AttentionOp::kHead,
-                    L = AttentionOp::kLength;
+  constexpr int64_t B = ScoredOp::kBatch, H = ScoredOp::kHead,
+                    L = ScoredOp::kLength;
   SmallVector<Value> sizes;
   for (int64_t dim : {B, H, L})
     sizes.push_back(tensor::DimOp::create(b, op.getQuery(), dim));
@@ -410,7 +410,7 @@ void CaptureReadsBuilder::build() {
 }
 
 void attn::buildCaptureReads(func::FuncOp function) {
-  AttentionOp attention;
-  function.walk([&](AttentionOp op) { attention = op; });
+  ScoredOp attention;
+  function.walk([&](ScoredOp op) { attention = op; });
   CaptureReadsBuilder(function, attention).build();
 }

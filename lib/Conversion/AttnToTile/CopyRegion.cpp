@@ -39,7 +39,7 @@ LogicalResult attn::checkRegion(Region &region) {
 /// True for a captured tensor that is promised to be sorted.
 static bool isSorted(Value buffer) {
   auto argument = cast<BlockArgument>(buffer);
-  auto op = cast<AttentionOp>(argument.getOwner()->getParentOp());
+  auto op = cast<ScoredOp>(argument.getOwner()->getParentOp());
   unsigned first =
       argument.getOwner()->getNumArguments() - op.getCaptures().size();
   return op.isSortedCapture(argument.getArgNumber() - first);

@@ -46,12 +46,12 @@ static int64_t costOf(Operation &op) {
   return isInstruction ? 1 : costOfFunction;
 }
 
-LogicalResult attn::checkRegionCost(AttentionOp op) {
+LogicalResult attn::checkRegionCost(ScoredOp op) {
   int64_t cost = 0;
   for (Region *region : {&op.getScore(), &op.getMask()})
     for (Operation &inner : region->getOps())
       cost += costOf(inner);
-  PlanAttr plan = *op.getPlan();
+  PlanAttr plan = op.getPlanAttr();
   bool isCPU = plan.getTarget() == TargetKind::CPU;
   int64_t elements = llvm::divideCeil(plan.getBlockQ() * plan.getBlockK(),
                                       plan.getWarps() * lanesOfWarp);

@@ -245,10 +245,10 @@ static SmallVector<Value> expand(Scalars s, Operation *op) {
 }
 
 /// Expands what there is, once; true if there was something.
-static bool expandOnce(RewriterBase &rewriter, AttentionOp attention) {
+static bool expandOnce(RewriterBase &rewriter, ScoredOp scored) {
   SmallVector<Operation *> ops;
-  attention->walk([&](Operation *op) {
-    if (op != attention)
+  scored->walk([&](Operation *op) {
+    if (op != scored)
       ops.push_back(op);
   });
   bool changed = false;
@@ -263,10 +263,10 @@ static bool expandOnce(RewriterBase &rewriter, AttentionOp attention) {
   return changed;
 }
 
-void attn::expandMath(RewriterBase &rewriter, AttentionOp attention) {
+void attn::expandMath(RewriterBase &rewriter, ScoredOp scored) {
   OpBuilder::InsertionGuard guard(rewriter);
   // The sine of a sincos may be one of 16 bits.
-  while (expandOnce(rewriter, attention))
+  while (expandOnce(rewriter, scored))
     ;
 }
 
@@ -274,7 +274,7 @@ namespace {
 struct ExpandMath : attn::impl::AttnExpandMathPassBase<ExpandMath> {
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
-    getOperation()->walk([&](AttentionOp op) { expandMath(rewriter, op); });
+    getOperation()->walk([&](ScoredOp op) { expandMath(rewriter, op); });
   }
 };
 } // namespace

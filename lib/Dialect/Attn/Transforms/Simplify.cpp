@@ -24,7 +24,7 @@ using namespace mlir;
 using namespace attn;
 
 /// The operations that feed captures and dropout, transitively.
-static void collectFeeders(AttentionOp op, SetVector<Operation *> &ops) {
+static void collectFeeders(ScoredOp op, SetVector<Operation *> &ops) {
   SmallVector<Value> worklist(op.getCaptures());
   llvm::append_range(worklist, op.getDropoutKey());
   while (!worklist.empty()) {
@@ -59,7 +59,7 @@ struct Simplify : attn::impl::AttnSimplifyPassBase<Simplify> {
 
   LogicalResult canonicalize() {
     SetVector<Operation *> ops;
-    getOperation()->walk([&](AttentionOp op) {
+    getOperation()->walk([&](ScoredOp op) {
       collectFeeders(op, ops);
       op->walk([&](Operation *nested) { ops.insert(nested); });
     });
@@ -75,7 +75,7 @@ struct Simplify : attn::impl::AttnSimplifyPassBase<Simplify> {
   bool eliminateCommon() {
     bool any = false;
     IRRewriter rewriter(&getContext());
-    getOperation()->walk([&](AttentionOp op) {
+    getOperation()->walk([&](ScoredOp op) {
       DominanceInfo dominance(op);
       bool changed = false;
       eliminateCommonSubExpressions(rewriter, dominance, op, &changed);

@@ -18,11 +18,11 @@ class RewriterBase;
 
 namespace attn {
 
-class AttentionOp;
+class ScoredOp;
 
 /// Writes operations of the regions that not every target has instructions or
 /// functions for in terms of others: see the pass attn-expand-math.
-void expandMath(mlir::RewriterBase &rewriter, AttentionOp op);
+void expandMath(mlir::RewriterBase &rewriter, ScoredOp op);
 
 } // namespace attn
 
