@@ -168,6 +168,13 @@ static void addLimits(Artifact &artifact, const Places &places, ScoredOp op) {
 
 static FailureOr<AttentionOp> findAttention(func::FuncOp function) {
   SmallVector<AttentionOp> found;
+  bool hasKernels = true;
+  function.walk([&](AttentionBackwardOp op) {
+    hasKernels = false;
+    op.emitNoKernels();
+  });
+  if (!hasKernels)
+    return failure();
   function.walk([&](AttentionOp op) { found.push_back(op); });
   if (found.size() != 1)
     return function.emitError("function '")

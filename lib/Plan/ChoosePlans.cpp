@@ -214,6 +214,8 @@ proposePlans(ScoredOp op, const plan::PlanRequest &request) {
 
 FailureOr<SmallVector<plan::PlanCase>>
 plan::choosePlans(ScoredOp op, const PlanRequest &request) {
+  if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
+    return backward.emitNoKernels();
   FailureOr<SmallVector<PlanCase>> cases = proposePlans(op, request);
   if (failed(cases))
     return failure();

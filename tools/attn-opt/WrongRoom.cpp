@@ -20,7 +20,8 @@ using namespace mlir;
 namespace {
 struct RoomNeeds {
   llvm::StringLiteral pass;
-  /// An operation; or, with a point at its end, those of a dialect.
+  /// An operation, or that of its gradients; or, with a point at its end,
+  /// those of a dialect.
   llvm::StringLiteral operation;
 };
 } // namespace
@@ -38,6 +39,7 @@ static constexpr RoomNeeds table[] = {
     {"attn-expand-variants", attention},
     {"attn-expand-math", attention},
     {"attn-simplify", attention},
+    {"attn-differentiate", attention},
     {"attn-plan", attention},
     {"attn-print-plans", attention},
     {"attn-print-visit-set", attention},
@@ -86,9 +88,9 @@ public:
     isFound |=
         op->walk([&](Operation *inner) {
             StringRef name = inner->getName().getStringRef();
-            bool isIt = needs->operation.ends_with(".")
-                            ? name.starts_with(needs->operation)
-                            : name == needs->operation;
+            bool isIt = name.consume_front(needs->operation) &&
+                        (needs->operation.ends_with(".") || name.empty() ||
+                         name == "_backward");
             return isIt ? WalkResult::interrupt() : WalkResult::advance();
           }).wasInterrupted();
   }

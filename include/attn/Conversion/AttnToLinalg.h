@@ -19,6 +19,7 @@ class OpBuilder;
 
 namespace attn {
 
+class AttentionBackwardOp;
 class AttentionOp;
 
 /// What the definition is evaluated in.
@@ -32,16 +33,14 @@ enum class OraclePrecision {
   Input
 };
 
-/// Output and lse of the definition.
-struct AttentionDefinition {
-  mlir::Value output, lse;
-};
-
 /// Builds the definition of `op`, which has no variants, at the insertion point
-/// of `b`. The results have the shapes of those of `op`; their elements are f64
-/// or those of `op`.
-AttentionDefinition buildDefinition(OpBuilder &b, AttentionOp op,
-                                    OraclePrecision precision);
+/// of `b`: one tensor for each result of `op`, in its shape, with elements of
+/// f64 or as wide as or wider than those of the result.
+llvm::SmallVector<mlir::Value>
+buildDefinition(mlir::OpBuilder &b, AttentionOp op, OraclePrecision precision);
+llvm::SmallVector<mlir::Value> buildDefinition(mlir::OpBuilder &b,
+                                               AttentionBackwardOp op,
+                                               OraclePrecision precision);
 
 } // namespace attn
 

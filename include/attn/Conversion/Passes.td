@@ -79,23 +79,30 @@ def ConvertLinalgToAttn
 def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
   let summary = "attention to its unfused definition in linalg: the oracle";
   let description = [{
-    Needs: `attn.attention` without variants (`attn-expand-variants`).
+    Needs: `attn.attention` without variants (`attn-expand-variants`), and
+    `attn.attention_backward`.
 
-    Gives: no `attn.attention`; scores, probabilities and results are whole
-    tensors, computed one after the other by `linalg.generic`.
+    Gives: neither; scores, probabilities, their gradients and results are whole
+    tensors, computed one after the other by `linalg.generic`. A pullback is
+    evaluated in loops over all positions, as it may add to any element of a
+    capture's gradient. The gradients make output and lse again (C8 of
+    `attn.attention_backward`): those of the operands are not read.
 
     `precision=f64` (r of rule C20) evaluates everything in f64, the f32 code of
-    the regions included. Where a function returns `o` or `lse`, its result
-    becomes f64, in its type and in its calls; every other use sees the value
-    rounded to the type it had.
+    the regions included. Where a function returns a result of one of these
+    operations, its result becomes f64, in its type and in its calls; every
+    other use sees the value rounded to the type it had.
 
     `precision=score` (s of rule C20) does the same, but rounds the scaled score
-    to f32 and evaluates the score region in f32.
+    to f32 and evaluates the score region in f32, and the pullback too.
 
     `precision=input` (t0 of rule C20) is what an eager framework does: f32
     accumulation, and the scores after the scale, the scores after the score
     region, the probabilities after an f32 softmax, and the output each rounded
-    to the input type. A score that the input type cannot hold stays f32.
+    to the input type. A score that the input type cannot hold stays f32. Of the
+    gradients (g0 of C16 there), those of weights, of scores after and before the
+    score region, and of products, are rounded to the input type, and sums taken
+    in f32.
 
     Example: (* example filepath=test/Conversion/AttnToLinalg/f64.mlir *)
   }];
@@ -134,7 +141,8 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     `tile.scores` holds the score and mask regions, and an online softmax; nothing
     of the size of the score matrix is stored.
 
-    Functions without attention are left alone.
+    Functions without attention are left alone. `attn.attention_backward` has no
+    kernels yet: it is an error.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",

@@ -29,10 +29,12 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 
-/// The tensor with its f64 elements rounded to `element`, through f32 where
-/// that is 16 bits wide.
+/// The tensor with its elements rounded to `element`, through f32 where that is
+/// 16 bits wide.
 static Value roundTensor(OpBuilder &b, Location loc, Value tensor,
                          Type element) {
+  if (cast<RankedTensorType>(tensor.getType()).getElementType() == element)
+    return tensor;
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, tensor);
   Value empty = tensor::EmptyOp::create(b, loc, sizes, element);
   SmallVector<AffineMap> maps(2, b.getMultiDimIdentityMap(sizes.size()));
@@ -43,7 +45,8 @@ static Value roundTensor(OpBuilder &b, Location loc, Value tensor,
              [&](OpBuilder &b, Location loc, ValueRange v) {
                Value value = v[0];
                for (Type type : {Type(b.getF32Type()), element})
-                 if (value.getType() != type)
+                 if (value.getType().getIntOrFloatBitWidth() >
+                     type.getIntOrFloatBitWidth())
                    value = arith::TruncFOp::create(b, loc, type, value);
                linalg::YieldOp::create(b, loc, value);
              })
@@ -72,6 +75,23 @@ static void replaceRounding(OpBuilder &b, Value from, Value wide,
   }
 }
 
+static SmallVector<Value> buildDefinition(OpBuilder &b, ScoredOp op,
+                                          OraclePrecision precision) {
+  if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
+    return buildDefinition(b, backward, precision);
+  return buildDefinition(b, cast<AttentionOp>(op.getOperation()), precision);
+}
+
+/// Puts the definition in the place of the operation.
+static void convert(ScoredOp op, OraclePrecision precision,
+                    function_ref<bool(OpOperand &)> keepsWide) {
+  OpBuilder b(op);
+  SmallVector<Value> results = ::buildDefinition(b, op, precision);
+  for (auto [from, wide] : llvm::zip_equal(op->getResults(), results))
+    replaceRounding(b, from, wide, keepsWide);
+  op->erase();
+}
+
 /// The type with elements of f64.
 static RankedTensorType widened(Type type) {
   return cast<RankedTensorType>(type).clone(
@@ -84,14 +104,14 @@ struct AttnToLinalg : attn::impl::ConvertAttnToLinalgBase<AttnToLinalg> {
 
   void runOnOperation() override {
     SetVector<func::FuncOp> funcs;
-    WalkResult checked = getOperation()->walk([&](AttentionOp op) {
+    WalkResult checked = getOperation()->walk([&](ScoredOp op) {
       auto func = op->getParentOfType<func::FuncOp>();
       if (!func) {
-        op.emitOpError("wants to be in a func.func to become linalg");
+        op->emitOpError("wants to be in a func.func to become linalg");
         return WalkResult::interrupt();
       }
       if (op.getVariantsAttr() && !op.getVariantsAttr().empty()) {
-        op.emitOpError("has variants: run attn-expand-variants first");
+        op->emitOpError("has variants: run attn-expand-variants first");
         return WalkResult::interrupt();
       }
       funcs.insert(func);
@@ -100,20 +120,12 @@ struct AttnToLinalg : attn::impl::ConvertAttnToLinalgBase<AttnToLinalg> {
     if (checked.wasInterrupted())
       return signalPassFailure();
     for (func::FuncOp func : funcs)
-      if (failed(precision == OraclePrecision::Input ? convertInput(func)
-                                                     : convertWide(func)))
+      if (precision == OraclePrecision::Input)
+        func.walk([&](ScoredOp op) {
+          convert(op, precision, [](OpOperand &) { return false; });
+        });
+      else if (failed(convertWide(func)))
         return signalPassFailure();
-  }
-
-  LogicalResult convertInput(func::FuncOp func) {
-    func.walk([&](AttentionOp op) {
-      OpBuilder b(op);
-      AttentionDefinition definition = buildDefinition(b, op, precision);
-      op.getOutput().replaceAllUsesWith(definition.output);
-      op.getLse().replaceAllUsesWith(definition.lse);
-      op.erase();
-    });
-    return success();
   }
 
   LogicalResult convertWide(func::FuncOp func);
@@ -129,7 +141,7 @@ static SmallVector<bool> findWideResults(func::FuncOp func,
   for (func::ReturnOp op : returns)
     for (auto [number, value] : llvm::enumerate(op.getOperands()))
       wide[number] =
-          wide[number] && isa_and_nonnull<AttentionOp>(value.getDefiningOp());
+          wide[number] && isa_and_nonnull<ScoredOp>(value.getDefiningOp());
   return wide;
 }
 
@@ -174,16 +186,11 @@ LogicalResult AttnToLinalg::convertWide(func::FuncOp func) {
   if (changesType && failed(checkCalls(func)))
     return failure();
 
-  func.walk([&](AttentionOp op) {
-    OpBuilder b(op);
-    AttentionDefinition definition = buildDefinition(b, op, precision);
-    auto keepsWide = [&](OpOperand &use) {
+  func.walk([&](ScoredOp op) {
+    convert(op, precision, [&](OpOperand &use) {
       return isa<func::ReturnOp>(use.getOwner()) &&
              wideResults[use.getOperandNumber()];
-    };
-    replaceRounding(b, op.getOutput(), definition.output, keepsWide);
-    replaceRounding(b, op.getLse(), definition.lse, keepsWide);
-    op.erase();
+    });
   });
   if (!changesType)
     return success();

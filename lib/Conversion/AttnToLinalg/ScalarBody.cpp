@@ -98,21 +98,52 @@ Value attn::buildSearch(OpBuilder &b, Location loc, Value buffer,
   return loop.getResult(0);
 }
 
+Value attn::buildAdd(OpBuilder &b, Location loc, Value tensor,
+                     ValueRange indices, Value value) {
+  SmallVector<Value> positions;
+  Value inside = buildPositions(b, loc, tensor, indices, positions);
+  auto sum = scf::IfOp::create(
+      b, loc, inside,
+      [&](OpBuilder &b, Location loc) {
+        Value before = tensor::ExtractOp::create(b, loc, tensor, positions);
+        Value after = arith::AddFOp::create(b, loc, before, value);
+        Value changed =
+            tensor::InsertOp::create(b, loc, after, tensor, positions);
+        scf::YieldOp::create(b, loc, changed);
+      },
+      [&](OpBuilder &b, Location loc) {
+        scf::YieldOp::create(b, loc, tensor);
+      });
+  return sum.getResult(0);
+}
+
+static SmallVector<Value> lookUp(ValueRange values, const IRMapping &mapping) {
+  return llvm::map_to_vector(
+      values, [&](Value value) { return mapping.lookup(value); });
+}
+
 /// What a region reads; null for any other operation.
 static Value buildCapture(OpBuilder &b, Operation &op,
                           const IRMapping &mapping) {
-  auto lookUp = [&](ValueRange values) {
-    return llvm::map_to_vector(
-        values, [&](Value value) { return mapping.lookup(value); });
-  };
   if (auto load = dyn_cast<CaptureLoadOp>(op))
     return buildLoad(b, op.getLoc(), mapping.lookup(load.getBuffer()),
-                     lookUp(load.getIndices()));
+                     lookUp(load.getIndices(), mapping));
   if (auto search = dyn_cast<CaptureSearchOp>(op))
     return buildSearch(b, op.getLoc(), mapping.lookup(search.getBuffer()),
-                       lookUp(search.getIndices()),
+                       lookUp(search.getIndices(), mapping),
                        mapping.lookup(search.getValue()));
   return Value();
+}
+
+/// Calls `add` for an operation that adds to a gradient.
+static bool buildCaptureAdd(Operation &op, const IRMapping &mapping,
+                            AddBuilder add) {
+  auto addition = dyn_cast<CaptureAddOp>(op);
+  if (!addition)
+    return false;
+  add(addition, mapping.lookup(addition.getValue()),
+      lookUp(addition.getIndices(), mapping));
+  return true;
 }
 
 /// One operation with f32 read as f64.
@@ -150,8 +181,8 @@ namespace {
 /// stands the f32 that it was, where there is one.
 class WideBody {
 public:
-  WideBody(OpBuilder &b, Region &region, ValueRange arguments)
-      : b(b), region(region), paths(DecisionPaths::find(region)) {
+  WideBody(OpBuilder &b, Region &region, ValueRange arguments, AddBuilder add)
+      : b(b), region(region), add(add), paths(DecisionPaths::find(region)) {
     for (auto [from, to] :
          llvm::zip_equal(region.front().getArguments(), arguments))
       map(from, to);
@@ -175,6 +206,7 @@ private:
 
   OpBuilder &b;
   Region &region;
+  AddBuilder add;
   DecisionPaths paths;
   IRMapping wide, narrow;
 };
@@ -182,6 +214,8 @@ private:
 
 Value WideBody::build() {
   for (Operation &op : region.front().without_terminator()) {
+    if (buildCaptureAdd(op, wide, add))
+      continue;
     Value value = buildCapture(b, op, wide);
     bool isExact = paths.contains(&op) || isDecision(&op) ||
                    op.hasTrait<OpTrait::ConstantLike>();
@@ -206,14 +240,16 @@ Value WideBody::build() {
 }
 
 Value attn::buildScalarBody(OpBuilder &b, Region &region, ValueRange arguments,
-                            bool widen) {
+                            bool widen, AddBuilder add) {
   if (widen)
-    return WideBody(b, region, arguments).build();
+    return WideBody(b, region, arguments, add).build();
   Block &block = region.front();
   IRMapping mapping;
   for (auto [from, to] : llvm::zip_equal(block.getArguments(), arguments))
     mapping.map(from, to);
   for (Operation &op : block.without_terminator()) {
+    if (buildCaptureAdd(op, mapping, add))
+      continue;
     if (Value value = buildCapture(b, op, mapping))
       mapping.map(op.getResult(0), value);
     else

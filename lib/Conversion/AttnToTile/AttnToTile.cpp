@@ -122,6 +122,10 @@ struct ConvertAttnToTile final
   void runOnOperation() override {
     SmallVector<ForwardMatch> matches;
     bool valid = true;
+    getOperation().walk([&](AttentionBackwardOp op) {
+      valid = false;
+      op.emitNoKernels();
+    });
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       bool hasAttention =
           func.walk([](AttentionOp) { return WalkResult::interrupt(); })

@@ -161,3 +161,13 @@ func.func @blocks(%q: !t, %k: !t) -> !t {
 ^bb1:
   return %o : !t
 }
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+func.func @backward(%q: !t, %k: !t, %lse: !lse) -> !t {
+  // expected-error @below {{'attn.attention_backward' op has no kernels yet, wanted attn.attention only: convert-attn-to-linalg has its definition}}
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %k, %q, %lse, %q : (!t, !t, !t, !t, !lse, !t) -> (!t, !t, !t)
+  return %dq : !t
+}

@@ -182,3 +182,43 @@ func.func @equal_captures_keep_a_promise(%q: !q, %a: tensor<4xi32>) -> !q {
     : (!q, !q, !q, tensor<4xi32>, tensor<4xi32>) -> (!q, !l)
   return %o : !q
 }
+
+// Captures without gradient go; those with one stay, under their new numbers,
+// though nobody reads them or they are constants.
+// CHECK-LABEL: func.func @captures_of_gradients_stay
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<1x4x32x64xf16>, %{{.*}}: tensor<1x4x32xf32>, %{{.*}}: i32, %[[G:.*]]: f32)
+// CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK: attn.attention_backward {{.*}} captures(%[[G]], %[[ONE]]) {grad_captures = array<i64: 0, 1>}
+// CHECK-NEXT: pullback(%[[DY:.*]]: f32, %{{.*}}: f32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[E:.*]]: f32, %{{.*}}: f32) {
+// CHECK-NEXT: attn.capture_add %[[DY]], %[[E]][] : f32
+// CHECK-NEXT: attn.yield %[[DY]] : f32
+func.func @captures_of_gradients_stay(%q: !q, %l: !l, %dead: i32, %g: f32) -> (tensor<f32>, tensor<f32>) {
+  %one = arith.constant 1.0 : f32
+  %r:5 = attn.attention_backward %q, %q, %q, %q, %l, %q captures(%dead, %g, %one) {grad_captures = array<i64: 1, 2>}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %d: i32, %e: f32, %f: f32) {
+      attn.yield %x : f32
+    }
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %d: i32, %e: f32, %f: f32) {
+      %true = arith.constant true
+      attn.yield %true : i1
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %d: i32, %e: f32, %f: f32) {
+      attn.capture_add %dy, %e[] : f32
+      attn.yield %dy : f32
+    }
+    : (!q, !q, !q, !q, !l, !q, i32, f32, f32) -> (!q, !q, !q, tensor<f32>, tensor<f32>)
+  return %r#3, %r#4 : tensor<f32>, tensor<f32>
+}
+
+// CHECK-LABEL: func.func @identity_pullback
+// CHECK: attn.attention_backward
+// CHECK-NOT: pullback
+// CHECK: return
+func.func @identity_pullback(%q: !q, %l: !l) -> !q {
+  %r:3 = attn.attention_backward %q, %q, %q, %q, %l, %q
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
+      attn.yield %dy : f32
+    }
+    : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
+  return %r#0 : !q
+}

@@ -71,7 +71,7 @@ func.func @attention_c2_output(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf
 // -----
 
 func.func @attention_c2_lse(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>) {
-  // expected-error @+1 {{'attn.attention' op wants an lse of f32, got 'f16'}}
+  // expected-error @+1 {{'attn.attention' op wants lse of f32, got 'f16'}}
   %o, %lse = attn.attention %q, %k, %v
     : (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>)
       -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf16>)
@@ -776,7 +776,7 @@ func.func @capture_load_c1_rank_0(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x6
 // -----
 
 func.func @capture_load_outside(%t: tensor<4xf32>, %i: i32) {
-  // expected-error @+1 {{'attn.capture_load' op expects parent op 'attn.attention'}}
+  // expected-error @+1 {{'attn.capture_load' op expects parent op to be one of 'attn.attention, attn.attention_backward'}}
   %s = attn.capture_load %t[%i] : tensor<4xf32>
   return
 }
@@ -784,7 +784,7 @@ func.func @capture_load_outside(%t: tensor<4xf32>, %i: i32) {
 // -----
 
 func.func @yield_outside(%x: f32) {
-  // expected-error @+1 {{'attn.yield' op expects parent op 'attn.attention'}}
+  // expected-error @+1 {{'attn.yield' op expects parent op to be one of 'attn.attention, attn.attention_backward'}}
   attn.yield %x : f32
 }
 

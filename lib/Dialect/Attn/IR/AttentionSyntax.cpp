@@ -1,4 +1,4 @@
-//===- AttentionSyntax.cpp - text form of attn.attention -*- C++ -*-===//
+//===- AttentionSyntax.cpp - text forms of attention -*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -17,6 +17,16 @@ using namespace attn;
 void AttentionOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getOutput(), "o");
   setName(getLse(), "lse");
+}
+
+void AttentionBackwardOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getDQuery(), "dq");
+  setName(getDKey(), "dk");
+  setName(getDValue(), "dv");
+  if (getDSink())
+    setName(getDSink(), "dsink");
+  for (Value gradient : getDCaptures())
+    setName(gradient, "dc");
 }
 
 /// `keyword(%x: f32, …) { … }`, or nothing.
@@ -38,28 +48,57 @@ static ParseResult parseBody(OpAsmParser &parser, StringRef keyword,
   return success();
 }
 
-ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
-  SMLoc operandLoc = parser.getCurrentLocation();
-  SmallVector<OpAsmParser::UnresolvedOperand> operands(3);
-  if (parser.parseOperand(operands[0]) || parser.parseComma() ||
-      parser.parseOperand(operands[1]) || parser.parseComma() ||
-      parser.parseOperand(operands[2]))
-    return failure();
-  // The parts in brackets, in this order: how many operands each has.
-  std::array<int32_t, 6> segments = {1, 1, 1, 0, 0, 0};
-  size_t segment = 3;
-  for (StringRef keyword : {"sink", "dropout", "captures"}) {
+namespace {
+/// The text form of an operation over scores: its operands, those in brackets
+/// after a keyword, attributes, regions after a keyword, the type.
+struct Syntax {
+  int32_t numTensors; // without a keyword
+  ArrayRef<StringRef> keywords;
+  ArrayRef<StringRef> bodies;
+};
+} // namespace
+
+static constexpr StringRef forwardKeywords[] = {"sink", "dropout", "captures"};
+static constexpr StringRef forwardBodies[] = {"score", "mask"};
+static constexpr Syntax forwardSyntax = {3, forwardKeywords, forwardBodies};
+static constexpr StringRef backwardKeywords[] = {"d_lse", "sink", "dropout",
+                                                 "captures"};
+static constexpr StringRef backwardBodies[] = {"score", "mask", "pullback"};
+static constexpr Syntax backwardSyntax = {6, backwardKeywords, backwardBodies};
+
+/// `%q, …` and the operands in brackets; how many each part has.
+static ParseResult
+parseOperands(OpAsmParser &parser, const Syntax &syntax,
+              SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
+              MutableArrayRef<int32_t> segments) {
+  SMLoc loc = parser.getCurrentLocation();
+  for (int32_t number = 0; number < syntax.numTensors; ++number) {
+    if ((number != 0 && parser.parseComma()) ||
+        parser.parseOperand(operands.emplace_back()))
+      return failure();
+    segments[number] = 1;
+  }
+  for (auto [number, keyword] : llvm::enumerate(syntax.keywords)) {
     size_t before = operands.size();
     if (succeeded(parser.parseOptionalKeyword(keyword)) &&
         parser.parseOperandList(operands, OpAsmParser::Delimiter::Paren))
       return failure();
-    segments[segment++] = static_cast<int32_t>(operands.size() - before);
+    int32_t count = operands.size() - before;
+    segments[syntax.numTensors + number] = count;
+    if (count > 1 && (keyword == "sink" || keyword == "d_lse"))
+      return parser.emitError(loc)
+             << "wants one " << keyword << ", got " << count;
   }
-  if (segments[3] > 1)
-    return parser.emitError(operandLoc)
-           << "wants one sink, got " << segments[3];
-  result.getOrAddProperties<Properties>().operandSegmentSizes = segments;
+  return success();
+}
 
+/// All before the type.
+static ParseResult
+parseParts(OpAsmParser &parser, OperationState &result, const Syntax &syntax,
+           SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
+           MutableArrayRef<int32_t> segments) {
+  if (parseOperands(parser, syntax, operands, segments))
+    return failure();
   SMLoc attributeLoc = parser.getCurrentLocation();
   auto attributeError = [&]() -> InFlightDiagnostic {
     return parser.emitError(attributeLoc)
@@ -67,12 +106,21 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
   };
   if (parser.parseOptionalAttrDict(result.attributes) ||
       failed(
-          verifyInherentAttrs(result.name, result.attributes, attributeError)))
+          result.name.verifyInherentAttrs(result.attributes, attributeError)))
     return failure();
+  for (StringRef body : syntax.bodies)
+    if (parseBody(parser, body, *result.addRegion()))
+      return failure();
+  return success();
+}
 
-  Region *score = result.addRegion(), *mask = result.addRegion();
-  if (parseBody(parser, "score", *score) || parseBody(parser, "mask", *mask))
+ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
+  SMLoc operandLoc = parser.getCurrentLocation();
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  std::array<int32_t, 6> segments;
+  if (parseParts(parser, result, forwardSyntax, operands, segments))
     return failure();
+  result.getOrAddProperties<Properties>().operandSegmentSizes = segments;
 
   FunctionType type;
   SMLoc typeLoc;
@@ -83,6 +131,37 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
     return parser.emitError(typeLoc)
            << "wanted two result types, output and lse, got "
            << type.getNumResults();
+  result.addTypes(type.getResults());
+  return parser.resolveOperands(operands, type.getInputs(), operandLoc,
+                                result.operands);
+}
+
+ParseResult AttentionBackwardOp::parse(OpAsmParser &parser,
+                                       OperationState &result) {
+  SMLoc operandLoc = parser.getCurrentLocation();
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  std::array<int32_t, 10> segments;
+  if (parseParts(parser, result, backwardSyntax, operands, segments))
+    return failure();
+  Properties &properties = result.getOrAddProperties<Properties>();
+  properties.operandSegmentSizes = segments;
+
+  FunctionType type;
+  SMLoc typeLoc;
+  if (parser.parseColon() || parser.getCurrentLocation(&typeLoc) ||
+      parser.parseType(type))
+    return failure();
+  // d_query, d_key, d_value; a sink has a gradient (C3); the rest is of
+  // captures.
+  int32_t numSinks = segments[7];
+  int32_t numResults = type.getNumResults();
+  if (numResults < 3 + numSinks)
+    return parser.emitError(typeLoc)
+           << "wanted result types of d_query, d_key, d_value"
+           << (numSinks ? ", d_sink" : "") << " and d_captures, got "
+           << numResults;
+  properties.resultSegmentSizes = {1, 1, 1, numSinks,
+                                   numResults - 3 - numSinks};
   result.addTypes(type.getResults());
   return parser.resolveOperands(operands, type.getInputs(), operandLoc,
                                 result.operands);
@@ -103,24 +182,47 @@ static void printBody(OpAsmPrinter &p, StringRef keyword, Region &region) {
   p.decreaseIndent();
 }
 
-void AttentionOp::print(OpAsmPrinter &p) {
-  p << " " << getQuery() << ", " << getKey() << ", " << getValue();
-  if (getSink())
-    p << " sink(" << getSink() << ")";
-  if (hasDropout())
-    p << " dropout(" << getDropoutKey() << ")";
-  if (!getCaptures().empty())
-    p << " captures(" << getCaptures() << ")";
-  p.printOptionalAttrDict((*this)->getAttrs(), {getOperandSegmentSizeAttr()});
-  printBody(p, "score", getScore());
-  printBody(p, "mask", getMask());
-  bool hasRegion = hasScore() || hasMask();
+/// The operands that follow a keyword.
+static void printBracket(OpAsmPrinter &p, StringRef keyword,
+                         ValueRange operands) {
+  if (!operands.empty())
+    p << " " << keyword << "(" << operands << ")";
+}
+
+/// What comes after the operands.
+static void printRest(OpAsmPrinter &p, ScoredOp op, const Syntax &syntax,
+                      ArrayRef<StringRef> elidedAttributes) {
+  p.printOptionalAttrDict(op->getAttrs(), elidedAttributes);
+  bool hasRegion = false;
+  for (auto [body, region] : llvm::zip_equal(syntax.bodies, op->getRegions())) {
+    printBody(p, body, region);
+    hasRegion |= !region.empty();
+  }
   if (hasRegion) {
     p.increaseIndent();
     p.printNewline();
   }
   p << (hasRegion ? ": " : " : ");
-  p.printFunctionalType(*this);
+  p.printFunctionalType(op);
   if (hasRegion)
     p.decreaseIndent();
+}
+
+void AttentionOp::print(OpAsmPrinter &p) {
+  p << " " << getQuery() << ", " << getKey() << ", " << getValue();
+  printBracket(p, "sink", getODSOperands(3));
+  printBracket(p, "dropout", getDropoutKey());
+  printBracket(p, "captures", getCaptures());
+  printRest(p, *this, forwardSyntax, {getOperandSegmentSizeAttr()});
+}
+
+void AttentionBackwardOp::print(OpAsmPrinter &p) {
+  p << " " << getQuery() << ", " << getKey() << ", " << getValue() << ", "
+    << getOutput() << ", " << getLse() << ", " << getDOutput();
+  printBracket(p, "d_lse", getODSOperands(6));
+  printBracket(p, "sink", getODSOperands(7));
+  printBracket(p, "dropout", getDropoutKey());
+  printBracket(p, "captures", getCaptures());
+  printRest(p, *this, backwardSyntax,
+            {getOperandSegmentSizeAttr(), getResultSegmentSizeAttr()});
 }

@@ -1,4 +1,4 @@
-//===- Canonicalize.cpp - canonical form of attn.attention -*- C++ -*-===//
+//===- Canonicalize.cpp - canonical forms of attention -*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -16,27 +16,38 @@ using namespace mlir;
 using namespace attn;
 
 /// The block arguments of capture `number`, one per region that exists.
-static SmallVector<BlockArgument, 2> captureArguments(AttentionOp op,
+static SmallVector<BlockArgument, 3> captureArguments(ScoredOp op,
                                                       unsigned number) {
-  SmallVector<BlockArgument, 2> arguments;
-  if (op.hasScore())
-    arguments.push_back(
-        op.getScore().getArgument(AttentionOp::kScoreArguments + number));
-  if (op.hasMask())
-    arguments.push_back(
-        op.getMask().getArgument(AttentionOp::kMaskArguments + number));
+  SmallVector<BlockArgument, 3> arguments;
+  for (Region &region : op->getRegions())
+    if (!region.empty())
+      arguments.push_back(region.getArgument(region.getNumArguments() -
+                                             op.getCaptures().size() + number));
   return arguments;
 }
 
+/// Whether the gradient of a capture is a result: then it has to stay.
+static bool hasGradient(ScoredOp op, unsigned number) {
+  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
+  return backward && backward.getGradientNumber(number);
+}
+
+/// The numbers of captures when capture `erased` has gone.
+static SmallVector<int64_t> renumber(ArrayRef<int64_t> numbers,
+                                     unsigned erased) {
+  SmallVector<int64_t> kept;
+  for (int64_t number : numbers)
+    if (number != erased)
+      kept.push_back(number > erased ? number - 1 : number);
+  return kept;
+}
+
 /// Keeps the promises about captures (C28) when capture `erased` has gone.
-static void renumberSorted(AttentionOp op, unsigned erased) {
+template <typename Op> static void renumberSorted(Op op, unsigned erased) {
   std::optional<ArrayRef<int64_t>> sorted = op.getSortedCaptures();
   if (!sorted)
     return;
-  SmallVector<int64_t> kept;
-  for (int64_t number : *sorted)
-    if (number != erased)
-      kept.push_back(number > erased ? number - 1 : number);
+  SmallVector<int64_t> kept = renumber(*sorted, erased);
   if (kept.empty())
     op.removeSortedCapturesAttr();
   else
@@ -45,14 +56,17 @@ static void renumberSorted(AttentionOp op, unsigned erased) {
 
 /// Removes a capture whose block arguments have no uses, and the operation that
 /// fed only it.
-static void eraseCapture(RewriterBase &rewriter, AttentionOp op,
-                         unsigned number) {
+template <typename Op>
+static void eraseCapture(RewriterBase &rewriter, Op op, unsigned number) {
   Operation *feeder = op.getCaptures()[number].getDefiningOp();
   rewriter.modifyOpInPlace(op, [&] {
     for (BlockArgument argument : captureArguments(op, number))
       argument.getOwner()->eraseArgument(argument.getArgNumber());
     op.getCapturesMutable().erase(number);
     renumberSorted(op, number);
+    if constexpr (std::is_same_v<Op, AttentionBackwardOp>)
+      if (std::optional<ArrayRef<int64_t>> listed = op.getGradCaptures())
+        op.setGradCaptures(renumber(*listed, number));
   });
   if (feeder && isOpTriviallyDead(feeder))
     rewriter.eraseOp(feeder);
@@ -61,13 +75,14 @@ static void eraseCapture(RewriterBase &rewriter, AttentionOp op,
 namespace {
 
 /// captures(%a) where no region reads it -> nothing.
-struct DropDeadCapture : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AttentionOp op,
+template <typename Op> struct DropDeadCapture : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     bool changed = false;
     for (unsigned number = op.getCaptures().size(); number-- > 0;)
-      if (llvm::all_of(captureArguments(op, number),
+      if (!hasGradient(op, number) &&
+          llvm::all_of(captureArguments(op, number),
                        [](BlockArgument a) { return a.use_empty(); })) {
         eraseCapture(rewriter, op, number);
         changed = true;
@@ -79,15 +94,15 @@ struct DropDeadCapture : OpRewritePattern<AttentionOp> {
 };
 
 /// captures(%a, %a) -> captures(%a).
-struct MergeEqualCaptures : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AttentionOp op,
+template <typename Op> struct MergeEqualCaptures : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     bool changed = false;
     for (unsigned later = op.getCaptures().size(); later-- > 1;) {
       ValueRange captures = op.getCaptures();
       unsigned first = llvm::find(captures, captures[later]) - captures.begin();
-      if (first == later)
+      if (first == later || hasGradient(op, later))
         continue;
       for (auto [from, to] :
            llvm::zip(captureArguments(op, later), captureArguments(op, first)))
@@ -108,15 +123,16 @@ struct MergeEqualCaptures : OpRewritePattern<AttentionOp> {
 };
 
 /// A captured scalar constant -> a constant in the regions.
-struct SinkConstantCapture : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AttentionOp op,
+template <typename Op> struct SinkConstantCapture : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     bool changed = false;
     for (unsigned number = op.getCaptures().size(); number-- > 0;) {
       Value capture = op.getCaptures()[number];
       TypedAttr constant;
-      if (!AttentionOp::isScalar(capture.getType()) ||
+      if (hasGradient(op, number) ||
+          !AttentionOp::isScalar(capture.getType()) ||
           !matchPattern(capture, m_Constant(&constant)))
         continue;
       for (BlockArgument argument : captureArguments(op, number)) {
@@ -135,9 +151,9 @@ struct SinkConstantCapture : OpRewritePattern<AttentionOp> {
 };
 
 /// score(%x, …) { yield %x } -> no score.
-struct DropIdentityScore : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AttentionOp op,
+template <typename Op> struct DropIdentityScore : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     if (!op.hasScore())
       return rewriter.notifyMatchFailure(op, "there is no score region");
@@ -151,9 +167,9 @@ struct DropIdentityScore : OpRewritePattern<AttentionOp> {
 };
 
 /// mask(…) { yield true } -> no mask.
-struct DropTrueMask : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AttentionOp op,
+template <typename Op> struct DropTrueMask : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     if (!op.hasMask())
       return rewriter.notifyMatchFailure(op, "there is no mask region");
@@ -161,6 +177,23 @@ struct DropTrueMask : OpRewritePattern<AttentionOp> {
     auto yield = cast<YieldOp>(block.getTerminator());
     if (!matchPattern(yield.getValue(), m_One()))
       return rewriter.notifyMatchFailure(op, "mask is not the constant true");
+    rewriter.modifyOpInPlace(op, [&] { rewriter.eraseBlock(&block); });
+    return success();
+  }
+};
+
+/// pullback(%dy, …) { yield %dy } -> no pullback.
+struct DropIdentityPullback : OpRewritePattern<AttentionBackwardOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionBackwardOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.hasPullback())
+      return rewriter.notifyMatchFailure(op, "there is no pullback region");
+    Block &block = op.getPullback().front();
+    auto yield = cast<YieldOp>(block.getTerminator());
+    if (yield.getValue() != block.getArgument(0) ||
+        !block.getOps<CaptureAddOp>().empty())
+      return rewriter.notifyMatchFailure(op, "pullback computes something");
     rewriter.modifyOpInPlace(op, [&] { rewriter.eraseBlock(&block); });
     return success();
   }
@@ -180,8 +213,22 @@ struct DropEmptyVariants : OpRewritePattern<AttentionOp> {
 
 } // namespace
 
+/// What holds for both operations.
+template <typename Op>
+static void addCommonPatterns(RewritePatternSet &patterns) {
+  patterns
+      .add<DropDeadCapture<Op>, MergeEqualCaptures<Op>, SinkConstantCapture<Op>,
+           DropIdentityScore<Op>, DropTrueMask<Op>>(patterns.getContext());
+}
+
 void AttentionOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                               MLIRContext *context) {
-  patterns.add<DropDeadCapture, MergeEqualCaptures, SinkConstantCapture,
-               DropIdentityScore, DropTrueMask, DropEmptyVariants>(context);
+  addCommonPatterns<AttentionOp>(patterns);
+  patterns.add<DropEmptyVariants>(context);
+}
+
+void AttentionBackwardOp::getCanonicalizationPatterns(
+    RewritePatternSet &patterns, MLIRContext *context) {
+  addCommonPatterns<AttentionBackwardOp>(patterns);
+  patterns.add<DropIdentityPullback>(context);
 }

@@ -10,6 +10,7 @@
 #ifndef ATTN_DIALECT_ATTN_IR_ATTNOPS_TD
 #define ATTN_DIALECT_ATTN_IR_ATTNOPS_TD
 
+include "attn/Dialect/Attn/IR/AttentionBackward.td"
 include "attn/Dialect/Attn/IR/AttnAttrs.td"
 include "attn/Dialect/Attn/IR/AttnInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -272,7 +273,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 
 def Attn_CaptureLoadOp : Attn_Op<"capture_load", [
     Pure,
-    HasParent<"AttentionOp">,
+    ParentOneOf<["AttentionOp", "AttentionBackwardOp"]>,
     TypesMatchWith<"result is an element of the buffer", "buffer", "result",
                    "::llvm::cast<::mlir::ShapedType>($_self).getElementType()">]> {
   let summary = "reads a captured tensor at i32 indices; out of range reads 0";
@@ -298,7 +299,8 @@ def Attn_CaptureLoadOp : Attn_Op<"capture_load", [
   let hasVerifier = 1;
 }
 
-def Attn_CaptureSearchOp : Attn_Op<"capture_search", [Pure, HasParent<"AttentionOp">]> {
+def Attn_CaptureSearchOp : Attn_Op<"capture_search", [
+    Pure, ParentOneOf<["AttentionOp", "AttentionBackwardOp"]>]> {
   let summary = "how many elements of a sorted captured tensor are <= a value";
   let description = [{
     With the leading indices as in `attn.capture_load`, the number of elements
@@ -330,10 +332,11 @@ def Attn_CaptureSearchOp : Attn_Op<"capture_search", [Pure, HasParent<"Attention
   let hasVerifier = 1;
 }
 
-def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, HasParent<"AttentionOp">]> {
-  let summary = "the value of a score (f32) or mask (i1) region";
+def Attn_YieldOp : Attn_Op<"yield", [
+    Pure, Terminator, ParentOneOf<["AttentionOp", "AttentionBackwardOp"]>]> {
+  let summary = "the value of a score or pullback (f32) or mask (i1) region";
   let description = [{
-    Ends a region of `attn.attention`.
+    Ends a region of `attn.attention` or `attn.attention_backward`.
 
     Example:
     ```mlir

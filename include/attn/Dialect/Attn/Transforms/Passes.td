@@ -39,7 +39,7 @@ def AttnExpandMathPass : Pass<"attn-expand-math"> {
   let description = [{
     Needs: nothing.
 
-    Gives: score and mask regions without `math.isnan`, `isinf`, `isfinite` and
+    Gives: score, mask and pullback regions without `math.isnan`, `isinf`, `isfinite` and
     `isnormal` (comparisons), `math.cttz` (a population count), `math.ipowi`
     (products), `math.sincos` (sine and cosine), functions of 16-bit floats
     that round (those of f32, rounded), and without the operations of `arith`
@@ -55,19 +55,72 @@ def AttnExpandMathPass : Pass<"attn-expand-math"> {
 }
 
 def AttnSimplifyPass : Pass<"attn-simplify"> {
-  let summary = "simplifies score and mask regions, and drops what they do not use";
+  let summary = "simplifies score, mask and pullback regions, and drops what they do not use";
   let description = [{
     Needs: nothing.
 
     Gives: region bodies are canonical and without common subexpressions; a
-    score region that returns its score and a mask region that returns true are
-    gone; captures that no region reads are gone, with the code that fed only
-    them; equal captures are one; a captured constant is a constant of the
-    regions. Nothing else of the function changes.
+    score region that returns its score, a mask region that returns true and a
+    pullback region that returns dy are gone; captures that no region reads are
+    gone, with the code that fed only them; equal captures are one; a captured
+    constant is a constant of the regions. A capture whose gradient is a result
+    stays. Nothing else of the function changes.
 
     Example: (* example filepath=test/Dialect/Attn/simplify.mlir *)
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
+  let summary = "functions that compute gradients of attention";
+  let description = [{
+    Needs: every function with an `attn.attention` has one, in its only block;
+    each of its query, key, value, sink and captures of floats is an argument of
+    the function, and of no other part (captures of floats may also be made of
+    no argument: they have no gradient); what the function returns are results
+    of the attention. Other functions stay as they are.
+
+    Gives: beside each such function `@f`, which stays as it is,
+
+    - `@f_backward`, over the arguments of `@f`, then output, lse and d_output
+      (and d_lse with `lse-gradient`), which returns the results of an
+      `attn.attention_backward`: the gradients of query, key, value, sink and
+      the captures of floats, in this order;
+    - `@f_forward`, where `@f` does not return both output and lse: it does.
+
+    Variants are written out in `@f_backward`, plans are left out. The pullback
+    region goes through the score region from its end to its start (reverse
+    mode), with adjoints of f32. Known are the derivatives of `arith.addf`,
+    `subf`, `mulf`, `divf`, `negf`, `maximumf`, `minimumf`, `maxnumf`,
+    `minnumf`, `select`, `extf`, `truncf`, of all functions of `math` on
+    floats, of reads of captures, and of what has no float operand. Any other
+    operation on a way from x or a capture to the score is an error.
+
+    Where there is no derivative, as in PyTorch:
+
+    | operation | at | derivative |
+    |---|---|---|
+    | `math.absf` | 0 | 0 |
+    | `arith.maximumf`, `minimumf` | equal operands | half of it to each |
+    | `arith.maxnumf`, `minnumf` | equal operands | all of it to the first |
+    | `math.clampf` | a bound | that of the value |
+    | `math.ceil`, `floor`, `round`, `roundeven`, `trunc` | everywhere | 0 |
+    | `math.copysign` | a magnitude of 0 | 0 |
+    | `math.powf`, `fpowi`, by the base | an exponent of 0 | 0 |
+    | `math.powf`, by the exponent | a base of 0, an exponent of 0 or more | 0 |
+    | `math.sqrt`, `rsqrt`, `cbrt`, `log`, … | where it is infinite | inf, and NaN times 0 |
+    | `arith.select` | everywhere | to the operand that is chosen |
+    | `arith.truncf` | everywhere | that of no rounding |
+    | comparisons; integers and what is made of them | everywhere | 0 |
+
+    Example: (* example filepath=test/Dialect/Attn/differentiate.mlir *)
+  }];
+  let options = [
+    Option<"lseGradient", "lse-gradient", "bool", /*default=*/"false",
+           "the backward takes the gradient of lse too; else it is 0">];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::tensor::TensorDialect"];
 }
 
 #endif // ATTN_DIALECT_ATTN_TRANSFORMS_PASSES_TD
