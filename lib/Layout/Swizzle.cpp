@@ -21,6 +21,19 @@ int64_t attn::layout::choosePanelBytes(int64_t rowBytes) {
   return rowBytes <= 32 ? 32 : 64;
 }
 
+/// Copies of a row begin at a multiple of 128 bytes.
+static std::string checkRow(const SharedTile &tile) {
+  if (tile.elementBytes != 4)
+    return "got a row of elements of " + std::to_string(tile.elementBytes) +
+           " bytes, expected 4";
+  if (tile.columns % 32 != 0)
+    return "got a row of " + std::to_string(tile.columns) +
+           " columns, expected a multiple of 32";
+  if (tile.panelBytes != 0)
+    return "got a row in panels, expected none";
+  return "";
+}
+
 std::string SharedTile::check() const {
   if (rows < 1 || columns < 1)
     return "got shape " + std::to_string(rows) + "x" + std::to_string(columns) +
@@ -31,8 +44,11 @@ std::string SharedTile::check() const {
   if (elementBytes != 2 && elementBytes != 4)
     return "got elements of " + std::to_string(elementBytes) +
            " bytes, expected 2 or 4";
+  if (rows == 1)
+    return checkRow(*this);
   if (rows % 8 != 0)
-    return "got " + std::to_string(rows) + " rows, expected a multiple of 8";
+    return "got " + std::to_string(rows) +
+           " rows, expected 1 or a multiple of 8";
   if (columns % 16 != 0)
     return "got " + std::to_string(columns) +
            " columns, expected a multiple of 16";

@@ -9,6 +9,7 @@
 
 #include "attn/Pipelines/Compile.h"
 
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Pipelines/ArgumentViews.h"
 #include "attn/Pipelines/GPU.h"
 #include "attn/Pipelines/KernelList.h"
@@ -75,6 +76,8 @@ private:
   using Build = llvm::function_ref<void(OpPassManager &)>;
 
   LogicalResult begin();
+  LogicalResult lowerToWarp();
+  LogicalResult placeProgram();
   LogicalResult choosePlans();
   LogicalResult describeLaunches();
   LogicalResult runPasses(StringRef step, Operation *op, Build build);
@@ -103,6 +106,7 @@ private:
   /// The functions of the variants; the first one is the source's.
   SmallVector<std::string> names;
   SmallVector<plan::PlanCase> plans;
+  bool isProgram = false; // of the Warp room
 };
 
 } // namespace
@@ -114,8 +118,20 @@ LogicalResult Compilation::begin() {
     return module->emitError("unknown GPU '")
            << options.target << "', expected sm_80 or sm_90a";
   FailureOr<func::FuncOp> function = findFunction(*module, options.function);
-  if (failed(function) || failed(describeSignature(*function, artifact)) ||
-      failed(absorbArgumentViews(*function)))
+  if (failed(function))
+    return failure();
+  isProgram = isWarpProgram(*function);
+  if (isProgram && options.last < Room::Warp)
+    return function->emitError("is written in the Warp room, which comes after "
+                               "the room that is wanted");
+  bool hasPasses =
+      !options.passes.disabled.empty() || !options.passes.enabled.empty();
+  if (isProgram && (!options.plan.empty() || hasPasses))
+    return function->emitError("is written in the Warp room, expected no ")
+           << (hasPasses ? "optional passes" : "plan") << " for it";
+  if (failed(isProgram ? describeWarpProgram(*function, artifact)
+                       : describeSignature(*function, artifact)) ||
+      (!isProgram && failed(absorbArgumentViews(*function))))
     return failure();
   names = {function->getName().str()};
   artifact.target = options.target;
@@ -168,7 +184,11 @@ LogicalResult Compilation::choosePlans() {
 }
 
 FailureOr<std::string> Compilation::resolvePlan() {
-  if (failed(begin()) || failed(choosePlans()))
+  if (failed(begin()))
+    return failure();
+  if (isProgram)
+    return std::string(); // it has none
+  if (failed(choosePlans()))
     return failure();
   return plan::printPlanCases(plans);
 }
@@ -180,11 +200,12 @@ LogicalResult Compilation::describeLaunches() {
   return success();
 }
 
-FailureOr<Artifact> Compilation::run() {
-  if (failed(begin()) || failed(leave(Room::Attn)))
+/// From the Attn room, as far as is wanted.
+LogicalResult Compilation::lowerToWarp() {
+  if (failed(leave(Room::Attn)))
     return failure();
   if (options.last == Room::Attn)
-    return artifact;
+    return success();
 
   if (failed(choosePlans()))
     return failure();
@@ -195,15 +216,42 @@ FailureOr<Artifact> Compilation::run() {
   for (auto [name, variant] : llvm::zip_equal(names, artifact.variants))
     describeKernels(host(name), artifact, variant);
   if (options.last == Room::Tile)
-    return artifact;
-
+    return success();
   auto build = [&](OpPassManager &functions, const PassSelection &passes) {
     buildTileToWarpPipeline(functions, options.target, passes);
   };
-  if (failed(runSchedules(*module, runIn(Room::Warp), build)) ||
-      failed(leave(Room::Warp)))
+  if (failed(runSchedules(*module, runIn(Room::Warp), build)))
     return failure();
-  if (options.last == Room::Warp)
+  return leave(Room::Warp);
+}
+
+/// A program that was written in the Warp room.
+LogicalResult Compilation::placeProgram() {
+  // Roles copy by TMA, wgmma reads panels.
+  bool isHopper = findTarget(options.target)->hasWarpgroups;
+  WalkResult walk = host(names.front()).walk([&](Operation *op) {
+    auto ring = dyn_cast<warp::RingOp>(op);
+    auto alloc = dyn_cast<warp::AllocOp>(op);
+    bool hasPanels = (ring && ring.getRing().getType().getPanelBytes() != 0) ||
+                     (alloc && alloc.getSlot().getType().hasPanels());
+    if (isHopper || !(isa<warp::RoleOp>(op) || hasPanels))
+      return WalkResult::advance();
+    op->emitOpError("is for sm_90a, got target ") << options.target;
+    return WalkResult::interrupt();
+  });
+  if (walk.wasInterrupted() ||
+      failed(
+          runPasses(roomName(Room::Warp), *module, [&](OpPassManager &manager) {
+            buildPlaceKernelsPipeline(manager, options.target);
+          })))
+    return failure();
+  return leave(Room::Warp);
+}
+
+FailureOr<Artifact> Compilation::run() {
+  if (failed(begin()) || failed(isProgram ? placeProgram() : lowerToWarp()))
+    return failure();
+  if (options.last <= Room::Warp)
     return artifact;
 
   if (failed(

@@ -21,6 +21,16 @@
 using namespace mlir;
 using namespace attn;
 
+/// The door of the Warp room: memory has its place, constants and unit steps.
+static void addPlacing(OpPassManager &functions, StringRef target) {
+  warp::WarpAssignResourcesOptions resources;
+  if (const TargetInfo *info = findTarget(target.str()))
+    resources.sharedLimit = info->sharedBytesPerBlock;
+  functions.addPass(warp::createWarpAssignResources(resources));
+  functions.addPass(createCanonicalizerPass());
+  functions.addPass(createCSEPass());
+}
+
 void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
                                    const PassSelection &passes) {
   const TargetInfo *info = findTarget(target.str());
@@ -52,17 +62,18 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
   if (runs(OptionalPass::InsertTurns) && runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpInsertTurns());
   warp::WarpStageStoresOptions staging;
-  warp::WarpAssignResourcesOptions resources;
+  warp::WarpDeepenRingsOptions rings;
   if (info)
-    staging.sharedLimit = resources.sharedLimit = info->sharedBytesPerBlock;
+    staging.sharedLimit = rings.sharedLimit = info->sharedBytesPerBlock;
   if (runs(OptionalPass::StageStores))
     functions.addPass(warp::createWarpStageStores(staging));
   if (runs(OptionalPass::DeepenRings))
-    functions.addPass(warp::createWarpDeepenRings({resources.sharedLimit}));
-  functions.addPass(warp::createWarpAssignResources(resources));
-  // The door of the Warp room: constants and unit steps.
-  functions.addPass(createCanonicalizerPass());
-  functions.addPass(createCSEPass());
+    functions.addPass(warp::createWarpDeepenRings(rings));
+  addPlacing(functions, target);
+}
+
+void attn::buildPlaceKernelsPipeline(OpPassManager &manager, StringRef target) {
+  addPlacing(manager.nest<func::FuncOp>(), target);
 }
 
 void attn::buildWarpToGPUPipeline(OpPassManager &manager, StringRef target) {

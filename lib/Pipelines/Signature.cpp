@@ -10,10 +10,14 @@
 #include "attn/Pipelines/Signature.h"
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Pipelines/ArgumentViews.h"
 #include "attn/Pipelines/CaptureReach.h"
+#include "attn/Support/Identifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace attn;
@@ -75,7 +79,9 @@ static LogicalResult describe(func::FuncOp function, Type type,
   info.name = identity.name;
   info.roles.assign(identity.roles.begin(), identity.roles.end());
   info.isOutput = isOutput;
-  auto tensor = dyn_cast<RankedTensorType>(type);
+  bool isMemory = isWarpProgram(function) ? isa<MemRefType>(type)
+                                          : isa<RankedTensorType>(type);
+  auto tensor = isMemory ? cast<ShapedType>(type) : ShapedType();
   info.isTensor = static_cast<bool>(tensor);
   auto element = elementKind(tensor ? tensor.getElementType() : type);
   if (!element || (isOutput && !tensor))
@@ -298,4 +304,61 @@ LogicalResult attn::describeSignature(func::FuncOp function,
   addChecks(artifact, places);
   addLimits(artifact, places, *op);
   return checkCaptureReach(*op, places.q, places.k, artifact);
+}
+
+//===----------------------------------------------------------------------===//
+// Programs of the Warp room
+//===----------------------------------------------------------------------===//
+
+bool attn::isWarpProgram(func::FuncOp function) {
+  return !function.getOps<warp::KernelOp>().empty();
+}
+
+/// The arguments that a kernel stores to. Memory that it adds to must be the
+/// kernel's own: what the caller gives may be copied before and after.
+static FailureOr<std::set<int64_t>> findStored(warp::KernelOp kernel) {
+  std::set<int64_t> numbers;
+  WalkResult walk = kernel.walk([&](warp::StoreOp store) {
+    auto argument = dyn_cast<BlockArgument>(store.getView());
+    if (!argument)
+      return WalkResult::advance();
+    if (store.getAccumulate()) {
+      store.emitOpError("adds to an argument of the function, expected a "
+                        "memref.alloc");
+      return WalkResult::interrupt();
+    }
+    numbers.insert(argument.getArgNumber());
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return numbers;
+}
+
+LogicalResult attn::describeWarpProgram(func::FuncOp function,
+                                        Artifact &artifact) {
+  artifact.name = function.getName().str();
+  artifact.arguments.clear();
+  VariantInfo &variant = artifact.variants.front();
+  variant.kernels.clear();
+  std::set<int64_t> outputs;
+  for (auto kernel : function.getOps<warp::KernelOp>()) {
+    FailureOr<std::set<int64_t>> stored = findStored(kernel);
+    if (failed(stored))
+      return failure();
+    KernelInfo &info = variant.kernels.emplace_back();
+    info.entry = ptxIdentifier(kernel.getSymName().str());
+    info.results.assign(stored->begin(), stored->end());
+    outputs.insert(stored->begin(), stored->end());
+  }
+  llvm::StringSet<> taken;
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    Identity identity;
+    identity.name = captureName(argument, number, taken);
+    if (failed(describe(function, argument.getType(), identity,
+                        outputs.count(number) != 0, artifact)))
+      return failure();
+  }
+  return success();
 }

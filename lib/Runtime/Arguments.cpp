@@ -11,6 +11,7 @@
 
 #include "attn/Runtime/Overlap.h"
 #include "attn/Runtime/Relayout.h"
+#include "attn/Runtime/TensorMaps.h"
 
 #include <algorithm>
 #include <cmath>
@@ -243,44 +244,6 @@ static Status checkAndPack(const Artifact &artifact, Arguments &views,
   return Status();
 }
 
-// Strides of dimensions that have one element say nothing and may be anything;
-// the driver wants multiples of 16. An empty tensor has no map, but a kernel
-// may copy a box of it all the same (and use nothing of that): all zeros.
-static TensorMapCall describeMap(const Artifact &artifact,
-                                 const TensorMapInfo &info,
-                                 const Arguments &arguments) {
-  const Argument &tensor = arguments[info.argument];
-  TensorMapCall call;
-  call.element = artifact.arguments[info.argument].element;
-  call.box[0] = static_cast<uint32_t>(info.boxColumns);
-  call.box[1] = static_cast<uint32_t>(info.boxRows);
-  call.swizzleBytes = info.swizzleBytes;
-  constexpr int64_t panel = 2; // the dimension
-  if (info.boxPanels > 1) {
-    call.rank = 5;
-    call.box[panel] = static_cast<uint32_t>(info.boxPanels);
-  }
-  if (!hasElements(tensor))
-    return call;
-  call.data = tensor.data;
-  int64_t bytes = elementBytes(call.element);
-  for (int64_t number = 0; number < tensor.rank; ++number) {
-    int64_t dimension = tensor.rank - 1 - number;
-    // Heads and batches come after the panels.
-    int64_t i = info.boxPanels > 1 && number >= panel ? number + 1 : number;
-    call.sizes[i] = static_cast<uint64_t>(tensor.sizes[dimension]);
-    if (i > 0 && tensor.sizes[dimension] > 1)
-      call.strides[i - 1] =
-          static_cast<uint64_t>(tensor.strides[dimension] * bytes);
-  }
-  if (info.boxPanels > 1) {
-    call.sizes[panel] = call.sizes[0] / info.boxColumns;
-    call.strides[panel - 1] = info.boxColumns * bytes;
-    call.sizes[0] = info.boxColumns;
-  }
-  return call;
-}
-
 static Status runChecks(const Artifact &artifact, const Arguments &arguments,
                         int64_t multiprocessors) {
   for (const LaunchCheck &check : artifact.checks) {
@@ -312,13 +275,16 @@ static Result<KernelCall> prepareKernel(const Artifact &artifact,
                                         const LaunchCall &launch) {
   KernelCall call;
   for (const TensorMapInfo &info : kernel.tensorMaps) {
-    TensorMapCall map = describeMap(artifact, info, arguments);
-    if (!map.data)
-      map.offset = launch.zeros.offset;
+    Result<TensorMapCall> map =
+        describeTensorMap(artifact, info, arguments, launch);
+    if (!map.ok())
+      return map.status();
+    if (!map->data && !map->offset)
+      map->offset = launch.zeros.offset;
     for (const RelayoutCall &relayout : launch.relayouts)
       if (relayout.argument == info.argument)
-        map.offset = relayout.place.offset;
-    call.tensorMaps.push_back(map);
+        map->offset = relayout.place.offset;
+    call.tensorMaps.push_back(*map);
   }
   constexpr int64_t kMaxGrid[] = {0x7fffffff, 0xffff, 0xffff};
   for (size_t i = 0; i < call.grid.size(); ++i) {
@@ -364,11 +330,11 @@ static Status measureWorkspaces(const VariantInfo &variant,
   return Status();
 }
 
-static bool hasEmptyMaps(const VariantInfo &variant,
-                         const Arguments &arguments) {
+static bool hasEmptyMaps(const VariantInfo &variant, const Artifact &artifact,
+                         const Arguments &arguments, const LaunchCall &call) {
   for (const KernelInfo &kernel : variant.kernels)
     for (const TensorMapInfo &map : kernel.tensorMaps)
-      if (!hasElements(arguments[map.argument]))
+      if (isOfNothing(artifact, map, arguments, call))
         return true;
   return false;
 }
@@ -381,7 +347,7 @@ static Status placeWorkspaces(const Artifact &artifact,
   Status status = measureWorkspaces(variant, arguments, multiprocessors, call);
   if (!status.ok())
     return status;
-  if (hasEmptyMaps(variant, arguments)) {
+  if (hasEmptyMaps(variant, artifact, arguments, call)) {
     call.zeros.bytes = kWorkspaceAlignment;
     call.zeros.isZeroed = true;
   }

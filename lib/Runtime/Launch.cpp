@@ -27,23 +27,27 @@ static Status encode(const Driver &driver, const TensorMapCall &call,
     return Status::error("this kernel needs cuTensorMapEncodeTiled, which the "
                          "driver does not have (CUDA 12 or later does)");
   // CU_TENSOR_MAP_DATA_TYPE_…, CU_TENSOR_MAP_SWIZZLE_…, …_L2_128B of cuda.h.
-  constexpr int kFloat16 = 6, kBFloat16 = 9;
-  if (call.element != ElementKind::F16 && call.element != ElementKind::BF16)
+  constexpr int kFloat16 = 6, kFloat32 = 7, kBFloat16 = 9;
+  int element = call.element == ElementKind::F16    ? kFloat16
+                : call.element == ElementKind::BF16 ? kBFloat16
+                : call.element == ElementKind::F32  ? kFloat32
+                                                    : -1;
+  if (element < 0)
     return Status::error("a tensor map of elements that are neither f16 nor "
-                         "bf16");
-  constexpr int kSwizzle32 = 1, kSwizzle64 = 2, kSwizzle128 = 3;
+                         "bf16 nor f32");
+  constexpr int kSwizzleNone = 0, kSwizzle32 = 1, kSwizzle64 = 2,
+                kSwizzle128 = 3;
   constexpr int kNoInterleave = 0, kPromote128 = 2, kFillZero = 0;
   constexpr unsigned kOnes[] = {1, 1, 1, 1, 1};
   int swizzle = call.swizzleBytes == 128  ? kSwizzle128
                 : call.swizzleBytes == 64 ? kSwizzle64
-                                          : kSwizzle32;
-  return driver.check(
-      driver.tensorMapEncodeTiled(
-          &map, call.element == ElementKind::F16 ? kFloat16 : kBFloat16,
-          call.rank, data, call.sizes.data(), call.strides.data(),
-          call.box.data(), kOnes, kNoInterleave, swizzle, kPromote128,
-          kFillZero),
-      "cuTensorMapEncodeTiled");
+                : call.swizzleBytes == 32 ? kSwizzle32
+                                          : kSwizzleNone;
+  return driver.check(driver.tensorMapEncodeTiled(
+                          &map, element, call.rank, data, call.sizes.data(),
+                          call.strides.data(), call.box.data(), kOnes,
+                          kNoInterleave, swizzle, kPromote128, kFillZero),
+                      "cuTensorMapEncodeTiled");
 }
 
 static Status clear(const Driver &driver, const WorkspaceCall &part,

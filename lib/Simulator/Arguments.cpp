@@ -9,7 +9,10 @@
 
 #include "Interpreter.h"
 
+#include "attn/Dialect/Warp/IR/Warp.h"
+
 using namespace mlir;
+using namespace attn;
 using namespace attn::simulator;
 
 /// An argument as the bits of one lane.
@@ -55,4 +58,26 @@ LogicalResult attn::simulator::bindArguments(func::FuncOp host,
     interpreter.set(value, toLanes(argument));
   }
   return success();
+}
+
+void attn::simulator::allocate(memref::AllocOp op, Interpreter &host,
+                               GlobalMemory &global) {
+  MemRefType type = op.getType();
+  Argument workspace;
+  workspace.strides.assign(type.getRank(), 1);
+  auto dynamic = op.getDynamicSizes().begin();
+  for (int64_t size : type.getShape())
+    workspace.sizes.push_back(
+        ShapedType::isDynamic(size) ? host.getSigned(*dynamic++) : size);
+  int64_t elements = 1;
+  for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+    workspace.strides[dim] = elements;
+    elements *= workspace.sizes[dim];
+  }
+  constexpr uint8_t poison = 0xff; // NaN
+  bool isZeroed = op->hasAttr(warp::WarpDialect::kZeroedAttrName);
+  workspace.data =
+      global.allocate(elements * ((bitsOf(type.getElementType()) + 7) / 8),
+                      isZeroed ? 0 : poison);
+  host.set(op, toLanes(workspace));
 }

@@ -83,10 +83,11 @@ std::optional<LogicalResult> Interpreter::executeControl(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
       .Case<scf::IfOp>([&](auto) { return runIf(op); })
       .Case<scf::ForOp>([&](auto) { return runFor(op); })
-      .Case<gpu::LaunchFuncOp>([&](auto) -> std::optional<LogicalResult> {
-        if (!launch)
-          return std::nullopt;
-        return launch(op);
-      })
+      .Case<gpu::LaunchFuncOp, memref::AllocOp>(
+          [&](auto) -> std::optional<LogicalResult> {
+            if (!onHost)
+              return std::nullopt;
+            return onHost(op);
+          })
       .Default([](Operation *) { return std::nullopt; });
 }

@@ -13,6 +13,7 @@
 #include "Memory.h"
 #include "attn/Simulator/Simulator.h"
 #include "attn/Support/LLVM.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -50,8 +51,8 @@ public:
   /// What one lane holds of a scalar.
   int64_t getSigned(Value value, int64_t thread = 0);
 
-  /// Called for `gpu.launch_func` of a host function.
-  std::function<LogicalResult(Operation *)> launch;
+  /// Called for `gpu.launch_func` and `memref.alloc` of a host function.
+  std::function<LogicalResult(Operation *)> onHost;
 
 private:
   // Nothing: not an operation of the group.
@@ -116,6 +117,8 @@ int64_t extend(uint64_t bits, int64_t width);
 /// which become the memory that the program may touch.
 LogicalResult bindArguments(func::FuncOp host, ArrayRef<Argument> arguments,
                             Interpreter &interpreter, GlobalMemory &global);
+/// Fresh memory for a workspace, of zeros if the operation says so.
+void allocate(memref::AllocOp op, Interpreter &host, GlobalMemory &global);
 
 } // namespace attn::simulator
 

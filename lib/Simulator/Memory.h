@@ -56,10 +56,17 @@ public:
   void add(const void *data, int64_t bytes) {
     ranges.push_back({reinterpret_cast<uint64_t>(data), uint64_t(bytes)});
   }
+  /// Memory that it owns, not empty, each byte of which is `fill`.
+  void *allocate(int64_t bytes, uint8_t fill) {
+    own.emplace_back(bytes + 1, fill);
+    add(own.back().data(), bytes);
+    return own.back().data();
+  }
   std::string check(uint64_t address, int64_t size) const;
 
 private:
   std::vector<std::array<uint64_t, 2>> ranges;
+  std::vector<std::vector<uint8_t>> own;
 };
 
 } // namespace attn::simulator

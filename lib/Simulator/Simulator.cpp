@@ -81,7 +81,9 @@ LogicalResult Simulation::run(func::FuncOp host, ArrayRef<Argument> arguments) {
                           global);
   if (failed(bindArguments(host, arguments, interpreter, global)))
     return failure();
-  interpreter.launch = [&](Operation *op) {
+  interpreter.onHost = [&](Operation *op) {
+    if (auto alloc = dyn_cast<memref::AllocOp>(op))
+      return allocate(alloc, interpreter, global), success();
     return launch(interpreter, cast<gpu::LaunchFuncOp>(op));
   };
   return interpreter.run(host.getBody().front());

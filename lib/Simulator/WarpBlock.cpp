@@ -54,7 +54,7 @@ WarpBlock::WarpBlock(KernelOp kernel, Launch &launch, const BlockPlace &place)
 
 LogicalResult WarpBlock::finish(const Transfer &transfer) {
   std::vector<float> elements;
-  if (std::string message = transfer.box.read(launch.global, elements);
+  if (std::string message = readBoxes(transfer.boxes, launch.global, elements);
       !message.empty())
     return transfer.op->emitOpError(message);
   transfer.ring->finishCopy(transfer.item, std::move(elements));
@@ -92,7 +92,8 @@ std::optional<uint64_t> Box::find(int64_t row, int64_t column) const {
 std::string Box::read(const GlobalMemory &global,
                       std::vector<float> &elements) const {
   int64_t bytes = (bitsOf(element) + 7) / 8;
-  elements.assign(rows * columns, 0);
+  size_t first = elements.size();
+  elements.resize(first + rows * columns, 0);
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column) {
       std::optional<uint64_t> at = find(row, column);
@@ -102,9 +103,19 @@ std::string Box::read(const GlobalMemory &global,
         return message;
       uint64_t bits = 0;
       std::memcpy(&bits, reinterpret_cast<void *>(*at), bytes);
-      elements[row * columns + column] = toFloat(element, bits);
+      elements[first + row * columns + column] = toFloat(element, bits);
     }
   return "";
+}
+
+std::string attn::simulator::readBoxes(ArrayRef<Box> boxes,
+                                       const GlobalMemory &global,
+                                       std::vector<float> &elements) {
+  std::string message;
+  for (const Box &box : boxes)
+    if (message.empty())
+      message = box.read(global, elements);
+  return message;
 }
 
 int64_t attn::simulator::localRow(int64_t row, int64_t warps) {

@@ -50,17 +50,21 @@ struct Box {
 
   /// Where an element lies, or nothing if it is out of range.
   std::optional<uint64_t> find(int64_t row, int64_t column) const;
-  /// All elements; out of range is 0.
+  /// Appends all elements; out of range is 0.
   std::string read(const GlobalMemory &global,
                    std::vector<float> &elements) const;
 };
+
+/// Several boxes, one after the other.
+std::string readBoxes(ArrayRef<Box> boxes, const GlobalMemory &global,
+                      std::vector<float> &elements);
 
 /// A copy of the TMA engine on its way.
 struct Transfer {
   Operation *op;
   Ring *ring;
   int64_t item;
-  Box box;
+  std::vector<Box> boxes;
 };
 
 /// What all blocks of a launch share.

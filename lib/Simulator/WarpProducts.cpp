@@ -130,16 +130,18 @@ std::optional<LogicalResult> WarpRunner::executeProducts(Operation *op) {
         if (std::string message = use.checkRead(blockWarp); !message.empty())
           return refuse(op, message);
         FragType type = load.getResult().getType();
+        auto shape = load.getSlot().getType().getShape();
+        bool isRow = shape[0] == 1;
         const Spread &spread = block.launch.spreads.get(type, warp);
         Lanes result(spread.size() / layout::warpSize, Part(layout::warpSize));
         for (auto [number, coord] : llvm::enumerate(spread)) {
-          if (use.slot().isLost(coord.row))
+          if (use.slot().isLost(isRow ? 0 : coord.row))
             return refuse(op, "reads a row of a slot that a result went "
                               "through");
+          int64_t element = isRow ? coord.row + coord.column
+                                  : coord.row * shape[1] + coord.column;
           result[number / layout::warpSize][number % layout::warpSize] =
-              fromFloat(type.getElementType(),
-                        use.slot().elements[coord.row * type.getShape()[1] +
-                                            coord.column]);
+              fromFloat(type.getElementType(), use.slot().elements[element]);
         }
         values.set(load.getResult(), std::move(result));
         return success();

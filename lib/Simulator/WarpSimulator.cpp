@@ -10,7 +10,6 @@
 #include "attn/Simulator/WarpSimulator.h"
 
 #include "WarpRunner.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include <random>
 
@@ -56,15 +55,12 @@ public:
 
 private:
   LogicalResult execute(Operation *op, Interpreter &host);
-  void allocate(memref::AllocOp op, Interpreter &host);
   LogicalResult runKernel(KernelOp kernel, Interpreter &host);
   LogicalResult runBlock(KernelOp kernel, Interpreter &host,
                          const BlockPlace &place);
 
   uint64_t seed;
   Launch launch;
-  /// Memory that the host function allocates.
-  std::vector<std::vector<uint8_t>> workspaces;
 };
 } // namespace
 
@@ -198,36 +194,11 @@ LogicalResult WarpSimulation::runKernel(KernelOp kernel, Interpreter &host) {
   return success();
 }
 
-/// Fresh memory, of zeros if the operation says so.
-void WarpSimulation::allocate(memref::AllocOp op, Interpreter &host) {
-  MemRefType type = op.getType();
-  SmallVector<uint64_t> sizes, strides(type.getRank(), 1);
-  auto dynamic = op.getDynamicSizes().begin();
-  for (int64_t size : type.getShape())
-    sizes.push_back(ShapedType::isDynamic(size) ? host.getSigned(*dynamic++)
-                                                : size);
-  uint64_t elements = 1;
-  for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
-    strides[dim] = elements;
-    elements *= sizes[dim];
-  }
-  constexpr uint8_t poison = 0xa5;
-  bool isZeroed = op->hasAttr(WarpDialect::kZeroedAttrName);
-  std::vector<uint8_t> &bytes = workspaces.emplace_back(
-      elements * ((bitsOf(type.getElementType()) + 7) / 8),
-      isZeroed ? 0 : poison);
-  launch.global.add(bytes.data(), bytes.size());
-  Lanes lanes = {Part(1, reinterpret_cast<uint64_t>(bytes.data())), Part(1, 0)};
-  for (uint64_t number : llvm::concat<uint64_t>(sizes, strides))
-    lanes.push_back(Part(1, number));
-  host.set(op, std::move(lanes));
-}
-
 LogicalResult WarpSimulation::execute(Operation *op, Interpreter &host) {
   if (auto kernel = dyn_cast<KernelOp>(op))
     return runKernel(kernel, host);
   if (auto alloc = dyn_cast<memref::AllocOp>(op))
-    return allocate(alloc, host), success();
+    return allocate(alloc, host, launch.global), success();
   if (isa<memref::DeallocOp>(op))
     return success();
   return host.execute(op);

@@ -76,9 +76,12 @@ WarpRunner::Step WarpRunner::copyAsync(CopyAsyncOp op) {
   Ring &ring = block.rings.find(op.getRing().getDefiningOp())->second;
   int64_t item = values.getSigned(op.getItem());
   bool copies = !op.getCondition() || values.getSigned(op.getCondition()) != 0;
-  Box box = boxOf(op.getView(), op.getIndices());
-  box.rows = op.getRing().getType().getShape()[0];
-  box.columns = op.getRing().getType().getShape()[1];
+  std::vector<Box> boxes;
+  for (int64_t number : llvm::seq<int64_t>(op.getBoxes())) {
+    Box &box = boxes.emplace_back(boxOf(op.getView(), op.getBox(number)));
+    box.rows = op.getRowsPerBox();
+    box.columns = op.getRing().getType().getShape()[1];
+  }
   if (role) {
     if (!copies)
       return settle(op, Answer::go());
@@ -86,14 +89,14 @@ WarpRunner::Step WarpRunner::copyAsync(CopyAsyncOp op) {
       return fail(op, message);
     Answer answer = ring.beginCopy(item);
     if (answer.kind == Answer::Go)
-      block.transfers.push_back({op, &ring, item, std::move(box)});
+      block.transfers.push_back({op, &ring, item, std::move(boxes)});
     return settle(op, answer);
   }
   this->copies.push_back({copies ? &ring : nullptr, item});
   if (!copies)
     return settle(op, Answer::go());
   std::vector<float> elements;
-  std::string message = box.read(block.launch.global, elements);
+  std::string message = readBoxes(boxes, block.launch.global, elements);
   if (message.empty())
     message = ring.beginCopyOfAll(
         blockWarp, item, block.barrier.countPassed(blockWarp), elements);

@@ -51,7 +51,7 @@ private:
   bool readWorkspace(const Json &json, const Artifact &artifact,
                      WorkspaceInfo &workspace);
   bool readKernel(const Json &json, const Artifact &artifact,
-                  KernelInfo &kernel);
+                  const VariantInfo &variant, KernelInfo &kernel);
   bool readVariant(const Json &json, const Artifact &artifact,
                    VariantInfo &variant);
   bool readVariants(const Json &json, Artifact &artifact);
@@ -61,7 +61,7 @@ private:
   }
   bool parseExpr(const Json &json, LaunchExpr &expr, int depth = 0);
   bool readTensorMap(const Json &json, const Artifact &artifact,
-                     TensorMapInfo &map);
+                     const VariantInfo &variant, TensorMapInfo &map);
   bool readRelayout(const Json &json, RelayoutInfo &relayout);
   bool readOperandRef(const Json &json, LaunchExpr &expr);
   bool checkExpr(const LaunchExpr &expr, const Artifact &artifact);
@@ -219,6 +219,7 @@ bool ManifestReader::readView(const Json &json, ArgumentInfo &argument) {
 }
 
 bool ManifestReader::readTensorMap(const Json &json, const Artifact &artifact,
+                                   const VariantInfo &variant,
                                    TensorMapInfo &map) {
   if (!get(json, "argument", map.argument) || !get(json, "rows", map.boxRows) ||
       !get(json, "columns", map.boxColumns) ||
@@ -226,22 +227,43 @@ bool ManifestReader::readTensorMap(const Json &json, const Artifact &artifact,
       !get(json, "swizzle", map.swizzleBytes))
     return false;
   constexpr int64_t maxBox = 256, maxRank = 4;
-  if (map.argument < 0 ||
-      map.argument >= static_cast<int64_t>(artifact.arguments.size()))
+  size_t numArguments = artifact.arguments.size();
+  if (map.argument < 0 || static_cast<size_t>(map.argument) >=
+                              numArguments + variant.workspaces.size())
     return fail("tensor map of argument " + std::to_string(map.argument) +
-                " of " + std::to_string(artifact.arguments.size()));
-  const ArgumentInfo &argument = artifact.arguments[map.argument];
-  int64_t rank = argument.rank();
-  if (!argument.isTensor || rank < 2 || rank > maxRank ||
-      elementBytes(argument.element) != 2)
-    return fail("tensor map of '" + argument.name +
-                "', which is no tensor of rank 2 to 4 of 16-bit elements");
-  int64_t boxBytes = map.boxColumns * elementBytes(argument.element);
+                " of " + std::to_string(numArguments) + " and " +
+                std::to_string(variant.workspaces.size()) + " workspaces");
+  // Workspaces come after the arguments.
+  ArgumentInfo memory;
+  if (static_cast<size_t>(map.argument) < numArguments) {
+    memory = artifact.arguments[map.argument];
+  } else {
+    size_t number = map.argument - numArguments;
+    memory.name = "workspace " + std::to_string(number);
+    memory.element = variant.workspaces[number].element;
+    for (const LaunchExpr &size : variant.workspaces[number].sizes)
+      memory.shape.push_back(
+          size.kind == LaunchExpr::Kind::Constant ? size.value : -1);
+  }
+  bool isRow = map.swizzleBytes == 0;
+  int64_t rank = memory.rank(), bytes = elementBytes(memory.element);
+  if (!memory.isTensor || rank < (isRow ? 1 : 2) || rank > maxRank ||
+      (memory.element != ElementKind::F16 &&
+       memory.element != ElementKind::BF16 &&
+       memory.element != ElementKind::F32))
+    return fail("tensor map of '" + memory.name +
+                "', which is no tensor of rank 2 to 4 of f16, bf16 or f32");
+  int64_t boxBytes = map.boxColumns * bytes;
+  bool isBox = boxBytes == map.swizzleBytes &&
+               (boxBytes == 32 || boxBytes == 64 || boxBytes == 128);
+  if (isRow)
+    isBox = map.boxRows == 1 && map.boxPanels == 1 && map.boxColumns >= 1 &&
+            map.boxColumns <= maxBox && boxBytes % 16 == 0;
+  int64_t columns = memory.shape.empty() ? 0 : memory.shape.back();
   if (map.boxRows < 1 || map.boxRows > maxBox || map.boxPanels < 1 ||
-      map.boxPanels > maxBox || boxBytes != map.swizzleBytes ||
-      (boxBytes != 32 && boxBytes != 64 && boxBytes != 128) ||
-      (map.boxPanels > 1 && argument.shape.back() % map.boxColumns != 0))
-    return fail("tensor map of '" + argument.name + "' has a wrong box");
+      map.boxPanels > maxBox || !isBox ||
+      (map.boxPanels > 1 && columns % map.boxColumns != 0))
+    return fail("tensor map of '" + memory.name + "' has a wrong box");
   return true;
 }
 
@@ -329,6 +351,7 @@ bool ManifestReader::readWorkspace(const Json &json, const Artifact &artifact,
 }
 
 bool ManifestReader::readKernel(const Json &json, const Artifact &artifact,
+                                const VariantInfo &variant,
                                 KernelInfo &kernel) {
   const Json *grid = getArray(json, "grid");
   const Json *maps = getArray(json, "tensor_maps");
@@ -351,7 +374,8 @@ bool ManifestReader::readKernel(const Json &json, const Artifact &artifact,
     if (!readInteger(result, "results", kernel.results.emplace_back()))
       return false;
   for (const Json &map : *maps)
-    if (!readTensorMap(map, artifact, kernel.tensorMaps.emplace_back()))
+    if (!readTensorMap(map, artifact, variant,
+                       kernel.tensorMaps.emplace_back()))
       return false;
   return true;
 }
@@ -366,7 +390,7 @@ bool ManifestReader::readVariant(const Json &json, const Artifact &artifact,
     if (!readWorkspace(workspace, artifact, variant.workspaces.emplace_back()))
       return false;
   for (const Json &kernel : *kernels)
-    if (!readKernel(kernel, artifact, variant.kernels.emplace_back()))
+    if (!readKernel(kernel, artifact, variant, variant.kernels.emplace_back()))
       return false;
   return true;
 }

@@ -123,10 +123,25 @@ TEST(Artifact, KeepsTensorMaps) {
   ASSERT_TRUE(read.has_value()) << error;
   EXPECT_EQ(read->variants[0].kernels[0].tensorMaps,
             artifact.variants[0].kernels[0].tensorMaps);
+  // A row of a workspace, which there is none of.
+  int64_t count = artifact.arguments.size();
+  artifact.variants[0].workspaces = {{ElementKind::F32, {LaunchExpr()}, false}};
+  artifact.variants[0].kernels[0].tensorMaps = {{count, 1, 64, 0}};
+  EXPECT_TRUE(Artifact::parse(artifact.serialize(), error).has_value())
+      << error;
+  // Two panels of rows whose length is known.
+  artifact.variants[0].workspaces[0].sizes = {LaunchExpr(), LaunchExpr()};
+  artifact.variants[0].workspaces[0].sizes[1].value = 64;
+  artifact.variants[0].kernels[0].tensorMaps = {{count, 64, 32, 128, 2}};
+  EXPECT_TRUE(Artifact::parse(artifact.serialize(), error).has_value())
+      << error;
+  artifact.variants[0].kernels[0].tensorMaps = {{count + 1, 1, 64, 0}};
+  EXPECT_FALSE(Artifact::parse(artifact.serialize(), error).has_value());
+  EXPECT_NE(error.find("and 1 workspaces"), std::string::npos) << error;
   artifact.variants[0].kernels[0].tensorMaps = {{1, 128, 64, 128}};
   EXPECT_FALSE(Artifact::parse(artifact.serialize(), error).has_value());
   EXPECT_EQ(error, "artifact manifest: tensor map of 'cap', which is no tensor "
-                   "of rank 2 to 4 of 16-bit elements");
+                   "of rank 2 to 4 of f16, bf16 or f32");
   artifact.variants[0].kernels[0].tensorMaps = {{0, 512, 64, 128}};
   EXPECT_FALSE(Artifact::parse(artifact.serialize(), error).has_value());
 }

@@ -166,6 +166,38 @@ TEST_F(LaunchTest, MakesTensorMapsOfPanels) {
   EXPECT_EQ(map.box, (std::vector<unsigned>{64, 32, 2, 1, 1}));
 }
 
+// Rows of a workspace, which are not swizzled.
+TEST_F(LaunchTest, MakesTensorMapsOfWorkspaces) {
+  LaunchExpr rows, columns;
+  rows.kind = LaunchExpr::Kind::Dim;
+  columns.value = 36;
+  artifact.variants[0].workspaces = {
+      {ElementKind::F32, {rows, columns}, false}};
+  artifact.variants[0].kernels[0].tensorMaps = {{3, 1, 64, 0}};
+  fakeRecord()->parameters.resize(15 + 7 + 1);
+  {
+    Result<Module> module = Module::load(*Device::current(), artifact);
+    ASSERT_TRUE(module.ok()) << module.message();
+    Status status = module->launch(arguments(), nullptr);
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_EQ(fakeRecord()->tensorMaps.size(), 1u);
+    const FakeTensorMap &map = fakeRecord()->tensorMaps.front();
+    EXPECT_EQ(map.type, 7);
+    EXPECT_EQ(map.swizzle, 0);
+    EXPECT_EQ(uint64_t(reinterpret_cast<uintptr_t>(map.data)),
+              fakeRecord()->parameters[15]);
+    EXPECT_EQ(map.sizes, (std::vector<uint64_t>{36, 10, 1, 1}));
+    EXPECT_EQ(map.strides, (std::vector<uint64_t>{144, 16, 16}));
+    EXPECT_EQ(map.box, (std::vector<unsigned>{64, 1, 1, 1}));
+  }
+  artifact.variants[0].workspaces[0].sizes[1].value = 33;
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  EXPECT_EQ(module->launch(arguments(), nullptr).message(),
+            "a workspace has a stride of 132 bytes in dimension 0, its tensor "
+            "map wants a multiple of 16");
+}
+
 TEST_F(LaunchTest, WorkspacesStandBehindTheArguments) {
   LaunchExpr rows, two;
   rows.kind = LaunchExpr::Kind::Dim;

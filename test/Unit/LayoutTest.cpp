@@ -317,7 +317,7 @@ TEST(Swizzle, RefusesInWords) {
   EXPECT_EQ((SharedTile{64, 40, 2}).check(),
             "got 40 columns, expected a multiple of 16");
   EXPECT_EQ((SharedTile{60, 64, 2}).check(),
-            "got 60 rows, expected a multiple of 8");
+            "got 60 rows, expected 1 or a multiple of 8");
   EXPECT_EQ((SharedTile{64, 64, 1}).check(),
             "got elements of 1 bytes, expected 2 or 4");
   EXPECT_EQ((SharedTile{0, 64, 2}).check(),

@@ -54,10 +54,10 @@ struct SessionTest : testing::Test {
     return path;
   }
 
-  runtime::Result<Artifact> compile() {
+  runtime::Result<Artifact> compile(llvm::StringRef text = program) {
     runtime::Cache cache(root + "/cache");
     Session session;
-    auto artifact = session.compile(program, options, &cache);
+    auto artifact = session.compile(text, options, &cache);
     isFromCache = session.isFromCache();
     return artifact;
   }
@@ -95,6 +95,25 @@ TEST_F(SessionTest, MissingResultsAreAnErrorWithAWarmCacheToo) {
                                      "/missing.json': No such file"),
             std::string::npos)
       << compile().message();
+}
+
+TEST_F(SessionTest, AProgramOfTheWarpRoomHasNoPlanAndIsFound) {
+  const char *text = R"mlir(
+func.func @f(%x: f32, %out: memref<?x64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @k blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) {
+    %f = warp.splat %x : !warp.frag<64x64xf32, acc, 4>
+    warp.store %f, %out[%c0, %c0] : !warp.frag<64x64xf32, acc, 4>, memref<?x64xf32>
+  }
+  return
+}
+)mlir";
+  runtime::Result<Artifact> artifact = compile(text);
+  ASSERT_TRUE(artifact.ok()) << artifact.message();
+  EXPECT_FALSE(isFromCache);
+  ASSERT_TRUE(compile(text).ok());
+  EXPECT_TRUE(isFromCache);
 }
 
 TEST_F(SessionTest, TheAssemblerIsPartOfTheKeyByItsBytes) {

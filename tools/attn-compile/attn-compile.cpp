@@ -30,7 +30,8 @@ using namespace attn;
 namespace cl = llvm::cl;
 
 static constexpr char overview[] =
-    R"(attn-compile: compiles a function with an attn.attention
+    R"(attn-compile: compiles a function with an attn.attention, or one that was
+written in the Warp room
 
 Examples:
   attn-compile causal.mlir -o causal.attn          artifact for sm_80

@@ -44,6 +44,9 @@
 // what is left of the tile; those bytes belong to the tile's memory but not to
 // the tile. A panel starts at a multiple of 1024 bytes of shared memory.
 //
+// One row of f32 lies there as in memory. It has a multiple of 32 columns, so
+// that the next one starts where TMA may write.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LAYOUT_SWIZZLE_H

@@ -20,6 +20,9 @@ namespace attn {
 void buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
                              const PassSelection &passes);
 
+/// Warp kernels to placed ones.
+void buildPlaceKernelsPipeline(OpPassManager &manager, StringRef target);
+
 /// A placed warp kernel to `gpu.module` and `gpu.launch_func`.
 void buildWarpToGPUPipeline(OpPassManager &manager, StringRef target);
 

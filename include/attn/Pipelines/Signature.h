@@ -27,6 +27,13 @@ FailureOr<func::FuncOp> findFunction(ModuleOp module, StringRef name);
 /// or c0, c1, …, its results o and lse, whatever else arg<N>.
 LogicalResult describeSignature(func::FuncOp function, Artifact &artifact);
 
+/// Whether the function was written in the Warp room: it holds warp.kernels.
+bool isWarpProgram(func::FuncOp function);
+
+/// The same of such a function on memrefs, with its kernels. An argument that a
+/// kernel stores to is an output; names come from locations.
+LogicalResult describeWarpProgram(func::FuncOp function, Artifact &artifact);
+
 } // namespace attn
 
 #endif // ATTN_PIPELINES_SIGNATURE_H

@@ -82,9 +82,10 @@ struct LowerCopy final : OpConversionPattern<CopyOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     gpu::BarrierOp::create(rewriter, loc);
+    SlotType slot = op.getSlot().getType();
     if (failed(emitTileCopy(rewriter, loc, op.getView(), adaptor.getIndices(),
-                            op.getSlot().getType(), adaptor.getSlot(),
-                            blockThreads(op))))
+                            slot, adaptor.getSlot(), blockThreads(op),
+                            /*firstRow=*/0, slot.getShape()[0])))
       return failure();
     emitCommit(rewriter, loc);
     emitWait(rewriter, loc, 0);
@@ -120,9 +121,11 @@ struct LowerCopyAsync final : OpConversionPattern<CopyAsyncOp> {
       }
       Value slot = slotAddress(rewriter, loc, ring, adaptor.getRing(),
                                adaptor.getItem());
-      if (failed(emitTileCopy(rewriter, loc, op.getView(), adaptor.getIndices(),
-                              ring.getSlotType(), slot, threads)))
-        return failure();
+      for (auto [number, box] : llvm::enumerate(boxesOf(op, adaptor)))
+        if (failed(emitTileCopy(
+                rewriter, loc, op.getView(), box, ring.getSlotType(), slot,
+                threads, number * op.getRowsPerBox(), op.getRowsPerBox())))
+          return failure();
     }
     emitCommit(rewriter, loc);
     rewriter.eraseOp(op);
@@ -130,6 +133,16 @@ struct LowerCopyAsync final : OpConversionPattern<CopyAsyncOp> {
   }
 
 private:
+  /// The indices of each box.
+  static SmallVector<ValueRange> boxesOf(CopyAsyncOp op, OpAdaptor adaptor) {
+    ValueRange indices = adaptor.getIndices();
+    SmallVector<ValueRange> boxes;
+    size_t rank = indices.size() / op.getBoxes();
+    for (; !indices.empty(); indices = indices.drop_front(rank))
+      boxes.push_back(indices.take_front(rank));
+    return boxes;
+  }
+
   /// In a role: as soon as the item before has left the slot.
   LogicalResult copyTensor(CopyAsyncOp op, OpAdaptor adaptor, RingType ring,
                            ConversionPatternRewriter &rewriter) const {
@@ -145,10 +158,12 @@ private:
     Value base =
         slotAddress(rewriter, loc, ring, adaptor.getRing(), adaptor.getItem());
     auto function = op->getParentOfType<gpu::GPUFuncOp>();
-    if (failed(emitTensorCopy(
-            rewriter, loc, function.getArgument(access.tensorMap),
-            access.boxPanels, adaptor.getIndices(), slot, base, barriers.full)))
-      return failure();
+    for (auto [number, box] : llvm::enumerate(boxesOf(op, adaptor)))
+      if (failed(emitTensorCopy(rewriter, loc,
+                                function.getArgument(access.tensorMap),
+                                access.boxPanels, box, slot, base,
+                                barriers.full, number * op.getRowsPerBox())))
+        return failure();
     rewriter.eraseOp(op);
     return success();
   }
@@ -244,9 +259,14 @@ struct LowerRelease final : OpConversionPattern<ReleaseOp> {
   matchAndRewrite(ReleaseOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     if (auto number = roles.awaitNumbers.find(op);
-        number != roles.awaitNumbers.end())
+        number != roles.awaitNumbers.end()) {
+      // The arrival is that of all lanes.
+      if (roles.releasesOfLanes.contains(op))
+        NVVM::SyncWarpOp::create(rewriter, op.getLoc(),
+                                 Integers(rewriter, op.getLoc()).constant(-1));
       emitBarrierArrive(rewriter, op.getLoc(),
                         roles.emptyBarriers[number->second]);
+    }
     rewriter.eraseOp(op);
     return success();
   }

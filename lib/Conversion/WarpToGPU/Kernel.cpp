@@ -87,11 +87,17 @@ static llvm::SmallDenseSet<unsigned> blockArguments(KernelOp kernel) {
         arguments.insert(argument.getArgNumber());
   };
   kernel.walk([&](Operation *op) {
-    if (auto copy = dyn_cast<CopyOp>(op))
-      add(copy.getView());
-    else if (auto copy = dyn_cast<CopyAsyncOp>(op))
-      add(copy.getView());
-    else if (auto store = dyn_cast<StoreOp>(op))
+    // Threads copy a row element by element.
+    auto isByElement = [&](ArrayRef<int64_t> shape) {
+      return shape[0] == 1 && !kernel.hasRoles();
+    };
+    if (auto copy = dyn_cast<CopyOp>(op)) {
+      if (!isByElement(copy.getSlot().getType().getShape()))
+        add(copy.getView());
+    } else if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
+      if (!isByElement(copy.getRing().getType().getShape()))
+        add(copy.getView());
+    } else if (auto store = dyn_cast<StoreOp>(op))
       if (!store.getRows())
         add(store.getView());
   });

@@ -153,7 +153,10 @@ struct LowerLoadFrag final : OpConversionPattern<LoadFragOp> {
   LogicalResult
   matchAndRewrite(LoadFragOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    bool isF32 = op.getResult().getType().getElementType().isF32();
+    FragType type = op.getResult().getType();
+    if (type.getKind() != FragKind::A)
+      return rewriter.notifyMatchFailure(op, "left to SlotReader");
+    bool isF32 = type.getElementType().isF32();
     SmallVector<Value> result =
         (isF32 ? loadFragF32 : loadFrag16)(rewriter, op, adaptor.getSlot());
     rewriter.replaceOpWithMultiple(op, {result});

@@ -40,20 +40,31 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-/// The argument of the function that a view is; emits if it is none, of which
-/// there are no tensor maps.
-static FailureOr<BlockArgument> findArgument(Operation *op, Value view) {
-  auto argument = dyn_cast<BlockArgument>(view);
-  if (argument && isa<func::FuncOp>(argument.getOwner()->getParentOp()))
-    return argument;
-  return op->emitOpError("is by tma: expected an argument of the function as "
-                         "the memref");
+/// The number by which tensor maps know an argument or a workspace of the
+/// function; emits if the memref is neither.
+static FailureOr<int64_t> findNumber(Operation *op, Value view) {
+  if (auto argument = dyn_cast<BlockArgument>(view))
+    if (isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+      return argument.getArgNumber();
+  auto alloc = view.getDefiningOp<memref::AllocOp>();
+  auto host = alloc ? dyn_cast<func::FuncOp>(alloc->getParentOp()) : nullptr;
+  if (!host)
+    return op->emitOpError("is by tma: expected an argument or a memref.alloc "
+                           "of the function as the memref");
+  int64_t number = host.getNumArguments();
+  for (auto other : host.getOps<memref::AllocOp>()) {
+    if (other == alloc)
+      break;
+    ++number;
+  }
+  return number;
 }
 
 void TensorMaps::add(Operation *op, TensorMapAttr map) {
@@ -68,6 +79,8 @@ void TensorMaps::add(Operation *op, TensorMapAttr map) {
 /// end there.
 static int64_t countPanelsAtOnce(CopyAsyncOp copy,
                                  const layout::SharedTile &tile) {
+  if (copy.getBoxes() > 1)
+    return 1;
   ArrayRef<int64_t> shape =
       cast<MemRefType>(copy.getView().getType()).getShape();
   bool isWhole = tile.panelColumns() * tile.numPanels() == shape.back() &&
@@ -86,27 +99,29 @@ FailureOr<TensorMaps> attn::warp::collectTensorMaps(KernelOp kernel) {
       return failure();
     return result;
   }
-  auto add = [&](Operation *op, Value view, int64_t rows,
+  auto add = [&](Operation *op, Value view, int64_t rows, int64_t columns,
                  const layout::SharedTile &tile, int64_t panels) {
-    FailureOr<BlockArgument> argument = findArgument(op, view);
-    if (failed(argument))
+    FailureOr<int64_t> number = findNumber(op, view);
+    if (failed(number))
       return WalkResult::interrupt();
-    result.add(
-        op, TensorMapAttr::get(op->getContext(), argument->getArgNumber(), rows,
-                               tile.panelColumns(), tile.panelBytes, panels));
+    result.add(op, TensorMapAttr::get(op->getContext(), *number, rows, columns,
+                                      tile.panelBytes, panels));
     return WalkResult::advance();
   };
   WalkResult walk = kernel.walk([&](CopyAsyncOp copy) {
     layout::SharedTile tile = layoutOf(copy.getRing().getType().getSlotType());
-    return add(copy, copy.getView(), tile.rows, tile,
-               countPanelsAtOnce(copy, tile));
+    if (tile.rows == 1)
+      return add(copy, copy.getView(), 1, tile.columns, tile, /*panels=*/1);
+    return add(copy, copy.getView(), copy.getRowsPerBox(), tile.panelColumns(),
+               tile, countPanelsAtOnce(copy, tile));
   });
   if (!walk.wasInterrupted())
     walk = kernel.walk([&](StoreOp store) {
       if (store.getAtom() != CopyAtom::TMA)
         return WalkResult::advance();
+      layout::SharedTile tile = layoutOf(store.getStaging().getType());
       return add(store, store.getView(), layout::groupOfWarpsRows,
-                 layoutOf(store.getStaging().getType()), /*panels=*/1);
+                 tile.panelColumns(), tile, /*panels=*/1);
     });
   if (walk.wasInterrupted())
     return failure();
@@ -165,9 +180,18 @@ RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
       int64_t number = plan.emptyBarriers.size();
       plan.awaitNumbers[own(op)] = number;
       plan.emptyBarriers.emplace_back();
-      for (OpOperand *use : getUsesThroughTurns(await.getSlot()))
-        if (isa<ReleaseOp>(use->getOwner()))
-          plan.awaitNumbers[own(use->getOwner())] = number;
+      auto uses = getUsesThroughTurns(await.getSlot());
+      bool isReadByLanes = llvm::any_of(uses, [](OpOperand *use) {
+        auto load = dyn_cast<LoadFragOp>(use->getOwner());
+        return load && load.getResult().getType().getKind() == FragKind::Acc;
+      });
+      for (OpOperand *use : uses) {
+        if (!isa<ReleaseOp>(use->getOwner()))
+          continue;
+        plan.awaitNumbers[own(use->getOwner())] = number;
+        if (isReadByLanes)
+          plan.releasesOfLanes.insert(own(use->getOwner()));
+      }
     }
   });
   return plan;

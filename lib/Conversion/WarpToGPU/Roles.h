@@ -37,6 +37,8 @@ struct RolePlan {
   llvm::DenseMap<Operation *, TensorStore> stores;
   /// The number of a release's await, and of the await.
   llvm::DenseMap<Operation *, int64_t> awaitNumbers;
+  /// Releases of slots that each lane reads for itself.
+  llvm::DenseSet<Operation *> releasesOfLanes;
   /// The empty barrier of the slot that await number i gave, once lowered.
   SmallVector<Value> emptyBarriers;
 

@@ -44,7 +44,7 @@ Value attn::warp::offsetBy(OpBuilder &builder, Location loc, Value pointer,
 void SlotWriter::write(int64_t firstColumn) {
   if (elements.empty())
     elements = unpack(builder, loc, frag, values);
-  if (slotType.hasPanels())
+  if (slotType.hasPanels() && tile.elementBytes == 2)
     writeMatrices(firstColumn);
   else
     writePairs(firstColumn);
@@ -76,8 +76,7 @@ void SlotWriter::writeMatrices(int64_t firstColumn) {
     }
 }
 
-/// Where the lane writes its pair of a column tile; `row` is a multiple of 8.
-Value SlotWriter::pairAddress(int64_t row, int64_t column) {
+Value PairAddresses::at(int64_t row, int64_t column) {
   int64_t perChunk = tile.elementsPerChunk();
   if (!laneAddress) {
     Value lane = ints.lane();
@@ -94,9 +93,11 @@ Value SlotWriter::pairAddress(int64_t row, int64_t column) {
         ints.add(offset, ints.mul(ints.rem(pair, perChunk), tile.elementBytes));
     laneAddress = ints.add(slot, offset);
   }
-  int64_t chunk = column / perChunk, inPeriod = chunk % tile.period();
-  int64_t constant =
-      (row * tile.chunksPerRow() + chunk - inPeriod) * layout::chunkBytes;
+  int64_t perRow = tile.chunksPerRow(), chunk = column / perChunk;
+  int64_t panel = tile.panelBytes != 0 ? chunk / perRow : 0;
+  int64_t inRow = chunk - panel * perRow, inPeriod = inRow % tile.period();
+  int64_t constant = ((panel * tile.rows + row) * perRow + inRow - inPeriod) *
+                     layout::chunkBytes;
   Value address = ints.bitXor(laneAddress, inPeriod * layout::chunkBytes);
   return offsetBy(builder, loc,
                   LLVM::IntToPtrOp::create(builder, loc,
@@ -113,6 +114,6 @@ void SlotWriter::writePairs(int64_t firstColumn) {
         LLVM::StoreOp::create(
             builder, loc,
             makePair(builder, loc, elements[reg], elements[reg + 1]),
-            pairAddress(rowOf(t) + 8 * half, column), 2 * tile.elementBytes);
+            addresses.at(rowOf(t) + 8 * half, column), 2 * tile.elementBytes);
       }
 }

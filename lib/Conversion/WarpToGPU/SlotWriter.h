@@ -23,6 +23,26 @@ namespace attn::warp {
 LLVM::LLVMPointerType sharedPointerType(OpBuilder &builder);
 Value offsetBy(OpBuilder &builder, Location loc, Value pointer, int64_t bytes);
 
+/// Where a lane has a pair of columns of a tile: those of an `acc` fragment.
+class PairAddresses {
+public:
+  PairAddresses(OpBuilder &builder, Location loc, SlotType slotType, Value slot)
+      : builder(builder), loc(loc), ints(builder, loc),
+        tile(layoutOf(slotType)), slot(slot) {}
+
+  /// Of the column tile at a row and a column, multiples of 8; the row is
+  /// counted from the first of the warp.
+  Value at(int64_t row, int64_t column);
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  Integers ints;
+  layout::SharedTile tile;
+  Value slot;
+  Value laneAddress; // of the running thread
+};
+
 /// Writes the rows that a warp has of an `acc` fragment to a slot, as many of
 /// its columns as the slot has.
 class SlotWriter {
@@ -31,7 +51,8 @@ public:
              ValueRange values, Value slot)
       : builder(builder), loc(loc), ints(builder, loc), frag(frag),
         fragment(layoutOf(frag)), slotType(slotType), tile(layoutOf(slotType)),
-        values(values), slot(slot), columns(frag.getShape()[1]),
+        values(values), slot(slot), addresses(builder, loc, slotType, slot),
+        columns(frag.getShape()[1]),
         perPart(std::min(columns, slotType.getShape()[1])) {}
 
   void write(int64_t firstColumn);
@@ -42,7 +63,6 @@ private:
   }
   void writeMatrices(int64_t firstColumn);
   void writePairs(int64_t firstColumn);
-  Value pairAddress(int64_t row, int64_t column);
 
   OpBuilder &builder;
   Location loc;
@@ -53,9 +73,9 @@ private:
   layout::SharedTile tile;
   ValueRange values;
   Value slot;
+  PairAddresses addresses;
   int64_t columns, perPart;
   SmallVector<Value> elements;
-  Value laneAddress; // of the running thread
 };
 
 } // namespace attn::warp

@@ -233,7 +233,7 @@ void StagedStorer::storeTensor(Value tensorMap, bool isAwaited) {
     for (int64_t t = 0; t < fragment.rowSteps(); ++t)
       emitTensorStore(builder, loc, tensorMap, op.getIndices(),
                       ints.add(groupRow, rowOf(t)), column, perPart, slotType,
-                      slot, thread);
+                      slot, thread, op.getAccumulate());
     emitBulkCommit(builder, loc);
   }
   if (isAwaited)
@@ -250,7 +250,9 @@ struct LowerStagedStore final : OpConversionPattern<StoreOp> {
   LogicalResult
   matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (!op.getStaging())
+    // Without TMA elements are added one by one.
+    if (!op.getStaging() ||
+        (op.getAccumulate() && op.getAtom() == CopyAtom::Plain))
       return failure();
     FailureOr<View> view = View::get(rewriter, op.getLoc(), op.getView());
     if (failed(view))

@@ -44,6 +44,7 @@
 #include "Products.h"
 #include "Roles.h"
 #include "Searches.h"
+#include "SlotReader.h"
 #include "SplatStores.h"
 #include "StagedStores.h"
 #include "Stores.h"
@@ -143,6 +144,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateMailboxPatterns(converter, patterns, kernel.roles);
   populateSearchPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);
+  populateSlotReadPatterns(converter, patterns);
   populateSplatStorePatterns(converter, patterns, splatStores);
   populateStagedStorePatterns(converter, patterns, kernel.roles);
   populateProductPatterns(converter, patterns, products);

@@ -62,3 +62,35 @@ func.func @tensor(%x: bf16, %q: !wide, %m: !wide) {
   }
   return
 }
+
+// A tile that is added to a workspace: pairs of f32 to the slot, which TMA adds
+// panel by panel.
+// CHECK-LABEL: gpu.func @added
+// CHECK: llvm.inline_asm {{.*}}"cp.async.bulk.wait_group.read 0;"
+// CHECK-COUNT-16: llvm.store %{{.*}} {alignment = 8 : i64} : vector<2xf32>, !llvm.ptr<3>
+// CHECK: "fence.proxy.async.shared::cta;"
+// CHECK: nvvm.barrier id
+// CHECK-COUNT-2: cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [$1, {$3, $4, $5, $6}], [$0]; }"
+// CHECK: "cp.async.bulk.commit_group;"
+// CHECK-NOT: red.relaxed
+// CHECK: gpu.launch_func
+// CHECK-SAME: #warp.tensor_map<argument = 2, rows = 64, columns = 32, swizzle = 128, panels = 1>
+func.func @added(%x: f32, %q: !wide) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %sum = memref.alloc(%c1) {warp.zeroed} : memref<?x64xf32>
+  warp.kernel @added blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(8) shared(49168) {
+    %Q = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
+    %s = warp.alloc at 32768 : !warp.slot<64x64xf32, panels<128>>
+    warp.role @load copy warps(4) {
+      warp.copy_async %q[%i, %c0] to %Q[%c0] by tma : !wide, !warp.ring<1, 128x128xbf16, panels<128>>
+    }
+    warp.role @softmax compute warps(4) {
+      %t = warp.await %Q[%c0] : !warp.ring<1, 128x128xbf16, panels<128>> -> !warp.slot<128x128xbf16, panels<128>>
+      warp.release %t : !warp.slot<128x128xbf16, panels<128>>
+      %f = warp.splat %x : !warp.frag<64x64xf32, acc, 4>
+      warp.store %f, %sum[%i, %c0] accumulate via %s by tma : !warp.frag<64x64xf32, acc, 4>, memref<?x64xf32>, !warp.slot<64x64xf32, panels<128>>
+    }
+  }
+  return
+}

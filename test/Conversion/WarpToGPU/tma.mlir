@@ -55,3 +55,37 @@ func.func @part(%n: index, %v: !part) {
   }
   return
 }
+
+// A row is a box of its own, of any rank, not swizzled; of a workspace, too. Two
+// boxes of 32 rows make up a tile of 64: the second lies 32 x 128 bytes after.
+// CHECK-LABEL: gpu.func @rows
+// CHECK: } else {
+// CHECK: mbarrier.arrive.expect_tx{{.*}} %c256_i32
+// CHECK: cp.async.bulk.tensor.4d{{.*}} %c0_i32, %c0_i32, %c0_i32, %c0_i32
+// CHECK: mbarrier.arrive.expect_tx{{.*}} %c8192_i32
+// CHECK: cp.async.bulk.tensor.4d{{.*}} %[[BASE:.*]], %{{.*}}, %{{.*}}, %c0_i32, %c0_i32, %c0_i32, %c0_i32 :
+// CHECK: cp.async.bulk.tensor.4d{{.*}} %c0_i32, %c1_i32, %c0_i32, %c0_i32 :
+// CHECK-LABEL: func.func @rows
+// CHECK: gpu.launch_func
+// CHECK-SAME: #warp.tensor_map<argument = 2, rows = 1, columns = 64, swizzle = 0, panels = 1>
+// CHECK-SAME: #warp.tensor_map<argument = 1, rows = 32, columns = 64, swizzle = 128, panels = 1>
+func.func @rows(%n: index, %v: memref<?x64xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %w = memref.alloc(%n) : memref<?xf32>
+  warp.kernel @rows blocks(%x, %h, %b) in (%c1, %c1, %c1) warps(8) shared(8480) {
+    %r = warp.ring fills(@load) drains(@softmax) at 8192 : !warp.ring<1, 1x64xf32>
+    %t = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<1, 64x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
+      warp.copy_async %w[%c0] to %r[%c0] by tma : memref<?xf32>, !warp.ring<1, 1x64xf32>
+      warp.copy_async %v[%c0, %c0], [%c1, %c0] to %t[%c0] by tma : memref<?x64xbf16>, !warp.ring<1, 64x64xbf16, panels<128>>
+    }
+    warp.role @softmax compute warps(4) registers(240) {
+      %s = warp.await %r[%c0] : !warp.ring<1, 1x64xf32> -> !warp.slot<1x64xf32>
+      warp.release %s : !warp.slot<1x64xf32>
+      %u = warp.await %t[%c0] : !warp.ring<1, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      warp.release %u : !warp.slot<64x64xbf16, panels<128>>
+    }
+  }
+  return
+}

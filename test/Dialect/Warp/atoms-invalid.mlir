@@ -195,6 +195,24 @@ func.func @copy_async_c2_rows(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) 
 
 // -----
 
+func.func @copy_async_c2_row(%n: index, %v: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @copy_async_c2_row blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<1, 1x512xf32>
+    warp.role @load copy warps(4) {
+      // expected-error@+1 {{'warp.copy_async' op is by tma: a row has more columns than one copy of a tensor map}}
+      warp.copy_async %v[%x] to %r[%c0] by tma : memref<?xf32>, !warp.ring<1, 1x512xf32>
+    }
+    warp.role @softmax compute warps(4) {
+      %s = warp.await %r[%c0] : !warp.ring<1, 1x512xf32> -> !warp.slot<1x512xf32>
+      warp.release %s : !warp.slot<1x512xf32>
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @copy_async_c2_rank(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %w: memref<2x2x2x64x64xbf16>) {
   %c0 = arith.constant 0 : index
   warp.kernel @copy_async_c2_rank blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {

@@ -218,7 +218,7 @@ func.func @gather_elements(%n: index, %i: i32, %v: memref<?xf32>) {
 func.func @load_frag_kind(%n: index) {
   warp.kernel @load_frag_kind blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %0 = warp.alloc : !warp.slot<64x64xbf16>
-    // expected-error@+1 {{'warp.load_frag' op gives '!warp.frag<64x64xbf16, acc, 4>', expected an 'a' fragment}}
+    // expected-error@+1 {{'warp.load_frag' op gives '!warp.frag<64x64xbf16, acc, 4>', expected an 'a' fragment, or an 'acc' one of f32}}
     %1 = warp.load_frag %0 : !warp.slot<64x64xbf16> -> !warp.frag<64x64xbf16, acc, 4>
   }
   return

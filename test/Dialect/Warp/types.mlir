@@ -94,7 +94,7 @@ func.func private @ring_depth(!warp.ring<0, 64x64xf16>)
 
 // -----
 
-// expected-error@+1 {{slot: got 4 rows, expected a multiple of 8}}
+// expected-error@+1 {{slot: got 4 rows, expected 1 or a multiple of 8}}
 func.func private @ring_slot(!warp.ring<2, 4x64xf16>)
 
 // -----

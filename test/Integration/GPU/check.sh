@@ -12,6 +12,7 @@ python=$1 lib=$2 cases=$3
 run suite.py --lib "$lib" --cases "$cases"
 [ $code -eq 77 ] && exit 0
 run runtime.py --lib "$lib"
+run programs.py --lib "$lib"
 run stress.py --lib "$lib" --target sm_80
 run stress.py --lib "$lib" --target sm_90a
 run suite.py --lib "$lib" --long 262144

@@ -45,9 +45,9 @@ namespace {
 class TileCopier {
 public:
   TileCopier(OpBuilder &builder, Location loc, View view, SlotType slot,
-             Value base, int64_t threads)
+             Value base, int64_t threads, int64_t rows)
       : builder(builder), loc(loc), ints(builder, loc), addresses(builder, loc),
-        view(std::move(view)), tile(layoutOf(slot)), base(base) {
+        view(std::move(view)), tile(layoutOf(slot)), base(base), rows(rows) {
     lanesPerRow = std::min<int64_t>(layout::warpSize,
                                     tile.chunksPerRow() & -tile.chunksPerRow());
     rowsPerPass = threads / lanesPerRow;
@@ -66,7 +66,7 @@ private:
   View view;
   layout::SharedTile tile;
   Value base;
-  int64_t lanesPerRow, rowsPerPass;
+  int64_t rows, lanesPerRow, rowsPerPass;
   // Of the running thread, i32.
   Value laneChunk, laneRow, rowsLeft, columnsLeft;
   // Columns of the memref that are known to be there from the tile's first
@@ -99,15 +99,15 @@ void TileCopier::run(ValueRange indices) {
   Value source = view.addressOf(builder, loc, at);
   Value step =
       addresses.mul(view.strides[rowDim], rowsPerPass * view.elementBytes);
-  for (int64_t row = 0; row < tile.rows; row += rowsPerPass) {
+  for (int64_t row = 0; row < rows; row += rowsPerPass) {
     if (row != 0)
       source = addresses.add(source, step);
     OpBuilder::InsertionGuard guard(builder);
-    if (row + rowsPerPass > tile.rows) {
+    if (row + rowsPerPass > rows) {
       // The last pass has threads to spare.
-      auto branch = scf::IfOp::create(builder, loc,
-                                      ints.lessThan(laneRow, tile.rows - row),
-                                      /*withElseRegion=*/false);
+      auto branch =
+          scf::IfOp::create(builder, loc, ints.lessThan(laneRow, rows - row),
+                            /*withElseRegion=*/false);
       builder.setInsertionPointToStart(branch.thenBlock());
     }
     copyRow(ints.add(laneRow, row), row, source);
@@ -173,18 +173,65 @@ void TileCopier::copyRow(Value row, int64_t firstRow, Value source) {
   }
 }
 
+/// Each thread copies one element, wherever it lies.
+static void copyRow(OpBuilder &builder, Location loc, const View &view,
+                    ValueRange indices, const layout::SharedTile &tile,
+                    Value base, int64_t threads) {
+  Integers ints(builder, loc);
+  Addresses addresses(builder, loc);
+  unsigned columnDim = view.type.getRank() - 1;
+  for (int64_t column = 0; column < tile.columns; column += threads) {
+    Value own = ints.add(ints.thread(), column);
+    SmallVector<Value> at;
+    for (Value index : indices)
+      at.push_back(addresses.fromIndex(index));
+    at[columnDim] = addresses.add(at[columnDim], addresses.fromInt(own));
+    Value left = view.left(builder, loc, columnDim, at[columnDim]);
+    Value isInside = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::sgt, left, ints.constant(0));
+    Value size = arith::SelectOp::create(builder, loc, isInside,
+                                         ints.constant(tile.elementBytes),
+                                         ints.constant(0));
+    OpBuilder::InsertionGuard guard(builder);
+    if (column + threads > tile.columns) {
+      auto branch =
+          scf::IfOp::create(builder, loc, ints.lessThan(own, tile.columns),
+                            /*withElseRegion=*/false);
+      builder.setInsertionPointToStart(branch.thenBlock());
+    }
+    auto shared = LLVM::LLVMPointerType::get(
+        builder.getContext(),
+        static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
+    Value to = LLVM::IntToPtrOp::create(
+        builder, loc, shared, ints.add(base, ints.mul(own, tile.elementBytes)));
+    NVVM::CpAsyncOp::create(
+        builder, loc, to, addresses.toPointer(view.addressOf(builder, loc, at)),
+        tile.elementBytes, NVVM::LoadCacheModifierKind::CA, size);
+  }
+}
+
 LogicalResult attn::warp::emitTileCopy(OpBuilder &builder, Location loc,
                                        Value memref, ValueRange indices,
                                        SlotType slot, Value base,
-                                       int64_t threads) {
+                                       int64_t threads, int64_t firstRow,
+                                       int64_t rows) {
   FailureOr<View> view = View::get(builder, loc, memref);
   if (failed(view))
     return failure();
-  if (view->type.getRank() < 2 || !view->isContiguous())
+  layout::SharedTile tile = layoutOf(slot);
+  if (view->type.getRank() < (tile.rows == 1 ? 1 : 2) || !view->isContiguous())
     return emitError(loc) << "expected a memref of rank 2 or more whose "
                              "innermost stride is 1, got "
                           << view->type;
-  TileCopier(builder, loc, std::move(*view), slot, base, threads).run(indices);
+  if (tile.rows == 1) {
+    copyRow(builder, loc, *view, indices, tile, base, threads);
+    return success();
+  }
+  Integers ints(builder, loc);
+  Value first =
+      ints.add(base, firstRow * tile.chunksPerRow() * layout::chunkBytes);
+  TileCopier(builder, loc, std::move(*view), slot, first, threads, rows)
+      .run(indices);
   return success();
 }
 

@@ -15,10 +15,12 @@
 
 namespace attn::warp {
 
-/// Starts the 16-byte copies of one tile; `base` is the address of the slot.
+/// Starts the copies of `rows` rows of a tile, from `firstRow` on, both
+/// multiples of 8, in pieces of 16 bytes; of a tile of one row in pieces of one
+/// element. `base` is the address of the slot.
 LogicalResult emitTileCopy(OpBuilder &builder, Location loc, Value memref,
                            ValueRange indices, SlotType slot, Value base,
-                           int64_t threads);
+                           int64_t threads, int64_t firstRow, int64_t rows);
 void emitCommit(OpBuilder &builder, Location loc);
 /// Waits until at most `pending` of the thread's youngest groups are
 /// unfinished.

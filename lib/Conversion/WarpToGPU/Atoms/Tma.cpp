@@ -14,7 +14,8 @@
 // row, panel, head, batch, and one copy fills them all: what issues copies is
 // one thread, and each takes it its time.
 //
-// Stores go panel by panel; what lies outside is not written.
+// Stores go panel by panel; what lies outside is not written. One row is a box
+// of its own, not swizzled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +58,8 @@ static void emitTensor(OpBuilder &builder, Location loc, ValueRange operands,
 LogicalResult attn::warp::emitTensorCopy(OpBuilder &builder, Location loc,
                                          Value tensorMap, int64_t boxPanels,
                                          ValueRange indices, SlotType slot,
-                                         Value base, Value barrier) {
+                                         Value base, Value barrier,
+                                         int64_t firstRow) {
   if (indices.size() > mapRank)
     return emitError(loc) << "expected a memref of at most " << mapRank
                           << " dimensions, got " << indices.size();
@@ -78,11 +80,13 @@ LogicalResult attn::warp::emitTensorCopy(OpBuilder &builder, Location loc,
                "r,l,r,r,r,r,r,r,~{memory}");
     return success();
   }
-  for (int64_t panel = 0; panel < tile.numPanels(); ++panel) {
+  // One row is one box.
+  int64_t panels = tile.rows == 1 ? 1 : tile.numPanels();
+  for (int64_t panel = 0; panel < panels; ++panel) {
     coordinates.front() = ints.add(column, panel * tile.panelColumns());
-    SmallVector<Value> operands = {
-        ints.add(base, panel * tile.rows * tile.panelBytes), tensorMap,
-        barrier};
+    int64_t row = panel * tile.rows + firstRow;
+    SmallVector<Value> operands = {ints.add(base, row * tile.panelBytes),
+                                   tensorMap, barrier};
     llvm::append_range(operands, coordinates);
     emitTensor(builder, loc, operands,
                "{ .reg .pred first; elect.sync _|first, -1; @first "
@@ -97,7 +101,8 @@ LogicalResult attn::warp::emitTensorCopy(OpBuilder &builder, Location loc,
 void attn::warp::emitTensorStore(OpBuilder &builder, Location loc,
                                  Value tensorMap, ValueRange indices, Value row,
                                  int64_t firstColumn, int64_t columns,
-                                 SlotType slot, Value base, Value thread) {
+                                 SlotType slot, Value base, Value thread,
+                                 bool accumulates) {
   Integers ints(builder, loc);
   layout::SharedTile tile = layoutOf(slot);
   SmallVector<Value> coordinates = coordinatesOf(ints, indices);
@@ -110,10 +115,14 @@ void attn::warp::emitTensorStore(OpBuilder &builder, Location loc,
     SmallVector<Value> operands = {
         ints.add(from, panel * tile.rows * tile.panelBytes), tensorMap, thread};
     llvm::append_range(operands, coordinates);
+    std::string instruction =
+        accumulates
+            ? "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile."
+              "bulk_group"
+            : "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group";
     emitTensor(builder, loc, operands,
-               "{ .reg .pred first; setp.eq.u32 first, $2, 0; @first "
-               "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group "
-               "[$1, {$3, $4, $5, $6}], [$0]; }",
+               "{ .reg .pred first; setp.eq.u32 first, $2, 0; @first " +
+                   instruction + " [$1, {$3, $4, $5, $6}], [$0]; }",
                "r,l,r,r,r,r,r,~{memory}");
   }
 }

@@ -15,17 +15,21 @@
 
 namespace attn::warp {
 
-/// A lane of the warp starts the copy of a tile, in boxes of so many panels:
-/// one, or all of them; `barrier` counts its bytes.
+/// A lane of the warp starts the copy of the rows of a tile from `firstRow` on
+/// that a box has, in boxes of so many panels: one, or all of them; `barrier`
+/// counts its bytes.
 LogicalResult emitTensorCopy(OpBuilder &builder, Location loc, Value tensorMap,
                              int64_t boxPanels, ValueRange indices,
-                             SlotType slot, Value base, Value barrier);
+                             SlotType slot, Value base, Value barrier,
+                             int64_t firstRow);
 /// One thread (number 0 of `thread`) starts storing 64 rows of a slot, from
 /// `row` on (i32), one box per panel: `columns` columns, the slot's first one
-/// at `firstColumn` of the box at `indices`.
+/// at `firstColumn` of the box at `indices`. With `accumulates` its elements
+/// are added to those in memory.
 void emitTensorStore(OpBuilder &builder, Location loc, Value tensorMap,
                      ValueRange indices, Value row, int64_t firstColumn,
-                     int64_t columns, SlotType slot, Value base, Value thread);
+                     int64_t columns, SlotType slot, Value base, Value thread,
+                     bool accumulates);
 /// Closes the group of the thread's stores by TMA; waits until none of them
 /// reads shared memory.
 void emitBulkCommit(OpBuilder &builder, Location loc);

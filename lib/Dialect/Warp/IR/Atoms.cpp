@@ -100,13 +100,16 @@ LogicalResult attn::warp::verifyAtom(ProductOp op) {
 
 std::string attn::warp::findTMAObstacle(MemRefType view, SlotType slot,
                                         int64_t rows) {
-  // Dimensions of a tensor map, and the rows of its boxes.
-  constexpr int64_t maxRank = 4, maxRows = 256;
-  if (!slot.hasPanels())
+  // Dimensions of a tensor map, and what its boxes have of each.
+  constexpr int64_t maxRank = 4, maxBox = 256;
+  bool isRow = rows == 1;
+  if (!isRow && !slot.hasPanels())
     return "a slot has no panels";
   if (view.getRank() > maxRank)
     return "a view has more dimensions than a tensor map";
-  if (rows > maxRows)
+  if (isRow && slot.getShape()[1] > maxBox)
+    return "a row has more columns than one copy of a tensor map";
+  if (rows > maxBox)
     return "a tile has more rows than one copy of a tensor map";
   return "";
 }

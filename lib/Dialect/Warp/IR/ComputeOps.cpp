@@ -15,9 +15,15 @@ using namespace attn::warp;
 LogicalResult LoadFragOp::verify() {
   FragType frag = getResult().getType();
   SlotType slot = getSlot().getType();
-  if (frag.getKind() != FragKind::A)
-    return emitOpError("gives ") << frag << ", expected an 'a' fragment";
-  if (frag.getShape() != slot.getShape() ||
+  if (frag.getKind() == FragKind::Acc && !frag.getElementType().isF32())
+    return emitOpError("gives ")
+           << frag << ", expected an 'a' fragment, or an 'acc' one of f32";
+  // A row may stand for the rows of a tile.
+  SmallVector<int64_t> shape(frag.getShape());
+  if (frag.getKind() == FragKind::Acc && slot.getShape()[0] == 1 &&
+      shape[1] == 1)
+    std::swap(shape[0], shape[1]);
+  if (ArrayRef<int64_t>(shape) != slot.getShape() ||
       frag.getElementType() != slot.getElementType())
     return emitOpError("gives ") << frag << " from " << slot
                                  << ", expected the same shape and elements";

@@ -47,20 +47,24 @@ int64_t RingOp::getBarrierOffset() {
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// A box of `view` at `indices` has the type of a 2-D tile. Rows are read in
-/// chunks of 16 bytes, so the innermost dimension is contiguous.
-static LogicalResult verifyBox(Operation *op, MemRefType view, size_t indices,
-                               Type element) {
+/// A box of `view` at `indices` has the type of a tile. Rows are read in chunks
+/// of 16 bytes, so the innermost dimension is contiguous.
+static LogicalResult verifyBox(Operation *op, Type type, size_t indices,
+                               SlotType tile) {
+  auto view = dyn_cast<MemRefType>(type);
+  if (!view)
+    return op->emitOpError("expects a ranked memref");
   if (int64_t(indices) != view.getRank())
     return op->emitOpError("got ")
            << indices << " indices for a memref of rank " << view.getRank();
-  if (view.getRank() < 2)
+  int64_t leastRank = tile.getShape()[0] == 1 ? 1 : 2;
+  if (view.getRank() < leastRank)
     return op->emitOpError("got a memref of rank ")
-           << view.getRank() << ", expected at least 2";
-  if (view.getElementType() != element)
+           << view.getRank() << ", expected at least " << leastRank;
+  if (view.getElementType() != tile.getElementType())
     return op->emitOpError("got elements of ")
-           << view.getElementType() << " in memory and of " << element
-           << " in the tile, expected the same";
+           << view.getElementType() << " in memory and of "
+           << tile.getElementType() << " in the tile, expected the same";
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(view.getStridesAndOffset(strides, offset)) || strides.back() != 1)
@@ -81,19 +85,31 @@ static LogicalResult verifyTMA(Operation *op, MemRefType view, SlotType slot,
 }
 
 LogicalResult CopyOp::verify() {
-  auto view = dyn_cast<MemRefType>(getView().getType());
-  if (!view)
-    return emitOpError("expects a ranked memref");
-  return verifyBox(*this, view, getIndices().size(),
-                   getSlot().getType().getElementType());
+  return verifyBox(*this, getView().getType(), getIndices().size(),
+                   getSlot().getType());
+}
+
+OperandRange CopyAsyncOp::getBox(int64_t number) {
+  int64_t rank = getIndices().size() / getBoxes();
+  return getIndices().slice(number * rank, rank);
+}
+
+int64_t CopyAsyncOp::getRowsPerBox() {
+  return getRing().getType().getShape()[0] / int64_t(getBoxes());
 }
 
 LogicalResult CopyAsyncOp::verify() {
-  auto view = dyn_cast<MemRefType>(getView().getType());
-  if (!view)
-    return emitOpError("expects a ranked memref");
-  if (failed(verifyBox(*this, view, getIndices().size(),
-                       getRing().getType().getElementType())))
+  SlotType tile = getRing().getType().getSlotType();
+  int64_t boxes = getBoxes(), rows = tile.getShape()[0];
+  if (boxes < 1 || getIndices().size() % boxes != 0)
+    return emitOpError("got ") << getIndices().size() << " indices for "
+                               << boxes << " boxes, expected equally many each";
+  constexpr int64_t rowsOfSwizzle = 8;
+  if (boxes > 1 && rows % (boxes * rowsOfSwizzle) != 0)
+    return emitOpError("fills ")
+           << rows << " rows from " << boxes
+           << " boxes, expected equal parts of a multiple of " << rowsOfSwizzle;
+  if (failed(verifyBox(*this, getView().getType(), getBox(0).size(), tile)))
     return failure();
   // (C1)
   bool inRole = (*this)->getParentOfType<RoleOp>();
@@ -103,8 +119,9 @@ LogicalResult CopyAsyncOp::verify() {
            << stringifyCopyAtom(getAtom()) << (inRole ? " in" : " without")
            << " a role, expected " << stringifyCopyAtom(expected);
   // (C2)
-  SlotType slot = getRing().getType().getSlotType();
-  return inRole ? verifyTMA(*this, view, slot, slot.getShape()[0]) : success();
+  return inRole ? verifyTMA(*this, cast<MemRefType>(getView().getType()), tile,
+                            getRowsPerBox())
+                : success();
 }
 
 LogicalResult AwaitOp::verify() {
@@ -140,6 +157,8 @@ LogicalResult StoreFragOp::verify() {
       frag.getElementType() != slot.getElementType())
     return emitOpError("stores ") << frag << " to " << slot
                                   << ", expected the same shape and elements";
+  if (slot.getShape()[0] == 1)
+    return emitOpError("stores one row, expected a tile");
   return success();
 }
 
@@ -185,9 +204,8 @@ LogicalResult StoreOp::verify() {
   if (getAccumulate() && !frag.getElementType().isF32())
     return emitOpError("accumulates elements of ")
            << frag.getElementType() << ", expected f32";
-  if (getAccumulate() && (getRows() || getStaging()))
-    return emitOpError("accumulates ")
-           << (getRows() ? "rows" : "via a slot") << ", expected a whole tile";
+  if (getAccumulate() && getRows())
+    return emitOpError("accumulates rows, expected a whole tile");
   if (getRows() && frag.getShape()[1] != 1)
     return emitOpError("writes rows of ") << frag << ", expected one column";
   int64_t rank = getRows() ? 1 : 2;

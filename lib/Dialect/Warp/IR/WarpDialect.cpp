@@ -59,6 +59,39 @@ static void printProductAtom(OpAsmPrinter &printer, Operation *,
   printer << stringifyProductAtom(atom.getValue());
 }
 
+// %pool[%p0, %row, %c0], [%p1, %row, %c0]
+static ParseResult
+parseBoxes(OpAsmParser &parser, OpAsmParser::UnresolvedOperand &view,
+           SmallVectorImpl<OpAsmParser::UnresolvedOperand> &indices,
+           IntegerAttr &boxes) {
+  int64_t number = 0;
+  size_t rank = 0;
+  if (parser.parseOperand(view))
+    return failure();
+  do {
+    SMLoc loc = parser.getCurrentLocation();
+    size_t before = indices.size();
+    if (parser.parseOperandList(indices, OpAsmParser::Delimiter::Square))
+      return failure();
+    size_t here = indices.size() - before;
+    if (number++ == 0)
+      rank = here;
+    else if (here != rank)
+      return parser.emitError(loc, "got a box of ")
+             << here << " indices, the first has " << rank;
+  } while (succeeded(parser.parseOptionalComma()));
+  boxes = parser.getBuilder().getI64IntegerAttr(number);
+  return success();
+}
+
+static void printBoxes(OpAsmPrinter &printer, CopyAsyncOp copy, Value view,
+                       OperandRange, IntegerAttr) {
+  printer << view;
+  llvm::interleaveComma(
+      llvm::seq<int64_t>(copy.getBoxes()), printer,
+      [&](int64_t number) { printer << "[" << copy.getBox(number) << "]"; });
+}
+
 #include "attn/Dialect/Warp/IR/WarpDialect.cpp.inc"
 #include "attn/Dialect/Warp/IR/WarpEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES

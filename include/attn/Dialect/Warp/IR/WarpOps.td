@@ -249,20 +249,34 @@ def Warp_CopyAsyncOp : Warp_Op<"copy_async", [AttrSizedOperandSegments]> {
     false: a wait counts groups, not bytes.
 
     (C1) `tma` in a role, `cp_async` elsewhere.
-    (C2) By `tma`: tiles in panels, of at most 256 rows; a memref of at most 4
-         dimensions.
+    (C2) By `tma`: tiles in panels, of at most 256 rows, or one row of at most
+         256 columns; a memref of at most 4 dimensions.
     ```mlir
     warp.copy_async %k[%b, %h, %row, %c0] to %ring[%next] when %more : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, !warp.ring<2, 64x128xbf16>
+    ```
+    An item of one row takes elements of the innermost dimension. With several
+    boxes the item's rows come in equal parts, a multiple of 8 each, one from
+    each box, the first rows first: the pages of a cache of keys, say.
+    ```mlir
+    warp.copy_async %lse[%b, %h, %row] to %rows[%next] : memref<?x?x?xf32, strided<[?, ?, 1]>>, !warp.ring<2, 1x64xf32>
+    warp.copy_async %pool[%p0, %h, %c0, %c0], [%p1, %h, %c0, %c0] to %ring[%next] : memref<?x?x32x128xbf16, strided<[?, ?, ?, 1]>>, !warp.ring<2, 64x128xbf16>
     ```
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<Index>:$indices,
                        Arg<Warp_RingType, "", [MemWrite]>:$ring, Index:$item, Optional<I1>:$condition,
-                       DefaultValuedAttr<Warp_CopyAtomAttr, "::attn::warp::CopyAtom::CpAsync">:$atom);
+                       DefaultValuedAttr<Warp_CopyAtomAttr, "::attn::warp::CopyAtom::CpAsync">:$atom,
+                       DefaultValuedAttr<I64Attr, "1">:$boxes);
   let assemblyFormat = [{
-    $view `[` $indices `]` `to` $ring `[` $item `]` (`when` $condition^)? (`by` $atom^)? attr-dict
+    custom<Boxes>($view, $indices, $boxes) `to` $ring `[` $item `]` (`when` $condition^)? (`by` $atom^)? attr-dict
     `:` type($view) `,` type($ring)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The indices of one of its boxes.
+    ::mlir::OperandRange getBox(int64_t number);
+    /// Rows that come from one.
+    int64_t getRowsPerBox();
+  }];
 }
 
 def Warp_AwaitOp : Warp_Op<"await"> {
@@ -308,7 +322,7 @@ def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
     store.
 
     With `accumulate` the elements, f32, are added to those in memory, atomically
-    and in no order.
+    and in no order: one by one, or by TMA.
 
     (C1) The atom is `plain`, or, via a slot and in a role, `tma`.
     (C2) By `tma`: a slot in panels; a memref of at most 4 dimensions.
@@ -464,7 +478,15 @@ def Warp_ReceiveOp : Warp_Op<"receive", [DeclareOpInterfaceMethods<InferTypeOpIn
 //===----------------------------------------------------------------------===//
 
 def Warp_LoadFragOp : Warp_Op<"load_frag"> {
-  let summary = "reads an A operand from a slot into registers";
+  let summary = "reads a fragment from a slot into registers";
+  let description = [{
+    An A operand, or an `acc` fragment of f32. A slot of one row is read as the
+    columns (1xN) or the rows (Nx1) of a tile.
+    ```mlir
+    %q = warp.load_frag %slot : !warp.slot<128x64xbf16> -> !warp.frag<128x64xbf16, a, 4>
+    %lse = warp.load_frag %row : !warp.slot<1x64xf32> -> !warp.frag<64x1xf32, acc, 4>
+    ```
+  }];
   let arguments = (ins Arg<Warp_SlotType, "", [MemRead]>:$slot);
   let results = (outs Warp_FragType:$result);
   let assemblyFormat = "$slot attr-dict `:` type($slot) `->` type($result)";

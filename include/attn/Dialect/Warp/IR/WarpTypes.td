@@ -90,8 +90,9 @@ def Warp_TensorMapAttr : AttrDef<Warp_Dialect, "TensorMap"> {
   let summary = "the boxes in which copies of a kernel take an argument";
   let description = [{
     The runtime makes a tensor map of the host's argument number `argument` at
-    launch. A box is `panels` panels of `rows` x `columns` elements, one after
-    the other, each swizzled over `swizzle` bytes.
+    launch; numbers after those of the arguments are workspaces, in the order of
+    their `memref.alloc`. A box is `panels` panels of `rows` x `columns` elements,
+    one after the other, each swizzled over `swizzle` bytes; 0 for one row.
     ```mlir
     #warp.tensor_map<argument = 0, rows = 64, columns = 64, swizzle = 128, panels = 2>
     ```

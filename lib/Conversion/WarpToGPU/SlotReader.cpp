@@ -1,0 +1,137 @@
+//===- SlotReader.cpp - fragments from shared memory ------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A lane reads its pairs of columns of a tile where SlotWriter writes them. A
+// slot of one row is not swizzled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SlotReader.h"
+
+#include "Fragments.h"
+#include "SlotWriter.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+namespace {
+
+class SlotReader {
+public:
+  SlotReader(OpBuilder &builder, Location loc, FragType frag, SlotType slotType,
+             Value slot)
+      : builder(builder), loc(loc), ints(builder, loc), frag(frag),
+        fragment(layoutOf(frag)), slotType(slotType), tile(layoutOf(slotType)),
+        slot(slot) {}
+
+  SmallVector<Value> readTile();
+  /// Of a slot of one row: the lane's columns, or rows.
+  SmallVector<Value> readColumns();
+  SmallVector<Value> readRows();
+
+private:
+  Value pointerAt(Value element);
+  void readPair(Value pointer, SmallVectorImpl<Value> &elements);
+
+  OpBuilder &builder;
+  Location loc;
+  Integers ints;
+  FragType frag;
+  layout::Fragment fragment;
+  SlotType slotType;
+  layout::SharedTile tile;
+  Value slot;
+};
+
+} // namespace
+
+Value SlotReader::pointerAt(Value element) {
+  Value address = ints.add(slot, ints.mul(element, tile.elementBytes));
+  return LLVM::IntToPtrOp::create(builder, loc, sharedPointerType(builder),
+                                  address);
+}
+
+void SlotReader::readPair(Value pointer, SmallVectorImpl<Value> &elements) {
+  Type element = frag.getElementType();
+  Value pair =
+      LLVM::LoadOp::create(builder, loc, VectorType::get(2, element), pointer,
+                           /*alignment=*/2 * tile.elementBytes);
+  for (int64_t i = 0; i < 2; ++i)
+    elements.push_back(
+        LLVM::ExtractElementOp::create(builder, loc, pair, ints.constant(i)));
+}
+
+SmallVector<Value> SlotReader::readTile() {
+  PairAddresses addresses(builder, loc, slotType, slot);
+  SmallVector<Value> elements;
+  for (int64_t t = 0; t < fragment.rowSteps(); ++t)
+    for (int64_t column = 0; column < fragment.columns; column += 8)
+      for (int64_t half = 0; half < 2; ++half)
+        readPair(addresses.at(t * fragment.warps * layout::groupRows + 8 * half,
+                              column),
+                 elements);
+  return elements;
+}
+
+SmallVector<Value> SlotReader::readColumns() {
+  Value first = pointerAt(laneColumn(ints));
+  SmallVector<Value> elements;
+  for (int64_t column = 0; column < fragment.columns; column += 8)
+    readPair(offsetBy(builder, loc, first, column * tile.elementBytes),
+             elements);
+  return elements;
+}
+
+SmallVector<Value> SlotReader::readRows() {
+  Value first = pointerAt(laneRow(ints));
+  SmallVector<Value> elements;
+  for (int64_t reg = 0; reg < fragment.numRegisters(); ++reg) {
+    int64_t row = fragment.coordOf({0, 0, reg, 0}).row;
+    elements.push_back(LLVM::LoadOp::create(
+        builder, loc, frag.getElementType(),
+        offsetBy(builder, loc, first, row * tile.elementBytes),
+        tile.elementBytes));
+  }
+  return elements;
+}
+
+namespace {
+
+struct LowerLoadAcc final : OpConversionPattern<LoadFragOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(LoadFragOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    FragType type = op.getResult().getType();
+    if (type.getKind() != FragKind::Acc)
+      return rewriter.notifyMatchFailure(op, "left to the products");
+    SlotReader reader(rewriter, op.getLoc(), type, op.getSlot().getType(),
+                      adaptor.getSlot());
+    bool isTile = op.getSlot().getType().getShape()[0] != 1;
+    SmallVector<Value> elements = isTile ? reader.readTile()
+                                  : type.getShape()[0] == 1
+                                      ? reader.readColumns()
+                                      : reader.readRows();
+    rewriter.replaceOpWithMultiple(
+        op, {pack(rewriter, op.getLoc(), type, elements)});
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::warp::populateSlotReadPatterns(const TypeConverter &converter,
+                                          RewritePatternSet &patterns) {
+  patterns.add<LowerLoadAcc>(converter, patterns.getContext());
+}

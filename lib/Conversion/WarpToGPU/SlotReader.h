@@ -1,0 +1,23 @@
+//===- SlotReader.h - fragments from shared memory --------------*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_WARPTOGPU_SLOTREADER_H
+#define ATTN_LIB_CONVERSION_WARPTOGPU_SLOTREADER_H
+
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace attn::warp {
+
+/// `warp.load_frag` of an `acc` fragment.
+void populateSlotReadPatterns(const mlir::TypeConverter &converter,
+                              mlir::RewritePatternSet &patterns);
+
+} // namespace attn::warp
+
+#endif // ATTN_LIB_CONVERSION_WARPTOGPU_SLOTREADER_H

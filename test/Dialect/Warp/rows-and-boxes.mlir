@@ -1,0 +1,120 @@
+// RUN: attn-opt %s --verify-roundtrip -split-input-file -verify-diagnostics | FileCheck %s
+
+// CHECK-LABEL: @rows
+func.func @rows(%n: index, %sums: memref<?x?xf32, strided<[?, 1]>>, %flat: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %R = warp.ring : !warp.ring<2, 1x64xf32>
+    %S = warp.alloc : !warp.slot<1x32xf32>
+    %T = warp.alloc : !warp.slot<64x64xf32, panels<128>>
+    // CHECK: warp.copy_async %{{.*}}[%{{.*}}, %{{.*}}] to %{{.*}}[%{{.*}}] : memref<?x?xf32, strided<[?, 1]>>, <2, 1x64xf32>
+    warp.copy_async %sums[%x, %y] to %R[%c0] : memref<?x?xf32, strided<[?, 1]>>, !warp.ring<2, 1x64xf32>
+    warp.copy %flat[%y] to %S : memref<?xf32>, !warp.slot<1x32xf32>
+    %s = warp.await %R[%c0] : !warp.ring<2, 1x64xf32> -> !warp.slot<1x64xf32>
+    // CHECK: warp.load_frag %{{.*}} : <1x64xf32> -> <1x64xf32, acc, 4>
+    %columns = warp.load_frag %s : !warp.slot<1x64xf32> -> !warp.frag<1x64xf32, acc, 4>
+    // CHECK: warp.load_frag %{{.*}} : <1x64xf32> -> <64x1xf32, acc, 4>
+    %rows = warp.load_frag %s : !warp.slot<1x64xf32> -> !warp.frag<64x1xf32, acc, 4>
+    warp.release %s : !warp.slot<1x64xf32>
+    %t = warp.load_frag %T : !warp.slot<64x64xf32, panels<128>> -> !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// CHECK-LABEL: @boxes
+func.func @boxes(%n: index, %pool: memref<?x16x64xbf16>) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %R = warp.ring : !warp.ring<1, 32x64xbf16>
+    // CHECK: warp.copy_async %{{.*}}[%[[X:.*]], %[[C0:.*]], %[[C0]]], [%[[Y:.*]], %[[C0]], %[[C0]]] to %{{.*}}[%[[C0]]] : memref<?x16x64xbf16>, <1, 32x64xbf16>
+    warp.copy_async %pool[%x, %c0, %c0], [%y, %c0, %c0] to %R[%c0] : memref<?x16x64xbf16>, !warp.ring<1, 32x64xbf16>
+    %s = warp.await %R[%c0] : !warp.ring<1, 32x64xbf16> -> !warp.slot<32x64xbf16>
+    warp.release %s : !warp.slot<32x64xbf16>
+  }
+  return
+}
+
+// -----
+
+// expected-error@+1 {{slot: got a row of elements of 2 bytes, expected 4}}
+func.func @row_of_halves(%s: !warp.slot<1x64xbf16>) { return }
+
+// -----
+
+// expected-error@+1 {{slot: got a row of 48 columns, expected a multiple of 32}}
+func.func @row_of_48(%s: !warp.slot<1x48xf32>) { return }
+
+// -----
+
+// expected-error@+1 {{slot: got a row in panels, expected none}}
+func.func @row_in_panels(%s: !warp.ring<2, 1x64xf32, panels<128>>) { return }
+
+// -----
+
+func.func @tile_of_rank_1(%n: index, %flat: memref<?xf32>) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.alloc : !warp.slot<64x64xf32>
+    // expected-error@+1 {{'warp.copy' op got a memref of rank 1, expected at least 2}}
+    warp.copy %flat[%y] to %S : memref<?xf32>, !warp.slot<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @row_as_tile(%n: index) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.alloc : !warp.slot<1x64xf32>
+    // expected-error@+1 {{'warp.load_frag' op gives '!warp.frag<64x64xf32, acc, 4>' from '!warp.slot<1x64xf32>', expected the same shape and elements}}
+    %t = warp.load_frag %S : !warp.slot<1x64xf32> -> !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @row_stored(%n: index, %f: f32) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.alloc : !warp.slot<1x64xf32>
+    %r = warp.splat %f : !warp.frag<1x64xf32, acc, 4>
+    // expected-error@+1 {{'warp.store_frag' op stores one row, expected a tile}}
+    warp.store_frag %r to %S : !warp.frag<1x64xf32, acc, 4>, !warp.slot<1x64xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @boxes_of_4_rows(%n: index, %pool: memref<?x64xbf16>) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %R = warp.ring : !warp.ring<1, 16x64xbf16>
+    // expected-error@+1 {{'warp.copy_async' op fills 16 rows from 3 boxes, expected equal parts of a multiple of 8}}
+    warp.copy_async %pool[%x, %c0], [%y, %c0], [%z, %c0] to %R[%c0] : memref<?x64xbf16>, !warp.ring<1, 16x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @boxes_of_other_ranks(%n: index, %pool: memref<?x64xbf16>) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %R = warp.ring : !warp.ring<1, 16x64xbf16>
+    // expected-error@+1 {{got a box of 1 indices, the first has 2}}
+    warp.copy_async %pool[%x, %c0], [%y] to %R[%c0] : memref<?x64xbf16>, !warp.ring<1, 16x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @one_box_of_two(%n: index, %pool: memref<?x64xbf16>) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %R = warp.ring : !warp.ring<1, 16x64xbf16>
+    // expected-error@+1 {{'warp.copy_async' op got 4 indices for a memref of rank 2}}
+    warp.copy_async %pool[%x, %c0, %y, %c0] to %R[%c0] : memref<?x64xbf16>, !warp.ring<1, 16x64xbf16>
+  }
+  return
+}
