@@ -168,7 +168,7 @@ func.func @f(%q: !t, %k: !u, %v: !t) -> (!t, tensor<1x2x?xf32>) {
 // 17. lse of f16
 !t = tensor<1x2x?x64xf16>
 func.func @f(%q: !t, %k: !t, %v: !t) -> (!t, tensor<1x2x?xf16>) {
-  // expected-error@+1 {{'attn.attention' op wants an lse of f32, got 'f16'}}
+  // expected-error@+1 {{'attn.attention' op wants lse of f32, got 'f16'}}
   %o, %l = attn.attention %q, %k, %v
     : (!t, !t, !t) -> (!t, tensor<1x2x?xf16>)
   return %o, %l : !t, tensor<1x2x?xf16>
