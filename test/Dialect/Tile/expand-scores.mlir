@@ -220,3 +220,13 @@ func.func @chain(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %mid: ind
   }
   return %t : vector<16x32xf32>
 }
+
+// Scores that nobody uses go with others.
+// CHECK-LABEL: func.func @unused
+// CHECK-NEXT: return
+func.func @unused(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>) {
+  %y = tile.scores %x at(%b, %b, %i, %j) : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  %z = tile.scores %y at(%b, %b, %i, %j) : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  %u = tile.scores %x at(%b, %b, %i, %j) : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  return
+}

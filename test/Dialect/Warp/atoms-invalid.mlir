@@ -57,6 +57,17 @@ func.func @mma_c3_two_warps(%n: index, %acc: !warp.frag<64x64xf32, acc, 2>) {
 
 // -----
 
+func.func @mma_c4_depth(%n: index, %acc: !warp.frag<64x64xf32, acc, 4>) {
+  warp.kernel @mma_c4_depth blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %s = warp.alloc : !warp.slot<8x64xbf16>
+    // expected-error@+1 {{'warp.mma' op of mma_sync sums 8 products, expected a multiple of 16}}
+    %0 = warp.mma mma_sync %s, %s, %acc transpose_a : !warp.slot<8x64xbf16>, !warp.slot<8x64xbf16>, !warp.frag<64x64xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
 func.func @mma_c4_columns(%n: index, %a: !warp.frag<64x64xbf16, a, 4>, %acc: !warp.frag<64x512xf32, acc, 4>) {
   warp.kernel @mma_c4_columns blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %s = warp.alloc : !warp.slot<64x512xbf16, panels<128>>

@@ -96,9 +96,16 @@ struct TileExpandScores final
     if (failed(requireForm(getOperation(), TileForm::Folded, getArgument())))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
-    SmallVector<ScoresOp> ops;
-    getOperation()->walk([&](ScoresOp op) { ops.push_back(op); });
-    for (ScoresOp op : ops) {
+    auto findFirst = [&] {
+      ScoresOp first;
+      getOperation()->walk([&](ScoresOp op) {
+        first = op;
+        return WalkResult::interrupt();
+      });
+      return first;
+    };
+    // With one go others that nobody uses any more.
+    while (ScoresOp op = findFirst()) {
       SmallVector<Block *> blocks{op->getBlock()};
       while (auto loop = dyn_cast<scf::ForOp>(blocks.back()->getParentOp()))
         blocks.push_back(loop->getBlock());

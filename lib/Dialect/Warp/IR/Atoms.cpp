@@ -77,8 +77,9 @@ LogicalResult attn::warp::verifyAtom(ProductOp op) {
     return refuse() << " is over " << acc.getWarps()
                     << " warps, expected groups of " << traits.warpsAtOnce;
   // (C4)
-  assert(b.getShape()[op.getTransposeB() ? 1 : 0] % traits.depth == 0 &&
-         "the types of operands have whole steps of k");
+  if (int64_t k = b.getShape()[op.getTransposeB() ? 1 : 0]; k % traits.depth)
+    return refuse() << " sums " << k << " products, expected a multiple of "
+                    << traits.depth;
   if (traits.maxColumns != 0 && acc.getShape()[1] > traits.maxColumns)
     return refuse() << " has " << acc.getShape()[1]
                     << " columns, expected at most " << traits.maxColumns;
