@@ -100,6 +100,18 @@ static int64_t tileBytes(int64_t rows, int64_t dim, const Workload &workload,
   return rows * rowBytes;
 }
 
+/// Columns of f32 that a kernel accumulates per row: those of the output; of
+/// the gradients of key and value together, as long as lanes have registers for
+/// them.
+static int64_t countSummedColumns(const Workload &workload) {
+  int64_t dim = padHeadDim(workload.headDim);
+  int64_t valueDim = padHeadDim(workload.valueHeadDim);
+  if (!workload.isBackward)
+    return valueDim;
+  return dim + valueDim <= maxSummedColumns ? dim + valueDim
+                                            : std::max(dim, valueDim);
+}
+
 Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
                            const TargetInfo &target) {
   int64_t dim = padHeadDim(workload.headDim);
@@ -113,13 +125,19 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
       {"Q", slot(tiles.blockQ, dim)},
       {"K", slot(tiles.blockK, dim), tiles.stages, /*isRing=*/true},
       {"V", slot(tiles.blockK, valueDim), tiles.stages, /*isRing=*/true}};
+  if (workload.isBackward)
+    budget.buffers.push_back({"dO", slot(tiles.blockQ, valueDim)});
 
   int64_t threads = tiles.warps * warpSize;
   auto perThread = [&](int64_t elements, int64_t bytes) -> int64_t {
     return llvm::divideCeil(elements * bytes, threads * 4);
   };
-  budget.tiles = {{"scores", perThread(tiles.blockQ * tiles.blockK, 4)},
-                  {"output", perThread(tiles.blockQ * valueDim, 4)}};
+  budget.tiles = {
+      {"scores", perThread(tiles.blockQ * tiles.blockK, 4)},
+      {"output", perThread(tiles.blockQ * countSummedColumns(workload), 4)}};
+  if (workload.isBackward)
+    budget.tiles.push_back(
+        {"gradient", perThread(tiles.blockQ * tiles.blockK, 4)});
   if (warpgroups) {
     for (const TileBuffer &buffer : budget.buffers)
       budget.barrierBytes += barrierBytesPerSlot * buffer.slots;

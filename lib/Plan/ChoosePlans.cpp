@@ -120,7 +120,8 @@ static SmallVector<const plan::Result *> find(ScoredOp op, TargetKind kind,
 /// that measured it was another: that is said.
 static SmallVector<plan::PlanCase> fastest(ScoredOp op, TargetKind kind,
                                            const Measured &measured) {
-  if (measured.path.empty())
+  // What is measured are kernels of attn.attention.
+  if (measured.path.empty() || isa<AttentionBackwardOp>(op.getOperation()))
     return {};
   auto opts = remark::RemarkOpts::name("AttnPlan").category("attn-plan");
   SmallVector<const plan::Result *> known = find(op, kind, measured);
@@ -214,8 +215,6 @@ proposePlans(ScoredOp op, const plan::PlanRequest &request) {
 
 FailureOr<SmallVector<plan::PlanCase>>
 plan::choosePlans(ScoredOp op, const PlanRequest &request) {
-  if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
-    return backward.emitNoKernels();
   FailureOr<SmallVector<PlanCase>> cases = proposePlans(op, request);
   if (failed(cases))
     return failure();

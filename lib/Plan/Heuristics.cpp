@@ -29,12 +29,14 @@ struct Row {
   Row score(bool has) && { return hasScore = has, *this; }
   Row captures(bool has) && { return hasCaptures = has, *this; }
   Row dropout(bool has) && { return hasDropout = has, *this; }
+  Row backward() && { return isBackward = true, *this; }
   Row upTo(int64_t queries) && { return maxQueries = queries, *this; }
 
   bool takes(const Workload &workload) const {
     int64_t valueDim = padHeadDim(workload.valueHeadDim);
     int64_t dim = std::max(padHeadDim(workload.headDim), valueDim);
-    return elementBytes == workload.elementBytes && dim <= maxHeadDim &&
+    return elementBytes == workload.elementBytes &&
+           isBackward == workload.isBackward && dim <= maxHeadDim &&
            valueDim <= maxValueHeadDim &&
            (!hasMask || *hasMask == workload.hasMask) &&
            (!isHalf || *isHalf == workload.isHalf) &&
@@ -49,6 +51,7 @@ struct Row {
   int64_t maxHeadDim; // of query and value, padded
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
   int64_t maxValueHeadDim = 256;
+  bool isBackward = false;
   std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout;
   std::optional<int64_t> maxQueries; // known to be at most
 };
@@ -110,12 +113,26 @@ static const Row sm90Rows[] = {
     Row(4, 256, {64, 32, 4, 1, false}),
 };
 
+// Gradients, on both: not measured, chosen to fit.
+static const Row backwardRows[] = {
+    Row(2, 128, {64, 64, 4, 2, false}).backward(),
+    Row(2, 256, {64, 32, 4, 1, false}).backward(),
+    Row(4, 64, {64, 32, 4, 2, false}).backward(),
+    Row(4, 128, {64, 32, 4, 1, false}).backward(),
+    Row(4, 256, {64, 16, 4, 1, false}).backward(),
+};
+
 static const Row cpuRows[] = {
     Row(2, 256, {16, 32}),
     Row(4, 256, {16, 32}),
+    Row(2, 256, {16, 32}).backward(),
+    Row(4, 256, {16, 32}).backward(),
 };
 
-static llvm::ArrayRef<Row> rowsOf(const TargetInfo &target) {
+static llvm::ArrayRef<Row> rowsOf(const Workload &workload,
+                                  const TargetInfo &target) {
+  if (workload.isBackward && target.sm != 0)
+    return backwardRows;
   if (target.hasWarpgroups)
     return sm90Rows;
   return target.sm != 0 ? llvm::ArrayRef<Row>(sm80Rows) : cpuRows;
@@ -123,7 +140,7 @@ static llvm::ArrayRef<Row> rowsOf(const TargetInfo &target) {
 
 std::optional<Tiles> plan::lookupHeuristic(const Workload &workload,
                                            const TargetInfo &target) {
-  for (const Row &row : rowsOf(target))
+  for (const Row &row : rowsOf(workload, target))
     if (row.takes(workload))
       return row.tiles;
   return std::nullopt;
@@ -132,7 +149,7 @@ std::optional<Tiles> plan::lookupHeuristic(const Workload &workload,
 SmallVector<int64_t> plan::listHeuristicLimits(const Workload &workload,
                                                const TargetInfo &target) {
   SmallVector<int64_t> limits;
-  for (const Row &row : rowsOf(target)) {
+  for (const Row &row : rowsOf(workload, target)) {
     Workload limited = workload;
     limited.queries = row.maxQueries.value_or(0);
     if (row.maxQueries && row.takes(limited) &&

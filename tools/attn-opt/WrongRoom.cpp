@@ -28,7 +28,7 @@ struct RoomNeeds {
 
 static constexpr llvm::StringLiteral graph = "linalg.",
                                      attention = "attn.attention",
-                                     step = "tile.online_softmax",
+                                     step = "tile.scores", program = "tile.",
                                      kernel = "warp.kernel";
 
 // Every pass of the project but convert-copy-to-loops, which takes what comes.
@@ -45,18 +45,18 @@ static constexpr RoomNeeds table[] = {
     {"attn-print-visit-set", attention},
     {"convert-attn-to-linalg", attention},
     {"convert-attn-to-tile", attention},
-    {"tile-expand-scores", "tile.scores"},
+    {"tile-expand-scores", step},
     {"tile-order-blocks", step},
     {"tile-list-blocks", step},
     {"tile-peel-masks", step},
     {"tile-group-bounds", step},
     {"tile-keys-to-ranges", step},
     {"tile-reverse-keys", step},
-    {"tile-fold-exp2", step},
-    {"tile-overlap-products", step},
-    {"tile-lazy-max", step},
-    {"tile-expand-softmax", step},
-    {"convert-tile-to-loops", "tile."},
+    {"tile-fold-exp2", program},
+    {"tile-overlap-products", program},
+    {"tile-lazy-max", program},
+    {"tile-expand-softmax", program},
+    {"convert-tile-to-loops", program},
     {"convert-tile-to-warp", "tile.kernel"},
     {"warp-buffer", kernel},
     {"warp-defer-sum", kernel},

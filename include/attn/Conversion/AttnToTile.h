@@ -21,16 +21,20 @@
 
 namespace attn {
 
-/// A function that can become a kernel, completely matched.
-struct ForwardMatch {
+/// A function that can become kernels, completely matched.
+struct KernelMatch {
   func::FuncOp func;
-  AttentionOp attention;
+  /// attn.attention or attn.attention_backward.
+  ScoredOp attention;
   /// Scalar code and tensor.dim, in order.
   SmallVector<Operation *> scalarOps;
 };
 
-/// Matches `func`, which must contain an attn.attention, or says why not.
-FailureOr<ForwardMatch> matchForward(func::FuncOp func);
+/// True if `func` holds an operation that becomes kernels.
+bool hasAttention(func::FuncOp func);
+
+/// Matches `func`, which must have an attention, or says why not.
+FailureOr<KernelMatch> matchKernels(func::FuncOp func);
 
 /// Checks that `region` can be computed element by element.
 LogicalResult checkRegion(Region &region);
@@ -39,14 +43,21 @@ LogicalResult checkRegion(Region &region);
 /// its target.
 LogicalResult checkRegionCost(ScoredOp op);
 
-/// Copies a checked region into `to`, a region of `tile.scores`; `captures` are
-/// what its last arguments stand for: memrefs for tensors, scalars as they are.
-/// What depends on no row and no column is built at `outer`, before the loop.
+/// Copies a checked region into `to`, one of scalar code of the tile dialect.
+/// `operands` are what its first arguments stand for, of which scalars of i32
+/// are the same for a whole block; `captures` what the others stand for:
+/// memrefs for tensors, scalars as they are. What depends on no row and no
+/// column is built at `outer`, before the loop.
 void copyRegion(OpBuilder &outer, OpBuilder &inner, Region &from, Region &to,
-                ValueRange captures);
+                ValueRange operands, ValueRange captures);
 
-/// Builds the kernel beside `match.func`; the source function stays.
-func::FuncOp buildForward(OpBuilder &builder, ForwardMatch match);
+/// Builds the kernel of an attn.attention, beside `match.func`; the source
+/// function stays.
+func::FuncOp buildForward(OpBuilder &builder, KernelMatch match);
+
+/// Builds the kernels of an attn.attention_backward, beside `match.func`; the
+/// source function stays.
+func::FuncOp buildBackward(OpBuilder &builder, KernelMatch match);
 
 } // namespace attn
 

@@ -141,8 +141,15 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     `tile.scores` holds the score and mask regions, and an online softmax; nothing
     of the size of the score matrix is stored.
 
-    Functions without attention are left alone. `attn.attention_backward` has no
-    kernels yet: it is an error.
+    An `attn.attention_backward` becomes several kernels, which run one after
+    the other: `_rows` (delta and lse per query), `_d_query` (like the forward),
+    `_d_key_value`, over blocks of keys, with a loop over blocks of queries (two
+    kernels where a lane cannot hold both sums), `_sum_key` and `_sum_value`
+    where query heads share a key head, `_sink_parts` and `_d_sink`. Each sum has
+    one owner and a fixed order. Nobody computes a gradient that the function
+    does not return. Gradients of captures are an error.
+
+    Functions without attention are left alone.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",

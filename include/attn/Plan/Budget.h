@@ -20,6 +20,11 @@
 // at multiples of 1024 bytes, and every slot has two barriers of 8 bytes. These
 // bytes are exact: they are what the warp room allocates.
 //
+// The kernels of gradients hold two tiles, of block_q rows of pad(d) and
+// pad(dv), and the same two rings: the one of queries and d_output, with keys
+// and values in the rings, and the one of keys and values, with the others in
+// them.
+//
 // Registers per thread are an estimate: the two f32 accumulators (scores and
 // output), the query fragment if it is kept, three row statistics, and a fixed
 // allowance for operand fragments, addresses and loop counters. On sm_90a there
@@ -53,6 +58,7 @@ struct Workload {
   bool hasCaptures = false; // of tensors
   bool hasDropout = false;
   bool hasIeeeProducts = false; // f32 without tensor cores
+  bool isBackward = false;      // attn.attention_backward
   /// Query length, 0 if it is not known.
   int64_t queries = 0;
 };
@@ -65,6 +71,10 @@ struct Tiles {
   int64_t stages = 1;
   bool qInRegisters = false;
 };
+
+/// Columns of gradients that one kernel adds up for a row of keys: of d_key and
+/// d_value together, or of one of them in a kernel of its own.
+inline constexpr int64_t maxSummedColumns = 256;
 
 /// A head dimension as tiles hold it.
 int64_t padHeadDim(int64_t dim);
@@ -102,7 +112,7 @@ struct Budget {
   std::string describeShared() const;
 };
 
-/// That of the forward kernel.
+/// That of the forward kernel, or of the larger one of its gradients.
 Budget computeBudget(const Workload &workload, const Tiles &tiles,
                      const TargetInfo &target);
 

@@ -56,17 +56,31 @@ static LogicalResult checkDim(tensor::DimOp dim) {
   return error << "a number that is no constant";
 }
 
-FailureOr<ForwardMatch> attn::matchForward(func::FuncOp func) {
-  ForwardMatch match{func, nullptr, {}};
+bool attn::hasAttention(func::FuncOp func) {
+  return func.walk([](ScoredOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+/// Of an attn.attention_backward: its pullback, and gradients that kernels
+/// give.
+static LogicalResult checkBackward(AttentionBackwardOp op) {
+  if (!op.getGradCaptures().value_or(ArrayRef<int64_t>()).empty())
+    return op.emitOpError("has gradients of captures, expected none: kernels "
+                          "give those of query, key, value and sink");
+  return op.hasPullback() ? checkRegion(op.getPullback()) : success();
+}
+
+FailureOr<KernelMatch> attn::matchKernels(func::FuncOp func) {
+  KernelMatch match{func, nullptr, {}};
   if (!func.getBody().hasOneBlock())
     return func.emitOpError("has ")
            << func.getBody().getBlocks().size()
            << " blocks, expected one: a kernel is one attn.attention with "
               "scalar code";
   for (Operation &op : func.getBody().front().without_terminator()) {
-    if (auto attention = dyn_cast<AttentionOp>(op)) {
+    if (auto attention = dyn_cast<ScoredOp>(op)) {
       if (match.attention) {
-        InFlightDiagnostic diag = attention.emitOpError(
+        InFlightDiagnostic diag = attention->emitOpError(
             "is the second attention of its function, expected one");
         diag.attachNote(match.attention.getLoc()) << "first attention is here";
         return diag;
@@ -82,19 +96,20 @@ FailureOr<ForwardMatch> attn::matchForward(func::FuncOp func) {
       return failure();
     match.scalarOps.push_back(&op);
   }
-  AttentionOp attention = match.attention;
+  ScoredOp attention = match.attention;
   if (!attention)
     return func.emitOpError("holds its attention inside another operation, "
                             "expected it at the top level");
-  if (attention.getVariants() && !attention.getVariants()->empty())
-    return attention.emitOpError("has variants, expected regions only: run "
-                                 "attn-expand-variants first");
-  if (!attention.getPlan())
-    return attention.emitOpError("has no plan: run attn-plan first");
+  ArrayAttr variants = attention.getVariantsAttr();
+  if (variants && !variants.empty())
+    return attention->emitOpError("has variants, expected regions only: run "
+                                  "attn-expand-variants first");
+  if (!attention.getPlanAttr())
+    return attention->emitOpError("has no plan: run attn-plan first");
   for (auto [number, operand] : llvm::enumerate(attention->getOperands()))
     if (isa<RankedTensorType>(operand.getType()) &&
         !isa<BlockArgument>(operand))
-      return attention.emitOpError("operand #")
+      return attention->emitOpError("operand #")
              << number << " is not an argument of the function";
   for (auto [number, value] :
        llvm::enumerate(func.getBody().front().getTerminator()->getOperands()))
@@ -109,7 +124,9 @@ FailureOr<ForwardMatch> attn::matchForward(func::FuncOp func) {
   for (Region *region : {&attention.getScore(), &attention.getMask()})
     if (!region->empty() && failed(checkRegion(*region)))
       return failure();
-  if (failed(checkRegionCost(attention)))
+  auto backward = dyn_cast<AttentionBackwardOp>(attention.getOperation());
+  if ((backward && failed(checkBackward(backward))) ||
+      failed(checkRegionCost(attention)))
     return failure();
   return match;
 }
@@ -120,23 +137,16 @@ struct ConvertAttnToTile final
   using Base::Base;
 
   void runOnOperation() override {
-    SmallVector<ForwardMatch> matches;
+    SmallVector<KernelMatch> matches;
     bool valid = true;
-    getOperation().walk([&](AttentionBackwardOp op) {
-      valid = false;
-      op.emitNoKernels();
-    });
     for (auto func : getOperation().getOps<func::FuncOp>()) {
-      bool hasAttention =
-          func.walk([](AttentionOp) { return WalkResult::interrupt(); })
-              .wasInterrupted();
-      if (!hasAttention)
+      if (!hasAttention(func))
         continue;
-      FailureOr<ForwardMatch> match = matchForward(func);
+      FailureOr<KernelMatch> match = matchKernels(func);
       if (succeeded(match) &&
           !SymbolTable::symbolKnownUseEmpty(func, getOperation())) {
         func.emitOpError("is called, but becomes a kernel with another type");
-        match = FailureOr<ForwardMatch>();
+        match = FailureOr<KernelMatch>();
       }
       if (succeeded(match))
         matches.push_back(*match);
@@ -147,8 +157,10 @@ struct ConvertAttnToTile final
       return signalPassFailure();
 
     OpBuilder builder(&getContext());
-    for (const ForwardMatch &match : matches) {
-      func::FuncOp kernel = buildForward(builder, match);
+    for (KernelMatch &match : matches) {
+      bool isForward = isa<AttentionOp>(match.attention.getOperation());
+      func::FuncOp kernel = isForward ? buildForward(builder, match)
+                                      : buildBackward(builder, match);
       DominanceInfo dominance(kernel);
       IRRewriter rewriter(builder);
       eliminateCommonSubExpressions(rewriter, dominance, kernel);

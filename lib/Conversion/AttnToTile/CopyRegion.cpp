@@ -51,7 +51,7 @@ class RegionCopy {
 public:
   RegionCopy(OpBuilder &outer, OpBuilder &inner) : outer(outer), inner(inner) {}
 
-  void run(Region &from, Region &to, ValueRange captures);
+  void run(Region &from, Region &to, ValueRange operands, ValueRange captures);
 
 private:
   SmallVector<Value> lookupAll(ValueRange values, IRMapping &mapping) {
@@ -89,15 +89,15 @@ Value RegionCopy::copy(OpBuilder &b, Operation &op, IRMapping &mapping,
   return b.clone(op, mapping)->getResult(0);
 }
 
-void RegionCopy::run(Region &from, Region &to, ValueRange captures) {
+void RegionCopy::run(Region &from, Region &to, ValueRange operands,
+                     ValueRange captures) {
   Block &source = from.front();
   Block *block = inner.createBlock(&to);
-  for (BlockArgument argument :
-       source.getArguments().drop_back(captures.size())) {
+  for (auto [argument, operand] : llvm::zip_equal(
+           source.getArguments().drop_back(captures.size()), operands)) {
     BlockArgument added =
         block->addArgument(argument.getType(), argument.getLoc());
     inside.map(argument, added);
-    Value operand = tile::ScoresOp::resolve(added);
     if (operand.getType().isInteger(32))
       outside.map(argument, operand);
   }
@@ -123,7 +123,7 @@ void RegionCopy::run(Region &from, Region &to, ValueRange captures) {
 }
 
 void attn::copyRegion(OpBuilder &outer, OpBuilder &inner, Region &from,
-                      Region &to, ValueRange captures) {
+                      Region &to, ValueRange operands, ValueRange captures) {
   OpBuilder::InsertionGuard guard(inner);
-  RegionCopy(outer, inner).run(from, to, captures);
+  RegionCopy(outer, inner).run(from, to, operands, captures);
 }

@@ -21,130 +21,27 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Conversion/AttnToTile.h"
+#include "KernelBuilder.h"
 
-#include "attn/Dialect/Attn/IR/Attn.h"
-#include "attn/Dialect/Attn/Transforms/Dropout.h"
-#include "attn/Dialect/Tile/IR/Tile.h"
-#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/IRMapping.h"
-#include "llvm/Support/MathExtras.h"
 #include <limits>
 
 using namespace mlir;
 using namespace attn;
 
-/// A memref that any tensor with contiguous innermost dimension can be passed
-/// as.
-static Type kernelType(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor)
-    return type;
-  SmallVector<int64_t> strides(tensor.getRank(), ShapedType::kDynamic);
-  if (!strides.empty())
-    strides.back() = 1;
-  auto layout =
-      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides);
-  return MemRefType::get(tensor.getShape(), tensor.getElementType(), layout);
-}
-
-/// What printed IR calls an argument of the function, or a result: its name is
-/// that of its location, where it has one.
-static Location nameOf(AttentionOp attention, Value value) {
-  Location loc = value.getLoc();
-  auto named = [&](const Twine &name) -> Location {
-    return NameLoc::get(StringAttr::get(loc.getContext(), name), loc);
-  };
-  std::pair<Value, StringRef> operands[] = {
-      {attention.getQuery(), "query"},   {attention.getKey(), "key"},
-      {attention.getValue(), "value"},   {attention.getSink(), "sink"},
-      {attention.getOutput(), "output"}, {attention.getLse(), "lse"}};
-  for (auto [operand, name] : operands)
-    if (operand == value)
-      return named(name);
-  if (isa<NameLoc>(loc))
-    return loc;
-  for (auto [number, capture] : llvm::enumerate(attention.getCaptures()))
-    if (capture == value)
-      return named("c" + Twine(number));
-  static constexpr StringLiteral keyNames[] = {"seed", "offset"};
-  for (auto [key, name] : llvm::zip(attention.getDropoutKey(), keyNames))
-    if (key == value)
-      return named(name);
-  return loc;
-}
-
-/// The kernel's function: the arguments, then the results, and a copy of the
-/// scalar code.
-static func::FuncOp buildSignature(OpBuilder &b, ForwardMatch match,
-                                   IRMapping &mapping) {
-  func::FuncOp source = match.func;
-  SmallVector<Type> types =
-      llvm::map_to_vector(source.getArgumentTypes(), kernelType);
-  llvm::append_range(types,
-                     llvm::map_range(source.getResultTypes(), kernelType));
-  SmallVector<DictionaryAttr> argAttrs;
-  source.getAllArgAttrs(argAttrs);
-  SmallVector<DictionaryAttr> resultAttrs;
-  source.getAllResultAttrs(resultAttrs);
-  argAttrs.resize(source.getNumArguments(), b.getDictionaryAttr({}));
-  resultAttrs.resize(source.getNumResults(), b.getDictionaryAttr({}));
-  llvm::append_range(argAttrs, resultAttrs);
-
-  b.setInsertionPoint(source);
-  auto func = func::FuncOp::create(b, source.getLoc(), source.getSymName(),
-                                   b.getFunctionType(types, {}));
-  func.setVisibility(source.getVisibility());
-  func->setDiscardableAttrs(source->getDiscardableAttrDictionary());
-  if (NumericsAttr numerics = match.attention.getNumericsAttr())
-    func->setDiscardableAttr(AttnDialect::kNumericsAttrName, numerics);
-  func.setAllArgAttrs(argAttrs);
-  Block *body = func.addEntryBlock();
-  for (auto [from, to] :
-       llvm::zip(source.getArguments(), body->getArguments())) {
-    mapping.map(from, to);
-    to.setLoc(nameOf(match.attention, from));
-  }
-  for (auto [from, to] :
-       llvm::zip(source.getBody().front().getTerminator()->getOperands(),
-                 body->getArguments().drop_front(source.getNumArguments())))
-    to.setLoc(nameOf(match.attention, from));
-
-  b.setInsertionPointToStart(body);
-  for (Operation *op : match.scalarOps) {
-    if (auto dim = dyn_cast<tensor::DimOp>(op))
-      mapping.map(dim.getResult(),
-                  memref::DimOp::create(b, dim.getLoc(),
-                                        mapping.lookup(dim.getSource()),
-                                        mapping.lookup(dim.getIndex())));
-    else
-      b.clone(*op, mapping);
-  }
-  return func;
-}
-
 namespace {
-/// Sizes of a kernel and the values all its blocks share.
-struct ForwardKernel {
-  ForwardKernel(OpBuilder &b, AttentionOp attention, IRMapping &mapping);
+struct ForwardKernel : KernelValues {
+  ForwardKernel(OpBuilder &b, AttentionOp op, IRMapping &mapping)
+      : KernelValues(b, op, mapping), forward(op),
+        queryBlocks(ceilDiv(b, loc, queryLength, blockRows)),
+        keyBlocks(ceilDiv(b, loc, keyLength, blockColumns)) {}
 
-  AttentionOp attention;
-  Location loc;
-  Type element;
-  int64_t numRows, numColumns; // of a block
-  int64_t paddedDim, paddedValueDim;
-  Value query, key, value;
-  Value sink; // null where there is none
-  SmallVector<Value> captures, dropoutKey;
-  // Before the kernel.
-  Value c0, c1, blockRows, blockColumns;
-  Value batches, heads, headsPerKeyHead, queryBlocks, keyBlocks, keyLength32;
+  AttentionOp forward;
+  Value queryBlocks, keyBlocks;
 };
 
 /// What the steps of one block of the kernel share.
@@ -155,127 +52,19 @@ struct QueryBlock {
 };
 } // namespace
 
-static Value ceilDiv(OpBuilder &b, Location loc, Value size, Value block) {
-  return b.createOrFold<arith::CeilDivSIOp>(loc, size, block);
-}
-
-ForwardKernel::ForwardKernel(OpBuilder &b, AttentionOp op, IRMapping &mapping)
-    : attention(op), loc(op.getLoc()) {
-  element = cast<RankedTensorType>(op.getQuery().getType()).getElementType();
-  PlanAttr plan = *op.getPlan();
-  numRows = plan.getBlockQ();
-  numColumns = plan.getBlockK();
-  // The tensor cores' depth; elements past the head dimension are zero.
-  paddedDim = llvm::alignTo(op.getHeadDim(), 16);
-  paddedValueDim = llvm::alignTo(op.getValueHeadDim(), 16);
-  query = mapping.lookup(op.getQuery());
-  key = mapping.lookup(op.getKey());
-  value = mapping.lookup(op.getValue());
-  for (Value capture : op.getCaptures())
-    captures.push_back(mapping.lookup(capture));
-  for (Value word : op.getDropoutKey())
-    dropoutKey.push_back(mapping.lookup(word));
-  if (Value logits = op.getSink())
-    sink = mapping.lookup(logits);
-
-  c0 = arith::ConstantIndexOp::create(b, loc, 0);
-  c1 = arith::ConstantIndexOp::create(b, loc, 1);
-  blockRows = arith::ConstantIndexOp::create(b, loc, numRows);
-  blockColumns = arith::ConstantIndexOp::create(b, loc, numColumns);
-  auto sizeOf = [&](Value view, int64_t dim) {
-    return b.createOrFold<memref::DimOp>(loc, view, dim);
-  };
-  batches = sizeOf(query, AttentionOp::kBatch);
-  heads = sizeOf(query, AttentionOp::kHead);
-  // Tensors without heads are legal; a division by zero is not.
-  Value keyHeads =
-      b.createOrFold<arith::MaxSIOp>(loc, sizeOf(key, AttentionOp::kHead), c1);
-  headsPerKeyHead = b.createOrFold<arith::DivSIOp>(loc, heads, keyHeads);
-  queryBlocks = ceilDiv(b, loc, sizeOf(query, AttentionOp::kLength), blockRows);
-  Value keyLength = sizeOf(key, AttentionOp::kLength);
-  keyBlocks = ceilDiv(b, loc, keyLength, blockColumns);
-  keyLength32 =
-      b.createOrFold<arith::IndexCastOp>(loc, b.getI32Type(), keyLength);
-}
-
-static Value splat(OpBuilder &b, Location loc, VectorType type, double value) {
-  return arith::ConstantOp::create(
-      b, loc,
-      DenseElementsAttr::get(type,
-                             b.getFloatAttr(type.getElementType(), value)));
-}
-
-/// lhs * rhs + accumulator, rhs transposed or not.
-static Value contract(OpBuilder &b, Location loc, Value lhs, Value rhs,
-                      Value accumulator, bool transposed) {
-  AffineExpr m, n, k;
-  bindDims(b.getContext(), m, n, k);
-  auto map = [&](AffineExpr row, AffineExpr column) {
-    return AffineMap::get(3, 0, {row, column}, b.getContext());
-  };
-  AffineMap maps[] = {map(m, k), transposed ? map(n, k) : map(k, n), map(m, n)};
-  auto parallel = vector::IteratorType::parallel;
-  auto iterator = [&](vector::IteratorType type) -> Attribute {
-    return vector::IteratorTypeAttr::get(b.getContext(), type);
-  };
-  return vector::ContractionOp::create(
-      b, loc, lhs, rhs, accumulator, b.getAffineMapArrayAttr(maps),
-      b.getArrayAttr({iterator(parallel), iterator(parallel),
-                      iterator(vector::IteratorType::reduction)}));
-}
-
-/// The weights that dropout keeps, 0 for the others. (Those that stay are too
-/// small by 1 - dropout_p, which the end makes up for.)
-static Value dropWeights(OpBuilder &outer, OpBuilder &inner,
-                         const ForwardKernel &kernel, const QueryBlock &block,
-                         Value columns, Value weights) {
-  AttentionOp attention = kernel.attention;
-  Region region;
-  buildKeepRegion(inner, kernel.loc, region,
-                  attention.getDropoutP()->convertToDouble());
-  SmallVector<Value> arguments = {block.batch32, block.head32, block.rows,
-                                  columns};
-  llvm::append_range(arguments, kernel.dropoutKey);
-  auto type = cast<VectorType>(weights.getType());
-  Value keep = tile::expandScalarCode(inner, &*outer.getInsertionPoint(),
-                                      region, arguments, type.getShape());
-  Value none = splat(outer, kernel.loc, type, 0.0);
-  return arith::SelectOp::create(inner, kernel.loc, keep, weights, none);
-}
-
-/// The scores are scaled before their function, if there is one, sees them.
-static void scaleScores(OpBuilder &b, tile::ScoresOp op, double scale) {
-  OpBuilder::InsertionGuard guard(b);
-  Location loc = op.getLoc();
-  if (!op.hasScore()) {
-    SmallVector<Type> types(1, b.getF32Type());
-    types.append(4, b.getI32Type());
-    Block *block = b.createBlock(&op.getScore(), {}, types,
-                                 SmallVector<Location>(types.size(), loc));
-    tile::YieldOp::create(b, loc, block->getArgument(0));
-  }
-  Block &block = op.getScore().front();
-  b.setInsertionPointToStart(&block);
-  Value score = block.getArgument(0);
-  Value factor =
-      arith::ConstantOp::create(b, loc, b.getFloatAttr(score.getType(), scale));
-  auto scaled = arith::MulFOp::create(b, loc, score, factor);
-  score.replaceAllUsesExcept(scaled, scaled);
-}
-
 /// One step over the keys of block `n`: returns the new o, m, l.
 static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
                                     const ForwardKernel &kernel,
                                     const QueryBlock &block, Value n,
                                     ValueRange state) {
   Location loc = kernel.loc;
-  AttentionOp attention = kernel.attention;
+  ScoredOp attention = kernel.attention;
   int64_t rows = kernel.numRows, columns = kernel.numColumns;
   auto scoresType = VectorType::get({rows, columns}, b.getF32Type());
   Value o = state[0], m = state[1], l = state[2];
 
   Value column = arith::MulIOp::create(b, loc, n, kernel.blockColumns);
-  Value column32 = arith::IndexCastOp::create(b, loc, b.getI32Type(), column);
+  Value column32 = toCoordinate(b, loc, column);
   Value keys = tile::CoordsOp::create(
       b, loc, VectorType::get({1, columns}, b.getI32Type()), column32, 1);
   auto load = [&](Value view, int64_t dim) -> Value {
@@ -288,16 +77,8 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
   Value zero = splat(outer, loc, scoresType, 0.0);
   Value scores =
       contract(b, loc, block.tile, keyTile, zero, /*transposed=*/true);
-  auto scored =
-      tile::ScoresOp::create(b, loc, scores, block.batch32, block.head32,
-                             block.rows, keys, kernel.keyLength32);
-  if (attention.hasScore())
-    copyRegion(outer, b, attention.getScore(), scored.getScore(),
-               kernel.captures);
-  scaleScores(b, scored, attention.getScaleValue());
-  if (attention.hasMask())
-    copyRegion(outer, b, attention.getMask(), scored.getMask(),
-               kernel.captures);
+  ScoreCoordinates at{block.batch32, block.head32, block.rows, keys};
+  tile::ScoresOp scored = buildScores(outer, b, kernel, scores, at);
 
   // Infinite keys give scores of -inf without a mask, too (C17).
   NumericsAttr numerics = attention.getNumericsOrDefault();
@@ -308,12 +89,9 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
       /*exp2=*/false, exact);
 
   Value valueTile = load(kernel.value, kernel.paddedValueDim);
-  Value p = softmax.getProbabilities();
-  if (!kernel.element.isF32())
-    p = arith::TruncFOp::create(
-        b, loc, VectorType::get({rows, columns}, kernel.element), p);
+  Value p = roundTo(b, loc, softmax.getProbabilities(), kernel.element);
   if (attention.hasDropout())
-    p = dropWeights(outer, b, kernel, block, keys, p);
+    p = dropWeights(outer, b, kernel, at, p);
   Value correction =
       vector::BroadcastOp::create(b, loc, o.getType(), softmax.getCorrection());
   Value rescaled = arith::MulFOp::create(b, loc, o, correction);
@@ -330,14 +108,11 @@ static QueryBlock buildQueryBlock(OpBuilder &b, const ForwardKernel &kernel,
   block.keyHead =
       b.createOrFold<arith::DivSIOp>(loc, block.head, kernel.headsPerKeyHead);
   block.row = arith::MulIOp::create(b, loc, numbers[2], kernel.blockRows);
-  auto asCoordinate = [&](Value index) -> Value {
-    return arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
-  };
-  block.batch32 = asCoordinate(block.batch);
-  block.head32 = asCoordinate(block.head);
+  block.batch32 = toCoordinate(b, loc, block.batch);
+  block.head32 = toCoordinate(b, loc, block.head);
   block.rows = tile::CoordsOp::create(
       b, loc, VectorType::get({kernel.numRows, 1}, b.getI32Type()),
-      asCoordinate(block.row), 0);
+      toCoordinate(b, loc, block.row), 0);
   block.tile = tile::LoadOp::create(
       b, loc,
       VectorType::get({kernel.numRows, kernel.paddedDim}, kernel.element),
@@ -399,21 +174,16 @@ static void buildEpilogue(OpBuilder &b, const ForwardKernel &kernel,
                           const QueryBlock &block, ValueRange returned,
                           ValueRange outputs, ValueRange state) {
   Location loc = kernel.loc;
-  AttentionOp attention = kernel.attention;
+  AttentionOp attention = kernel.forward;
   SmallVector<Value> joined(state);
   if (kernel.sink)
     joined = joinSink(b, kernel, block, state);
   Value o = joined[0], m = joined[1], l = joined[2];
-  double kept = 1.0;
-  if (attention.hasDropout())
-    kept -= attention.getDropoutP()->convertToDouble();
   for (auto [result, output] : llvm::zip(returned, outputs)) {
     if (result == attention.getOutput()) {
-      Value normalized = normalize(b, loc, o, l, 1 / kept);
-      if (!kernel.element.isF32())
-        normalized = arith::TruncFOp::create(
-            b, loc, cast<VectorType>(o.getType()).clone(kernel.element),
-            normalized);
+      Value normalized =
+          normalize(b, loc, o, l, 1 / getKeptShare(kernel.attention));
+      normalized = roundTo(b, loc, normalized, kernel.element);
       tile::StoreOp::create(
           b, loc, normalized, output,
           ValueRange{block.batch, block.head, block.row, kernel.c0});
@@ -429,17 +199,17 @@ static void buildEpilogue(OpBuilder &b, const ForwardKernel &kernel,
   }
 }
 
-func::FuncOp attn::buildForward(OpBuilder &b, ForwardMatch match) {
+func::FuncOp attn::buildForward(OpBuilder &b, KernelMatch match) {
   OpBuilder::InsertionGuard guard(b);
   IRMapping mapping;
   func::FuncOp func = buildSignature(b, match, mapping);
-  ForwardKernel kernel(b, match.attention, mapping);
+  ForwardKernel kernel(b, cast<AttentionOp>(match.attention.getOperation()),
+                       mapping);
   Location loc = kernel.loc;
 
   auto program = tile::KernelOp::create(
-      b, loc, func.getSymName(), *match.attention.getPlan(),
+      b, loc, func.getSymName(), match.attention.getPlanAttr(),
       ValueRange{kernel.batches, kernel.heads, kernel.queryBlocks});
-  func::ReturnOp::create(b, loc);
 
   b.setInsertionPoint(program.getTerminator());
   QueryBlock block = buildQueryBlock(b, kernel, program.getNumbers());

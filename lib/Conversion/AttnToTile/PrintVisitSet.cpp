@@ -51,7 +51,7 @@ struct AttnPrintVisitSet final
               .wasInterrupted();
       if (!hasAttention)
         continue;
-      FailureOr<ForwardMatch> match = matchForward(func);
+      FailureOr<KernelMatch> match = matchKernels(func);
       if (failed(match))
         return signalPassFailure();
       // A kernel for a moment: the set printed is that of its loop.

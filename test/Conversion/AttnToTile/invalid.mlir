@@ -166,8 +166,31 @@ func.func @blocks(%q: !t, %k: !t) -> !t {
 
 !t = tensor<1x1x?x64xf16>
 !lse = tensor<1x1x?xf32>
-func.func @backward(%q: !t, %k: !t, %lse: !lse) -> !t {
-  // expected-error @below {{'attn.attention_backward' op has no kernels yet, wanted attn.attention only: convert-attn-to-linalg has its definition}}
+func.func @backward_without_plan(%q: !t, %k: !t, %lse: !lse) -> !t {
+  // expected-error @below {{'attn.attention_backward' op has no plan: run attn-plan first}}
   %dq, %dk, %dv = attn.attention_backward %q, %k, %k, %q, %lse, %q : (!t, !t, !t, !t, !lse, !t) -> (!t, !t, !t)
   return %dq : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+func.func @gradient_of_capture(%q: !t, %k: !t, %lse: !lse, %slope: f32) -> (!t, tensor<f32>) {
+  // expected-error @below {{'attn.attention_backward' op has gradients of captures, expected none: kernels give those of query, key, value and sink}}
+  %dq, %dk, %dv, %d = attn.attention_backward %q, %k, %k, %q, %lse, %q
+      captures(%slope) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %s: f32) {
+      %y = arith.mulf %x, %s : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %s: f32) {
+      %ds = arith.mulf %dy, %x : f32
+      attn.capture_add %ds, %s[] : f32
+      %dx = arith.mulf %dy, %s : f32
+      attn.yield %dx : f32
+    }
+    : (!t, !t, !t, !t, !lse, !t, f32) -> (!t, !t, !t, tensor<f32>)
+  return %dq, %d : !t, tensor<f32>
 }

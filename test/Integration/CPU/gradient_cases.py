@@ -58,6 +58,10 @@ class Case:
     samples: int = 12
     is_dynamic: bool = False
     check: object = None
+    element: str = "f32"  # of query, key, value and output
+
+    def dtype(self):
+        return numpy.float16 if self.element == "f16" else numpy.float32
 
     def tensors(self):
         s = self.shape
@@ -74,7 +78,7 @@ class Case:
 
     def make_inputs(self, rng):
         sizes = self.tensors()
-        inputs = [normal(*size)(rng) for size in sizes[:3]]
+        inputs = [normal(*size)(rng).astype(self.dtype()) for size in sizes[:3]]
         if self.sink:
             inputs.append(self.sink(rng))
         if self.dropout:
@@ -85,9 +89,10 @@ class Case:
         s = self.shape
 
         def tensor(sizes):
+            element = self.element if len(sizes) > 3 else "f32"
             if self.is_dynamic and len(sizes) > 2:
                 sizes = ["?"] * 3 + list(sizes[3:])
-            return f"tensor<{'x'.join(map(str, sizes))}xf32>"
+            return f"tensor<{'x'.join(map(str, sizes))}x{element}>"
 
         types = [tensor(size) for size in self.tensors()]
         names = ["q", "k", "v", "sink"][: len(types)]

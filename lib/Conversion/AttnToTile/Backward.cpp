@@ -1,0 +1,353 @@
+//===- Backward.cpp - the sequential kernels of gradients -----------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Scores and weights are computed again from q, k and lse (Dao et al.,
+// "FlashAttention", section B.4), in two programs, so that every sum has one
+// owner and a fixed order. For one block of M queries, over blocks of N keys:
+//
+//   y   = mask(score(scale * Q K[n]^T))     f32
+//   p   = exp(y - lse)
+//   dy  = p * (keep * dO V[n]^T - delta)
+//   dQ += round(pullback(dy)) K[n]
+//
+// and for one block of M keys, over blocks of N queries, all transposed:
+//
+//   y^T = mask(score(scale * K Q[n]^T))
+//   dV += round(keep * p^T) dO[n]
+//   dK += round(pullback(dy^T)) Q[n]
+//
+//===----------------------------------------------------------------------===//
+
+#include "BackwardKernels.h"
+
+#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
+#include "attn/Plan/Budget.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+
+BackwardKernels::BackwardKernels(OpBuilder &b, AttentionBackwardOp op,
+                                 IRMapping &mapping, StringRef name)
+    : KernelValues(b, op, mapping), b(b), op(op), name(name),
+      f32(b.getF32Type()), output(mapping.lookup(op.getOutput())),
+      lse(mapping.lookup(op.getLse())),
+      dOutput(mapping.lookup(op.getDOutput())) {
+  if (Value gradient = op.getDLse())
+    dLse = mapping.lookup(gradient);
+  queryLength32 = toCoordinate(b, loc, queryLength);
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// The builder then stands in the kernel.
+tile::KernelOp BackwardKernels::beginKernel(const Twine &suffix,
+                                            ValueRange grid) {
+  auto kernel = tile::KernelOp::create(b, loc, (name + suffix).str(),
+                                       attention.getPlanAttr(), grid);
+  b.setInsertionPoint(kernel.getTerminator());
+  return kernel;
+}
+
+BackwardKernels::BlockNumbers
+BackwardKernels::readNumbers(tile::KernelOp kernel) {
+  auto numbers = kernel.getNumbers();
+  BlockNumbers block;
+  block.batch = numbers[0];
+  block.head = numbers[1];
+  block.keyHead =
+      b.createOrFold<arith::DivSIOp>(loc, block.head, headsPerKeyHead);
+  block.first = arith::MulIOp::create(b, loc, numbers[2], blockRows);
+  block.batch32 = toCoordinate(b, loc, block.batch);
+  block.head32 = toCoordinate(b, loc, block.head);
+  return block;
+}
+
+Value BackwardKernels::coordinates(Value first, int64_t size, int64_t axis) {
+  int64_t shape[] = {1, 1};
+  shape[axis] = size;
+  return tile::CoordsOp::create(b, loc, VectorType::get(shape, b.getI32Type()),
+                                toCoordinate(b, loc, first), axis);
+}
+
+Value BackwardKernels::gather(Value view, ValueRange indices,
+                              ArrayRef<int64_t> shape) {
+  Type element = cast<MemRefType>(view.getType()).getElementType();
+  Value read = tile::GatherOp::create(b, loc, VectorType::get(shape, element),
+                                      view, indices);
+  if (element.isF32())
+    return read;
+  return arith::ExtFOp::create(b, loc, VectorType::get(shape, f32), read);
+}
+
+Value BackwardKernels::load(Value view, const BlockNumbers &block, Value head,
+                            Value row, int64_t rows, int64_t columns) {
+  return tile::LoadOp::create(b, loc, VectorType::get({rows, columns}, element),
+                              view, ValueRange{block.batch, head, row, c0});
+}
+
+Value BackwardKernels::multiply(Value lhs, double factor) {
+  if (factor == 1.0)
+    return lhs;
+  Value splatted = splat(b, loc, cast<VectorType>(lhs.getType()), factor);
+  return arith::MulFOp::create(b, loc, lhs, splatted);
+}
+
+Value BackwardKernels::broadcast(Value value, Type type) {
+  return vector::BroadcastOp::create(b, loc, type, value);
+}
+
+//===----------------------------------------------------------------------===//
+// One step
+//===----------------------------------------------------------------------===//
+
+/// Rows past the last query are zero, and what a score makes of them and of
+/// captures out of range may be anything, NaN too.
+void BackwardKernels::hideQueriesPastEnd(const Step &step) {
+  auto scores = step.scores.getDefiningOp<tile::ScoresOp>();
+  OpBuilder::InsertionGuard guard(b);
+  if (!scores.hasMask()) {
+    SmallVector<Type> types(ScoredOp::kMaskArguments, b.getI32Type());
+    b.createBlock(&scores.getMask(), {}, types,
+                  SmallVector<Location>(types.size(), loc));
+    Value all = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
+    tile::YieldOp::create(b, loc, all);
+  }
+  Operation *yield = scores.getMask().front().getTerminator();
+  b.setInsertionPoint(yield);
+  Value query = scores.getMask().front().getArgument(2);
+  Value isQuery = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                        query, queryLength32);
+  yield->setOperand(
+      0, b.createOrFold<arith::AndIOp>(loc, isQuery, yield->getOperand(0)));
+}
+
+/// The weights of lhs rhs^T; `lse` lies along the queries.
+BackwardKernels::Step BackwardKernels::buildWeights(OpBuilder &outer, Value lhs,
+                                                    Value rhs,
+                                                    const ScoreCoordinates &at,
+                                                    Value lse) {
+  int64_t rows = cast<VectorType>(lhs.getType()).getDimSize(0);
+  int64_t columns = cast<VectorType>(rhs.getType()).getDimSize(0);
+  auto type = VectorType::get({rows, columns}, f32);
+  Step step{at, {}, {}, {}};
+  Value zero = splat(outer, loc, type, 0.0);
+  step.products = contract(b, loc, lhs, rhs, zero, /*transposed=*/true);
+  step.scores = buildScores(outer, b, *this, step.products, at).getResult();
+  Value excess =
+      arith::SubFOp::create(b, loc, step.scores, broadcast(lse, type));
+  step.weights = math::ExpOp::create(b, loc, excess);
+  return step;
+}
+
+/// Those that dropout keeps are larger by what it takes away.
+Value BackwardKernels::keepScaled(OpBuilder &outer, const Step &step,
+                                  Value weights) {
+  if (!attention.hasDropout())
+    return weights;
+  Value kept = dropWeights(outer, b, *this, step.at, weights);
+  return multiply(kept, 1 / getKeptShare(attention));
+}
+
+/// What goes back to the scaled products, rounded to be a factor of the next.
+Value BackwardKernels::buildScoreGradient(OpBuilder &outer, const Step &step,
+                                          Value dWeights, Value delta) {
+  auto type = cast<VectorType>(dWeights.getType());
+  Value excess = arith::SubFOp::create(
+      b, loc, keepScaled(outer, step, dWeights), broadcast(delta, type));
+  Value gradient = arith::MulFOp::create(b, loc, step.weights, excess);
+  if (!op.hasPullback())
+    return roundTo(b, loc, gradient, element);
+
+  Value x = multiply(step.products, attention.getScaleValue());
+  Value arguments[] = {
+      gradient, x, step.at.batch, step.at.head, step.at.queries, step.at.keys};
+  Region region;
+  copyRegion(outer, b, op.getPullback(), region, arguments, captures);
+  gradient = tile::expandScalarCode(b, &*outer.getInsertionPoint(), region,
+                                    arguments, type.getShape());
+  // (C11): nothing goes back where the score is -inf.
+  Value hidden =
+      splat(outer, loc, type, -std::numeric_limits<double>::infinity());
+  Value isHidden = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                         step.scores, hidden);
+  Value zero = splat(outer, loc, type, 0.0);
+  gradient = arith::SelectOp::create(b, loc, isHidden, zero, gradient);
+  return roundTo(b, loc, gradient, element);
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+void BackwardKernels::buildQueryGradient(Value gradient) {
+  OpBuilder::InsertionGuard guard(b);
+  Value numKeyBlocks = ceilDiv(b, loc, keyLength, blockColumns);
+  tile::KernelOp kernel = beginKernel(
+      "_d_query",
+      ValueRange{batches, heads, ceilDiv(b, loc, queryLength, blockRows)});
+  BlockNumbers block = readNumbers(kernel);
+  Value rows = coordinates(block.first, numRows, 0);
+  Value tile = load(query, block, block.head, block.first, numRows, paddedDim);
+  Value dTile =
+      load(dOutput, block, block.head, block.first, numRows, paddedValueDim);
+  auto readRow = [&](Value view) {
+    return gather(view, {block.batch32, block.head32, rows}, {numRows, 1});
+  };
+  Value rowLse = readRow(this->rowLse), delta = readRow(rowDelta);
+  Value zero = splat(b, loc, VectorType::get({numRows, paddedDim}, f32), 0.0);
+  auto loop = scf::ForOp::create(b, loc, c0, numKeyBlocks, c1, zero);
+
+  OpBuilder outer(loop);
+  b.setInsertionPointToStart(loop.getBody());
+  Value column =
+      arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
+  Value keys = coordinates(column, numColumns, 1);
+  ScoreCoordinates at{block.batch32, block.head32, rows, keys};
+  Value keyTile =
+      load(key, block, block.keyHead, column, numColumns, paddedDim);
+  Step step = buildWeights(outer, tile, keyTile, at, rowLse);
+  Value valueTile =
+      load(value, block, block.keyHead, column, numColumns, paddedValueDim);
+  auto type = cast<VectorType>(step.weights.getType());
+  Value dWeights = contract(b, loc, dTile, valueTile,
+                            splat(outer, loc, type, 0.0), /*transposed=*/true);
+  Value dScores = buildScoreGradient(outer, step, dWeights, delta);
+  Value sum = contract(b, loc, dScores, keyTile, loop.getRegionIterArgs()[0],
+                       /*transposed=*/false);
+  scf::YieldOp::create(b, loc, sum);
+
+  b.setInsertionPointAfter(loop);
+  Value scaled = multiply(loop.getResult(0), attention.getScaleValue());
+  tile::StoreOp::create(b, loc, roundTo(b, loc, scaled, element), gradient,
+                        ValueRange{block.batch, block.head, block.first, c0});
+}
+
+void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
+  OpBuilder::InsertionGuard guard(b);
+  Value numQueryBlocks = ceilDiv(b, loc, queryLength, blockColumns);
+  tile::KernelOp kernel =
+      beginKernel(suffix, ValueRange{batches, heads,
+                                     ceilDiv(b, loc, keyLength, blockRows)});
+  BlockNumbers block = readNumbers(kernel);
+  Value keys = coordinates(block.first, numRows, 0);
+  Value tile = load(key, block, block.keyHead, block.first, numRows, paddedDim);
+  bool needsScores =
+      llvm::any_of(sums, [](const Sum &sum) { return sum.isKey; });
+  Value valueTile;
+  if (needsScores)
+    valueTile =
+        load(value, block, block.keyHead, block.first, numRows, paddedValueDim);
+  SmallVector<Value> initial;
+  for (const Sum &sum : sums)
+    initial.push_back(
+        splat(b, loc, VectorType::get({numRows, sum.numColumns}, f32), 0.0));
+  auto loop = scf::ForOp::create(b, loc, c0, numQueryBlocks, c1, initial);
+
+  OpBuilder outer(loop);
+  b.setInsertionPointToStart(loop.getBody());
+  Value row =
+      arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
+  Value queries = coordinates(row, numColumns, 1);
+  ScoreCoordinates at{block.batch32, block.head32, queries, keys};
+  auto readRow = [&](Value view) {
+    return gather(view, {block.batch32, block.head32, queries},
+                  {1, numColumns});
+  };
+  Value queryTile = load(query, block, block.head, row, numColumns, paddedDim);
+  Step step = buildWeights(outer, tile, queryTile, at, readRow(rowLse));
+  if (attention.hasScore())
+    hideQueriesPastEnd(step);
+  Value dTile =
+      load(dOutput, block, block.head, row, numColumns, paddedValueDim);
+  Value dScores;
+  if (needsScores) {
+    auto type = cast<VectorType>(step.weights.getType());
+    Value zero = splat(outer, loc, type, 0.0);
+    Value dWeights =
+        contract(b, loc, valueTile, dTile, zero, /*transposed=*/true);
+    dScores = buildScoreGradient(outer, step, dWeights, readRow(rowDelta));
+  }
+  SmallVector<Value> results;
+  for (auto [sum, state] : llvm::zip(sums, loop.getRegionIterArgs())) {
+    Value factor = dScores;
+    if (!sum.isKey)
+      factor = roundTo(b, loc, keepScaled(outer, step, step.weights), element);
+    results.push_back(contract(b, loc, factor, sum.isKey ? queryTile : dTile,
+                               state, /*transposed=*/false));
+  }
+  scf::YieldOp::create(b, loc, results);
+
+  b.setInsertionPointAfter(loop);
+  for (auto [sum, result] : llvm::zip(sums, loop.getResults())) {
+    Value target = sum.workspace, stored = result;
+    if (!target) {
+      target = sum.output;
+      stored = roundTo(b, loc, multiply(stored, sum.factor), element);
+    }
+    tile::StoreOp::create(b, loc, stored, target,
+                          ValueRange{block.batch, block.head, block.first, c0});
+  }
+}
+
+void BackwardKernels::buildKeyGradients(Value keyOutput, Value valueOutput) {
+  SmallVector<Sum> sums;
+  if (valueOutput)
+    sums.push_back({valueOutput, paddedValueDim, 1.0, /*isKey=*/false});
+  if (keyOutput)
+    sums.push_back(
+        {keyOutput, paddedDim, attention.getScaleValue(), /*isKey=*/true});
+  // Several query heads share a key head, or may.
+  std::optional<int64_t> numHeads = getConstantIntValue(heads);
+  bool isGrouped = !numHeads || numHeads != getConstantIntValue(keyHeads);
+  if (isGrouped)
+    for (Sum &sum : sums)
+      sum.workspace = allocate(
+          f32, {batches, heads, keyLength,
+                arith::ConstantIndexOp::create(b, loc, sum.numColumns)});
+  int64_t numSummed = 0;
+  for (const Sum &sum : sums)
+    numSummed += sum.numColumns;
+  if (sums.size() == 2 && numSummed <= plan::maxSummedColumns)
+    buildKeyGradient("_d_key_value", sums);
+  else
+    for (const Sum &sum : sums)
+      buildKeyGradient(sum.isKey ? "_d_key" : "_d_value", sum);
+  if (isGrouped)
+    for (const Sum &sum : sums)
+      sumHeads(sum);
+}
+
+func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
+  OpBuilder::InsertionGuard guard(b);
+  IRMapping mapping;
+  func::FuncOp func = buildSignature(b, match, mapping);
+  auto op = cast<AttentionBackwardOp>(match.attention.getOperation());
+  BackwardKernels kernels(b, op, mapping, func.getSymName());
+  auto returned = match.func.getBody().front().getTerminator()->getOperands();
+  auto outputs = func.getArguments().drop_front(match.func.getNumArguments());
+  llvm::SmallDenseMap<Value, Value> found;
+  for (auto [value, output] : llvm::zip(returned, outputs))
+    found[value] = output;
+  kernels.buildRows();
+  if (Value output = found.lookup(op.getDQuery()))
+    kernels.buildQueryGradient(output);
+  kernels.buildKeyGradients(found.lookup(op.getDKey()),
+                            found.lookup(op.getDValue()));
+  if (Value sink = op.getDSink() ? found.lookup(op.getDSink()) : Value())
+    kernels.buildSinkGradient(sink);
+  return func;
+}

@@ -1,0 +1,177 @@
+//===- BackwardRows.cpp - small kernels beside those of gradients ---------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is computed once per row, before and after the products.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BackwardKernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <limits>
+#include <numeric>
+
+using namespace mlir;
+using namespace attn;
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+Value BackwardKernels::allocate(Type type, ArrayRef<Value> sizes) {
+  SmallVector<int64_t> shape;
+  SmallVector<Value> dynamic;
+  for (Value size : sizes) {
+    std::optional<int64_t> known = getConstantIntValue(size);
+    shape.push_back(known.value_or(ShapedType::kDynamic));
+    if (!known)
+      dynamic.push_back(size);
+  }
+  return memref::AllocOp::create(b, loc, MemRefType::get(shape, type), dynamic);
+}
+
+/// The sum of a matrix over its columns, M.
+static Value sumColumns(OpBuilder &b, Location loc, Value matrix) {
+  auto type = cast<VectorType>(matrix.getType());
+  auto rowType = VectorType::get(type.getDimSize(0), type.getElementType());
+  return vector::MultiDimReductionOp::create(
+      b, loc, matrix, splat(b, loc, rowType, 0.0), ArrayRef<bool>{false, true},
+      vector::CombiningKind::ADD);
+}
+
+/// M or M x 1 as the other one.
+static Value reshape(OpBuilder &b, Location loc, Value vector,
+                     ArrayRef<int64_t> shape) {
+  Type element = cast<VectorType>(vector.getType()).getElementType();
+  return vector::ShapeCastOp::create(b, loc, VectorType::get(shape, element),
+                                     vector);
+}
+
+/// delta = rowsum(dO * O) (Dao, "FlashAttention-2", algorithm 2), less d_lse.
+void BackwardKernels::buildRows() {
+  OpBuilder::InsertionGuard guard(b);
+  // The blocks of both kinds of kernels end within.
+  int64_t unit = std::lcm(numRows, numColumns);
+  Value unitSize = arith::ConstantIndexOp::create(b, loc, unit);
+  Value padded = b.createOrFold<arith::MulIOp>(
+      loc, ceilDiv(b, loc, queryLength, unitSize), unitSize);
+  rowLse = allocate(f32, {batches, heads, padded});
+  rowDelta = allocate(f32, {batches, heads, padded});
+
+  tile::KernelOp kernel = beginKernel(
+      "_rows", ValueRange{batches, heads, ceilDiv(b, loc, padded, blockRows)});
+  BlockNumbers block = readNumbers(kernel);
+  Value rows = coordinates(block.first, numRows, 0);
+  Value columns = coordinates(c0, paddedValueDim, 1);
+  Value at[] = {block.batch32, block.head32, rows, columns};
+  int64_t whole[] = {numRows, paddedValueDim}, one[] = {numRows, 1};
+  Value product = arith::MulFOp::create(b, loc, gather(dOutput, at, whole),
+                                        gather(output, at, whole));
+  Value delta = reshape(b, loc, sumColumns(b, loc, product), one);
+  ValueRange rowAt = ValueRange(at).drop_back();
+  if (dLse)
+    delta = arith::SubFOp::create(b, loc, delta, gather(dLse, rowAt, one));
+  Value logSum = gather(lse, rowAt, one);
+
+  auto type = VectorType::get(one, f32);
+  // (C10): a row without keys gives nothing, whatever d_lse is there.
+  Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                        logSum, splat(b, loc, type, -infinity));
+  Value length = broadcast(queryLength32, rows.getType());
+  Value isPastEnd =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, rows, length);
+  Value isNone = arith::OrIOp::create(b, loc, isEmpty, isPastEnd);
+  delta =
+      arith::SelectOp::create(b, loc, isNone, splat(b, loc, type, 0.0), delta);
+  logSum = arith::SelectOp::create(b, loc, isNone,
+                                   splat(b, loc, type, infinity), logSum);
+  for (auto [value, view] : {std::pair(logSum, rowLse), {delta, rowDelta}})
+    tile::StoreOp::create(b, loc, reshape(b, loc, value, numRows), view,
+                          ValueRange{block.batch, block.head, block.first});
+}
+
+/// Adds up what the query heads of a key head give, in their order.
+void BackwardKernels::sumHeads(const Sum &sum) {
+  OpBuilder::InsertionGuard guard(b);
+  tile::KernelOp kernel = beginKernel(
+      sum.isKey ? "_sum_key" : "_sum_value",
+      ValueRange{batches, keyHeads, ceilDiv(b, loc, keyLength, blockRows)});
+  BlockNumbers block = readNumbers(kernel);
+  Value rows = coordinates(block.first, numRows, 0);
+  Value columns = coordinates(c0, sum.numColumns, 1);
+  int64_t shape[] = {numRows, sum.numColumns};
+  Value zero = splat(b, loc, VectorType::get(shape, f32), 0.0);
+  Value first = arith::MulIOp::create(b, loc, block.head, headsPerKeyHead);
+  Value end = arith::AddIOp::create(b, loc, first, headsPerKeyHead);
+  auto loop = scf::ForOp::create(b, loc, first, end, c1, zero);
+  b.setInsertionPointToStart(loop.getBody());
+  Value head = toCoordinate(b, loc, loop.getInductionVar());
+  Value part =
+      gather(sum.workspace, {block.batch32, head, rows, columns}, shape);
+  Value added =
+      arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], part);
+  scf::YieldOp::create(b, loc, added);
+
+  b.setInsertionPointAfter(loop);
+  Value scaled = multiply(loop.getResult(0), sum.factor);
+  tile::StoreOp::create(b, loc, roundTo(b, loc, scaled, element), sum.output,
+                        ValueRange{block.batch, block.head, block.first, c0});
+}
+
+/// d_sink[h] = sum over b, i of exp(sink[h] - lse) * (d_lse - delta), of each
+/// block of queries, and then of all. A tile has a row for each head.
+void BackwardKernels::buildSinkGradient(Value gradient) {
+  OpBuilder::InsertionGuard guard(b);
+  Value queryBlocks = ceilDiv(b, loc, queryLength, blockColumns);
+  Value numParts = b.createOrFold<arith::MulIOp>(loc, batches, queryBlocks);
+  Value parts = allocate(f32, {numParts, heads});
+  Value headBlocks = ceilDiv(b, loc, heads, blockRows);
+  int64_t whole[] = {numRows, numColumns}, one[] = {numRows, 1};
+  auto type = VectorType::get(whole, f32);
+
+  tile::KernelOp kernel =
+      beginKernel("_sink_parts", ValueRange{batches, queryBlocks, headBlocks});
+  auto numbers = kernel.getNumbers();
+  Value batch32 = toCoordinate(b, loc, numbers[0]);
+  Value firstHead = arith::MulIOp::create(b, loc, numbers[2], blockRows);
+  Value firstRow = arith::MulIOp::create(b, loc, numbers[1], blockColumns);
+  Value headNumbers = coordinates(firstHead, numRows, 0);
+  Value at[] = {batch32, headNumbers, coordinates(firstRow, numColumns, 1)};
+  Value logits = broadcast(gather(sink, headNumbers, one), type);
+  Value excess =
+      arith::SubFOp::create(b, loc, logits, gather(rowLse, at, whole));
+  Value weights = math::ExpOp::create(b, loc, excess);
+  Value products =
+      arith::MulFOp::create(b, loc, weights, gather(rowDelta, at, whole));
+  Value part = arith::AddIOp::create(
+      b, loc, arith::MulIOp::create(b, loc, numbers[0], queryBlocks),
+      numbers[1]);
+  tile::StoreOp::create(b, loc, sumColumns(b, loc, products), parts,
+                        ValueRange{part, firstHead});
+  b.setInsertionPointAfter(kernel);
+
+  kernel = beginKernel("_d_sink", ValueRange{c1, c1, headBlocks});
+  firstHead = arith::MulIOp::create(b, loc, kernel.getNumbers()[2], blockRows);
+  headNumbers = coordinates(firstHead, numRows, 0);
+  auto loop = scf::ForOp::create(b, loc, c0, numParts, blockColumns,
+                                 splat(b, loc, type, 0.0));
+  b.setInsertionPointToStart(loop.getBody());
+  Value columns = coordinates(loop.getInductionVar(), numColumns, 1);
+  Value read = gather(parts, {columns, headNumbers}, whole);
+  Value sum = arith::SubFOp::create(b, loc, loop.getRegionIterArgs()[0], read);
+  scf::YieldOp::create(b, loc, sum);
+  b.setInsertionPointAfter(loop);
+  Type sinkType = cast<MemRefType>(gradient.getType()).getElementType();
+  Value total = sumColumns(b, loc, loop.getResult(0));
+  tile::StoreOp::create(b, loc, roundTo(b, loc, total, sinkType), gradient,
+                        firstHead);
+}
