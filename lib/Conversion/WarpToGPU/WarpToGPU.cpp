@@ -56,6 +56,7 @@
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Support/Identifier.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -175,6 +176,28 @@ static bool isIeee(func::FuncOp host) {
   return numerics && numerics.getF32Products() == F32Products::IEEE;
 }
 
+/// Workspaces are arguments of every kernel, those of later ones too.
+static LogicalResult allocateBefore(RewriterBase &rewriter, KernelOp first) {
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.filter = [&](Operation *op) {
+    return op->getBlock() == first->getBlock() && first->isBeforeInBlock(op);
+  };
+  SetVector<Operation *> moved;
+  for (auto alloc : first->getBlock()->getOps<memref::AllocOp>())
+    if (options.filter(alloc) &&
+        failed(getBackwardSlice(alloc.getOperation(), &moved, options)))
+      return alloc.emitError("cannot find out what its size is made of");
+  for (Operation *op : moved)
+    if (!isa<memref::AllocOp>(op) && !isMemoryEffectFree(op))
+      return op->emitError(
+          "makes the size of a workspace, expected one that is "
+          "known before the first kernel");
+  for (Operation *op : moved)
+    rewriter.moveOpBefore(op, first);
+  return success();
+}
+
 namespace {
 
 struct ConvertWarpToGPU final
@@ -192,7 +215,9 @@ struct ConvertWarpToGPU final
       if (host.isExternal())
         continue;
       FailureOr<SmallVector<KernelOp>> kernels = findKernels(host);
-      if (failed(kernels))
+      if (failed(kernels) ||
+          (!kernels->empty() &&
+           failed(allocateBefore(rewriter, kernels->front()))))
         return signalPassFailure();
       for (KernelOp kernel : *kernels) {
         std::string name = ptxIdentifier(kernel.getSymName().str());

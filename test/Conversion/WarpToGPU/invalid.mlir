@@ -87,3 +87,22 @@ func.func @drawn_without_roles(%n: index, %counter: memref<1xi32>) {
   }
   return
 }
+
+// -----
+
+func.func @size_from_kernel(%n: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %sizes = memref.alloc(%c1) : memref<?xi32>
+  warp.kernel @early blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(1) shared(0) {
+    memref.store %n, %sizes[%c0] : memref<?xi32>
+  }
+  // expected-error @below {{makes the size of a workspace, expected one that is known before the first kernel}}
+  %read = memref.load %sizes[%c0] : memref<?xi32>
+  %size = arith.index_cast %read : i32 to index
+  %second = memref.alloc(%size) : memref<?xi32>
+  warp.kernel @late blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(1) shared(0) {
+    memref.store %n, %second[%c0] : memref<?xi32>
+  }
+  return
+}

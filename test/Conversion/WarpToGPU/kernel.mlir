@@ -76,3 +76,27 @@ func.func @two(%n: i32) {
   memref.dealloc %memory : memref<?x2xi32>
   return
 }
+
+// Kernels have all workspaces as arguments, so these are allocated before the
+// first one, with what their sizes are made of.
+// CHECK: gpu.func @early(%{{.*}}: i32, %{{.*}}: memref<?xi32>, %{{.*}}: memref<?xi32>) kernel
+// CHECK: func @late_workspace(%[[N:.*]]: i32)
+// CHECK: memref.alloc
+// CHECK: %[[SIZE:.*]] = arith.index_cast %[[N]]
+// CHECK: memref.alloc(%[[SIZE]])
+// CHECK: gpu.launch_func @late_workspace_kernels::@early
+// CHECK: gpu.launch_func @late_workspace_kernels::@late
+func.func @late_workspace(%n: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %first = memref.alloc(%c1) : memref<?xi32>
+  warp.kernel @early blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(1) shared(0) {
+    memref.store %n, %first[%c0] : memref<?xi32>
+  }
+  %size = arith.index_cast %n : i32 to index
+  %second = memref.alloc(%size) : memref<?xi32>
+  warp.kernel @late blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(1) shared(0) {
+    memref.store %n, %second[%c0] : memref<?xi32>
+  }
+  return
+}
