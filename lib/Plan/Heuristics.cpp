@@ -100,7 +100,7 @@ static const Row sm90Rows[] = {
         .half()
         .score(false)
         .dropout(false)
-        .upTo(2896),
+        .upTo(5792),
     Row(2, 128, {128, 128, 8, 1, false}).half().score(false).dropout(false),
     Row(2, 128, {128, 64, 8, 4, false}).mask(true),
     Row(2, 128, {128, 64, 8, 3, false}).score(false).dropout(false).upTo(1024),

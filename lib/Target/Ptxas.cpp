@@ -16,6 +16,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Regex.h"
+#include "llvm/Support/Threading.h"
 
 using namespace mlir;
 using namespace attn;
@@ -163,15 +164,30 @@ FailureOr<AssembledCubin> attn::assemble(Location loc, StringRef ptxas,
              << "cannot write " << input.path << ": " << error.message();
   }
   std::string arch = ("-arch=" + chip).str();
-  StringRef arguments[] = {ptxas, "-v",        arch,      "-O3",
-                           "-o",  output.path, input.path};
+  // Kernels at the same time; the code is the same, and so is the log.
+  std::string split =
+      "--split-compile=" +
+      std::to_string(llvm::hardware_concurrency().compute_thread_count());
+  SmallVector<StringRef> arguments = {ptxas, "-v",        arch,       "-O3",
+                                      "-o",  output.path, input.path, split};
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log.path),
                                           StringRef(log.path)};
-  std::string message;
-  int status = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt,
-                                         redirects, /*SecondsToWait=*/600,
-                                         /*MemoryLimit=*/0, &message);
-  std::string text = log.read();
+  std::string message, text;
+  auto execute = [&] {
+    std::error_code error; // to write the log is to empty it
+    llvm::raw_fd_ostream(log.path, error);
+    int status = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt,
+                                           redirects, /*SecondsToWait=*/600,
+                                           /*MemoryLimit=*/0, &message);
+    text = log.read();
+    return status;
+  };
+  int status = execute();
+  // Older assemblers do not know it.
+  if (status != 0 && StringRef(text).contains("split-compile")) {
+    arguments.pop_back();
+    status = execute();
+  }
   if (status != 0) {
     InFlightDiagnostic error = emitError(loc) << ptxas << " failed";
     if (!message.empty())

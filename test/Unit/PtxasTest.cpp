@@ -9,9 +9,54 @@
 
 #include "attn/Target/Ptxas.h"
 
+#include "mlir/IR/MLIRContext.h"
 #include "gtest/gtest.h"
 
+#include <cstdlib>
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
 using namespace attn;
+
+// What an assembler that is this script, after the name of its output is in
+// $out, makes; empty where it fails.
+static std::string assembleBy(const std::string &script) {
+  std::string path = testing::TempDir() + "attn-ptxas-XXXXXX";
+  int file = mkstemp(path.data());
+  EXPECT_GE(file, 0);
+  close(file);
+  std::ofstream(path)
+      << "#!/bin/sh\n"
+         "out=$(echo \" $* \" | sed 's/.* -o \\([^ ]*\\) .*/\\1/')\n"
+      << script;
+  EXPECT_EQ(chmod(path.c_str(), 0700), 0);
+  mlir::MLIRContext context;
+  mlir::ScopedDiagnosticHandler ignore(
+      &context, [](mlir::Diagnostic &) { return mlir::success(); });
+  auto cubin = assemble(mlir::UnknownLoc::get(&context), path, "", "sm_90a");
+  std::remove(path.c_str());
+  return failed(cubin) ? ""
+                       : std::string(cubin->bytes.begin(), cubin->bytes.end());
+}
+
+// The kernels of an artifact are compiled by several threads.
+TEST(Ptxas, ManyKernelsAtATime) {
+  std::string arguments = assembleBy("echo \"$*\" >\"$out\"\n");
+  EXPECT_NE(arguments.find("-arch=sm_90a"), std::string::npos) << arguments;
+  EXPECT_NE(arguments.find("--split-compile="), std::string::npos) << arguments;
+}
+
+TEST(Ptxas, AssemblersThatCannot) {
+  const std::string refuse =
+      "case \"$*\" in *--split-compile=*)\n"
+      "  echo \"ptxas fatal   : Unknown option '-split-compile'\"; exit 255;;\n"
+      "esac\n";
+  std::string arguments = assembleBy(refuse + "echo \"$*\" >\"$out\"\n");
+  EXPECT_NE(arguments.find("-arch=sm_90a"), std::string::npos) << arguments;
+  EXPECT_EQ(arguments.find("split"), std::string::npos) << arguments;
+  EXPECT_EQ(assembleBy(refuse + "exit 255\n"), "");
+}
 
 TEST(Ptxas, Nothing) {
   for (const char *log : {"", "\n\n", "ptxas info    : 0 bytes gmem\n"}) {
