@@ -22,7 +22,8 @@ emulator and warp kernels in a simulator. Tests that need ptxas or a GPU are
 skipped where there is none. The last line is "N passed, N failed".
 
 What runs programs on the CPU runs twice: with all that this processor has, and
-with what every processor of its kind has.
+with what every processor of its kind has. Two suites run at a time, each with
+half of the jobs: the end of one has no use for all of them.
 
   --build-dir=DIR    the build (default: build)
   --jobs=N           run N tests at a time (default: one per core)
@@ -59,6 +60,7 @@ if [ $make = yes ]; then
 fi
 build=$(cd "$build" && pwd) || exit 1
 results=$build/test-results
+export TIMEFORMAT='%0R %0U %0S'
 rm -rf "$results"
 mkdir -p "$results"
 python=/usr/bin/python3
@@ -73,16 +75,28 @@ esac
 
 say() { printf '\n== %s\n' "$*"; }
 
-# suite NAME COMMAND...: runs it; a suite that fails without having written its
-# results counts as one failure.
+# suite NAME COMMAND...: runs it and prints what it said. A suite that fails
+# without having written its results counts as one failure.
 suite() {
-  local name=$1
+  local name=$1 log=$results/$1.log
   shift
-  say "$name"
-  if ! "$@" && [ ! -s "$results/$name.xml" ]; then
-    echo "$name: stopped without results"
-    broken=$((broken + 1))
+  { time "$@" >"$log" 2>&1 || [ -s "$results/$name.xml" ] || {
+    echo "$name: stopped without results" >>"$log"
+    touch "$results/$name.broken"
+  }; } 2>"$results/$name.time"
+  flock "$results" sh -c 'printf "\n== %s\n" "$1"; cat "$2"' - "$name" "$log"
+}
+
+# beside COMMAND...: runs it while another one runs.
+lanes=$((jobs > 1 ? 2 : 1))
+running=0
+beside() {
+  if [ $running = $lanes ]; then
+    wait -n
+    running=$((running - 1))
   fi
+  "$@" &
+  running=$((running + 1))
 }
 
 # lit_suite NAME ARGUMENTS...: tests that lit finds.
@@ -110,21 +124,40 @@ format 2>&1 | head -n 60
 [ "${PIPESTATUS[0]}" = 0 ] && formatted=1
 
 suite lint $python .ci/lint.py --junit="$results/lint.xml"
-lit_suite lit "$build/test"
-lit_suite unit "$build/test/Unit"
-pytest_suite python --lib="$build/lib/libattn.so" "$source/test/python"
 
-# The tests that say so in their text, and programs against their definition.
-mapfile -t runs < <(cd test && grep -rlE '^(//|#)? *RUN:.*(attn-run|%cpu)' \
-  --include='*.mlir' --include='*.test' --include='*.c' . | grep -v /Inputs/)
-lit_suite lit-plain --param=cpu=$plain "${runs[@]/#./$build/test}"
-lit_suite unit-plain --param=cpu=$plain \
-  --filter='HostProgram|NarrowFloats|TilePasses|TileProperty' "$build/test/Unit"
-pytest_suite python-plain --lib="$build/lib/libattn.so" --cpu=$plain \
-  "$source"/test/python/test_{cpu,expression,gpu_cases,views}.py
-pytest_suite emulator --lib="$build/lib/libattn.so" "$source/test/Emulator"
-pytest_suite simulator --simulate="$build/bin/attn-simulate" \
+# Those whose subject is what is computed on the CPU, once more for the plain
+# processor. Not beside the same tests for this one: they write the same files.
+on_this_processor() {
+  lit_suite lit "$build/test"
+  mapfile -t runs < <(cd test && ls Integration/CPU/*.mlir Target/views.mlir \
+    Tools/attn-run-{cpu,large-scores,score-loss}.test &&
+    grep -rlE 'RUN:.*%cpu' --include='*.mlir' --include='*.test' --include='*.c' .)
+  lit_suite lit-plain --param=cpu=$plain "${runs[@]/#/$build/test/}"
+}
+unit_tests() {
+  lit_suite unit "$build/test/Unit"
+  lit_suite unit-plain --param=cpu=$plain \
+    --filter='HostProgram|NarrowFloats|TilePasses|TileProperty' \
+    "$build/test/Unit"
+}
+python_tests() {
+  pytest_suite python --lib="$build/lib/libattn.so" "$source/test/python"
+  pytest_suite python-plain --lib="$build/lib/libattn.so" --cpu=$plain \
+    "$source"/test/python/test_{cpu,gpu_cases,views}.py
+}
+
+# The longest first.
+all_jobs=$jobs
+jobs=$(((jobs + lanes - 1) / lanes))
+beside pytest_suite emulator --lib="$build/lib/libattn.so" \
+  "$source/test/Emulator"
+beside on_this_processor
+beside python_tests
+beside unit_tests
+beside pytest_suite simulator --simulate="$build/bin/attn-simulate" \
   "$source/test/Simulator"
+wait
+jobs=$all_jobs
 
 #===- Sanitizers ----------------------------------------------------------===#
 
@@ -156,6 +189,10 @@ if [ $sanitize = all ]; then
     "$source/test/python"
 fi
 
+for file in "$results"/*.broken; do
+  [ ! -e "$file" ] || broken=$((broken + 1))
+done
+
 say summary
 $python - "$results" $formatted $broken <<'EOF'
 import glob, os, sys
@@ -163,7 +200,7 @@ import xml.etree.ElementTree as tree
 
 results, formatted, broken = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 passed, failed = formatted, 1 - formatted + broken
-print(f"  {'format':12} {formatted:5} passed {1 - formatted:5} failed")
+print(f"  {'format':15} {formatted:5} passed {1 - formatted:5} failed")
 for path in sorted(glob.glob(os.path.join(results, "*.xml"))):
     good = bad = skipped = 0
     for case in tree.parse(path).getroot().iter("testcase"):
@@ -174,7 +211,10 @@ for path in sorted(glob.glob(os.path.join(results, "*.xml"))):
         else:
             good += 1
     name = os.path.splitext(os.path.basename(path))[0]
-    print(f"  {name:12} {good:5} passed {bad:5} failed {skipped:5} skipped")
+    with open(os.path.splitext(path)[0] + ".time") as file:
+        wall, user, system = map(int, file.read().split()[-3:])
+    print(f"  {name:15} {good:5} passed {bad:5} failed {skipped:5} skipped"
+          f"{wall:6} s {user + system:6} s of processors")
     passed, failed = passed + good, failed + bad
 print()
 print(f"{passed} passed, {failed} failed")

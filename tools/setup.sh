@@ -55,7 +55,7 @@ done
 mkdir -p "$build"
 build=$(cd "$build" && pwd)
 
-say() { printf '\n== %s\n' "$*"; }
+say() { printf '\n== %s (after %d s)\n' "$*" $SECONDS; }
 
 #===- Packages ------------------------------------------------------------===#
 
@@ -100,7 +100,8 @@ fi
 say "Configuring $build"
 cmake_dir=$(llvm-config-22 --cmakedir)
 # What ccache needs to keep sources compiled with precompiled headers.
-ccache="env;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache"
+# On what is included it asks the compiler: the preprocessor cannot use them.
+ccache="env;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_DEPEND=1;ccache"
 cmake -G Ninja -S "$source" -B "$build" \
   -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=$optimize \
   -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 \
