@@ -16,6 +16,7 @@
 #include <sstream>
 
 using namespace attn;
+using llvm::ArrayRef;
 
 static bool isSame(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
@@ -136,6 +137,61 @@ static long checkEmptyRows(const RunResult &result, const RunResult &float64,
   return rows;
 }
 
+/// d_query of rows without a visible key, which is exactly 0 (C10).
+static long checkEmptyRows(const Gradient &dQuery, ArrayRef<double> lse,
+                           std::ostringstream &failure) {
+  long rows = 0;
+  size_t columns = lse.empty() ? 0 : dQuery.values.size() / lse.size();
+  for (auto [i, sum] : llvm::enumerate(lse)) {
+    if (sum != -INFINITY)
+      continue;
+    ++rows;
+    auto row = ArrayRef(dQuery.values).slice(i * columns, columns);
+    if (!llvm::all_of(row, [](double value) { return value == 0; }))
+      failure << "row " << i << " has no visible key: " << dQuery.name
+              << " must be 0; ";
+  }
+  return rows;
+}
+
+static GradientReport checkGradient(const Gradient &got, const Gradient &exact,
+                                    const Gradient &unfused,
+                                    ElementKind element,
+                                    std::ostringstream &failure) {
+  GradientReport report;
+  report.name = got.name;
+  Distance own = distance(got.values, exact.values);
+  report.error = own.largest;
+  report.referenceError = distance(unfused.values, exact.values).largest;
+  double largest = largestOf(exact.values);
+  double unit =
+      std::max(lastPlace(element, largest), lastPlace(got.element, largest));
+  report.bound = std::max(3 * report.referenceError, unit) + 1e-4;
+  if (!(report.error <= report.bound))
+    failure << "error of " << got.name << " " << report.error << " > "
+            << report.bound << " at element " << own.worst << ": "
+            << got.values[own.worst] << ", float64 gives "
+            << exact.values[own.worst] << "; ";
+  return report;
+}
+
+static void checkGradients(const RunResult &result, const RunResult &float64,
+                           const RunResult &unfused, const ErrorTerms &terms,
+                           ErrorReport &report, std::ostringstream &failure) {
+  for (auto [got, exact, plain] : llvm::zip_equal(
+           result.gradients, float64.gradients, unfused.gradients)) {
+    if (got.values.size() != exact.values.size() ||
+        plain.values.size() != exact.values.size()) {
+      failure << got.name << " has different sizes; ";
+      continue;
+    }
+    report.gradients.push_back(
+        checkGradient(got, exact, plain, terms.element, failure));
+    if (got.role == ArgumentRole::QueryGradient)
+      report.emptyRows = checkEmptyRows(got, terms.lse, failure);
+  }
+}
+
 ErrorReport attn::checkErrorRule(const RunResult &result,
                                  const RunResult &float64,
                                  const RunResult &unfused,
@@ -144,7 +200,9 @@ ErrorReport attn::checkErrorRule(const RunResult &result,
   std::ostringstream failure;
   if (result.o.size() != float64.o.size() ||
       unfused.o.size() != float64.o.size() ||
-      result.lse.size() != float64.lse.size()) {
+      result.lse.size() != float64.lse.size() ||
+      result.gradients.size() != float64.gradients.size() ||
+      unfused.gradients.size() != float64.gradients.size()) {
     report.failure = "results of different sizes";
     return report;
   }
@@ -166,6 +224,7 @@ ErrorReport attn::checkErrorRule(const RunResult &result,
     failure << "rmse of o " << own.rmse << " > " << report.rmseBound << "; ";
   checkLse(result, float64, terms.cutOff + terms.scoreLoss, report, failure);
   report.emptyRows = checkEmptyRows(result, float64, failure);
+  checkGradients(result, float64, unfused, terms, report, failure);
   report.failure = failure.str();
   if (!report.failure.empty())
     report.failure.resize(report.failure.size() - 2);

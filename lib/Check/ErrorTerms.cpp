@@ -108,6 +108,11 @@ ErrorTerms attn::findErrorTerms(ScoredOp op, const Artifact &manifest,
     }
     if (info.is(ArgumentRole::Key))
       k = measureRows(info, *tensor);
+    if (info.is(ArgumentRole::Lse) && !info.isOutput && info.view.empty())
+      terms.lse = tensor->values();
+    // Rows of another shape are not found.
+    if (info.is(ArgumentRole::QueryGradient) && !info.view.empty())
+      terms.lse.clear();
     if (info.is(ArgumentRole::Value))
       for (double value : tensor->values())
         if (std::isfinite(value))

@@ -76,14 +76,19 @@ static Result<ShapeSpec> parseShape(llvm::StringRef text,
 
 /// Which letter stands for each dimension of an argument as a kernel sees it.
 static std::vector<const char *> kernelLetters(const ArgumentInfo &info) {
+  using Role = ArgumentRole;
+  auto isOne = [&](std::initializer_list<Role> roles) {
+    return llvm::any_of(roles, [&](Role role) { return info.is(role); });
+  };
   // Of an argument that is key and query the key's, as they say more.
-  if (info.is(ArgumentRole::Key) || info.is(ArgumentRole::Value))
+  if (isOne({Role::Key, Role::Value, Role::KeyGradient, Role::ValueGradient}))
     return {"b", "hkv", "sk", ""};
-  if (info.is(ArgumentRole::Query) || info.is(ArgumentRole::Output))
+  if (isOne({Role::Query, Role::Output, Role::OutputGradient,
+             Role::QueryGradient}))
     return {"b", "h", "sq", ""};
-  if (info.is(ArgumentRole::Lse))
+  if (isOne({Role::Lse, Role::LseGradient}))
     return {"b", "h", "sq"};
-  if (info.is(ArgumentRole::Sink))
+  if (isOne({Role::Sink, Role::SinkGradient}))
     return {"h"};
   return {};
 }
@@ -125,6 +130,21 @@ static void useDefaults(Shape &shape, const ArgumentInfo &info,
         shape[d] = spec.letters.at(other);
 }
 
+/// Dimensions that a launch wants to be equal are.
+static void useChecks(std::vector<Shape> &shapes, const Artifact &manifest) {
+  auto find = [&](const LaunchExpr &expr) -> int64_t * {
+    if (expr.kind != LaunchExpr::Kind::Dim ||
+        !manifest.arguments[expr.argument].view.empty())
+      return nullptr;
+    return &shapes[expr.argument][expr.value];
+  };
+  for (const LaunchCheck &check : manifest.checks) {
+    int64_t *left = find(check.lhs), *right = find(check.rhs);
+    if (left && right && (*left < 0) != (*right < 0))
+      *left = *right = std::max(*left, *right);
+  }
+}
+
 static Result<std::vector<Shape>> bindShapes(const Artifact &manifest,
                                              llvm::StringRef text) {
   auto spec = parseShape(text, manifest);
@@ -158,6 +178,7 @@ static Result<std::vector<Shape>> bindShapes(const Artifact &manifest,
         spec->letters.emplace(names[d], shape[d]);
     shapes.push_back(shape);
   }
+  useChecks(shapes, manifest);
   return shapes;
 }
 
@@ -246,11 +267,7 @@ static Result<HostTensor> makeTensor(const ArgumentInfo &info, Shape shape,
                            "sk=, or NAME=SIZExSIZE…)");
   if (Status fits = checkMemory(info, shape, request.padding); !fits.ok())
     return fits;
-  bool isMain = llvm::any_of(info.roles, [](ArgumentRole role) {
-    return llvm::is_contained({ArgumentRole::Query, ArgumentRole::Key,
-                               ArgumentRole::Value, ArgumentRole::Output},
-                              role);
-  });
+  bool isMain = kernelLetters(info).size() == 4;
   bool hasOrder = isMain && shape.size() == request.order.size();
   HostTensor tensor(info.element, shape, hasOrder ? request.order : Shape(),
                     request.padding);
@@ -334,8 +351,14 @@ RunResult attn::readResult(const Artifact &manifest, const Operands &operands) {
   RunResult result;
   for (auto [info, tensor] :
        llvm::zip_equal(manifest.arguments, operands.tensors))
-    if (info.isOutput && tensor)
-      (info.is(ArgumentRole::Lse) ? result.lse : result.o) = tensor->values();
+    if (info.isOutput && tensor) {
+      if (!info.roles.empty() &&
+          info.roles.front() >= ArgumentRole::QueryGradient)
+        result.gradients.push_back({info.name, info.roles.front(),
+                                    tensor->element(), tensor->values()});
+      else
+        (info.is(ArgumentRole::Lse) ? result.lse : result.o) = tensor->values();
+    }
   return result;
 }
 

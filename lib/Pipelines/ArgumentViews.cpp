@@ -341,11 +341,14 @@ void Absorption::eraseDead() {
 }
 
 LogicalResult Absorption::run() {
-  for (unsigned i = 0; i < 3; ++i)
+  // Those before the sink have the dimensions of query, or a part of them.
+  Value sink = attention.getSink();
+  unsigned others = attention.getDropoutKey().size() +
+                    attention.getCaptures().size() + (sink ? 1 : 0);
+  for (unsigned i = 0, e = attention->getNumOperands() - others; i < e; ++i)
     if (failed(absorbOperand(attention->getOperand(i))))
       return failure();
   // Where it is no view of an argument, the next room says so.
-  Value sink = attention.getSink();
   if (sink && succeeded(traceView(sink)) && failed(absorbOperand(sink)))
     return failure();
   if (failed(absorbResults()))

@@ -105,11 +105,17 @@ static LaunchExpr dim(int64_t argument, int64_t dimension) {
   return expr;
 }
 
-/// Where the attention's operands and results stand in the list of arguments;
-/// -1 for a sink that is not there or a result that is not returned.
+/// Where the operands and results of the operation stand in the list of
+/// arguments; -1 for what is not there.
 namespace {
 struct Places {
-  int64_t q, k, v, sink = -1, o = -1, lse = -1;
+  int64_t q, k;
+  /// With the batch, heads and length of q, and of k.
+  SmallVector<int64_t> rows, keys;
+  /// With an element per head: the sink, and its gradient.
+  SmallVector<int64_t> perHead;
+  /// Captures and their gradients.
+  SmallVector<std::pair<int64_t, int64_t>> captures;
 };
 } // namespace
 
@@ -131,15 +137,24 @@ static void addEqual(Artifact &artifact, int64_t a, int64_t aDim, int64_t b,
 static void addChecks(Artifact &artifact, const Places &places) {
   constexpr int64_t batch = ScoredOp::kBatch, head = ScoredOp::kHead,
                     length = ScoredOp::kLength;
-  for (int64_t other : {places.k, places.v, places.o, places.lse})
-    addEqual(artifact, other, batch, places.q, batch);
-  addEqual(artifact, places.v, head, places.k, head);
-  addEqual(artifact, places.v, length, places.k, length);
-  for (int64_t output : {places.o, places.lse}) {
-    addEqual(artifact, output, head, places.q, head);
-    addEqual(artifact, output, length, places.q, length);
+  addEqual(artifact, places.k, batch, places.q, batch);
+  for (ArrayRef<int64_t> others :
+       {ArrayRef(places.keys), ArrayRef(places.rows)})
+    for (int64_t other : others)
+      addEqual(artifact, other, batch, places.q, batch);
+  for (int64_t other : places.keys) {
+    addEqual(artifact, other, head, places.k, head);
+    addEqual(artifact, other, length, places.k, length);
   }
-  addEqual(artifact, places.sink, 0, places.q, head);
+  for (int64_t other : places.rows) {
+    addEqual(artifact, other, head, places.q, head);
+    addEqual(artifact, other, length, places.q, length);
+  }
+  for (int64_t other : places.perHead)
+    addEqual(artifact, other, 0, places.q, head);
+  for (auto [capture, gradient] : places.captures)
+    for (int64_t i = 0, e = artifact.arguments[gradient].rank(); i < e; ++i)
+      addEqual(artifact, gradient, i, capture, i);
   // Grouped-query attention: query heads are a multiple of key heads.
   LaunchExpr rest, zero;
   rest.kind = LaunchExpr::Kind::Mod;
@@ -172,31 +187,67 @@ static void addLimits(Artifact &artifact, const Places &places, ScoredOp op) {
     add(places.k, op.getKey(), dimension);
 }
 
-static FailureOr<AttentionOp> findAttention(func::FuncOp function) {
-  SmallVector<AttentionOp> found;
-  bool hasKernels = true;
-  function.walk([&](AttentionBackwardOp op) {
-    hasKernels = false;
-    op.emitNoKernels();
-  });
-  if (!hasKernels)
-    return failure();
-  function.walk([&](AttentionOp op) { found.push_back(op); });
+namespace {
+/// An operand or a result: what it is called, and what it is.
+struct Part {
+  Value value;
+  std::string name;
+  ArgumentRole role;
+};
+} // namespace
+
+/// The operands that have the dimensions of query, or a part of them: query,
+/// key and value first.
+static SmallVector<Part> listTensors(ScoredOp op) {
+  SmallVector<Part> parts = {{op.getQuery(), "q", ArgumentRole::Query},
+                             {op.getKey(), "k", ArgumentRole::Key},
+                             {op.getValue(), "v", ArgumentRole::Value}};
+  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
+  if (!backward)
+    return parts;
+  parts.push_back({backward.getOutput(), "o", ArgumentRole::Output});
+  parts.push_back({backward.getLse(), "lse", ArgumentRole::Lse});
+  parts.push_back({backward.getDOutput(), "d_o", ArgumentRole::OutputGradient});
+  if (Value dLse = backward.getDLse())
+    parts.push_back({dLse, "d_lse", ArgumentRole::LseGradient});
+  return parts;
+}
+
+/// The results, but for gradients of captures.
+static SmallVector<Part> listResults(ScoredOp op) {
+  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
+  if (!backward)
+    return {{op->getResult(0), "o", ArgumentRole::Output},
+            {op->getResult(1), "lse", ArgumentRole::Lse}};
+  SmallVector<Part> parts = {
+      {backward.getDQuery(), "d_q", ArgumentRole::QueryGradient},
+      {backward.getDKey(), "d_k", ArgumentRole::KeyGradient},
+      {backward.getDValue(), "d_v", ArgumentRole::ValueGradient}};
+  if (Value dSink = backward.getDSink())
+    parts.push_back({dSink, "d_sink", ArgumentRole::SinkGradient});
+  return parts;
+}
+
+static FailureOr<ScoredOp> findAttention(func::FuncOp function) {
+  SmallVector<ScoredOp> found;
+  function.walk([&](ScoredOp op) { found.push_back(op); });
   if (found.size() != 1)
     return function.emitError("function '")
            << function.getName() << "' has " << found.size()
-           << " attn.attention operations, wanted 1";
-  for (Value operand : {found.front().getQuery(), found.front().getKey(),
-                        found.front().getValue()}) {
-    FailureOr<TracedView> view = traceView(operand);
+           << " attention operations, wanted 1";
+  ScoredOp op = found.front();
+  for (auto [number, part] : llvm::enumerate(listTensors(op))) {
+    FailureOr<TracedView> view = traceView(part.value);
     auto arg = succeeded(view) ? dyn_cast<BlockArgument>(view->source)
                                : BlockArgument();
     if (!arg || arg.getOwner() != &function.getBody().front())
-      return found.front().emitError(
-          "query, key and value must be arguments of the function, or reshapes "
-          "or transposes of them");
+      return op->emitError()
+             << (number < 3 ? "query, key and value"
+                            : "output and lse, and their gradients,")
+             << " must be arguments of the function, or reshapes or "
+             << "transposes of them";
   }
-  return found.front();
+  return op;
 }
 
 /// The name of a capture: that of its location, as in loc("bias"), where it is
@@ -214,52 +265,83 @@ static std::string captureName(Value capture, unsigned number,
   return "c" + std::to_string(number);
 }
 
-LogicalResult attn::describeSignature(func::FuncOp function,
-                                      Artifact &artifact) {
-  FailureOr<AttentionOp> op = findAttention(function);
-  if (failed(op))
-    return failure();
-  artifact.name = function.getName().str();
-  artifact.arguments.clear();
-  artifact.checks.clear();
+namespace {
+/// Describes the function of one operation.
+class SignatureBuilder {
+public:
+  SignatureBuilder(func::FuncOp function, ScoredOp op, Artifact &artifact)
+      : function(function), op(op), artifact(artifact) {}
 
-  llvm::DenseMap<Value, Identity> identities;
-  auto identify = [&](Value value, std::string name, ArgumentRole role) {
+  LogicalResult build();
+
+private:
+  void identify(Value value, StringRef name, ArgumentRole role) {
     Identity &identity = identities[value];
-    identity.name = std::move(name);
+    identity.name = name.str();
     identity.roles.push_back(role);
-  };
+  }
+  void identifyCaptures();
+  void identifyAll();
+  LogicalResult describeOperands();
+  LogicalResult describeResults();
+  /// Where results of the operation stand in the list of arguments.
+  void place(OpResult result, int64_t number);
+
+  func::FuncOp function;
+  ScoredOp op;
+  Artifact &artifact;
+  llvm::DenseMap<Value, Identity> identities;
+  Places places;
+};
+} // namespace
+
+/// Captures have names of their own, their gradients names after them.
+void SignatureBuilder::identifyCaptures() {
+  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
   llvm::StringSet<> taken = {"q",   "k",    "v",      "o",
                              "lse", "sink", "offset", "seed"};
-  for (unsigned i = 0, e = op->getCaptures().size(); i != e; ++i)
+  if (backward)
+    for (StringRef name : {"d_o", "d_lse", "d_q", "d_k", "d_v", "d_sink"})
+      taken.insert(name);
+  for (unsigned i = 0, e = op.getCaptures().size(); i != e; ++i) {
     taken.insert("c" + std::to_string(i));
-  for (auto [i, capture] : llvm::enumerate(op->getCaptures()))
-    identify(capture, captureName(capture, i, taken), ArgumentRole::Capture);
+    if (backward)
+      taken.insert("d_c" + std::to_string(i));
+  }
+  SmallVector<std::string> names;
+  for (auto [i, capture] : llvm::enumerate(op.getCaptures())) {
+    names.push_back(captureName(capture, i, taken));
+    identify(capture, names.back(), ArgumentRole::Capture);
+  }
+  for (auto [i, name] : llvm::enumerate(names)) {
+    auto number = backward ? backward.getGradientNumber(i) : std::nullopt;
+    if (!number)
+      continue;
+    std::string gradient = "d_" + name;
+    bool isOwn = name == "c" + std::to_string(i);
+    if (!isOwn && !taken.insert(gradient).second)
+      gradient = "d_c" + std::to_string(i);
+    identify(backward.getDCaptures()[*number], gradient,
+             ArgumentRole::CaptureGradient);
+  }
+}
+
+void SignatureBuilder::identifyAll() {
+  identifyCaptures();
   constexpr std::pair<StringLiteral, ArgumentRole> keys[] = {
       {"seed", ArgumentRole::Seed}, {"offset", ArgumentRole::Offset}};
-  for (auto [value, key] : llvm::zip(op->getDropoutKey(), keys))
-    identify(value, key.first.str(), key.second);
-  FailureOr<TracedView> sink = failure();
-  if (op->getSink())
-    sink = traceView(op->getSink());
-  BlockArgument sinkArgument =
-      succeeded(sink) ? dyn_cast<BlockArgument>(sink->source) : BlockArgument();
-  if (sinkArgument)
-    identify(sinkArgument, "sink", ArgumentRole::Sink);
-  std::array<int64_t, 3> numbers;
-  std::array<TracedView, 3> views;
-  constexpr std::pair<StringLiteral, ArgumentRole> operands[] = {
-      {"q", ArgumentRole::Query},
-      {"k", ArgumentRole::Key},
-      {"v", ArgumentRole::Value}};
-  for (unsigned i = 0; i < numbers.size(); ++i) {
-    views[i] = *traceView((*op)->getOperand(i));
-    numbers[i] = cast<BlockArgument>(views[i].source).getArgNumber();
-    identify(views[i].source, operands[i].first.str(), operands[i].second);
-  }
-  identify(op->getOutput(), "o", ArgumentRole::Output);
-  identify(op->getLse(), "lse", ArgumentRole::Lse);
+  for (auto [value, key] : llvm::zip(op.getDropoutKey(), keys))
+    identify(value, key.first, key.second);
+  if (op.getSink())
+    if (FailureOr<TracedView> sink = traceView(op.getSink()); succeeded(sink))
+      identify(sink->source, "sink", ArgumentRole::Sink);
+  for (const Part &part : listTensors(op))
+    identify(traceView(part.value)->source, part.name, part.role);
+  for (const Part &part : listResults(op))
+    identify(part.value, part.name, part.role);
+}
 
+LogicalResult SignatureBuilder::describeOperands() {
   for (BlockArgument arg : function.getArguments()) {
     Identity &identity = identities[arg];
     if (identity.name.empty())
@@ -267,26 +349,53 @@ LogicalResult attn::describeSignature(func::FuncOp function,
     if (failed(describe(function, arg.getType(), identity, false, artifact)))
       return failure();
   }
-  for (auto [number, view] : llvm::zip_equal(numbers, views))
-    if (!view.isWhole())
-      artifact.arguments[number].view = view.parts;
-  Places places;
+  auto find = [&](Value value) -> int64_t {
+    FailureOr<TracedView> view = traceView(value);
+    auto argument = succeeded(view) ? dyn_cast<BlockArgument>(view->source)
+                                    : BlockArgument();
+    if (!argument)
+      return -1;
+    if (!view->isWhole())
+      artifact.arguments[argument.getArgNumber()].view = view->parts;
+    return argument.getArgNumber();
+  };
+  SmallVector<int64_t> numbers;
+  for (const Part &part : listTensors(op))
+    numbers.push_back(find(part.value));
   places.q = numbers[0];
   places.k = numbers[1];
-  places.v = numbers[2];
-  if (sinkArgument) {
-    places.sink = sinkArgument.getArgNumber();
-    if (!sink->isWhole())
-      artifact.arguments[places.sink].view = sink->parts;
-  }
+  places.keys = {numbers[2]};
+  places.rows.append(numbers.begin() + 3, numbers.end());
+  if (op.getSink())
+    places.perHead.push_back(find(op.getSink()));
+  return success();
+}
+
+void SignatureBuilder::place(OpResult result, int64_t number) {
+  auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
+  if (!backward || result == backward.getDQuery())
+    places.rows.push_back(number);
+  else if (result == backward.getDKey() || result == backward.getDValue())
+    places.keys.push_back(number);
+  else if (result == backward.getDSink())
+    places.perHead.push_back(number);
+  else
+    for (auto [i, capture] : llvm::enumerate(op.getCaptures()))
+      if (auto gradient = backward.getGradientNumber(i);
+          gradient && result == backward.getDCaptures()[*gradient])
+        if (auto argument = dyn_cast<BlockArgument>(capture))
+          places.captures.push_back({argument.getArgNumber(), number});
+}
+
+LogicalResult SignatureBuilder::describeResults() {
   Operation *terminator = function.getBody().front().getTerminator();
   for (Value value : terminator->getOperands()) {
     FailureOr<TracedView> view = traceView(value);
-    if (failed(view) || view->source.getDefiningOp() != *op)
+    if (failed(view) || view->source.getDefiningOp() != op)
       return function.emitError("a result of the function is not a result of "
-                                "its attn.attention");
-    (view->source == op->getOutput() ? places.o : places.lse) =
-        artifact.arguments.size();
+                                "its ")
+             << op->getName();
+    place(cast<OpResult>(view->source), artifact.arguments.size());
     if (failed(describe(function, value.getType(), identities[view->source],
                         true, artifact)))
       return failure();
@@ -301,9 +410,27 @@ LogicalResult attn::describeSignature(func::FuncOp function,
                                 "no strides say where it lies");
     artifact.arguments.back().view = std::move(*seen);
   }
+  return success();
+}
+
+LogicalResult SignatureBuilder::build() {
+  identifyAll();
+  if (failed(describeOperands()) || failed(describeResults()))
+    return failure();
   addChecks(artifact, places);
-  addLimits(artifact, places, *op);
-  return checkCaptureReach(*op, places.q, places.k, artifact);
+  addLimits(artifact, places, op);
+  return checkCaptureReach(op, places.q, places.k, artifact);
+}
+
+LogicalResult attn::describeSignature(func::FuncOp function,
+                                      Artifact &artifact) {
+  FailureOr<ScoredOp> op = findAttention(function);
+  if (failed(op))
+    return failure();
+  artifact.name = function.getName().str();
+  artifact.arguments.clear();
+  artifact.checks.clear();
+  return SignatureBuilder(function, *op, artifact).build();
 }
 
 //===----------------------------------------------------------------------===//

@@ -74,10 +74,17 @@ static bool countsOnce(const ArgumentInfo &argument, int64_t dim) {
   return size < 0 || size == count;
 }
 
-static std::string faultOfRole(const ArgumentInfo &argument,
-                               ArgumentRole role) {
+static bool computesGradients(const Artifact &artifact) {
+  return artifact.findArgument(ArgumentRole::OutputGradient).has_value();
+}
+
+static std::string faultOfRole(const ArgumentInfo &argument, ArgumentRole role,
+                               bool hasGradients) {
   std::string text = "has role '" + std::string(roleName(role)) + "', ";
-  bool isResult = role == ArgumentRole::Output || role == ArgumentRole::Lse;
+  // What the forward gives, gradients read.
+  bool isForward = role == ArgumentRole::Output || role == ArgumentRole::Lse;
+  bool isResult =
+      isForward ? !hasGradients : role >= ArgumentRole::QueryGradient;
   if (isResult != argument.isOutput)
     return text + (isResult ? "but is no output" : "but is an output");
   bool isNumber = role == ArgumentRole::Seed || role == ArgumentRole::Offset;
@@ -97,9 +104,10 @@ static std::string findRoleTwice(const Artifact &artifact) {
   return "";
 }
 
-static std::string faultOf(const ArgumentInfo &argument) {
+static std::string faultOf(const ArgumentInfo &argument, bool hasGradients) {
   for (ArgumentRole role : argument.roles)
-    if (std::string fault = faultOfRole(argument, role); !fault.empty())
+    if (std::string fault = faultOfRole(argument, role, hasGradients);
+        !fault.empty())
       return fault;
   if (isOutside(argument.alignment, 0, kMaxAlignment) ||
       (argument.alignment & (argument.alignment - 1)) != 0)
@@ -229,7 +237,8 @@ std::string attn::findManifestFault(const Artifact &artifact) {
   if (artifact.target.empty())
     return "'target' is empty";
   for (const ArgumentInfo &argument : artifact.arguments)
-    if (std::string fault = faultOf(argument); !fault.empty())
+    if (std::string fault = faultOf(argument, computesGradients(artifact));
+        !fault.empty())
       return "argument '" + argument.name + "' " + fault;
   if (std::string twice = findRoleTwice(artifact); !twice.empty())
     return twice;

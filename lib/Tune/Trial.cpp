@@ -11,6 +11,7 @@
 
 #include "attn/Check/CaptureCheck.h"
 #include "attn/Check/ErrorTerms.h"
+#include "attn/Check/SavedResults.h"
 #include "attn/Execute/DeviceProgram.h"
 #include "attn/Execute/HostProgram.h"
 #include "attn/Execute/Npy.h"
@@ -47,6 +48,8 @@ private:
   bool runOnCPU();
   std::string chooseGPU() const;
   bool runOnGPU();
+  ScoredOp findOperation(StringRef name);
+  bool fillSavedResults();
   bool checkCaptures();
   bool checkFits();
   unsigned chooseOptimization() const;
@@ -93,11 +96,35 @@ bool TrialRun::prepare(const Artifact &manifest) {
   if (request.debugCaptures && !checkCaptures())
     return false;
   report.relayouts = runtime::describeRelayouts(manifest, *call);
-  FailureOr<func::FuncOp> function = findFunction(module, request.function);
-  if (succeeded(function))
-    function->walk(
-        [&](ScoredOp op) { report.work = countWork(op, manifest, operands); });
-  return !request.check || checkFits();
+  if (ScoredOp op = findOperation(request.function)) {
+    ScoredOp counted =
+        request.forward.empty() ? op : findOperation(request.forward);
+    report.work = countWork(op, counted.getVariantsAttr(), manifest, operands);
+  }
+  return (!request.check || checkFits()) && fillSavedResults();
+}
+
+ScoredOp TrialRun::findOperation(StringRef name) {
+  ScoredOp found;
+  if (FailureOr<func::FuncOp> function = findFunction(module, name);
+      succeeded(function))
+    function->walk([&](ScoredOp op) { found = op; });
+  return found;
+}
+
+/// What gradients read of the forward is no random number.
+bool TrialRun::fillSavedResults() {
+  if (!readsForward(report.manifest))
+    return true;
+  HostOptions options;
+  options.optimization = chooseOptimization();
+  options.processor = request.processor;
+  auto forward = compileForward(module, request.function, options);
+  if (failed(forward))
+    return fail(TrialStatus::BadInput, "");
+  Status filled = attn::fillSavedResults(*forward, report.manifest,
+                                         request.operands, operands);
+  return filled.ok() || fail(TrialStatus::BadInput, filled.message());
 }
 
 bool TrialRun::checkCaptures() {
@@ -257,11 +284,8 @@ bool TrialRun::check() {
   if (!unfused)
     return false;
   ErrorTerms terms;
-  if (auto function = findFunction(module, request.function);
-      succeeded(function))
-    function->walk([&](ScoredOp op) {
-      terms = findErrorTerms(op, report.manifest, operands);
-    });
+  if (ScoredOp op = findOperation(request.function))
+    terms = findErrorTerms(op, report.manifest, operands);
   RunResult result = readResult(report.manifest, operands);
   report.check = checkErrorRule(result, *float64, *unfused, terms);
   if (report.check->missesLse) {

@@ -159,7 +159,8 @@ bool Tuning::prepare(const Artifact &artifact) {
        llvm::zip_equal(artifact.arguments, operands.tensors))
     if (tensor)
       report.shapes.push_back(describeTensor(info, *tensor));
-  report.work = countWork(attention, artifact, operands);
+  report.work =
+      countWork(attention, attention.getVariantsAttr(), artifact, operands);
   auto call = runtime::prepareLaunch(artifact, operands.arguments());
   if (!call.ok())
     return fail(TrialStatus::BadInput, call.message());

@@ -25,12 +25,13 @@ struct Band {
 };
 } // namespace
 
-static int64_t countVisiblePairs(ScoredOp op, int64_t queries, int64_t keys) {
+static int64_t countVisiblePairs(ArrayAttr variants, int64_t queries,
+                                 int64_t keys) {
   Band band{-queries, keys};
   auto offset = [&](Alignment alignment) {
     return alignment == Alignment::BottomRight ? keys - queries : 0;
   };
-  if (ArrayAttr variants = op.getVariantsAttr())
+  if (variants)
     for (Attribute variant : variants) {
       if (auto causal = dyn_cast<CausalAttr>(variant))
         band.narrow(-queries, offset(causal.getAlignment()));
@@ -49,7 +50,7 @@ static int64_t countVisiblePairs(ScoredOp op, int64_t queries, int64_t keys) {
   return pairs;
 }
 
-Work attn::countWork(ScoredOp op, const Artifact &manifest,
+Work attn::countWork(ScoredOp op, ArrayAttr variants, const Artifact &manifest,
                      const Operands &operands) {
   Work work;
   std::vector<int64_t> q, k, v;
@@ -78,7 +79,10 @@ Work attn::countWork(ScoredOp op, const Artifact &manifest,
     return work;
   work.queries = q[2];
   work.pairs = q[2] * k[2];
-  work.countedPairs = countVisiblePairs(op, q[2], k[2]);
-  work.flops = 2.0 * work.countedPairs * (q[3] + v[3]) * q[0] * q[1];
+  work.countedPairs = countVisiblePairs(variants, q[2], k[2]);
+  // Scores and weights again, then the products of three gradients.
+  bool isBackward = isa<AttentionBackwardOp>(op);
+  double perPair = isBackward ? 3.0 * q[3] + 2.0 * v[3] : 1.0 * (q[3] + v[3]);
+  work.flops = 2.0 * work.countedPairs * perPair * q[0] * q[1];
   return work;
 }

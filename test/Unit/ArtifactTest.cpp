@@ -477,6 +477,29 @@ TEST(Artifact, RolesAreThoseOfAnAttention) {
             "artifact manifest: role 'query' is there twice");
 }
 
+TEST(Artifact, GradientsReadWhatTheForwardGives) {
+  Artifact artifact = sample();
+  ArgumentInfo gradient = artifact.arguments.back();
+  gradient.name = "d_q";
+  gradient.roles = {ArgumentRole::QueryGradient};
+  artifact.arguments.back().isOutput = false;
+  artifact.arguments.push_back(artifact.arguments.back());
+  artifact.arguments.back().name = "d_o";
+  artifact.arguments.back().roles = {ArgumentRole::OutputGradient};
+  artifact.arguments.push_back(gradient);
+  artifact.variants[0].kernels[0].results = {4};
+  std::string error;
+  EXPECT_EQ(Artifact::parse(artifact.serialize(), error), artifact) << error;
+  artifact.arguments[3].roles.clear();
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: argument 'o' has role 'output', but is no "
+            "output");
+  artifact.arguments[2].roles = {ArgumentRole::QueryGradient};
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact manifest: argument 'o' has role 'd_query', but is no "
+            "output");
+}
+
 TEST(Artifact, EveryResultIsWritten) {
   Artifact artifact = sample();
   artifact.arguments[2].name = "o";

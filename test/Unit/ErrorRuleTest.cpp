@@ -107,6 +107,48 @@ TEST(ErrorRule, NaNAndInfinityMustBeMet) {
             "");
 }
 
+// (C16) of attn.attention_backward.
+TEST(ErrorRule, Gradients) {
+  auto run = [](std::vector<double> query, std::vector<double> key) {
+    RunResult result;
+    result.gradients = {
+        {"d_q", ArgumentRole::QueryGradient, ElementKind::F16,
+         std::move(query)},
+        {"d_k", ArgumentRole::KeyGradient, ElementKind::F16, std::move(key)}};
+    return result;
+  };
+  RunResult exact = run({0, 0, 1, 2}, {1, -4});
+  RunResult unfused = run({0, 0, 1.01, 2}, {1, -4});
+  ErrorTerms terms;
+  terms.element = ElementKind::F16;
+  terms.lse = {-INFINITY, 0.5};
+  auto check = [&](const RunResult &result) {
+    return checkErrorRule(result, exact, unfused, terms);
+  };
+  ErrorReport report = check(run({0, 0, 1.03, 2}, {1, -4}));
+  EXPECT_EQ(report.failure, "");
+  EXPECT_EQ(report.emptyRows, 1);
+  ASSERT_EQ(report.gradients.size(), 2u);
+  EXPECT_EQ(report.gradients[1].name, "d_k");
+  EXPECT_NEAR(report.gradients[0].bound, 0.03 + 1e-4, 1e-9);
+  EXPECT_NEAR(report.gradients[0].error, 0.03, 1e-9);
+  // The unfused evaluation is right by chance: one unit at 4.
+  EXPECT_EQ(report.gradients[1].bound, 0x1p-8 + 1e-4);
+  EXPECT_TRUE(check(run({0, 0, 1, 2}, {1, -4 + 0x1p-8})).passes());
+  EXPECT_NE(check(run({0, 0, 1.031, 2}, {1, -4})).failure.find("error of d_q"),
+            std::string::npos);
+  EXPECT_NE(check(run({0, 0, 1, 2}, {1, -3.995})).failure.find("error of d_k"),
+            std::string::npos);
+  EXPECT_EQ(check(run({0, 1e-9, 1, 2}, {1, -4})).failure,
+            "row 0 has no visible key: d_q must be 0");
+  EXPECT_FALSE(check(run({0, 0, NAN, 2}, {1, -4})).passes());
+  EXPECT_EQ(check(run({0, 0, 1, 2}, {1})).failure, "d_k has different sizes");
+  EXPECT_EQ(check(RunResult()).failure, "results of different sizes");
+  // An input type coarser than the gradient's says what one unit is.
+  terms.element = ElementKind::BF16;
+  EXPECT_EQ(check(exact).gradients[1].bound, 0x1p-5 + 1e-4);
+}
+
 TEST(ErrorRule, EmptyRowsAreExact) {
   RunResult empty{{0, 0, 3, 4}, {-INFINITY, 1.5}};
   ErrorReport report = checkErrorRule(empty, empty, empty, ErrorTerms());

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../CrashGuard.h"
+#include "../GradientOptions.h"
 #include "../ToolOptions.h"
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/Compile.h"
@@ -45,6 +46,7 @@ Examples:
   attn-compile causal.mlir --mlir-timing -o f.attn where the time goes
   attn-compile causal.mlir --disable-pass=tile-overlap-products,warp-insert-turns ...
                                                    slower, never wrong
+  attn-compile causal.mlir --backward -o b.attn    its gradients, alone
   attn-compile causal.mlir --plan='#attn.plan<target = sm_80, block_q = 64, ...>'
 
 Exit status: 0 done, 1 the program or the command line is wrong, 70 the
@@ -57,6 +59,7 @@ struct CompileCommand : ToolOptions {
       : ToolOptions("attn-compile",
                     "What to compile for: sm_80, sm_90a or cpu") {}
 
+  GradientOptions gradients{category};
   cl::opt<std::string> output{"o", cl::desc("Output file; - is stdout"),
                               cl::value_desc("file"), cl::init("-"),
                               cl::cat(category)};
@@ -311,6 +314,14 @@ static int run(int argc, char **argv) {
   parsing.stop();
   if (!module)
     return 1;
+  FailureOr<std::string> forward = options.gradients.apply(options, *module);
+  if (failed(forward))
+    return 1;
+  if (!forward->empty()) // an artifact has one function
+    for (auto function :
+         llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
+      if (function.getName() != options.function)
+        function.erase();
   FailureOr<CompiledOutput> product =
       options.target == "cpu" ? compileForCPU(*module, options, timing)
                               : compileForGPU(*module, options, timing);

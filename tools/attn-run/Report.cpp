@@ -85,13 +85,19 @@ void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
                   << " pairs per head counted)\n";
   }
   if (const auto &check = report.check) {
-    line("error") << "o " << number(check->error) << ", bound "
-                  << number(check->bound) << " (unfused in the input type: "
-                  << number(check->referenceError) << "); rmse "
-                  << number(check->rmse) << ", bound "
-                  << number(check->rmseBound) << "; lse "
-                  << number(check->lseError) << ", bound "
-                  << number(check->lseBound) << "\n";
+    for (const GradientReport &gradient : check->gradients)
+      line("error") << gradient.name << " " << number(gradient.error)
+                    << ", bound " << number(gradient.bound)
+                    << " (unfused in the input type: "
+                    << number(gradient.referenceError) << ")\n";
+    if (check->gradients.empty())
+      line("error") << "o " << number(check->error) << ", bound "
+                    << number(check->bound) << " (unfused in the input type: "
+                    << number(check->referenceError) << "); rmse "
+                    << number(check->rmse) << ", bound "
+                    << number(check->rmseBound) << "; lse "
+                    << number(check->lseError) << ", bound "
+                    << number(check->lseBound) << "\n";
     line("check") << (check->passes() ? "PASS" : "FAIL: " + check->failure)
                   << "\n";
   }
@@ -102,6 +108,32 @@ static llvm::json::Value finiteOrNull(double value) {
   if (std::isfinite(value))
     return value;
   return nullptr;
+}
+
+static llvm::json::Object describeCheck(const ErrorReport &check) {
+  llvm::json::Object object{
+      {"passes", check.passes()},
+      {"failure", check.failure},
+      {"empty_rows", static_cast<int64_t>(check.emptyRows)}};
+  if (check.gradients.empty()) {
+    object["error"] = finiteOrNull(check.error);
+    object["bound"] = finiteOrNull(check.bound);
+    object["unfused_error"] = finiteOrNull(check.referenceError);
+    object["rmse"] = finiteOrNull(check.rmse);
+    object["rmse_bound"] = finiteOrNull(check.rmseBound);
+    object["unfused_rmse"] = finiteOrNull(check.referenceRmse);
+    object["lse_error"] = finiteOrNull(check.lseError);
+    object["lse_bound"] = finiteOrNull(check.lseBound);
+    return object;
+  }
+  llvm::json::Object gradients;
+  for (const GradientReport &gradient : check.gradients)
+    gradients[gradient.name] = llvm::json::Object{
+        {"error", finiteOrNull(gradient.error)},
+        {"bound", finiteOrNull(gradient.bound)},
+        {"unfused_error", finiteOrNull(gradient.referenceError)}};
+  object["gradients"] = std::move(gradients);
+  return object;
 }
 
 void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
@@ -143,17 +175,6 @@ void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
     object["tbps"] = terabytes(report);
   }
   if (const auto &check = report.check)
-    object["check"] = llvm::json::Object{
-        {"passes", check->passes()},
-        {"failure", check->failure},
-        {"error", finiteOrNull(check->error)},
-        {"bound", finiteOrNull(check->bound)},
-        {"unfused_error", finiteOrNull(check->referenceError)},
-        {"rmse", finiteOrNull(check->rmse)},
-        {"rmse_bound", finiteOrNull(check->rmseBound)},
-        {"unfused_rmse", finiteOrNull(check->referenceRmse)},
-        {"lse_error", finiteOrNull(check->lseError)},
-        {"lse_bound", finiteOrNull(check->lseBound)},
-        {"empty_rows", static_cast<int64_t>(check->emptyRows)}};
+    object["check"] = describeCheck(*check);
   os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../CrashGuard.h"
+#include "../GradientOptions.h"
 #include "../OperandOptions.h"
 #include "../ToolOptions.h"
 #include "Report.h"
@@ -28,11 +29,16 @@ Inputs are random (normal, variance 1) unless given; outputs are poisoned first.
 --check compares with the definition in float64 on the CPU: the error of o may
 be at most twice that of the unfused evaluation in the input type, or one unit
 in the last place of that type, plus 1e-5 (C20 of attn.attention has the rest).
+Gradients (--backward, or a function with an attn.attention_backward) are computed
+from random d_o and from what the forward gives: o and lse by its definition in
+float64, rounded. Their error may be three times that of the unfused evaluation,
+or one unit in the last place, plus 1e-4 (C16 of attn.attention_backward).
 --debug-captures refuses captured tensors that are not sorted although they are
 searched or promised to be, and indices out of range, which read 0, where they
 matter.
 --bench counts 2 (d_qk + d_v) operations for each pair of a query and a key that
-the causal and window variants leave visible, and each tensor's bytes once.
+the causal and window variants leave visible, for gradients 2 (3 d_qk + 2 d_v),
+and each tensor's bytes once.
 
 Examples:
   attn-run causal.mlir --target=cpu --shape=b=2,h=8,sq=100,sk=300 --check
@@ -46,9 +52,10 @@ Examples:
                   --plan='#attn.plan<target = cpu, block_q = 8, block_k = 5>'
   attn-run f.mlir --target=cpu --cpu=x86-64 --check    without AVX and its kin
   attn-run f.mlir --target=sm_90a --shape=b=1,h=8,sq=512 --variant=1 --bench
+  attn-run f.mlir --target=cpu --shape=b=1,h=8,sq=100 --backward --check
 
 Arguments are called q, k, v; what the regions capture c0, c1, ...; results o
-and lse. Where sk and hkv are not given they are those of the queries.
+and lse; the gradients of q d_q, and so on. Where sk and hkv are not given they are those of the queries.
 
 Exit status: 0 done, 1 the program, the plan, a shape or a file is wrong, 2 the
 check failed, 3 no device to run on, or it failed, 70 the compiler itself failed.
@@ -60,6 +67,7 @@ struct RunCommand : ToolOptions {
       : ToolOptions("attn-run", "Where to run: cpu, sm_80 or sm_90a") {}
 
   OperandOptions operands{category};
+  GradientOptions gradients{category};
   cl::list<std::string> outputs{"output", cl::desc("Write a result to a file"),
                                 cl::value_desc("name=file.npy"),
                                 cl::cat(category)};
@@ -149,6 +157,11 @@ static int run(int argc, char **argv) {
   OwningOpRef<ModuleOp> module = options.parse(context, sources);
   if (!module)
     return badInput;
+  FailureOr<std::string> forward = options.gradients.apply(options, *module);
+  if (failed(forward))
+    return badInput;
+  request->forward = *forward;
+  request->function = options.function;
   TrialReport report = runTrial(*module, *request);
   if (report.status == TrialStatus::Ok ||
       report.status == TrialStatus::CheckFailed) {

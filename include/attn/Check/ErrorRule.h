@@ -19,6 +19,8 @@ namespace attn {
 struct ErrorTerms {
   /// Of query, key, value and output.
   ElementKind element = ElementKind::F32;
+  /// What gradients are computed from; empty without gradients.
+  std::vector<double> lse = {};
   /// Each f32 product is three of TF32.
   bool isSplit = false;
   /// The largest magnitude in value.
@@ -26,6 +28,17 @@ struct ErrorTerms {
   /// What a score, and so the lse, may lose: to tensor cores (ErrorTerms.h),
   /// and in a score function (measureScoreLoss).
   double cutOff = 0, scoreLoss = 0;
+};
+
+/// Gradients have the rule (C16) of attn.attention_backward:
+/// ```
+/// e(g) <= max(3 e(g0), u) + 1e-4
+/// ```
+/// with u at the largest |r| of this gradient, in the input type or its own,
+/// the coarser one; and d_query is exactly 0 where lse is -inf (C10).
+struct GradientReport {
+  std::string name;
+  double error = 0, referenceError = 0, bound = 0;
 };
 
 /// The error rule of the numerics contract (C20) and its rule for rows without
@@ -51,6 +64,8 @@ struct ErrorReport {
   /// Some lse is too far off.
   bool missesLse = false;
   long emptyRows = 0;
+  /// In the order of the outputs; o and lse are then not there.
+  std::vector<GradientReport> gradients = {};
   /// What is wrong; empty if nothing is.
   std::string failure;
 

@@ -44,9 +44,19 @@ struct Operands {
   runtime::Arguments arguments();
 };
 
-/// What one run gave, row-major: o[rows][columns], lse[rows] (may be empty).
+/// One gradient that a run gave, row-major.
+struct Gradient {
+  std::string name; // of the output
+  ArgumentRole role = ArgumentRole::QueryGradient;
+  ElementKind element = ElementKind::F32;
+  std::vector<double> values;
+};
+
+/// What one run gave, row-major: o[rows][columns], lse[rows] (may be empty), or
+/// gradients in the order of the outputs.
 struct RunResult {
   std::vector<double> o, lse;
+  std::vector<Gradient> gradients = {};
 };
 
 runtime::Result<Operands> makeOperands(const Artifact &manifest,
@@ -56,7 +66,7 @@ runtime::Result<Operands> makeOperands(const Artifact &manifest,
 runtime::Result<RunResult> runOnHost(const HostProgram &program,
                                      Operands &operands);
 
-/// o and lse as they stand in the outputs of `operands`.
+/// o and lse, or gradients, as they stand in the outputs of `operands`.
 RunResult readResult(const Artifact &manifest, const Operands &operands);
 
 } // namespace attn

@@ -45,8 +45,9 @@ FailureOr<TracedView> traceView(Value value);
 FailureOr<ViewParts> invertView(const TracedView &view, ArrayRef<int64_t> sizes,
                                 int64_t sourceRank);
 
-/// Gives `function`, with one attn.attention, the arguments and results that
-/// the attention has, and takes out the reshapes and transposes in between.
+/// Gives `function`, with one operation of attention, the arguments and results
+/// that the attention has, and takes out the reshapes and transposes in
+/// between.
 LogicalResult absorbArgumentViews(func::FuncOp function);
 
 } // namespace attn

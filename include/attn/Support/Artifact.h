@@ -44,11 +44,18 @@ enum class ArgumentRole {
   Seed,   // of dropout
   Offset, // of dropout
   Capture,
-  Output,
-  Lse
+  Output, // a result, or what the gradients read of it
+  Lse,    // the same
+  OutputGradient,
+  LseGradient,
+  QueryGradient,
+  KeyGradient,
+  ValueGradient,
+  SinkGradient,
+  CaptureGradient
 };
 
-/// "query", "key", …
+/// "query", "key", …; "d_query" for the gradient of one.
 std::string_view roleName(ArgumentRole role);
 /// The reverse.
 std::optional<ArgumentRole> findRole(std::string_view name);

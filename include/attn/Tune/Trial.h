@@ -23,6 +23,9 @@ namespace attn {
 struct TrialRequest {
   std::string target = "sm_80"; // or another GPU, or cpu
   std::string function;         // empty: the only one
+  /// What `function` has the gradients of, if the module has it: its variants
+  /// say which pairs count.
+  std::string forward;
   /// A plan or a rule over plans; empty: the operation's own, or the best
   /// known.
   std::string plan;

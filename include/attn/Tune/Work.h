@@ -20,15 +20,16 @@ struct Work {
   /// counted.
   int64_t pairs = 0, countedPairs = 0;
   int64_t queries = 0; // of one sequence; 0 where nobody can say
-  /// 2 (d_qk + d_v) per counted pair.
+  /// 2 (d_qk + d_v) per counted pair; of gradients 2 (3 d_qk + 2 d_v).
   double flops = 0;
-  /// q, k, v, captures, o and lse, once each.
+  /// Every tensor once: q, k, v, captures, o, lse and gradients.
   double bytes = 0;
 };
 
-/// Counts pairs that the causal and window variants of `op` leave visible; what
-/// a mask region hides is counted.
-Work countWork(ScoredOp op, const Artifact &manifest, const Operands &operands);
+/// Counts pairs that causal and window among `variants` (null: none) leave
+/// visible; what a mask region hides is counted.
+Work countWork(ScoredOp op, ArrayAttr variants, const Artifact &manifest,
+               const Operands &operands);
 
 } // namespace attn
 

@@ -1,0 +1,32 @@
+//===- Gradients.h - the gradients of a function - -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_PIPELINES_GRADIENTS_H
+#define ATTN_PIPELINES_GRADIENTS_H
+
+#include "attn/Support/LLVM.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+
+namespace attn {
+
+/// Puts the gradients of function `name` (empty: the only public one) into the
+/// module, as attn-differentiate does, with d_lse as an argument where
+/// `lseGradient` asks for it. Other functions with an attention go. Returns the
+/// names of the two functions.
+struct GradientFunctions {
+  std::string forward, backward;
+};
+FailureOr<GradientFunctions> addGradients(ModuleOp module, StringRef name,
+                                          bool lseGradient);
+
+} // namespace attn
+
+#endif // ATTN_PIPELINES_GRADIENTS_H

@@ -1,0 +1,45 @@
+//===- Gradients.cpp - the gradients of a function - -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Pipelines/Gradients.h"
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Pipelines/Signature.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace attn;
+
+static bool hasAttention(func::FuncOp function) {
+  return function.walk([](AttentionOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+FailureOr<GradientFunctions> attn::addGradients(ModuleOp module, StringRef name,
+                                                bool lseGradient) {
+  FailureOr<func::FuncOp> function = findFunction(module, name);
+  if (failed(function))
+    return failure();
+  if (!hasAttention(*function))
+    return function->emitError("function '")
+           << function->getName()
+           << "' has no attn.attention, wanted one to compute gradients of";
+  for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (other != *function && hasAttention(other))
+      other.erase();
+  AttnDifferentiatePassOptions options;
+  options.lseGradient = lseGradient;
+  PassManager manager(module->getName());
+  manager.addPass(createAttnDifferentiatePass(options));
+  if (failed(manager.run(module)))
+    return failure();
+  std::string forward = function->getName().str();
+  return GradientFunctions{forward, forward + "_backward"};
+}

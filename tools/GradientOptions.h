@@ -1,0 +1,49 @@
+//===- GradientOptions.h - a tool that computes gradients - -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TOOLS_GRADIENTOPTIONS_H
+#define ATTN_TOOLS_GRADIENTOPTIONS_H
+
+#include "ToolOptions.h"
+#include "attn/Pipelines/Gradients.h"
+
+namespace attn {
+
+struct GradientOptions {
+  explicit GradientOptions(llvm::cl::OptionCategory &category)
+      : backward("backward",
+                 llvm::cl::desc("Instead of the function its gradients, which "
+                                "attn-differentiate makes: @NAME_backward"),
+                 llvm::cl::cat(category)),
+        lseGradient("lse-gradient",
+                    llvm::cl::desc("With --backward: there is a gradient of "
+                                   "lse, too"),
+                    llvm::cl::cat(category)) {}
+
+  /// Puts the gradients into the module and makes them the function that the
+  /// tool works on. Returns the name of the forward; empty without --backward.
+  FailureOr<std::string> apply(ToolOptions &tool, ModuleOp module) const {
+    if (lseGradient && !backward)
+      return tool.fail("--lse-gradient comes with --backward");
+    if (!backward)
+      return std::string();
+    FailureOr<GradientFunctions> names =
+        addGradients(module, tool.function, lseGradient);
+    if (failed(names))
+      return failure();
+    tool.function.setValue(names->backward);
+    return names->forward;
+  }
+
+  llvm::cl::opt<bool> backward, lseGradient;
+};
+
+} // namespace attn
+
+#endif // ATTN_TOOLS_GRADIENTOPTIONS_H
