@@ -16,28 +16,6 @@ using namespace attn;
 using namespace attn::simulator;
 using namespace attn::warp;
 
-WarpRunner::Step WarpRunner::findRow(PartRowOp op) {
-  constexpr int64_t warpsPerGroup = 4;
-  int64_t row = role ? warp / warpsPerGroup * int64_t(op.getRows()) : 0;
-  set(op.getRow(), {Part(layout::warpSize, row)});
-  ++frames.back().next;
-  return Ran;
-}
-
-WarpRunner::Step WarpRunner::narrow(NarrowOp op) {
-  int64_t lo = values.getSigned(op.getLo()), hi = values.getSigned(op.getHi());
-  int64_t first = lo, end = hi;
-  if (role && !role.isCopy()) {
-    first = std::min(std::max(values.getSigned(op.getOwnLo()), lo),
-                     std::max(hi - 1, lo));
-    end = std::min(std::max(values.getSigned(op.getOwnHi()), first + 1), hi);
-  }
-  set(op.getFirst(), {Part(layout::warpSize, first)});
-  set(op.getEnd(), {Part(layout::warpSize, end)});
-  ++frames.back().next;
-  return Ran;
-}
-
 WarpRunner::Step WarpRunner::draw(DrawOp op) {
   if (!role || !role.isCopy())
     return fail(op, "is drawn by a warp of a role that does not copy");

@@ -9,6 +9,7 @@
 
 #include "WarpRunner.h"
 
+#include "attn/Layout/Descriptors.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -165,18 +166,29 @@ WarpRunner::Step WarpRunner::runRegion(Operation *op) {
     return Ran;
   }
   if (auto other = dyn_cast<RoleOp>(op)) {
-    if (other == role)
-      enter(other.getBodyBlock());
-    else
+    if (other != role) {
       ++frames.back().next;
+      return Ran;
+    }
+    if (!role.isCopy())
+      set(role.getGroup(),
+          {Part(layout::warpSize, warp / layout::warpsPerGroup)});
+    enter(other.getBodyBlock());
+    return Ran;
+  }
+  if (auto bounds = dyn_cast<GroupBoundsOp>(op)) {
+    // It stands in no role.
+    for (Value result : bounds.getResults())
+      put(result, take(bounds.getWhole(result)));
+    ++frames.back().next;
     return Ran;
   }
   auto turn = llvm::cast<TurnOp>(op);
   // Groups that go through different blocks are in different loops.
   Operation *key = op;
-  if (auto loop = op->getParentOfType<scf::ForOp>())
-    for (auto narrow : loop->getBlock()->getOps<NarrowOp>())
-      key = narrow;
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  if (loop && !role.getGroup().use_empty())
+    key = loop->getParentOp();
   Step step = settle(op, block.turns.find(role)->second.enter(warp, key));
   if (step == Met) {
     --frames.back().next;
@@ -221,7 +233,8 @@ WarpRunner::Step WarpRunner::step() {
   Operation *op = getPlace();
   if (op->hasTrait<OpTrait::IsTerminator>())
     return leave(op);
-  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, RoleOp, TurnOp>(op))
+  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, RoleOp, GroupBoundsOp, TurnOp>(
+          op))
     return runRegion(op);
   if (auto async = dyn_cast<CopyAsyncOp>(op))
     return copyAsync(async);
@@ -235,10 +248,6 @@ WarpRunner::Step WarpRunner::step() {
     return release(slot);
   if (auto product = dyn_cast<WaitOp>(op))
     return wait(product);
-  if (auto part = dyn_cast<PartRowOp>(op))
-    return findRow(part);
-  if (auto blocks = dyn_cast<NarrowOp>(op))
-    return narrow(blocks);
   if (auto tile = dyn_cast<DrawOp>(op))
     return draw(tile);
   if (auto numbers = dyn_cast<SendOp>(op))

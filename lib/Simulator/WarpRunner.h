@@ -87,8 +87,6 @@ private:
   Step await(warp::AwaitOp op);
   Step release(warp::ReleaseOp op);
   Step wait(warp::WaitOp op);
-  Step findRow(warp::PartRowOp op);
-  Step narrow(warp::NarrowOp op);
   Step draw(warp::DrawOp op);
   Step exitIf(warp::ExitIfOp op);
   Step send(warp::SendOp op);

@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionCase.h"
-#include "attn/Dialect/Warp/IR/Parts.h"
+#include "attn/Dialect/Warp/IR/GroupLoops.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Simulator/WarpSimulator.h"
 
@@ -88,7 +88,7 @@ static scf::WhileOp findTileLoop(KernelOp kernel, StringRef role) {
 static scf::ForOp findPassedBlocks(KernelOp kernel) {
   scf::ForOp found;
   kernel.walk([&](scf::ForOp loop) {
-    if (!found && getPassedBlocks(loop))
+    if (!found && getPassedEnd(loop))
       found = loop;
   });
   return found;
@@ -395,7 +395,7 @@ static const Plant plants[] = {
        loop.replaceAllUsesWith(loop.getInitArgs());
        erase(loop);
      },
-     "gives a range whose other blocks nobody passes over", deadlock},
+     "does not meet its counterpart", deadlock},
     {"BlocksOfOneRingPassedOver", Form::Tiles,
      [](KernelOp kernel) {
        scf::ForOp loop = findPassedBlocks(kernel);
@@ -417,6 +417,22 @@ static const Plant plants[] = {
        loop->moveBefore(last);
      },
      "passes over blocks before others", "the next of this ring is item"},
+    {"BlockPassedOverByNobody", Form::Tiles,
+     [](KernelOp kernel) {
+       scf::ForOp loop = findPassedBlocks(kernel);
+       addToItem(loop.getLowerBoundMutable(), 1);
+     },
+     "passes over blocks from another on than the end of its group's",
+     "never awaited"},
+    {"GroupWithoutBlocks", Form::Tiles,
+     [](KernelOp kernel) {
+       // Of rows after the end of the queries a group sees nothing.
+       Value end = findPassedBlocks(kernel).getLowerBound();
+       auto most = end.getDefiningOp<arith::MinSIOp>();
+       auto least = most.getLhs().getDefiningOp<arith::MaxSIOp>();
+       most.getLhsMutable().assign(least.getLhs());
+     },
+     "bounds that are not known to be in order", deadlock},
     {"CopyBesideAProductInFlight", Form::Slots,
      [](KernelOp kernel) {
        auto product = findInLoop<MmaAsyncOp>(kernel);

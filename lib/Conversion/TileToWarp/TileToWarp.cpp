@@ -110,13 +110,22 @@ static void convertGroups(RewriterBase &rewriter, warp::KernelOp kernel,
       rewriter.replaceOp(op, {op.getLo(), op.getHi()});
       continue;
     }
+    // What all groups have in common is computed once.
+    for (Operation &inner :
+         llvm::make_early_inc_range(op.getOwn().front().without_terminator()))
+      if (llvm::none_of(inner.getOperands(), [&](Value operand) {
+            return operand.getParentRegion() == &op.getOwn();
+          }))
+        rewriter.moveOpBefore(&inner, op);
     rewriter.setInsertionPoint(op);
-    Value row = warp::PartRowOp::create(rewriter, op.getLoc(), op.getRows());
-    Operation *yield = op.getOwn().front().getTerminator();
-    rewriter.inlineBlockBefore(&op.getOwn().front(), op, row);
-    rewriter.replaceOpWithNewOp<warp::NarrowOp>(
-        op, op.getLo(), op.getHi(), yield->getOperand(0), yield->getOperand(1));
-    rewriter.eraseOp(yield);
+    auto bounds = warp::GroupBoundsOp::create(rewriter, op.getLoc(), op.getLo(),
+                                              op.getHi(), op.getRows());
+    rewriter.inlineRegionBefore(op.getOwn(), bounds.getOwn(),
+                                bounds.getOwn().begin());
+    Operation *yield = bounds.getOwn().front().getTerminator();
+    rewriter.setInsertionPoint(yield);
+    rewriter.replaceOpWithNewOp<warp::YieldOp>(yield, yield->getOperands());
+    rewriter.replaceOp(op, bounds);
   }
 }
 

@@ -271,7 +271,15 @@ static void inlineRole(RewriterBase &rewriter, RoleOp role, Block *into,
     into->getParentOp()->setAttr(
         kFirstWarpAttrName, rewriter.getI64IntegerAttr(role.getFirstWarp()));
   }
-  rewriter.inlineBlockBefore(body, place->getTerminator());
+  SmallVector<Value> group;
+  if (!role.isCopy() && role.getGroup().use_empty()) {
+    body->eraseArgument(0);
+  } else if (!role.isCopy()) {
+    rewriter.setInsertionPoint(place->getTerminator());
+    Integers ints(rewriter, loc);
+    group.push_back(ints.toIndex(ints.warpgroup()));
+  }
+  rewriter.inlineBlockBefore(body, place->getTerminator(), group);
 }
 
 /// Roles with the most registers take them from the others.

@@ -20,7 +20,7 @@
 //
 //   numbers      Integers, View, SharedMemory, MaskWords, Offsets, Fragments
 //   atoms        Atoms/*: one instruction, or one batch of them, each
-//   roles        Turns, Parts, Roles
+//   roles        Turns, Roles
 //   operations   Elementwise, Math, Products, Copies, Mailbox, Searches,
 //   Stores,
 //                SplatStores, StagedStores
@@ -40,7 +40,6 @@
 #include "MaskWords.h"
 #include "Math.h"
 #include "Offsets.h"
-#include "Parts.h"
 #include "Products.h"
 #include "Roles.h"
 #include "Searches.h"
@@ -77,6 +76,13 @@ namespace attn {
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
+
+/// There is none in a role: all warps go through the same loops.
+static void lowerGroupBounds(RewriterBase &rewriter, gpu::GPUFuncOp function) {
+  function.walk([&](GroupBoundsOp bounds) {
+    rewriter.replaceOp(bounds, {bounds.getLo(), bounds.getHi()});
+  });
+}
 
 /// What follows a warp.exit_if runs where the condition is false.
 static void lowerExitIf(RewriterBase &rewriter, gpu::GPUFuncOp function) {
@@ -129,7 +135,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   SplatStores splatStores = SplatStores::plan(kernel.function);
   lowerExactQuotients(rewriter, kernel.function, exact);
   lowerSharedPowers(rewriter, kernel.function);
-  lowerParts(rewriter, kernel.function);
+  lowerGroupBounds(rewriter, kernel.function);
   if (failed(lowerTurns(rewriter, kernel.function)))
     return failure();
   lowerRoles(rewriter, kernel.function, kernel.roles);

@@ -546,10 +546,84 @@ func.func @unknown_scheduler(%n: index) {
 
 // -----
 
-func.func @part_row_c1(%n: index) {
-  warp.kernel @part_row_c1 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
-    // expected-error@+1 {{'warp.part_row' op is of 0 rows, expected at least 1}}
-    %0 = warp.part_row of 0
+func.func @group_bounds_c1(%n: index) {
+  warp.kernel @group_bounds_c1 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.group_bounds' op is of 0 rows, expected at least 1}}
+    %first, %end = warp.group_bounds [%n, %n) of 0 {
+    ^bb0(%row: index):
+      warp.yield %row, %n : index, index
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @group_bounds_c2(%n: index) {
+  warp.kernel @group_bounds_c2 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.group_bounds' op region is a function of ('i32'), expected ('index')}}
+    %first, %end = warp.group_bounds [%n, %n) of 64 {
+    ^bb0(%row: i32):
+      warp.yield %n, %n : index, index
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @group_bounds_c2_yield(%n: index) {
+  warp.kernel @group_bounds_c2_yield blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %first, %end = warp.group_bounds [%n, %n) of 64 {
+    ^bb0(%row: index):
+      // expected-error@+1 {{'warp.yield' op yields ('index'), expected ('index', 'index')}}
+      warp.yield %row : index
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @group_bounds_c3(%n: index) {
+  warp.kernel @group_bounds_c3 blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    warp.role @load copy warps(4) {
+    }
+    // expected-note@+1 {{the role}}
+    warp.role @softmax compute warps(4) {
+      // expected-error@+1 {{'warp.group_bounds' op stands in a role, expected arithmetic on the group's number}}
+      %first, %end = warp.group_bounds [%n, %n) of 64 {
+      ^bb0(%row: index):
+        warp.yield %row, %n : index, index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @role_c1_copy(%n: index) {
+  warp.kernel @role_c1_copy blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    // expected-error@+1 {{'warp.role' op region is a function of ('index'), expected ()}}
+    warp.role @load copy warps(4) group(%group) {
+    }
+    warp.role @softmax compute warps(4) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @role_c1_compute(%n: index) {
+  warp.kernel @role_c1_compute blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    warp.role @load copy warps(4) {
+    }
+    // expected-error@+1 {{'warp.role' op region is a function of (), expected ('index')}}
+    "warp.role"() <{sym_name = "softmax", kind = #warp<role_kind compute>, warps = 4 : i64}> ({
+      "warp.yield"() : () -> ()
+    }) : () -> ()
   }
   return
 }

@@ -88,10 +88,13 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
     warp.store %ot, %out[%b, %h, %x, %c0] : !warp.frag<128x128xbf16, acc, 4>, !view
     // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] rows : <128x1xf32, acc, 4>, memref
     warp.store %sum, %lse[%b, %h, %x] rows : !row, !rows
-    // CHECK: %[[ROW:.*]] = warp.part_row of 64
-    %row = warp.part_row of 64
-    // CHECK: warp.narrow[%{{.*}}, %{{.*}}) to[%{{.*}}, %[[ROW]])
-    %first, %end = warp.narrow [%c0, %x) to [%c0, %row)
+    // CHECK: %{{.*}}, %{{.*}} = warp.group_bounds[%{{.*}}, %{{.*}}) of 64 {
+    // CHECK-NEXT: ^bb0(%[[ROW:.*]]: index):
+    // CHECK-NEXT: warp.yield %{{.*}}, %[[ROW]] : index, index
+    %first, %end = warp.group_bounds [%c0, %x) of 64 {
+    ^bb0(%row: index):
+      warp.yield %c0, %row : index, index
+    }
   }
   return
 }

@@ -373,3 +373,52 @@ func.func @idle(%n: index, %k: !view, %idle: memref<?xi1>) {
   }
   return
 }
+
+// Bounds of groups: arithmetic on the group's number in the role that computes,
+// which passes over the blocks of the others. The producer goes through all.
+// CHECK-LABEL: @groups(
+// CHECK-SAME: %{{.*}}: index, %[[LO:[^:]*]]: index, %[[HI:[^:]*]]: index
+// CHECK: warp.role @load copy
+// CHECK-NOT: scf.for
+// CHECK: scf.for %{{.*}} = %[[LO]] to %[[HI]] step
+// CHECK-NOT: scf.for
+// CHECK: warp.role @softmax compute warps(8) registers(232) group(%[[GROUP:.*]]) {
+// CHECK: %[[ROW:.*]] = arith.muli %[[GROUP]], %c64{{.*}} : index
+// CHECK: %[[OWN:.*]] = arith.addi %{{.*}}, %[[ROW]] : index
+// CHECK: %[[LAST:.*]] = arith.subi %[[HI]], %{{.*}} : index
+// CHECK: %[[LEAST:.*]] = arith.maxsi %[[LAST]], %[[LO]] : index
+// CHECK: %[[MOST:.*]] = arith.maxsi %[[ROW]], %[[LO]] : index
+// CHECK: %[[FIRST:.*]] = arith.minsi %[[MOST]], %[[LEAST]] : index
+// CHECK: %[[SECOND:.*]] = arith.addi %[[FIRST]], %{{.*}} : index
+// CHECK: %[[ONE:.*]] = arith.maxsi %[[OWN]], %[[SECOND]] : index
+// CHECK: %[[END:.*]] = arith.minsi %[[ONE]], %[[HI]] : index
+// CHECK: scf.for %{{.*}} = %[[LO]] to %[[FIRST]] step
+// CHECK-NEXT: warp.await
+// CHECK: warp.release
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[END]] step
+// CHECK: warp.mma
+// CHECK: scf.for %{{.*}} = %[[END]] to %[[HI]] step
+// CHECK-NEXT: warp.await
+// CHECK: warp.release
+func.func @groups(%n: index, %lo: index, %hi: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel @groups blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
+    %qs = warp.alloc : !q
+    %ks = warp.alloc : !t
+    warp.copy %k[%b, %h, %x, %c0] to %qs : !view, !q
+    %qf = warp.load_frag %qs : !q -> !warp.frag<128x128xbf16, a, 8>
+    %zs = warp.splat %zero : !s
+    %first, %end = warp.group_bounds [%lo, %hi) of 64 {
+    ^bb0(%row: index):
+      %own = arith.addi %x, %row : index
+      warp.yield %row, %own : index, index
+    }
+    scf.for %i = %first to %end step %c1 {
+      warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
+      %s = warp.mma wgmma %qf, %ks, %zs transpose_b : !warp.frag<128x128xbf16, a, 8>, !t, !s
+    }
+  }
+  return
+}

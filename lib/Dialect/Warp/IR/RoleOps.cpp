@@ -30,6 +30,23 @@ LogicalResult RoleOp::verify() {
   return success();
 }
 
+LogicalResult RoleOp::verifyRegions() {
+  // (C1)
+  SmallVector<Type> expected;
+  if (!isCopy())
+    expected.push_back(IndexType::get(getContext()));
+  if (!llvm::equal(getBody().getArgumentTypes(), expected))
+    return emitOpError("region is a function of (")
+           << getBody().getArgumentTypes() << "), expected (" << expected
+           << ")";
+  return success();
+}
+
+void RoleOp::getAsmBlockArgumentNames(Region &, OpAsmSetValueNameFn setName) {
+  for (BlockArgument argument : getBody().getArguments())
+    setName(argument, "group");
+}
+
 int64_t RoleOp::getFirstWarp() {
   int64_t first = 0;
   for (auto other : (*this)->getBlock()->getOps<RoleOp>())
@@ -62,9 +79,32 @@ bool attn::warp::drains(RoleOp role, Value ring) {
                             FlatSymbolRefAttr::get(role.getSymNameAttr()));
 }
 
+LogicalResult GroupBoundsOp::verifyRegions() {
+  // (C1)
+  if (getRows() < 1)
+    return emitOpError("is of ") << getRows() << " rows, expected at least 1";
+  // (C2)
+  Type index = IndexType::get(getContext());
+  if (!llvm::equal(getOwn().getArgumentTypes(), ArrayRef<Type>(index)))
+    return emitOpError("region is a function of (")
+           << getOwn().getArgumentTypes() << "), expected (" << index << ")";
+  if (!isa<YieldOp>(getOwn().front().getTerminator()))
+    return emitOpError("expects a region that ends in warp.yield");
+  // (C3)
+  if (auto role = (*this)->getParentOfType<RoleOp>()) {
+    InFlightDiagnostic diag = emitOpError(
+        "stands in a role, expected arithmetic on the group's number");
+    diag.attachNote(role.getLoc()) << "the role";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult YieldOp::verify() {
-  auto turn = dyn_cast<TurnOp>((*this)->getParentOp());
-  TypeRange expected = turn ? TypeRange(turn.getResultTypes()) : TypeRange();
+  Operation *parent = (*this)->getParentOp();
+  TypeRange expected = isa<TurnOp, GroupBoundsOp>(parent)
+                           ? TypeRange(parent->getResultTypes())
+                           : TypeRange();
   if (getValues().getTypes() != expected)
     return emitOpError("yields (")
            << getValues().getTypes() << "), expected (" << expected << ")";

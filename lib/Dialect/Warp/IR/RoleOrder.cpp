@@ -17,7 +17,7 @@
 
 #include "RoleSteps.h"
 #include "SameValues.h"
-#include "attn/Dialect/Warp/IR/Parts.h"
+#include "attn/Dialect/Warp/IR/GroupLoops.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -99,14 +99,21 @@ attn::warp::filterSteps(ArrayRef<Step> steps,
   return result;
 }
 
-/// Drops what has no counterpart.
-static void dropPassedOver(std::vector<Step> &steps) {
-  llvm::erase_if(steps, [](const Step &step) {
+/// Drops what has no counterpart. `wholes` are the bounds of a group that
+/// passes over nothing.
+static void dropPassedOver(std::vector<Step> &steps,
+                           DenseMap<Value, Value> &wholes) {
+  llvm::erase_if(steps, [&](const Step &step) {
     auto loop = dyn_cast<scf::ForOp>(step.op);
-    return loop && getPassedBlocks(loop);
+    std::optional<PassedEnd> end = loop ? getPassedEnd(loop) : std::nullopt;
+    if (end == PassedEnd::Lower)
+      wholes[loop.getUpperBound()] = loop.getLowerBound();
+    if (end == PassedEnd::Upper)
+      wholes[loop.getLowerBound()] = loop.getUpperBound();
+    return end.has_value();
   });
   for (Step &step : steps)
-    dropPassedOver(step.body);
+    dropPassedOver(step.body, wholes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,8 +127,9 @@ using Common = llvm::EquivalenceClasses<Operation *>;
 /// Compares the lists of two roles.
 class Pair {
 public:
-  Pair(RoleOp first, RoleOp second, Common &common)
-      : first(first), second(second), common(common) {}
+  Pair(RoleOp first, RoleOp second, const DenseMap<Value, Value> &wholes,
+       Common &common)
+      : first(first), second(second), common(common), same(wholes) {}
 
   LogicalResult compare(ArrayRef<Step> left, ArrayRef<Step> right);
   LogicalResult checkBounds();
@@ -195,10 +203,11 @@ static std::vector<Step> filterFor(RoleOp other, ArrayRef<Step> steps) {
 }
 
 static LogicalResult verifyPair(const RoleSteps &left, const RoleSteps &right,
+                                const DenseMap<Value, Value> &wholes,
                                 Common &common) {
   std::vector<Step> a = filterFor(right.role, left.steps);
   std::vector<Step> b = filterFor(left.role, right.steps);
-  Pair pair(left.role, right.role, common);
+  Pair pair(left.role, right.role, wholes, common);
   if (failed(pair.compare(a, b)))
     return failure();
   return pair.checkBounds();
@@ -304,8 +313,9 @@ LogicalResult Level::verify() {
 LogicalResult attn::warp::verifyOrder(KernelOp kernel,
                                       ArrayRef<RoleSteps> roles) {
   std::vector<RoleSteps> matched = roles.vec();
+  DenseMap<Value, Value> wholes;
   for (RoleSteps &list : matched)
-    dropPassedOver(list.steps);
+    dropPassedOver(list.steps, wholes);
   Common common;
   for (size_t first = 0; first < matched.size(); ++first)
     for (size_t second = first + 1; second < matched.size(); ++second) {
@@ -313,7 +323,7 @@ LogicalResult attn::warp::verifyOrder(KernelOp kernel,
       bool isSwapped = matched[second].role.isCopy();
       const RoleSteps &left = matched[isSwapped ? second : first];
       const RoleSteps &right = matched[isSwapped ? first : second];
-      if (failed(verifyPair(left, right, common)))
+      if (failed(verifyPair(left, right, wholes, common)))
         return failure();
     }
   SmallVector<std::pair<RoleOp, ArrayRef<Step>>> lists;

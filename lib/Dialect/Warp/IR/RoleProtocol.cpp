@@ -48,10 +48,13 @@
 // (c) released before the turn what an entry up to q needs. Leave these groups
 // out and take the least far of the others.
 //
-// Groups of a role may pass over blocks (`warp.narrow`). Those loops have no
-// counterpart; the loops over own blocks are compared as if they went through
-// all of them. (d) Passing over uses the items of all rings of these loops, one
-// of each for a block, so that every group uses as many; each ring has two
+// Bounds of loops may depend on the group's number. Where [lo, hi) are all
+// blocks and [first, end) those of a group, loops that only take items and give
+// them back pass over [lo, first) and [end, hi). They have no counterpart; the
+// loops over own blocks are compared as if first were lo and end were hi, as
+// they are for a group that passes over nothing. (d) Passing over uses the
+// items of all rings of these loops, one of each for a block, and the bounds
+// are known to be in order, so that every group uses as many; each ring has two
 // slots, and none is filled by the role itself. It changes the order of the
 // items of different rings within one block, where nobody waits for such a
 // group: the item two before in a ring is of an earlier block. Leave it out,
@@ -280,8 +283,7 @@ LogicalResult attn::warp::verifyRoleRings(KernelOp kernel) {
   for (RoleOp role : kernel.getRoles()) {
     RoleSteps &list = roles.emplace_back(RoleSteps{role, {}});
     if (failed(listSteps(role.getBodyBlock(), list.steps)) ||
-        (!role.isCopy() &&
-         failed(verifyNarrowed(list.steps, role.getBodyBlock()))))
+        failed(verifyGroupLoops(list.steps)))
       return failure();
   }
   if (failed(verifyOrder(kernel, roles)))

@@ -49,9 +49,8 @@ struct RoleSteps {
 /// of it in one order.
 LogicalResult verifyOrder(KernelOp kernel, ArrayRef<RoleSteps> roles);
 
-/// W3 (d), for the list of the block that a `warp.narrow` stands in, and for
-/// its loops.
-LogicalResult verifyNarrowed(ArrayRef<Step> steps, Block *block);
+/// W3 (d), for a list and for its loops.
+LogicalResult verifyGroupLoops(ArrayRef<Step> steps);
 
 } // namespace attn::warp
 

@@ -11,22 +11,17 @@
 
 #include "attn/Dialect/Warp/IR/LoopValues.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace attn::warp;
 
 bool SameValues::areSame(Value a, Value b) {
-  // The consumer passes over what is not its own.
-  auto narrowA = a.getDefiningOp<NarrowOp>();
-  auto narrowB = b.getDefiningOp<NarrowOp>();
-  if (narrowA && narrowB)
-    return cast<OpResult>(a).getResultNumber() ==
-               cast<OpResult>(b).getResultNumber() &&
-           areSame(narrowA.getLo(), narrowB.getLo()) &&
-           areSame(narrowA.getHi(), narrowB.getHi());
+  if (Value whole = wholes.lookup(b))
+    return areSame(a, whole);
   return a == b || pairs.contains({a, b}) || areCarried(a, b) ||
-         areComputed(a, b);
+         areComputed(a, b) || areFolded(a, b);
 }
 
 /// The same at the start of all loops that carry them, if they are at the end.
@@ -66,6 +61,36 @@ bool SameValues::areComputed(Value a, Value b) {
       [&](Value left, Value right) { return success(areSame(left, right)); },
       [&](Value left, Value right) { add(left, right); },
       OperationEquivalence::IgnoreLocations);
+}
+
+/// What `value` is to a group that passes over nothing, as far as it folds.
+RingItem SameValues::fold(Value value, int depth) {
+  RingItem item = RingItem::of(value);
+  // Verifiers see operations that use their own results, too.
+  if (!item.base || depth == 0)
+    return item;
+  Operation *op = item.base.getDefiningOp();
+  RingItem result = {item.base, 0};
+  if (Value whole = wholes.lookup(item.base)) {
+    result = fold(whole, depth - 1);
+  } else if (isa_and_nonnull<arith::MinSIOp, arith::MaxSIOp>(op)) {
+    RingItem lhs = fold(op->getOperand(0), depth - 1);
+    RingItem rhs = fold(op->getOperand(1), depth - 1);
+    if (lhs.base == rhs.base)
+      result = isa<arith::MinSIOp>(op) == (lhs.offset < rhs.offset) ? lhs : rhs;
+  }
+  return {result.base, result.offset + item.offset};
+}
+
+/// Where the producer has folded the bounds of all blocks.
+bool SameValues::areFolded(Value a, Value b) {
+  RingItem folded = fold(b, /*depth=*/10);
+  if (folded.base == b)
+    return false;
+  RingItem item = RingItem::of(a);
+  return item.offset == folded.offset &&
+         (item.base == folded.base ||
+          (item.base && folded.base && areSame(item.base, folded.base)));
 }
 
 bool SameValues::isKept() {

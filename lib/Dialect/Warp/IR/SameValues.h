@@ -10,8 +10,10 @@
 #ifndef ATTN_LIB_DIALECT_WARP_IR_SAMEVALUES_H
 #define ATTN_LIB_DIALECT_WARP_IR_SAMEVALUES_H
 
+#include "attn/Dialect/Warp/IR/RingItem.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace attn::warp {
@@ -20,6 +22,9 @@ namespace attn::warp {
 /// those that are the same value.
 class SameValues {
 public:
+  /// Bounds that depend on the group count as those that `wholes` has for them.
+  explicit SameValues(const DenseMap<Value, Value> &wholes) : wholes(wholes) {}
+
   void add(Value producer, Value consumer) {
     pairs.insert({producer, consumer});
   }
@@ -36,6 +41,10 @@ public:
 private:
   bool areCarried(Value producer, Value consumer);
   bool areComputed(Value producer, Value consumer);
+  bool areFolded(Value producer, Value consumer);
+  RingItem fold(Value consumer, int depth);
+
+  const DenseMap<Value, Value> &wholes;
 
   DenseSet<std::pair<Value, Value>> pairs;
   DenseSet<std::pair<Operation *, Operation *>> loops;

@@ -92,6 +92,35 @@ static void printBoxes(OpAsmPrinter &printer, CopyAsyncOp copy, Value view,
       [&](int64_t number) { printer << "[" << copy.getBox(number) << "]"; });
 }
 
+/// `group(%group)`, if there is a group that something asks for, and the
+/// region.
+static ParseResult parseRoleBody(OpAsmParser &p, Region &body,
+                                 RoleKindAttr kind) {
+  Builder &builder = p.getBuilder();
+  SmallVector<OpAsmParser::Argument> group;
+  if (succeeded(p.parseOptionalKeyword("group"))) {
+    if (p.parseLParen() || p.parseArgument(group.emplace_back()) ||
+        p.parseRParen())
+      return failure();
+    group.back().type = builder.getIndexType();
+  }
+  SMLoc loc = p.getCurrentLocation();
+  if (p.parseRegion(body, group))
+    return failure();
+  RoleOp::ensureTerminator(body, builder, p.getEncodedSourceLoc(loc));
+  if (group.empty() && kind.getValue() == RoleKind::Compute)
+    body.addArgument(builder.getIndexType(), p.getEncodedSourceLoc(loc));
+  return success();
+}
+
+static void printRoleBody(OpAsmPrinter &p, Operation *, Region &body,
+                          RoleKindAttr) {
+  if (body.getNumArguments() == 1 && !body.getArgument(0).use_empty())
+    p << "group(" << body.getArgument(0) << ") ";
+  p.printRegion(body, /*printEntryBlockArgs=*/false,
+                /*printBlockTerminators=*/false);
+}
+
 #include "attn/Dialect/Warp/IR/WarpDialect.cpp.inc"
 #include "attn/Dialect/Warp/IR/WarpEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES

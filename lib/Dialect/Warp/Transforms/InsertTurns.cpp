@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
-#include "attn/Dialect/Warp/IR/Parts.h"
+#include "attn/Dialect/Warp/IR/GroupLoops.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
@@ -135,7 +135,7 @@ FailureOr<int64_t> attn::warp::insertTurns(RewriterBase &rewriter,
   SmallVector<scf::ForOp> passed;
   bool isOnePerBlock = true;
   roles.front().walk([&](scf::ForOp loop) {
-    if (getPassedBlocks(loop)) {
+    if (getPassedEnd(loop)) {
       passed.push_back(loop);
       return;
     }

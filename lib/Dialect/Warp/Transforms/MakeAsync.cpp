@@ -31,8 +31,8 @@
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/Atoms.h"
+#include "attn/Dialect/Warp/IR/GroupLoops.h"
 #include "attn/Dialect/Warp/IR/LoopValues.h"
-#include "attn/Dialect/Warp/IR/Parts.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -142,7 +142,7 @@ bool AsyncProducts::mustWait(Flight &flight, Operation *op) {
     return true;
   // An item is not held through a loop that waits for others.
   auto loop = dyn_cast<scf::ForOp>(op);
-  if (loop && getPassedBlocks(loop))
+  if (loop && getPassedEnd(loop))
     return true;
   return llvm::any_of(flight.slots, [&](Value slot) {
     auto await = dyn_cast<AwaitOp>(op), own = slot.getDefiningOp<AwaitOp>();

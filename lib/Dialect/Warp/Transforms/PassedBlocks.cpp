@@ -7,14 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Groups that go through fewer blocks than the tile (`warp.narrow`) take the
-// items of the others from the rings and give them back, in loops before
+// Groups that go through fewer blocks than the tile (`warp.group_bounds`) take
+// the items of the others from the rings and give them back, in loops before
 // their own blocks and after them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PassedBlocks.h"
 
+#include "attn/Dialect/Warp/IR/GroupLoops.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -66,18 +67,24 @@ static FailureOr<SetVector<Value>> getRingsOfBlocks(Block *block) {
   return rings;
 }
 
+/// What the region says.
+static std::pair<Value, Value> getOwn(GroupBoundsOp bounds) {
+  Operation *yield = bounds.getOwn().front().getTerminator();
+  return {yield->getOperand(0), yield->getOperand(1)};
+}
+
 void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer,
                                 std::string &reason) {
-  SmallVector<NarrowOp> narrows;
-  consumer.walk([&](NarrowOp narrow) { narrows.push_back(narrow); });
-  for (NarrowOp narrow : narrows) {
-    Block *block = narrow->getBlock();
+  SmallVector<GroupBoundsOp> all;
+  consumer.walk([&](GroupBoundsOp bounds) { all.push_back(bounds); });
+  for (GroupBoundsOp bounds : all) {
+    Block *block = bounds->getBlock();
     FailureOr<SetVector<Value>> rings = getRingsOfBlocks(block);
     auto giveUp = [&](StringRef why) {
       reason = ("all groups go through all blocks: " + why).str();
-      rewriter.replaceOp(narrow, {narrow.getLo(), narrow.getHi()});
+      rewriter.replaceOp(bounds, {bounds.getLo(), bounds.getHi()});
     };
-    if (failed(rings) || narrows.size() > 1) {
+    if (failed(rings) || all.size() > 1) {
       giveUp(failed(rings) ? "a ring has one slot, or loops use other rings"
                            : "more than one chain of loops has own bounds");
       continue;
@@ -101,15 +108,81 @@ void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer,
       giveUp("the number of the first item is computed elsewhere");
       continue;
     }
-    if (!narrow.getFirst().use_empty()) {
+    auto [ownLo, ownHi] = getOwn(bounds);
+    if (ownLo != bounds.getLo() && !bounds.getFirst().use_empty()) {
       rewriter.setInsertionPoint(first);
-      passOver(rewriter, narrow.getLoc(), rings->getArrayRef(), narrow.getLo(),
-               narrow.getFirst());
+      passOver(rewriter, bounds.getLoc(), rings->getArrayRef(), bounds.getLo(),
+               bounds.getFirst());
     }
-    if (!narrow.getEnd().use_empty()) {
+    if (ownHi != bounds.getHi() && !bounds.getEnd().use_empty()) {
       rewriter.setInsertionPointAfter(last);
-      passOver(rewriter, narrow.getLoc(), rings->getArrayRef(), narrow.getEnd(),
-               narrow.getHi());
+      passOver(rewriter, bounds.getLoc(), rings->getArrayRef(), bounds.getEnd(),
+               bounds.getHi());
     }
   }
+}
+
+/// The block after the first, if the loops start there because the first one is
+/// begun before them, and that is known before `bounds`.
+static Value getSecond(GroupBoundsOp bounds) {
+  Block *block = bounds->getBlock();
+  for (auto loop : block->getOps<scf::ForOp>()) {
+    auto inside = loop.getBody()->getOps<AwaitOp>();
+    if (inside.empty() || getPassedEnd(loop))
+      continue;
+    auto isBeside = [&](AwaitOp await) {
+      return await.getRing() == (*inside.begin()).getRing();
+    };
+    Value start = loop.getLowerBound();
+    Operation *def = start.getDefiningOp();
+    bool isBefore =
+        !def || def->getBlock() != block || def->isBeforeInBlock(bounds);
+    return isBefore && llvm::count_if(block->getOps<AwaitOp>(), isBeside) == 1
+               ? start
+               : Value();
+  }
+  return {};
+}
+
+/// The blocks of [lo, hi) that a group goes through.
+static std::pair<Value, Value> limit(OpBuilder &builder, GroupBoundsOp bounds,
+                                     Value ownLo, Value ownHi) {
+  Location loc = bounds.getLoc();
+  Value lo = bounds.getLo(), hi = bounds.getHi();
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  auto min = [&](Value a, Value b) {
+    return builder.createOrFold<arith::MinSIOp>(loc, a, b);
+  };
+  auto max = [&](Value a, Value b) {
+    return builder.createOrFold<arith::MaxSIOp>(loc, a, b);
+  };
+  Value first = lo, end = hi;
+  if (ownLo != lo) {
+    Value last = max(arith::SubIOp::create(builder, loc, hi, one), lo);
+    first = min(max(ownLo, lo), last);
+  }
+  if (ownHi != hi) {
+    Value second = getSecond(bounds);
+    if (!second)
+      second = builder.createOrFold<arith::AddIOp>(loc, first, one);
+    end = min(max(ownHi, second), hi);
+  }
+  return {first, end};
+}
+
+void attn::warp::expandGroupBounds(RewriterBase &rewriter, RoleOp consumer) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  consumer.walk([&](GroupBoundsOp bounds) {
+    rewriter.setInsertionPoint(bounds);
+    Location loc = bounds.getLoc();
+    Value rows =
+        arith::ConstantIndexOp::create(rewriter, loc, bounds.getRows());
+    Value row = arith::MulIOp::create(rewriter, loc, consumer.getGroup(), rows);
+    Operation *own = bounds.getOwn().front().getTerminator();
+    rewriter.inlineBlockBefore(&bounds.getOwn().front(), bounds, row);
+    auto [first, end] =
+        limit(rewriter, bounds, own->getOperand(0), own->getOperand(1));
+    rewriter.eraseOp(own);
+    rewriter.replaceOp(bounds, {first, end});
+  });
 }

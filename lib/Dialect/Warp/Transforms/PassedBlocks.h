@@ -21,6 +21,9 @@ namespace attn::warp {
 void passOverBlocks(RewriterBase &rewriter, RoleOp consumer,
                     std::string &reason);
 
+/// Makes the bounds of a group arithmetic on its number.
+void expandGroupBounds(RewriterBase &rewriter, RoleOp consumer);
+
 } // namespace attn::warp
 
 #endif // ATTN_LIB_DIALECT_WARP_TRANSFORMS_PASSEDBLOCKS_H

@@ -37,6 +37,7 @@
 #include "TileOrder.h"
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
+#include "attn/Dialect/Warp/IR/GroupLoops.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -71,30 +72,14 @@ static bool dependsOnBlock(KernelOp kernel, Value value) {
       continue;
     }
     Operation *op = values[i].getDefiningOp();
-    if (auto narrow = dyn_cast<NarrowOp>(op)) {
-      values.insert(narrow.getWhole(values[i]));
+    if (auto group = dyn_cast<GroupBoundsOp>(op)) {
+      values.insert(group.getWhole(values[i]));
       continue;
     }
     if (kernel->isAncestor(op))
       op->walk([&](Operation *inner) {
         values.insert(inner->operand_begin(), inner->operand_end());
       });
-  }
-  return false;
-}
-
-/// Whether a value is computed from what differs between groups.
-static bool isNarrowed(Value value) {
-  SetVector<Value> values;
-  values.insert(value);
-  for (size_t i = 0; i < values.size(); ++i) {
-    Operation *op = values[i].getDefiningOp();
-    if (!op)
-      continue;
-    if (isa<NarrowOp>(op))
-      return true;
-    if (isa<arith::ArithDialect>(op->getDialect()))
-      values.insert(op->operand_begin(), op->operand_end());
   }
   return false;
 }
@@ -178,14 +163,14 @@ bool TileLoop::isComputable(Value value, SetVector<Operation *> &slice) {
          llvm::all_of(slice, [](Operation *inner) { return isShared(*inner); });
 }
 
-/// Of bounds that groups narrow, what they have in common.
+/// Of bounds that differ between groups, what they have in common.
 static SetVector<Value> findCommon(ArrayRef<Value> bounds) {
   SetVector<Value> values(bounds.begin(), bounds.end()), found;
   for (size_t i = 0; i < values.size(); ++i) {
     Operation *op = values[i].getDefiningOp();
-    if (auto narrow = dyn_cast_or_null<NarrowOp>(op))
-      found.insert(narrow.getWhole(values[i]));
-    else if (op && isNarrowed(values[i]))
+    if (auto group = dyn_cast_or_null<GroupBoundsOp>(op))
+      found.insert(group.getWhole(values[i]));
+    else if (op && dependsOnGroup(values[i]))
       values.insert(op->operand_begin(), op->operand_end());
     else
       found.insert(values[i]);

@@ -9,7 +9,7 @@
 
 #include "ProducerSlice.h"
 
-#include "attn/Dialect/Warp/IR/Parts.h"
+#include "attn/Dialect/Warp/IR/GroupLoops.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -101,16 +101,13 @@ static SendOp getPublication(Operation *receive) {
 /// Loops over what others load for other groups do nothing to a producer.
 static bool isPassedOver(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
-  return loop && getPassedBlocks(loop);
+  return loop && getPassedEnd(loop);
 }
 
 LogicalResult ProducerSlice::needSources(Operation *op, unsigned result) {
-  // The producer goes through all blocks, by an operation nevertheless: what
-  // depends on it then looks the same in both roles.
-  if (auto narrow = dyn_cast<NarrowOp>(op)) {
-    needOp(op);
-    need(narrow.getLo());
-    need(narrow.getHi());
+  // The producer goes through all blocks.
+  if (auto group = dyn_cast<GroupBoundsOp>(op)) {
+    need(group.getWhole(op->getResult(result)));
     return success();
   }
   if (isPassedOver(op)) {
@@ -244,17 +241,11 @@ void ProducerSlice::clone(OpBuilder &builder, Block *from, IRMapping &map) {
       for (auto [result, init] :
            llvm::zip_equal(op.getResults(), cast<scf::ForOp>(op).getInitArgs()))
         map.map(result, map.lookupOrDefault(init));
+    if (auto group = dyn_cast<GroupBoundsOp>(op))
+      for (Value result : group.getResults())
+        map.map(result, map.lookupOrDefault(group.getWhole(result)));
     if (!ops.contains(&op))
       continue;
-    if (auto narrow = dyn_cast<NarrowOp>(op)) {
-      Value lo = map.lookupOrDefault(narrow.getLo());
-      Value hi = map.lookupOrDefault(narrow.getHi());
-      auto whole =
-          NarrowOp::create(builder, narrow.getLoc(), lo, hi, /*ownLo=*/lo,
-                           /*ownHi=*/hi);
-      map.map(narrow->getResults(), whole->getResults());
-      continue;
-    }
     auto tiles = dyn_cast<scf::WhileOp>(op);
     if (auto loop = dyn_cast<scf::ForOp>(op))
       cloneLoop(builder, loop, map);

@@ -240,7 +240,9 @@ RoleOp Specialization::createRole(StringRef name, RoleKind kind, int64_t warps,
   auto role = RoleOp::create(rewriter, kernel.getLoc(), name, kind, warps,
                              rewriter.getI64IntegerAttr(registers));
   OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.createBlock(&role.getBody());
+  Block *body = rewriter.createBlock(&role.getBody());
+  if (!role.isCopy())
+    body->addArgument(rewriter.getIndexType(), kernel.getLoc());
   YieldOp::create(rewriter, kernel.getLoc());
   return role;
 }
@@ -405,6 +407,7 @@ void Specialization::run(std::string &reason) {
     rewriter.eraseOp(one);
   }
   createProducer();
+  expandGroupBounds(rewriter, consumer);
 }
 
 FailureOr<int64_t> attn::warp::specializeCopies(RewriterBase &rewriter,
