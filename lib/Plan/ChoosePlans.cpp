@@ -38,17 +38,6 @@ static std::string devicesOf(const plan::Results &results) {
   return text;
 }
 
-/// "query_length <= limit"; always where there is no limit.
-static LaunchCondition upTo(std::optional<int64_t> limit) {
-  LaunchCondition condition;
-  if (!limit)
-    return condition;
-  QuantityComparison &comparison = condition.comparisons.emplace_back();
-  comparison.lhs.quantities = {LaunchQuantity::QueryLength};
-  comparison.rhs.factor = *limit;
-  return condition;
-}
-
 namespace {
 /// Where measured plans come from.
 struct Measured {
@@ -148,7 +137,7 @@ static SmallVector<plan::PlanCase> fastest(ScoredOp op, TargetKind kind,
           << length.plan << (message.empty() ? "" : ": ") << message;
       return {};
     }
-    cases.push_back({upTo(length.maxQueries), *parsed});
+    cases.push_back({length.condition(), *parsed});
   }
   std::string where = "plan of '" + measured.path + "', the fastest on " +
                       known.front()->device + " of " + known.front()->shapes;
@@ -188,7 +177,8 @@ static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind) {
   if (workload.queries == 0)
     for (int64_t limit :
          plan::listHeuristicLimits(workload, plan::getTarget(kind)))
-      cases.push_back({upTo(limit), plan::pick(op, kind, limit)});
+      cases.push_back({plan::LengthPlan{"", limit, {}}.condition(),
+                       plan::pick(op, kind, limit)});
   cases.push_back({LaunchCondition(), plan::pick(op, kind)});
   // A case that those after it would decide alike says nothing.
   for (size_t i = cases.size() - 1; i-- > 0;)

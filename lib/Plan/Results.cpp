@@ -19,6 +19,7 @@
 #include "llvm/Support/Path.h"
 
 #include <dlfcn.h>
+#include <limits>
 #include <tuple>
 
 using namespace mlir;
@@ -83,7 +84,9 @@ static bool fromJSON(const llvm::json::Value &value, Result &result,
          map.mapOptional("captured", key.hasCaptures) &&
          map.mapOptional("dropout", key.hasDropout) &&
          map.map("device", result.device) && map.map("shapes", result.shapes) &&
-         map.map("queries", result.queries) && map.map("plans", result.plans);
+         map.map("queries", result.queries) &&
+         map.map("rows_per_multiprocessor", result.rows) &&
+         map.map("plans", result.plans);
 }
 
 } // namespace attn::plan
@@ -139,6 +142,8 @@ static void print(const Result &result, llvm::raw_ostream &os) {
   line("shapes", result.shapes);
   if (result.queries)
     line("queries", *result.queries);
+  if (result.rows)
+    line("rows_per_multiprocessor", *result.rows);
   os << "   \"plans\": [";
   StringRef separator = "\n";
   for (const MeasuredPlan &measured : result.plans) {
@@ -171,13 +176,20 @@ const Result *Results::find(const ResultKey &key) const {
   return nullptr;
 }
 
+/// By the number of blocks; those that do not say how many are last.
+static int64_t rowsOf(const Result &result) {
+  return result.rows.value_or(std::numeric_limits<int64_t>::max());
+}
+
 const Result *Results::find(const ResultKey &key, StringRef device,
                             int64_t queries) const {
+  const Result *found = nullptr;
   for (const Result &result : llvm::reverse(results))
     if (result.key == key && result.device == device && !result.plans.empty() &&
-        result.queries.value_or(queries) == queries)
-      return &result;
-  return nullptr;
+        result.queries.value_or(queries) == queries &&
+        (!found || rowsOf(result) > rowsOf(*found)))
+      found = &result;
+  return found;
 }
 
 SmallVector<const Result *> Results::findLengths(const ResultKey &key,
@@ -188,7 +200,8 @@ SmallVector<const Result *> Results::findLengths(const ResultKey &key,
         !result.plans.empty())
       found.push_back(&result);
   llvm::sort(found, [](const Result *a, const Result *b) {
-    return *a->queries < *b->queries;
+    return std::pair(*a->queries, rowsOf(*a)) <
+           std::pair(*b->queries, rowsOf(*b));
   });
   return found;
 }
@@ -204,7 +217,8 @@ void Results::insert(Result result) {
   });
   llvm::erase_if(results, [&](const Result &known) {
     return known.key == result.key && known.device == result.device &&
-           known.queries == result.queries;
+           known.queries == result.queries &&
+           (!known.rows || known.rows == result.rows);
   });
   results.push_back(std::move(result));
 }

@@ -43,6 +43,8 @@ plan::Result TuningReport::result() const {
   result.device = device;
   if (work.queries > 0)
     result.queries = work.queries;
+  if (work.queries > 0 && multiprocessors > 0)
+    result.rows = work.batchHeads * work.queries / multiprocessors;
   for (const std::string &shape : shapes)
     result.shapes += (result.shapes.empty() ? "" : ", ") + shape;
   for (const Candidate &candidate : candidates)
@@ -146,6 +148,7 @@ bool Tuning::openDevice() {
     return fail(TrialStatus::NoDevice, found.message());
   device = *found;
   report.device = device->name;
+  report.multiprocessors = device->multiprocessors;
   return true;
 }
 

@@ -78,6 +78,7 @@ Work attn::countWork(ScoredOp op, ArrayAttr variants, const Artifact &manifest,
   if (q.size() != 4 || k.size() != 4)
     return work;
   work.queries = q[2];
+  work.batchHeads = q[0] * q[1];
   work.pairs = q[2] * k[2];
   work.countedPairs = countVisiblePairs(variants, q[2], k[2]);
   // Scores and weights again, then the products of three gradients.

@@ -35,7 +35,9 @@ plan from there.
 --also measures for further shapes, too. Where a function leaves the length of its
 queries open, the compiler makes a rule of what was measured for several lengths:
 it compiles a variant for each range of lengths that another plan serves by more
-than 1 %. The report ends with that rule, in the form that --plan takes.
+than 1 %; and others for few blocks (batch entries times heads times length, by
+the multiprocessors), where that gains as much. The report ends with that rule,
+in the form that --plan takes.
 
 Examples:
   attn-bench causal.mlir --target=sm_90a --shape=b=2,h=16,sq=8192
@@ -43,8 +45,8 @@ Examples:
   attn-bench causal.mlir --target=sm_90a --shape=b=2,h=16,sq=8192 --tune \
              --results=h200.json
   attn-bench causal.mlir --target=sm_90a --shape=b=32,h=16,sq=512 \
-             --also=b=4,h=16,sq=4096 --also=b=1,h=16,sq=16384 --tune \
-             --results=h200.json
+             --also=b=4,h=16,sq=4096 --also=b=1,h=16,sq=16384 \
+             --also=b=1,h=2,sq=4096 --tune --results=h200.json
   attn-compile causal.mlir --target=sm_90a --results=h200.json -o causal.attn
 
 Exit status: 0 done, 1 the program, the plan, a shape or a file is wrong, 3 no

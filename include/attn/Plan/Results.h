@@ -19,6 +19,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Support/LLVM.h"
+#include "attn/Support/VariantRule.h"
 
 #include <optional>
 #include <string>
@@ -48,8 +49,11 @@ struct MeasuredPlan {
 
 struct Result {
   ResultKey key;
-  std::string device, shapes;      // where and on what it was measured
-  std::optional<int64_t> queries;  // the number it was measured with
+  std::string device, shapes;     // where and on what it was measured
+  std::optional<int64_t> queries; // the number it was measured with
+  /// Of all batch entries and heads, for each multiprocessor: how many blocks
+  /// there were to hand out. None: as many as one likes.
+  std::optional<int64_t> rows;
   std::vector<MeasuredPlan> plans; // the fastest first
 };
 
@@ -65,14 +69,16 @@ public:
   const Result *find(const ResultKey &key) const;
   /// The same of one device, where it stands for so many queries (0: nobody
   /// knows how many): a measurement that says with how many stands for those.
+  /// Of several the one with the most blocks.
   const Result *find(const ResultKey &key, StringRef device,
                      int64_t queries) const;
-  /// Those of one device that say with how many queries, from the fewest on.
+  /// Those of one device that say with how many queries, from the fewest on,
+  /// and from the fewest blocks on.
   SmallVector<const Result *> findLengths(const ResultKey &key,
                                           StringRef device) const;
   bool hasDevice(StringRef device) const;
   /// Replaces what was known of such a kernel on this device with so many
-  /// queries. The plans may be in any order.
+  /// queries and blocks. The plans may be in any order.
   void insert(Result result);
 
   const std::vector<Result> &entries() const { return results; }
@@ -81,15 +87,20 @@ private:
   std::vector<Result> results;
 };
 
-/// A plan for up to so many queries; none: for any number.
+/// A plan for up to so many queries, and up to so many rows of all batch
+/// entries and heads for each multiprocessor; none: for any number.
 struct LengthPlan {
   std::string plan;
-  std::optional<int64_t> maxQueries;
+  std::optional<int64_t> maxQueries, maxRows;
+
+  LaunchCondition condition() const;
 };
 
 /// As few plans as possible for measurements of one kernel with growing numbers
 /// of queries, each of them at most 1 % slower than the fastest where it was
-/// measured. Between two numbers the limit is their geometric mean.
+/// measured. Between two numbers the limit is their geometric mean. Where
+/// measurements with few and with many blocks want other plans, and lose more
+/// than 1 % on average without them, the first plans are those for few.
 SmallVector<LengthPlan> planLengths(ArrayRef<const Result *> results);
 /// "query_length <= 1448 -> #attn.plan<…>; #attn.plan<…>".
 std::string printLengthPlans(ArrayRef<LengthPlan> plans);

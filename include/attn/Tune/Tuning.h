@@ -52,6 +52,7 @@ struct TuningReport {
   std::string message;
 
   std::string function, device;
+  int64_t multiprocessors = 0; // of the device
   plan::ResultKey key;
   std::vector<std::string> shapes;
   Work work;

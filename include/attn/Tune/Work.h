@@ -20,6 +20,7 @@ struct Work {
   /// counted.
   int64_t pairs = 0, countedPairs = 0;
   int64_t queries = 0; // of one sequence; 0 where nobody can say
+  int64_t batchHeads = 0;
   /// 2 (d_qk + d_v) per counted pair; of gradients 2 (3 d_qk + 2 d_v).
   double flops = 0;
   /// Every tensor once: q, k, v, captures, o, lse and gradients.

@@ -12,8 +12,12 @@ takes from the file what was fastest.
 
     tune.py --bin build/bin --target sm_90a --results h200.json
     tune.py --bin ... --dims 64,128 --queries 4096 --seconds 170
+    tune.py --bin ... --queries 512,1024,2048,4096,8192,16384 --batch-heads 0,8 \\
+            --artifacts folder
 
-Exit code 0: each winner is the compiler's pick with the file, and no other plan;
+Of several lengths, and numbers of batch entries times heads (0: as many as make
+16384 tokens), comes a rule, which is printed, and with --artifacts an artifact.
+Exit code 0: each winner, or the rule, is what the compiler takes with the file;
 1: not; 77: no GPU.
 """
 
@@ -42,7 +46,10 @@ def parse_arguments():
     parser.add_argument("--target", default="sm_90a")
     parser.add_argument("--dims", default="128", help="head dimensions, with commas")
     parser.add_argument("--variants", default="causal", help="causal, full or both, with commas")
-    parser.add_argument("--queries", type=int, default=4096, help="length of a sequence")
+    parser.add_argument("--queries", default="4096", help="lengths of a sequence, with commas")
+    parser.add_argument("--batch-heads", default="0",
+                        help="how many batch entries times heads, with commas")
+    parser.add_argument("--artifacts", help="a folder for what is compiled with the file")
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=170, help="no new program after these")
     parser.add_argument("--results", help="the file of results; default: a temporary one")
@@ -50,25 +57,44 @@ def parse_arguments():
 
 
 def picked(options, source, results=None):
-    """The plan of the compiler, as it prints it."""
+    """The plans of the compiler, as it prints them: one, or a rule."""
     command = [str(pathlib.Path(options.bin) / "attn-compile"), str(source), "--emit=tile"]
     command += [f"--target={options.target}"] + ([f"--results={results}"] if results else [])
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return re.search(r"#attn\.plan<[^>]*>", text)[0]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rule = re.search(r"remark: compiled in \d+ variants: (.*)", done.stderr)
+    return rule[1] if rule else re.search(r"#attn\.plan<[^>]*>", done.stdout)[0]
+
+
+def shapes(options, dim):
+    """For attn-bench: every length with every number of batch entries and heads."""
+    for batch_heads in map(int, options.batch_heads.split(",")):
+        for queries in map(int, options.queries.split(",")):
+            batch, heads = max(1, TOKENS // queries), HIDDEN // dim
+            if batch_heads:
+                batch, heads = 1, batch_heads
+            yield f"b={batch},h={heads},sq={queries},sk={queries}"
 
 
 def tune(options, source, dim, results):
     """The report of attn-bench; None without a GPU."""
-    sizes = dict(b=max(1, TOKENS // options.queries), h=HIDDEN // dim, sq=options.queries)
-    shape = ",".join(f"{key}={value}" for key, value in sizes.items())
+    first, *others = shapes(options, dim)
     command = [str(pathlib.Path(options.bin) / "attn-bench"), str(source), "--tune", "--json"]
-    command += [f"--target={options.target}", f"--shape={shape}", f"--results={results}"]
+    command += [f"--target={options.target}", f"--shape={first}", f"--results={results}"]
+    command += [f"--also={shape}" for shape in others]
     command += [f"--repeats={options.repeats}"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)  # progress is on stderr
     if done.returncode == NO_DEVICE:
         return None
     done.check_returncode()
     return json.loads(done.stdout)
+
+
+def write_artifact(options, source, results):
+    folder = pathlib.Path(options.artifacts)
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run([str(pathlib.Path(options.bin) / "attn-compile"), str(source),
+                    f"--target={options.target}", f"--results={results}",
+                    "-o", str(folder / f"{source.stem}-{options.target}.attn")], check=True)
 
 
 def report(name, measured, before):
@@ -103,7 +129,12 @@ def main():
                 if measured is None:
                     print("skipped: no GPU")
                     return SKIP
-                best = report(f"{variant} d={dim} {options.target}", measured, before)
+                name = f"{variant} d={dim} {options.target}"
+                for one in measured.get("reports", [measured]):
+                    best = report(f"{name} {one['shapes'][0]}", one, before)
+                if "rule" in measured:
+                    best = [measured["rule"]]
+                    print(f"  rule: {measured['rule']}")
                 after = picked(options, source, results)
                 if after not in best:
                     bad += 1
@@ -111,6 +142,8 @@ def main():
                 else:
                     change = "changes the pick" if after != before else "confirms the pick"
                     print(f"  the file {change} ({time.time() - start:.0f} s)", flush=True)
+                if options.artifacts:
+                    write_artifact(options, source, results)
     return 1 if bad else 0
 
 
