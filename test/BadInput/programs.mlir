@@ -240,7 +240,7 @@ func.func @f(%q: !u, %k: !t, %v: !t) -> (!u, tensor<1x3x?xf32>) {
 // 23. an attribute with a slip of the pen
 !t = tensor<1x2x?x64xf16>
 func.func @f(%q: !t, %k: !t, %v: !t) -> (!t, tensor<1x2x?xf32>) {
-  // expected-error@+1 {{'attn.attention' op wants attributes among scale, dropout_p, sorted_captures, variants, numerics and plan, got 'scael'}}
+  // expected-error@+1 {{'attn.attention' op has no attribute 'scael', did you mean 'scale'?}}
   %o, %l = attn.attention %q, %k, %v {scael = 0.5 : f64}
     : (!t, !t, !t) -> (!t, tensor<1x2x?xf32>)
   return %o, %l : !t, tensor<1x2x?xf32>

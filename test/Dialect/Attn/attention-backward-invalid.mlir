@@ -247,7 +247,7 @@ func.func @attention_backward_c6_not_listed(%q: tensor<2x4x16x64xf16>, %k: tenso
 // -----
 
 func.func @attention_backward_c7_variants(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>, %o: tensor<2x4x16x64xf16>, %lse: tensor<2x4x16xf32>, %do: tensor<2x4x16x64xf16>) {
-  // expected-error @+1 {{'attn.attention_backward' op wants attributes among scale, dropout_p, sorted_captures, grad_captures, numerics and plan, got 'variants'}}
+  // expected-error @+1 {{'attn.attention_backward' op has no attribute 'variants', expected among dropout_p, grad_captures, numerics, plan, scale, sorted_captures}}
   %r0, %r1, %r2 = attn.attention_backward %q, %k, %v, %o, %lse, %do {variants = [#attn.causal]}
     : (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16xf32>, tensor<2x4x16x64xf16>)
       -> (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>)

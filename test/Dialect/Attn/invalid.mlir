@@ -706,8 +706,29 @@ func.func @attention_c12_not_a_list(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32
 // -----
 
 func.func @attention_c13_misspelt(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>) {
-  // expected-error @+1 {{'attn.attention' op wants attributes among scale, dropout_p, sorted_captures, variants, numerics and plan, got 'scal'}}
+  // expected-error @+1 {{'attn.attention' op has no attribute 'scal', did you mean 'scale'?}}
   %o, %lse = attn.attention %q, %k, %v {scal = 0.5}
+    : (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>)
+      -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c13_misspelt_by_two(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>) {
+  // expected-error @+1 {{'attn.attention' op has no attribute 'drop_out', did you mean 'dropout_p'?}}
+  %o, %lse = attn.attention %q, %k, %k {drop_out = 0.1}
+    : (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>)
+      -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+// Nothing is spelt like it.
+func.func @attention_c13_like_none(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>) {
+  // expected-error @+1 {{'attn.attention' op has no attribute 'color', expected among dropout_p, numerics, plan, scale, sorted_captures, variants}}
+  %o, %lse = attn.attention %q, %k, %k {color = "red"}
     : (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>)
       -> (tensor<2x4x16x64xf16>, tensor<2x4x16xf32>)
   return

@@ -238,6 +238,15 @@ func.func @group_bounds_c2_effect(%m: memref<?xindex>, %lo: index, %hi: index) {
 
 // -----
 
+// An attribute that nobody has.
+func.func @misspelt(%s: vector<16x32xf32>, %m: vector<16x1xf32>) {
+  // expected-error @below {{'tile.online_softmax' op has no attribute 'gaurd', did you mean 'guard'?}}
+  %r:4 = tile.online_softmax %s, %m, %m {gaurd} : vector<16x32xf32>, vector<16x1xf32>
+  return
+}
+
+// -----
+
 func.func @gather_c5(%t: memref<?xf32>, %i: i32) {
   // expected-error @below {{gives a scalar outside of tile.scores}}
   %x = tile.gather %t[%i] : memref<?xf32>, (i32) -> f32

@@ -134,8 +134,8 @@ func.func @kernels(%n: index) {
   // CHECK-NEXT: }
   tile.kernel @first plan(#attn.plan<target = cpu, block_q = 8, block_k = 8>) grid(%b, %h, %x) in (%n, %n, %n) {
   }
-  // CHECK-NEXT: tile.kernel @second {{.*}} attributes {note = 1 : i64} {
-  tile.kernel @second plan(#attn.plan<target = cpu, block_q = 8, block_k = 8>) grid(%b, %h, %x) in (%n, %n, %n) attributes {note = 1} {
+  // CHECK-NEXT: tile.kernel @second {{.*}} attributes {test.note = 1 : i64} {
+  tile.kernel @second plan(#attn.plan<target = cpu, block_q = 8, block_k = 8>) grid(%b, %h, %x) in (%n, %n, %n) attributes {test.note = 1} {
   }
   return
 }

@@ -639,3 +639,22 @@ func.func @kernels_of_one_name(%n: index) {
   }
   return
 }
+
+// -----
+
+// An attribute that nobody has.
+func.func @misspelt(%n: index) {
+  // expected-error@+1 {{'warp.kernel' op has no attribute 'residnt', did you mean 'resident'?}}
+  warp.kernel @misspelt blocks(%x, %h, %b) in (%n, %n, %n) warps(4) attributes {residnt} {
+  }
+  return
+}
+
+// -----
+
+// One of a dialect is the dialect's to refuse.
+func.func @of_a_dialect(%n: index) {
+  warp.kernel @of_a_dialect blocks(%x, %h, %b) in (%n, %n, %n) warps(4) attributes {test.note} {
+  }
+  return
+}

@@ -98,12 +98,10 @@ LogicalResult AttentionBackwardOp::verify() {
   tensors.push_back(NamedTensor::ofQuery("d_query", getDQuery()));
   tensors.push_back(NamedTensor::ofKey("d_key", getDKey()));
   tensors.push_back(NamedTensor::ofValue("d_value", getDValue()));
-  return success(
-      succeeded(verifyTensors(*this, tensors)) &&
-      succeeded(verifyOptions(*this, "scale, dropout_p, sorted_captures, "
-                                     "grad_captures, numerics and plan")) &&
-      succeeded(verifySinkGradient(*this)) &&
-      succeeded(verifyCaptureGradients(*this)));
+  return success(succeeded(verifyTensors(*this, tensors)) &&
+                 succeeded(verifyOptions(*this)) &&
+                 succeeded(verifySinkGradient(*this)) &&
+                 succeeded(verifyCaptureGradients(*this)));
 }
 
 LogicalResult AttentionBackwardOp::verifyRegions() {

@@ -38,9 +38,7 @@ LogicalResult AttentionOp::verify() {
                            NamedTensor::ofLse("lse", getLse())};
   return success(succeeded(verifyTensors(*this, tensors)) &&
                  succeeded(verifyVariants(*this)) &&
-                 succeeded(verifyOptions(
-                     *this, "scale, dropout_p, sorted_captures, variants, "
-                            "numerics and plan")));
+                 succeeded(verifyOptions(*this)));
 }
 
 LogicalResult AttentionOp::verifyRegions() { return verifyScoreAndMask(*this); }

@@ -305,21 +305,11 @@ static LogicalResult verifyScale(ScoredOp op) {
          << FloatAttr::get(Float64Type::get(op.getContext()), *scale);
 }
 
-/// (C13) A misspelt attribute must not be ignored.
-static LogicalResult verifyNoStrayAttributes(ScoredOp op, StringRef names) {
-  for (NamedAttribute attribute : op->getDiscardableAttrs())
-    if (!attribute.getName().strref().contains('.'))
-      return op->emitOpError("wants attributes among ")
-             << names << ", got '" << attribute.getName().strref() << "'";
-  return success();
-}
-
-LogicalResult attn::verifyOptions(ScoredOp op, StringRef attributeNames) {
+LogicalResult attn::verifyOptions(ScoredOp op) {
   return success(succeeded(verifyScale(op)) && succeeded(verifyCaptures(op)) &&
                  succeeded(verifySink(op)) && succeeded(verifyDropout(op)) &&
                  succeeded(verifySortedCaptures(op)) &&
-                 succeeded(verifyNumerics(op)) &&
-                 succeeded(verifyNoStrayAttributes(op, attributeNames)));
+                 succeeded(verifyNumerics(op)));
 }
 
 /// (C9), (C10) The arguments of a region: `fixed`, then the captures.

@@ -37,8 +37,8 @@ mlir::LogicalResult verifyTensors(ScoredOp op,
                                   llvm::ArrayRef<NamedTensor> tensors);
 
 /// The other operands and the attributes: (C7), (C8) and (C26) to (C28) of
-/// attn.attention, and that no attribute is misspelt.
-mlir::LogicalResult verifyOptions(ScoredOp op, llvm::StringRef attributeNames);
+/// attn.attention. (C13) is a trait of all operations.
+mlir::LogicalResult verifyOptions(ScoredOp op);
 
 /// One region over `fixed` and the captures, which yields `result`: (C9) to
 /// (C11) of attn.attention.

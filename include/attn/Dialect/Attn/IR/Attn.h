@@ -12,6 +12,7 @@
 
 #include "attn/Support/LLVM.h"
 #include "attn/Support/OptionalPasses.h"
+#include "attn/Support/OwnAttributes.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinAttributes.h"

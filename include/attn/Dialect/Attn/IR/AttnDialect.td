@@ -10,6 +10,7 @@
 #ifndef ATTN_DIALECT_ATTN_IR_ATTNDIALECT_TD
 #define ATTN_DIALECT_ATTN_IR_ATTNDIALECT_TD
 
+include "attn/Support/OwnAttributes.td"
 include "mlir/IR/OpBase.td"
 
 def Attn_Dialect : Dialect {
@@ -41,6 +42,6 @@ def Attn_Dialect : Dialect {
 }
 
 class Attn_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Attn_Dialect, mnemonic, traits>;
+    : Op<Attn_Dialect, mnemonic, !listconcat(traits, [OwnAttributes])>;
 
 #endif // ATTN_DIALECT_ATTN_IR_ATTNDIALECT_TD

@@ -12,6 +12,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Support/LLVM.h"
+#include "attn/Support/OwnAttributes.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

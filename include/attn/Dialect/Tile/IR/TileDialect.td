@@ -10,6 +10,7 @@
 #ifndef ATTN_DIALECT_TILE_IR_TILEDIALECT_TD
 #define ATTN_DIALECT_TILE_IR_TILEDIALECT_TD
 
+include "attn/Support/OwnAttributes.td"
 include "mlir/IR/OpBase.td"
 
 def Tile_Dialect : Dialect {
@@ -31,6 +32,6 @@ def Tile_Dialect : Dialect {
 }
 
 class Tile_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Tile_Dialect, mnemonic, traits>;
+    : Op<Tile_Dialect, mnemonic, !listconcat(traits, [OwnAttributes])>;
 
 #endif // ATTN_DIALECT_TILE_IR_TILEDIALECT_TD

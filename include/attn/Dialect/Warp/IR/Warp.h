@@ -13,6 +13,7 @@
 #include "attn/Layout/Fragments.h"
 #include "attn/Layout/Swizzle.h"
 #include "attn/Support/LLVM.h"
+#include "attn/Support/OwnAttributes.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

@@ -10,6 +10,7 @@
 #ifndef ATTN_DIALECT_WARP_IR_WARPDIALECT_TD
 #define ATTN_DIALECT_WARP_IR_WARPDIALECT_TD
 
+include "attn/Support/OwnAttributes.td"
 include "mlir/IR/OpBase.td"
 
 def Warp_Dialect : Dialect {
@@ -57,6 +58,6 @@ def Warp_Dialect : Dialect {
 }
 
 class Warp_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Warp_Dialect, mnemonic, traits>;
+    : Op<Warp_Dialect, mnemonic, !listconcat(traits, [OwnAttributes])>;
 
 #endif // ATTN_DIALECT_WARP_IR_WARPDIALECT_TD
