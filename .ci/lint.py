@@ -231,6 +231,20 @@ def one_numbering():
     yield from grep(files, r"\(N\d+\)|\b[Rr]ule N\d", "a number of another list")
 
 
+def one_name_one_type():
+    """no two types of lib, or of what it shows, have one name"""
+    first = {}
+    definition = re.compile(r"(?:class|struct|union|enum(?: class)?) (?:\[\[\w+\]\] )?(\w+)(?: final)?(?: \{|\s*:|$)")
+    for file in sources(".h", ".cpp"):
+        if not below(file):
+            continue
+        for number, line in enumerate(text(file).split("\n"), 1):
+            # Those within another type are named after it: they are indented.
+            m = definition.match(re.sub(r"^template <.*?> (?=class|struct)", "", line))
+            if m and first.setdefault(m.group(1), file) != file:
+                yield f"{file}:{number}: '{m.group(1)}' is a type of {first[m.group(1)]} too"
+
+
 def no_loose_todo():
     """a TODO carries an issue number"""
     files = [f for f in sources(".h", ".cpp", ".td", ".py", ".c", ".sh", ".mlir")]
@@ -323,6 +337,7 @@ RULES = [
     no_drawers,
     no_machine_paths,
     one_numbering,
+    one_name_one_type,
     no_loose_todo,
     whitespace,
     passes_are_tested,

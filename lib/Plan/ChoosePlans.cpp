@@ -30,7 +30,7 @@ FailureOr<plan::Results> plan::readResults(StringRef path, Location loc) {
 /// ", but for 'A', 'B'".
 static std::string devicesOf(const plan::Results &results) {
   llvm::SetVector<StringRef> names;
-  for (const plan::Result &result : results.entries())
+  for (const plan::Measurement &result : results.entries())
     names.insert(result.device);
   std::string text;
   for (StringRef name : names)
@@ -86,17 +86,17 @@ static FailureOr<Measured> readMeasured(StringRef path, StringRef gpu,
 /// What is known of such a kernel. Of one whose number of queries is only known
 /// at launch: the measurements with several, if there are any, else the newest
 /// one that stands for all numbers.
-static SmallVector<const plan::Result *> find(ScoredOp op, TargetKind kind,
-                                              const Measured &measured) {
+static SmallVector<const plan::Measurement *> find(ScoredOp op, TargetKind kind,
+                                                   const Measured &measured) {
   plan::ResultKey key = plan::getResultKey(op, stringifyTargetKind(kind));
   int64_t queries = plan::getWorkload(op).queries;
-  const plan::Result *known =
+  const plan::Measurement *known =
       measured.gpu.empty() ? measured.results.find(key)
                            : measured.results.find(key, measured.gpu, queries);
   StringRef device = measured.gpu;
   if (device.empty() && known)
     device = known->device;
-  SmallVector<const plan::Result *> lengths =
+  SmallVector<const plan::Measurement *> lengths =
       measured.results.findLengths(key, device);
   if (queries == 0 && lengths.size() > 1)
     return lengths;
@@ -113,7 +113,7 @@ static SmallVector<plan::PlanCase> fastest(ScoredOp op, TargetKind kind,
   if (measured.path.empty() || isa<AttentionBackwardOp>(op.getOperation()))
     return {};
   auto opts = remark::RemarkOpts::name("AttnPlan").category("attn-plan");
-  SmallVector<const plan::Result *> known = find(op, kind, measured);
+  SmallVector<const plan::Measurement *> known = find(op, kind, measured);
   if (known.empty()) {
     std::string key =
         plan::getResultKey(op, stringifyTargetKind(kind)).describe();
@@ -141,7 +141,7 @@ static SmallVector<plan::PlanCase> fastest(ScoredOp op, TargetKind kind,
   }
   std::string where = "plan of '" + measured.path + "', the fastest on " +
                       known.front()->device + " of " + known.front()->shapes;
-  for (const plan::Result *other : ArrayRef(known).drop_front())
+  for (const plan::Measurement *other : ArrayRef(known).drop_front())
     where += "; of " + other->shapes;
   remark::passed(op->getLoc(), opts) << where;
   if (!measured.gpu.empty())

@@ -31,7 +31,7 @@ struct LengthRange {
 } // namespace
 
 /// How much slower than the fastest plan each one is.
-static Plans slownessOf(const Result &result) {
+static Plans slownessOf(const Measurement &result) {
   Plans slowness;
   for (const MeasuredPlan &measured : result.plans)
     slowness[measured.plan] = measured.seconds / result.plans.front().seconds;
@@ -58,9 +58,9 @@ static const llvm::StringMapEntry<double> &fastestOf(const Plans &plans) {
 
 /// The plans that are nearly as fast as the fastest with so many queries: the
 /// measurements of `results`, which is not empty.
-static Plans findCandidates(ArrayRef<const Result *> results) {
+static Plans findCandidates(ArrayRef<const Measurement *> results) {
   Plans plans = slownessOf(*results.front());
-  for (const Result *result : results.drop_front())
+  for (const Measurement *result : results.drop_front())
     if (Plans both = addPlans(plans, slownessOf(*result)); !both.empty())
       plans = std::move(both);
   double limit = fastestOf(plans).second * tolerance;
@@ -78,12 +78,15 @@ static int64_t between(int64_t low, int64_t high) {
 }
 
 /// The plans of those measurements, by the number of queries alone.
-static SmallVector<LengthPlan> planRanges(ArrayRef<const Result *> results) {
+static SmallVector<LengthPlan>
+planRanges(ArrayRef<const Measurement *> results) {
   std::vector<LengthRange> ranges;
   while (!results.empty()) {
     int64_t queries = results.front()->queries.value_or(0);
-    ArrayRef<const Result *> same = results.take_while(
-        [&](const Result *r) { return r->queries.value_or(0) == queries; });
+    ArrayRef<const Measurement *> same =
+        results.take_while([&](const Measurement *r) {
+          return r->queries.value_or(0) == queries;
+        });
     results = results.drop_front(same.size());
     Plans candidates = findCandidates(same);
     Plans both;
@@ -111,9 +114,9 @@ static SmallVector<LengthPlan> planRanges(ArrayRef<const Result *> results) {
 /// all measurements; a plan that was not measured there counts as twice as
 /// slow.
 static double slownessOf(ArrayRef<LengthPlan> plans,
-                         ArrayRef<const Result *> results) {
+                         ArrayRef<const Measurement *> results) {
   double sum = 0;
-  for (const Result *result : results) {
+  for (const Measurement *result : results) {
     int64_t queries = result->queries.value_or(0);
     const LengthPlan *taken = llvm::find_if(plans, [&](const LengthPlan &plan) {
       return queries <= plan.maxQueries.value_or(queries) &&
@@ -127,9 +130,10 @@ static double slownessOf(ArrayRef<LengthPlan> plans,
   return sum / static_cast<double>(results.size());
 }
 
-SmallVector<LengthPlan> plan::planLengths(ArrayRef<const Result *> results) {
+SmallVector<LengthPlan>
+plan::planLengths(ArrayRef<const Measurement *> results) {
   SmallVector<int64_t> rows;
-  for (const Result *result : results)
+  for (const Measurement *result : results)
     if (result->rows)
       rows.push_back(*result->rows);
   llvm::sort(rows);
@@ -140,8 +144,8 @@ SmallVector<LengthPlan> plan::planLengths(ArrayRef<const Result *> results) {
   SmallVector<LengthPlan> best = planRanges(results);
   double least = slownessOf(best, results) / tolerance;
   for (size_t i = 0; i + 1 < rows.size(); ++i) {
-    SmallVector<const Result *> few, many;
-    for (const Result *result : results)
+    SmallVector<const Measurement *> few, many;
+    for (const Measurement *result : results)
       (result->rows && *result->rows <= rows[i] ? few : many).push_back(result);
     SmallVector<LengthPlan> plans = planRanges(few);
     for (LengthPlan &plan : plans)

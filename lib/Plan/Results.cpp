@@ -73,7 +73,7 @@ static bool fromJSON(const llvm::json::Value &value, MeasuredPlan &measured,
          map.map("seconds", measured.seconds);
 }
 
-static bool fromJSON(const llvm::json::Value &value, Result &result,
+static bool fromJSON(const llvm::json::Value &value, Measurement &result,
                      llvm::json::Path path) {
   llvm::json::ObjectMapper map(value, path);
   ResultKey &key = result.key;
@@ -124,7 +124,7 @@ FailureOr<Results> Results::read(StringRef path, std::string &error) {
 }
 
 /// One entry: a line for each plan.
-static void print(const Result &result, llvm::raw_ostream &os) {
+static void print(const Measurement &result, llvm::raw_ostream &os) {
   auto line = [&](StringRef name, llvm::json::Value value) {
     os << "   \"" << name << "\": " << value << ",\n";
   };
@@ -160,7 +160,7 @@ std::string Results::print() const {
   llvm::raw_string_ostream os(text);
   os << "{\n \"" << versionKey << "\": " << version << ",\n \"results\": [";
   StringRef separator = "\n";
-  for (const Result &result : results) {
+  for (const Measurement &result : results) {
     os << separator;
     ::print(result, os);
     separator = ",\n";
@@ -169,22 +169,22 @@ std::string Results::print() const {
   return text;
 }
 
-const Result *Results::find(const ResultKey &key) const {
-  for (const Result &result : llvm::reverse(results))
+const Measurement *Results::find(const ResultKey &key) const {
+  for (const Measurement &result : llvm::reverse(results))
     if (result.key == key && !result.plans.empty())
       return &result;
   return nullptr;
 }
 
 /// By the number of blocks; those that do not say how many are last.
-static int64_t rowsOf(const Result &result) {
+static int64_t rowsOf(const Measurement &result) {
   return result.rows.value_or(std::numeric_limits<int64_t>::max());
 }
 
-const Result *Results::find(const ResultKey &key, StringRef device,
-                            int64_t queries) const {
-  const Result *found = nullptr;
-  for (const Result &result : llvm::reverse(results))
+const Measurement *Results::find(const ResultKey &key, StringRef device,
+                                 int64_t queries) const {
+  const Measurement *found = nullptr;
+  for (const Measurement &result : llvm::reverse(results))
     if (result.key == key && result.device == device && !result.plans.empty() &&
         result.queries.value_or(queries) == queries &&
         (!found || rowsOf(result) > rowsOf(*found)))
@@ -192,14 +192,14 @@ const Result *Results::find(const ResultKey &key, StringRef device,
   return found;
 }
 
-SmallVector<const Result *> Results::findLengths(const ResultKey &key,
-                                                 StringRef device) const {
-  SmallVector<const Result *> found;
-  for (const Result &result : results)
+SmallVector<const Measurement *> Results::findLengths(const ResultKey &key,
+                                                      StringRef device) const {
+  SmallVector<const Measurement *> found;
+  for (const Measurement &result : results)
     if (result.key == key && result.device == device && result.queries &&
         !result.plans.empty())
       found.push_back(&result);
-  llvm::sort(found, [](const Result *a, const Result *b) {
+  llvm::sort(found, [](const Measurement *a, const Measurement *b) {
     return std::pair(*a->queries, rowsOf(*a)) <
            std::pair(*b->queries, rowsOf(*b));
   });
@@ -207,15 +207,16 @@ SmallVector<const Result *> Results::findLengths(const ResultKey &key,
 }
 
 bool Results::hasDevice(StringRef device) const {
-  return llvm::any_of(
-      results, [&](const Result &result) { return result.device == device; });
+  return llvm::any_of(results, [&](const Measurement &result) {
+    return result.device == device;
+  });
 }
 
-void Results::insert(Result result) {
+void Results::insert(Measurement result) {
   llvm::sort(result.plans, [](const MeasuredPlan &a, const MeasuredPlan &b) {
     return std::tie(a.seconds, a.plan) < std::tie(b.seconds, b.plan);
   });
-  llvm::erase_if(results, [&](const Result &known) {
+  llvm::erase_if(results, [&](const Measurement &known) {
     return known.key == result.key && known.device == result.device &&
            known.queries == result.queries &&
            (!known.rows || known.rows == result.rows);

@@ -98,7 +98,8 @@ struct PrintPlans final : attn::plan::impl::AttnPrintPlansBase<PrintPlans> {
   }
 
   /// Microseconds of a plan in the results.
-  static std::string measuredTime(const plan::Result *known, PlanAttr plan) {
+  static std::string measuredTime(const plan::Measurement *known,
+                                  PlanAttr plan) {
     std::string text, time;
     llvm::raw_string_ostream(text) << plan;
     for (size_t i = 0; known && i < known->plans.size(); ++i)
@@ -116,7 +117,7 @@ struct PrintPlans final : attn::plan::impl::AttnPrintPlansBase<PrintPlans> {
        << workload.headDim << " and " << workload.valueHeadDim << "\n";
     PlanAttr picked = plan::pick(op, kind);
     SmallVector<PlanAttr> plans = plan::enumeratePlans(op, kind);
-    const plan::Result *known =
+    const plan::Measurement *known =
         measured.find(plan::getResultKey(op, stringifyTargetKind(kind)));
     if (picked && !llvm::is_contained(plans, picked))
       plans.push_back(picked);

@@ -16,7 +16,7 @@ using namespace attn;
 using namespace attn::simulator;
 
 /// An argument as the bits of one lane.
-static Lanes toLanes(const Argument &argument) {
+static Lanes toLanes(const HostArgument &argument) {
   if (!argument.data)
     return {Part(1, argument.scalar)};
   Lanes lanes = {Part(1, reinterpret_cast<uint64_t>(argument.data)),
@@ -29,7 +29,7 @@ static Lanes toLanes(const Argument &argument) {
 }
 
 /// Bytes from the first to the last element of a tensor.
-static int64_t countBytes(const Argument &argument, int64_t elementBytes) {
+static int64_t countBytes(const HostArgument &argument, int64_t elementBytes) {
   int64_t last = 0;
   for (auto [size, stride] :
        llvm::zip_equal(argument.sizes, argument.strides)) {
@@ -41,7 +41,7 @@ static int64_t countBytes(const Argument &argument, int64_t elementBytes) {
 }
 
 LogicalResult attn::simulator::bindArguments(func::FuncOp host,
-                                             ArrayRef<Argument> arguments,
+                                             ArrayRef<HostArgument> arguments,
                                              Interpreter &interpreter,
                                              GlobalMemory &global) {
   if (arguments.size() != host.getNumArguments())
@@ -63,7 +63,7 @@ LogicalResult attn::simulator::bindArguments(func::FuncOp host,
 void attn::simulator::allocate(memref::AllocOp op, Interpreter &host,
                                GlobalMemory &global) {
   MemRefType type = op.getType();
-  Argument workspace;
+  HostArgument workspace;
   workspace.strides.assign(type.getRank(), 1);
   auto dynamic = op.getDynamicSizes().begin();
   for (int64_t size : type.getShape())

@@ -115,7 +115,7 @@ int64_t extend(uint64_t bits, int64_t width);
 
 /// Binds the arguments of a host function to the tensors and scalars given,
 /// which become the memory that the program may touch.
-LogicalResult bindArguments(func::FuncOp host, ArrayRef<Argument> arguments,
+LogicalResult bindArguments(func::FuncOp host, ArrayRef<HostArgument> arguments,
                             Interpreter &interpreter, GlobalMemory &global);
 /// Fresh memory for a workspace, of zeros if the operation says so.
 void allocate(memref::AllocOp op, Interpreter &host, GlobalMemory &global);

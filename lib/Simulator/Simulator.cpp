@@ -19,7 +19,7 @@ namespace {
 /// A host function with its arguments.
 class Simulation {
 public:
-  LogicalResult run(func::FuncOp host, ArrayRef<Argument> arguments);
+  LogicalResult run(func::FuncOp host, ArrayRef<HostArgument> arguments);
 
 private:
   LogicalResult launch(Interpreter &caller, gpu::LaunchFuncOp op);
@@ -76,7 +76,8 @@ LogicalResult Simulation::launch(Interpreter &caller, gpu::LaunchFuncOp op) {
   return success();
 }
 
-LogicalResult Simulation::run(func::FuncOp host, ArrayRef<Argument> arguments) {
+LogicalResult Simulation::run(func::FuncOp host,
+                              ArrayRef<HostArgument> arguments) {
   Interpreter interpreter(/*threads=*/1, BlockPlace(), /*shared=*/nullptr,
                           global);
   if (failed(bindArguments(host, arguments, interpreter, global)))
@@ -90,6 +91,6 @@ LogicalResult Simulation::run(func::FuncOp host, ArrayRef<Argument> arguments) {
 }
 
 LogicalResult attn::simulator::simulate(func::FuncOp host,
-                                        ArrayRef<Argument> arguments) {
+                                        ArrayRef<HostArgument> arguments) {
   return Simulation().run(host, arguments);
 }

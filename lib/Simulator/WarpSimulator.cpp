@@ -51,7 +51,7 @@ private:
 class WarpSimulation {
 public:
   explicit WarpSimulation(uint64_t seed) : seed(seed) {}
-  LogicalResult run(func::FuncOp host, ArrayRef<Argument> arguments);
+  LogicalResult run(func::FuncOp host, ArrayRef<HostArgument> arguments);
 
 private:
   LogicalResult execute(Operation *op, Interpreter &host);
@@ -205,7 +205,7 @@ LogicalResult WarpSimulation::execute(Operation *op, Interpreter &host) {
 }
 
 LogicalResult WarpSimulation::run(func::FuncOp host,
-                                  ArrayRef<Argument> arguments) {
+                                  ArrayRef<HostArgument> arguments) {
   Interpreter interpreter(/*threads=*/1, BlockPlace(), /*shared=*/nullptr,
                           launch.global);
   if (failed(bindArguments(host, arguments, interpreter, launch.global)))
@@ -217,7 +217,7 @@ LogicalResult WarpSimulation::run(func::FuncOp host,
 }
 
 LogicalResult attn::simulator::simulateWarps(func::FuncOp host,
-                                             ArrayRef<Argument> arguments,
+                                             ArrayRef<HostArgument> arguments,
                                              uint64_t seed) {
   return WarpSimulation(seed).run(host, arguments);
 }

@@ -37,8 +37,8 @@ const Candidate *TuningReport::best() const {
   return best;
 }
 
-plan::Result TuningReport::result() const {
-  plan::Result result;
+plan::Measurement TuningReport::result() const {
+  plan::Measurement result;
   result.key = key;
   result.device = device;
   if (work.queries > 0)

@@ -63,12 +63,12 @@ struct Options : ToolOptions {
 enum Status { Done = 0, BadInput = 1, Wrong = 2 };
 } // namespace
 
-static SmallVector<simulator::Argument> toArguments(const Artifact &manifest,
-                                                    Operands &operands) {
-  SmallVector<simulator::Argument> result;
+static SmallVector<simulator::HostArgument>
+toArguments(const Artifact &manifest, Operands &operands) {
+  SmallVector<simulator::HostArgument> result;
   for (auto [info, argument] :
        llvm::zip_equal(manifest.arguments, operands.arguments())) {
-    simulator::Argument &to = result.emplace_back();
+    simulator::HostArgument &to = result.emplace_back();
     if (argument.kind == runtime::Argument::Kind::Tensor) {
       to.data = argument.data;
       to.sizes.assign(argument.sizes, argument.sizes + argument.rank);

@@ -73,7 +73,7 @@ struct Tensor {
         *semantics)[data[b * strides[0] + h * strides[1] + i * strides[2] + c]];
   }
 
-  simulator::Argument argument() {
+  simulator::HostArgument argument() {
     return {data.data(), SmallVector<int64_t>(sizes, sizes + 4),
             SmallVector<int64_t>(strides, strides + 4), 0};
   }
@@ -153,7 +153,7 @@ public:
   /// Results that nobody wrote: NaN.
   void reset();
   /// For the function that `textOf` names `f`.
-  SmallVector<simulator::Argument> arguments();
+  SmallVector<simulator::HostArgument> arguments();
   /// Compares the results with float64.
   void judge() const;
 
@@ -194,9 +194,9 @@ inline void CaseTensors::reset() {
   lse.assign(lse.size(), NAN);
 }
 
-inline SmallVector<simulator::Argument> CaseTensors::arguments() {
-  SmallVector<simulator::Argument> arguments = {q.argument(), k.argument(),
-                                                v.argument()};
+inline SmallVector<simulator::HostArgument> CaseTensors::arguments() {
+  SmallVector<simulator::HostArgument> arguments = {q.argument(), k.argument(),
+                                                    v.argument()};
   if (test.variant == Variant::Bias)
     arguments.push_back(
         {bias.data(), {test.queries, test.keys}, {test.keys, 1}, 0});

@@ -68,7 +68,7 @@ OwningOpRef<ModuleOp> Programs::load(StringRef file, bool isF16) {
 
 LogicalResult Programs::simulate(ModuleOp module, ProgramRun &run,
                                  uint64_t seed) {
-  SmallVector<simulator::Argument> arguments;
+  SmallVector<simulator::HostArgument> arguments;
   for (auto [tensor, expected] : llvm::zip_equal(run.tensors, run.expected)) {
     if (!expected.empty()) {
       tensor.values.assign(tensor.count(), std::nan(""));
@@ -125,7 +125,7 @@ TEST_F(Programs, LanesOfAmpere) {
         "func.func(warp-assign-resources),convert-warp-to-gpu", manager)));
     ASSERT_TRUE(succeeded(manager.run(*module)));
     ProgramRun run = makeRun(file);
-    SmallVector<simulator::Argument> arguments;
+    SmallVector<simulator::HostArgument> arguments;
     for (Tensor &tensor : run.tensors)
       arguments.push_back(tensor.argument());
     ASSERT_TRUE(succeeded(simulator::simulate(

@@ -266,7 +266,7 @@ protected:
 
   static constexpr int64_t size = 64;
   std::vector<Tensor> inputs;
-  std::vector<simulator::Argument> arguments;
+  std::vector<simulator::HostArgument> arguments;
   std::vector<float> out[2];
   MLIRContext context;
   std::mt19937 random{20u};

@@ -145,7 +145,7 @@ static std::string ruleOf(ArrayRef<TuningReport> reports) {
   plan::Results results;
   for (const TuningReport &report : reports)
     results.insert(report.result());
-  SmallVector<const plan::Result *> lengths =
+  SmallVector<const plan::Measurement *> lengths =
       results.findLengths(reports.front().key, reports.front().device);
   return lengths.size() > 1 ? plan::printLengthPlans(plan::planLengths(lengths))
                             : "";

@@ -47,7 +47,7 @@ struct MeasuredPlan {
   double seconds = 0;
 };
 
-struct Result {
+struct Measurement {
   ResultKey key;
   std::string device, shapes;     // where and on what it was measured
   std::optional<int64_t> queries; // the number it was measured with
@@ -66,25 +66,25 @@ public:
   std::string print() const;
 
   /// What is known of such a kernel, the newest measurement; null if nothing.
-  const Result *find(const ResultKey &key) const;
+  const Measurement *find(const ResultKey &key) const;
   /// The same of one device, where it stands for so many queries (0: nobody
   /// knows how many): a measurement that says with how many stands for those.
   /// Of several the one with the most blocks.
-  const Result *find(const ResultKey &key, StringRef device,
-                     int64_t queries) const;
+  const Measurement *find(const ResultKey &key, StringRef device,
+                          int64_t queries) const;
   /// Those of one device that say with how many queries, from the fewest on,
   /// and from the fewest blocks on.
-  SmallVector<const Result *> findLengths(const ResultKey &key,
-                                          StringRef device) const;
+  SmallVector<const Measurement *> findLengths(const ResultKey &key,
+                                               StringRef device) const;
   bool hasDevice(StringRef device) const;
   /// Replaces what was known of such a kernel on this device with so many
   /// queries and blocks. The plans may be in any order.
-  void insert(Result result);
+  void insert(Measurement result);
 
-  const std::vector<Result> &entries() const { return results; }
+  const std::vector<Measurement> &entries() const { return results; }
 
 private:
-  std::vector<Result> results;
+  std::vector<Measurement> results;
 };
 
 /// A plan for up to so many queries, and up to so many rows of all batch
@@ -101,7 +101,7 @@ struct LengthPlan {
 /// measured. Between two numbers the limit is their geometric mean. Where
 /// measurements with few and with many blocks want other plans, and lose more
 /// than 1 % on average without them, the first plans are those for few.
-SmallVector<LengthPlan> planLengths(ArrayRef<const Result *> results);
+SmallVector<LengthPlan> planLengths(ArrayRef<const Measurement *> results);
 /// "query_length <= 1448 -> #attn.plan<…>; #attn.plan<…>".
 std::string printLengthPlans(ArrayRef<LengthPlan> plans);
 

@@ -37,7 +37,7 @@
 namespace attn::simulator {
 
 /// A tensor (strides in elements) or, without data, the bits of a scalar.
-struct Argument {
+struct HostArgument {
   void *data = nullptr;
   SmallVector<int64_t> sizes, strides;
   uint64_t scalar = 0;
@@ -45,7 +45,7 @@ struct Argument {
 
 /// Runs a host function; emits an error where the program does what a GPU
 /// would not forgive, or has an operation that is not known here.
-LogicalResult simulate(func::FuncOp host, ArrayRef<Argument> arguments);
+LogicalResult simulate(func::FuncOp host, ArrayRef<HostArgument> arguments);
 
 } // namespace attn::simulator
 

@@ -44,7 +44,7 @@
 namespace attn::simulator {
 
 /// Runs a host function whose kernel is a `warp.kernel`.
-LogicalResult simulateWarps(func::FuncOp host, ArrayRef<Argument> arguments,
+LogicalResult simulateWarps(func::FuncOp host, ArrayRef<HostArgument> arguments,
                             uint64_t seed = 0);
 
 } // namespace attn::simulator

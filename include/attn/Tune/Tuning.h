@@ -61,7 +61,7 @@ struct TuningReport {
   /// The fastest one; null if none was measured.
   const Candidate *best() const;
   /// For the results file.
-  plan::Result result() const;
+  plan::Measurement result() const;
 };
 
 /// Compiles the candidates one after the other; then calls them in turn, in

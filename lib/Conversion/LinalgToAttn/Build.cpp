@@ -77,7 +77,7 @@ AttentionOperands attn::raise::buildOperands(OpBuilder &b,
                                              const AttentionMatch &match,
                                              Extents &extents) {
   Arrangement arrangement(b, match.root.getLoc(), extents);
-  auto operand = [&](const Level &level, const Dimensions &wanted) {
+  auto operand = [&](const OperandLevel &level, const Dimensions &wanted) {
     Value value = arrangement.rearrange(level.tensor,
                                         dimensionsOf(level.indices), wanted);
     return arrangement.castElements(value, match.element);

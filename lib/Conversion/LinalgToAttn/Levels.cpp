@@ -24,9 +24,10 @@ static unsigned widthOf(Value tensor) {
   return getElementTypeOrSelf(tensor.getType()).getIntOrFloatBitWidth();
 }
 
-SmallVector<Level> attn::raise::levelsOf(Expressions &e, Reader &reader,
-                                         ExprRef element, bool takesFactors) {
-  SmallVector<Level> levels;
+SmallVector<OperandLevel> attn::raise::levelsOf(Expressions &e, Reader &reader,
+                                                ExprRef element,
+                                                bool takesFactors) {
+  SmallVector<OperandLevel> levels;
   ExprRef factor = e.real(1);
   while (true) {
     levels.push_back({element->value,
@@ -64,8 +65,8 @@ SmallVector<Level> attn::raise::levelsOf(Expressions &e, Reader &reader,
   }
 }
 
-std::optional<SmallVector<ExprRef>> attn::raise::atomsOf(const Level &level,
-                                                         Extents &extents) {
+std::optional<SmallVector<ExprRef>>
+attn::raise::atomsOf(const OperandLevel &level, Extents &extents) {
   SmallVector<ExprRef> all;
   for (auto [dim, index] : llvm::enumerate(level.indices)) {
     auto parts = atoms(index);
@@ -93,9 +94,9 @@ std::optional<SmallVector<ExprRef>> attn::raise::atomsOf(const Level &level,
 }
 
 std::pair<ExprRef, SmallVector<Extent>>
-attn::raise::findSplit(ArrayRef<Level> levels, ArrayRef<ExprRef> fixed) {
+attn::raise::findSplit(ArrayRef<OperandLevel> levels, ArrayRef<ExprRef> fixed) {
   std::pair<ExprRef, SmallVector<Extent>> found;
-  for (const Level &level : levels)
+  for (const OperandLevel &level : levels)
     for (ExprRef index : level.indices)
       Expressions::walk(index, [&](ExprRef node) {
         if (!found.first && node->kind == Kind::Split &&
@@ -111,7 +112,7 @@ attn::raise::findSplit(ArrayRef<Level> levels, ArrayRef<ExprRef> fixed) {
 /// Work to bring a level into the order batch, head, length, dimension: a
 /// transposition, then a cast, then a reshape.
 static unsigned costOf(ArrayRef<ExprRef> order, ArrayRef<ExprRef> wanted,
-                       const Level &level, Type element) {
+                       const OperandLevel &level, Type element) {
   unsigned cost = llvm::equal(order, wanted) ? 0 : 4;
   if (getElementTypeOrSelf(level.tensor.getType()) != element)
     cost += 2;
@@ -120,12 +121,12 @@ static unsigned costOf(ArrayRef<ExprRef> order, ArrayRef<ExprRef> wanted,
   return cost;
 }
 
-const Level *attn::raise::cheapest(ArrayRef<Level> levels,
-                                   ArrayRef<ExprRef> wanted, Type element,
-                                   Extents &extents) {
-  const Level *best = nullptr;
+const OperandLevel *attn::raise::cheapest(ArrayRef<OperandLevel> levels,
+                                          ArrayRef<ExprRef> wanted,
+                                          Type element, Extents &extents) {
+  const OperandLevel *best = nullptr;
   unsigned bestCost = 0;
-  for (const Level &level : levels) {
+  for (const OperandLevel &level : levels) {
     auto order = atomsOf(level, extents);
     if (!order || order->size() != wanted.size() ||
         !llvm::all_of(*order, [&](ExprRef atom) {
@@ -141,9 +142,9 @@ const Level *attn::raise::cheapest(ArrayRef<Level> levels,
   return best;
 }
 
-bool attn::raise::isPermuted(ArrayRef<Level> levels, ExprRef length,
+bool attn::raise::isPermuted(ArrayRef<OperandLevel> levels, ExprRef length,
                              ExprRef last, Extents &extents) {
-  return llvm::any_of(levels, [&](const Level &level) {
+  return llvm::any_of(levels, [&](const OperandLevel &level) {
     auto order = atomsOf(level, extents);
     if (!order || order->back() == last)
       return false;
@@ -152,10 +153,10 @@ bool attn::raise::isPermuted(ArrayRef<Level> levels, ExprRef length,
   });
 }
 
-FloatType attn::raise::elementOf(ArrayRef<ArrayRef<Level>> operands,
+FloatType attn::raise::elementOf(ArrayRef<ArrayRef<OperandLevel>> operands,
                                  Value root) {
   Type widest = getElementTypeOrSelf(root.getType());
-  for (ArrayRef<Level> levels : operands) {
+  for (ArrayRef<OperandLevel> levels : operands) {
     Type narrowest = getElementTypeOrSelf(levels.back().tensor.getType());
     unsigned width = narrowest.getIntOrFloatBitWidth();
     if (width > widest.getIntOrFloatBitWidth())

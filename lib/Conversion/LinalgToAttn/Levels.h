@@ -16,7 +16,7 @@ namespace attn::raise {
 
 /// A tensor and the positions at which attention reads it: query, key or value,
 /// at one step back through casts, views and products with a scale.
-struct Level {
+struct OperandLevel {
   Value tensor;
   SmallVector<ExprRef> indices;
   ExprRef factor; // of the elements, without free variables
@@ -27,32 +27,33 @@ bool hasVariables(ExprRef expr);
 
 /// `element` and what it was made from by casts that lose nothing, views, and,
 /// where wanted, products with something that is the same everywhere.
-SmallVector<Level> levelsOf(Expressions &e, Reader &reader, ExprRef element,
-                            bool takesFactors);
+SmallVector<OperandLevel> levelsOf(Expressions &e, Reader &reader,
+                                   ExprRef element, bool takesFactors);
 
 /// The atoms of the indices of a level in order, if it is read everywhere
 /// exactly once, dimension by dimension.
-std::optional<SmallVector<ExprRef>> atomsOf(const Level &level,
+std::optional<SmallVector<ExprRef>> atomsOf(const OperandLevel &level,
                                             Extents &extents);
 
 /// A variable other than `fixed` that `levels` read in parts, and the sizes of
 /// the parts; null if there is none.
-std::pair<ExprRef, SmallVector<Extent>> findSplit(ArrayRef<Level> levels,
+std::pair<ExprRef, SmallVector<Extent>> findSplit(ArrayRef<OperandLevel> levels,
                                                   ArrayRef<ExprRef> fixed);
 
 /// The level that takes the least work to bring into the order `wanted`; of
 /// equals the last, which the graph has first.
-const Level *cheapest(ArrayRef<Level> levels, ArrayRef<ExprRef> wanted,
-                      Type element, Extents &extents);
+const OperandLevel *cheapest(ArrayRef<OperandLevel> levels,
+                             ArrayRef<ExprRef> wanted, Type element,
+                             Extents &extents);
 
 /// True if some level of an operand has its dimensions in an order that no
 /// layout of attention has: the dimension `last` is neither last nor in front
 /// of the length, which then is last.
-bool isPermuted(ArrayRef<Level> levels, ExprRef length, ExprRef last,
+bool isPermuted(ArrayRef<OperandLevel> levels, ExprRef length, ExprRef last,
                 Extents &extents);
 
 /// The widest of the narrowest types of the operands and that of the result.
-FloatType elementOf(ArrayRef<ArrayRef<Level>> operands, Value root);
+FloatType elementOf(ArrayRef<ArrayRef<OperandLevel>> operands, Value root);
 
 } // namespace attn::raise
 

@@ -200,7 +200,7 @@ static std::string whyNoOperation(const AttentionMatch &match) {
   Type element = match.element;
   if (!element || !(element.isF16() || element.isBF16() || element.isF32()))
     return "the elements are neither f16, bf16 nor f32";
-  for (const Level *level : {&match.query, &match.key, &match.value}) {
+  for (const OperandLevel *level : {&match.query, &match.key, &match.value}) {
     auto type = cast<RankedTensorType>(level->tensor.getType());
     if (type.getEncoding())
       return "a tensor has an encoding";

@@ -38,14 +38,14 @@ struct ScoreMatch {
 struct OperandLevels {
   ExprRef queryElement = nullptr, keyElement = nullptr;
   ExprRef factor = nullptr; // of the product, beside them
-  SmallVector<Level> queries, keys, values;
+  SmallVector<OperandLevel> queries, keys, values;
 };
 
 /// Everything that building needs.
 struct AttentionMatch {
   Value root;
   SmallVector<ExprRef> rootIndices; // atoms of its dimensions
-  Level query, key, value;
+  OperandLevel query, key, value;
   // Free variables: the dimensions of the operation.
   SmallVector<ExprRef> batch, keyHeads, groups, rows;
   ExprRef column = nullptr, headDim = nullptr, valueDim = nullptr;

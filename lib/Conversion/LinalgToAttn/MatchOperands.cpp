@@ -155,7 +155,7 @@ void Matcher::refinePositions(AttentionMatch &match, OperandLevels &operands,
                               ExprRef &product) {
   // Every turn takes one variable apart; there are few.
   for (int turn = 0; turn < 8; ++turn) {
-    SmallVector<Level> all = operands.queries;
+    SmallVector<OperandLevel> all = operands.queries;
     llvm::append_range(all, operands.keys);
     llvm::append_range(all, operands.values);
     auto split = findSplit(all, {match.column, match.headDim});
@@ -169,9 +169,9 @@ void Matcher::refinePositions(AttentionMatch &match, OperandLevels &operands,
       if (expr)
         expr = e.substitute(expr, {split.first}, {joined});
     };
-    for (SmallVector<Level> *levels :
+    for (SmallVector<OperandLevel> *levels :
          {&operands.queries, &operands.keys, &operands.values})
-      for (Level &level : *levels)
+      for (OperandLevel &level : *levels)
         llvm::for_each(level.indices, refine);
     llvm::for_each(match.rootIndices, refine);
     for (ExprRef *expr : {&match.score, &match.mask, &match.sink, &product})
@@ -181,7 +181,7 @@ void Matcher::refinePositions(AttentionMatch &match, OperandLevels &operands,
 
 /// The atoms that a level of keys or values shares with the output: all but
 /// the key and `last`.
-static std::optional<SmallVector<ExprRef>> sharedOf(const Level &level,
+static std::optional<SmallVector<ExprRef>> sharedOf(const OperandLevel &level,
                                                     ExprRef key, ExprRef last,
                                                     Extents &extents,
                                                     ArrayRef<ExprRef> output) {
@@ -204,9 +204,9 @@ static std::optional<SmallVector<ExprRef>>
 findShared(const AttentionMatch &match, const OperandLevels &operands,
            Extents &extents, ArrayRef<ExprRef> output) {
   std::optional<SmallVector<ExprRef>> shared;
-  for (const Level &key : operands.keys) {
+  for (const OperandLevel &key : operands.keys) {
     auto ofKey = sharedOf(key, match.column, match.headDim, extents, output);
-    for (const Level &value : operands.values) {
+    for (const OperandLevel &value : operands.values) {
       auto ofValue =
           sharedOf(value, match.column, match.valueDim, extents, output);
       if (ofKey && ofValue && *ofKey == *ofValue &&
@@ -285,8 +285,8 @@ bool Matcher::chooseLevels(AttentionMatch &match,
            false;
   match.element =
       elementOf({operands.queries, operands.keys, operands.values}, root);
-  auto choose = [&](ArrayRef<Level> levels, bool isQuery, ExprRef last,
-                    StringRef name, Level &chosen) {
+  auto choose = [&](ArrayRef<OperandLevel> levels, bool isQuery, ExprRef last,
+                    StringRef name, OperandLevel &chosen) {
     SmallVector<ExprRef> order(match.batch);
     llvm::append_range(order, match.keyHeads);
     if (isQuery) {
@@ -296,7 +296,7 @@ bool Matcher::chooseLevels(AttentionMatch &match,
       order.push_back(match.column);
     }
     order.push_back(last);
-    const Level *best = cheapest(levels, order, match.element, extents);
+    const OperandLevel *best = cheapest(levels, order, match.element, extents);
     if (!best)
       return fail("the " + name +
                   " are not read along the dimensions of their tensor"),

@@ -17,8 +17,6 @@
 
 #include "Positions.h"
 
-#include "mlir/Dialect/Math/IR/Math.h"
-
 using namespace mlir;
 using namespace attn::raise;
 using Kind = Expr::Kind;

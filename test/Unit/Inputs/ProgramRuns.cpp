@@ -90,8 +90,8 @@ void Tensor::read() {
   }
 }
 
-simulator::Argument Tensor::argument() {
-  simulator::Argument argument;
+simulator::HostArgument Tensor::argument() {
+  simulator::HostArgument argument;
   argument.data = bytes.data();
   argument.sizes.assign(sizes.begin(), sizes.end());
   argument.strides.assign(sizes.size(), 1);

@@ -34,7 +34,7 @@ struct Tensor {
   /// Puts numbers into memory, and takes back what became of them.
   void write();
   void read();
-  simulator::Argument argument();
+  simulator::HostArgument argument();
 };
 
 /// The tensors of a program, in the order of its arguments, and what its

@@ -219,9 +219,9 @@ static LogicalResult verifyPair(const RoleSteps &left, const RoleSteps &right,
 
 namespace {
 /// The steps of one loop, or of all roles outside of loops.
-class Level {
+class StepGraph {
 public:
-  Level(Common &common, ArrayRef<std::pair<RoleOp, ArrayRef<Step>>> lists);
+  StepGraph(Common &common, ArrayRef<std::pair<RoleOp, ArrayRef<Step>>> lists);
 
   LogicalResult verify();
 
@@ -247,7 +247,8 @@ private:
 };
 } // namespace
 
-Level::Level(Common &common, ArrayRef<std::pair<RoleOp, ArrayRef<Step>>> lists)
+StepGraph::StepGraph(Common &common,
+                     ArrayRef<std::pair<RoleOp, ArrayRef<Step>>> lists)
     : common(common) {
   for (auto [role, steps] : lists)
     for (auto [number, step] : llvm::enumerate(steps)) {
@@ -262,7 +263,7 @@ Level::Level(Common &common, ArrayRef<std::pair<RoleOp, ArrayRef<Step>>> lists)
 }
 
 /// The path ends where a step of it comes again.
-LogicalResult Level::refuse(Operation *node) {
+LogicalResult StepGraph::refuse(Operation *node) {
   auto *first =
       llvm::find_if(llvm::reverse(path),
                     [&](const Edge &edge) {
@@ -284,7 +285,7 @@ LogicalResult Level::refuse(Operation *node) {
   return diag;
 }
 
-LogicalResult Level::visit(Operation *node) {
+LogicalResult StepGraph::visit(Operation *node) {
   if (states[node] == Done)
     return success();
   if (states[node] == Open)
@@ -300,12 +301,12 @@ LogicalResult Level::visit(Operation *node) {
   return success();
 }
 
-LogicalResult Level::verify() {
+LogicalResult StepGraph::verify() {
   for (Operation *node : llvm::make_first_range(edges))
     if (failed(visit(node)))
       return failure();
   for (auto &[node, lists] : bodies)
-    if (failed(Level(common, lists).verify()))
+    if (failed(StepGraph(common, lists).verify()))
       return failure();
   return success();
 }
@@ -329,5 +330,5 @@ LogicalResult attn::warp::verifyOrder(KernelOp kernel,
   SmallVector<std::pair<RoleOp, ArrayRef<Step>>> lists;
   for (const RoleSteps &list : matched)
     lists.push_back({list.role, list.steps});
-  return Level(common, lists).verify();
+  return StepGraph(common, lists).verify();
 }
