@@ -141,7 +141,8 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
   if (warpgroups) {
     for (const TileBuffer &buffer : budget.buffers)
       budget.barrierBytes += barrierBytesPerSlot * buffer.slots;
-    budget.registerLimit = shareRegisters(tiles.warps).consumer;
+    budget.registerLimit =
+        shareRegisters(tiles.warps, tiles.consumerRegisters).consumer;
     budget.allowance = warpgroupAllowance;
     budget.tiles.push_back(
         {"weights", perThread(tiles.blockQ * tiles.blockK, 2)});
@@ -228,6 +229,9 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
     if (tiles.qInRegisters)
       return "q_in_registers = true, the matrix instructions of " +
              std::string(target.name) + " read the queries in shared memory";
+  } else if (tiles.consumerRegisters != 0) {
+    return "consumer_registers = " + std::to_string(tiles.consumerRegisters) +
+           ", expected none: such a kernel has no roles";
   } else if (tiles.blockQ % (matrixRows * tiles.warps)) {
     return notMultiple("block_q", tiles.blockQ, matrixRows * tiles.warps,
                        ", 16 rows per warp");

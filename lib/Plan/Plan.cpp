@@ -66,8 +66,9 @@ plan::Workload plan::getWorkload(ScoredOp op) {
 }
 
 plan::Tiles plan::getTiles(PlanAttr plan) {
-  return {plan.getBlockQ(), plan.getBlockK(), plan.getWarps(), plan.getStages(),
-          plan.getQInRegisters()};
+  return {plan.getBlockQ(),       plan.getBlockK(),
+          plan.getWarps(),        plan.getStages(),
+          plan.getQInRegisters(), plan.getConsumerRegisters()};
 }
 
 const TargetInfo &plan::getTarget(TargetKind target) {

@@ -22,7 +22,7 @@ static constexpr int64_t registerStep = 8;
 static constexpr int64_t leastRegisters = 24, producerRegisters = 40;
 /// Threads never use more than 255; consumers of two groups leave the producer
 /// what it has use for.
-static constexpr int64_t mostRegisters = 232;
+static constexpr int64_t mostRegisters = 232, mostOfThread = 248;
 
 static int64_t toStep(int64_t registers) {
   return registers / registerStep * registerStep;
@@ -33,16 +33,36 @@ int64_t attn::registersAtStart(int64_t warps) {
   return toStep(registersPerSM / (warps * warpSize));
 }
 
-RoleRegisters attn::shareRegisters(int64_t consumerWarps) {
+/// What is there for a thread of the consumer if the producer has the least.
+static int64_t mostOfConsumer(int64_t consumerWarps) {
+  int64_t warps = producerWarps + consumerWarps;
+  return toStep(
+      (registersAtStart(warps) * warps - producerWarps * leastRegisters) /
+      consumerWarps);
+}
+
+RoleRegisters attn::shareRegisters(int64_t consumerWarps, int64_t consumer) {
   assert(consumerWarps >= 1 && "a consumer has warps");
   int64_t warps = producerWarps + consumerWarps;
   int64_t all = registersAtStart(warps) * warps;
   RoleRegisters registers;
   registers.consumer =
-      std::min(toStep((all - producerWarps * leastRegisters) / consumerWarps),
-               mostRegisters);
+      consumer != 0 ? consumer
+                    : std::min(mostOfConsumer(consumerWarps), mostRegisters);
   registers.producer = std::min(
       toStep((all - consumerWarps * registers.consumer) / producerWarps),
       producerRegisters);
   return registers;
+}
+
+std::string attn::findShareFault(int64_t consumerWarps, int64_t consumer) {
+  int64_t most = std::min(mostOfConsumer(consumerWarps), mostOfThread);
+  if (consumer >= leastRegisters && consumer <= most &&
+      consumer % registerStep == 0)
+    return "";
+  return "got " + std::to_string(consumer) +
+         " registers per thread, expected a multiple of " +
+         std::to_string(registerStep) + " in [" +
+         std::to_string(leastRegisters) + ", " + std::to_string(most) +
+         "] with " + std::to_string(consumerWarps) + " warps";
 }

@@ -59,6 +59,17 @@ TEST(Budget, registersAreSharedOutOnce) {
   }
 }
 
+TEST(Budget, aPlanMaySayWhatTheConsumerHas) {
+  attn::RoleRegisters registers = attn::shareRegisters(8, 240);
+  EXPECT_EQ(registers.consumer, 240);
+  EXPECT_EQ(registers.producer, 24);
+  EXPECT_EQ(attn::shareRegisters(8, 200).producer, 40);
+  EXPECT_EQ(attn::findShareFault(8, 240), "");
+  EXPECT_EQ(attn::findShareFault(12, 168),
+            "got 168 registers per thread, expected a multiple of 8 in [24, "
+            "160] with 12 warps");
+}
+
 TEST(Budget, occupancyIsLimitedByTheScarcest) {
   Workload workload{64, 64, 2};
   Tiles byRegisters{128, 64, 4, 2};

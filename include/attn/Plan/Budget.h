@@ -70,6 +70,7 @@ struct Tiles {
   int64_t warps = 1;
   int64_t stages = 1;
   bool qInRegisters = false;
+  int64_t consumerRegisters = 0; // 0: what shareRegisters gives
 };
 
 /// Columns of gradients that one kernel adds up for a row of keys: of d_key and

@@ -17,6 +17,7 @@
 #define ATTN_SUPPORT_ROLEREGISTERS_H
 
 #include <cstdint>
+#include <string>
 
 namespace attn {
 
@@ -27,11 +28,16 @@ inline constexpr int64_t producerWarps = 4;
 int64_t registersAtStart(int64_t warps);
 
 /// How a consumer role of that many warps and a producer share them, for each
-/// of their threads.
+/// of their threads; `consumer` says how many the former has, 0: as many as
+/// leave the latter what it has use for.
 struct RoleRegisters {
   int64_t producer = 0, consumer = 0;
 };
-RoleRegisters shareRegisters(int64_t consumerWarps);
+RoleRegisters shareRegisters(int64_t consumerWarps, int64_t consumer = 0);
+
+/// Why a consumer role of that many warps cannot have as many registers; empty
+/// if it can.
+std::string findShareFault(int64_t consumerWarps, int64_t consumer);
 
 } // namespace attn
 

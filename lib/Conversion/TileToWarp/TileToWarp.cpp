@@ -57,12 +57,16 @@ static warp::SchedulerAttr getScheduler(PlanAttr plan) {
 static warp::KernelOp buildKernel(RewriterBase &rewriter, tile::KernelOp grid) {
   Location loc = grid.getLoc();
   PlanAttr plan = grid.getPlan();
+  IntegerAttr registers;
+  if (plan.getConsumerRegisters() != 0)
+    registers = rewriter.getI64IntegerAttr(plan.getConsumerRegisters());
   rewriter.setInsertionPoint(grid);
   auto kernel = warp::KernelOp::create(
       rewriter, loc, grid.getSymNameAttr(), grid.getBlocks(), grid.getHeads(),
       grid.getBatches(), rewriter.getI64IntegerAttr(plan.getWarps()),
       rewriter.getI64IntegerAttr(plan.getStages()),
-      /*sharedBytes=*/nullptr, /*resident=*/nullptr, getScheduler(plan));
+      /*sharedBytes=*/nullptr, /*resident=*/nullptr, getScheduler(plan),
+      registers);
   Type index = rewriter.getIndexType();
   Block *body = rewriter.createBlock(&kernel.getBody(), {},
                                      {index, index, index}, {loc, loc, loc});

@@ -1258,3 +1258,23 @@ func.func private @plan_out_of_order() attributes {plan = #attn.plan<target = cp
 
 // expected-error @+1 {{got without = ["warp-double-buffer"] and with = ["warp-double-buffer"], expected [] and ["warp-double-buffer"]}}
 func.func private @plan_with_and_without() attributes {plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, without = ["warp-double-buffer"], with = ["warp-double-buffer"]>}
+
+// -----
+
+// expected-error @+1 {{'consumer_registers': got 236 registers per thread, expected a multiple of 8 in [24, 240] with 8 warps}}
+func.func private @plan_registers() attributes {plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, consumer_registers = 236>}
+
+// -----
+
+// expected-error @+1 {{'consumer_registers': got 232, what it is by default: expected it left out}}
+func.func private @plan_registers_by_default() attributes {plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, consumer_registers = 232>}
+
+// -----
+
+// expected-error @+1 {{'consumer_registers': got 240 of a kernel without roles}}
+func.func private @plan_registers_of_a_target() attributes {plan = #attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 8, consumer_registers = 240>}
+
+// -----
+
+// expected-error @+1 {{'consumer_registers': got 240 of a kernel without roles}}
+func.func private @plan_registers_without_roles() attributes {plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, consumer_registers = 240, without = ["warp-specialize"]>}

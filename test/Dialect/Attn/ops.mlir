@@ -140,8 +140,8 @@ func.func @sink_dropout_and_search(%q: tensor<2x4x?x64xbf16>, %s: tensor<4xf32>,
   return %o : tensor<2x4x?x64xbf16>
 }
 
-// The optional passes of a plan.
+// The registers and the optional passes of a plan.
 // CHECK-LABEL: func.func private @passes
-// CHECK-SAME: plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, without = ["tile-peel-masks", "warp-persist"], with = ["warp-double-buffer"]>
+// CHECK-SAME: plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, consumer_registers = 240, without = ["tile-peel-masks", "warp-persist"], with = ["warp-double-buffer"]>
 func.func private @passes() attributes {plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4,
-    without = ["tile-peel-masks", "warp-persist"], with = ["warp-double-buffer"]>}
+    consumer_registers = 240, without = ["tile-peel-masks", "warp-persist"], with = ["warp-double-buffer"]>}

@@ -9,6 +9,15 @@ func.func @kernel_blocks(%n: index) {
 
 // -----
 
+func.func @kernel_registers(%n: index) {
+  // expected-error@+1 {{'warp.kernel' op has 256 registers, expected 1 to 255}}
+  warp.kernel @kernel_registers blocks(%x, %h, %b) in (%n, %n, %n) warps(4) registers(256) {
+  }
+  return
+}
+
+// -----
+
 func.func @kernel_warps(%n: index) {
   // expected-error@+1 {{'warp.kernel' op has 33 warps, expected 1 to 32}}
   warp.kernel @kernel_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(33) {

@@ -9,6 +9,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 
+#include "attn/Support/RoleRegisters.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -109,12 +110,32 @@ static LogicalResult verifyPasses(function_ref<InFlightDiagnostic()> emitError,
                      << ", in the order in which the passes run";
 }
 
+/// A number of registers says something else than the default, of a role that
+/// is there.
+static LogicalResult
+verifyRegisters(function_ref<InFlightDiagnostic()> emitError, TargetKind target,
+                int64_t warps, int64_t registers,
+                ArrayRef<OptionalPass> without) {
+  if (registers == 0)
+    return success();
+  std::string fault = findShareFault(warps, registers);
+  if (target != TargetKind::SM90A ||
+      llvm::is_contained(without, OptionalPass::Specialize))
+    fault = "got " + std::to_string(registers) + " of a kernel without roles";
+  else if (registers == shareRegisters(warps).consumer)
+    fault = "got " + std::to_string(registers) +
+            ", what it is by default: expected it left out";
+  if (fault.empty())
+    return success();
+  return emitError() << "'consumer_registers': " << fault;
+}
+
 // The bounds only keep arithmetic on plans far from overflow; what fits a
 // target is the plan room's question.
 LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                TargetKind target, int64_t blockQ,
                                int64_t blockK, int64_t warps, int64_t stages,
-                               bool, SchedulerKind,
+                               bool, SchedulerKind, int64_t registers,
                                ArrayRef<OptionalPass> without,
                                ArrayRef<OptionalPass> with) {
   return success(
@@ -122,20 +143,21 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       succeeded(verifyRange(emitError, "block_k", blockK, 1, 65536)) &&
       succeeded(verifyRange(emitError, "warps", warps, 1, 32)) &&
       succeeded(verifyRange(emitError, "stages", stages, 1, 64)) &&
-      succeeded(
-          verifyPasses(emitError, stringifyTargetKind(target), without, with)));
+      succeeded(verifyPasses(emitError, stringifyTargetKind(target), without,
+                             with)) &&
+      succeeded(verifyRegisters(emitError, target, warps, registers, without)));
 }
 
-PlanAttr PlanAttr::withWarps(int64_t warps) const {
-  return get(getContext(), getTarget(), getBlockQ(), getBlockK(), warps,
-             getStages(), getQInRegisters(), getScheduler(), getWithout(),
-             getWith());
+PlanAttr PlanAttr::withOneWarp() const {
+  return get(getContext(), getTarget(), getBlockQ(), getBlockK(), /*warps=*/1,
+             getStages(), getQInRegisters(), getScheduler(),
+             /*consumer_registers=*/0, getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withScheduler(SchedulerKind scheduler) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
-             getStages(), getQInRegisters(), scheduler, getWithout(),
-             getWith());
+             getStages(), getQInRegisters(), scheduler, getConsumerRegisters(),
+             getWithout(), getWith());
 }
 
 PassSelection PlanAttr::getPasses() const {
@@ -150,8 +172,12 @@ PassSelection PlanAttr::getPasses() const {
 PlanAttr PlanAttr::withPasses(const PassSelection &passes) const {
   auto [without, with] =
       passes.changesFrom(PassSelection(stringifyTargetKind(getTarget())));
+  // Without roles there is nothing to share.
+  int64_t registers =
+      passes.runs(OptionalPass::Specialize) ? getConsumerRegisters() : 0;
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
-             getStages(), getQInRegisters(), getScheduler(), without, with);
+             getStages(), getQInRegisters(), getScheduler(), registers, without,
+             with);
 }
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,

@@ -28,7 +28,6 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include <array>
 
 using namespace mlir;
@@ -126,7 +125,7 @@ KernelOp MapBuilder::beginKernel(StringRef suffix, Value x) {
   std::string name = (program.grid.getSymName() + suffix).str();
   auto grid = KernelOp::create(
       b, loc, KernelOp::findName(program.grid->getBlock(), name),
-      program.grid.getPlan().withWarps(1), ValueRange{batches, heads, x});
+      program.grid.getPlan().withOneWarp(), ValueRange{batches, heads, x});
   b.setInsertionPoint(grid.getTerminator());
   return grid;
 }

@@ -75,7 +75,7 @@ void attn::tile::separateEmptyBlocks(RewriterBase &rewriter, KernelOp grid,
   auto empty = cast<KernelOp>(rewriter.clone(*grid, mapping));
   std::string name = (grid.getSymName() + "_empty_blocks").str();
   empty.setSymName(KernelOp::findName(grid->getBlock(), name));
-  empty.setPlanAttr(grid.getPlan().withWarps(1));
+  empty.setPlanAttr(grid.getPlan().withOneWarp());
   Operation *visits = mapping.lookup(loop.getOperation());
   rewriter.replaceOp(visits, cast<scf::ForOp>(visits).getInitArgs());
   fold(rewriter, empty.getBody());

@@ -73,6 +73,8 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
                       b.getI64IntegerAttr(warps));
   if (parseOptionalNumber(p, "stages", getStagesAttrName(result.name),
                           result) ||
+      parseOptionalNumber(p, "registers", getRegistersAttrName(result.name),
+                          result) ||
       parseOptionalNumber(p, "shared", getSharedBytesAttrName(result.name),
                           result))
     return failure();
@@ -105,6 +107,8 @@ void KernelOp::print(OpAsmPrinter &p) {
     << ") warps(" << getWarps() << ")";
   if (std::optional<int64_t> stages = getStages())
     p << " stages(" << *stages << ")";
+  if (std::optional<int64_t> registers = getRegisters())
+    p << " registers(" << *registers << ")";
   if (std::optional<int64_t> bytes = getSharedBytes())
     p << " shared(" << *bytes << ")";
   if (getResident())
@@ -112,9 +116,10 @@ void KernelOp::print(OpAsmPrinter &p) {
   if (std::optional<Scheduler> scheduler = getScheduler())
     p << " scheduler(" << stringifyScheduler(*scheduler) << ")";
   p.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {getSymNameAttrName(), getWarpsAttrName(),
-                            getStagesAttrName(), getSharedBytesAttrName(),
-                            getResidentAttrName(), getSchedulerAttrName()});
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getWarpsAttrName(), getStagesAttrName(),
+       getSharedBytesAttrName(), getResidentAttrName(), getSchedulerAttrName(),
+       getRegistersAttrName()});
   p << " ";
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                 /*printBlockTerminators=*/false);
@@ -128,6 +133,9 @@ LogicalResult KernelOp::verify() {
   if (std::optional<int64_t> stages = getStages();
       stages && (*stages < 1 || *stages > 64))
     return emitOpError("has ") << *stages << " stages, expected 1 to 64";
+  if (std::optional<int64_t> registers = getRegisters();
+      registers && (*registers < 1 || *registers > 255))
+    return emitOpError("has ") << *registers << " registers, expected 1 to 255";
   std::optional<int64_t> shared = getSharedBytes();
   if (shared && *shared < 0)
     return emitOpError("has ")

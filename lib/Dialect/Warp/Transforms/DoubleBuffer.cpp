@@ -130,7 +130,9 @@ FailureOr<int64_t> attn::warp::doubleBufferOperands(KernelOp kernel,
     reason = "no loop of step 1 carries an operand of a product in registers";
     return failure();
   }
-  int64_t registers = shareRegisters(kernel.getWarps()).consumer;
+  int64_t registers =
+      shareRegisters(kernel.getWarps(), kernel.getRegisters().value_or(0))
+          .consumer;
   int64_t numLoops = 0;
   for (scf::ForOp loop : loops) {
     int64_t tiles = countTileRegisters(loop);

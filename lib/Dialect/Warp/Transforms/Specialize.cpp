@@ -270,8 +270,9 @@ void Specialization::createConsumer() {
   }
   rewriter.setInsertionPoint(body->getTerminator());
   int64_t warps = kernel.getWarps();
-  consumer = createRole(consumerName, RoleKind::Compute, warps,
-                        attn::shareRegisters(warps).consumer);
+  consumer = createRole(
+      consumerName, RoleKind::Compute, warps,
+      attn::shareRegisters(warps, kernel.getRegisters().value_or(0)).consumer);
   Operation *end = consumer.getBodyBlock()->getTerminator();
   for (Operation *op : moved)
     rewriter.moveOpBefore(op, end);
@@ -360,9 +361,10 @@ void Specialization::createProducer() {
   [[maybe_unused]] LogicalResult result = slice.compute(reason);
   assert(succeeded(result) && "checked before the kernel was changed");
   rewriter.setInsertionPoint(consumer);
-  RoleOp producer =
-      createRole(producerName, RoleKind::Copy, attn::producerWarps,
-                 attn::shareRegisters(consumer.getWarps()).producer);
+  RoleOp producer = createRole(
+      producerName, RoleKind::Copy, attn::producerWarps,
+      attn::shareRegisters(consumer.getWarps(), *consumer.getRegisters())
+          .producer);
   rewriter.setInsertionPoint(producer.getBodyBlock()->getTerminator());
   IRMapping map;
   slice.clone(rewriter, consumer.getBodyBlock(), map);

@@ -156,6 +156,9 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     `scheduler` (sm_90a): `grid` is one tile for each thread block; with `static`
     blocks stay and take every so manieth tile, with `dynamic` the next one that
     nobody has; `auto` is static where all tiles have equal work, else dynamic.
+    `consumer_registers` (sm_90a): registers of each thread that computes beside
+    a producer, which has those that are left; 0: as many as leave the producer
+    what it has use for.
     `without`: optional passes that the target runs by default and this kernel
     does not; `with`: those that it runs although the target does not, or does
     only where it gains. Both are lists of names in the order in which the passes
@@ -171,13 +174,14 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     DefaultValuedParameter<"int64_t", "1">:$stages,
     DefaultValuedParameter<"bool", "false">:$q_in_registers,
     DefaultValuedParameter<"::attn::SchedulerKind", "::attn::SchedulerKind::Auto">:$scheduler,
+    DefaultValuedParameter<"int64_t", "0">:$consumer_registers,
     Attn_PassListParameter:$without,
     Attn_PassListParameter:$with);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The same plan for so many warps, or with another scheduler.
-    PlanAttr withWarps(int64_t warps) const;
+    /// The same plan for one warp, or with another scheduler.
+    PlanAttr withOneWarp() const;
     PlanAttr withScheduler(SchedulerKind scheduler) const;
     /// Which optional passes run, and the same plan with others.
     PassSelection getPasses() const;

@@ -29,7 +29,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     It is launched by its name. The kernels of a function run one after the
     other; no two have one name.
     `stages` is the number of tiles that the plan wants in flight, what
-    `warp-buffer` builds by default; `scheduler` how `warp-persist` has blocks
+    `warp-buffer` builds by default; `registers` how many each lane has of the
+    role that computes, if the plan says; `scheduler` how `warp-persist` has blocks
     come by their tiles (`grid`, `static` or `dynamic`), if the plan says.
     `shared` is the size in bytes of the block's shared memory once
     `warp-assign-resources` has placed it.
@@ -79,7 +80,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Index:$gridX, Index:$gridY, Index:$gridZ,
                        I64Attr:$warps, OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
-                       UnitAttr:$resident, OptionalAttr<Warp_SchedulerAttr>:$scheduler);
+                       UnitAttr:$resident, OptionalAttr<Warp_SchedulerAttr>:$scheduler,
+                       OptionalAttr<I64Attr>:$registers);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
