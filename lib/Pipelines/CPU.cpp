@@ -18,7 +18,6 @@
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -32,10 +31,6 @@ static void addLoopsToLLVM(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
-  // What neither LLVM nor the C library has.
-  math::MathExpandOpsPassOptions expandMath;
-  expandMath.opMnemonics = {"clampf"};
-  manager.addPass(math::createMathExpandOpsPass(expandMath));
   manager.addPass(createConvertMathToFuncs());
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());

@@ -63,8 +63,6 @@ static const llvm::StringMap<Function> &getFunctions() {
        [](float a, float b, float) { return std::copysign(a, b); }},
       {"math.powf", [](float a, float b, float) { return std::pow(a, b); }},
       {"math.fma", [](float a, float b, float c) { return std::fma(a, b, c); }},
-      {"math.clampf",
-       [](float a, float b, float c) { return std::fmin(std::fmax(a, b), c); }},
       {"arith.remf", [](float a, float b, float) { return std::fmod(a, b); }},
       {"arith.maximumf",
        [](float a, float b, float) {

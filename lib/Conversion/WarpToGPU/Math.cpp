@@ -362,9 +362,9 @@ static void populateMathPatterns(RewritePatternSet &patterns, bool precise) {
   };
   populateMathF32ExpansionPatterns(patterns, anyOther);
   populateMathPolynomialApproximationPatterns(patterns, anyOther);
-  math::populateExpansionPatterns(patterns, {"sinh", "cosh", "tan", "asinh",
-                                             "acosh", "atanh", "ctlz", "fpowi",
-                                             "ipowi", "round", "clampf"});
+  math::populateExpansionPatterns(patterns,
+                                  {"sinh", "cosh", "tan", "asinh", "acosh",
+                                   "atanh", "ctlz", "fpowi", "ipowi", "round"});
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
 }
 

@@ -151,3 +151,24 @@ func.func @shifts(%q: !t, %k: !t, %v: !t) -> !t {
     : (!t, !t, !t) -> (!t, !l)
   return %o : !t
 }
+
+// A clamp: the upper bound first, then the lower one.
+
+// CHECK-LABEL: func.func @clamp
+// CHECK: score(%[[X:.*]]: f32,
+// CHECK: %[[LOW:.*]] = arith.constant -3.0
+// CHECK: %[[HIGH:.*]] = arith.constant 2.0
+// CHECK: %[[BELOW:.*]] = arith.minimumf %[[X]], %[[HIGH]] : f32
+// CHECK: %[[INSIDE:.*]] = arith.maximumf %[[BELOW]], %[[LOW]] : f32
+// CHECK: attn.yield %[[INSIDE]]
+func.func @clamp(%q: !t, %k: !t, %v: !t) -> !t {
+  %o, %lse = attn.attention %q, %k, %v
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
+      %low = arith.constant -3.0 : f32
+      %high = arith.constant 2.0 : f32
+      %y = math.clampf %x to [%low, %high] : f32
+      attn.yield %y : f32
+    }
+    : (!t, !t, !t) -> (!t, !l)
+  return %o : !t
+}

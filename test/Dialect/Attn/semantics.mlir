@@ -1,12 +1,12 @@
 // What constraints of attn.attention mean, in numbers. They hold for both
 // evaluations of the definition; kernels are compared with these elsewhere.
 //
-// RUN: attn-opt %s --attn-expand-variants --attn-simplify \
+// RUN: attn-opt %s --attn-expand-variants --attn-expand-math --attn-simplify \
 // RUN:   --convert-attn-to-linalg=precision=f64 --attn-linalg-to-llvm | \
 // RUN: mlir-runner -e main -entry-point-result=void \
 // RUN:   -shared-libs=%mlir_lib_dir/libmlir_runner_utils.so,%mlir_lib_dir/libmlir_c_runner_utils.so | \
 // RUN: FileCheck %s --check-prefixes=CHECK,F64
-// RUN: attn-opt %s --attn-expand-variants --attn-simplify \
+// RUN: attn-opt %s --attn-expand-variants --attn-expand-math --attn-simplify \
 // RUN:   --convert-attn-to-linalg=precision=input --attn-linalg-to-llvm | \
 // RUN: mlir-runner -e main -entry-point-result=void \
 // RUN:   -shared-libs=%mlir_lib_dir/libmlir_runner_utils.so,%mlir_lib_dir/libmlir_c_runner_utils.so | \
@@ -126,6 +126,38 @@ func.func @attention_c9() {
       attn.yield %m : i1
     }
     : (tensor<2x2x2x8xf32>, tensor<2x1x3x8xf32>, tensor<2x1x3x8xf32>, i32) -> (!t, !l)
+  call @show(%o, %lse) : (!t, !l) -> ()
+  return
+}
+
+// math.clampf of -1, 0 and 1 to [-0.5, 0.75]; to [5, 0.75], where the bounds
+// cross; of NaN. One key: lse is its score.
+// CHECK: {{^}}11{{$}}
+// CHECK: {{\[\[\[}}-0.5,{{ +}}0,{{ +}}0.75,{{ +}}5,{{ +}}{{-?}}nan]]]
+func.func @attention_c11_clamp() {
+  %n = arith.constant 11 : i64
+  call @title(%n) : (i64) -> ()
+  %q = arith.constant dense<0.0> : tensor<1x1x5x8xf32>
+  %k = arith.constant dense<0.0> : tensor<1x1x1x8xf32>
+  %o, %lse = attn.attention %q, %k, %k
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
+      %one = arith.constant 1 : i32
+      %three = arith.constant 3 : i32
+      %four = arith.constant 4 : i32
+      %least = arith.constant -0.5 : f32
+      %five = arith.constant 5.0 : f32
+      %most = arith.constant 0.75 : f32
+      %nan = arith.constant 0x7FC00000 : f32
+      %d = arith.subi %i, %one : i32
+      %f = arith.sitofp %d : i32 to f32
+      %crosses = arith.cmpi eq, %i, %three : i32
+      %low = arith.select %crosses, %five, %least : f32
+      %is_nan = arith.cmpi eq, %i, %four : i32
+      %value = arith.select %is_nan, %nan, %f : f32
+      %y = math.clampf %value to [%low, %most] : f32
+      attn.yield %y : f32
+    }
+    : (tensor<1x1x5x8xf32>, tensor<1x1x1x8xf32>, tensor<1x1x1x8xf32>) -> (!t, !l)
   call @show(%o, %lse) : (!t, !l) -> ()
   return
 }
@@ -508,6 +540,7 @@ func.func @main() {
   call @attention_c5() : () -> ()
   call @attention_c7() : () -> ()
   call @attention_c9() : () -> ()
+  call @attention_c11_clamp() : () -> ()
   call @attention_c14() : () -> ()
   call @attention_c15(%q, %v) : (tensor<1x1x6x8xf32>, tensor<1x1x6x8xf32>) -> ()
   call @attention_c16(%q, %v) : (tensor<1x1x6x8xf32>, tensor<1x1x6x8xf32>) -> ()

@@ -162,8 +162,7 @@ static Adjoints adjointsOfChoice(Number dy, Value isFirst) {
   return {dy.where(isFirst).value, dy.constant(0).where(isFirst, dy).value};
 }
 
-/// The result is one of the three numbers, the value before the bounds. Which
-/// of them is upstream's to say, here as where it is computed.
+/// The result is one of the three numbers, the value before the bounds.
 static Adjoints adjointsOfClamp(Derivative d, Number dy) {
   Number y = d.out(), value = d.in(0), low = d.in(1), zero = dy.constant(0);
   Value isValue = y == value, isLow = y == low;

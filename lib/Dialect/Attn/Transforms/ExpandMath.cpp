@@ -225,6 +225,13 @@ static SmallVector<Value> expand(Scalars s, Operation *op) {
           return Values();
         return Values{expandPower(s, op.getLhs(), op.getRhs())};
       })
+      .Case([&](math::ClampFOp op) {
+        // Upstream's expansion has the bounds the other way round.
+        Value upper =
+            arith::MinimumFOp::create(s.b, s.loc, op.getValue(), op.getMax());
+        return Values{
+            arith::MaximumFOp::create(s.b, s.loc, upper, op.getMin())};
+      })
       .Case([&](math::SincosOp op) {
         return Values{math::SinOp::create(s.b, s.loc, op.getOperand()),
                       math::CosOp::create(s.b, s.loc, op.getOperand())};

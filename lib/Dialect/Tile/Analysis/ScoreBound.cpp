@@ -131,11 +131,6 @@ Interval IntervalReader::compute(Operation *op, unsigned depth) {
     Interval a = operand(0), b = operand(1);
     return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
   }
-  if (isa<math::ClampFOp>(op)) {
-    Interval a = operand(0), lo = operand(1), hi = operand(2);
-    return {std::min(std::max(a.lo, lo.lo), hi.lo),
-            std::min(std::max(a.hi, lo.hi), hi.hi)};
-  }
   if (isa<arith::SelectOp>(op))
     return operand(1).join(operand(2));
   return Interval();

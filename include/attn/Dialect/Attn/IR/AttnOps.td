@@ -104,7 +104,9 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     only, and not by 0 or -1: a kernel may evaluate a region at positions
     outside of the lengths, and drops what it returns there. A shift by the
     width or more, or by less than 0, leaves 0; `arith.shrsi` then leaves
-    copies of the sign (upstream's operations leave this open). `arith.remf`,
+    copies of the sign (upstream's operations leave this open). `math.clampf` of
+    x to [lo, hi] is max(min(x, hi), lo): NaN where an operand is, lo where lo
+    is above hi (upstream's has the bounds the other way round). `arith.remf`,
     products of i64 in double width and powers of i1 are refused: no GPU has
     exact code for them.
 

@@ -41,7 +41,8 @@ def AttnExpandMathPass : Pass<"attn-expand-math"> {
 
     Gives: score, mask and pullback regions without `math.isnan`, `isinf`, `isfinite` and
     `isnormal` (comparisons), `math.cttz` (a population count), `math.ipowi`
-    (products), `math.sincos` (sine and cosine), functions of 16-bit floats
+    (products), `math.sincos` (sine and cosine), `math.clampf`
+    (a minimum, then a maximum), functions of 16-bit floats
     that round (those of f32, rounded), and without the operations of `arith`
     that have two results: sums with a carry are a comparison, products of
     double width are computed in an integer of that width. Shifts are by less
