@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeadOps.h"
+#include "ValueAxes.h"
 
 #include "attn/Dialect/Attn/IR/Decisions.h"
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
@@ -30,45 +31,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-namespace {
-/// Along which axes of the scores the values of a score function change.
-class ValueAxes {
-public:
-  explicit ValueAxes(ScoresOp op) : all(axesOf(op.getScores())) {
-    for (Operation &inner : op.getScore().front().without_terminator()) {
-      unsigned &axes = known[inner.getResult(0)];
-      for (Value operand : inner.getOperands())
-        axes |= of(operand);
-    }
-  }
-
-  /// True for what differs from score to score: a number per element.
-  bool isPerScore(Value value) const { return of(value) == all; }
-  /// True for what is the same in all blocks.
-  bool isPerRow(Value value) const { return !(of(value) & Columns); }
-  /// `value` changes where `other` does.
-  void add(Value value, Value other) { known[value] = of(other); }
-
-private:
-  enum : unsigned { Rows = 1, Columns = 2 };
-
-  static unsigned axesOf(Value value) {
-    auto type = dyn_cast<VectorType>(value.getType());
-    return !type ? 0
-                 : (type.getDimSize(0) != 1 ? Rows : 0u) |
-                       (type.getDimSize(1) != 1 ? Columns : 0u);
-  }
-  unsigned of(Value value) const {
-    auto found = known.find(value);
-    return found != known.end() ? found->second
-                                : axesOf(ScoresOp::resolve(value));
-  }
-
-  unsigned all;
-  DenseMap<Value, unsigned> known; // results of operations
-};
-} // namespace
-
 static std::optional<APFloat> constantValue(Value value) {
   APFloat constant(0.0f);
   if (!matchPattern(value, m_ConstantFloat(&constant)))
@@ -90,7 +52,7 @@ static LogicalResult foldScale(RewriterBase &rewriter, ScoresOp op,
                                OnlineSoftmaxOp softmax) {
   OpOperand &score = getScore(op);
   auto product = score.get().getDefiningOp<arith::MulFOp>();
-  if (!product || !ValueAxes(op).isPerScore(product))
+  if (!product || !ValueAxes(op, op.getScore()).isPerScore(product))
     return failure();
   Value unscaled = product.getLhs();
   std::optional<APFloat> factor = constantValue(product.getRhs());
@@ -141,7 +103,7 @@ static void fuseBias(RewriterBase &rewriter, ScoresOp op) {
   if (!isa_and_present<arith::AddFOp, arith::SubFOp>(sum) || !sum->hasOneUse())
     return;
   bool isDifference = isa<arith::SubFOp>(sum);
-  ValueAxes axes(op);
+  ValueAxes axes(op, op.getScore());
   for (unsigned side : {1, 0}) {
     if (side == 0 && isDifference)
       return;
@@ -197,14 +159,14 @@ static void fuseSum(RewriterBase &rewriter, const ValueAxes &axes,
 static void simplify(RewriterBase &rewriter, ScoresOp op,
                      const DecisionPaths &exact) {
   Block &block = op.getScore().front();
-  ValueAxes axes(op);
+  ValueAxes axes(op, op.getScore());
   auto isWanted = [&](Operation *inner) {
     return axes.isPerScore(inner->getResult(0)) && !exact.contains(inner);
   };
   for (auto product : llvm::make_early_inc_range(block.getOps<arith::MulFOp>()))
     if (isWanted(product))
       mergeFactors(rewriter, axes, product);
-  axes = ValueAxes(op);
+  axes = ValueAxes(op, op.getScore());
   for (Operation &sum : llvm::make_early_inc_range(block.without_terminator()))
     if (isa<arith::AddFOp, arith::SubFOp>(sum) && isWanted(&sum))
       fuseSum(rewriter, axes, &sum);

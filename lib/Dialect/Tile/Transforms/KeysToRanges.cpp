@@ -46,11 +46,11 @@ int64_t attn::tile::boundSortedKeys(RewriterBase &rewriter,
   auto replaceIn = [&](ScoresOp scores, Region &region) {
     if (region.empty())
       return;
-    Variation variation(region, loops);
+    ValueAxes axes(scores, region, &loops);
     SmallVector<arith::CmpIOp> ops(region.getOps<arith::CmpIOp>());
     for (arith::CmpIOp op : ops) {
       FailureOr<SortedComparison> comparison =
-          SortedComparison::match(op, scores, variation);
+          SortedComparison::match(op, scores, axes);
       if (failed(comparison))
         continue;
       comparison->replace(rewriter);
@@ -95,7 +95,7 @@ private:
   ScoresOp op;
   Operation *yield;
   Value rows, key; // coordinates; the argument
-  Variation variation;
+  ValueAxes axes;
   SmallVector<KeyBound> sides[2]; // lower and upper ones
   SmallVector<Value> others;      // what else the mask says
 };
@@ -104,10 +104,8 @@ private:
 MaskBounds::MaskBounds(ScoresOp op, const BlockLoops &loops)
     : op(op), yield(op.getMask().front().getTerminator()),
       rows(op.getQueries()), key(op.getMask().getArguments().back()),
-      variation(op.getMask(), loops) {
-  auto isWhole = [&](Value value) {
-    return variation.of(value) != Varies::ByKey;
-  };
+      axes(op, op.getMask(), &loops) {
+  auto isWhole = [&](Value value) { return axes.isPerRow(value); };
   for (Value conjunct : getConjuncts(op, isWhole)) {
     SmallVector<KeyBound> bounds = match(conjunct);
     for (const KeyBound &bound : bounds)
@@ -141,7 +139,7 @@ static std::optional<KeyBound> makeBound(CmpIPredicate predicate, Value limit,
 bool MaskBounds::isPosition(Value value) const {
   while (Operation *sum = value.getDefiningOp()) {
     if (!isa<arith::AddIOp, arith::SubIOp>(sum) ||
-        variation.of(sum->getOperand(1)) != Varies::Nowhere)
+        !axes.isUniform(sum->getOperand(1)))
       return false;
     value = sum->getOperand(0);
   }
@@ -167,7 +165,7 @@ SmallVector<KeyBound> MaskBounds::matchDistance(arith::CmpIOp compare) const {
   bool isRowFirst = difference.getRhs() == key;
   Value row = isRowFirst ? difference.getLhs() : difference.getRhs();
   if ((!isRowFirst && difference.getLhs() != key) || !isPosition(row) ||
-      variation.of(row) == Varies::ByKey)
+      !axes.isPerRow(row))
     return {};
   SmallVector<KeyBound> bounds;
   // key - row against `limit`; row - key has it the other way round.
@@ -208,7 +206,7 @@ SmallVector<KeyBound> MaskBounds::match(Value value) const {
     return matchDistance(compare);
   }
   std::optional<KeyBound> bound;
-  if (variation.of(limit) != Varies::ByKey)
+  if (axes.isPerRow(limit))
     bound = makeBound(predicate, limit);
   return bound ? SmallVector<KeyBound>{*bound} : SmallVector<KeyBound>{};
 }
@@ -241,9 +239,9 @@ Value MaskBounds::emit(OpBuilder &builder, ArrayRef<KeyBound> bounds) const {
   bool isUpper = bounds.front().isUpper;
   // Those of all rows before those of one: they are scalar instructions.
   Value joined;
-  for (Varies which : {Varies::Nowhere, Varies::ByRow})
+  for (bool isUniform : {true, false})
     for (const KeyBound &bound : bounds) {
-      if (variation.of(bound.limit) != which)
+      if (axes.isUniform(bound.limit) != isUniform)
         continue;
       Value limit = emitLimit(builder, loc, bound);
       if (!joined)

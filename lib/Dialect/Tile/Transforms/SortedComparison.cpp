@@ -10,7 +10,6 @@
 #include "SortedComparison.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include <limits>
 
 using namespace mlir;
@@ -26,31 +25,9 @@ static constexpr int64_t least = std::numeric_limits<int32_t>::min(),
 // Matching
 //===----------------------------------------------------------------------===//
 
-Variation::Variation(Region &region, const BlockLoops &loops) : loops(loops) {
-  for (Operation &op : region.front().without_terminator()) {
-    Varies varies = Varies::Nowhere;
-    for (Value operand : op.getOperands())
-      varies = std::max(varies, of(operand));
-    // What may trap stays where it is.
-    if (!isSpeculatable(&op) && !isa<GatherOp, SearchOp>(op))
-      varies = Varies::ByKey;
-    known[op.getResult(0)] = varies;
-  }
-}
-
-Varies Variation::of(Value value) const {
-  auto found = known.find(value);
-  if (found != known.end())
-    return found->second;
-  value = ScoresOp::resolve(value);
-  if (!loops.isKnownBefore(value))
-    return Varies::ByKey;
-  return isa<VectorType>(value.getType()) ? Varies::ByRow : Varies::Nowhere;
-}
-
 /// The sorted data at the key that `value` is.
 static LogicalResult matchData(Value value, ScoresOp scores,
-                               const Variation &variation,
+                               const ValueAxes &axes,
                                SortedComparison &result) {
   Operation *op = value.getDefiningOp();
   if (auto search = dyn_cast_or_null<SearchOp>(op)) {
@@ -71,27 +48,26 @@ static LogicalResult matchData(Value value, ScoresOp scores,
   }
   return success(ScoresOp::resolve(result.key) == scores.getKeys() &&
                  llvm::all_of(result.leading, [&](Value index) {
-                   return variation.of(index) == Varies::Nowhere;
+                   return axes.isUniform(index);
                  }));
 }
 
-FailureOr<SortedComparison>
-SortedComparison::match(arith::CmpIOp op, ScoresOp scores,
-                        const Variation &variation) {
+FailureOr<SortedComparison> SortedComparison::match(arith::CmpIOp op,
+                                                    ScoresOp scores,
+                                                    const ValueAxes &axes) {
   SortedComparison result;
   result.op = op;
   result.predicate = op.getPredicate();
   result.limit = op.getRhs();
   if (result.predicate >= CmpIPredicate::ult)
     return failure();
-  if (failed(matchData(op.getLhs(), scores, variation, result))) {
+  if (failed(matchData(op.getLhs(), scores, axes, result))) {
     result.limit = op.getLhs();
     result.predicate = attn::swapSides(result.predicate);
-    if (failed(matchData(op.getRhs(), scores, variation, result)))
+    if (failed(matchData(op.getRhs(), scores, axes, result)))
       return failure();
   }
-  if (variation.of(result.limit) == Varies::ByKey ||
-      variation.of(result.key) != Varies::ByKey)
+  if (!axes.isPerRow(result.limit) || axes.isPerRow(result.key))
     return failure();
   return result;
 }

@@ -24,28 +24,13 @@
 #ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_SORTEDCOMPARISON_H
 #define ATTN_LIB_DIALECT_TILE_TRANSFORMS_SORTEDCOMPARISON_H
 
-#include "attn/Dialect/Tile/IR/Tile.h"
-#include "attn/Support/BlockLoops.h"
+#include "ValueAxes.h"
+
 #include "attn/Support/Predicates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace attn::tile {
-
-/// What a scalar in a region of `tile.scores` differs with.
-enum class Varies { Nowhere, ByRow, ByKey };
-
-/// Which values of a region are the same for all keys, or everywhere, and can
-/// be computed before the loops.
-class Variation {
-public:
-  Variation(Region &region, const BlockLoops &loops);
-  Varies of(Value value) const;
-
-private:
-  const BlockLoops &loops;
-  DenseMap<Value, Varies> known; // results in the region
-};
 
 /// y(key) `predicate` limit.
 struct SortedComparison {
@@ -59,7 +44,7 @@ struct SortedComparison {
 
   /// Matches a comparison in a region of `scores`.
   static FailureOr<SortedComparison> match(arith::CmpIOp op, ScoresOp scores,
-                                           const Variation &variation);
+                                           const ValueAxes &axes);
 
   /// Replaces it.
   void replace(RewriterBase &rewriter);
