@@ -18,12 +18,9 @@
 #include "SharedMemory.h"
 #include "SlotWriter.h"
 
-#include "attn/Dialect/Warp/IR/Warp.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/DialectConversion.h"
 
@@ -89,7 +86,7 @@ struct LowerCopy final : OpConversionPattern<CopyOp> {
       return failure();
     emitCommit(rewriter, loc);
     emitWait(rewriter, loc, 0);
-    if (op.getSlot().getType().hasPanels())
+    if (isReadByWgmma(slot))
       emitProxyFence(rewriter, loc);
     gpu::BarrierOp::create(rewriter, loc);
     rewriter.eraseOp(op);
@@ -199,8 +196,8 @@ struct LowerStoreFrag final : OpConversionPattern<StoreFragOp> {
     SlotWriter(rewriter, loc, op.getValue().getType(), type, adaptor.getValue(),
                slot)
         .write(/*firstColumn=*/0);
-    // Each thread that wrote; wgmma reads by another way than it.
-    if (type.hasPanels())
+    // Each thread that wrote.
+    if (isReadByWgmma(type))
       emitProxyFence(rewriter, loc);
     if (barriers) {
       // The arrival is that of all lanes.
@@ -234,7 +231,7 @@ struct LowerAwait final : OpConversionPattern<AwaitOp> {
       roles.emptyBarriers[roles.awaitNumbers.lookup(op)] = barriers.empty;
     } else if (std::optional<int64_t> pending = plans.lookup(op).pending) {
       emitWait(rewriter, loc, *pending);
-      if (op.getRing().getType().getSlotType().hasPanels())
+      if (isReadByWgmma(op.getRing().getType().getSlotType()))
         emitProxyFence(rewriter, loc);
       gpu::BarrierOp::create(rewriter, loc);
     }

@@ -128,7 +128,11 @@ int64_t attn::warp::sliceRegister(const layout::Fragment &layout, Type type,
 }
 
 void attn::warp::populateFragmentTypeConversions(TypeConverter &converter) {
-  converter.addConversion([](Type type) { return type; });
+  converter.addConversion([](Type type) -> Type {
+    return isa<SlotType, RingType, MailboxType>(type)
+               ? IntegerType::get(type.getContext(), 32)
+               : type;
+  });
   converter.addConversion([](FragType type, SmallVectorImpl<Type> &types) {
     Type element = type.getElementType();
     if (isPacked(type))
@@ -141,15 +145,6 @@ void attn::warp::populateFragmentTypeConversions(TypeConverter &converter) {
       [&converter](PendingType type, SmallVectorImpl<Type> &types) {
         return converter.convertTypes(type.getFragment(), types);
       });
-  converter.addConversion([](SlotType type) -> Type {
-    return IntegerType::get(type.getContext(), 32);
-  });
-  converter.addConversion([](MailboxType type) -> Type {
-    return IntegerType::get(type.getContext(), 32);
-  });
-  converter.addConversion([](RingType type) -> Type {
-    return IntegerType::get(type.getContext(), 32);
-  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -289,14 +284,11 @@ struct LowerConvert final : OpConversionPattern<ConvertOp> {
                   ConversionPatternRewriter &rewriter) const override {
     FragType to = op.getResult().getType();
     layout::Fragment target = layoutOf(to);
+    int64_t perValue = isPacked(to) ? 2 : 1;
     SmallVector<Value> result;
-    if (isPacked(to)) {
-      for (int64_t reg = 0, e = target.numRegisters(); reg < e; ++reg)
-        result.push_back(adaptor.getValue()[target.accRegisterOfA(reg, 0) / 2]);
-    } else {
-      for (int64_t reg = 0, e = target.numRegisters(); reg < e; ++reg)
-        result.push_back(adaptor.getValue()[target.accRegisterOfA(reg, 0)]);
-    }
+    for (int64_t reg = 0, e = target.numRegisters(); reg < e; ++reg)
+      result.push_back(
+          adaptor.getValue()[target.accRegisterOfA(reg, 0) / perValue]);
     rewriter.replaceOpWithMultiple(op, {result});
     return success();
   }

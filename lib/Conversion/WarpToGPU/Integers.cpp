@@ -144,11 +144,28 @@ Value Addresses::fromInt(Value i32) {
   return arith::ExtSIOp::create(builder, loc, builder.getI64Type(), i32);
 }
 
+static Value pointerTo(OpBuilder &builder, Location loc,
+                       NVVM::NVVMMemorySpace space, Value address) {
+  auto type = LLVM::LLVMPointerType::get(builder.getContext(),
+                                         static_cast<unsigned>(space));
+  return LLVM::IntToPtrOp::create(builder, loc, type, address);
+}
+
+Value Integers::toPointer(Value address) {
+  return pointerTo(builder, loc, NVVM::NVVMMemorySpace::Shared, address);
+}
+
 Value Addresses::toPointer(Value address) {
-  auto global = LLVM::LLVMPointerType::get(
-      builder.getContext(),
-      static_cast<unsigned>(NVVM::NVVMMemorySpace::Global));
-  return LLVM::IntToPtrOp::create(builder, loc, global, address);
+  return pointerTo(builder, loc, NVVM::NVVMMemorySpace::Global, address);
+}
+
+Value attn::warp::offsetBy(OpBuilder &builder, Location loc, Value pointer,
+                           int64_t bytes) {
+  if (bytes == 0)
+    return pointer;
+  return LLVM::GEPOp::create(
+      builder, loc, pointer.getType(), builder.getI8Type(), pointer,
+      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
 }
 
 //===----------------------------------------------------------------------===//

@@ -34,6 +34,8 @@ public:
   Value lessThan(Value lhs, int64_t rhs); // signed
   Value fromIndex(Value index);
   Value toIndex(Value value);
+  /// The number as a pointer to shared memory.
+  Value toPointer(Value address);
 
   Value thread();
   Value lane();
@@ -75,6 +77,9 @@ private:
   OpBuilder &builder;
   Location loc;
 };
+
+/// The pointer that is so many bytes further.
+Value offsetBy(OpBuilder &builder, Location loc, Value pointer, int64_t bytes);
 
 /// The same number (i32 or i64), of unknown origin and computed here: LLVM can
 /// neither move what depends on it out of a loop nor turn it into a running

@@ -150,13 +150,9 @@ struct LowerReceive final : LowerItem<ReceiveOp> {
     Integers ints(rewriter, loc);
     ItemBarriers barriers = barriersOf(op, adaptor.getItem(), rewriter);
     emitBarrierWait(rewriter, loc, barriers.full, barriers.parity);
-    auto shared = LLVM::LLVMPointerType::get(
-        rewriter.getContext(),
-        static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
     SmallVector<Value> values;
     for (size_t number = 0; number < op.getNumResults(); ++number) {
-      Value pointer = LLVM::IntToPtrOp::create(
-          rewriter, loc, shared,
+      Value pointer = ints.toPointer(
           numberAddress(rewriter, loc, barriers, int64_t(number)));
       Value loaded =
           LLVM::LoadOp::create(rewriter, loc, rewriter.getI32Type(), pointer);

@@ -56,9 +56,7 @@ private:
 } // namespace
 
 Value SlotReader::pointerAt(Value element) {
-  Value address = ints.add(slot, ints.mul(element, tile.elementBytes));
-  return LLVM::IntToPtrOp::create(builder, loc, sharedPointerType(builder),
-                                  address);
+  return ints.toPointer(ints.add(slot, ints.mul(element, tile.elementBytes)));
 }
 
 void SlotReader::readPair(Value pointer, SmallVectorImpl<Value> &elements) {

@@ -20,31 +20,17 @@
 #include "Atoms/Ldmatrix.h"
 #include "Fragments.h"
 
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-LLVM::LLVMPointerType attn::warp::sharedPointerType(OpBuilder &builder) {
-  return LLVM::LLVMPointerType::get(
-      builder.getContext(),
-      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-}
-
-Value attn::warp::offsetBy(OpBuilder &builder, Location loc, Value pointer,
-                           int64_t bytes) {
-  if (bytes == 0)
-    return pointer;
-  return LLVM::GEPOp::create(
-      builder, loc, pointer.getType(), builder.getI8Type(), pointer,
-      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
-}
-
 void SlotWriter::write(int64_t firstColumn) {
   if (elements.empty())
     elements = unpack(builder, loc, frag, values);
-  if (slotType.hasPanels() && tile.elementBytes == 2)
+  if (isReadByWgmma(slotType) && tile.elementBytes == 2)
     writeMatrices(firstColumn);
   else
     writePairs(firstColumn);
@@ -99,10 +85,7 @@ Value PairAddresses::at(int64_t row, int64_t column) {
   int64_t constant = ((panel * tile.rows + row) * perRow + inRow - inPeriod) *
                      layout::chunkBytes;
   Value address = ints.bitXor(laneAddress, inPeriod * layout::chunkBytes);
-  return offsetBy(builder, loc,
-                  LLVM::IntToPtrOp::create(builder, loc,
-                                           sharedPointerType(builder), address),
-                  constant);
+  return offsetBy(builder, loc, ints.toPointer(address), constant);
 }
 
 void SlotWriter::writePairs(int64_t firstColumn) {

@@ -20,9 +20,6 @@
 
 namespace attn::warp {
 
-LLVM::LLVMPointerType sharedPointerType(OpBuilder &builder);
-Value offsetBy(OpBuilder &builder, Location loc, Value pointer, int64_t bytes);
-
 /// Where a lane has a pair of columns of a tile: those of an `acc` fragment.
 class PairAddresses {
 public:

@@ -33,7 +33,7 @@
 #include "Turns.h"
 #include "View.h"
 
-#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Dialect/Warp/IR/Atoms.h"
 #include "attn/Layout/Descriptors.h"
 #include "attn/Layout/Fragments.h"
 #include "attn/Layout/Swizzle.h"
@@ -183,8 +183,7 @@ void StagedStorer::readBack(int64_t firstColumn) {
       Value offset =
           ints.add(ints.mul(row, tile.chunksPerRow() * layout::chunkBytes),
                    ints.mul(chunk, layout::chunkBytes));
-      Value from = LLVM::IntToPtrOp::create(
-          builder, loc, sharedPointerType(builder), ints.add(slot, offset));
+      Value from = ints.toPointer(ints.add(slot, offset));
       Value to = addresses.add(
           target, addresses.mul(rowBytes, addresses.constant(pass)));
       storeRow(pass, from, addresses.toPointer(to), firstColumn);
@@ -265,7 +264,7 @@ struct LowerStagedStore final : OpConversionPattern<StoreOp> {
                         adaptor.getStaging().front());
     if (op.getAtom() == CopyAtom::Plain)
       storer.storeChunks(
-          /*isSharedByGroup=*/op.getStaging().getType().hasPanels(),
+          /*isSharedByGroup=*/isReadByWgmma(op.getStaging().getType()),
           /*isInRole=*/!roles.accesses.empty());
     else
       storeTensor(op, storer);

@@ -135,9 +135,6 @@ Value TileCopier::size(int64_t block, Value inRows) {
 
 /// All blocks of one row; `firstRow` is the row of lane 0.
 void TileCopier::copyRow(Value row, int64_t firstRow, Value source) {
-  auto shared = LLVM::LLVMPointerType::get(
-      builder.getContext(),
-      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
   // Rows a multiple of 8 apart have the same xor: then the lane's part is the
   // same in every pass and only a constant differs.
   bool sameXor = rowsPerPass % 8 == 0;
@@ -150,23 +147,18 @@ void TileCopier::copyRow(Value row, int64_t firstRow, Value source) {
                           ints.mul(chunk, layout::chunkBytes));
   Value inRows = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
                                        rowsLeft, ints.constant(firstRow));
-  Value destination =
-      LLVM::IntToPtrOp::create(builder, loc, shared, ints.add(base, offset));
+  Value destination = ints.toPointer(ints.add(base, offset));
   Value pointer = addresses.toPointer(source);
   int64_t firstByte = sameXor ? firstRow * rowBytes : 0;
   bool panels = tile.panelBytes != 0;
   for (int64_t block = 0, e = panels ? tile.numPanels()
                                      : tile.chunksPerRow() / lanesPerRow;
        block < e; ++block) {
-    int32_t blockByte = block * lanesPerRow * layout::chunkBytes;
+    int64_t blockByte = block * lanesPerRow * layout::chunkBytes;
     int64_t toByte =
         firstByte + (panels ? block * tile.rows * rowBytes : blockByte);
-    Value to = LLVM::GEPOp::create(
-        builder, loc, shared, builder.getI8Type(), destination,
-        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(toByte)});
-    Value from = LLVM::GEPOp::create(builder, loc, pointer.getType(),
-                                     builder.getI8Type(), pointer,
-                                     ArrayRef<LLVM::GEPArg>{blockByte});
+    Value to = offsetBy(builder, loc, destination, toByte);
+    Value from = offsetBy(builder, loc, pointer, blockByte);
     NVVM::CpAsyncOp::create(builder, loc, to, from, layout::chunkBytes,
                             NVVM::LoadCacheModifierKind::CG,
                             size(block, inRows));
@@ -199,11 +191,7 @@ static void copyRow(OpBuilder &builder, Location loc, const View &view,
                             /*withElseRegion=*/false);
       builder.setInsertionPointToStart(branch.thenBlock());
     }
-    auto shared = LLVM::LLVMPointerType::get(
-        builder.getContext(),
-        static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-    Value to = LLVM::IntToPtrOp::create(
-        builder, loc, shared, ints.add(base, ints.mul(own, tile.elementBytes)));
+    Value to = ints.toPointer(ints.add(base, ints.mul(own, tile.elementBytes)));
     NVVM::CpAsyncOp::create(
         builder, loc, to, addresses.toPointer(view.addressOf(builder, loc, at)),
         tile.elementBytes, NVVM::LoadCacheModifierKind::CA, size);

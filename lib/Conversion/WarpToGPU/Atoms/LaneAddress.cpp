@@ -1,4 +1,4 @@
-//===- LaneAddress.cpp - where a lane reads a slot of f32 -----*- C++ -*-===//
+//===- LaneAddress.cpp - where a lane reads a slot ------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -14,8 +14,6 @@
 
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Swizzle.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 using namespace mlir;
 using namespace attn;
@@ -23,7 +21,7 @@ using namespace attn::warp;
 
 LaneAddress::LaneAddress(OpBuilder &builder, Location loc, SlotType slot,
                          Value base, Value row, Value rowInBox, Value column)
-    : builder(builder), loc(loc), tile(layoutOf(slot)) {
+    : LaneAddress(builder, loc, layoutOf(slot), Value()) {
   Integers ints(builder, loc);
   Value swizzle =
       ints.rem(ints.div(rowInBox, tile.rowsPerXor()), tile.period());
@@ -35,14 +33,12 @@ LaneAddress::LaneAddress(OpBuilder &builder, Location loc, SlotType slot,
                         ints.mul(chunk, layout::chunkBytes)),
                inChunk);
   address = hideOrigin(builder, loc, ints.add(base, offset));
-  pointers.resize(tile.period());
 }
 
 LaneAddress LaneAddress::moved(OpBuilder &inner, Value row,
                                Value column) const {
-  LaneAddress result(inner, loc, tile);
+  LaneAddress result(inner, loc, tile, address);
   Integers ints(inner, loc);
-  result.address = address;
   if (row)
     result.address =
         ints.add(result.address,
@@ -59,21 +55,17 @@ LaneAddress LaneAddress::moved(OpBuilder &inner, Value row,
 }
 
 Value LaneAddress::at(int64_t row, int64_t column) {
-  auto shared = LLVM::LLVMPointerType::get(
-      builder.getContext(),
-      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
+  Integers ints(builder, loc);
   int64_t chunk = column / tile.elementsPerChunk();
   int64_t inPeriod = chunk % tile.period();
   Value &pointer = pointers[inPeriod];
-  if (!pointer) {
-    Integers ints(builder, loc);
-    pointer = LLVM::IntToPtrOp::create(
-        builder, loc, shared,
-        ints.bitXor(address, inPeriod * layout::chunkBytes));
-  }
+  if (!pointer)
+    pointer =
+        ints.toPointer(ints.bitXor(address, inPeriod * layout::chunkBytes));
+  int64_t panel = tile.panelBytes != 0 ? chunk / tile.chunksPerRow() : 0;
+  int64_t inPanel = chunk - panel * tile.chunksPerRow();
   int64_t constant =
-      (row * tile.chunksPerRow() + chunk - inPeriod) * layout::chunkBytes;
-  return LLVM::GEPOp::create(
-      builder, loc, shared, builder.getI8Type(), pointer,
-      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant)});
+      ((panel * tile.rows + row) * tile.chunksPerRow() + inPanel - inPeriod) *
+      layout::chunkBytes;
+  return offsetBy(builder, loc, pointer, constant);
 }

@@ -1,4 +1,4 @@
-//===- LaneAddress.h - where a lane reads a slot of f32 -------*- C++ -*-===//
+//===- LaneAddress.h - where a lane reads a slot --------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -16,11 +16,16 @@
 
 namespace attn::warp {
 
-/// Addresses of one lane in a slot of f32: a value per distinct xor of the
-/// swizzle, and constants (as in Ldmatrix.cpp).
+/// Addresses of one lane in a slot: a value per distinct xor of the swizzle,
+/// and constants (see Ldmatrix.cpp).
 class LaneAddress {
 public:
-  /// The lane's place in the 8x8 box at row 0, column 0.
+  /// From its address in the box at row 0, column 0.
+  LaneAddress(OpBuilder &builder, Location loc, layout::SharedTile tile,
+              Value address)
+      : builder(builder), loc(loc), tile(tile), address(address),
+        pointers(tile.period()) {}
+  /// From its place in the 8x8 box there, in a slot of f32.
   LaneAddress(OpBuilder &builder, Location loc, SlotType slot, Value base,
               Value row, Value rowInBox, Value column);
 
@@ -28,13 +33,10 @@ public:
   /// null is 0. Columns after it are less than 8.
   LaneAddress moved(OpBuilder &inner, Value row, Value column) const;
 
-  /// Its place in the box at a row, a multiple of 8, and a column, of 4.
+  /// Its place in the box at a row, a multiple of 8, and a column, of a chunk.
   Value at(int64_t row, int64_t column);
 
 private:
-  LaneAddress(OpBuilder &builder, Location loc, layout::SharedTile tile)
-      : builder(builder), loc(loc), tile(tile), pointers(tile.period()) {}
-
   OpBuilder &builder;
   Location loc;
   layout::SharedTile tile;

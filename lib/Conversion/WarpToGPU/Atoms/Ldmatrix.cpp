@@ -36,7 +36,6 @@
 
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Swizzle.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -44,10 +43,12 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-MatrixReader::MatrixReader(OpBuilder &builder, Location loc, SlotType slot,
-                           Value base, Order order, Value firstRow,
-                           Value firstColumn)
-    : builder(builder), loc(loc), tile(layoutOf(slot)), order(order) {
+/// In the box at row 0, column 0.
+static Value laneAddress(OpBuilder &builder, Location loc,
+                         const layout::SharedTile &tile, Value base,
+                         MatrixReader::Order order, Value firstRow,
+                         Value firstColumn) {
+  using Order = MatrixReader::Order;
   Integers ints(builder, loc);
   Value lane = ints.lane();
   Value inMatrix = ints.rem(lane, 8);
@@ -76,9 +77,16 @@ MatrixReader::MatrixReader(OpBuilder &builder, Location loc, SlotType slot,
                ints.mul(chunk, layout::chunkBytes));
   // For a slot that stays (the query tile) LLVM would keep every address of the
   // tile over the loop instead of one and constants.
-  laneAddress = hideOrigin(builder, loc, ints.add(base, offset));
-  pointers.resize(tile.period());
+  return hideOrigin(builder, loc, ints.add(base, offset));
 }
+
+MatrixReader::MatrixReader(OpBuilder &builder, Location loc, SlotType slot,
+                           Value base, Order order, Value firstRow,
+                           Value firstColumn)
+    : builder(builder), loc(loc), order(order),
+      lane(builder, loc, layoutOf(slot),
+           laneAddress(builder, loc, layoutOf(slot), base, order, firstRow,
+                       firstColumn)) {}
 
 SmallVector<Value> MatrixReader::read(int64_t row, int64_t column) {
   return read(row, column, 4);
@@ -88,38 +96,13 @@ SmallVector<Value> MatrixReader::readHalf(int64_t row, int64_t column) {
   return read(row, column, 2);
 }
 
-Value MatrixReader::address(int64_t row, int64_t column) {
-  auto shared = LLVM::LLVMPointerType::get(
-      builder.getContext(),
-      static_cast<unsigned>(NVVM::NVVMMemorySpace::Shared));
-  int64_t chunk = column / tile.elementsPerChunk();
-  int64_t inPeriod = chunk % tile.period();
-  Value &pointer = pointers[inPeriod];
-  if (!pointer) {
-    Integers ints(builder, loc);
-    pointer = LLVM::IntToPtrOp::create(
-        builder, loc, shared,
-        ints.bitXor(laneAddress, inPeriod * layout::chunkBytes));
-  }
-  int64_t panel = tile.panelBytes != 0 ? chunk / tile.chunksPerRow() : 0;
-  int64_t inPanel = chunk - panel * tile.chunksPerRow();
-  int64_t constant =
-      ((panel * tile.rows + row) * tile.chunksPerRow() + inPanel - inPeriod) *
-      layout::chunkBytes;
-  if (constant == 0)
-    return pointer;
-  return LLVM::GEPOp::create(
-      builder, loc, shared, builder.getI8Type(), pointer,
-      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(constant)});
-}
-
 SmallVector<Value> MatrixReader::read(int64_t row, int64_t column,
                                       int64_t num) {
   Type i32 = builder.getI32Type();
   Type type = LLVM::LLVMStructType::getLiteral(builder.getContext(),
                                                SmallVector<Type>(num, i32));
   Value matrices = NVVM::LdMatrixOp::create(
-      builder, loc, type, address(row, column), num,
+      builder, loc, type, lane.at(row, column), num,
       isTransposed() ? NVVM::MMALayout::col : NVVM::MMALayout::row,
       NVVM::LdStMatrixShapeAttr::get(builder.getContext(), 8, 8),
       NVVM::LdStMatrixEltType::B16);

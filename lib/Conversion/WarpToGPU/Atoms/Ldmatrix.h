@@ -10,9 +10,7 @@
 #ifndef ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_LDMATRIX_H
 #define ATTN_LIB_CONVERSION_WARPTOGPU_ATOMS_LDMATRIX_H
 
-#include "attn/Dialect/Warp/IR/Warp.h"
-#include "attn/Layout/Swizzle.h"
-#include "mlir/IR/Builders.h"
+#include "LaneAddress.h"
 
 namespace attn::warp {
 
@@ -40,7 +38,7 @@ public:
   /// The first two of the four, m0 and m1.
   SmallVector<Value> readHalf(int64_t row, int64_t column);
   /// The lane's pointer to shared memory for such a box.
-  Value address(int64_t row, int64_t column);
+  Value address(int64_t row, int64_t column) { return lane.at(row, column); }
 
 private:
   SmallVector<Value> read(int64_t row, int64_t column, int64_t num);
@@ -50,10 +48,8 @@ private:
 
   OpBuilder &builder;
   Location loc;
-  layout::SharedTile tile;
   Order order;
-  Value laneAddress; // i32
-  SmallVector<Value> pointers;
+  LaneAddress lane;
 };
 
 } // namespace attn::warp

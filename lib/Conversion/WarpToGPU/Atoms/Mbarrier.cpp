@@ -9,9 +9,9 @@
 //
 // Assembly, so that no instruction of the kernel moves over a barrier (the
 // memory clobber) and that what one lane does alone is a predicate and not a
-// branch (ptxas counts branches near wgmma as divergence, C7518). What a whole
-// warp has one lane do for it, that lane is elected for: ptxas then knows that
-// it is one, and TMA needs no loop over lanes.
+// branch (C7518, see IR/Atoms.h). What a whole warp has one lane do for it,
+// that lane is elected for: ptxas then knows that it is one, and TMA needs no
+// loop over lanes.
 //
 //===----------------------------------------------------------------------===//
 

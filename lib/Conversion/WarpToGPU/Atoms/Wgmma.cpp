@@ -9,8 +9,8 @@
 //
 // A product of tiles is one block of assembly: fence, the chain of
 // instructions, commit. Its accumulators are outputs tied to inputs, so that
-// the chain works on the same registers and nothing comes in between; ptxas
-// gives up overlapping (C7510 … C7519) otherwise. A wait is a block of its own
+// the chain works on the same registers and nothing comes in between (C7510 to
+// C7519, see IR/Atoms.h). A wait is a block of its own
 // with all registers in flight as tied outputs, so that no use moves above it,
 // and with the A registers of its product as inputs, so that nothing is put
 // there before.

@@ -17,10 +17,9 @@
 // operand is made.
 //
 // That takes the registers of one more operand. Where they are not there the
-// assembler would put one product after the other (ptxas C7512), so a loop
-// whose tiles would leave a lane less than 32 registers stays as it is. With 32
-// ptxas 13.0 had enough in every plan for head dimensions of 64, 128 and 256,
-// with 24 in none.
+// assembler would serialize (C7512, see Atoms.h), so a loop whose tiles would
+// leave a lane less than 32 registers stays as it is. With 32 ptxas 13.0 had
+// enough in every plan for head dimensions of 64, 128 and 256, with 24 in none.
 //
 // What it is worth depends on the block of keys: at d = 128 on an H200 the
 // steps of 128 keys gain 1 %, those of 64 lose 3 %, at d = 64 6 %. So the

@@ -16,12 +16,11 @@
 //   releases one or is a meeting of all warps after such a release (W2). In a
 //   role nobody but the producer depends on a release, so there the releases
 //   sink with the wait, at most to where the next item of the ring is awaited;
-// - makes operand registers while a product reads operand registers: the next
-//   ones may be the same registers, and the assembler then serializes all
-//   products (ptxas C7513). Such an operation is a `warp.load_frag`, or a
-//   `warp.cast` to 16-bit floats that a loop hands on as what the product
-//   reads; `warp.convert` then only renames registers. What is handed on as
-//   another value (`warp-double-buffer`) has registers of its own.
+// - makes operand registers while a product reads operand registers (C7513,
+//   see Atoms.h): a `warp.load_frag`, or a `warp.cast` to 16-bit floats that a
+//   loop hands on as what the product reads; `warp.convert` then only renames
+//   registers. What is handed on as another value (`warp-double-buffer`) has
+//   registers of its own.
 //
 // Fragments that the wait passes on its way, and that neither come from another
 // product nor are used up before the wait (a mask, a bias), stay after it: in
