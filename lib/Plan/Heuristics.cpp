@@ -9,8 +9,6 @@
 
 #include "attn/Plan/Plan.h"
 
-#include "llvm/Support/MathExtras.h"
-
 #include <algorithm>
 
 using namespace attn;

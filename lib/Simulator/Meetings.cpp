@@ -9,8 +9,6 @@
 
 #include "Meetings.h"
 
-#include <algorithm>
-
 using namespace attn::simulator;
 
 static std::string number(int64_t n) { return std::to_string(n); }

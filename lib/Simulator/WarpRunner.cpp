@@ -10,7 +10,6 @@
 #include "WarpRunner.h"
 
 #include "attn/Layout/Descriptors.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace attn;

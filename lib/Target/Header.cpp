@@ -11,7 +11,6 @@
 
 #include "attn/Support/Identifier.h"
 #include "attn/Support/LLVM.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace attn;

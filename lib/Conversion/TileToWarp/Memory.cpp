@@ -30,55 +30,24 @@ struct ConvertStore final : OpConversionPattern<tile::StoreOp> {
   }
 };
 
-/// tile.gather -> warp.gather.
-struct ConvertGather final : OpConversionPattern<tile::GatherOp> {
-  using OpConversionPattern::OpConversionPattern;
+/// An operation of tiles -> that of fragments with the same operands.
+template <typename From, typename To>
+struct ConvertAlike final : OpConversionPattern<From> {
+  using OpConversionPattern<From>::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(tile::GatherOp op, OpAdaptor adaptor,
+  matchAndRewrite(From op, typename From::Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<warp::GatherOp>(
-        op, getTypeConverter()->convertType(op.getResult().getType()),
-        adaptor.getView(), adaptor.getIndices());
-    return success();
-  }
-};
-
-/// tile.search -> warp.search.
-struct ConvertSearch final : OpConversionPattern<tile::SearchOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(tile::SearchOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<warp::SearchOp>(
-        op, getTypeConverter()->convertType(op.getResult().getType()),
-        adaptor.getView(), adaptor.getIndices(), adaptor.getValue());
-    return success();
-  }
-};
-
-/// tile.coords -> warp.coords.
-struct ConvertCoords final : OpConversionPattern<tile::CoordsOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(tile::CoordsOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<warp::CoordsOp>(
-        op, getTypeConverter()->convertType(op.getResult().getType()),
-        adaptor.getBase(), op.getAxis());
-    return success();
-  }
-};
-/// tile.exit_if -> warp.exit_if
-struct ConvertExitIf final : OpConversionPattern<tile::ExitIfOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(tile::ExitIfOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<warp::ExitIfOp>(op, adaptor.getCondition());
+    SmallVector<Type> types;
+    if (failed(this->getTypeConverter()->convertTypes(op->getResultTypes(),
+                                                      types)))
+      return rewriter.notifyMatchFailure(op, "result is no fragment");
+    SmallVector<NamedAttribute> attributes;
+    for (NamedAttribute attribute : op->getAttrs())
+      if (llvm::is_contained(To::getAttributeNames(), attribute.getName()))
+        attributes.push_back(attribute);
+    rewriter.replaceOpWithNewOp<To>(op, types, adaptor.getOperands(),
+                                    attributes);
     return success();
   }
 };
@@ -86,7 +55,9 @@ struct ConvertExitIf final : OpConversionPattern<tile::ExitIfOp> {
 
 void attn::populateMemoryPatterns(const FragmentConverter &converter,
                                   RewritePatternSet &patterns) {
-  patterns.add<ConvertStore, ConvertGather, ConvertSearch, ConvertCoords,
-               ConvertExitIf>(converter, patterns.getContext(),
-                              PatternBenefit(2));
+  patterns.add<ConvertStore, ConvertAlike<tile::GatherOp, warp::GatherOp>,
+               ConvertAlike<tile::SearchOp, warp::SearchOp>,
+               ConvertAlike<tile::CoordsOp, warp::CoordsOp>,
+               ConvertAlike<tile::ExitIfOp, warp::ExitIfOp>>(
+      converter, patterns.getContext(), PatternBenefit(2));
 }

@@ -12,7 +12,6 @@
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Warp/IR/Atoms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace attn;

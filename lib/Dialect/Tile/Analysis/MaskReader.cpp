@@ -12,7 +12,6 @@
 #include "IntegerReader.h"
 #include "attn/Support/BlockLoops.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;

@@ -10,7 +10,6 @@
 #include "attn/Dialect/Tile/Analysis/VisitSet.h"
 
 #include "ConstraintSystem.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace attn;
 using namespace attn::tile;

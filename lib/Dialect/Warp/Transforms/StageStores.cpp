@@ -27,7 +27,6 @@
 #include "attn/Layout/Descriptors.h"
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPSTAGESTORES
