@@ -59,6 +59,25 @@ LogicalResult Interpreter::access(Operation *op, Value address, Value value,
   return success();
 }
 
+/// Adds an f32 to one in global memory, lane by lane.
+LogicalResult Interpreter::accumulate(Operation *op, Value address,
+                                      Value value) {
+  Part &addresses = get(address)[0], &numbers = get(value)[0];
+  for (int64_t t = 0; t < threads; ++t) {
+    if (!mask[t])
+      continue;
+    uint64_t at = addresses[t];
+    if (std::string message = global.check(at, sizeof(float)); !message.empty())
+      return op->emitOpError(message) << " (thread " << t << ")";
+    float sum;
+    void *memory = reinterpret_cast<void *>(at);
+    std::memcpy(&sum, memory, sizeof(sum));
+    sum += toFloat(value.getType(), numbers[t]);
+    std::memcpy(memory, &sum, sizeof(sum));
+  }
+  return success();
+}
+
 static int64_t getElementBytes(Type element) {
   return (bitsOf(element) + 7) / 8;
 }
@@ -152,6 +171,13 @@ std::optional<LogicalResult> Interpreter::executeMemory(Operation *op) {
       .Case<LLVM::StoreOp>([&](auto store) {
         return access(op, store.getAddr(), store.getValue(), /*isStore=*/true);
       })
+      .Case<LLVM::InlineAsmOp>(
+          [&](auto assembly) -> std::optional<LogicalResult> {
+            if (assembly.getAsmString() !=
+                "red.relaxed.gpu.global.add.f32 [$0], $1;")
+              return std::nullopt;
+            return accumulate(op, op->getOperand(0), op->getOperand(1));
+          })
       .Case<LLVM::ExtractValueOp>(
           [&](auto extract) -> std::optional<LogicalResult> {
             if (extract.getPosition().size() != 1)

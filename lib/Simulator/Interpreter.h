@@ -70,6 +70,7 @@ private:
   LogicalResult constant(Operation *op, Attribute value);
   LogicalResult bitcast(Operation *op);
   LogicalResult access(Operation *op, Value address, Value value, bool isStore);
+  LogicalResult accumulate(Operation *op, Value address, Value value);
   LogicalResult accessElement(Operation *op, Value memref, ValueRange indices,
                               Value value, bool isStore);
   LogicalResult copyAsync(Operation *op);

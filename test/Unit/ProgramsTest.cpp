@@ -116,7 +116,8 @@ TEST_F(Programs, Backward) {
 
 // Where lanes read and write.
 TEST_F(Programs, LanesOfAmpere) {
-  for (const char *file : {"split-keys-sm80", "paged-keys-sm80"}) {
+  for (const char *file :
+       {"split-keys-sm80", "paged-keys-sm80", "backward-sm80"}) {
     SCOPED_TRACE(file);
     OwningOpRef<ModuleOp> module = load(file, /*isF16=*/false);
     ASSERT_TRUE(module);
