@@ -600,7 +600,7 @@ func.func @group_bounds_c3(%n: index) {
     }
     // expected-note@+1 {{the role}}
     warp.role @softmax compute warps(4) {
-      // expected-error@+1 {{'warp.group_bounds' op stands in a role, expected arithmetic on the group's number}}
+      // expected-error@+1 {{'warp.group_bounds' op stands in a role that computes, expected arithmetic on the group's number}}
       %first, %end = warp.group_bounds [%n, %n) of 64 {
       ^bb0(%row: index):
         warp.yield %row, %n : index, index

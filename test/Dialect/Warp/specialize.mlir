@@ -379,8 +379,10 @@ func.func @idle(%n: index, %k: !view, %idle: memref<?xi1>) {
 // CHECK-LABEL: @groups(
 // CHECK-SAME: %{{.*}}: index, %[[LO:[^:]*]]: index, %[[HI:[^:]*]]: index
 // CHECK: warp.role @load copy
+// CHECK: %[[ALL:.*]], %[[OFALL:.*]] = warp.group_bounds[%[[LO]], %[[HI]]) of 64
+// CHECK: warp.yield %[[LO]], %[[HI]]
 // CHECK-NOT: scf.for
-// CHECK: scf.for %{{.*}} = %[[LO]] to %[[HI]] step
+// CHECK: scf.for %{{.*}} = %[[ALL]] to %[[OFALL]] step
 // CHECK-NOT: scf.for
 // CHECK: warp.role @softmax compute warps(8) registers(232) group(%[[GROUP:.*]]) {
 // CHECK: %[[ROW:.*]] = arith.muli %[[GROUP]], %c64{{.*}} : index

@@ -135,8 +135,8 @@ public:
   Order(RingItem less, RingItem more) : less(less), more(more) {}
 
   bool isAtMost(RingItem a, RingItem b, bool isKnown = true) {
-    if (a.base == b.base)
-      return a.offset <= b.offset;
+    if (a.base == b.base && a.offset <= b.offset)
+      return true;
     // Verifiers see operations that use their own results, too.
     if (numSteps-- == 0)
       return false;

@@ -78,7 +78,7 @@ static LogicalResult verifyContents(RoleOp role) {
     bool isCopy = isa<CopyAsyncOp, DrawOp, SendOp>(op);
     // A search for a fragment is refused for its result.
     bool isWarpOp = isa<WarpDialect>(op->getDialect()) &&
-                    !isa<YieldOp, SearchOp, ReceiveOp>(op);
+                    !isa<YieldOp, SearchOp, GroupBoundsOp, ReceiveOp>(op);
     bool allowed = role.isCopy() ? isCopy || !isWarpOp : !isCopy;
     allowed &= !isa<CopyOp>(op);
     if (role.isCopy())

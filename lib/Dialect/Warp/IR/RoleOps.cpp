@@ -91,9 +91,11 @@ LogicalResult GroupBoundsOp::verifyRegions() {
   if (!isa<YieldOp>(getOwn().front().getTerminator()))
     return emitOpError("expects a region that ends in warp.yield");
   // (C3)
-  if (auto role = (*this)->getParentOfType<RoleOp>()) {
-    InFlightDiagnostic diag = emitOpError(
-        "stands in a role, expected arithmetic on the group's number");
+  auto role = (*this)->getParentOfType<RoleOp>();
+  if (role && !role.isCopy()) {
+    InFlightDiagnostic diag =
+        emitOpError("stands in a role that computes, expected arithmetic on "
+                    "the group's number");
     diag.attachNote(role.getLoc()) << "the role";
     return diag;
   }

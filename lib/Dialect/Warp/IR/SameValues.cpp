@@ -17,8 +17,18 @@
 using namespace mlir;
 using namespace attn::warp;
 
+/// What a bound that differs between groups is to one that passes over nothing,
+/// and to the producer.
+Value SameValues::getWhole(Value value) {
+  if (auto bounds = value.getDefiningOp<GroupBoundsOp>())
+    return bounds.getWhole(value);
+  return wholes.lookup(value);
+}
+
 bool SameValues::areSame(Value a, Value b) {
-  if (Value whole = wholes.lookup(b))
+  if (Value whole = getWhole(a))
+    return areSame(whole, b);
+  if (Value whole = getWhole(b))
     return areSame(a, whole);
   return a == b || pairs.contains({a, b}) || areCarried(a, b) ||
          areComputed(a, b) || areFolded(a, b);
@@ -71,7 +81,7 @@ RingItem SameValues::fold(Value value, int depth) {
     return item;
   Operation *op = item.base.getDefiningOp();
   RingItem result = {item.base, 0};
-  if (Value whole = wholes.lookup(item.base)) {
+  if (Value whole = getWhole(item.base)) {
     result = fold(whole, depth - 1);
   } else if (isa_and_nonnull<arith::MinSIOp, arith::MaxSIOp>(op)) {
     RingItem lhs = fold(op->getOperand(0), depth - 1);
@@ -82,12 +92,11 @@ RingItem SameValues::fold(Value value, int depth) {
   return {result.base, result.offset + item.offset};
 }
 
-/// Where the producer has folded the bounds of all blocks.
+/// Where one role has folded bounds.
 bool SameValues::areFolded(Value a, Value b) {
-  RingItem folded = fold(b, /*depth=*/10);
-  if (folded.base == b)
+  RingItem item = fold(a, /*depth=*/10), folded = fold(b, /*depth=*/10);
+  if (item.base == a && folded.base == b)
     return false;
-  RingItem item = RingItem::of(a);
   return item.offset == folded.offset &&
          (item.base == folded.base ||
           (item.base && folded.base && areSame(item.base, folded.base)));

@@ -42,7 +42,8 @@ private:
   bool areCarried(Value producer, Value consumer);
   bool areComputed(Value producer, Value consumer);
   bool areFolded(Value producer, Value consumer);
-  RingItem fold(Value consumer, int depth);
+  Value getWhole(Value value);
+  RingItem fold(Value value, int depth);
 
   const DenseMap<Value, Value> &wholes;
 

@@ -105,9 +105,12 @@ static bool isPassedOver(Operation *op) {
 }
 
 LogicalResult ProducerSlice::needSources(Operation *op, unsigned result) {
-  // The producer goes through all blocks.
+  // The producer goes through all blocks, by an operation nevertheless: what
+  // depends on it then folds in both roles alike.
   if (auto group = dyn_cast<GroupBoundsOp>(op)) {
-    need(group.getWhole(op->getResult(result)));
+    needOp(op);
+    need(group.getLo());
+    need(group.getHi());
     return success();
   }
   if (isPassedOver(op)) {
@@ -231,6 +234,24 @@ void ProducerSlice::cloneWhile(OpBuilder &builder, scf::WhileOp loop,
       });
 }
 
+/// Those of all groups.
+static void cloneBounds(OpBuilder &builder, GroupBoundsOp group,
+                        IRMapping &map) {
+  Location loc = group.getLoc();
+  Value lo = map.lookupOrDefault(group.getLo());
+  Value hi = map.lookupOrDefault(group.getHi());
+  auto whole = GroupBoundsOp::create(builder, loc, lo, hi, group.getRows());
+  Operation *own = group.getOwn().front().getTerminator();
+  // What is the same for all groups folds in the role that computes.
+  map.map(group.getFirst(),
+          own->getOperand(0) == group.getLo() ? lo : whole.getFirst());
+  map.map(group.getEnd(),
+          own->getOperand(1) == group.getHi() ? hi : whole.getEnd());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.createBlock(&whole.getOwn(), {}, builder.getIndexType(), loc);
+  YieldOp::create(builder, loc, ValueRange{lo, hi});
+}
+
 void ProducerSlice::clone(OpBuilder &builder, Block *from, IRMapping &map) {
   for (Operation &op : from->without_terminator()) {
     if (auto receive = dyn_cast<ReceiveOp>(op))
@@ -241,11 +262,12 @@ void ProducerSlice::clone(OpBuilder &builder, Block *from, IRMapping &map) {
       for (auto [result, init] :
            llvm::zip_equal(op.getResults(), cast<scf::ForOp>(op).getInitArgs()))
         map.map(result, map.lookupOrDefault(init));
-    if (auto group = dyn_cast<GroupBoundsOp>(op))
-      for (Value result : group.getResults())
-        map.map(result, map.lookupOrDefault(group.getWhole(result)));
     if (!ops.contains(&op))
       continue;
+    if (auto group = dyn_cast<GroupBoundsOp>(op)) {
+      cloneBounds(builder, group, map);
+      continue;
+    }
     auto tiles = dyn_cast<scf::WhileOp>(op);
     if (auto loop = dyn_cast<scf::ForOp>(op))
       cloneLoop(builder, loop, map);

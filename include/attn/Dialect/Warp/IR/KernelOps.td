@@ -185,9 +185,9 @@ def Warp_GroupBoundsOp : Warp_Op<"group_bounds", [
   let description = [{
     `tile.group_bounds`: the region says which of the blocks [lo, hi) the group
     needs whose first row is `row`. All warps of a kernel without roles go through
-    the same loops, so here the results are `lo` and `hi`. `warp-specialize` makes
-    arithmetic on the group's number of it, in the role that computes, which then
-    goes through
+    the same loops, and a role that copies loads for all groups, so here the
+    results are `lo` and `hi`. `warp-specialize` makes arithmetic on the group's
+    number of it, in the role that computes, which then goes through
     ```
     first = min(max(ownLo, lo), max(hi - 1, lo))
     end   = min(max(ownHi, first + 1), hi)
@@ -196,7 +196,7 @@ def Warp_GroupBoundsOp : Warp_Op<"group_bounds", [
 
     (C1) `rows` is positive.
     (C2) The region is a function of an index that yields two.
-    (C3) Stands in no role.
+    (C3) Stands in no role that computes.
     ```mlir
     %first, %end = warp.group_bounds [%lo, %hi) of 64 {
     ^bb0(%row: index):
