@@ -249,6 +249,34 @@ func.func @distance_times_slope(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !col
   return %p#0 : !tile
 }
 
+// Where the score function hides scores after that nobody takes these two into
+// the reference: the sum takes the scale in.
+// CHECK-LABEL: func.func @distance_times_slope_hidden
+func.func @distance_times_slope_hidden(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %slopes: memref<?xf32>, %m: !row, %l: !row) -> !tile {
+  %x = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    // CHECK: ^bb0(%[[Y:[a-z0-9]+]]: f32
+    // CHECK: %[[C:.*]] = arith.constant 1.250000e-01 : f32
+    %c = arith.constant 0.125 : f32
+    %hidden = arith.constant 0xFF800000 : f32
+    %u = arith.mulf %y, %c : f32
+    %slope = tile.gather %slopes[%head] : memref<?xf32>, (i32) -> f32
+    %d = arith.subi %col, %row : i32
+    %f = arith.sitofp %d : i32 to f32
+    // CHECK: %[[B:.*]] = arith.mulf
+    %bias = arith.mulf %slope, %f : f32
+    // CHECK-NEXT: %[[Z:.*]] = math.fma %[[Y]], %[[C]], %[[B]]
+    %z = arith.addf %u, %bias : f32
+    %visible = arith.cmpi sle, %col, %row : i32
+    // CHECK: arith.select %{{.*}}, %[[Z]], %{{.*}} : f32
+    %v = arith.select %visible, %z, %hidden : f32
+    tile.yield %v : f32
+  } : !tile, !rows, !cols
+  // CHECK: tile.online_softmax %{{.*}} {exp2} :
+  %p:4 = tile.online_softmax %x, %m, %l : !tile, !row
+  return %p#0 : !tile
+}
+
 // A rate that differs from key to key, and a number that is no position: the sum
 // takes the scale in.
 // CHECK-LABEL: func.func @rate_of_a_key

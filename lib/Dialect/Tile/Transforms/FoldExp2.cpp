@@ -99,7 +99,8 @@ static void mergeFactors(RewriterBase &rewriter, ValueAxes &axes,
 /// A bias, number * rate of the row, becomes one fma of these two and the rest:
 /// what tile-lazy-max takes into the reference.
 static void fuseBias(RewriterBase &rewriter, ScoresOp op) {
-  Operation *sum = getScore(op).get().getDefiningOp();
+  Operation *sum =
+      op.getScore().front().getTerminator()->getOperand(0).getDefiningOp();
   if (!isa_and_present<arith::AddFOp, arith::SubFOp>(sum) || !sum->hasOneUse())
     return;
   bool isDifference = isa<arith::SubFOp>(sum);
