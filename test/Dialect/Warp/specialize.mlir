@@ -385,7 +385,9 @@ func.func @idle(%n: index, %k: !view, %idle: memref<?xi1>) {
 // CHECK: scf.for %{{.*}} = %[[ALL]] to %[[OFALL]] step
 // CHECK-NOT: scf.for
 // CHECK: warp.role @softmax compute warps(8) registers(232) group(%[[GROUP:.*]]) {
-// CHECK: %[[ROW:.*]] = arith.muli %[[GROUP]], %c64{{.*}} : index
+// CHECK: %[[GROUP32:.*]] = arith.index_cast %[[GROUP]] : index to i32
+// CHECK: %[[ROW32:.*]] = arith.muli %[[GROUP32]], %c64{{.*}} : i32
+// CHECK: %[[ROW:.*]] = arith.index_cast %[[ROW32]] : i32 to index
 // CHECK: %[[OWN:.*]] = arith.addi %{{.*}}, %[[ROW]] : index
 // CHECK: %[[LAST:.*]] = arith.subi %[[HI]], %{{.*}} : index
 // CHECK: %[[LEAST:.*]] = arith.maxsi %[[LAST]], %[[LO]] : index

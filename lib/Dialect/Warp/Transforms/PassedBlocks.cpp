@@ -182,9 +182,14 @@ void attn::warp::expandGroupBounds(RewriterBase &rewriter, RoleOp consumer) {
   consumer.walk([&](GroupBoundsOp bounds) {
     rewriter.setInsertionPoint(bounds);
     Location loc = bounds.getLoc();
+    // In 32 bits, in which what follows from it then fits, too.
     Value rows =
-        arith::ConstantIndexOp::create(rewriter, loc, bounds.getRows());
-    Value row = arith::MulIOp::create(rewriter, loc, consumer.getGroup(), rows);
+        arith::ConstantIntOp::create(rewriter, loc, bounds.getRows(), 32);
+    Value group = arith::IndexCastOp::create(
+        rewriter, loc, rewriter.getI32Type(), consumer.getGroup());
+    Value row = arith::IndexCastOp::create(
+        rewriter, loc, rewriter.getIndexType(),
+        arith::MulIOp::create(rewriter, loc, group, rows));
     Operation *own = bounds.getOwn().front().getTerminator();
     rewriter.inlineBlockBefore(&bounds.getOwn().front(), bounds, row);
     auto [first, end] =
