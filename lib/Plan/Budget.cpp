@@ -144,8 +144,10 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
     budget.registerLimit =
         shareRegisters(tiles.warps, tiles.consumerRegisters).consumer;
     budget.allowance = warpgroupAllowance;
-    budget.tiles.push_back(
-        {"weights", perThread(tiles.blockQ * tiles.blockK, 2)});
+    // Of gradients the weights lie where scores were.
+    if (!workload.isBackward)
+      budget.tiles.push_back(
+          {"weights", perThread(tiles.blockQ * tiles.blockK, 2)});
     return budget;
   }
   int64_t rowsPerThread =
