@@ -126,7 +126,11 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
       {"K", slot(tiles.blockK, dim), tiles.stages, /*isRing=*/true},
       {"V", slot(tiles.blockK, valueDim), tiles.stages, /*isRing=*/true}};
   if (workload.isBackward)
-    budget.buffers.push_back({"dO", slot(tiles.blockQ, valueDim)});
+    budget.buffers.insert(
+        budget.buffers.end(),
+        {{"dO", slot(tiles.blockQ, valueDim)},
+         {"lse", tiles.blockK * 4, tiles.stages, /*isRing=*/true},
+         {"delta", tiles.blockK * 4, tiles.stages, /*isRing=*/true}});
 
   int64_t threads = tiles.warps * warpSize;
   auto perThread = [&](int64_t elements, int64_t bytes) -> int64_t {

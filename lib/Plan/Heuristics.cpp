@@ -111,9 +111,17 @@ static const Row sm90Rows[] = {
     Row(4, 256, {64, 32, 4, 1, false}),
 };
 
-// Gradients, on both: not measured, chosen to fit.
-static const Row backwardRows[] = {
-    Row(2, 128, {64, 64, 4, 2, false}).backward(),
+// Gradients: not measured, chosen to fit.
+static const Row sm80BackwardRows[] = {
+    Row(2, 64, {64, 64, 4, 2, false}).backward(),
+    Row(2, 128, {64, 32, 4, 2, false}).backward(),
+    Row(2, 256, {64, 32, 4, 1, false}).backward(),
+    Row(4, 64, {64, 32, 4, 2, false}).backward(),
+    Row(4, 128, {64, 32, 4, 1, false}).backward(),
+    Row(4, 256, {64, 16, 4, 1, false}).backward(),
+};
+static const Row sm90BackwardRows[] = {
+    Row(2, 128, {128, 64, 8, 2, false}).backward(),
     Row(2, 256, {64, 32, 4, 1, false}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),
     Row(4, 128, {64, 32, 4, 1, false}).backward(),
@@ -129,10 +137,11 @@ static const Row cpuRows[] = {
 
 static llvm::ArrayRef<Row> rowsOf(const Workload &workload,
                                   const TargetInfo &target) {
-  if (workload.isBackward && target.sm != 0)
-    return backwardRows;
   if (target.hasWarpgroups)
-    return sm90Rows;
+    return workload.isBackward ? llvm::ArrayRef<Row>(sm90BackwardRows)
+                               : sm90Rows;
+  if (target.sm != 0 && workload.isBackward)
+    return sm80BackwardRows;
   return target.sm != 0 ? llvm::ArrayRef<Row>(sm80Rows) : cpuRows;
 }
 

@@ -12,9 +12,9 @@
 // SM80-LABEL: @small
 // SM80: plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>
 // SM90-LABEL: @small
-// SM90: plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>
-// Q and dO, and two of K and V: four tiles of 8192 B and two of each.
-// PRINT: block_q = 64, block_k = 64, warps = 4, stages = 2> shared 49152 B
+// SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>
+// Q and dO, two of K and of V, and two rows of lse and of delta.
+// PRINT: block_q = 64, block_k = 64, warps = 4, stages = 2> shared 50176 B
 // LARGE: error: 'attn.attention_backward' op plan is not feasible: about {{.*}} registers per thread, sm_80 has 255
 !q = tensor<1x1x?x64xf16>
 !l = tensor<1x1x?xf32>

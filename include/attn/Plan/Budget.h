@@ -23,7 +23,7 @@
 // The kernels of gradients hold two tiles, of block_q rows of pad(d) and
 // pad(dv), and the same two rings: the one of queries and d_output, with keys
 // and values in the rings, and the one of keys and values, with the others in
-// them.
+// them, and two rows of f32 in rings of their own.
 //
 // Registers per thread are an estimate: the two f32 accumulators (scores and
 // output), the query fragment if it is kept, three row statistics, and a fixed

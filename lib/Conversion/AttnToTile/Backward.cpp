@@ -38,6 +38,9 @@
 using namespace mlir;
 using namespace attn;
 
+/// A row of as many columns of f32, or of a multiple, can be copied as a tile.
+static constexpr int64_t copiedColumns = 32;
+
 BackwardKernels::BackwardKernels(OpBuilder &b, AttentionBackwardOp op,
                                  IRMapping &mapping, StringRef name)
     : KernelValues(b, op, mapping), b(b), op(op), name(name),
@@ -263,9 +266,14 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
       arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
   Value queries = coordinates(row, numColumns, 1);
   ScoreCoordinates at{block.batch32, block.head32, queries, keys};
-  auto readRow = [&](Value view) {
-    return gather(view, {block.batch32, block.head32, queries},
-                  {1, numColumns});
+  // A lane may read what it needs of a row, or all of them one copy of it.
+  bool isCopied = numColumns % copiedColumns == 0;
+  auto readRow = [&](Value view) -> Value {
+    if (!isCopied)
+      return gather(view, {block.batch32, block.head32, queries},
+                    {1, numColumns});
+    return tile::LoadOp::create(b, loc, VectorType::get({1, numColumns}, f32),
+                                view, ValueRange{block.batch, block.head, row});
   };
   Value queryTile = load(query, block, block.head, row, numColumns, paddedDim);
   Step step = buildWeights(outer, tile, queryTile, at, readRow(rowLse));

@@ -9,6 +9,8 @@
 
 #include "FlatForm.h"
 
+#include "Patterns.h"
+
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Layout/Fragments.h"
 #include "attn/Layout/Swizzle.h"
@@ -32,7 +34,8 @@ static bool hasVectors(Operation *op) {
 // Types
 //===----------------------------------------------------------------------===//
 
-/// A tile that is loaded lies in shared memory and is not a fragment.
+/// A tile that is loaded lies in shared memory and is not a fragment; but a row
+/// becomes one.
 static LogicalResult checkLoad(tile::LoadOp load) {
   auto type = cast<VectorType>(load.getResult().getType());
   Type element = type.getElementType();
@@ -47,6 +50,8 @@ static LogicalResult checkLoad(tile::LoadOp load) {
           .check();
   if (!message.empty())
     return load.emitOpError("does not fit shared memory: ") << message;
+  if (isRow(load) && element.isF32())
+    return success();
   for (OpOperand &use : load.getResult().getUses()) {
     auto contract = dyn_cast<vector::ContractionOp>(use.getOwner());
     if (contract && use.getOperandNumber() < 2)

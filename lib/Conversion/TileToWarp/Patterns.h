@@ -10,6 +10,7 @@
 #ifndef ATTN_LIB_CONVERSION_TILETOWARP_PATTERNS_H
 #define ATTN_LIB_CONVERSION_TILETOWARP_PATTERNS_H
 
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Warp/IR/Atoms.h"
 #include "mlir/Transforms/DialectConversion.h"
 
@@ -49,11 +50,16 @@ void populateContractPatterns(const FragmentConverter &converter,
 void populateMemoryPatterns(const FragmentConverter &converter,
                             RewritePatternSet &patterns);
 
+/// True for a row of numbers, one for each column of scores.
+inline bool isRow(tile::LoadOp load) {
+  return cast<VectorType>(load.getResult().getType()).getDimSize(0) == 1;
+}
+
 /// Gives every tile that is loaded a slot at the start of the kernel and copies
 /// it where it was loaded. `aInRegisters`: left operands that are loaded go on
 /// to an `a` fragment at once. Tiles have panels where their product reads
 /// such. The uses of the loads get an unrealized cast of the slot or fragment,
-/// which the contract pattern looks through.
+/// which the contract pattern looks through. Rows are read as fragments.
 void placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
                 bool aInRegisters, AtomChoice choice);
 

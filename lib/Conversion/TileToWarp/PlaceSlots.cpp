@@ -57,7 +57,7 @@ public:
 
 private:
   Value getSlot(const PlacedLoad &placed);
-  Value createFragment(tile::LoadOp load, Value slot);
+  Value createFragment(tile::LoadOp load, Value slot, warp::FragKind kind);
 
   RewriterBase &rewriter;
   warp::KernelOp kernel;
@@ -83,9 +83,9 @@ Value SlotPlacement::getSlot(const PlacedLoad &placed) {
   constexpr int64_t bitsPerByte = 8;
   int64_t rowBytes =
       type.getDimSize(1) * element.getIntOrFloatBitWidth() / bitsPerByte;
-  int64_t panelBytes = warp::getTraits(choice.of(element)).readsPanels
-                           ? layout::choosePanelBytes(rowBytes)
-                           : 0;
+  bool hasPanels =
+      !isRow(load) && warp::getTraits(choice.of(element)).readsPanels;
+  int64_t panelBytes = hasPanels ? layout::choosePanelBytes(rowBytes) : 0;
   auto slotType = warp::SlotType::get(kernel.getContext(), type.getShape(),
                                       element, panelBytes);
   auto alloc = warp::AllocOp::create(rewriter, load.getLoc(), slotType,
@@ -96,13 +96,13 @@ Value SlotPlacement::getSlot(const PlacedLoad &placed) {
   return alloc.getSlot();
 }
 
-Value SlotPlacement::createFragment(tile::LoadOp load, Value slot) {
+Value SlotPlacement::createFragment(tile::LoadOp load, Value slot,
+                                    warp::FragKind kind) {
   auto type = cast<VectorType>(load.getResult().getType());
   return warp::LoadFragOp::create(
       rewriter, load.getLoc(),
       warp::FragType::get(kernel.getContext(), type.getShape(),
-                          type.getElementType(), warp::FragKind::A,
-                          kernel.getWarps()),
+                          type.getElementType(), kind, kernel.getWarps()),
       slot);
 }
 
@@ -113,13 +113,19 @@ void SlotPlacement::place(const PlacedLoad &placed) {
   warp::CopyOp::create(rewriter, load.getLoc(), load.getView(),
                        load.getIndices(), slot);
   Value fragment;
+  if (isRow(load)) {
+    fragment = createFragment(load, slot, warp::FragKind::Acc);
+    rewriter.replaceOpWithNewOp<UnrealizedConversionCastOp>(
+        load, load.getResult().getType(), fragment);
+    return;
+  }
   for (OpOperand &use :
        llvm::make_early_inc_range(load.getResult().getUses())) {
     Value tile = slot;
     bool isLhs = use.getOperandNumber() == 0;
     if (isLhs && aInRegisters) {
       if (!fragment)
-        fragment = createFragment(load, slot);
+        fragment = createFragment(load, slot, warp::FragKind::A);
       tile = fragment;
     }
     auto cast = UnrealizedConversionCastOp::create(

@@ -32,10 +32,10 @@
 // The rows of the scores are keys.
 // CHECK: tile.kernel @causal_d_key_value
 // CHECK: scf.for {{.*}} -> (vector<64x64xf32>, vector<64x64xf32>) {
-// CHECK: tile.gather %[[LSE]]{{.*}} -> vector<1x32xf32>
+// CHECK: tile.load %[[LSE]]{{.*}}, vector<1x32xf32>
 // CHECK: tile.scores
 // CHECK: } : vector<64x32xf32>, vector<1x32xi32>, vector<64x1xi32>
-// CHECK: tile.gather %[[DELTA]]{{.*}} -> vector<1x32xf32>
+// CHECK: tile.load %[[DELTA]]{{.*}}, vector<1x32xf32>
 // CHECK-NOT: tile.kernel
 
 // A query block sees the keys up to its own; a key block is seen from its own

@@ -190,3 +190,21 @@ func.func @search(%table: memref<?x?xi32>, %out: memref<?x?xi32>, %n: index) {
   }
   return
 }
+
+// A row of numbers, one for each column of the scores, is read as a fragment.
+// CHECK-LABEL: func.func @row(
+// CHECK: %[[SLOT:.*]] = warp.alloc : <1x32xf32>
+// CHECK: warp.copy %{{.*}} to %[[SLOT]] : memref<2x4x?xf32>, <1x32xf32>
+// CHECK: %[[ROW:.*]] = warp.load_frag %[[SLOT]] : <1x32xf32> -> <1x32xf32, acc, 4>
+// CHECK: warp.broadcast %[[ROW]] : <1x32xf32, acc, 4> -> <64x32xf32, acc, 4>
+func.func @row(%lse: memref<2x4x?xf32>, %out: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  tile.kernel @row plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>)
+      grid(%b, %h, %x) in (%c1, %c1, %c1) {
+    %row = tile.load %lse[%b, %h, %c0] : memref<2x4x?xf32>, vector<1x32xf32>
+    %all = vector.broadcast %row : vector<1x32xf32> to vector<64x32xf32>
+    tile.store %all, %out[%c0, %c0] : vector<64x32xf32>, memref<?x?xf32>
+  }
+  return
+}
