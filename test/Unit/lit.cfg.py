@@ -11,6 +11,9 @@ import sanitizers
 # Which processor programs for the CPU are compiled for: TestProcessor.h.
 config.environment["ATTN_TEST_CPU"] = lit_config.params.get("cpu", "native")
 
+# How many random programs of gradients a part draws: GradientPropertyTest.cpp.
+config.environment["ATTN_TEST_PROGRAMS"] = lit_config.params.get("programs", "")
+
 config.name = "attn-unit"
 config.suffixes = []
 config.test_source_root = config.attn_unit_dir

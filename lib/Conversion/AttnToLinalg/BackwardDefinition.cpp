@@ -12,13 +12,15 @@
 // and w = p after dropout,
 //   dw[b,k,g,i,j] = sum_e d_output[b,k,g,i,e] v[b,k,j,e], after dropout dp
 //   delta[b,k,g,i] = sum_j p dp
+//     (in the input type: sum_e d_output output, with output as it is saved)
 //   dy = p (dp - delta + d_lse), 0 where y = -inf                     (C11)
 //   dx = pullback(dy, x), 0 where y = -inf
 //   d_query[b,k,g,i,d] = sum_j scale dx k[b,k,j,d]
 //   d_key[b,k,j,d] = sum_{g,i} scale dx q[b,k,g,i,d]                  (C13)
 //   d_value[b,k,j,e] = sum_{g,i} w d_output[b,k,g,i,e]
 //   d_sink[k,g] = sum_{b,i} exp(sink - m) / l (d_lse - delta)
-// output and lse are computed again, not read (C8).
+// lse is computed again, not read, and so is output in f64 (C8). What its
+// rounding costs a gradient that reads it is seen in the input type (C16).
 //
 //===----------------------------------------------------------------------===//
 
@@ -221,8 +223,12 @@ SmallVector<Value> BackwardDefinition::build() {
     weights = buildDropout(weights);
     dp = buildDropout(dp);
   }
-  Value delta = contract(scoreDims, softmax.probabilities, scoreDims, dp,
-                         scoreDims, rowDims);
+  SmallVector<Dim> outputDims = {B, K, G, I, E};
+  Value delta = wide ? contract(scoreDims, softmax.probabilities, scoreDims, dp,
+                                scoreDims, rowDims)
+                     : contract(outputDims, dOutput, outputDims,
+                                splitHeads(backward.getOutput(), {I, E}),
+                                outputDims, rowDims);
   Value dx = buildScoreGradient(scores, softmax, dp, delta);
   SmallVector<Value> gradients = makeCaptureGradients();
   if (backward.hasPullback()) {

@@ -132,8 +132,10 @@ def Attn_AttentionBackwardOp : Attn_Op<"attention_backward", [
     Sums may be taken in any order; exp as (C19) of `attn.attention` says.
 
     (C16) For each result, with r, e and u as in (C20) of `attn.attention`, and
-    g0 the unfused backward that rounds every step to T: e(g) <=
-    max(3 e(g0), u) + 1e-4. `convert-attn-to-linalg` builds r and g0.
+    g0 the unfused backward that rounds every step to T, and takes delta from
+    output, as it was rounded: e(g) <= max(3 e(g0), u) + 1e-4. Where d_sink or
+    d_captures have a coarser type than T, u is one unit of that.
+    `convert-attn-to-linalg` builds r and g0.
 
     (C17) Where `#attn.numerics` says deterministic, which is the default, one
     plan on one target gives the same bits every time: sums are in a fixed
