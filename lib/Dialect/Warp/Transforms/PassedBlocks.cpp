@@ -84,13 +84,6 @@ void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer,
       reason = ("all groups go through all blocks: " + why).str();
       rewriter.replaceOp(bounds, {bounds.getLo(), bounds.getHi()});
     };
-    // The producer's loops over no block, or one, would go away, and those of
-    // the groups would not. (Where blocks depend on the tile, none does.)
-    if (getConstantIntValue(bounds.getLo()) &&
-        getConstantIntValue(bounds.getHi())) {
-      giveUp("how many there are is known");
-      continue;
-    }
     if (failed(rings) || all.size() > 1) {
       giveUp(failed(rings) ? "a ring has one slot, or loops use other rings"
                            : "more than one chain of loops has own bounds");
