@@ -34,11 +34,6 @@ RankedTensorType AttentionBackwardOp::getGradientType(Type capture) {
   return RankedTensorType::get({}, capture);
 }
 
-InFlightDiagnostic AttentionBackwardOp::emitNoKernels() {
-  return emitOpError("has no kernels yet, wanted attn.attention only: "
-                     "convert-attn-to-linalg has its definition");
-}
-
 /// (C3) A sink has a gradient.
 static LogicalResult verifySinkGradient(AttentionBackwardOp op) {
   Value sink = op.getSink(), gradient = op.getDSink();

@@ -210,8 +210,6 @@ def Attn_AttentionBackwardOp : Attn_Op<"attention_backward", [
     std::optional<unsigned> getGradientNumber(unsigned capture);
     /// The type of the gradient of a capture: its own, of rank 0 for a scalar.
     static ::mlir::RankedTensorType getGradientType(::mlir::Type capture);
-    /// The error of a pass that makes kernels: there are none of it yet.
-    ::mlir::InFlightDiagnostic emitNoKernels();
   }];
 }
 

@@ -150,7 +150,8 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
   let summary = "the variant of the kernel: every choice that changes speed and never the result";
   let description = [{
     `target`: `cpu`, `sm_80` or `sm_90a`. `block_q`: query rows per thread block.
-    `block_k`: keys per step. `warps`: warps per thread block (1 on cpu).
+    `block_k`: keys per step. (Of gradients: rows of the tile that a thread block
+    keeps, of queries or keys, and of the blocks that pass by it.) `warps`: warps per thread block (1 on cpu).
     `stages`: key/value tiles in flight (1 = no pipelining).
     `q_in_registers`: keep the query fragment in registers for the whole loop.
     `scheduler` (sm_90a): `grid` is one tile for each thread block; with `static`
