@@ -28,6 +28,9 @@ FailureOr<func::FuncOp> attn::findFunction(ModuleOp module, StringRef name) {
     if (!function.isDeclaration() &&
         (name.empty() ? function.isPublic() : function.getName() == name))
       functions.push_back(function);
+  if (functions.size() == 1 && functions.front().getName().empty())
+    return functions.front().emitError("has an empty name, expected one by "
+                                       "which it can be called");
   if (functions.size() == 1)
     return functions.front();
   if (!name.empty())
