@@ -13,12 +13,11 @@ off by three times as much as the definition in the type of the inputs is (C16
 of attn.attention_backward). Workspaces and results start as NaN.
 """
 
-import argparse
 import dataclasses
 import sys
 
 import numpy
-from definition import Program
+from definition import Program, parse_options
 from gradient_cases import CASES, Case, Shape, fixed, normal
 
 BLOCKS = Shape(b=1, h=2, hkv=1, sq=37, sk=70, d=24, dv=40)
@@ -123,13 +122,7 @@ def check(case, programs, rng):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bin", required=True, help="where attn-opt is")
-    parser.add_argument("--cc", default="cc")
-    parser.add_argument("--mlir-lib", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--only", help="a part of the names of cases")
-    options = parser.parse_args()
+    options = parse_options(__doc__)
     cases = [case for case in make_cases() if not options.only or options.only in case.name]
     differentiate = "--attn-differentiate=lse-gradient=true"
     pipelines = {"f64": "--attn-oracle=precision=f64", "input": "--attn-oracle=precision=input",

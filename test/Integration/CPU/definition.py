@@ -12,11 +12,23 @@ attn-opt lowers a module by attn-oracle, LLVM makes a library of it, ctypes call
 that. Arrays of NumPy go in; what a function returns are arguments at the end.
 """
 
+import argparse
 import ctypes
 import pathlib
 import subprocess
 
 import numpy
+
+
+def parse_options(description):
+    """What a test of programs takes."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--bin", required=True, help="where attn-opt is")
+    parser.add_argument("--cc", default="cc")
+    parser.add_argument("--mlir-lib", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--only", help="a part of the names of cases")
+    return parser.parse_args()
 
 
 def call_tool(command, text):

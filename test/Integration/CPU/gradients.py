@@ -13,11 +13,10 @@ three central differences are extrapolated to an error of the sixth power of the
 step. L is a sum of outputs and finite lse with random factors.
 """
 
-import argparse
 import sys
 
 import numpy
-from definition import Program
+from definition import Program, parse_options
 from gradient_cases import CASES, CONVENTIONS, Case
 
 STEPS = [2.0**-5, 2.0**-6, 2.0**-7]
@@ -109,13 +108,7 @@ def check_convention(convention, program, rng):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bin", required=True, help="where attn-opt is")
-    parser.add_argument("--cc", default="cc")
-    parser.add_argument("--mlir-lib", required=True)
-    parser.add_argument("--work", required=True)
-    parser.add_argument("--only", help="a part of the names of cases")
-    options = parser.parse_args()
+    options = parse_options(__doc__)
 
     def chosen(name):
         return not options.only or options.only in name
