@@ -118,8 +118,13 @@ std::string attn::raise::describe(ExprRef expr) {
     }
   case Kind::Constant:
     return expr->isFloat() ? text(expr->real) : std::to_string(expr->integer);
-  case Kind::Element:
-    return "an element of a tensor";
+  case Kind::Element: {
+    // Read as far as possible: this operation could not be.
+    Operation *producer = expr->value.getDefiningOp();
+    return producer ? "an element of what " +
+                          producer->getName().getStringRef().str() + " makes"
+                    : "an element of an argument";
+  }
   case Kind::Scalar:
     return "a scalar";
   case Kind::Rounding:

@@ -343,6 +343,10 @@ ExprRef Reader::readStructured(linalg::LinalgOp op, unsigned result,
   AffineMap written = op.getMatchingIndexingMap(init);
   SmallVector<ExprRef> loops(op.getNumLoops());
   for (auto [position, expr] : llvm::enumerate(written.getResults())) {
+    // A dimension of size 1 that is kept: there is no other position.
+    if (expr == getAffineConstantExpr(0, op.getContext()) &&
+        cast<RankedTensorType>(init->get().getType()).getDimSize(position) == 1)
+      continue;
     auto dim = dyn_cast<AffineDimExpr>(expr);
     if (!dim || loops[dim.getPosition()])
       return nullptr;

@@ -1199,5 +1199,6 @@ if __name__ == "__main__":
     sys.modules["spellings"] = sys.modules["__main__"]
     import more_spellings  # noqa: F401 (fills the table)
     import sink_spellings  # noqa: F401
+    import model_spellings  # noqa: F401
 
     main(sys.argv[1:])
