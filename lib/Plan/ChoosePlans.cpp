@@ -109,8 +109,7 @@ static SmallVector<const plan::Measurement *> find(ScoredOp op, TargetKind kind,
 /// that measured it was another: that is said.
 static SmallVector<plan::PlanCase> fastest(ScoredOp op, TargetKind kind,
                                            const Measured &measured) {
-  // What is measured are kernels of attn.attention.
-  if (measured.path.empty() || isa<AttentionBackwardOp>(op.getOperation()))
+  if (measured.path.empty())
     return {};
   auto opts = remark::RemarkOpts::name("AttnPlan").category("attn-plan");
   SmallVector<const plan::Measurement *> known = find(op, kind, measured);

@@ -33,14 +33,15 @@ bool ResultKey::operator==(const ResultKey &other) const {
   return target == other.target && element == other.element &&
          headDim == other.headDim && valueHeadDim == other.valueHeadDim &&
          hasMask == other.hasMask && hasScore == other.hasScore &&
-         hasCaptures == other.hasCaptures && hasDropout == other.hasDropout;
+         hasCaptures == other.hasCaptures && hasDropout == other.hasDropout &&
+         isBackward == other.isBackward;
 }
 
 std::string ResultKey::describe() const {
   return target + " " + element + " " + std::to_string(headDim) + "/" +
          std::to_string(valueHeadDim) + (hasMask ? " masked" : "") +
          (hasScore ? " scored" : "") + (hasCaptures ? " captured" : "") +
-         (hasDropout ? " dropout" : "");
+         (hasDropout ? " dropout" : "") + (isBackward ? " backward" : "");
 }
 
 ResultKey plan::getResultKey(ScoredOp op, StringRef target) {
@@ -57,6 +58,7 @@ ResultKey plan::getResultKey(ScoredOp op, StringRef target) {
   key.hasScore = workload.hasScore;
   key.hasCaptures = workload.hasCaptures;
   key.hasDropout = workload.hasDropout;
+  key.isBackward = workload.isBackward;
   return key;
 }
 
@@ -83,6 +85,7 @@ static bool fromJSON(const llvm::json::Value &value, Measurement &result,
          map.map("masked", key.hasMask) && map.map("scored", key.hasScore) &&
          map.mapOptional("captured", key.hasCaptures) &&
          map.mapOptional("dropout", key.hasDropout) &&
+         map.mapOptional("backward", key.isBackward) &&
          map.map("device", result.device) && map.map("shapes", result.shapes) &&
          map.map("queries", result.queries) &&
          map.map("rows_per_multiprocessor", result.rows) &&
@@ -138,6 +141,8 @@ static void print(const Measurement &result, llvm::raw_ostream &os) {
   line("scored", key.hasScore);
   line("captured", key.hasCaptures);
   line("dropout", key.hasDropout);
+  if (key.isBackward)
+    line("backward", true);
   line("device", result.device);
   line("shapes", result.shapes);
   if (result.queries)

@@ -84,6 +84,7 @@ private:
   const TuningRequest &request;
   TuningReport report;
   ScoredOp attention;
+  ArrayAttr countedVariants; // those of the forward
   std::optional<runtime::Device> device;
   Operands operands;
   std::optional<DeviceOperands> memory;
@@ -100,6 +101,13 @@ bool Tuning::listCandidates() {
     return fail(TrialStatus::BadInput, "");
   report.function = function->getName().str();
   function->walk([&](ScoredOp op) { attention = op; });
+  FailureOr<func::FuncOp> forward =
+      request.trial.forward.empty()
+          ? function
+          : findFunction(module, request.trial.forward);
+  if (failed(forward))
+    return fail(TrialStatus::BadInput, "");
+  forward->walk([&](ScoredOp op) { countedVariants = op.getVariantsAttr(); });
   std::optional<TargetKind> kind = symbolizeTargetKind(request.trial.target);
   if (!attention || !kind || *kind == TargetKind::CPU)
     return fail(TrialStatus::BadInput,
@@ -162,8 +170,7 @@ bool Tuning::prepare(const Artifact &artifact) {
        llvm::zip_equal(artifact.arguments, operands.tensors))
     if (tensor)
       report.shapes.push_back(describeTensor(info, *tensor));
-  report.work =
-      countWork(attention, attention.getVariantsAttr(), artifact, operands);
+  report.work = countWork(attention, countedVariants, artifact, operands);
   auto call = runtime::prepareLaunch(artifact, operands.arguments());
   if (!call.ok())
     return fail(TrialStatus::BadInput, call.message());
@@ -215,6 +222,7 @@ bool Tuning::compileFrom(size_t first) {
     VariantInfo::CodeFigures figures = artifact->variants.front().figures();
     candidate.registers = figures.registers;
     candidate.spillBytes = figures.spillStoreBytes;
+    candidate.kernels = artifact->variants.front().kernels;
     if (!memory && !prepare(*artifact))
       return false;
     auto program = DeviceProgram::load(*device, std::move(*artifact), *memory);

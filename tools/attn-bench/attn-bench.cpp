@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../CrashGuard.h"
+#include "../GradientOptions.h"
 #include "../OperandOptions.h"
 #include "../ToolOptions.h"
 #include "attn/Pipelines/OutputFile.h"
@@ -39,6 +40,10 @@ than 1 %; and others for few blocks (batch entries times heads times length, by
 the multiprocessors), where that gains as much. The report ends with that rule,
 in the form that --plan takes.
 
+--backward measures the gradients of the function instead, everything that a call
+launches; what they read of the forward is random, too. They have plans of their
+own, and rows of their own in FILE.
+
 Examples:
   attn-bench causal.mlir --target=sm_90a --shape=b=2,h=16,sq=8192
   attn-bench causal.mlir --target=sm_90a --tune --dry-run
@@ -48,6 +53,11 @@ Examples:
              --also=b=4,h=16,sq=4096 --also=b=1,h=16,sq=16384 \
              --also=b=1,h=2,sq=4096 --tune --results=h200.json
   attn-compile causal.mlir --target=sm_90a --results=h200.json -o causal.attn
+  attn-bench causal.mlir --target=sm_90a --shape=b=4,h=16,sq=4096 --backward
+  attn-bench causal.mlir --target=sm_90a --shape=b=4,h=16,sq=4096 --backward \
+             --tune --json --results=h200.json
+  attn-compile causal.mlir --target=sm_90a --backward --results=h200.json \
+               -o causal_backward.attn
 
 Exit status: 0 done, 1 the program, the plan, a shape or a file is wrong, 3 no
 device to run on, or it failed, 70 the compiler itself failed.
@@ -59,6 +69,7 @@ struct BenchCommand : ToolOptions {
       : ToolOptions("attn-bench", "What to measure on: sm_80 or sm_90a") {}
 
   OperandOptions operands{category};
+  GradientOptions gradients{category};
   cl::opt<bool> tune{"tune", cl::desc("Measure every legal plan"),
                      cl::cat(category)};
   cl::list<std::string> also{
@@ -104,6 +115,22 @@ static void printText(const TuningReport &report, llvm::raw_ostream &os) {
   }
 }
 
+/// What a call launches, in order; with figures where there is machine code.
+static llvm::json::Array describeKernels(ArrayRef<KernelInfo> kernels) {
+  llvm::json::Array list;
+  for (const KernelInfo &kernel : kernels) {
+    llvm::json::Object object{{"entry", kernel.entry},
+                              {"threads", kernel.threads},
+                              {"shared_bytes", kernel.sharedBytes}};
+    if (kernel.registers >= 0) {
+      object["registers"] = kernel.registers;
+      object["spill_store_bytes"] = kernel.spillStoreBytes;
+    }
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
 static llvm::json::Object toJSON(const TuningReport &report) {
   llvm::json::Array candidates;
   for (const Candidate &candidate : report.candidates) {
@@ -116,6 +143,8 @@ static llvm::json::Object toJSON(const TuningReport &report) {
     }
     if (candidate.compileSeconds > 0)
       object["compile_s"] = candidate.compileSeconds;
+    if (!candidate.kernels.empty())
+      object["kernels"] = describeKernels(candidate.kernels);
     if (!candidate.refusal.empty())
       object["refusal"] = candidate.refusal;
     if (const auto &timing = candidate.timing) {
@@ -205,7 +234,6 @@ static int run(int argc, char **argv) {
   request.tune = options.tune;
   request.dryRun = options.dryRun;
   request.trial.target = options.target;
-  request.trial.function = options.function;
   request.trial.plan = options.plan;
   request.trial.passes = options.passes();
   request.trial.ptxas = options.assembler();
@@ -226,6 +254,11 @@ static int run(int argc, char **argv) {
   OwningOpRef<ModuleOp> module = options.parse(context, sources);
   if (!module)
     return badInput;
+  FailureOr<std::string> forward = options.gradients.apply(options, *module);
+  if (failed(forward))
+    return badInput;
+  request.trial.forward = *forward;
+  request.trial.function = options.function;
   std::vector<TuningReport> reports;
   std::vector<std::string> shapes = {request.trial.operands.shape};
   shapes.insert(shapes.end(), options.also.begin(), options.also.end());

@@ -27,16 +27,18 @@
 
 namespace attn::plan {
 
-/// What a measurement stands for: any attention that agrees in this.
+/// What a measurement stands for: any attention, or gradients of one, that
+/// agree in this.
 struct ResultKey {
   std::string target;  // "sm_90a"
   std::string element; // "bf16"
   int64_t headDim = 0, valueHeadDim = 0;
   bool hasMask = false, hasScore = false;       // as regions or variants
   bool hasCaptures = false, hasDropout = false; // captures: of tensors
+  bool isBackward = false;                      // attn.attention_backward
 
   bool operator==(const ResultKey &other) const;
-  /// "sm_90a bf16 128/128 masked scored".
+  /// "sm_90a bf16 128/128 masked scored", "sm_80 f16 64/64 backward".
   std::string describe() const;
 };
 

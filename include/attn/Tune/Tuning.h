@@ -20,8 +20,8 @@
 namespace attn {
 
 struct TuningRequest {
-  /// Target (a GPU), function, passes (those of all plans), operands, repeats,
-  /// ptxas. With a plan only that one is measured.
+  /// Target (a GPU), function, forward, passes (those of all plans), operands,
+  /// repeats, ptxas. With a plan only that one is measured.
   TrialRequest trial;
   /// All legal plans, and not only the one the compiler would take.
   bool tune = false;
@@ -44,6 +44,7 @@ struct Candidate {
   std::string refusal;
   double compileSeconds = 0;
   int64_t registers = -1, spillBytes = -1;
+  std::vector<KernelInfo> kernels; // what a call launches, in order
   std::optional<Timing> timing;
 };
 

@@ -14,8 +14,10 @@ takes from the file what was fastest.
     tune.py --bin ... --dims 64,128 --queries 4096 --seconds 170
     tune.py --bin ... --queries 512,1024,2048,4096,8192,16384 --batch-heads 0,8 \\
             --artifacts folder
+    tune.py --bin ... --backward --dims 64,128 --queries 1024,4096,16384 \\
+            --results h100.json --seconds 500
 
-Of several lengths, and numbers of batch entries times heads (0: as many as make
+--backward: the gradients, everything that a call launches. Of several lengths, and numbers of batch entries times heads (0: as many as make
 16384 tokens), comes a rule, which is printed, and with --artifacts an artifact.
 Exit code 0: each winner, or the rule, is what the compiler takes with the file;
 1: not; 77: no GPU.
@@ -47,6 +49,7 @@ def parse_arguments():
     parser.add_argument("--dims", default="128", help="head dimensions, with commas")
     parser.add_argument("--variants", default="causal", help="causal, full or both, with commas")
     parser.add_argument("--queries", default="4096", help="lengths of a sequence, with commas")
+    parser.add_argument("--backward", action="store_true", help="tune the gradients instead")
     parser.add_argument("--batch-heads", default="0",
                         help="how many batch entries times heads, with commas")
     parser.add_argument("--artifacts", help="a folder for what is compiled with the file")
@@ -56,10 +59,15 @@ def parse_arguments():
     return parser.parse_args()
 
 
+def command_of(options, tool, source, *more):
+    command = [str(pathlib.Path(options.bin) / tool), str(source), f"--target={options.target}"]
+    return command + ["--backward"] * options.backward + list(more)
+
+
 def picked(options, source, results=None):
     """The plans of the compiler, as it prints them: one, or a rule."""
-    command = [str(pathlib.Path(options.bin) / "attn-compile"), str(source), "--emit=tile"]
-    command += [f"--target={options.target}"] + ([f"--results={results}"] if results else [])
+    command = command_of(options, "attn-compile", source, "--emit=tile")
+    command += [f"--results={results}"] if results else []
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     rule = re.search(r"remark: compiled in \d+ variants: (.*)", done.stderr)
     return rule[1] if rule else re.search(r"#attn\.plan<[^>]*>", done.stdout)[0]
@@ -78,8 +86,8 @@ def shapes(options, dim):
 def tune(options, source, dim, results):
     """The report of attn-bench; None without a GPU."""
     first, *others = shapes(options, dim)
-    command = [str(pathlib.Path(options.bin) / "attn-bench"), str(source), "--tune", "--json"]
-    command += [f"--target={options.target}", f"--shape={first}", f"--results={results}"]
+    command = command_of(options, "attn-bench", source, "--tune", "--json")
+    command += [f"--shape={first}", f"--results={results}"]
     command += [f"--also={shape}" for shape in others]
     command += [f"--repeats={options.repeats}"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)  # progress is on stderr
@@ -92,9 +100,9 @@ def tune(options, source, dim, results):
 def write_artifact(options, source, results):
     folder = pathlib.Path(options.artifacts)
     folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run([str(pathlib.Path(options.bin) / "attn-compile"), str(source),
-                    f"--target={options.target}", f"--results={results}",
-                    "-o", str(folder / f"{source.stem}-{options.target}.attn")], check=True)
+    name = f"{source.stem}{'-backward' * options.backward}-{options.target}.attn"
+    subprocess.run(command_of(options, "attn-compile", source, f"--results={results}",
+                              "-o", str(folder / name)), check=True)
 
 
 def report(name, measured, before):
@@ -129,7 +137,7 @@ def main():
                 if measured is None:
                     print("skipped: no GPU")
                     return SKIP
-                name = f"{variant} d={dim} {options.target}"
+                name = f"{variant} d={dim} {options.target}{' backward' * options.backward}"
                 for one in measured.get("reports", [measured]):
                     best = report(f"{name} {one['shapes'][0]}", one, before)
                 if "rule" in measured:
