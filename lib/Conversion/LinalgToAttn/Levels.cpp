@@ -93,17 +93,47 @@ attn::raise::atomsOf(const OperandLevel &level, Extents &extents) {
   return all;
 }
 
+/// The part of a join that a boundary between the parts of `split` goes
+/// through, and its sizes on both sides; null if there is none.
+static std::pair<ExprRef, SmallVector<Extent>> findBoundary(ExprRef split) {
+  ExprRef joined = split->operands[0];
+  unsigned next = joined->operands.size();
+  for (Extent wanted : llvm::reverse(split->extents)) {
+    while (wanted != 1) {
+      if (next == 0)
+        return {};
+      Extent size = joined->extents[--next];
+      if (!isKnown(size) || !isKnown(wanted) || size < 1 || wanted < 1)
+        return {};
+      if (size > wanted)
+        return size % wanted == 0
+                   ? std::pair(joined->operands[next],
+                               SmallVector<Extent>{size / wanted, wanted})
+                   : std::pair(ExprRef(), SmallVector<Extent>());
+      if (wanted % size != 0)
+        return {};
+      wanted /= size;
+    }
+  }
+  return {};
+}
+
 std::pair<ExprRef, SmallVector<Extent>>
-attn::raise::findSplit(ArrayRef<OperandLevel> levels, ArrayRef<ExprRef> fixed) {
+attn::raise::findSplit(ArrayRef<OperandLevel> levels, ArrayRef<ExprRef> fixed,
+                       bool throughJoins) {
   std::pair<ExprRef, SmallVector<Extent>> found;
   for (const OperandLevel &level : levels)
     for (ExprRef index : level.indices)
       Expressions::walk(index, [&](ExprRef node) {
-        if (!found.first && node->kind == Kind::Split &&
-            node->operands[0]->isVariable() &&
-            !llvm::is_contained(fixed, node->operands[0]))
-          found = {node->operands[0], SmallVector<Extent>(node->extents.begin(),
-                                                          node->extents.end())};
+        if (found.first || node->kind != Kind::Split)
+          return !found.first;
+        std::pair<ExprRef, SmallVector<Extent>> here = {
+            node->operands[0], llvm::to_vector<6>(node->extents)};
+        if (throughJoins && here.first->kind == Kind::Join)
+          here = findBoundary(node);
+        if (here.first && here.first->isVariable() &&
+            !llvm::is_contained(fixed, here.first))
+          found = here;
         return !found.first;
       });
   return found;

@@ -36,9 +36,11 @@ std::optional<SmallVector<ExprRef>> atomsOf(const OperandLevel &level,
                                             Extents &extents);
 
 /// A variable other than `fixed` that `levels` read in parts, and the sizes of
-/// the parts; null if there is none.
+/// the parts; null if there is none. With `throughJoins`, it may be a part of
+/// what is collapsed and expanded otherwise.
 std::pair<ExprRef, SmallVector<Extent>> findSplit(ArrayRef<OperandLevel> levels,
-                                                  ArrayRef<ExprRef> fixed);
+                                                  ArrayRef<ExprRef> fixed,
+                                                  bool throughJoins = false);
 
 /// The level that takes the least work to bring into the order `wanted`; of
 /// equals the last, which the graph has first.

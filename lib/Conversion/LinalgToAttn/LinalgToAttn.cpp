@@ -44,7 +44,8 @@ static bool hasNormalForm(const AttentionMatch &match) {
 }
 
 /// `product` and what follows it, one user after another: the last may divide
-/// or round what the product sums. The last first.
+/// or round what the product sums, a view may take batches and heads of it
+/// apart. The last first.
 static SmallVector<Value> findRoots(Reader &reader, Value product) {
   SmallVector<Value> roots = {product};
   Value value = product;
@@ -65,7 +66,10 @@ static SmallVector<Value> findRoots(Reader &reader, Value product) {
     ExprRef read = reader.readOnce(value, reader.makeIndices(value));
     if (!read || read->kind == Expr::Kind::Reduction)
       return roots;
-    if (!isView(reader, value))
+    auto rankOf = [](Value tensor) {
+      return cast<RankedTensorType>(tensor.getType()).getRank();
+    };
+    if (!isView(reader, value) || rankOf(value) > rankOf(roots.front()))
       roots.insert(roots.begin(), value);
   }
 }

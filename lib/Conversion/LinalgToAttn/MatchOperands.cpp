@@ -31,14 +31,36 @@ void Matcher::placeDimensions(AttentionMatch &match,
   // Rows: what the mask looks at, else what is as long as the keys, else what
   // has no known size, else what varies fastest.
   ExprRef row = nullptr;
+  auto isRead = [&](ExprRef atom) {
+    bool found = match.mask && Expressions::dependsOn(match.mask, atom);
+    Expressions::walk(match.score, [&](ExprRef node) {
+      found |= node == atom;
+      return node->kind != Expr::Kind::Reduction; // the product reads all
+    });
+    return found;
+  };
   auto rank = [&](ExprRef atom) {
-    bool isRead = Expressions::dependsOn(match.score, atom) ||
-                  (match.mask && Expressions::dependsOn(match.mask, atom));
-    return std::make_tuple(isRead, atom->extents[0] == match.column->extents[0],
+    return std::make_tuple(isRead(atom),
+                           atom->extents[0] == match.column->extents[0],
                            !isKnown(atom->extents[0]));
   };
+  auto areInOne = [&](ExprRef a, ExprRef b) {
+    return llvm::any_of(match.rootIndices, [&](ExprRef index) {
+      return Expressions::dependsOn(index, a) &&
+             Expressions::dependsOn(index, b);
+    });
+  };
+  // What shares a dimension of the output with key heads are groups, where
+  // another dimension says that there is one row.
+  bool hasUnit = llvm::any_of(
+      match.rootIndices, [](ExprRef index) { return index->isInteger(0); });
+  auto isGroup = [&](ExprRef atom) {
+    return hasUnit && !isRead(atom) && llvm::any_of(shared, [&](ExprRef key) {
+             return areInOne(atom, key);
+           });
+  };
   for (ExprRef atom : queryOnly)
-    if (!row || rank(atom) >= rank(row))
+    if (!isGroup(atom) && (!row || rank(atom) >= rank(row)))
       row = atom;
   if (row)
     match.rows = {row};
@@ -47,20 +69,18 @@ void Matcher::placeDimensions(AttentionMatch &match,
       match.groups.push_back(atom);
   // Of several shared dimensions the last numbers key heads, with the parts of
   // the same dimension of the output.
-  match.batch.assign(shared.begin(), shared.end());
-  auto isWithLast = [&](ExprRef atom) {
-    return llvm::any_of(match.rootIndices, [&](ExprRef index) {
-      return Expressions::dependsOn(index, atom) &&
-             Expressions::dependsOn(index, shared.back());
-    });
-  };
-  while (!match.batch.empty() && isWithLast(match.batch.back())) {
-    match.keyHeads.insert(match.keyHeads.begin(), match.batch.back());
-    match.batch.pop_back();
-  }
-  // One shared dimension is the batch.
-  if (match.batch.empty())
-    std::swap(match.batch, match.keyHeads);
+  size_t numBatches = shared.size();
+  while (numBatches > 0 && areInOne(shared[numBatches - 1], shared.back()))
+    --numBatches;
+  // Where that is all of them, the others are batches; so is a single one,
+  // unless a sink numbers it.
+  if (numBatches == 0)
+    numBatches = shared.size() > 1 ? shared.size() - 1 : shared.size();
+  while (numBatches > 0 && match.sink &&
+         Expressions::dependsOn(match.sink, shared[numBatches - 1]))
+    --numBatches;
+  match.batch.assign(shared.begin(), shared.begin() + numBatches);
+  match.keyHeads.assign(shared.begin() + numBatches, shared.end());
 }
 
 /// Score and mask see one position each of batch, head, query and key.
@@ -149,6 +169,12 @@ static std::string splitProduct(Expressions &e, ExprRef product, ExprRef depth,
   return "";
 }
 
+/// Whether `index` numbers queries as well as keys: a batch or a head.
+static bool isShared(const OperandLevels &operands, ExprRef index) {
+  return Expressions::dependsOn(operands.queryElement, index) &&
+         Expressions::dependsOn(operands.keyElement, index);
+}
+
 /// Positions that operands read in parts become joins of their parts,
 /// everywhere.
 void Matcher::refinePositions(AttentionMatch &match, OperandLevels &operands,
@@ -158,7 +184,19 @@ void Matcher::refinePositions(AttentionMatch &match, OperandLevels &operands,
     SmallVector<OperandLevel> all = operands.queries;
     llvm::append_range(all, operands.keys);
     llvm::append_range(all, operands.values);
-    auto split = findSplit(all, {match.column, match.headDim});
+    SmallVector<ExprRef> fixed = {match.column, match.headDim};
+    auto split = findSplit(all, fixed);
+    if (!split.first) {
+      // What tells heads from batches: scores, and views across both.
+      all.push_back({Value(), {match.score}, nullptr});
+      for (ExprRef expr : {match.mask, match.sink})
+        if (expr)
+          all.back().indices.push_back(expr);
+      for (ExprRef index : match.rootIndices)
+        if (!isShared(operands, index))
+          fixed.push_back(index);
+      split = findSplit(all, fixed, /*throughJoins=*/true);
+    }
     if (!split.first)
       return;
     SmallVector<ExprRef> fresh;

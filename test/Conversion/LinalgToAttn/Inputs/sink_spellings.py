@@ -83,7 +83,7 @@ def explicit(g, s, sink, top, exponential="math.exp"):
     own = g.map(
         [sink, top],
         f"%d = arith.subf %0, %1 : {s.dtype}\n%y = {exponential} %d : {s.dtype}",
-        "bhi",
+        top.dims,
     )
     return g.binary("divf", p, g.binary("addf", total, own))
 
