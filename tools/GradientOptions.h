@@ -24,24 +24,32 @@ struct GradientOptions {
         lseGradient("lse-gradient",
                     llvm::cl::desc("With --backward: there is a gradient of "
                                    "lse, too"),
-                    llvm::cl::cat(category)) {}
+                    llvm::cl::cat(category)),
+        noCaptureGradients(
+            "no-capture-gradients",
+            llvm::cl::desc("With --backward: captures of floats have none"),
+            llvm::cl::cat(category)) {}
 
   /// Puts the gradients into the module and makes them the function that the
   /// tool works on. Returns the name of the forward; empty without --backward.
   FailureOr<std::string> apply(ToolOptions &tool, ModuleOp module) const {
-    if (lseGradient && !backward)
-      return tool.fail("--lse-gradient comes with --backward");
+    for (const llvm::cl::opt<bool> *flag : {&lseGradient, &noCaptureGradients})
+      if (*flag && !backward)
+        return tool.fail("--" + flag->ArgStr + " comes with --backward");
     if (!backward)
       return std::string();
+    GradientRequest request;
+    request.lse = lseGradient;
+    request.captures = !noCaptureGradients;
     FailureOr<GradientFunctions> names =
-        addGradients(module, tool.function, lseGradient);
+        addGradients(module, tool.function, request);
     if (failed(names))
       return failure();
     tool.function.setValue(names->backward);
     return names->forward;
   }
 
-  llvm::cl::opt<bool> backward, lseGradient;
+  llvm::cl::opt<bool> backward, lseGradient, noCaptureGradients;
 };
 
 } // namespace attn

@@ -48,6 +48,14 @@ Status DeviceOperands::readOutputs(const Artifact &manifest,
   return Status();
 }
 
+Status DeviceOperands::poisonOutputs(const Artifact &manifest) {
+  for (auto [info, buffer] : llvm::zip_equal(manifest.arguments, buffers))
+    if (Status status = info.isOutput ? buffer.fill(0xff) : Status();
+        !status.ok())
+      return status;
+  return Status();
+}
+
 Result<DeviceProgram> DeviceProgram::load(const runtime::Device &device,
                                           Artifact artifact,
                                           const DeviceOperands &operands) {
@@ -62,6 +70,21 @@ Result<DeviceProgram> DeviceProgram::load(const runtime::Device &device,
 
 Status DeviceProgram::run() {
   Status status = kernel.launch(operands->arguments(), stream.handle());
+  return status.ok() ? stream.synchronize() : status;
+}
+
+Status DeviceProgram::runPoisoned() {
+  auto bytes = kernel.workspaceBytes(operands->arguments());
+  if (!bytes.ok())
+    return bytes.status();
+  auto workspace = runtime::Buffer::allocate(kernel.device(), *bytes);
+  if (!workspace.ok())
+    return workspace.status();
+  Status status = workspace->fill(0xff);
+  if (!status.ok())
+    return status;
+  runtime::WorkspaceMemory memory{workspace->data(), workspace->size()};
+  status = kernel.launch(operands->arguments(), stream.handle(), &memory);
   return status.ok() ? stream.synchronize() : status;
 }
 

@@ -22,8 +22,9 @@ static bool hasAttention(func::FuncOp function) {
       .wasInterrupted();
 }
 
-FailureOr<GradientFunctions> attn::addGradients(ModuleOp module, StringRef name,
-                                                bool lseGradient) {
+FailureOr<GradientFunctions>
+attn::addGradients(ModuleOp module, StringRef name,
+                   const GradientRequest &request) {
   FailureOr<func::FuncOp> function = findFunction(module, name);
   if (failed(function))
     return failure();
@@ -35,7 +36,8 @@ FailureOr<GradientFunctions> attn::addGradients(ModuleOp module, StringRef name,
     if (other != *function && hasAttention(other))
       other.erase();
   AttnDifferentiatePassOptions options;
-  options.lseGradient = lseGradient;
+  options.lseGradient = request.lse;
+  options.captureGradients = request.captures;
   PassManager manager(module->getName());
   manager.addPass(createAttnDifferentiatePass(options));
   if (failed(manager.run(module)))

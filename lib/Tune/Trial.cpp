@@ -46,6 +46,8 @@ private:
   bool prepare(const Artifact &manifest);
   bool fixVariant(Artifact &artifact);
   bool runOnCPU();
+  /// Calls again, by `launch`, and compares with the first call.
+  bool repeat(llvm::function_ref<Status()> launch, TrialStatus refused);
   std::string chooseGPU() const;
   bool runOnGPU();
   ScoredOp findOperation(StringRef name);
@@ -145,6 +147,31 @@ bool TrialRun::fixVariant(Artifact &artifact) {
   return error.empty() || fail(TrialStatus::BadInput, error);
 }
 
+bool TrialRun::repeat(llvm::function_ref<Status()> launch,
+                      TrialStatus refused) {
+  std::vector<std::pair<std::string, HostTensor *>> outputs;
+  std::vector<std::vector<unsigned char>> first;
+  for (auto [info, tensor] :
+       llvm::zip_equal(report.manifest.arguments, operands.tensors))
+    if (info.isOutput) {
+      outputs.emplace_back(info.name, &*tensor);
+      first.push_back(tensor->storage());
+    }
+  for (int64_t i = 0; i < request.moreLaunches; ++i) {
+    for (auto &[name, tensor] : outputs)
+      tensor->poison();
+    if (Status status = launch(); !status.ok())
+      return fail(refused, status.message());
+    ++report.launches;
+    for (auto [output, bytes] : llvm::zip_equal(outputs, first))
+      if (report.difference.empty() && output.second->storage() != bytes)
+        report.difference = "call " + std::to_string(report.launches) +
+                            " gives other bits of '" + output.first +
+                            "' than the first";
+  }
+  return true;
+}
+
 bool TrialRun::runOnCPU() {
   double start = now();
   HostOptions options;
@@ -164,6 +191,9 @@ bool TrialRun::runOnCPU() {
   Status status = program->invoke(arguments);
   if (!status.ok())
     return fail(TrialStatus::BadInput, status.message());
+  if (!repeat([&] { return program->invoke(arguments); },
+              TrialStatus::BadInput))
+    return false;
   if (request.bench) {
     std::vector<double> seconds;
     double begin = now();
@@ -220,11 +250,20 @@ bool TrialRun::runOnGPU() {
   if (!variant.ok())
     return fail(TrialStatus::NoDevice, variant.message());
   report.variant = std::move(*variant);
-  Status status = program->run();
+  Status status = program->runPoisoned();
   if (status.ok())
     status = memory->readOutputs(*artifact, operands);
   if (!status.ok())
     return fail(TrialStatus::NoDevice, status.message());
+  // Now in the memory that the runtime keeps for a stream, where there is some.
+  auto again = [&] {
+    Status status = memory->poisonOutputs(*artifact);
+    if (status.ok())
+      status = program->run();
+    return status.ok() ? memory->readOutputs(*artifact, operands) : status;
+  };
+  if (!repeat(again, TrialStatus::NoDevice))
+    return false;
   if (request.bench) {
     auto timing = program->measure(request.repeats);
     if (!timing.ok())
@@ -326,8 +365,10 @@ bool TrialRun::writeOutputs() {
 
 TrialReport TrialRun::run() {
   bool isRun = request.target == "cpu" ? runOnCPU() : runOnGPU();
-  if (isRun && writeOutputs() && request.check)
-    check();
+  if (isRun && writeOutputs() && request.check && !check())
+    return std::move(report);
+  if (report.status == TrialStatus::Ok && !report.difference.empty())
+    report.status = TrialStatus::CheckFailed;
   return std::move(report);
 }
 

@@ -61,11 +61,21 @@ class MaskInputs(Inputs):
     def arguments(self):
         return [self.query, self.key, self.value, *self.extra, *self.captures, self.output, self.lse]
 
-    def named(self):
-        """What the regions read, by the names that attn-run uses."""
-        extra = (["sink"] if self.mask.sink else []) + (["seed", "offset"] if self.mask.dropout else [])
-        names = [*extra, *(f"c{i}" for i in range(len(self.captures)))]
-        return list(zip(names, [*self.extra, *self.captures]))
+    def flags(self, folder):
+        """What tells attn-run and attn-simulate the sizes, and what regions read."""
+        sizes = self.sizes
+        listed = [f"--shape=b={sizes.batch},h={sizes.heads},hkv={sizes.kv_heads},"
+                  f"sq={sizes.queries},sk={sizes.keys}"]
+        names = (["sink"] if self.mask.sink else []) + (["seed", "offset"] if self.mask.dropout else [])
+        names += [f"c{i}" for i in range(len(self.captures))]
+        for name, array in zip(names, [*self.extra, *self.captures]):
+            if isinstance(array, Scalar):
+                listed.append(f"--scalar={name}={array.value!r}")
+                continue
+            file = folder / f"{name}.npy"
+            np.save(file, array.values().astype(np.int64 if array.element[0] == "i" else np.float64))
+            listed.append(f"--input={name}={file}")
+        return listed
 
     def tensors(self):
         return [array if isinstance(array, Scalar) else array.tensor for array in self.arguments()]

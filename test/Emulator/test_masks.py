@@ -14,9 +14,7 @@ import subprocess
 import zlib
 
 import masks
-import numpy as np
 import pytest
-from emulate import Scalar
 from mask_case import MaskInputs, check, compiled
 
 # (queries, keys): beside and on the borders of blocks.
@@ -73,17 +71,7 @@ def attn_run(pytestconfig):
 def test_definition(name, tmp_path, pytestconfig):
     """The kernels agree with NumPy; so, then, does what agrees with them."""
     inputs = MaskInputs(name, 37, 50, seed=1)
-    sizes = [f"b={inputs.sizes.batch}", f"h={inputs.sizes.heads}", f"hkv={inputs.sizes.kv_heads}",
-             f"sq={inputs.sizes.queries}", f"sk={inputs.sizes.keys}"]
-    options = []
-    for argument, value in inputs.named():
-        if isinstance(value, Scalar):
-            options.append(f"--scalar={argument}={value.value!r}")
-            continue
-        file = tmp_path / f"{argument}.npy"
-        np.save(file, value.values().astype(np.int64 if value.element[0] == "i" else np.float64))
-        options.append(f"--input={argument}={file}")
     program = masks.DIRECTORY / f"{name}.mlir"
-    done = subprocess.run([attn_run(pytestconfig), program, "--target=cpu", "--check", "--shape=" + ",".join(sizes), *options],
+    done = subprocess.run([attn_run(pytestconfig), program, "--target=cpu", "--check", *inputs.flags(tmp_path)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -48,7 +48,7 @@ public:
     if (!parsed.ok())
       return;
     module = std::move(*parsed);
-    auto names = addGradients(*module, "", lseGradient);
+    auto names = addGradients(*module, "", {lseGradient});
     EXPECT_TRUE(succeeded(names)) << session.log() << source;
     if (succeeded(names))
       name = names->backward;

@@ -84,6 +84,11 @@ void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
                   << report.work.countedPairs << " of " << report.work.pairs
                   << " pairs per head counted)\n";
   }
+  if (report.launches > 1)
+    line("launches") << report.launches << ": "
+                     << (report.difference.empty() ? "all bits the same"
+                                                   : report.difference)
+                     << "\n";
   if (const auto &check = report.check) {
     for (const GradientReport &gradient : check->gradients)
       line("error") << gradient.name << " " << number(gradient.error)
@@ -173,6 +178,10 @@ void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
     object["counted_pairs"] = report.work.countedPairs;
     object["tflops"] = teraflops(report);
     object["tbps"] = terabytes(report);
+  }
+  if (report.launches > 1) {
+    object["launches"] = report.launches;
+    object["difference"] = report.difference;
   }
   if (const auto &check = report.check)
     object["check"] = describeCheck(*check);

@@ -58,7 +58,7 @@ Arguments are called q, k, v; what the regions capture c0, c1, ...; results o
 and lse; the gradients of q d_q, and so on. Where sk and hkv are not given they are those of the queries.
 
 Exit status: 0 done, 1 the program, the plan, a shape or a file is wrong, 2 the
-check failed, 3 no device to run on, or it failed, 70 the compiler itself failed.
+check failed or two calls differ, 3 no device to run on, or it failed, 70 the compiler itself failed.
 )";
 
 namespace {
@@ -83,6 +83,10 @@ struct RunCommand : ToolOptions {
       "check-limit",
       cl::desc("Most MiB that the float64 scores of a check may need"),
       cl::init(4096), cl::cat(category)};
+  cl::opt<unsigned> launches{
+      "launches",
+      cl::desc("Call so many times; all calls must give the same bits"),
+      cl::value_desc("N"), cl::init(1), cl::cat(category)};
   cl::opt<bool> bench{"bench", cl::desc("Measure the time of a call"),
                       cl::cat(category)};
   cl::opt<unsigned> repeats{"repeats", cl::desc("Samples of a measurement"),
@@ -125,6 +129,7 @@ static FailureOr<TrialRequest> makeRequest(const RunCommand &options) {
   request.ptxas = options.assembler();
   request.check = options.check;
   request.debugCaptures = options.debugCaptures;
+  request.moreLaunches = int64_t(std::max(1u, options.launches.getValue())) - 1;
   request.bench = options.bench;
   request.repeats = std::max(1u, options.repeats.getValue());
   request.maxCheckBytes = static_cast<int64_t>(options.checkLimit) << 20;

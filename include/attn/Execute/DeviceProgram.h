@@ -30,6 +30,8 @@ public:
   /// Copies the outputs back into `operands`, with what stands around them.
   runtime::Status readOutputs(const Artifact &manifest,
                               Operands &operands) const;
+  /// Fills the outputs, and what stands around them, with ones: NaN.
+  runtime::Status poisonOutputs(const Artifact &manifest);
 
 private:
   std::vector<runtime::Buffer> buffers; // one per argument
@@ -46,6 +48,8 @@ public:
 
   /// One call; waits for it.
   runtime::Status run();
+  /// The same, in a workspace whose bytes are all ones: NaN.
+  runtime::Status runPoisoned();
 
   /// Takes device times of a call, by events around runs of calls.
   class Sampler {

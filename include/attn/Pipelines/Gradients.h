@@ -17,15 +17,21 @@
 
 namespace attn {
 
-/// Puts the gradients of function `name` (empty: the only public one) into the
-/// module, as attn-differentiate does, with d_lse as an argument where
-/// `lseGradient` asks for it. Other functions with an attention go. Returns the
-/// names of the two functions.
 struct GradientFunctions {
   std::string forward, backward;
 };
+
+/// What attn-differentiate may be asked.
+struct GradientRequest {
+  bool lse = false;     // d_lse is an argument
+  bool captures = true; // captures of floats have gradients
+};
+
+/// Puts the gradients of function `name` (empty: the only public one) into the
+/// module, as attn-differentiate does. Other functions with an attention go.
+/// Returns the names of the two functions.
 FailureOr<GradientFunctions> addGradients(ModuleOp module, StringRef name,
-                                          bool lseGradient);
+                                          const GradientRequest &request);
 
 } // namespace attn
 

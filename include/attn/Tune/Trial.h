@@ -41,6 +41,8 @@ struct TrialRequest {
   /// .npy files to write, by the name of an output.
   std::map<std::string, std::string> outputs;
   bool check = false;
+  /// Calls beside the first, whose bits must be those of the first.
+  int64_t moreLaunches = 0;
   bool debugCaptures = false; // CaptureCheck.h
   bool bench = false;
   int repeats = 20;
@@ -54,7 +56,7 @@ struct TrialRequest {
 enum class TrialStatus {
   Ok = 0,
   BadInput = 1,    // program, plan, shapes, files
-  CheckFailed = 2, // the result breaks the error rule
+  CheckFailed = 2, // the result breaks the error rule, or two calls differ
   NoDevice = 3,    // the target's device is not there, or refused
 };
 
@@ -72,6 +74,8 @@ struct TrialReport {
   /// Which tensors a launch copies, and why: a line each.
   std::string relayouts;
   std::optional<ErrorReport> check;
+  int64_t launches = 1;
+  std::string difference; // between two calls; empty if there is none
   std::optional<Timing> timing;
   Work work;
 };

@@ -1,5 +1,6 @@
 // RUN: attn-opt %s --attn-differentiate --split-input-file | FileCheck %s
 // RUN: attn-opt %s --attn-differentiate=lse-gradient=true --split-input-file | FileCheck %s --check-prefix=GRADIENT
+// RUN: attn-opt %s --attn-differentiate=capture-gradients=false --split-input-file | FileCheck %s --check-prefix=CONSTANTS
 
 !q = tensor<2x4x?x64xf16>
 !k = tensor<2x2x?x64xf16>
@@ -90,6 +91,11 @@ func.func @variants(%q: !q, %k: !q, %v: !q, %s: tensor<1xf32>, %a: i32) -> (!q, 
 // CHECK: attn.capture_add %[[DB]], %[[BIAS]][%[[I]], %[[J]]] : tensor<?x?xf16>
 // CHECK: attn.capture_add %[[DF]], %[[FACTOR]][] : f16
 // CHECK: -> (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<?x?xf16>, tensor<f16>)
+// With capture-gradients=false all of them are constants.
+// CONSTANTS-LABEL: func.func @captures_backward(
+// CONSTANTS-NOT: grad_captures
+// CONSTANTS-NOT: attn.capture_add
+// CONSTANTS-LABEL: func.func @no_pullback(
 func.func @captures(%q: !q, %k: !q, %v: !q, %bias: tensor<?x?xf16>, %n: i32, %factor: f16) -> (!q, !l) {
   %fixed = arith.sitofp %n : i32 to f32
   %o, %lse = attn.attention %q, %k, %v captures(%bias, %n, %factor, %fixed)

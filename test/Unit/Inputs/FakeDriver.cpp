@@ -190,8 +190,11 @@ CUresult cuLaunchKernel(CUfunction, unsigned x, unsigned y, unsigned z,
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   if (bytes > (size_t(1) << 40))
     return 2;
+  void *memory = nullptr;
+  if (posix_memalign(&memory, 256, bytes) != 0) // as the driver aligns
+    return 2;
   ++fakeRecord()->buffers;
-  *pointer = reinterpret_cast<CUdeviceptr>(std::malloc(bytes));
+  *pointer = reinterpret_cast<CUdeviceptr>(memory);
   return 0;
 }
 CUresult cuMemFree_v2(CUdeviceptr pointer) {

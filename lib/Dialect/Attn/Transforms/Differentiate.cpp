@@ -32,7 +32,7 @@ namespace {
 struct Differentiable {
   func::FuncOp function;
   AttentionOp attention;
-  /// Captures that are arguments of floats.
+  /// Captures whose gradients are asked for: arguments of floats.
   SmallVector<int64_t> gradCaptures;
   bool returnsOutput = false, returnsLse = false;
 };
@@ -60,14 +60,15 @@ static BlockArgument findSource(Value value) {
 
 /// Every floating operand is an argument of its own, or no argument has a say
 /// in it.
-static LogicalResult matchOperands(Differentiable &match) {
+static LogicalResult matchOperands(Differentiable &match,
+                                   bool captureGradients) {
   AttentionOp op = match.attention;
   SmallVector<Value> operands = {op.getQuery(), op.getKey(), op.getValue()};
   if (op.getSink())
     operands.push_back(op.getSink());
   size_t numTensors = operands.size();
   for (auto [number, capture] : llvm::enumerate(op.getCaptures()))
-    if (isFloating(capture.getType()) &&
+    if (captureGradients && isFloating(capture.getType()) &&
         (isa<BlockArgument>(capture) || findSource(capture))) {
       match.gradCaptures.push_back(number);
       operands.push_back(capture);
@@ -109,7 +110,8 @@ static LogicalResult matchResults(Differentiable &match) {
   return success();
 }
 
-static FailureOr<Differentiable> matchFunction(func::FuncOp function) {
+static FailureOr<Differentiable> matchFunction(func::FuncOp function,
+                                               bool captureGradients) {
   SmallVector<AttentionOp> found;
   function.walk([&](AttentionOp op) { found.push_back(op); });
   Differentiable match{function, found.front(), {}};
@@ -123,7 +125,8 @@ static FailureOr<Differentiable> matchFunction(func::FuncOp function) {
       !function.getBody().hasOneBlock())
     return match.attention.emitOpError(
         "wants to be in the only block of a func.func to be differentiated");
-  if (failed(matchOperands(match)) || failed(matchResults(match)))
+  if (failed(matchOperands(match, captureGradients)) ||
+      failed(matchResults(match)))
     return failure();
   return match;
 }
@@ -215,7 +218,8 @@ struct Differentiate : attn::impl::AttnDifferentiatePassBase<Differentiate> {
       if (!function.walk([](AttentionOp) { return WalkResult::interrupt(); })
                .wasInterrupted())
         continue;
-      FailureOr<Differentiable> match = matchFunction(function);
+      FailureOr<Differentiable> match =
+          matchFunction(function, captureGradients);
       if (failed(match) || failed(checkNames(*match)))
         return signalPassFailure();
       matches.push_back(*match);

@@ -86,7 +86,8 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     - `@f_backward`, over the arguments of `@f`, then output, lse and d_output
       (and d_lse with `lse-gradient`), which returns the results of an
       `attn.attention_backward`: the gradients of query, key, value, sink and
-      the captures of floats, in this order;
+      the captures of floats, in this order (not those of captures with
+      `capture-gradients=false`, which may then be anything);
     - `@f_forward`, where `@f` does not return both output and lse: it does.
 
     Variants are written out in `@f_backward`, plans are left out. The pullback
@@ -118,7 +119,9 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"lseGradient", "lse-gradient", "bool", /*default=*/"false",
-           "the backward takes the gradient of lse too; else it is 0">];
+           "the backward takes the gradient of lse too; else it is 0">,
+    Option<"captureGradients", "capture-gradients", "bool", /*default=*/"true",
+           "the backward gives the gradients of captures of floats">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::tensor::TensorDialect"];
