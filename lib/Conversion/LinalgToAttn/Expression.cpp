@@ -159,6 +159,15 @@ ExprRef Expressions::reduction(Combiner combiner, ExprRef body, ExprRef init,
     return add(reduction(combiner, body, real(0), variables), init);
   if (ExprRef split = splitLast(combiner, body, init, variables))
     return split;
+  // max(x - m) of a maximum m is max(x) - m, to the last bit.
+  if (combiner == Combiner::Max && init->isReal(-HUGE_VAL) &&
+      body->is<arith::SubFOp>() && isMaximum(body->operands[1]) &&
+      llvm::none_of(variables, [&](ExprRef variable) {
+        return dependsOn(body->operands[1], variable);
+      }))
+    return make<arith::SubFOp>(
+        f32, {reduction(combiner, body->operands[0], init, variables),
+              body->operands[1]});
   Expr node{Kind::Reduction, body->type};
   node.combiner = combiner;
   SmallVector<ExprRef> loops, bound;
@@ -313,6 +322,17 @@ static std::optional<double> evaluate(StringRef name, double x, double y) {
   return std::nullopt;
 }
 
+/// The condition under which `expr` is 1, if it is 0 or 1; else null.
+static ExprRef bitOf(Expressions &e, ExprRef expr) {
+  if (!expr->is<arith::SelectOp>())
+    return nullptr;
+  if (expr->operands[1]->isReal(1) && expr->operands[2]->isReal(0))
+    return expr->operands[0];
+  if (expr->operands[1]->isReal(0) && expr->operands[2]->isReal(1))
+    return e.negated(expr->operands[0]);
+  return nullptr;
+}
+
 /// Whether products with and divisions by a number do not round.
 static bool isPowerOfTwo(double x) {
   int exponent;
@@ -344,7 +364,12 @@ ExprRef Expressions::simplifyFloat(const Expr &node) {
   // A bit as a number, and functions of a choice of constants, are choices.
   if (name == "arith.uitofp" && a->type.isInteger(1))
     return make<arith::SelectOp>(f32, {a, real(1), real(0)});
-  if (node.isFloat() &&
+  if (name == "arith.cmpf" && a->isConstant() && b->isConstant())
+    return integer(arith::applyCmpPredicate(
+                       static_cast<arith::CmpFPredicate>(node.predicate),
+                       llvm::APFloat(a->real), llvm::APFloat(b->real)),
+                   i1);
+  if ((node.isFloat() || name == "arith.cmpf") &&
       (node.operands.size() == 1 || node.operands.size() == 2))
     for (unsigned side = 0; side < node.operands.size(); ++side) {
       ExprRef choice = node.operands[side];
@@ -357,12 +382,18 @@ ExprRef Expressions::simplifyFloat(const Expr &node) {
         SmallVector<ExprRef> operands(node.operands.begin(),
                                       node.operands.end());
         operands[side] = value;
-        return operation(*node.name, node.type, operands);
+        return operation(*node.name, node.type, operands, node.predicate);
       };
-      return make<arith::SelectOp>(f32, {choice->operands[0],
-                                         with(choice->operands[1]),
-                                         with(choice->operands[2])});
+      return make<arith::SelectOp>(node.type, {choice->operands[0],
+                                               with(choice->operands[1]),
+                                               with(choice->operands[2])});
     }
+  // A product of bits is one.
+  if (name == "arith.mulf")
+    if (ExprRef first = bitOf(*this, a), second = bitOf(*this, b);
+        first && second)
+      return make<arith::SelectOp>(f32,
+                                   {both(first, second), real(1), real(0)});
 
   if (name == "arith.negf")
     return mul(a, real(-1));
@@ -384,10 +415,18 @@ ExprRef Expressions::simplifyFloat(const Expr &node) {
         (hasSum || isPowerOfTwo(a->operands[1]->real) || isPowerOfTwo(b->real)))
       return mul(a->operands[0], real(a->operands[1]->real * b->real));
   }
+  bool isMax = name == "arith.maximumf" || name == "arith.maxnumf";
   // A maximum of a value and a smaller constant than any float is the value.
-  if ((name == "arith.maximumf" || name == "arith.maxnumf") &&
-      b->isReal(-HUGE_VAL))
+  if (isMax && b->isReal(-HUGE_VAL))
     return a;
+  // Where a maximum was subtracted from both: what is left of it is 0.
+  if (isMax && a->is<arith::SubFOp>() && b->is<arith::SubFOp>() &&
+      a->operands[1] == b->operands[1] && isMaximum(a->operands[1]))
+    return make<arith::SubFOp>(
+        f32, {operation(*node.name, f32, {a->operands[0], b->operands[0]}),
+              a->operands[1]});
+  if (name == "arith.subf" && a == b && isMaximum(a))
+    return real(0);
   return nullptr;
 }
 

@@ -195,6 +195,10 @@ private:
   llvm::DenseMap<Extent, Extent> successors;
 };
 
+/// True for the largest of several numbers, one of which is computed, with a
+/// constant in its place where it is infinite.
+bool isMaximum(ExprRef expr);
+
 /// x = sum of coefficient * term + constant.
 struct LinearSum {
   std::map<unsigned, std::pair<ExprRef, double>> terms; // by id

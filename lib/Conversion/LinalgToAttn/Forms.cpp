@@ -19,6 +19,14 @@ using namespace mlir;
 using namespace attn::raise;
 using Kind = Expr::Kind;
 
+bool attn::raise::isMaximum(ExprRef expr) {
+  if (expr->is<arith::SelectOp>() && expr->operands[1]->isConstant())
+    expr = expr->operands[2];
+  return expr->isReduction(Combiner::Max) ||
+         (expr->height > 0 &&
+          (expr->is<arith::MaximumFOp>() || expr->is<arith::MaxNumFOp>()));
+}
+
 void LinearSum::scale(double factor) {
   constant *= factor;
   for (auto &[id, term] : terms)
@@ -61,7 +69,7 @@ LinearSum attn::raise::linearForm(ExprRef expr) {
       add(part->operands[1], part->is<arith::SubFOp>() ? -factor : factor);
     } else if (part->is<arith::MulFOp>() && part->operands[1]->isConstant()) {
       add(part->operands[0], factor * part->operands[1]->real);
-    } else {
+    } else if (factor != 0 || !isMaximum(part)) {
       form.terms[part->id] = {part, factor};
     }
   }

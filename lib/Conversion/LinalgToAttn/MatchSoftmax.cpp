@@ -67,16 +67,26 @@ static bool isEquality(ExprRef expr, ExprRef value, double constant) {
          (b == value && a->isReal(constant));
 }
 
+/// A comparison of the magnitude of `value` with infinity.
+static bool isInfinite(ExprRef expr, ExprRef value) {
+  return llvm::any_of(expr->operands, [&](ExprRef side) {
+    return side->is<math::AbsFOp>() && side->operands[0] == value &&
+           isEquality(expr, side, HUGE_VAL);
+  });
+}
+
 /// A sum or maximum under a guard for rows that see nothing:
-/// select(r == -inf or 0, constant, r) and max(r, constant).
+/// select(r == -inf or 0, constant, r), also for |r| == inf, and
+/// max(r, constant).
 static ExprRef guarded(ExprRef expr) {
   while (true) {
     if (expr->is<arith::SelectOp>()) {
       ExprRef condition = expr->operands[0];
       ExprRef constant = expr->operands[1], rest = expr->operands[2];
       bool isGuard =
-          constant->isConstant() && (isEquality(condition, rest, -HUGE_VAL) ||
-                                     isEquality(condition, rest, 0));
+          constant->isConstant() &&
+          (isEquality(condition, rest, -HUGE_VAL) ||
+           isEquality(condition, rest, 0) || isInfinite(condition, rest));
       if (!isGuard)
         return expr;
       expr = rest;

@@ -180,6 +180,14 @@ static ExprRef simplifyLogic(Expressions &e, const Expr &node) {
     if (b->isInteger(1))
       return b;
   }
+  // A comparison with a constant is the bit or its negation.
+  if (node.is<arith::CmpIOp>() && b->isConstant()) {
+    auto predicate = static_cast<arith::CmpIPredicate>(node.predicate);
+    if (predicate == arith::CmpIPredicate::eq)
+      return b->isInteger(1) ? a : e.negated(a);
+    if (predicate == arith::CmpIPredicate::ne)
+      return b->isInteger(1) ? e.negated(a) : a;
+  }
   if (!node.is<arith::XOrIOp>())
     return nullptr;
   if (b->isInteger(0))
@@ -241,6 +249,19 @@ ExprRef Expressions::simplifyInteger(const Expr &node) {
                    a->extents[0] <= b->integer && a->extents[0] > 0);
     if (isInside)
       return integer(1, i1);
+  }
+  // Bits as numbers: a product of them is one, a comparison asks for the bit.
+  auto isBit = [](ExprRef expr) {
+    return expr->is<arith::ExtUIOp>() && expr->operands[0]->type.isInteger(1);
+  };
+  if (name == "arith.muli" && isBit(a) && isBit(b))
+    return make<arith::ExtUIOp>(node.type,
+                                {both(a->operands[0], b->operands[0])});
+  if (name == "arith.cmpi" && isBit(a) && b->isConstant()) {
+    auto compare = [&](int64_t bit) {
+      return make<arith::CmpIOp>(i1, {index(bit), b}, node.predicate);
+    };
+    return make<arith::SelectOp>(i1, {a->operands[0], compare(1), compare(0)});
   }
   if ((name == "arith.addi" || name == "arith.subi") && b->isInteger(0))
     return a;

@@ -4,9 +4,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The table of spellings, part four: what importers make of models."""
 
+from graph import FINFO
 from more_spellings import repeat
-from sink_spellings import explicit
-from spellings import attention, kept, masked, raised
+from sink_spellings import by_concatenation, explicit
+from spellings import INFINITY, attention, causal, kept, masked, raised
 
 
 # --- Dimensions that are kept -------------------------------------------------
@@ -154,3 +155,168 @@ def sink_of_batches_behind_a_view(g):
         return explicit(g, s, sink, top)
 
     return g.returns(by_batch_products(g, q, k, v, softmax))
+
+
+# --- Maxima that are subtracted more than once ----------------------------------
+
+
+def shifted(g, s, over="j"):
+    return g.binary("subf", s, g.reduce("maximumf", s, over, INFINITY[s.dtype]))
+
+
+@raised
+def maximum_subtracted_before_the_softmax(g):
+    return attention(g, *g.qkv(), between=lambda s: shifted(g, s))
+
+
+@raised
+def maximum_subtracted_three_times(g):
+    def between(s):
+        return shifted(g, shifted(g, causal(g, s)))
+
+    return attention(g, *g.qkv(), between=between, softmax=g.spelled_softmax)
+
+
+@raised
+def maximum_subtracted_with_a_sink(g):
+    """The sink stands after the last key while maxima are subtracted."""
+    q, k, v = g.qkv()
+    sink = g.arg("h")
+
+    def softmax(s):
+        return g.softmax(shifted(g, s, "n"), "n")
+
+    return attention(g, q, k, v, softmax=by_concatenation(g, sink, softmax))
+
+
+@raised
+def maximum_subtracted_under_a_guard(g):
+    """A row whose maximum is infinite subtracts 0, in all places."""
+
+    def between(s):
+        top = g.reduce("maximumf", s, "j", INFINITY[s.dtype])
+        return g.binary("subf", s, finite(g, top))
+
+    return attention(g, *g.qkv(), between=between)
+
+
+def finite(g, top):
+    return g.map(
+        [top],
+        f"%z = arith.constant 0.0 : {top.dtype}\n"
+        f"%w = arith.constant {INFINITY[top.dtype].replace('0xF', '0x7')} : {top.dtype}\n"
+        f"%a = math.absf %0 : {top.dtype}\n"
+        f"%c = arith.cmpf oeq, %a, %w : {top.dtype}\n"
+        f"%y = arith.select %c, %z, %0 : {top.dtype}",
+    )
+
+
+@raised
+def logarithm_of_the_sum_under_a_guard(g):
+    """exp(s - logsumexp(s)) with 0 in place of an infinite maximum."""
+
+    def softmax(s):
+        top = finite(g, g.reduce("maximumf", s, "j"))
+        p = g.unary("math.exp", g.binary("subf", s, top))
+        lse = g.map(
+            [g.reduce("addf", p, "j"), top],
+            f"%l = math.log %0 : {s.dtype}\n%y = arith.addf %l, %1 : {s.dtype}",
+        )
+        return g.unary("math.exp", g.binary("subf", s, lse))
+
+    return attention(g, *g.qkv(), softmax=softmax)
+
+
+@kept
+def maximum_subtracted_from_the_scores_alone(g):
+    """The sink joins what the maximum was subtracted from: it is not a logit."""
+    q, k, v = g.qkv()
+    sink = g.arg("h")
+    softmax = by_concatenation(g, sink, lambda s: g.softmax(s, "n"))
+    return attention(g, q, k, v, between=lambda s: shifted(g, s), softmax=softmax)
+
+
+@kept
+def maximum_over_queries_subtracted_first(g):
+    return attention(g, *g.qkv(), between=lambda s: shifted(g, s, "i"))
+
+
+@kept
+def maximum_subtracted_twice_from_the_weights(g):
+    """exp(x - m) with x = s - m, divided by the sum of exp(x)."""
+
+    def softmax(s):
+        top = g.reduce("maximumf", s, "j")
+        x = g.binary("subf", s, top)
+        p = g.unary("math.exp", g.binary("subf", x, top))
+        return g.binary("divf", p, g.reduce("addf", g.unary("math.exp", x), "j"))
+
+    return attention(g, *g.qkv(), softmax=softmax)
+
+
+# --- Masks of bits --------------------------------------------------------------
+
+
+def triangle(g, condition, dtype="i1"):
+    """A triangle as importers write torch.tril and torch.triu of ones."""
+    m = g.generic("ij", [], g.empty("ij", "i1"), f"%y = arith.cmpi {condition} : index")
+    if dtype == "i1":
+        return m
+    op = "uitofp" if dtype.strip("b").startswith("f") else "extui"
+    return g.map([m], f"%y = arith.{op} %0 : i1 to {dtype}", dtype=dtype)
+
+
+@raised
+def mask_of_a_negated_triangle(g):
+    """tril().logical_not() hides with the lowest number: a mask, for every row sees
+    its first key."""
+    qkv = g.qkv()
+    m = triangle(g, "sge, {i}, {j}")
+    m = g.map([m], "%z = arith.constant false\n%y = arith.cmpi eq, %0, %z : i1")
+    return attention(
+        g,
+        *qkv,
+        between=lambda s: g.map(
+            [s, m],
+            f"%n = arith.constant {(INFINITY if s.dtype == 'f16' else FINFO)[s.dtype]} : {s.dtype}\n"
+            f"%y = arith.select %1, %n, %0 : {s.dtype}",
+        ),
+    )
+
+
+def window(g, dtype, op, kind):
+    """triu(ones, -3) * tril(ones) == 1"""
+    body = f"%w = arith.constant 3 : index\n%e = arith.addi {{j}}, %w : index\n%y = arith.cmpi sge, %e, {{i}} : index"
+    upper = g.generic("ij", [], g.empty("ij", "i1"), body)
+    cast = "uitofp" if op == "mulf" else "extui"
+    upper = g.map([upper], f"%y = arith.{cast} %0 : i1 to {dtype}", dtype=dtype)
+    both = g.binary(op, upper, triangle(g, "sle, {j}, {i}", dtype))
+    one = "1.0" if op == "mulf" else "1"
+    return g.map(
+        [both],
+        f"%c = arith.constant {one} : {dtype}\n%y = arith.{kind} %0, %c : {dtype}",
+        dtype="i1",
+    )
+
+
+@raised
+def mask_of_a_product_of_floats(g):
+    qkv = g.qkv()
+    m = window(g, "f32", "mulf", "cmpf oeq,")
+    return attention(g, *qkv, between=lambda s: masked(g, s, m))
+
+
+@raised
+def mask_of_a_product_of_integers(g):
+    qkv = g.qkv()
+    m = window(g, "i64", "muli", "cmpi eq,")
+    return attention(g, *qkv, between=lambda s: masked(g, s, m))
+
+
+@raised
+def mask_of_a_product_that_never_holds(g):
+    """0 or 1 is not 2 but below it: every key is visible."""
+    qkv = g.qkv()
+    m = window(g, "i64", "muli", "cmpi ugt,")
+    m = g.map([m], "%o = arith.constant true\n%y = arith.cmpi ne, %0, %o : i1")
+    return attention(g, *qkv, between=lambda s: masked(g, s, m))
