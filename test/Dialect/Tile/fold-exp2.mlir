@@ -473,7 +473,7 @@ func.func @decisions_stay_as_written(%s: !tile, %b: i32, %h: i32, %i: !rows, %j:
 }
 
 // CHECK-LABEL: func.func @scores_that_go_elsewhere
-// REMARK: fold-exp2{{.*}}no softmax takes the scores
+// REMARK: fold-exp2{{.*}}neither a softmax nor exp(scores - lse) takes the scores
 func.func @scores_that_go_elsewhere(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols) -> !tile {
   %x = tile.scores %s at(%b, %h, %i, %j) score {
   ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
@@ -483,4 +483,130 @@ func.func @scores_that_go_elsewhere(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: 
     tile.yield %z : f32
   } : !tile, !rows, !cols
   return %x : !tile
+}
+
+// Weights of gradients, with an lse for each row. What is the same in each turn
+// is computed before the loop.
+// CHECK-LABEL: func.func @weights_of_known_rows
+// CHECK-SAME: %[[LSE:[a-z0-9]+]]: vector<16x1xf32>
+func.func @weights_of_known_rows(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row, %n: index) -> !tile {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant dense<0.0> : !tile
+  // CHECK: %[[SIZE:.*]] = math.absf %[[LSE]]
+  // CHECK: %[[LARGE:.*]] = arith.cmpf uge, %[[SIZE]], %{{.*}} : vector<16x1xf32>
+  // CHECK: %[[FAR:.*]] = vector.multi_reduction <or>, %[[LARGE]]
+  // CHECK: scf.for
+  %sum = scf.for %t = %c0 to %n step %c1 iter_args(%a = %zero) -> !tile {
+    // CHECK: %[[X:.*]] = tile.scores %{{.*}} at({{[^)]*}}) mask
+    %x = tile.scores %s at(%b, %h, %i, %j) score {
+    ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+      %c = arith.constant 0.125 : f32
+      %z = arith.mulf %y, %c : f32
+      tile.yield %z : f32
+    } mask {
+    ^bb0(%batch: i32, %head: i32, %row: i32, %col: i32):
+      %visible = arith.cmpi sle, %col, %row : i32
+      tile.yield %visible : i1
+    } : !tile, !rows, !cols
+    // CHECK: %[[PARTS:.*]]:2 = scf.if %[[FAR]]
+    // CHECK: %[[SCALE:.*]] = arith.constant dense<1.250000e-01>
+    // CHECK: %[[SCALED:.*]] = arith.mulf %[[X]], %[[SCALE]]
+    // CHECK: %[[STRETCHED:.*]] = vector.broadcast %[[LSE]]
+    // CHECK: %[[EXCESS:.*]] = arith.subf %[[SCALED]], %[[STRETCHED]]
+    // CHECK: %[[INVERSE:.*]] = arith.constant dense<8.000000e+00>
+    // CHECK: %[[MOVED:.*]] = arith.mulf %[[EXCESS]], %[[INVERSE]]
+    // CHECK: scf.yield %[[MOVED]], %{{.*}}
+    // CHECK: else
+    // CHECK: %[[LOG2E:.*]] = arith.constant dense<-1.442695
+    // CHECK: %[[OFFSET:.*]] = arith.mulf %[[LSE]], %[[LOG2E]] : vector<16x1xf32>
+    // CHECK: scf.yield %[[X]], %[[OFFSET]]
+    // CHECK: %[[ROW:.*]] = vector.broadcast %[[PARTS]]#1
+    // CHECK: %[[FACTOR:.*]] = arith.constant dense<0.180336
+    // CHECK: %[[E:.*]] = math.fma %[[PARTS]]#0, %[[FACTOR]], %[[ROW]]
+    // CHECK: math.exp2 %[[E]]
+    // CHECK-NOT: math.exp
+    %l = vector.broadcast %lse : !row to !tile
+    %d = arith.subf %x, %l : !tile
+    %p = math.exp %d : !tile
+    %next = arith.addf %a, %p : !tile
+    scf.yield %next : !tile
+  }
+  return %sum : !tile
+}
+
+// Scores that are small ask nothing; an lse may lie along the columns, too.
+// CHECK-LABEL: func.func @weights_of_small_scores
+// CHECK-SAME: %[[LSE:[a-z0-9]+]]: vector<1x32xf32>
+func.func @weights_of_small_scores(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: vector<1x32xf32>) -> !tile {
+  // CHECK: %[[X:.*]] = tile.scores
+  %x = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %cap = arith.constant 50.0 : f32
+    %t = math.tanh %y : f32
+    // CHECK-NOT: arith.mulf
+    %z = arith.mulf %t, %cap : f32
+    tile.yield %z : f32
+  } : !tile, !rows, !cols
+  // CHECK: %[[OFFSET:.*]] = arith.mulf %[[LSE]], %{{.*}} : vector<1x32xf32>
+  // CHECK-NOT: scf.if
+  // CHECK: %[[ROW:.*]] = vector.broadcast %[[OFFSET]]
+  // CHECK: %[[FACTOR:.*]] = arith.constant dense<72.134
+  // CHECK: %[[E:.*]] = math.fma %[[X]], %[[FACTOR]], %[[ROW]]
+  // CHECK: math.exp2 %[[E]]
+  %l = vector.broadcast %lse : vector<1x32xf32> to !tile
+  %d = arith.subf %x, %l : !tile
+  %p = math.exp %d : !tile
+  return %p : !tile
+}
+
+// What a pullback computes again, and the score that it looks at, stay as they
+// are written.
+// CHECK-LABEL: func.func @weights_beside_a_pullback
+func.func @weights_beside_a_pullback(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row) -> (!tile, vector<16x32xi1>) {
+  %x = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %scale = arith.constant 0.125 : f32
+    %inverse = arith.constant 0.5 : f32
+    %cap = arith.constant 2.0 : f32
+    // CHECK: %[[U:.*]] = arith.mulf
+    %u = arith.mulf %y, %scale : f32
+    // CHECK: arith.mulf %[[U]]
+    %v = arith.mulf %u, %inverse : f32
+    %t = math.tanh %v : f32
+    // CHECK: arith.mulf
+    %z = arith.mulf %t, %cap : f32
+    tile.yield %z : f32
+  } : !tile, !rows, !cols
+  // CHECK: %[[FACTOR:.*]] = arith.constant dense<1.442695
+  // CHECK: math.fma %{{.*}}, %[[FACTOR]], %{{.*}}
+  // CHECK: math.exp2
+  %l = vector.broadcast %lse : !row to !tile
+  %d = arith.subf %x, %l : !tile
+  %p = math.exp %d : !tile
+  %low = arith.constant dense<0xFF800000> : !tile
+  %hidden = arith.cmpf oeq, %x, %low : !tile
+  return %p, %hidden : !tile, vector<16x32xi1>
+}
+
+// Near misses: the other difference, one that goes elsewhere, a difference of
+// tiles.
+// CHECK-LABEL: func.func @exponentials_of_other_differences
+// CHECK-NOT: math.exp2
+// CHECK: return
+func.func @exponentials_of_other_differences(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row, %other: !tile) -> (!tile, !tile, !tile, !tile) {
+  %x = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %c = arith.constant 0.125 : f32
+    %z = arith.mulf %y, %c : f32
+    tile.yield %z : f32
+  } : !tile, !rows, !cols
+  %l = vector.broadcast %lse : !row to !tile
+  %d0 = arith.subf %l, %x : !tile
+  %p0 = math.exp %d0 : !tile
+  %d1 = arith.subf %x, %l : !tile
+  %p1 = math.exp %d1 : !tile
+  %d2 = arith.subf %x, %other : !tile
+  %p2 = math.exp %d2 : !tile
+  return %p0, %p1, %p2, %d1 : !tile, !tile, !tile, !tile
 }

@@ -60,6 +60,9 @@ PARTS = {
     "causal": {"attributes": "variants = [#attn.causal]"},
     "causal_long": {"attributes": "variants = [#attn.causal]", "shape": Shape(1, 2, 2, 90, 35, 16, 16)},
     "window": {"attributes": "variants = [#attn.window<left = 9, right = 3>]", "is_dynamic": True},
+    # Weights of 0 and 1, although 1 of a last place of lse is a large number.
+    "large_scores": {"attributes": "scale = 3145728.0"},
+    "huge_scores": {"attributes": "scale = 3.9876839873547476e+36, variants = [#attn.causal]"},
     "score": {"score": SCORE},
     "score_causal": {"score": SCORE, "attributes": "variants = [#attn.causal<top_left>]", "is_dynamic": True},
     "strided": {"mask": STRIDED},
@@ -70,6 +73,9 @@ PARTS = {
     "everything": {"score": SCORE, "sink": normal(2), "dropout": 0.25, "is_dynamic": True,
                    "attributes": "variants = [#attn.causal, #attn.softcap<3.0>, #attn.alibi]"},
 }
+# Those that another type has, too, and those that no other type can hold.
+IN_BOTH = ("even", "everything")
+IN_F32 = ("large_scores", "huge_scores")
 UNIT = {"f32": 2.0**-23, "f16": 2.0**-10}
 
 
@@ -81,7 +87,7 @@ def is_supported(case):
 def make_cases():
     for element in UNIT:
         for name, part in PARTS.items():
-            if element == "f16" or name in ("even", "everything"):
+            if name in IN_BOTH or (element == "f32") == (name in IN_F32):
                 yield Case(f"blocks_{name}_{element}", element=element, **{"shape": BLOCKS, **part})
     for case in filter(is_supported, CASES):
         yield dataclasses.replace(case, check=None)

@@ -16,11 +16,14 @@
 #include "attn/Dialect/Tile/Analysis/ScoreBound.h"
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace attn::tile {
 #define GEN_PASS_DEF_TILEFOLDEXP2
@@ -47,9 +50,10 @@ static OpOperand &getScore(ScoresOp op) {
   return hides ? select->getOpOperand(1) : yielded;
 }
 
-/// Moves a positive constant factor of the scores into the scale of `softmax`.
+/// Moves a positive constant factor of the scores into `scale`, which stays a
+/// number that has an inverse.
 static LogicalResult foldScale(RewriterBase &rewriter, ScoresOp op,
-                               OnlineSoftmaxOp softmax) {
+                               APFloat &scale) {
   OpOperand &score = getScore(op);
   auto product = score.get().getDefiningOp<arith::MulFOp>();
   if (!product || !ValueAxes(op, op.getScore()).isPerScore(product))
@@ -62,11 +66,11 @@ static LogicalResult foldScale(RewriterBase &rewriter, ScoresOp op,
   }
   if (!factor)
     return failure();
-  APFloat scale = softmax.getScale() * *factor;
-  if (!scale.isFiniteNonZero() || scale.isNegative() || scale.isDenormal())
+  APFloat folded = scale * *factor, inverse = APFloat(1.0f) / folded;
+  if (!folded.isNormal() || !inverse.isNormal() || folded.isNegative())
     return failure();
   rewriter.modifyOpInPlace(score.getOwner(), [&] { score.set(unscaled); });
-  rewriter.modifyOpInPlace(softmax, [&] { softmax.setScale(scale); });
+  scale = folded;
   if (product->use_empty())
     rewriter.eraseOp(product);
   return success();
@@ -177,10 +181,10 @@ static void simplify(RewriterBase &rewriter, ScoresOp op,
 }
 
 /// Whether the scores are known to be small; says so in a remark.
-static bool isBounded(ScoresOp op, OnlineSoftmaxOp softmax) {
+static bool isBounded(ScoresOp op, const APFloat &scale) {
   std::optional<double> bound = boundMagnitude(op);
   if (bound)
-    *bound *= softmax.getScale().convertToDouble();
+    *bound *= scale.convertToDouble();
   auto options =
       remark::RemarkOpts::name("score-bound").category("tile-fold-exp2");
   if (bound && *bound <= maxFoldedScore) {
@@ -194,6 +198,96 @@ static bool isBounded(ScoresOp op, OnlineSoftmaxOp softmax) {
   return false;
 }
 
+//===----------------------------------------------------------------------===//
+// Weights of gradients
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// exp(scores - lse), as gradients compute weights once more.
+struct KnownWeights {
+  arith::SubFOp excess;
+  math::ExpOp weights;
+  Value lse; // a number for each row or column of the scores
+};
+} // namespace
+
+static std::optional<KnownWeights> matchKnownWeights(ScoresOp op) {
+  for (Operation *user : op->getUsers()) {
+    auto excess = dyn_cast<arith::SubFOp>(user);
+    if (!excess || excess.getLhs() != op.getResult() || !excess->hasOneUse())
+      continue;
+    auto weights = dyn_cast<math::ExpOp>(*excess->user_begin());
+    auto stretched = excess.getRhs().getDefiningOp<vector::BroadcastOp>();
+    if (weights && stretched && isa<VectorType>(stretched.getSourceType()))
+      return KnownWeights{excess, weights, stretched.getSource()};
+  }
+  return std::nullopt;
+}
+
+static Value splat(OpBuilder &b, Location loc, Type type, double value) {
+  APFloat number(static_cast<float>(value));
+  return arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(cast<VectorType>(type), number));
+}
+
+/// Scores and offset with exp(scale * scores - lse) = exp2(fma(scores,
+/// scale * log2(e), offset)). The rounding of a large lse * log2(e) is a large
+/// number itself: there the scores are (scale * scores - lse) / scale, the
+/// offset is 0.
+static SmallVector<Value> foldLse(RewriterBase &rewriter, Location loc,
+                                  Value scores, Value lse, double scale,
+                                  bool bounded) {
+  Type tile = scores.getType(), line = lse.getType();
+  auto multiply = [&](OpBuilder &b, Value value, double factor) -> Value {
+    if (factor == 1.0)
+      return value;
+    return arith::MulFOp::create(b, loc, value,
+                                 splat(b, loc, value.getType(), factor));
+  };
+  auto fold = [&](OpBuilder &b) -> SmallVector<Value> {
+    return {scores, multiply(b, lse, -llvm::numbers::log2e)};
+  };
+  auto subtract = [&](OpBuilder &b) -> SmallVector<Value> {
+    Value excess =
+        arith::SubFOp::create(b, loc, multiply(b, scores, scale),
+                              vector::BroadcastOp::create(b, loc, tile, lse));
+    return {multiply(b, excess, 1.0 / scale), splat(b, loc, line, 0.0)};
+  };
+  // What is the same in each turn of a loop is computed before it.
+  OpBuilder outer(rewriter);
+  if (lse.getParentBlock() != scores.getParentBlock())
+    outer.setInsertionPointAfterValue(lse);
+  if (bounded)
+    return fold(outer);
+  return scf::IfOp::create(
+             rewriter, loc, isAnyFar(outer, loc, lse),
+             [&](OpBuilder &b, Location loc) {
+               scf::YieldOp::create(b, loc, subtract(b));
+             },
+             [&](OpBuilder &b, Location loc) {
+               scf::YieldOp::create(b, loc, fold(b));
+             })
+      .getResults();
+}
+
+static void foldWeights(RewriterBase &rewriter, ScoresOp op, KnownWeights match,
+                        double scale, bool bounded) {
+  Location loc = match.weights.getLoc();
+  Type tile = op.getResult().getType();
+  rewriter.setInsertionPoint(match.excess);
+  SmallVector<Value> operands =
+      foldLse(rewriter, loc, op.getResult(), match.lse, scale, bounded);
+  Value offset = vector::BroadcastOp::create(rewriter, loc, tile, operands[1]);
+  Value factor = splat(rewriter, loc, tile, scale * llvm::numbers::log2e);
+  Value exponent =
+      math::FmaOp::create(rewriter, loc, operands[0], factor, offset);
+  rewriter.replaceOpWithNewOp<math::Exp2Op>(match.weights, exponent);
+  Operation *stretched = match.excess.getRhs().getDefiningOp();
+  rewriter.eraseOp(match.excess);
+  if (stretched->use_empty())
+    rewriter.eraseOp(stretched);
+}
+
 namespace {
 struct TileFoldExp2 final
     : attn::SchedulePass<attn::tile::impl::TileFoldExp2Base<TileFoldExp2>,
@@ -202,24 +296,33 @@ struct TileFoldExp2 final
 
   void transform(RewriterBase &rewriter, ScoresOp op) override {
     OnlineSoftmaxOp softmax = findSoftmax(op);
-    if (!softmax)
-      return missed("no softmax takes the scores");
-    if (softmax.getExact())
+    std::optional<KnownWeights> known = matchKnownWeights(op);
+    if (!softmax && !known)
+      return missed("neither a softmax nor exp(scores - lse) takes the scores");
+    if (softmax && softmax.getExact())
       return missed("the softmax is exact");
+    // A pullback computes what the score function does, too.
+    bool isFree = softmax || op->hasOneUse();
     int64_t numFactors = 0;
+    APFloat scale = softmax ? softmax.getScale() : APFloat(1.0f);
     DecisionPaths exact = DecisionPaths::find(op.getScore());
-    if (op.hasScore()) {
-      fuseBias(rewriter, op);
-      while (succeeded(foldScale(rewriter, op, softmax)))
+    if (op.hasScore() && isFree) {
+      if (softmax)
+        fuseBias(rewriter, op);
+      while (succeeded(foldScale(rewriter, op, scale)))
         ++numFactors;
     }
-    bool bounded = isBounded(op, softmax);
-    rewriter.modifyOpInPlace(softmax, [&] {
-      softmax.setExp2(true);
-      softmax.setBounded(bounded);
-    });
+    bool bounded = isBounded(op, scale);
+    if (softmax)
+      rewriter.modifyOpInPlace(softmax, [&] {
+        softmax.setScale(scale);
+        softmax.setExp2(true);
+        softmax.setBounded(bounded);
+      });
+    else
+      foldWeights(rewriter, op, *known, scale.convertToDouble(), bounded);
     passed() << remark::metric("factors", numFactors);
-    if (op.hasScore())
+    if (op.hasScore() && isFree)
       simplify(rewriter, op, exact);
   }
 };

@@ -279,6 +279,23 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     `bounded`; others are looked at when they are there, row by row. A remark
     says which. Two constant factors of a score in a row become one.
 
+    Weights of gradients, `math.exp` of scores less an lse that is known for
+    each row (or column), become one fma and `math.exp2`, too:
+
+    ```mlir
+    %far = …                          // whether an |lse| is 512 or more
+    %x, %offset = scf.if %far -> (…) {
+      …                               // (scores * scale - lse) / scale, and 0
+    } else {
+      scf.yield %y, %l                // scores, and -lse * log2(e)
+    }
+    %e = math.fma %x, %factor, %offsets : vector<128x64xf32>
+    %p = math.exp2 %e
+    ```
+    where factor = scale * log2(e). There is no `scf.if` where scores are known
+    to be small. Where a pullback takes the scores, too, the score function stays
+    as it is: the two have operations in common.
+
     A bias of an integer times a number of the row or head (ALiBi) becomes one
     `math.fma` of these two and the rest. Other products that are added to
     something become one `math.fma` with that, where they differ from score to
@@ -286,7 +303,8 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     roundings.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
   ];
 }
 
