@@ -11,6 +11,7 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Support/Identifier.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 #include <set>
 
@@ -39,8 +40,13 @@ PlanAttr attn::findPlan(func::FuncOp function) {
 static std::vector<int64_t> findResults(tile::KernelOp kernel,
                                         const Artifact &artifact) {
   std::set<int64_t> numbers;
-  kernel.walk([&](tile::StoreOp store) {
-    auto argument = dyn_cast<BlockArgument>(store.getView());
+  kernel.walk([&](Operation *op) {
+    Value memory;
+    if (auto store = dyn_cast<tile::StoreOp>(op))
+      memory = store.getView();
+    else if (auto store = dyn_cast<memref::StoreOp>(op))
+      memory = store.getMemRef();
+    auto argument = dyn_cast_or_null<BlockArgument>(memory);
     if (argument && argument.getOwner()->isEntryBlock() &&
         artifact.arguments[argument.getArgNumber()].isOutput)
       numbers.insert(argument.getArgNumber());

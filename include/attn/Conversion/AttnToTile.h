@@ -47,9 +47,10 @@ LogicalResult checkRegionCost(ScoredOp op);
 /// `operands` are what its first arguments stand for, of which scalars of i32
 /// are the same for a whole block; `captures` what the others stand for:
 /// memrefs for tensors, scalars as they are. What depends on no row and no
-/// column is built at `outer`, before the loop.
+/// column is built at `outer`, before the loop. What is yielded is `root`, or
+/// what the region yields.
 void copyRegion(OpBuilder &outer, OpBuilder &inner, Region &from, Region &to,
-                ValueRange operands, ValueRange captures);
+                ValueRange operands, ValueRange captures, Value root = {});
 
 /// Builds the kernel of an attn.attention, beside `match.func`; the source
 /// function stays.

@@ -147,7 +147,14 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     kernels where a lane cannot hold both sums), `_sum_key` and `_sum_value`
     where query heads share a key head, `_sink_parts` and `_d_sink`. Each sum has
     one owner and a fixed order. Nobody computes a gradient that the function
-    does not return. Gradients of captures are an error.
+    does not return.
+
+    Gradients of captures come last: sums by query and key (`_capture_queries`,
+    `_capture_keys`, `_capture_N_rows` over all queries), sums by distance of
+    query and key (`_capture_N_diagonals`, `_capture_N_distances`), and `_d_cN`,
+    which puts these where the indices of `attn.capture_add` say, or stores the
+    gradient of an element for each query and key block by block. An index that
+    none of these serves is an error.
 
     Functions without attention are left alone.
   }];

@@ -9,6 +9,8 @@
 
 #include "attn/Conversion/AttnToTile.h"
 
+#include "CaptureSums.h"
+
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -61,13 +63,11 @@ bool attn::hasAttention(func::FuncOp func) {
       .wasInterrupted();
 }
 
-/// Of an attn.attention_backward: its pullback, and gradients that kernels
-/// give.
+/// Of an attn.attention_backward: its pullback, and what that adds to captures.
 static LogicalResult checkBackward(AttentionBackwardOp op) {
-  if (!op.getGradCaptures().value_or(ArrayRef<int64_t>()).empty())
-    return op.emitOpError("has gradients of captures, expected none: kernels "
-                          "give those of query, key, value and sink");
-  return op.hasPullback() ? checkRegion(op.getPullback()) : success();
+  return success(!op.hasPullback() ||
+                 (succeeded(checkRegion(op.getPullback())) &&
+                  succeeded(matchCaptureSums(op))));
 }
 
 FailureOr<KernelMatch> attn::matchKernels(func::FuncOp func) {

@@ -58,9 +58,10 @@ BackwardKernels::BackwardKernels(OpBuilder &b, AttentionBackwardOp op,
 
 /// The builder then stands in the kernel.
 tile::KernelOp BackwardKernels::beginKernel(const Twine &suffix,
-                                            ValueRange grid) {
-  auto kernel = tile::KernelOp::create(b, loc, (name + suffix).str(),
-                                       attention.getPlanAttr(), grid);
+                                            ValueRange grid, PlanAttr plan) {
+  auto kernel =
+      tile::KernelOp::create(b, loc, (name + suffix).str(),
+                             plan ? plan : attention.getPlanAttr(), grid);
   b.setInsertionPoint(kernel.getTerminator());
   return kernel;
 }
@@ -165,30 +166,41 @@ Value BackwardKernels::keepScaled(OpBuilder &outer, const Step &step,
   return multiply(kept, 1 / getKeptShare(attention));
 }
 
-/// What goes back to the scaled products, rounded to be a factor of the next.
-Value BackwardKernels::buildScoreGradient(OpBuilder &outer, const Step &step,
-                                          Value dWeights, Value delta) {
+/// What goes back to the scores.
+Value BackwardKernels::buildAdjoint(OpBuilder &outer, const Step &step,
+                                    Value dWeights, Value delta) {
   auto type = cast<VectorType>(dWeights.getType());
   Value excess = arith::SubFOp::create(
       b, loc, keepScaled(outer, step, dWeights), broadcast(delta, type));
-  Value gradient = arith::MulFOp::create(b, loc, step.weights, excess);
-  if (!op.hasPullback())
-    return roundTo(b, loc, gradient, element);
+  return arith::MulFOp::create(b, loc, step.weights, excess);
+}
 
+/// A value of the pullback.
+Value BackwardKernels::goBack(OpBuilder &outer, const Step &step, Value adjoint,
+                              Value root) {
+  auto type = cast<VectorType>(adjoint.getType());
   Value x = multiply(step.products, attention.getScaleValue());
   Value arguments[] = {
-      gradient, x, step.at.batch, step.at.head, step.at.queries, step.at.keys};
+      adjoint, x, step.at.batch, step.at.head, step.at.queries, step.at.keys};
   Region region;
-  copyRegion(outer, b, op.getPullback(), region, arguments, captures);
-  gradient = tile::expandScalarCode(b, &*outer.getInsertionPoint(), region,
-                                    arguments, type.getShape());
+  copyRegion(outer, b, op.getPullback(), region, arguments, captures, root);
+  Value result = tile::expandScalarCode(b, &*outer.getInsertionPoint(), region,
+                                        arguments, type.getShape());
   // (C11): nothing goes back where the score is -inf.
   Value hidden =
       splat(outer, loc, type, -std::numeric_limits<double>::infinity());
   Value isHidden = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
                                          step.scores, hidden);
   Value zero = splat(outer, loc, type, 0.0);
-  gradient = arith::SelectOp::create(b, loc, isHidden, zero, gradient);
+  return arith::SelectOp::create(b, loc, isHidden, zero, result);
+}
+
+/// What goes back to the scaled products, rounded to be a factor of the next.
+Value BackwardKernels::buildScoreGradient(OpBuilder &outer, const Step &step,
+                                          Value dWeights, Value delta) {
+  Value gradient = buildAdjoint(outer, step, dWeights, delta);
+  if (op.hasPullback())
+    gradient = goBack(outer, step, gradient, /*root=*/Value());
   return roundTo(b, loc, gradient, element);
 }
 
@@ -357,5 +369,7 @@ func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
                             found.lookup(op.getDValue()));
   if (Value sink = op.getDSink() ? found.lookup(op.getDSink()) : Value())
     kernels.buildSinkGradient(sink);
+  kernels.buildCaptureGradients(llvm::map_to_vector(
+      op.getDCaptures(), [&](Value result) { return found.lookup(result); }));
   return func;
 }

@@ -10,7 +10,10 @@
 #ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_BACKWARDKERNELS_H
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_BACKWARDKERNELS_H
 
+#include "CaptureSums.h"
 #include "KernelBuilder.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn {
 
@@ -27,6 +30,9 @@ public:
   /// Gradients of keys and of values; null where nobody asks for one.
   void buildKeyGradients(Value keyOutput, Value valueOutput);
   void buildSinkGradient(Value output);
+  /// Gradients of captures, after those of the others; null where nobody asks
+  /// for one.
+  void buildCaptureGradients(ArrayRef<Value> outputs);
 
 private:
   /// What a kernel accumulates over the blocks of queries.
@@ -48,12 +54,57 @@ private:
     Value products, scores, weights;
   };
 
+  /// What is added to a capture, and its sums by batch entry, head and, but for
+  /// sums over all queries, query, key or distance.
+  struct CapturePart {
+    CaptureSum sum;
+    Value workspace;
+  };
+  /// A tile of query or key, and what meets it where weights go back.
+  struct Factors {
+    Value product, dWeights;
+  };
+
   // BackwardRows.cpp
   Value allocate(Type type, ArrayRef<Value> sizes);
+  Value sumColumns(Value matrix);
   void sumHeads(const Sum &sum);
 
+  // BackwardCaptures.cpp
+  SmallVector<Value> splitNumber(Value number, ArrayRef<Value> sizes);
+  Value multiplySizes(ArrayRef<Value> sizes);
+  scf::ForOp beginLoop(Value first, Value end, ValueRange initial);
+  void endLoop(scf::ForOp loop, ValueRange results);
+  Value readIndex(Value index, const ScoreCoordinates &at,
+                  ArrayRef<int64_t> shape);
+  Factors loadFactors(const BlockNumbers &block, bool isKey, Value row,
+                      int64_t rows);
+  SmallVector<Value> buildAdditions(OpBuilder &outer, const Factors &lhs,
+                                    const Factors &rhs,
+                                    const ScoreCoordinates &at, Value lse,
+                                    Value delta, ArrayRef<CapturePart> parts);
+  Value readQueries(Value view, const BlockNumbers &block, Value queries);
+  PlanAttr getPlanWithoutRings();
+  void sumBlocks(bool isKey, MutableArrayRef<CapturePart> parts);
+  void sumQueries(CapturePart &part, const Twine &suffix);
+  Value sumDiagonals(CapturePart &part, const Twine &suffix, int64_t width,
+                     Value numDiagonals);
+  void sumDistances(CapturePart &part, const Twine &suffix);
+  Value limitNumber(Value number, Value size, Value &exists);
+  void buildPairGradient(Value output, const Twine &suffix,
+                         ArrayRef<CapturePart> parts);
+
+  // CaptureGradients.cpp
+  ScoreCoordinates placeDistance(ScoreCoordinates at, Value distance);
+  Value sumPart(const CapturePart &part, ArrayRef<Value> places);
+  void storeNumber(Value workspace, Value output, const Twine &suffix);
+  void buildCaptureGradient(Value output, const Twine &suffix,
+                            ArrayRef<CapturePart> parts);
+
   // Backward.cpp
-  tile::KernelOp beginKernel(const Twine &suffix, ValueRange grid);
+  /// With the plan of the attention, unless there is another one.
+  tile::KernelOp beginKernel(const Twine &suffix, ValueRange grid,
+                             PlanAttr plan = {});
   BlockNumbers readNumbers(tile::KernelOp kernel);
   Value coordinates(Value first, int64_t size, int64_t axis);
   Value gather(Value view, ValueRange indices, ArrayRef<int64_t> shape);
@@ -64,6 +115,9 @@ private:
   Step buildWeights(OpBuilder &outer, Value lhs, Value rhs,
                     const ScoreCoordinates &at, Value lse);
   Value keepScaled(OpBuilder &outer, const Step &step, Value weights);
+  Value buildAdjoint(OpBuilder &outer, const Step &step, Value dWeights,
+                     Value delta);
+  Value goBack(OpBuilder &outer, const Step &step, Value adjoint, Value root);
   Value buildScoreGradient(OpBuilder &outer, const Step &step, Value dWeights,
                            Value delta);
   void buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums);
@@ -78,7 +132,7 @@ private:
   /// lse and delta - d_lse by batch entry, head and query, up to the end of the
   /// last block: a query past the end, or without keys, has an lse of +inf,
   /// with which every weight is 0.
-  Value rowLse, rowDelta;
+  Value rowLse, rowDelta, paddedQueries;
 };
 
 } // namespace attn

@@ -40,7 +40,7 @@ Value BackwardKernels::allocate(Type type, ArrayRef<Value> sizes) {
 }
 
 /// The sum of a matrix over its columns, M.
-static Value sumColumns(OpBuilder &b, Location loc, Value matrix) {
+Value BackwardKernels::sumColumns(Value matrix) {
   auto type = cast<VectorType>(matrix.getType());
   auto rowType = VectorType::get(type.getDimSize(0), type.getElementType());
   return vector::MultiDimReductionOp::create(
@@ -62,13 +62,14 @@ void BackwardKernels::buildRows() {
   // The blocks of both kinds of kernels end within.
   int64_t unit = std::lcm(numRows, numColumns);
   Value unitSize = arith::ConstantIndexOp::create(b, loc, unit);
-  Value padded = b.createOrFold<arith::MulIOp>(
+  paddedQueries = b.createOrFold<arith::MulIOp>(
       loc, ceilDiv(b, loc, queryLength, unitSize), unitSize);
-  rowLse = allocate(f32, {batches, heads, padded});
-  rowDelta = allocate(f32, {batches, heads, padded});
+  rowLse = allocate(f32, {batches, heads, paddedQueries});
+  rowDelta = allocate(f32, {batches, heads, paddedQueries});
 
   tile::KernelOp kernel = beginKernel(
-      "_rows", ValueRange{batches, heads, ceilDiv(b, loc, padded, blockRows)});
+      "_rows",
+      ValueRange{batches, heads, ceilDiv(b, loc, paddedQueries, blockRows)});
   BlockNumbers block = readNumbers(kernel);
   Value rows = coordinates(block.first, numRows, 0);
   Value columns = coordinates(c0, paddedValueDim, 1);
@@ -76,7 +77,7 @@ void BackwardKernels::buildRows() {
   int64_t whole[] = {numRows, paddedValueDim}, one[] = {numRows, 1};
   Value product = arith::MulFOp::create(b, loc, gather(dOutput, at, whole),
                                         gather(output, at, whole));
-  Value delta = reshape(b, loc, sumColumns(b, loc, product), one);
+  Value delta = reshape(b, loc, sumColumns(product), one);
   ValueRange rowAt = ValueRange(at).drop_back();
   if (dLse)
     delta = arith::SubFOp::create(b, loc, delta, gather(dLse, rowAt, one));
@@ -155,7 +156,7 @@ void BackwardKernels::buildSinkGradient(Value gradient) {
   Value part = arith::AddIOp::create(
       b, loc, arith::MulIOp::create(b, loc, numbers[0], queryBlocks),
       numbers[1]);
-  tile::StoreOp::create(b, loc, sumColumns(b, loc, products), parts,
+  tile::StoreOp::create(b, loc, sumColumns(products), parts,
                         ValueRange{part, firstHead});
   b.setInsertionPointAfter(kernel);
 
@@ -171,7 +172,7 @@ void BackwardKernels::buildSinkGradient(Value gradient) {
   scf::YieldOp::create(b, loc, sum);
   b.setInsertionPointAfter(loop);
   Type sinkType = cast<MemRefType>(gradient.getType()).getElementType();
-  Value total = sumColumns(b, loc, loop.getResult(0));
+  Value total = sumColumns(loop.getResult(0));
   tile::StoreOp::create(b, loc, roundTo(b, loc, total, sinkType), gradient,
                         firstHead);
 }

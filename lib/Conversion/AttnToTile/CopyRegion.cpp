@@ -21,7 +21,7 @@ using namespace attn;
 
 LogicalResult attn::checkRegion(Region &region) {
   for (Operation &op : region.front().without_terminator()) {
-    if (isa<CaptureLoadOp, CaptureSearchOp, tensor::DimOp>(op))
+    if (isa<CaptureAddOp, CaptureLoadOp, CaptureSearchOp, tensor::DimOp>(op))
       continue;
     bool scalar = llvm::all_of(op.getResultTypes(), [](Type type) {
       return type.isIntOrIndexOrFloat();
@@ -51,7 +51,8 @@ class RegionCopy {
 public:
   RegionCopy(OpBuilder &outer, OpBuilder &inner) : outer(outer), inner(inner) {}
 
-  void run(Region &from, Region &to, ValueRange operands, ValueRange captures);
+  void run(Region &from, Region &to, ValueRange operands, ValueRange captures,
+           Value root);
 
 private:
   SmallVector<Value> lookupAll(ValueRange values, IRMapping &mapping) {
@@ -90,7 +91,7 @@ Value RegionCopy::copy(OpBuilder &b, Operation &op, IRMapping &mapping,
 }
 
 void RegionCopy::run(Region &from, Region &to, ValueRange operands,
-                     ValueRange captures) {
+                     ValueRange captures, Value root) {
   Block &source = from.front();
   Block *block = inner.createBlock(&to);
   for (auto [argument, operand] : llvm::zip_equal(
@@ -104,6 +105,8 @@ void RegionCopy::run(Region &from, Region &to, ValueRange operands,
   for (IRMapping *mapping : {&inside, &outside})
     mapping->map(source.getArguments().take_back(captures.size()), captures);
   for (Operation &op : source.without_terminator()) {
+    if (isa<CaptureAddOp>(op))
+      continue;
     bool isUniform =
         llvm::all_of(op.getOperands(),
                      [&](Value v) { return outside.contains(v); }) &&
@@ -119,11 +122,12 @@ void RegionCopy::run(Region &from, Region &to, ValueRange operands,
   }
   Operation *yield = source.getTerminator();
   tile::YieldOp::create(inner, yield->getLoc(),
-                        inside.lookup(yield->getOperand(0)));
+                        inside.lookup(root ? root : yield->getOperand(0)));
 }
 
 void attn::copyRegion(OpBuilder &outer, OpBuilder &inner, Region &from,
-                      Region &to, ValueRange operands, ValueRange captures) {
+                      Region &to, ValueRange operands, ValueRange captures,
+                      Value root) {
   OpBuilder::InsertionGuard guard(inner);
-  RegionCopy(outer, inner).run(from, to, operands, captures);
+  RegionCopy(outer, inner).run(from, to, operands, captures, root);
 }

@@ -177,20 +177,69 @@ func.func @backward_without_plan(%q: !t, %k: !t, %lse: !lse) -> !t {
 !t = tensor<1x1x?x64xf16>
 !lse = tensor<1x1x?xf32>
 #plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
-func.func @gradient_of_capture(%q: !t, %k: !t, %lse: !lse, %slope: f32) -> (!t, tensor<f32>) {
-  // expected-error @below {{'attn.attention_backward' op has gradients of captures, expected none: kernels give those of query, key, value and sink}}
+func.func @gradient_at_a_sum(%q: !t, %k: !t, %lse: !lse, %table: tensor<?xf32>) -> tensor<?xf32> {
   %dq, %dk, %dv, %d = attn.attention_backward %q, %k, %k, %q, %lse, %q
-      captures(%slope) {grad_captures = array<i64: 0>, plan = #plan}
-    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %s: f32) {
-      %y = arith.mulf %x, %s : f32
+      captures(%table) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>) {
+      %n = arith.addi %i, %j : i32
+      %s = attn.capture_load %t[%n] : tensor<?xf32>
+      %y = arith.addf %x, %s : f32
       attn.yield %y : f32
     }
-    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %s: f32) {
-      %ds = arith.mulf %dy, %x : f32
-      attn.capture_add %ds, %s[] : f32
-      %dx = arith.mulf %dy, %s : f32
-      attn.yield %dx : f32
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>) {
+      %n = arith.addi %i, %j : i32
+      // expected-error @below {{'attn.capture_add' op adds to capture #0 at indices whose sums have no kernel, wanted batch, head and query or key, or what i - j alone says, or query and key as the last two}}
+      attn.capture_add %dy, %t[%n] : tensor<?xf32>
+      attn.yield %dy : f32
     }
-    : (!t, !t, !t, !t, !lse, !t, f32) -> (!t, !t, !t, tensor<f32>)
-  return %dq, %d : !t, tensor<f32>
+    : (!t, !t, !t, !t, !lse, !t, tensor<?xf32>) -> (!t, !t, !t, tensor<?xf32>)
+  return %d : tensor<?xf32>
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+func.func @gradient_of_pairs_both_ways(%q: !t, %k: !t, %lse: !lse, %table: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %dq, %dk, %dv, %d = attn.attention_backward %q, %k, %k, %q, %lse, %q
+      captures(%table) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+      %s = attn.capture_load %t[%i, %j] : tensor<?x?xf32>
+      %r = attn.capture_load %t[%j, %i] : tensor<?x?xf32>
+      %w = arith.addf %s, %r : f32
+      %y = arith.addf %x, %w : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+      // expected-note @below {{here}}
+      attn.capture_add %dy, %t[%j, %i] : tensor<?x?xf32>
+      // expected-error @below {{'attn.capture_add' op adds to capture #0 at other indices than before, wanted the same where one of them are query and key}}
+      attn.capture_add %dy, %t[%i, %j] : tensor<?x?xf32>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !lse, !t, tensor<?x?xf32>) -> (!t, !t, !t, tensor<?x?xf32>)
+  return %d : tensor<?x?xf32>
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+func.func @gradient_of_pairs_before_heads(%q: !t, %k: !t, %lse: !lse, %table: tensor<?x?x?xf32>) -> tensor<?x?x?xf32> {
+  %dq, %dk, %dv, %d = attn.attention_backward %q, %k, %k, %q, %lse, %q
+      captures(%table) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?x?xf32>) {
+      %s = attn.capture_load %t[%i, %j, %h] : tensor<?x?x?xf32>
+      %y = arith.addf %x, %s : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?x?xf32>) {
+      // expected-error @below {{adds to capture #0 at indices whose sums have no kernel}}
+      attn.capture_add %dy, %t[%i, %j, %h] : tensor<?x?x?xf32>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !lse, !t, tensor<?x?x?xf32>) -> (!t, !t, !t, tensor<?x?x?xf32>)
+  return %d : tensor<?x?x?xf32>
 }

@@ -14,6 +14,7 @@ of attn.attention_backward). Workspaces and results start as NaN.
 """
 
 import dataclasses
+import re
 import sys
 
 import numpy
@@ -53,6 +54,68 @@ TEMPERATURE = """
 IDS = fixed(numpy.repeat(numpy.arange(7, dtype=numpy.int32), 10)[None])
 COUNTS = fixed(numpy.arange(1, 38, dtype=numpy.int32))
 
+
+
+def table(type, indices, code="", others=(), operation="addf", **options):
+    """A score with an element of a table; the code makes what its indices are
+    computed of."""
+    *sizes, element = re.fullmatch("tensor<(.*)>", type)[1].split("x")
+    dtype = {"f32": numpy.float32, "f16": numpy.float16}[element]
+    maker = normal(*map(int, sizes))
+    score = f"""{code}
+    %t = attn.capture_load %table[{indices}] : {type}
+    {"%w = arith.extf %t : f16 to f32" if element == "f16" else ""}
+    %y = arith.{operation} %x, {"%w" if element == "f16" else "%t"} : f32
+    attn.yield %y : f32"""
+    captures = [("table", type, lambda rng: numpy.asarray(maker(rng)).astype(dtype)), *others]
+    return {"score": score, "captures": captures, "shape": SHARED, **options}
+
+
+SHARED = Shape(b=2, h=4, hkv=2, sq=37, sk=70, d=24, dv=40)
+DISTANCE = """
+    %c = arith.constant 36 : i32
+    %d = arith.subi %j, %i : i32
+    %n = arith.addi %d, %c : i32"""
+CLAMPED = """
+    %low = arith.constant -5 : i32
+    %high = arith.constant 6 : i32
+    %five = arith.constant 5 : i32
+    %d = arith.subi %j, %i : i32
+    %e = arith.maxsi %d, %low : i32
+    %f = arith.minsi %e, %high : i32
+    %n = arith.addi %f, %five : i32"""
+BUCKETS = """
+    %d = arith.subi %j, %i : i32
+    %e = math.absi %d : i32
+    %n = attn.capture_load %buckets[%e] : tensor<70xi32>"""
+GROUP = """
+    %two = arith.constant 2 : i32
+    %g = arith.divsi %h, %two : i32"""
+CAUSAL = "variants = [#attn.causal]"
+TABLES = {
+    "table_by_head": table("tensor<4xf32>", "%h"),
+    "table_by_batch": table("tensor<2xf32>", "%b"),
+    "table_by_head_and_batch": table("tensor<4x2xf32>", "%h, %b", attributes=CAUSAL),
+    "table_of_a_number": table("tensor<f32>", "", operation="mulf"),
+    "table_of_a_number_in_f16": table("tensor<f16>", "", operation="mulf"),
+    "table_by_constant": table("tensor<3x4xf32>", "%one, %h", "%one = arith.constant 1 : i32"),
+    "table_by_group": table("tensor<2x2xf32>", "%b, %g", GROUP),
+    "table_full": table("tensor<2x4x37x70xf32>", "%b, %h, %i, %j", attributes=CAUSAL),
+    "table_by_batch_and_pair": table("tensor<2x37x70xf32>", "%b, %i, %j", dropout=0.3),
+    "table_by_head_and_pair": table("tensor<1x4x37x70xf32>", "%zero, %h, %i, %j", "%zero = arith.constant 0 : i32"),
+    "table_by_group_and_pair": table("tensor<2x70x37xf16>", "%g, %j, %i", GROUP),
+    "table_by_pair": table("tensor<40x80xf32>", "%i, %j", attributes=CAUSAL),
+    "table_by_query": table("tensor<37xf32>", "%i"),
+    "table_by_key": table("tensor<2x70xf32>", "%b, %j", attributes=CAUSAL),
+    "table_by_key_and_head": table("tensor<70x4xf32>", "%j, %h"),
+    "table_by_query_twice": table("tensor<40x38xf32>", "%i, %i"),
+    "table_by_distance": table("tensor<4x106xf32>", "%h, %n", DISTANCE),
+    "table_by_distance_first": table("tensor<100x4xf16>", "%n, %h", DISTANCE, attributes=CAUSAL),
+    "table_clamped": table("tensor<2x12xf32>", "%b, %n", CLAMPED, is_dynamic=True),
+    "table_of_buckets": table("tensor<8x4xf32>", "%n, %h", BUCKETS, others=[
+        ("buckets", "tensor<70xi32>", fixed(numpy.minimum(numpy.arange(70) // 3, 7).astype(numpy.int32)))]),
+}
+
 PARTS = {
     "plain": {},
     "even": {"shape": Shape(b=2, h=2, hkv=2, sq=32, sk=64, d=32, dv=32)},
@@ -72,6 +135,7 @@ PARTS = {
     "dropout": {"dropout": 0.3},
     "everything": {"score": SCORE, "sink": normal(2), "dropout": 0.25, "is_dynamic": True,
                    "attributes": "variants = [#attn.causal, #attn.softcap<3.0>, #attn.alibi]"},
+    **TABLES,
 }
 # Those that another type has, too, and those that no other type can hold.
 IN_BOTH = ("even", "everything")
@@ -79,25 +143,21 @@ IN_F32 = ("large_scores", "huge_scores")
 UNIT = {"f32": 2.0**-23, "f16": 2.0**-10}
 
 
-def is_supported(case):
-    """Kernels give no gradients of captures."""
-    return not any("f32" in type for _, type, _ in case.captures)
-
-
 def make_cases():
     for element in UNIT:
         for name, part in PARTS.items():
             if name in IN_BOTH or (element == "f32") == (name in IN_F32):
                 yield Case(f"blocks_{name}_{element}", element=element, **{"shape": BLOCKS, **part})
-    for case in filter(is_supported, CASES):
+    for case in CASES:
         yield dataclasses.replace(case, check=None)
 
 
 def gradients_of(case, program, inputs, rows, dtype=None):
     results = []
     for number in case.differentiated():
-        input = inputs[number]
-        results.append(numpy.empty(input.shape, dtype or input.dtype))
+        input = numpy.asarray(inputs[number])
+        own = numpy.float32 if isinstance(inputs[number], float) else input.dtype
+        results.append(numpy.full(input.shape, numpy.nan, dtype or own))
     return program.call(case.name + "_backward", [*inputs, *rows], results)
 
 
@@ -121,7 +181,7 @@ def check(case, programs, rng):
         if g.tobytes() != other.tobytes():
             yield f"input {number}: two launches differ"
         error = numpy.abs(g.astype(float) - r).max(initial=0)
-        unit = UNIT[case.element] * numpy.abs(r).max(initial=0)
+        unit = max(UNIT[case.element], numpy.finfo(g.dtype).eps) * numpy.abs(r).max(initial=0)
         limit = max(3 * numpy.abs(g0.astype(float) - r).max(initial=0), unit) + 1e-4
         if not error <= limit:
             yield f"input {number} {list(g.shape)}: error {error}, allowed {limit}"

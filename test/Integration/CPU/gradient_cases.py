@@ -73,7 +73,7 @@ class Case:
     def differentiated(self):
         numbers = list(range(len(self.tensors())))
         first = len(numbers) + (2 if self.dropout else 0)
-        numbers += [first + i for i, (_, type, _) in enumerate(self.captures) if "f32" in type]
+        numbers += [first + i for i, (_, type, _) in enumerate(self.captures) if re.search(r"\bf(16|32)\b|xf(16|32)>", type)]
         return numbers
 
     def make_inputs(self, rng):

@@ -50,8 +50,8 @@ NO_DEVICE = 3
 # Rows whose lse is of a size at which f32 does not hold what the sum of weights adds
 # to it: their weights, exp(y - lse), and so their gradients are wrong.
 LARGE_LSE = ["huge-scores", "lowest-and-empty", "lowest-dropout", "penalty-1e30", "penalty-1e9", "steep-bias"]
-# What a target may say about gradients of captures.
-HAS_NONE = "has gradients of captures, expected none"
+# What a target may say about a gradient of a capture.
+HAS_NONE = "at indices whose sums have no kernel"
 
 
 def parse_arguments():

@@ -80,7 +80,9 @@ private:
     Shape shape = joinShapes(op.getOperands());
     // Before the loop only what does not depend on it, and cannot trap there.
     bool isInvariant = llvm::none_of(op.getOperands(), [&](Value operand) {
-      return variant.contains(lookup(operand));
+      Value value = lookup(operand);
+      return variant.contains(value) ||
+             (loop && !loop.isDefinedOutsideOfLoop(value));
     });
     bool hoist =
         isInvariant && (isSpeculatable(&op) || isa<GatherOp, SearchOp>(op));

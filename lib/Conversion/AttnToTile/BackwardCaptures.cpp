@@ -1,0 +1,423 @@
+//===- BackwardCaptures.cpp - sums of what goes back to captures ----------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Scores, weights and dy of a block are made again, as for dQ; the pullback
+// makes of them what is added. No two blocks add to one element (C17):
+//
+//   Rows       sums over the keys of each query, by block of queries
+//   Keys       sums over the queries of each key, by block of keys
+//   Distances  a block of scores, and all that follow it down and to the right:
+//              in these a place of the block has one distance. Their sum is
+//              stored, and a second kernel sums its diagonals
+//   Pairs      the gradient itself is stored, block by block; batch entries and
+//              heads that share it are summed in the block
+//
+// Kernels of CaptureGradients.cpp make gradients of the first three.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BackwardKernels.h"
+
+#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
+#include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace attn;
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// The digits of a number of that many, the last one fastest.
+SmallVector<Value> BackwardKernels::splitNumber(Value number,
+                                                ArrayRef<Value> sizes) {
+  SmallVector<Value> digits(sizes.size(), c0);
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] == c1)
+      continue;
+    bool isFirst = llvm::all_of(sizes.take_front(i),
+                                [&](Value size) { return size == c1; });
+    digits[i] =
+        isFirst ? number
+                : arith::RemSIOp::create(b, loc, number, sizes[i]).getResult();
+    if (isFirst)
+      break;
+    number = arith::DivSIOp::create(b, loc, number, sizes[i]);
+  }
+  return digits;
+}
+
+Value BackwardKernels::multiplySizes(ArrayRef<Value> sizes) {
+  Value product = c1;
+  for (Value size : sizes)
+    if (size != c1)
+      product = product == c1
+                    ? size
+                    : b.createOrFold<arith::MulIOp>(loc, product, size);
+  return product;
+}
+
+/// A loop whose code stands in it all: nothing is built before it. The builder
+/// then stands at its end.
+scf::ForOp BackwardKernels::beginLoop(Value first, Value end,
+                                      ValueRange initial) {
+  auto loop = scf::ForOp::create(b, loc, first, end, c1, initial);
+  b.setInsertionPointToEnd(loop.getBody());
+  b.setInsertionPoint(scf::YieldOp::create(b, loc, loop.getRegionIterArgs()));
+  return loop;
+}
+
+/// The builder then stands after the loop.
+void BackwardKernels::endLoop(scf::ForOp loop, ValueRange results) {
+  loop.getBody()->getTerminator()->setOperands(results);
+  b.setInsertionPointAfter(loop);
+}
+
+/// What the pullback computes as an index, for those positions.
+Value BackwardKernels::readIndex(Value index, const ScoreCoordinates &at,
+                                 ArrayRef<int64_t> shape) {
+  OpBuilder outer(b);
+  Value number = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+  Value arguments[] = {number, number, at.batch, at.head, at.queries, at.keys};
+  Region region;
+  copyRegion(outer, b, op.getPullback(), region, arguments, captures, index);
+  return tile::expandScalarCode(b, &*b.getInsertionPoint(), region, arguments,
+                                shape);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of scores
+//===----------------------------------------------------------------------===//
+
+/// Rows of key and value, or of query and d_output.
+BackwardKernels::Factors BackwardKernels::loadFactors(const BlockNumbers &block,
+                                                      bool isKey, Value row,
+                                                      int64_t rows) {
+  Value head = isKey ? block.keyHead : block.head;
+  return {
+      load(isKey ? key : query, block, head, row, rows, paddedDim),
+      load(isKey ? value : dOutput, block, head, row, rows, paddedValueDim)};
+}
+
+/// What is added of a block, part by part. `lse` and `delta` lie along the
+/// queries.
+SmallVector<Value>
+BackwardKernels::buildAdditions(OpBuilder &outer, const Factors &lhs,
+                                const Factors &rhs, const ScoreCoordinates &at,
+                                Value lse, Value delta,
+                                ArrayRef<CapturePart> parts) {
+  Step step = buildWeights(outer, lhs.product, rhs.product, at, lse);
+  hideQueriesPastEnd(step);
+  auto type = cast<VectorType>(step.weights.getType());
+  Value dWeights = contract(b, loc, lhs.dWeights, rhs.dWeights,
+                            splat(outer, loc, type, 0.0), /*transposed=*/true);
+  Value adjoint = buildAdjoint(outer, step, dWeights, delta);
+  return llvm::map_to_vector(parts, [&](const CapturePart &part) {
+    return goBack(outer, step, adjoint, CaptureAddOp(part.sum.op).getValue());
+  });
+}
+
+/// lse or delta - d_lse of queries that lie along an axis.
+Value BackwardKernels::readQueries(Value view, const BlockNumbers &block,
+                                   Value queries) {
+  auto type = cast<VectorType>(queries.getType());
+  return gather(view, {block.batch32, block.head32, queries}, type.getShape());
+}
+
+/// The same plan with one slot for each tile: here those of both sides change
+/// from step to step.
+PlanAttr BackwardKernels::getPlanWithoutRings() {
+  PlanAttr plan = attention.getPlanAttr();
+  return PlanAttr::get(plan.getContext(), plan.getTarget(), plan.getBlockQ(),
+                       plan.getBlockK(), plan.getWarps(), /*stages=*/1,
+                       plan.getQInRegisters(), plan.getScheduler(),
+                       plan.getConsumerRegisters(), plan.getWithout(),
+                       plan.getWith());
+}
+
+/// The loops of a kernel are not over the blocks that a tile sees.
+static void expandAllScores(tile::KernelOp kernel) {
+  IRRewriter rewriter(kernel.getContext());
+  SmallVector<tile::ScoresOp> ops;
+  kernel.walk([&](tile::ScoresOp op) { ops.push_back(op); });
+  for (tile::ScoresOp op : ops)
+    tile::expandScores(rewriter, op);
+}
+
+//===----------------------------------------------------------------------===//
+// Sums by query, key and distance
+//===----------------------------------------------------------------------===//
+
+/// Sums by query, or by key.
+void BackwardKernels::sumBlocks(bool isKey,
+                                MutableArrayRef<CapturePart> parts) {
+  if (parts.empty())
+    return;
+  OpBuilder::InsertionGuard guard(b);
+  Value length = isKey ? keyLength : queryLength;
+  Value passingLength = isKey ? queryLength : keyLength;
+  for (CapturePart &part : parts)
+    part.workspace = allocate(f32, {batches, heads, length});
+  Value numBlocks = ceilDiv(b, loc, passingLength, blockColumns);
+  tile::KernelOp kernel = beginKernel(
+      isKey ? "_capture_keys" : "_capture_queries",
+      ValueRange{batches, heads, ceilDiv(b, loc, length, blockRows)});
+  BlockNumbers block = readNumbers(kernel);
+  Value own = coordinates(block.first, numRows, 0);
+  Factors lhs = loadFactors(block, isKey, block.first, numRows);
+  Value logSum, delta;
+  if (!isKey) {
+    logSum = readQueries(rowLse, block, own);
+    delta = readQueries(rowDelta, block, own);
+  }
+  Value zero = splat(b, loc, VectorType::get(numRows, f32), 0.0);
+  auto loop = scf::ForOp::create(b, loc, c0, numBlocks, c1,
+                                 SmallVector<Value>(parts.size(), zero));
+
+  OpBuilder outer(loop);
+  b.setInsertionPointToStart(loop.getBody());
+  Value row =
+      arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
+  Value passing = coordinates(row, numColumns, 1);
+  if (isKey) {
+    logSum = readQueries(rowLse, block, passing);
+    delta = readQueries(rowDelta, block, passing);
+  }
+  ScoreCoordinates at{block.batch32, block.head32, isKey ? passing : own,
+                      isKey ? own : passing};
+  Factors rhs = loadFactors(block, !isKey, row, numColumns);
+  SmallVector<Value> sums =
+      buildAdditions(outer, lhs, rhs, at, logSum, delta, parts);
+  for (auto [sum, before] : llvm::zip(sums, loop.getRegionIterArgs()))
+    sum = arith::AddFOp::create(b, loc, before, sumColumns(sum));
+  scf::YieldOp::create(b, loc, sums);
+
+  b.setInsertionPointAfter(loop);
+  for (auto [part, sum] : llvm::zip(parts, loop.getResults()))
+    tile::StoreOp::create(b, loc, sum, part.workspace,
+                          ValueRange{block.batch, block.head, block.first});
+}
+
+/// Sums over the queries of a batch entry and head. A tile has a row for each
+/// head.
+void BackwardKernels::sumQueries(CapturePart &part, const Twine &suffix) {
+  OpBuilder::InsertionGuard guard(b);
+  Value byQuery = part.workspace;
+  part.workspace = allocate(f32, {batches, heads});
+  tile::KernelOp kernel =
+      beginKernel(suffix + "_rows",
+                  ValueRange{batches, c1, ceilDiv(b, loc, heads, blockRows)});
+  BlockNumbers block = readNumbers(kernel);
+  Value headNumbers = coordinates(block.first, numRows, 0);
+  int64_t shape[] = {numRows, numColumns};
+  Value zero = splat(b, loc, VectorType::get(shape, f32), 0.0);
+  scf::ForOp loop =
+      beginLoop(c0, ceilDiv(b, loc, queryLength, blockColumns), zero);
+  Value first =
+      arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
+  Value read = gather(
+      byQuery, {block.batch32, headNumbers, coordinates(first, numColumns, 1)},
+      shape);
+  endLoop(loop, arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], read)
+                    .getResult());
+  tile::StoreOp::create(b, loc, sumColumns(loop.getResult(0)), part.workspace,
+                        ValueRange{block.batch, block.first});
+}
+
+/// Sums of M x W blocks of scores along a diagonal: block n has those whose
+/// first key is n W - paddedQueries after their first query. W divides M, so
+/// blocks begin at multiples of W.
+Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
+                                    int64_t width, Value numDiagonals) {
+  OpBuilder::InsertionGuard guard(b);
+  Value blockWidth = arith::ConstantIndexOp::create(b, loc, width);
+  Value numStored = b.createOrFold<arith::MulIOp>(loc, numDiagonals, blockRows);
+  Value stored = allocate(f32, {batches, heads, numStored, blockWidth});
+  Value queryBlocks = ceilDiv(b, loc, queryLength, blockRows);
+  tile::KernelOp kernel = beginKernel(suffix + "_diagonals",
+                                      ValueRange{batches, heads, numDiagonals},
+                                      getPlanWithoutRings());
+  BlockNumbers block = readNumbers(kernel);
+  Value start =
+      arith::MulIOp::create(b, loc, kernel.getNumbers()[2], blockWidth);
+  Value offset = arith::SubIOp::create(b, loc, start, paddedQueries);
+  // The blocks whose keys are there.
+  auto countRows = [&](Value rows) -> Value {
+    Value positive = arith::MaxSIOp::create(b, loc, rows, c0);
+    return ceilDiv(b, loc, positive, blockRows);
+  };
+  Value low = countRows(arith::SubIOp::create(b, loc, paddedQueries, start));
+  Value high = arith::MinSIOp::create(
+      b, loc, queryBlocks,
+      countRows(arith::SubIOp::create(b, loc, keyLength, offset)));
+  auto type = VectorType::get({numRows, width}, f32);
+  scf::ForOp loop = beginLoop(low, high, splat(b, loc, type, 0.0));
+
+  OpBuilder outer(b);
+  Value row = arith::MulIOp::create(b, loc, loop.getInductionVar(), blockRows);
+  Value column = arith::AddIOp::create(b, loc, row, offset);
+  Value queries = coordinates(row, numRows, 0);
+  ScoreCoordinates at{block.batch32, block.head32, queries,
+                      coordinates(column, width, 1)};
+  Factors lhs = loadFactors(block, /*isKey=*/false, row, numRows);
+  Factors rhs = loadFactors(block, /*isKey=*/true, column, width);
+  Value added =
+      buildAdditions(outer, lhs, rhs, at, readQueries(rowLse, block, queries),
+                     readQueries(rowDelta, block, queries), part)[0];
+  endLoop(loop,
+          arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], added)
+              .getResult());
+  tile::StoreOp::create(b, loc, loop.getResult(0), stored,
+                        ValueRange{block.batch, block.head, block.first, c0});
+  expandAllScores(kernel);
+  return stored;
+}
+
+/// Sums by x = j - i + paddedQueries: of row r of the stored blocks, the places
+/// x + r, counted through the blocks.
+void BackwardKernels::sumDistances(CapturePart &part, const Twine &suffix) {
+  OpBuilder::InsertionGuard guard(b);
+  int64_t width = std::gcd(numRows, numColumns);
+  Value blockWidth = arith::ConstantIndexOp::create(b, loc, width);
+  Value numDiagonals = b.createOrFold<arith::AddIOp>(
+      loc, ceilDiv(b, loc, paddedQueries, blockWidth),
+      ceilDiv(b, loc, keyLength, blockWidth));
+  Value numDistances =
+      b.createOrFold<arith::MulIOp>(loc, numDiagonals, blockWidth);
+  Value stored = sumDiagonals(part, suffix, width, numDiagonals);
+  part.workspace = allocate(f32, {batches, heads, numDistances});
+
+  tile::KernelOp kernel = beginKernel(
+      suffix + "_distances",
+      ValueRange{batches, heads, ceilDiv(b, loc, numDistances, blockRows)});
+  BlockNumbers block = readNumbers(kernel);
+  int64_t shape[] = {numRows, numColumns};
+  auto integers = VectorType::get(shape, b.getI32Type());
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(integers, b.getI32IntegerAttr(value)));
+  };
+  Value distances = broadcast(coordinates(block.first, numRows, 0), integers);
+  Value zero = splat(b, loc, VectorType::get(shape, f32), 0.0);
+  scf::ForOp loop =
+      beginLoop(c0, ceilDiv(b, loc, blockRows, blockColumns), zero);
+  Value first =
+      arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
+  Value rows = broadcast(coordinates(first, numColumns, 1), integers);
+  Value place = arith::AddIOp::create(b, loc, distances, rows);
+  Value diagonal = arith::DivUIOp::create(b, loc, place, number(width));
+  Value column = arith::RemUIOp::create(b, loc, place, number(width));
+  Value storedRow = arith::AddIOp::create(
+      b, loc, arith::MulIOp::create(b, loc, diagonal, number(numRows)), rows);
+  Value read =
+      gather(stored, {block.batch32, block.head32, storedRow, column}, shape);
+  if (numRows % numColumns != 0) {
+    Value isRow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, rows,
+                                        number(numRows));
+    read = arith::SelectOp::create(b, loc, isRow, read, zero);
+  }
+  endLoop(loop, arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], read)
+                    .getResult());
+  tile::StoreOp::create(b, loc, sumColumns(loop.getResult(0)), part.workspace,
+                        ValueRange{block.batch, block.head, block.first});
+}
+
+//===----------------------------------------------------------------------===//
+// Pairs
+//===----------------------------------------------------------------------===//
+
+/// A batch entry or a head of a block, and whether there is one of that number.
+Value BackwardKernels::limitNumber(Value number, Value size, Value &exists) {
+  Value isThere =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number, size);
+  exists =
+      exists ? b.createOrFold<arith::AndIOp>(loc, exists, isThere) : isThere;
+  Value last = b.createOrFold<arith::SubIOp>(loc, size, c1);
+  return arith::MinSIOp::create(b, loc, number, last);
+}
+
+void BackwardKernels::buildPairGradient(Value output, const Twine &suffix,
+                                        ArrayRef<CapturePart> parts) {
+  OpBuilder::InsertionGuard guard(b);
+  const CaptureSum &sum = parts.front().sum;
+  unsigned rank = sum.kinds.size(), numOuter = rank - 2;
+  bool isKey = sum.kinds[numOuter] == IndexKind::Key;
+  SmallVector<Value> sizes;
+  for (unsigned i = 0; i < rank; ++i)
+    sizes.push_back(b.createOrFold<memref::DimOp>(loc, output, i));
+  sizes[rank - 2] = ceilDiv(b, loc, sizes[rank - 2], blockRows);
+  sizes[rank - 1] = ceilDiv(b, loc, sizes[rank - 1], blockColumns);
+  std::optional<unsigned> batchDim = sum.find(IndexKind::Batch);
+  std::optional<unsigned> headDim = sum.find(IndexKind::Head);
+  // Batch entries and heads that share the gradient; one, where it has its own.
+  auto countShared = [&](bool isOwn, Value size) -> Value {
+    return isOwn ? b.createOrFold<arith::MinSIOp>(loc, size, c1) : size;
+  };
+  Value shared[] = {countShared(batchDim.has_value(), batches),
+                    countShared(headDim.has_value(), heads)};
+  Value numShared = b.createOrFold<arith::MulIOp>(loc, shared[0], shared[1]);
+  tile::KernelOp kernel = beginKernel(
+      suffix, ValueRange{c1, c1, multiplySizes(sizes)}, getPlanWithoutRings());
+  SmallVector<Value> at = splitNumber(kernel.getNumbers()[2], sizes);
+  at[rank - 2] = arith::MulIOp::create(b, loc, at[rank - 2], blockRows);
+  at[rank - 1] = arith::MulIOp::create(b, loc, at[rank - 1], blockColumns);
+  Value rows = coordinates(at[rank - 2], numRows, 0);
+  Value columns = coordinates(at[rank - 1], numColumns, 1);
+  auto type = VectorType::get({numRows, numColumns}, f32);
+  Value zero = splat(b, loc, type, 0.0);
+  scf::ForOp loop = beginLoop(c0, numShared, zero);
+
+  OpBuilder outer(b);
+  Value isThere;
+  SmallVector<Value> own =
+      splitNumber(loop.getInductionVar(),
+                  {batchDim ? c1 : shared[0], headDim ? c1 : shared[1]});
+  BlockNumbers block;
+  block.batch =
+      batchDim ? limitNumber(at[*batchDim], batches, isThere) : own[0];
+  block.head = headDim ? limitNumber(at[*headDim], heads, isThere) : own[1];
+  block.keyHead =
+      b.createOrFold<arith::DivSIOp>(loc, block.head, headsPerKeyHead);
+  block.batch32 = toCoordinate(b, loc, block.batch);
+  block.head32 = toCoordinate(b, loc, block.head);
+  ScoreCoordinates position{block.batch32, block.head32, isKey ? columns : rows,
+                            isKey ? rows : columns};
+  for (unsigned dim = 0; dim < numOuter; ++dim) {
+    if (dim == batchDim || dim == headDim)
+      continue;
+    Value index = readIndex(sum.getIndex(dim), position, {});
+    Value isIndex = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                          index, toCoordinate(b, loc, at[dim]));
+    isThere = isThere
+                  ? arith::AndIOp::create(b, loc, isThere, isIndex).getResult()
+                  : isIndex;
+  }
+  Factors lhs = loadFactors(block, isKey, at[rank - 2], numRows);
+  Factors rhs = loadFactors(block, !isKey, at[rank - 1], numColumns);
+  Value total = loop.getRegionIterArgs()[0];
+  for (Value added :
+       buildAdditions(outer, lhs, rhs, position,
+                      readQueries(rowLse, block, position.queries),
+                      readQueries(rowDelta, block, position.queries), parts)) {
+    if (isThere)
+      added = arith::SelectOp::create(b, loc, isThere, added, zero);
+    total = arith::AddFOp::create(b, loc, total, added);
+  }
+  endLoop(loop, total);
+  Type stored = cast<MemRefType>(output.getType()).getElementType();
+  tile::StoreOp::create(b, loc, roundTo(b, loc, loop.getResult(0), stored),
+                        output, at);
+  expandAllScores(kernel);
+}

@@ -1,0 +1,184 @@
+//===- CaptureGradients.cpp - gradients of captures, of partial sums ------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel has a row for each element of the innermost dimension of the
+// gradient, and goes in order through the sums by batch entry, head and query,
+// key or distance that can belong to it. A dimension whose index is a batch
+// entry, head, query or key has that number; for any other one the code of the
+// index is computed again, and says what belongs to an element.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BackwardKernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// The dimension that numbers the queries, keys or nothing of a sum.
+static std::optional<unsigned> findOwnDim(const CaptureSum &sum) {
+  if (sum.form == SumForm::Distances)
+    return std::nullopt;
+  return sum.find(sum.form == SumForm::Keys ? IndexKind::Key
+                                            : IndexKind::Query);
+}
+
+/// i and j of a distance x = j - i + paddedQueries.
+ScoreCoordinates BackwardKernels::placeDistance(ScoreCoordinates at,
+                                                Value distance) {
+  Type type = distance.getType();
+  Value zero = broadcast(
+      arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0)), type);
+  Value shift = broadcast(toCoordinate(b, loc, paddedQueries), type);
+  at.queries = arith::MaxSIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, shift, distance), zero);
+  at.keys = arith::MaxSIOp::create(
+      b, loc, arith::SubIOp::create(b, loc, distance, shift), zero);
+  return at;
+}
+
+/// The sums of one part that belong to the elements at `places`, numbers and
+/// rows, M.
+Value BackwardKernels::sumPart(const CapturePart &part,
+                               ArrayRef<Value> places) {
+  const CaptureSum &sum = part.sum;
+  std::optional<unsigned> batchDim = sum.find(IndexKind::Batch);
+  std::optional<unsigned> headDim = sum.find(IndexKind::Head);
+  std::optional<unsigned> ownDim = findOwnDim(sum);
+  bool isNumbered = cast<MemRefType>(part.workspace.getType()).getRank() == 3;
+  bool hasColumns = isNumbered && !ownDim;
+  int64_t shape[] = {numRows, hasColumns ? numColumns : 1};
+  auto type = VectorType::get(shape, f32);
+  Value numColumnBlocks = c1;
+  if (hasColumns)
+    numColumnBlocks =
+        ceilDiv(b, loc, b.createOrFold<memref::DimOp>(loc, part.workspace, 2),
+                blockColumns);
+  SmallVector<Value> sizes = {batchDim ? c1 : batches, headDim ? c1 : heads,
+                              numColumnBlocks};
+  Value zero = splat(b, loc, type, 0.0);
+  scf::ForOp loop = beginLoop(c0, multiplySizes(sizes), zero);
+  SmallVector<Value> numbers = splitNumber(loop.getInductionVar(), sizes);
+  Value none = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  ScoreCoordinates at{
+      batchDim ? places[*batchDim] : toCoordinate(b, loc, numbers[0]),
+      headDim ? places[*headDim] : toCoordinate(b, loc, numbers[1]), none,
+      none};
+  SmallVector<Value> indices = {at.batch, at.head};
+  if (isNumbered) {
+    Value number = ownDim ? places[*ownDim]
+                          : coordinates(arith::MulIOp::create(
+                                            b, loc, numbers[2], blockColumns),
+                                        numColumns, 1);
+    indices.push_back(number);
+    if (sum.form == SumForm::Distances)
+      at = placeDistance(at, number);
+    else
+      (sum.form == SumForm::Keys ? at.keys : at.queries) = number;
+  }
+  Value read = gather(part.workspace, indices, shape);
+  for (auto [dim, place] : llvm::enumerate(places)) {
+    if (dim == batchDim || dim == headDim || dim == ownDim)
+      continue;
+    Value index = readIndex(sum.getIndex(dim), at, shape);
+    Value isIndex =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, index,
+                              broadcast(place, index.getType()));
+    read = arith::SelectOp::create(b, loc, isIndex, read, zero);
+  }
+  endLoop(loop, arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], read)
+                    .getResult());
+  if (hasColumns)
+    return sumColumns(loop.getResult(0));
+  return vector::ShapeCastOp::create(b, loc, VectorType::get(numRows, f32),
+                                     loop.getResult(0));
+}
+
+/// One number of a workspace to a gradient without dimensions.
+void BackwardKernels::storeNumber(Value workspace, Value output,
+                                  const Twine &suffix) {
+  OpBuilder::InsertionGuard guard(b);
+  beginKernel(suffix + "_number", ValueRange{c1, c1, c1});
+  Value number = memref::LoadOp::create(b, loc, workspace, c0);
+  Type stored = cast<MemRefType>(output.getType()).getElementType();
+  memref::StoreOp::create(b, loc, roundTo(b, loc, number, stored), output,
+                          ValueRange());
+}
+
+void BackwardKernels::buildCaptureGradient(Value output, const Twine &suffix,
+                                           ArrayRef<CapturePart> parts) {
+  OpBuilder::InsertionGuard guard(b);
+  auto type = cast<MemRefType>(output.getType());
+  Value target = output;
+  if (type.getRank() == 0)
+    target = allocate(f32, {c1});
+  SmallVector<Value> sizes;
+  for (int64_t i = 0; i < cast<MemRefType>(target.getType()).getRank(); ++i)
+    sizes.push_back(b.createOrFold<memref::DimOp>(loc, target, i));
+  sizes.back() = ceilDiv(b, loc, sizes.back(), blockRows);
+
+  tile::KernelOp kernel =
+      beginKernel(suffix, ValueRange{c1, c1, multiplySizes(sizes)});
+  SmallVector<Value> at = splitNumber(kernel.getNumbers()[2], sizes);
+  at.back() = arith::MulIOp::create(b, loc, at.back(), blockRows);
+  SmallVector<Value> places;
+  if (type.getRank() != 0) {
+    for (Value number : ArrayRef<Value>(at).drop_back())
+      places.push_back(toCoordinate(b, loc, number));
+    places.push_back(coordinates(at.back(), numRows, 0));
+  }
+  Value total = splat(b, loc, VectorType::get(numRows, f32), 0.0);
+  for (const CapturePart &part : parts)
+    total = arith::AddFOp::create(b, loc, total, sumPart(part, places));
+  Type stored = cast<MemRefType>(target.getType()).getElementType();
+  tile::StoreOp::create(b, loc, roundTo(b, loc, total, stored), target, at);
+  b.setInsertionPointAfter(kernel);
+  if (target != output)
+    storeNumber(target, output, suffix);
+}
+
+void BackwardKernels::buildCaptureGradients(ArrayRef<Value> outputs) {
+  SmallVector<CapturePart> queries, keys, others;
+  FailureOr<SmallVector<CaptureSum>> sums = matchCaptureSums(op);
+  assert(succeeded(sums) && "matchKernels has matched them");
+  for (const CaptureSum &sum : *sums) {
+    if (!outputs[*op.getGradientNumber(sum.capture)])
+      continue;
+    bool isRows = sum.form == SumForm::Rows, isKeys = sum.form == SumForm::Keys;
+    (isRows ? queries : isKeys ? keys : others).push_back({sum, {}});
+  }
+  sumBlocks(/*isKey=*/false, queries);
+  sumBlocks(/*isKey=*/true, keys);
+  for (auto [number, part] : llvm::enumerate(queries))
+    if (!part.sum.find(IndexKind::Query))
+      sumQueries(part, "_capture_" + Twine(number));
+  for (auto [number, part] : llvm::enumerate(others))
+    if (part.sum.form == SumForm::Distances)
+      sumDistances(part, "_capture_" + Twine(number));
+  auto all = llvm::to_vector(llvm::concat<CapturePart>(queries, keys, others));
+  for (unsigned number = 0; number < outputs.size(); ++number) {
+    Value output = outputs[number];
+    if (!output)
+      continue;
+    SmallVector<CapturePart> own =
+        llvm::filter_to_vector(all, [&](const CapturePart &part) {
+          return op.getGradientNumber(part.sum.capture) == number;
+        });
+    int64_t capture = (*op.getGradCaptures())[number];
+    std::string suffix = ("_d_c" + Twine(capture)).str();
+    if (!own.empty() && own.front().sum.form == SumForm::Pairs)
+      buildPairGradient(output, suffix, own);
+    else
+      buildCaptureGradient(output, suffix, own);
+  }
+}

@@ -1,0 +1,57 @@
+//===- CaptureSums.h - what gradients of captures are sums of --*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An attn.capture_add adds once for each batch entry b, head h, query i and key
+// j. Where it adds to says what may be summed before, and who owns the sums:
+//
+//   form       the indices are                       is summed first
+//   Rows       of b, h and i alone                   over the keys of a query
+//   Keys       of b, h and j alone                   over the queries of a key
+//   Distances  of b, h and i - j alone               over pairs that far apart
+//   Pairs      i and j, the last two, of b and h     nothing but b and h
+//
+// An index is one of b, h, i and j themselves, or computed: of b and h, or of
+// i - j. What is computed of i and j says nothing about i - j alone unless a
+// step of both does not change it, as in clamp(j - i, -8, 8) + 8.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_CAPTURESUMS_H
+#define ATTN_LIB_CONVERSION_ATTNTOTILE_CAPTURESUMS_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Support/LLVM.h"
+
+namespace attn {
+
+/// What an index is: a position itself, or what it is computed from.
+enum class IndexKind { Batch, Head, Query, Key, Uniform, Distance, Other };
+
+enum class SumForm { Rows, Keys, Distances, Pairs };
+
+/// One attn.capture_add.
+struct CaptureSum {
+  CaptureAddOp op;
+  unsigned capture; // its number
+  SumForm form;
+  SmallVector<IndexKind> kinds; // of the indices
+
+  /// The first dimension with an index of that kind.
+  std::optional<unsigned> find(IndexKind kind) const;
+  Value getIndex(unsigned dimension) const {
+    return CaptureAddOp(op).getIndices()[dimension];
+  }
+};
+
+/// The additions of a pullback, or why one of them has no form.
+FailureOr<SmallVector<CaptureSum>> matchCaptureSums(AttentionBackwardOp op);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOTILE_CAPTURESUMS_H

@@ -1,0 +1,188 @@
+// Which kernels gradients of captures become.
+//
+// RUN: attn-opt %s --split-input-file --convert-attn-to-tile | FileCheck %s
+
+// A slope per head and a number: the keys of a query are summed in one kernel
+// for both, then the queries, then batch entries, and heads for the number.
+// CHECK-LABEL: func.func @numbers(
+// CHECK: tile.kernel @numbers_d_query
+// CHECK-NOT: tile.kernel @numbers_capture
+// CHECK: %[[A:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?xf32>
+// CHECK: %[[B:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?xf32>
+// CHECK: tile.kernel @numbers_capture_queries
+// CHECK: scf.for {{.*}} -> (vector<8xf32>, vector<8xf32>) {
+// CHECK: tile.scores
+// CHECK: tile.store %{{.*}}, %[[A]]
+// CHECK: tile.store %{{.*}}, %[[B]]
+// CHECK: tile.kernel @numbers_capture_0_rows
+// CHECK: tile.gather %[[A]]
+// CHECK: tile.kernel @numbers_capture_1_rows
+// CHECK: tile.gather %[[B]]
+// CHECK: tile.kernel @numbers_d_c0
+// CHECK: scf.for %{{.*}} = %c0 to %c2
+// CHECK: tile.store {{.*}} memref<4xf32
+// CHECK: %[[ONE:.*]] = memref.alloc() : memref<1xf32>
+// CHECK: tile.kernel @numbers_d_c1
+// CHECK: scf.for %{{.*}} = %c0 to %c8
+// CHECK: tile.store {{.*}}, %[[ONE]]
+// CHECK: tile.kernel @numbers_d_c1_number
+// CHECK: %[[N:.*]] = memref.load %[[ONE]]
+// CHECK: memref.store %[[N]], %{{.*}}[] : memref<f32
+// CHECK-NOT: tile.kernel
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf16>
+!l = tensor<2x4x?xf32>
+func.func @numbers(%q: !t, %k: !t, %l: !l, %s: tensor<4xf32>, %f: f32) -> (!t, tensor<4xf32>, tensor<f32>) {
+  %r:5 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s, %f) {grad_captures = array<i64: 0, 1>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4xf32>, %g: f32) {
+      %u = attn.capture_load %t[%h] : tensor<4xf32>
+      %v = arith.mulf %u, %g : f32
+      %y = arith.mulf %x, %v : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4xf32>, %g: f32) {
+      %u = attn.capture_load %t[%h] : tensor<4xf32>
+      %v = arith.mulf %u, %g : f32
+      %dv = arith.mulf %dy, %x : f32
+      %du = arith.mulf %dv, %g : f32
+      %dg = arith.mulf %dv, %u : f32
+      attn.capture_add %du, %t[%h] : tensor<4xf32>
+      attn.capture_add %dg, %g[] : f32
+      %dx = arith.mulf %dy, %v : f32
+      attn.yield %dx : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<4xf32>, f32) -> (!t, !t, !t, tensor<4xf32>, tensor<f32>)
+  return %r#0, %r#3, %r#4 : !t, tensor<4xf32>, tensor<f32>
+}
+
+// -----
+
+// A bias for all batch entries: a block of it has one owner, which goes through
+// them. There is nothing to be peeled: hidden elements have a gradient, too, 0.
+// CHECK-LABEL: func.func @pairs(
+// CHECK: tile.kernel @pairs_d_c0 plan(#attn.plan<target = cpu, block_q = 8, block_k = 16>) grid(%{{.*}}, %{{.*}}, %[[X:.*]]) in (%c1, %c1, %{{.*}}) {
+// CHECK: arith.remsi %[[X]]
+// CHECK: %[[SUM:.*]] = scf.for %{{.*}} = %c0 to %c2 {{.*}} -> (vector<8x16xf32>) {
+// CHECK-NOT: tile.scores
+// CHECK: arith.addf %{{.*}} : vector<8x16xf32>
+// CHECK: arith.truncf %[[SUM]]
+// CHECK: tile.store {{.*}} memref<4x?x?xf16
+// CHECK-NOT: tile.kernel
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf16>
+!l = tensor<2x4x?xf32>
+func.func @pairs(%q: !t, %k: !t, %l: !l, %s: tensor<4x?x?xf16>) -> tensor<4x?x?xf16> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x?x?xf16>) {
+      %u = attn.capture_load %t[%h, %i, %j] : tensor<4x?x?xf16>
+      %v = arith.extf %u : f16 to f32
+      %y = arith.addf %x, %v : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x?x?xf16>) {
+      attn.capture_add %dy, %t[%h, %i, %j] : tensor<4x?x?xf16>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<4x?x?xf16>) -> (!t, !t, !t, tensor<4x?x?xf16>)
+  return %r#3 : tensor<4x?x?xf16>
+}
+
+// -----
+
+// Two numbers for a query: of its own, and of a key. Both have sums of their own,
+// which are added up at the end.
+// CHECK-LABEL: func.func @query_and_key(
+// CHECK: tile.kernel @query_and_key_capture_queries
+// CHECK: tile.store %{{.*}}, %[[ROWS:[a-z0-9_]*]][
+// CHECK: tile.kernel @query_and_key_capture_keys
+// CHECK: tile.store %{{.*}}, %[[KEYS:[a-z0-9_]*]][
+// CHECK: tile.kernel @query_and_key_d_c0
+// CHECK: tile.gather %[[ROWS]]
+// CHECK: tile.gather %[[KEYS]]
+// CHECK: tile.store
+// CHECK-NOT: tile.kernel
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf16>
+!l = tensor<2x4x?xf32>
+func.func @query_and_key(%q: !t, %k: !t, %l: !l, %s: tensor<?xf32>) -> tensor<?xf32> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>) {
+      %u = attn.capture_load %t[%i] : tensor<?xf32>
+      %v = attn.capture_load %t[%j] : tensor<?xf32>
+      %w = arith.addf %u, %v : f32
+      %y = arith.addf %x, %w : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>) {
+      attn.capture_add %dy, %t[%i] : tensor<?xf32>
+      attn.capture_add %dy, %t[%j] : tensor<?xf32>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<?xf32>) -> (!t, !t, !t, tensor<?xf32>)
+  return %r#3 : tensor<?xf32>
+}
+
+// -----
+
+// Relative positions: blocks along a diagonal are one sum, stored as a block;
+// its diagonals are the sums by distance. What the table has of them says the
+// index.
+// CHECK-LABEL: func.func @distances(
+// CHECK: %[[STORED:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x8xf32>
+// CHECK: tile.kernel @distances_capture_0_diagonals
+// CHECK: scf.for {{.*}} -> (vector<8x8xf32>) {
+// CHECK: tile.store %{{.*}}, %[[STORED]]
+// CHECK: %[[SUMS:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?xf32>
+// CHECK: tile.kernel @distances_capture_0_distances
+// CHECK: arith.divui
+// CHECK: arith.remui
+// CHECK: tile.gather %[[STORED]]
+// CHECK: tile.store %{{.*}}, %[[SUMS]]
+// CHECK: tile.kernel @distances_d_c0
+// CHECK: %[[FOUND:.*]] = tile.gather %[[SUMS]]
+// CHECK: %[[INDEX:.*]] = arith.addi
+// CHECK: %[[IS:.*]] = arith.cmpi eq,
+// CHECK: arith.select %[[IS]], %[[FOUND]]
+// CHECK: tile.store
+// CHECK-NOT: tile.kernel
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf16>
+!l = tensor<2x4x?xf32>
+func.func @distances(%q: !t, %k: !t, %l: !l, %s: tensor<4x?xf32>) -> tensor<4x?xf32> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x?xf32>) {
+      %c = arith.constant 100 : i32
+      %d = arith.subi %j, %i : i32
+      %n = arith.addi %d, %c : i32
+      %u = attn.capture_load %t[%h, %n] : tensor<4x?xf32>
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x?xf32>) {
+      %c = arith.constant 100 : i32
+      %d = arith.subi %j, %i : i32
+      %n = arith.addi %d, %c : i32
+      attn.capture_add %dy, %t[%h, %n] : tensor<4x?xf32>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<4x?xf32>) -> (!t, !t, !t, tensor<4x?xf32>)
+  return %r#3 : tensor<4x?xf32>
+}
+
+// -----
+
+// What no score reads has a gradient of 0.
+// CHECK-LABEL: func.func @unread(
+// CHECK: tile.kernel @unread_rows
+// CHECK-NOT: tile.kernel @unread_capture
+// CHECK: tile.kernel @unread_d_c0
+// CHECK-NOT: scf.for
+// CHECK: tile.store %cst{{.*}}, %{{.*}} : vector<8xf32>, memref<?xf32
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf16>
+!l = tensor<2x4x?xf32>
+func.func @unread(%q: !t, %k: !t, %l: !l, %s: tensor<?xf32>) -> tensor<?xf32> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
+    : (!t, !t, !t, !t, !l, !t, tensor<?xf32>) -> (!t, !t, !t, tensor<?xf32>)
+  return %r#3 : tensor<?xf32>
+}
