@@ -30,8 +30,11 @@ Value attn::raise::readSize(OpBuilder &b, Location loc, Extents &extents,
           !dominance.properlyDominates(place.tensor, here) ||
           (producer && llvm::is_contained(avoided, producer)))
         continue;
-      if (place.dim < 0)
+      if (place.dim < 0 && place.tensor.getType().isIndex())
         return place.tensor;
+      if (place.dim < 0)
+        return arith::IndexCastOp::create(b, loc, b.getIndexType(),
+                                          place.tensor);
       return tensor::DimOp::create(b, loc, place.tensor, place.dim);
     }
   return {};

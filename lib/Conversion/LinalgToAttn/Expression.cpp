@@ -437,6 +437,15 @@ ExprRef Expressions::simplifySelect(const Expr &node) {
     return yes;
   if (condition->isInteger(0))
     return no;
+  // A dimension of size 1 has position 0 alone: select(size == 1, 0, position).
+  if (yes->isInteger(0) && condition->is<arith::CmpIOp>() &&
+      condition->predicate == static_cast<int64_t>(arith::CmpIPredicate::eq) &&
+      condition->operands[0]->kind == Kind::Size &&
+      condition->operands[1]->isInteger(1) &&
+      (no->isVariable() || no->kind == Kind::Split) &&
+      no->extents[no->isVariable() ? 0 : no->number] ==
+          condition->operands[0]->extents[0])
+    return no;
   // Where the condition is a negation, the values trade places.
   if (condition->is<arith::XOrIOp>() && condition->operands[1]->isInteger(1))
     return make<arith::SelectOp>(node.type, {condition->operands[0], no, yes});

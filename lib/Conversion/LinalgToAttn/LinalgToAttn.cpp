@@ -144,7 +144,7 @@ private:
 
 SmallVector<SmallVector<int64_t>> attn::sizesOfArguments(func::FuncOp func,
                                                          bool ofResults) {
-  Extents extents(func);
+  Extents extents(func, /*drawsAlike=*/true);
   SmallVector<Value> values(func.getArguments());
   if (ofResults)
     values.assign(func.front().getTerminator()->operand_begin(),

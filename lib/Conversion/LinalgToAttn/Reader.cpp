@@ -202,6 +202,8 @@ ExprRef Reader::computeScalar(Value value) {
   if (auto dim = dyn_cast_if_present<tensor::DimOp>(op))
     if (dim.getConstantIndex())
       return e.size(extents.of(OpFoldResult(value)));
+  if (std::optional<Extent> size = extents.sizeOf(value))
+    return e.size(*size);
   if (auto extract = dyn_cast_if_present<tensor::ExtractOp>(op)) {
     SmallVector<ExprRef> indices;
     for (Value index : extract.getIndices())
@@ -448,7 +450,7 @@ ExprRef Reader::readSoftmax(linalg::SoftmaxOp op, ArrayRef<ExprRef> indices) {
 }
 
 //===----------------------------------------------------------------------===//
-// Elementwise operations and views
+// Elementwise operations
 //===----------------------------------------------------------------------===//
 
 ExprRef Reader::readElementwise(Operation *op, ArrayRef<ExprRef> indices) {
@@ -462,89 +464,4 @@ ExprRef Reader::readElementwise(Operation *op, ArrayRef<ExprRef> indices) {
     operands.push_back(read);
   }
   return readOperation(op, operands);
-}
-
-ExprRef Reader::readIndex(OpFoldResult value) {
-  if (auto attribute = dyn_cast<Attribute>(value))
-    return e.index(cast<IntegerAttr>(attribute).getInt());
-  return readScalar(cast<Value>(value));
-}
-
-/// The sizes of the dimensions of a group.
-static SmallVector<Extent> sizesOf(Extents &extents, Value tensor,
-                                   ArrayRef<int64_t> group) {
-  SmallVector<Extent> sizes;
-  for (int64_t dim : group)
-    sizes.push_back(extents.of(tensor, dim));
-  return sizes;
-}
-
-ExprRef Reader::readView(Operation *op, ArrayRef<ExprRef> indices) {
-  if (auto cast = dyn_cast<tensor::CastOp>(op))
-    return isa<RankedTensorType>(cast.getSource().getType())
-               ? e.element(cast.getSource(), indices)
-               : nullptr;
-  if (isa<tensor::EmptyOp>(op))
-    return e.undefined(getElementTypeOrSelf(op->getResult(0).getType()));
-  if (auto splat = dyn_cast<tensor::SplatOp>(op))
-    return readScalar(splat.getInput());
-  if (auto elements = dyn_cast<tensor::FromElementsOp>(op))
-    return elements.getElements().size() == 1
-               ? readScalar(elements.getElements()[0])
-               : nullptr;
-  if (auto generate = dyn_cast<tensor::GenerateOp>(op)) {
-    llvm::DenseMap<Value, ExprRef> values;
-    Block &body = generate.getBody().front();
-    for (auto [argument, index] : llvm::zip_equal(body.getArguments(), indices))
-      values[argument] = index;
-    SmallVector<ExprRef> results = readBody(body, values, {});
-    return results.empty() ? nullptr : results.front();
-  }
-  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
-    SmallVector<ExprRef> positions;
-    for (ArrayRef<int64_t> group : expand.getReassociationIndices()) {
-      SmallVector<ExprRef> parts;
-      for (int64_t dim : group)
-        parts.push_back(indices[dim]);
-      positions.push_back(
-          e.join(parts, sizesOf(extents, expand.getResult(), group)));
-    }
-    return e.element(expand.getSrc(), positions);
-  }
-  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
-    SmallVector<ExprRef> positions(collapse.getSrcType().getRank());
-    for (auto [number, group] :
-         llvm::enumerate(collapse.getReassociationIndices())) {
-      SmallVector<Extent> sizes = sizesOf(extents, collapse.getSrc(), group);
-      for (auto [part, dim] : llvm::enumerate(group))
-        positions[dim] = e.split(indices[number], sizes, part);
-    }
-    for (ExprRef &position : positions)
-      if (!position) // a scalar: every dimension is 1
-        position = e.index(0);
-    return e.element(collapse.getSrc(), positions);
-  }
-  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
-    SmallVector<ExprRef> positions;
-    llvm::SmallBitVector dropped = slice.getDroppedDims();
-    unsigned next = 0;
-    for (auto [dim, offset] : llvm::enumerate(slice.getMixedOffsets())) {
-      ExprRef position = readIndex(offset);
-      ExprRef stride = readIndex(slice.getMixedStrides()[dim]);
-      if (!position || !stride)
-        return nullptr;
-      if (!dropped.test(dim)) {
-        ExprRef moved =
-            e.make<arith::MulIOp>(e.indexType, {indices[next++], stride});
-        position = e.make<arith::AddIOp>(e.indexType, {moved, position});
-      }
-      positions.push_back(position);
-    }
-    return e.element(slice.getSource(), positions);
-  }
-  if (auto concat = dyn_cast<tensor::ConcatOp>(op))
-    return readConcatenation(concat, indices);
-  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
-    return readInsertion(insert, indices);
-  return nullptr;
 }

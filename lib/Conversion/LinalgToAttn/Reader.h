@@ -51,6 +51,7 @@ private:
   ExprRef readSoftmax(linalg::SoftmaxOp op, ArrayRef<ExprRef> indices);
   ExprRef readElementwise(Operation *op, ArrayRef<ExprRef> indices);
   ExprRef readView(Operation *op, ArrayRef<ExprRef> indices);
+  ExprRef readReshape(tensor::ReshapeOp op, ArrayRef<ExprRef> indices);
   ExprRef readConcatenation(tensor::ConcatOp op, ArrayRef<ExprRef> indices);
   ExprRef readInsertion(tensor::InsertSliceOp op, ArrayRef<ExprRef> indices);
   ExprRef readConstant(TypedAttr value);

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The table of spellings, part four: what importers make of models."""
 
-from graph import FINFO
+from graph import FINFO, Tensor
 from more_spellings import repeat
 from sink_spellings import by_concatenation, explicit
 from spellings import INFINITY, attention, causal, kept, masked, raised
@@ -320,3 +320,127 @@ def mask_of_a_product_that_never_holds(g):
     m = window(g, "i64", "muli", "cmpi ugt,")
     m = g.map([m], "%o = arith.constant true\n%y = arith.cmpi ne, %0, %o : i1")
     return attention(g, *qkv, between=lambda s: masked(g, s, m))
+
+
+# --- Sizes that are computed ----------------------------------------------------
+
+
+def integer(g, dims):
+    """The product of the sizes of some letters as i64, guarded against what is
+    negative as importers do."""
+    value = g.constant(1, "i64")
+    zero, one = g.constant(0, "i64"), g.constant(1, "i64")
+    for dim in dims:
+        size = g.new()
+        if dim in g.dynamic:
+            g.emit(f"{size} = arith.index_cast {g.known[dim]} : index to i64")
+        else:
+            size = g.constant(g.sizes[dim], "i64")
+        product, below, chosen = g.new(), g.new(), g.new()
+        g.emit(f"{product} = arith.muli {size}, {value} : i64")
+        g.emit(f"{below} = arith.cmpi slt, {product}, {zero} : i64")
+        g.emit(f"{chosen} = arith.select {below}, {one}, {product} : i64")
+        value = chosen
+    return value
+
+
+def computed_reshape(g, t, groups, dims):
+    """tensor.reshape; `groups` are the letters that each size is a product of."""
+    sizes = [integer(g, group) for group in groups]
+    for size, dim in zip(sizes, dims):
+        if dim in g.dynamic and dim not in g.known:
+            g.known[dim] = g.new()
+            g.emit(f"{g.known[dim]} = arith.index_cast {size} : i64 to index")
+    shape, out = g.new(), Tensor(g.new(), dims, t.dtype)
+    kind = f"tensor<{len(sizes)}xi64>"
+    g.emit(f"{shape} = tensor.from_elements {', '.join(sizes)} : {kind}")
+    g.emit(
+        f"{out.name} = tensor.reshape {t.name}({shape}) : "
+        f"({g.typed(t)}, {kind}) -> {g.typed(out)}"
+    )
+    return out
+
+
+def broadcast_alike(g, t, over="", by=None):
+    """Reads 0 where a dimension has size 1: by its own size, or `by`."""
+    lines, places = [], []
+    for number, dim in enumerate(t.dims):
+        places.append(f"{{{dim}}}")
+        if dim not in over:
+            continue
+        lines += [
+            f"%n{dim} = arith.constant {number} : index",
+            f"%s{dim} = tensor.dim {t.name}, %n{dim} : {g.typed(t)}",
+            f"%o{dim} = arith.constant 1 : index",
+            f"%c{dim} = arith.cmpi eq, {by or f'%s{dim}'}, %o{dim} : index",
+            f"%z{dim} = arith.constant 0 : index",
+            f"%p{dim} = arith.select %c{dim}, %z{dim}, {{{dim}}} : index",
+        ]
+        places[-1] = f"%p{dim}"
+    lines.append(f"%y = tensor.extract {t.name}[{', '.join(places)}] : {g.typed(t)}")
+    return g.generic(t.dims, [], g.empty(t.dims, t.dtype), "\n".join(lines))
+
+
+def with_computed_sizes(g, weights=lambda g, p: p):
+    g.dynamic = "bijn"
+    q, k, v = g.qkv()
+    q, v = broadcast_alike(g, q, "bi"), broadcast_alike(g, v, "bj")
+    k = g.transpose(k, "bhdj")
+    q3 = computed_reshape(g, q, ["bh", "i", "d"], "nid")
+    k3 = computed_reshape(g, k, ["bh", "d", "j"], "ndj")
+    s = g.named("batch_matmul", q3, k3, "nij")
+    s = g.scale(computed_reshape(g, s, ["b", "h", "i", "j"], "bhij"), "0.25")
+    p = broadcast_alike(g, weights(g, g.softmax(s)), "bij")
+    p3 = computed_reshape(g, p, ["bh", "i", "j"], "nij")
+    o = g.named("batch_matmul", p3, computed_reshape(g, v, ["bh", "j", "e"], "nje"), "nie")
+    return g.returns(computed_reshape(g, o, ["b", "h", "i", "e"], "bhie"))
+
+
+@raised
+def sizes_that_are_computed(g):
+    return with_computed_sizes(g)
+
+
+@raised
+def sizes_that_are_asserted(g):
+    """The batch of the query is another argument's, as an assertion says."""
+    g.dynamic = "bijc"
+    q, k, v = g.arg("cid"), g.arg("bjd"), g.arg("bje")
+    c = g.new()
+    g.emit(f"{c} = arith.cmpi eq, {g.known['c']}, {g.known['b']} : index")
+    g.emit(f'cf.assert {c}, "other batches"')
+    s = g.named("batch_matmul", broadcast_to(g, q, "bid"), g.transpose(k, "bdj"), "bij")
+    return g.returns(g.named("batch_matmul", g.softmax(s), v, "bie"))
+
+
+def broadcast_to(g, t, dims):
+    """t[b == 1 ? 0 : b, ...] as a tensor of `dims`, which name the same places."""
+    return g.generic(
+        dims,
+        [],
+        g.empty(dims, t.dtype),
+        "%n = arith.constant 0 : index\n%o = arith.constant 1 : index\n"
+        f"%s = tensor.dim {t.name}, %n : {g.typed(t)}\n"
+        "%c = arith.cmpi eq, %s, %o : index\n"
+        f"%p = arith.select %c, %n, {{{dims[0]}}} : index\n"
+        f"%y = tensor.extract {t.name}[%p, {{{dims[1]}}}, {{{dims[2]}}}] : {g.typed(t)}",
+    )
+
+
+@kept
+def weights_of_one_key_for_all(g):
+    """The size that is compared with 1 is not that of the keys."""
+    def weights(g, p):
+        return broadcast_alike(g, p, "j", g.known["b"])
+
+    return with_computed_sizes(g, weights)
+
+
+@kept
+def weights_reshaped_into_unknown_parts(g):
+    """Rows and keys trade places in a reshape of known products only."""
+    g.dynamic = "ij"
+    q, k, v = g.qkv("")
+    s = g.einsum("id,jd->ij", q, k)
+    p = computed_reshape(g, g.softmax(s), ["j", "i"], "ji")
+    return g.returns(g.einsum("ji,je->ie", p, v))
