@@ -38,15 +38,19 @@ struct GradientOptions {
         return tool.fail("--" + flag->ArgStr + " comes with --backward");
     if (!backward)
       return std::string();
-    GradientRequest request;
-    request.lse = lseGradient;
-    request.captures = !noCaptureGradients;
     FailureOr<GradientFunctions> names =
-        addGradients(module, tool.function, request);
+        addGradients(module, tool.function, request());
     if (failed(names))
       return failure();
     tool.function.setValue(names->backward);
     return names->forward;
+  }
+
+  GradientRequest request() const {
+    GradientRequest request;
+    request.lse = lseGradient;
+    request.captures = !noCaptureGradients;
+    return request;
   }
 
   llvm::cl::opt<bool> backward, lseGradient, noCaptureGradients;

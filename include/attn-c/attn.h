@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 6
+#define ATTN_API_VERSION 7
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -97,7 +97,19 @@ typedef struct AttnCompileOptions {
      on it is taken, from results_file or else from the file that comes with the
      compiler. NULL or "": no GPU in particular. */
   const char *gpu;
+  /* Since API version 7. Which functions: ATTN_FORWARD, the one of the text;
+     ATTN_BACKWARD, its gradients, which attn-differentiate makes and calls
+     NAME_backward; ATTN_BOTH, an artifact with both (for a GPU only). */
+  int32_t functions;
+  /* Since API version 7. 1: there is a gradient of lse, too; captures of floats
+     have none. */
+  int32_t lse_gradient, no_capture_gradients;
+  /* Since API version 7. With ATTN_BOTH the plan of the gradients, as `plan` is
+     that of the function; NULL or "": the compiler picks. */
+  const char *backward_plan;
 } AttnCompileOptions;
+
+enum { ATTN_FORWARD = 0, ATTN_BACKWARD = 1, ATTN_BOTH = 2 };
 
 /* Compiles MLIR text with one function that holds one attn.attention. NULL
    options: all defaults. Texts that MLIR's parser is known not to survive are
@@ -106,7 +118,8 @@ typedef struct AttnCompileOptions {
 ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
                                       const AttnCompileOptions *options);
 /* The same for the CPU this process runs on; only `plan`, the results, the
-   passes and `cpu` are read, and a `gpu` is an error. */
+   passes, `cpu`, `functions` and what gradients there are, are read; a `gpu`,
+   and ATTN_BOTH, are errors: a kernel is one function. */
 ATTN_EXPORT AttnKernel *attnCompileForCPU(const char *text, size_t size,
                                           const AttnCompileOptions *options);
 
@@ -120,6 +133,16 @@ ATTN_EXPORT void attnArtifactDestroy(AttnArtifact *artifact);
 /* The bytes of an artifact file. */
 ATTN_EXPORT const void *attnArtifactGetBytes(const AttnArtifact *artifact,
                                              size_t *size);
+/* Since API version 7. An artifact may hold several functions: one, then its
+   gradients. How many, and their names; what else is said of an artifact is
+   said of the first, and attnLoad loads that one. */
+ATTN_EXPORT int attnArtifactGetFunctionCount(const AttnArtifact *artifact);
+ATTN_EXPORT const char *attnArtifactGetName(const AttnArtifact *artifact,
+                                            int number);
+/* Since API version 7. An artifact of that function alone, to load and launch;
+   the caller destroys it. */
+ATTN_EXPORT AttnArtifact *attnArtifactCopyFunction(const AttnArtifact *artifact,
+                                                   int number);
 /* Arguments, launch rule, plan, resources: JSON text. */
 ATTN_EXPORT const char *attnArtifactGetManifest(const AttnArtifact *artifact);
 /* The PTX text; "" if there is none. */

@@ -75,6 +75,45 @@ const void *attnArtifactGetBytes(const AttnArtifact *artifact, size_t *size) {
                    "attnArtifactGetBytes");
 }
 
+int attnArtifactGetFunctionCount(const AttnArtifact *artifact) {
+  return isGiven(artifact, "attnArtifactGetFunctionCount")
+             ? static_cast<int>(artifact->artifact.functions().size())
+             : -1;
+}
+
+// The function of that number; if there is none, that is the error of `call`.
+static const Artifact *findFunction(const AttnArtifact *artifact, int number,
+                                    const char *call) {
+  if (!isGiven(artifact, call))
+    return nullptr;
+  std::vector<const Artifact *> functions = artifact->artifact.functions();
+  if (number >= 0 && static_cast<size_t>(number) < functions.size())
+    return functions[number];
+  capi::setError(std::string(call) + ": artifact '" + artifact->artifact.name +
+                 "' has no function " + std::to_string(number) +
+                 ", its functions are 0 to " +
+                 std::to_string(functions.size() - 1));
+  return nullptr;
+}
+
+const char *attnArtifactGetName(const AttnArtifact *artifact, int number) {
+  const Artifact *function =
+      findFunction(artifact, number, "attnArtifactGetName");
+  return function ? function->name.c_str() : nullptr;
+}
+
+AttnArtifact *attnArtifactCopyFunction(const AttnArtifact *artifact,
+                                       int number) {
+  const Artifact *function =
+      findFunction(artifact, number, "attnArtifactCopyFunction");
+  if (!function)
+    return nullptr;
+  Artifact alone = *function;
+  alone.companions.clear();
+  return new AttnArtifact(std::move(alone), artifact->log,
+                          artifact->isFromCache);
+}
+
 const char *attnArtifactGetManifest(const AttnArtifact *artifact) {
   return isGiven(artifact, "attnArtifactGetManifest")
              ? artifact->manifest.c_str()

@@ -21,6 +21,9 @@ struct ParsedOptions {
   std::string target = "sm_80", plan, results, gpu, processor = "native";
   std::optional<std::string> cacheDirectory, ptxas;
   PassRequest passes;
+  FunctionChoice functions = FunctionChoice::Forward;
+  GradientRequest gradients;
+  std::string backwardPlan;
 };
 } // namespace
 
@@ -28,14 +31,44 @@ struct ParsedOptions {
 // Options
 //===----------------------------------------------------------------------===//
 
-// The member at `member` if the caller's structure has it and it is set.
-static const char *read(const AttnCompileOptions *options,
-                        const char *AttnCompileOptions::*member) {
+// The member at `member` if the caller's structure has it; else zero.
+template <typename T>
+static T read(const AttnCompileOptions *options,
+              T AttnCompileOptions::*member) {
   auto offset = reinterpret_cast<const char *>(&(options->*member)) -
                 reinterpret_cast<const char *>(options);
-  if (options->struct_size < static_cast<size_t>(offset) + sizeof(char *))
-    return nullptr;
+  if (options->struct_size < static_cast<size_t>(offset) + sizeof(T))
+    return T();
   return options->*member;
+}
+
+static runtime::Status readFunctions(const AttnCompileOptions *given,
+                                     ParsedOptions &options) {
+  int32_t functions = read(given, &AttnCompileOptions::functions);
+  if (functions < ATTN_FORWARD || functions > ATTN_BOTH)
+    return runtime::Status::error(
+        "attnCompile: functions is " + std::to_string(functions) +
+        ", wanted ATTN_FORWARD, ATTN_BACKWARD or ATTN_BOTH (0 to 2)");
+  bool lse = false, noCaptures = false;
+  for (auto [name, member, flag] :
+       {std::tuple("lse_gradient", &AttnCompileOptions::lse_gradient, &lse),
+        std::tuple("no_capture_gradients",
+                   &AttnCompileOptions::no_capture_gradients, &noCaptures)}) {
+    int32_t value = read(given, member);
+    std::string prefix = std::string("attnCompile: ") + name;
+    if (value != 0 && value != 1)
+      return runtime::Status::error(prefix + " is " + std::to_string(value) +
+                                    ", wanted 0 or 1");
+    if (value == 1 && functions == ATTN_FORWARD)
+      return runtime::Status::error(prefix +
+                                    " comes with ATTN_BACKWARD or ATTN_BOTH");
+    *flag = value == 1;
+  }
+  options.functions = static_cast<FunctionChoice>(functions);
+  options.gradients = {lse, /*captures=*/!noCaptures};
+  if (const char *plan = read(given, &AttnCompileOptions::backward_plan))
+    options.backwardPlan = plan;
+  return {};
 }
 
 static runtime::Result<ParsedOptions>
@@ -67,6 +100,8 @@ readOptions(const AttnCompileOptions *given) {
     options.passes.enabled = splitPassNames(names);
   if (const char *name = read(given, &AttnCompileOptions::cpu); name && *name)
     options.processor = name;
+  if (runtime::Status status = readFunctions(given, options); !status.ok())
+    return status;
   return options;
 }
 
@@ -128,6 +163,8 @@ AttnKernel *attnCompileForCPU(const char *text, size_t size,
   hostOptions.gpu = options->gpu;
   hostOptions.passes = options->passes;
   hostOptions.processor = options->processor;
+  hostOptions.functions = options->functions;
+  hostOptions.gradients = options->gradients;
   Session session;
   runtime::Result<HostProgram> program =
       session.compileForHost({text, size}, hostOptions);
@@ -185,6 +222,9 @@ AttnArtifact *attnCompile(const char *text, size_t size,
   compileOptions.passes = options->passes;
   compileOptions.results = options->results;
   compileOptions.gpu = options->gpu;
+  compileOptions.functions = options->functions;
+  compileOptions.gradients = options->gradients;
+  compileOptions.backwardPlan = options->backwardPlan;
   compileOptions.cubin = CompileOptions::Cubin::No;
   if (options->ptxas) {
     compileOptions.ptxas = *options->ptxas;

@@ -51,7 +51,7 @@ static int finish(const Status &status) {
   return 1;
 }
 
-static AttnKernel *load(Artifact artifact, std::string manifest, int device) {
+static AttnKernel *load(Artifact artifact, int device) {
   Result<Device> found = device < 0 ? Device::current() : Device::open(device);
   if (!found.ok()) {
     capi::setError(found.message());
@@ -63,7 +63,7 @@ static AttnKernel *load(Artifact artifact, std::string manifest, int device) {
     return nullptr;
   }
   auto *handle = new AttnKernel;
-  handle->manifest = std::move(manifest);
+  handle->manifest = module->artifact().manifest();
   handle->log = module->log();
   handle->kernel = std::make_unique<DeviceKernel>(std::move(*module));
   return handle;
@@ -74,7 +74,7 @@ AttnKernel *attnLoad(const AttnArtifact *artifact, int device) {
     capi::setError("attnLoad: artifact is NULL");
     return nullptr;
   }
-  return load(artifact->artifact, artifact->manifest, device);
+  return load(artifact->artifact, device);
 }
 
 AttnKernel *attnLoadVariant(const AttnArtifact *artifact, int device,
@@ -88,8 +88,7 @@ AttnKernel *attnLoadVariant(const AttnArtifact *artifact, int device,
     capi::setError("attnLoadVariant: " + error);
     return nullptr;
   }
-  std::string manifest = fixed.manifest();
-  return load(std::move(fixed), std::move(manifest), device);
+  return load(std::move(fixed), device);
 }
 
 void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }

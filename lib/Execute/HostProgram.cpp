@@ -112,8 +112,25 @@ static void returnFinding(Artifact &description) {
   description.checks.clear();
 }
 
+/// Those of function `name`, in a copy of the module.
+static FailureOr<HostProgram> compileGradients(ModuleOp module, StringRef name,
+                                               HostOptions options) {
+  if (options.functions == FunctionChoice::Both)
+    return module.emitError("a program is one function: expected a function or "
+                            "its gradients, got both");
+  OwningOpRef<ModuleOp> copy = module.clone();
+  FailureOr<GradientFunctions> names =
+      addGradients(*copy, name, options.gradients);
+  if (failed(names))
+    return failure();
+  options.functions = FunctionChoice::Forward;
+  return HostProgram::compile(*copy, names->backward, options);
+}
+
 FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
                                             const HostOptions &options) {
+  if (options.functions != FunctionChoice::Forward)
+    return compileGradients(module, name, options);
   FailureOr<func::FuncOp> function = findFunction(module, name);
   if (failed(function))
     return failure();

@@ -127,7 +127,11 @@ static runtime::CacheKey makeKey(StringRef text,
   key.options = "function " + options.function + "\nptxas " +
                 describePtxas(options) + "\ncubin " +
                 std::to_string(static_cast<int>(options.cubin)) + "\nstrict " +
-                std::to_string(options.strict);
+                std::to_string(options.strict) + "\nfunctions " +
+                std::to_string(static_cast<int>(options.functions)) +
+                (options.gradients.lse ? " lse" : "") +
+                (options.gradients.captures ? " captures" : "") +
+                "\nbackward plan " + options.backwardPlan;
   return key;
 }
 
@@ -144,12 +148,10 @@ runtime::Result<Artifact> Session::compile(StringRef text,
   CompileOptions planned = options;
   runtime::CacheKey key;
   if (cache) {
-    FailureOr<std::string> plan = resolvePlan(**module, options);
-    if (failed(plan))
+    FailureOr<CompileOptions> resolved = resolvePlans(**module, options);
+    if (failed(resolved))
       return takeError();
-    planned.plan = *plan;
-    planned.results = planned.gpu = "";
-    planned.passes = PassRequest();
+    planned = std::move(*resolved);
     key = makeKey(text, planned);
     if (std::optional<Artifact> found = cache->find(key)) {
       fromCache = true;

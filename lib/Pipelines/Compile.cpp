@@ -340,12 +340,77 @@ LogicalResult Compilation::emitCubin() {
   return success();
 }
 
-FailureOr<Artifact> attn::compile(ModuleOp module,
-                                  const CompileOptions &options) {
-  return Compilation(module, options).run();
+namespace {
+/// A module with gradients, and what is compiled of it, each by options of its
+/// own.
+struct ChosenFunctions {
+  OwningOpRef<ModuleOp> module;
+  std::vector<CompileOptions> functions;
+};
+} // namespace
+
+static FailureOr<ChosenFunctions>
+chooseFunctions(ModuleOp module, const CompileOptions &options) {
+  ChosenFunctions chosen;
+  if (options.functions != FunctionChoice::Both &&
+      !options.backwardPlan.empty())
+    return module.emitError("got a plan of gradients beside a function, "
+                            "expected it only where both are compiled");
+  chosen.functions = {options};
+  if (options.functions == FunctionChoice::Forward)
+    return chosen;
+  chosen.module = module.clone();
+  FailureOr<GradientFunctions> names =
+      addGradients(*chosen.module, options.function, options.gradients);
+  if (failed(names))
+    return failure();
+  chosen.functions.back().function = names->backward;
+  if (options.functions == FunctionChoice::Backward)
+    return chosen;
+  chosen.functions.back().plan = options.backwardPlan;
+  CompileOptions forward = options;
+  forward.function = names->forward;
+  chosen.functions.insert(chosen.functions.begin(), std::move(forward));
+  return chosen;
 }
 
-FailureOr<std::string> attn::resolvePlan(ModuleOp module,
-                                         const CompileOptions &options) {
-  return Compilation(module, options).resolvePlan();
+FailureOr<Artifact> attn::compile(ModuleOp module,
+                                  const CompileOptions &options) {
+  FailureOr<ChosenFunctions> chosen = chooseFunctions(module, options);
+  if (failed(chosen))
+    return failure();
+  std::optional<Artifact> artifact;
+  for (const CompileOptions &one : chosen->functions) {
+    ModuleOp source = chosen->module ? *chosen->module : module;
+    FailureOr<Artifact> compiled = Compilation(source, one).run();
+    if (failed(compiled))
+      return failure();
+    if (artifact)
+      artifact->companions.push_back(std::move(*compiled));
+    else
+      artifact = std::move(*compiled);
+  }
+  return std::move(*artifact);
+}
+
+FailureOr<CompileOptions> attn::resolvePlans(ModuleOp module,
+                                             const CompileOptions &options) {
+  FailureOr<ChosenFunctions> chosen = chooseFunctions(module, options);
+  if (failed(chosen))
+    return failure();
+  SmallVector<std::string> plans;
+  for (const CompileOptions &one : chosen->functions) {
+    ModuleOp source = chosen->module ? *chosen->module : module;
+    FailureOr<std::string> plan = Compilation(source, one).resolvePlan();
+    if (failed(plan))
+      return failure();
+    plans.push_back(std::move(*plan));
+  }
+  CompileOptions resolved = options;
+  resolved.plan = plans.front();
+  if (plans.size() > 1)
+    resolved.backwardPlan = plans.back();
+  resolved.results = resolved.gpu = "";
+  resolved.passes = PassRequest();
+  return resolved;
 }

@@ -166,6 +166,7 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
       return Status::error("artifact '" + artifact.name + "' has no kernel");
   Module module;
   module.source = std::move(artifact);
+  module.source.companions.clear();
   module.owner = device;
   module.kind = *image;
   module.streamMemory = std::make_unique<StreamMemory>(*device.driver);

@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The file: the magic line, the size of the manifest in decimal on a line of
-// its own, the manifest, the PTX, the cubin (their sizes are in the manifest),
-// and 16 hex digits of FNV-1a over all that stands before.
+// its own, the manifest, the PTX and the cubin of each function (their sizes
+// are in the manifest), and 16 hex digits of FNV-1a over all that stands
+// before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@
 
 using namespace attn;
 
-static constexpr std::string_view kMagic = "attn-artifact 6\n",
+static constexpr std::string_view kMagic = "attn-artifact 7\n",
                                   kAnyMagic = "attn-artifact ";
 static constexpr size_t kChecksumDigits = 16, kMaxMagic = 32;
 
@@ -164,6 +165,13 @@ VariantInfo::CodeFigures VariantInfo::figures() const {
   return all;
 }
 
+std::vector<const Artifact *> Artifact::functions() const {
+  std::vector<const Artifact *> all = {this};
+  for (const Artifact &companion : companions)
+    all.push_back(&companion);
+  return all;
+}
+
 std::optional<size_t> Artifact::findArgument(ArgumentRole role) const {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i].is(role))
@@ -195,8 +203,11 @@ static std::string checksum(std::string_view bytes) {
 std::string Artifact::serialize() const {
   std::string json = manifest();
   std::string bytes(kMagic);
-  bytes += std::to_string(json.size()) + "\n" + json + ptx;
-  bytes.append(cubin.begin(), cubin.end());
+  bytes += std::to_string(json.size()) + "\n" + json;
+  for (const Artifact *function : functions()) {
+    bytes += function->ptx;
+    bytes.append(function->cubin.begin(), function->cubin.end());
+  }
   return bytes + checksum(bytes);
 }
 
@@ -214,6 +225,44 @@ static std::optional<uint64_t> takeSizeLine(std::string_view &bytes) {
   }
   bytes.remove_prefix(end + 1);
   return value;
+}
+
+// The images of a function from the start of `bytes`, which are consumed. Fails
+// where there are not as many.
+static bool takeImages(std::string_view &bytes, const ImageBytes &sizes,
+                       Artifact &function) {
+  if (sizes.ptx > bytes.size() || sizes.cubin > bytes.size() - sizes.ptx)
+    return false;
+  function.ptx = std::string(bytes.substr(0, sizes.ptx));
+  bytes.remove_prefix(sizes.ptx);
+  std::string_view cubin = bytes.substr(0, sizes.cubin);
+  function.cubin.assign(cubin.begin(), cubin.end());
+  bytes.remove_prefix(sizes.cubin);
+  return true;
+}
+
+// Those of all functions, which are all that is left.
+static bool takeAllImages(std::string_view bytes,
+                          const std::vector<ImageBytes> &sizes,
+                          Artifact &artifact, std::string &error) {
+  std::string_view rest = bytes;
+  std::string wanted;
+  bool isWhole = true;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i].ptx == 0 && sizes[i].cubin == 0) {
+      error = "artifact holds no code: neither PTX nor a cubin";
+      return false;
+    }
+    wanted += (i ? " + " : "") + std::to_string(sizes[i].ptx) + " + " +
+              std::to_string(sizes[i].cubin);
+    Artifact &function = i == 0 ? artifact : artifact.companions[i - 1];
+    isWhole = isWhole && takeImages(rest, sizes[i], function);
+  }
+  if (isWhole && rest.empty())
+    return true;
+  error = "artifact holds " + std::to_string(bytes.size()) +
+          " bytes of images, its manifest says " + wanted;
+  return false;
 }
 
 std::optional<Artifact> Artifact::parse(std::string_view bytes,
@@ -247,23 +296,11 @@ std::optional<Artifact> Artifact::parse(std::string_view bytes,
     return std::nullopt;
   }
   Artifact artifact;
-  uint64_t ptxBytes = 0, cubinBytes = 0;
-  if (!readManifest(rest.substr(0, *manifestBytes), artifact, ptxBytes,
-                    cubinBytes, error))
+  std::vector<ImageBytes> images;
+  if (!readManifest(rest.substr(0, *manifestBytes), artifact, images, error))
     return std::nullopt;
   rest.remove_prefix(*manifestBytes);
-  if (ptxBytes == 0 && cubinBytes == 0) {
-    error = "artifact holds no code: neither PTX nor a cubin";
+  if (!takeAllImages(rest, images, artifact, error))
     return std::nullopt;
-  }
-  if (ptxBytes > rest.size() || cubinBytes != rest.size() - ptxBytes) {
-    error = "artifact holds " + std::to_string(rest.size()) +
-            " bytes of images, its manifest says " + std::to_string(ptxBytes) +
-            " + " + std::to_string(cubinBytes);
-    return std::nullopt;
-  }
-  artifact.ptx = std::string(rest.substr(0, ptxBytes));
-  rest.remove_prefix(ptxBytes);
-  artifact.cubin.assign(rest.begin(), rest.end());
   return artifact;
 }

@@ -110,30 +110,38 @@ static Json toJson(const VariantInfo &variant) {
   return json;
 }
 
-std::string Artifact::manifest() const {
+static Json toJson(const Artifact &artifact) {
   Json json;
-  json["name"] = name;
-  json["target"] = target;
-  json["compiler"] = compilerVersion;
-  json["ptx_bytes"] = ptx.size();
-  json["cubin_bytes"] = cubin.size();
+  json["name"] = artifact.name;
+  json["target"] = artifact.target;
+  json["compiler"] = artifact.compilerVersion;
+  json["ptx_bytes"] = artifact.ptx.size();
+  json["cubin_bytes"] = artifact.cubin.size();
   json["arguments"] = Json::array();
-  for (const ArgumentInfo &argument : arguments)
+  for (const ArgumentInfo &argument : artifact.arguments)
     json["arguments"].push_back(toJson(argument));
-  json["rule"] = rule.print();
+  json["rule"] = artifact.rule.print();
   json["variants"] = Json::array();
-  for (const VariantInfo &variant : variants)
+  for (const VariantInfo &variant : artifact.variants)
     json["variants"].push_back(toJson(variant));
   json["relayouts"] = Json::array();
-  for (const RelayoutInfo &relayout : relayouts)
+  for (const RelayoutInfo &relayout : artifact.relayouts)
     json["relayouts"].push_back({{"entry", relayout.entry},
                                  {"element_bytes", relayout.elementBytes},
                                  {"threads", relayout.threads},
                                  {"elements", relayout.elements}});
   json["checks"] = Json::array();
-  for (const LaunchCheck &check : checks)
+  for (const LaunchCheck &check : artifact.checks)
     json["checks"].push_back({{"lhs", toJson(check.lhs)},
                               {"rhs", toJson(check.rhs)},
                               {"message", check.message}});
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  json["companions"] = Json::array();
+  for (const Artifact &companion : artifact.companions)
+    json["companions"].push_back(toJson(companion));
+  return json;
+}
+
+std::string Artifact::manifest() const {
+  return toJson(*this).dump(1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
 }

@@ -29,14 +29,19 @@ inline constexpr BinaryExprName kBinaryExprs[] = {
     {LaunchExpr::Kind::Min, "min"},
     {LaunchExpr::Kind::Max, "max"}};
 
-/// Fills `artifact`, but for the images, whose sizes are given back. On failure
-/// `error` says what is wrong.
-bool readManifest(std::string_view text, Artifact &artifact, uint64_t &ptxBytes,
-                  uint64_t &cubinBytes, std::string &error);
+/// The sizes of the images of a function.
+struct ImageBytes {
+  uint64_t ptx = 0, cubin = 0;
+};
+
+/// Fills `artifact`, but for the images of its functions, whose sizes are given
+/// back. On failure `error` says what is wrong.
+bool readManifest(std::string_view text, Artifact &artifact,
+                  std::vector<ImageBytes> &images, std::string &error);
 
 /// What no compiler writes and no launch could mean: threads below 1, no
-/// kernel, a view that counts elements twice. Empty where there is nothing of
-/// the kind.
+/// kernel, a view that counts elements twice; empty where there is nothing of
+/// the kind. Companions are functions of their own.
 std::string findManifestFault(const Artifact &artifact);
 
 } // namespace attn

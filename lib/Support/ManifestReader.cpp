@@ -13,6 +13,8 @@
 #define JSON_NOEXCEPTION
 #include <nlohmann/json.hpp>
 
+#include <set>
+
 using namespace attn;
 using Json = nlohmann::ordered_json;
 
@@ -26,8 +28,8 @@ class ManifestReader {
 public:
   explicit ManifestReader(std::string &error) : error(error) {}
 
-  bool read(std::string_view text, Artifact &artifact, uint64_t &ptxBytes,
-            uint64_t &cubinBytes);
+  bool read(std::string_view text, Artifact &artifact,
+            std::vector<ImageBytes> &images);
 
 private:
   bool fail(std::string message) {
@@ -35,6 +37,9 @@ private:
       error = "artifact manifest: " + std::move(message);
     return false;
   }
+  bool readFunction(const Json &json, Artifact &artifact, ImageBytes &images);
+  bool readCompanions(const Json &json, Artifact &artifact,
+                      std::vector<ImageBytes> &images);
   /// The member `key` of `json`, which must be there.
   const Json *member(const Json &json, const char *key);
   bool get(const Json &json, const char *key, std::string &value);
@@ -418,16 +423,13 @@ bool ManifestReader::readRelayout(const Json &json, RelayoutInfo &relayout) {
          get(json, "elements", relayout.elements);
 }
 
-bool ManifestReader::read(std::string_view text, Artifact &artifact,
-                          uint64_t &ptxBytes, uint64_t &cubinBytes) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object())
-    return fail("not a JSON object");
+bool ManifestReader::readFunction(const Json &json, Artifact &artifact,
+                                  ImageBytes &images) {
   if (!get(json, "name", artifact.name) ||
       !get(json, "target", artifact.target) ||
       !get(json, "compiler", artifact.compilerVersion) ||
-      !getSize(json, "ptx_bytes", ptxBytes) ||
-      !getSize(json, "cubin_bytes", cubinBytes))
+      !getSize(json, "ptx_bytes", images.ptx) ||
+      !getSize(json, "cubin_bytes", images.cubin))
     return false;
   const Json *arguments = getArray(json, "arguments");
   const Json *relayouts = getArray(json, "relayouts");
@@ -455,8 +457,41 @@ bool ManifestReader::read(std::string_view text, Artifact &artifact,
   return fault.empty() || fail(std::move(fault));
 }
 
+/// Functions that come with `artifact`: by other names, for the same target.
+bool ManifestReader::readCompanions(const Json &json, Artifact &artifact,
+                                    std::vector<ImageBytes> &images) {
+  std::set<std::string> names = {artifact.name};
+  for (const Json &entry : json) {
+    Artifact &companion = artifact.companions.emplace_back();
+    if (!readFunction(entry, companion, images.emplace_back()))
+      return false;
+    const Json *further = getArray(entry, "companions");
+    if (!further)
+      return false;
+    std::string which = "companion '" + companion.name + "' ";
+    if (!further->empty())
+      return fail(which + "has companions of its own");
+    if (!names.insert(companion.name).second)
+      return fail(which + "has the name of another function");
+    if (companion.target != artifact.target)
+      return fail(which + "is for " + companion.target + ", '" + artifact.name +
+                  "' for " + artifact.target);
+  }
+  return true;
+}
+
+bool ManifestReader::read(std::string_view text, Artifact &artifact,
+                          std::vector<ImageBytes> &images) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded() || !json.is_object())
+    return fail("not a JSON object");
+  if (!readFunction(json, artifact, images.emplace_back()))
+    return false;
+  const Json *companions = getArray(json, "companions");
+  return companions && readCompanions(*companions, artifact, images);
+}
+
 bool attn::readManifest(std::string_view text, Artifact &artifact,
-                        uint64_t &ptxBytes, uint64_t &cubinBytes,
-                        std::string &error) {
-  return ManifestReader(error).read(text, artifact, ptxBytes, cubinBytes);
+                        std::vector<ImageBytes> &images, std::string &error) {
+  return ManifestReader(error).read(text, artifact, images);
 }

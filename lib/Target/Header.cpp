@@ -53,15 +53,23 @@ static void printBytes(llvm::StringRef name, llvm::StringRef bytes,
   os << "\n};\n\n";
 }
 
-static void printLoad(llvm::StringRef name, llvm::raw_ostream &os) {
+/// Loads function `number` of the artifact in `bytes`.
+static void printLoad(llvm::StringRef name, llvm::StringRef bytes,
+                      size_t number, llvm::raw_ostream &os) {
   os << "/* Onto GPU number `device`; -1: that of the current context. NULL, "
         "and\n   attnErrorMessage(), if that fails. */\n"
      << "static inline AttnKernel *" << name << "_load(int device) {\n"
-     << "  AttnArtifact *artifact =\n      attnArtifactParse(" << name
-     << "_artifact, sizeof(" << name << "_artifact));\n"
-     << "  AttnKernel *kernel = artifact ? attnLoad(artifact, device) : NULL;\n"
-     << "  if (artifact)\n    attnArtifactDestroy(artifact);\n"
-     << "  return kernel;\n}\n\n";
+     << "  AttnArtifact *" << (number ? "all" : "artifact")
+     << " =\n      attnArtifactParse(" << bytes << "_artifact, sizeof(" << bytes
+     << "_artifact));\n";
+  if (number)
+    os << "  AttnArtifact *artifact =\n      all ? "
+       << "attnArtifactCopyFunction(all, " << number << ") : NULL;\n";
+  os << "  AttnKernel *kernel = artifact ? attnLoad(artifact, device) : NULL;\n"
+     << "  if (artifact)\n    attnArtifactDestroy(artifact);\n";
+  if (number)
+    os << "  if (all)\n    attnArtifactDestroy(all);\n";
+  os << "  return kernel;\n}\n\n";
 }
 
 static void printLaunch(const Artifact &artifact, llvm::StringRef name,
@@ -94,29 +102,41 @@ static void printLaunch(const Artifact &artifact, llvm::StringRef name,
      << ", stream);\n}\n\n";
 }
 
+/// What a function is called in C.
+static std::string nameInC(const Artifact &function) {
+  return cIdentifier(function.name) + "_" + function.target;
+}
+
 std::string attn::emitHeader(const Artifact &artifact) {
   // One program may hold a function for several targets, and functions whose
   // names differ in case only; other kernels under one name are an error of the
   // C compiler, the same header twice is none.
   std::string text, bytes = artifact.serialize();
-  std::string name = cIdentifier(artifact.name) + "_" + artifact.target;
+  std::string name = nameInC(artifact);
   constexpr size_t checksumDigits = 16;
   std::string guard = "ATTN_KERNEL_" + name + "_" +
                       bytes.substr(bytes.size() - checksumDigits) + "_H";
   llvm::raw_string_ostream os(text);
   os << "/* " << cIdentifier(artifact.name) << " for " << artifact.target
      << ", made by attn " << artifact.compilerVersion << ".\n";
-  printPlans(artifact, os);
-  for (const ArgumentInfo &info : artifact.arguments) {
-    os << "   ";
-    printArgument(info, os);
-    os << "\n";
+  for (const Artifact *function : artifact.functions()) {
+    if (!artifact.companions.empty())
+      os << "   " << nameInC(*function) << ":\n";
+    printPlans(*function, os);
+    for (const ArgumentInfo &info : function->arguments) {
+      os << "   ";
+      printArgument(info, os);
+      os << "\n";
+    }
   }
   os << "*/\n#ifndef " << guard << "\n#define " << guard
      << "\n\n#include \"attn-c/attn.h\"\n\n";
   printBytes(name, bytes, os);
-  printLoad(name, os);
-  printLaunch(artifact, name, os);
+  for (auto [number, function] : llvm::enumerate(artifact.functions())) {
+    std::string own = nameInC(*function);
+    printLoad(own, name, number, os);
+    printLaunch(*function, own, os);
+  }
   os << "#endif /* " << guard << " */\n";
   return text;
 }

@@ -12,7 +12,7 @@ import ctypes
 import pathlib
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-API_VERSION = 6
+API_VERSION = 7
 
 
 class AttnError(RuntimeError):
@@ -31,6 +31,10 @@ class CompileOptions(ctypes.Structure):
         ("results_file", c_char_p),
         ("cpu", c_char_p),
         ("gpu", c_char_p),
+        ("functions", c_int32),
+        ("lse_gradient", c_int32),
+        ("no_capture_gradients", c_int32),
+        ("backward_plan", c_char_p),
     ]
 
 
@@ -52,6 +56,7 @@ class Argument(ctypes.Structure):
 
 
 TENSOR, INTEGER, REAL = 0, 1, 2
+FORWARD, BACKWARD, BOTH = 0, 1, 2
 
 # name: (result, arguments)
 _FUNCTIONS = {
@@ -74,6 +79,9 @@ _FUNCTIONS = {
     "attnArtifactGetCubin": (c_void_p, [c_void_p, ctypes.POINTER(c_size_t)]),
     "attnArtifactGetLog": (c_char_p, [c_void_p]),
     "attnArtifactIsFromCache": (c_int, [c_void_p]),
+    "attnArtifactGetFunctionCount": (c_int, [c_void_p]),
+    "attnArtifactGetName": (c_char_p, [c_void_p, c_int]),
+    "attnArtifactCopyFunction": (c_void_p, [c_void_p, c_int]),
     "attnLoad": (c_void_p, [c_void_p, c_int]),
     "attnLoadVariant": (c_void_p, [c_void_p, c_int, c_int]),
     "attnKernelDestroy": (None, [c_void_p]),

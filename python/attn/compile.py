@@ -50,7 +50,8 @@ def _quoted(message, source):
 
 def compile(
     text, target="sm_80", plan=None, cache=None, ptxas=None, disable=None, enable=None,
-    results=None, debug=False, cpu=None, gpu=None,
+    results=None, debug=False, cpu=None, gpu=None, backward=False, with_backward=False,
+    lse_gradient=False, capture_gradients=True, backward_plan=None,
 ):
     """Compiles MLIR text with one function that holds one attn.attention.
 
@@ -78,6 +79,13 @@ def compile(
             H200", torch.cuda.get_device_name()): where no plan is given, the fastest
             one measured on it is taken, from `results` or else from the file that
             comes with the compiler. None: no GPU in particular.
+    backward  True: the gradients of the function instead: its arguments, then o, lse
+            and d_o, then the gradients (manifest["arguments"] names all).
+    with_backward  True: the function, whose `backward` has the gradients: one
+            artifact with both, or two kernels of this process.
+    lse_gradient  True: there is a gradient of lse, too, after d_o.
+    capture_gradients  False: captures of floats have none.
+    backward_plan  with with_backward the plan of the gradients, as `plan`.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"wanted MLIR text, got {type(text).__name__}")
@@ -85,6 +93,20 @@ def compile(
         raise TypeError("debug=True wants a text that attn.attention made, as it made it")
     if cpu is not None and target != "cpu":
         raise ValueError(f'cpu={cpu!r} is for target="cpu", got target={target!r}')
+    if backward and with_backward:
+        raise ValueError("got backward=True and with_backward=True: the gradients alone, or both?")
+    for name, is_set in (("lse_gradient=True", lse_gradient), ("capture_gradients=False", not capture_gradients)):
+        if is_set and not (backward or with_backward):
+            raise ValueError(f"{name} comes with backward=True or with_backward=True")
+    if backward_plan is not None and not with_backward:
+        raise ValueError("backward_plan comes with with_backward=True")
+    if with_backward and target == "cpu":  # where a kernel is one function
+        same = dict(target="cpu", disable=disable, enable=enable, results=results, debug=debug, cpu=cpu,
+                    gpu=gpu)
+        made = compile(text, plan=plan, **same)
+        made.add_companion(compile(text, plan=backward_plan, backward=True, lse_gradient=lse_gradient,
+                                   capture_gradients=capture_gradients, **same))
+        return made
     library = _capi.compiler()
     source = text.encode() if isinstance(text, str) else bytes(text)
     options = _capi.CompileOptions(
@@ -98,6 +120,10 @@ def compile(
         results_file=_bytes(results),
         cpu=_bytes(cpu),
         gpu=_bytes(gpu),
+        functions=_capi.BOTH if with_backward else _capi.BACKWARD if backward else _capi.FORWARD,
+        lse_gradient=bool(lse_gradient),
+        no_capture_gradients=not capture_gradients,
+        backward_plan=_bytes(backward_plan),
     )
     is_host = target == "cpu"
     function = library.attnCompileForCPU if is_host else library.attnCompile
@@ -108,9 +134,10 @@ def compile(
     made.debugged = text if debug else None
     if is_host:  # where it is unpickled, with the plan that it has here
         (variant,) = made.manifest["variants"]
-        made.set_origin(_for_cpu, text, variant["plan"], debug, cpu)
+        chosen = dict(backward=backward, lse_gradient=lse_gradient, capture_gradients=capture_gradients)
+        made.set_origin(_for_cpu, text, variant["plan"], debug, cpu, chosen)
     return made
 
 
-def _for_cpu(text, plan, debug, cpu):
-    return compile(text, "cpu", plan=plan, debug=debug, cpu=cpu)
+def _for_cpu(text, plan, debug, cpu, chosen):
+    return compile(text, "cpu", plan=plan, debug=debug, cpu=cpu, **chosen)

@@ -13,7 +13,7 @@ import json
 import warnings
 import weakref
 
-from . import _capi, debug, views
+from . import _capi, debug, elements, views
 from .elements import WIDTHS
 
 
@@ -48,7 +48,38 @@ class _Owner:
         return self
 
 
-class Kernel(_Owner):
+class _Functions:
+    """What holds a function, and others that come with it. `manifest` is the
+    function's, `companions()` are the others."""
+
+    @property
+    def functions(self):
+        """The names of the functions: the first is the one that launch() runs."""
+        return [self.manifest["name"], *(one.manifest["name"] for one in self.companions())]
+
+    def function(self, name):
+        """The one of that name."""
+        for one in (self, *self.companions()):
+            if one.manifest["name"] == name:
+                return one
+        raise _capi.AttnError(
+            f"no function is called {name!r}{elements.nearest(name, self.functions)}: "
+            f"there is {elements.listed(self.functions)}"
+        )
+
+    @property
+    def backward(self):
+        """The function with the gradients (compile(..., with_backward=True))."""
+        for one in (self, *self.companions()):
+            if any("d_output" in info["roles"] for info in one.manifest["arguments"]):
+                return one
+        raise _capi.AttnError(
+            f"there are no gradients of '{self.manifest['name']}': compile(..., with_backward=True) "
+            "makes them"
+        )
+
+
+class Kernel(_Owner, _Functions):
     """A kernel that can be launched, on a GPU or on the CPU of this process.
 
     copy.copy and copy.deepcopy return the kernel itself. A pickled one is loaded
@@ -65,6 +96,14 @@ class Kernel(_Owner):
         self._index = device
         self._origin = None
         self.debugged = None  # the program whose promises launch() checks
+        self._companions = []
+
+    def add_companion(self, kernel):
+        """A kernel that comes with this one: its gradients."""
+        self._companions.append(kernel)
+
+    def companions(self):
+        return self._companions
 
     def set_origin(self, function, *arguments):
         """What makes this kernel again, where it is unpickled."""
@@ -73,7 +112,9 @@ class Kernel(_Owner):
     def __reduce__(self):
         if self._origin is None:
             raise TypeError("cannot pickle this kernel: it does not know what it was made of")
-        return self._origin
+        if not self._companions:
+            return self._origin
+        return *self._origin, {"_companions": self._companions}
 
     @property
     def log(self):
@@ -251,7 +292,7 @@ class Kernel(_Owner):
             raise _capi.AttnError(f"wanted a number, got {type(value).__name__}")
 
 
-class Artifact(_Owner):
+class Artifact(_Owner, _Functions):
     """A compiled kernel as data: bytes that any process can load.
 
     copy.copy and copy.deepcopy return the artifact itself; pickling keeps its bytes
@@ -264,10 +305,21 @@ class Artifact(_Owner):
             _capi.string(library.attnArtifactGetManifest, handle)
         )
         self._kernels = {}  # by number of the GPU
+        self._companions = None  # made when they are asked for
         self.debugged = None  # for its kernels
 
     def __reduce__(self):
         return Artifact.load, (self.bytes,), {"debugged": self.debugged}
+
+    def companions(self):
+        if self._companions is None:
+            library = _capi.library()
+            handles = [library.attnArtifactCopyFunction(self._handle, number)
+                       for number in range(1, library.attnArtifactGetFunctionCount(self._handle))]
+            self._companions = [Artifact(handle) for handle in handles]
+            for companion in self._companions:
+                companion.debugged = self.debugged
+        return self._companions
 
     @staticmethod
     def load(data):

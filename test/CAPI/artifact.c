@@ -67,6 +67,15 @@ int main(void) {
     expect(attnArtifactIsFromCache(NULL) == -1, "from the cache");
     // CHECK-NEXT: get: attnArtifactIsFromCache: artifact is NULL
     printf("get: %s\n", attnErrorMessage());
+    expect(attnArtifactGetFunctionCount(NULL) == -1, "functions");
+    // CHECK-NEXT: get: attnArtifactGetFunctionCount: artifact is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnArtifactGetName(NULL, 0) == NULL, "name");
+    // CHECK-NEXT: get: attnArtifactGetName: artifact is NULL
+    printf("get: %s\n", attnErrorMessage());
+    expect(attnArtifactCopyFunction(NULL, 0) == NULL, "function");
+    // CHECK-NEXT: get: attnArtifactCopyFunction: artifact is NULL
+    printf("get: %s\n", attnErrorMessage());
     expect(attnKernelGetManifest(NULL) == NULL, "kernel's manifest");
     // CHECK-NEXT: get: attnKernelGetManifest: kernel is NULL
     printf("get: %s\n", attnErrorMessage());

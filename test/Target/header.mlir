@@ -13,8 +13,8 @@
 // CHECK: #ifndef ATTN_KERNEL_attend_sm_80_{{[0-9a-f]+}}_H
 // CHECK: #include "attn-c/attn.h"
 // CHECK: static const unsigned char attend_sm_80_artifact[{{[0-9]+}}] = {
-// "attn-artifact 5"
-// CHECK-NEXT: 97,116,116,110,45,97,114,116,105,102,97,99,116,32,54,10,
+// "attn-artifact 7"
+// CHECK-NEXT: 97,116,116,110,45,97,114,116,105,102,97,99,116,32,55,10,
 // CHECK: static inline AttnKernel *attend_sm_80_load(int device) {
 // CHECK: static inline int attend_sm_80_launch(const AttnKernel *kernel,
 // CHECK-NEXT: AttnTensor arg_q,

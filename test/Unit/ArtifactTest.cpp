@@ -108,7 +108,7 @@ static std::string parseErrorOfManifest(const std::string &from,
                                         const std::string &to) {
   Artifact artifact = sample();
   std::string json = replaced(artifact.manifest(), from, to);
-  std::string body = "attn-artifact 6\n" + std::to_string(json.size()) + "\n" +
+  std::string body = "attn-artifact 7\n" + std::to_string(json.size()) + "\n" +
                      json + artifact.ptx;
   body.append(artifact.cubin.begin(), artifact.cubin.end());
   return parseError(sealed(body));
@@ -354,26 +354,99 @@ TEST(Artifact, EveryChangedByteIsRefused) {
 
 TEST(Artifact, SaysWhatIsWrong) {
   EXPECT_EQ(parseError("ELF"), "not an attn artifact (wanted a file that "
-                               "starts with 'attn-artifact 6')");
-  EXPECT_EQ(parseError("attn-artifact 6\n"), "artifact is truncated");
-  EXPECT_EQ(parseError("attn-artifact 6\n0123456789abcdef"),
+                               "starts with 'attn-artifact 7')");
+  EXPECT_EQ(parseError("attn-artifact 7\n"), "artifact is truncated");
+  EXPECT_EQ(parseError("attn-artifact 7\n0123456789abcdef"),
             "artifact is truncated or corrupted (checksum differs)");
-  EXPECT_EQ(parseError(sealed("attn-artifact 6\n12x\n")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 7\n12x\n")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 6\n99\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 7\n99\n{}")),
             "artifact has no valid manifest size");
-  EXPECT_EQ(parseError(sealed("attn-artifact 6\n2\n[]")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 7\n2\n[]")),
             "artifact manifest: not a JSON object");
-  EXPECT_EQ(parseError(sealed("attn-artifact 6\n2\n{}")),
+  EXPECT_EQ(parseError(sealed("attn-artifact 7\n2\n{}")),
             "artifact manifest: no 'name'");
 }
 
 TEST(Artifact, OtherFormsAreRefused) {
   std::string bytes =
-      replaced(sample().serialize(), "attn-artifact 6", "attn-artifact 5");
+      replaced(sample().serialize(), "attn-artifact 7", "attn-artifact 5");
   EXPECT_EQ(parseError(bytes), "artifact of another form (got 'attn-artifact "
-                               "5', wanted 'attn-artifact 6'): compile it "
+                               "5', wanted 'attn-artifact 7'): compile it "
                                "again");
+}
+
+// A function, and another one with images of its own.
+static Artifact twoFunctions() {
+  Artifact artifact = sample();
+  Artifact other = sample();
+  other.name = "other";
+  other.ptx = "// other PTX";
+  other.cubin = {7, 8, 9};
+  artifact.companions = {other};
+  return artifact;
+}
+
+TEST(Artifact, KeepsCompanionsAndTheirImages) {
+  Artifact artifact = twoFunctions();
+  std::string error;
+  std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
+  ASSERT_TRUE(read.has_value()) << error;
+  EXPECT_TRUE(*read == artifact);
+  std::vector<const Artifact *> functions = read->functions();
+  ASSERT_EQ(functions.size(), 2u);
+  EXPECT_EQ(functions[0]->name, artifact.name);
+  EXPECT_EQ(functions[0]->ptx, artifact.ptx);
+  EXPECT_EQ(functions[0]->cubin, artifact.cubin);
+  EXPECT_EQ(functions[1]->name, "other");
+  EXPECT_EQ(functions[1]->ptx, "// other PTX");
+  EXPECT_EQ(functions[1]->cubin, artifact.companions[0].cubin);
+  // Alone it is an artifact like another.
+  EXPECT_TRUE(Artifact::parse(functions[1]->serialize(), error).has_value())
+      << error;
+}
+
+TEST(Artifact, SenselessCompanionsAreRefused) {
+  std::string prefix = "artifact manifest: ";
+  Artifact artifact = twoFunctions();
+  artifact.companions[0].name = artifact.name;
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "companion '" + artifact.name +
+                "' has the name of another function");
+  artifact = twoFunctions();
+  artifact.companions[0].target = "sm_90a";
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "companion 'other' is for sm_90a, '" + artifact.name +
+                "' for " + artifact.target);
+  artifact = twoFunctions();
+  artifact.companions[0].companions = {sample()};
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "companion 'other' has companions of its own");
+  artifact = twoFunctions();
+  artifact.companions[0].variants[0].kernels.clear();
+  EXPECT_EQ(parseError(artifact.serialize()), prefix + "there is no kernel");
+  artifact = twoFunctions();
+  artifact.companions[0].ptx = "";
+  artifact.companions[0].cubin.clear();
+  EXPECT_EQ(parseError(artifact.serialize()),
+            "artifact holds no code: neither PTX nor a cubin");
+  EXPECT_EQ(parseErrorOfManifest("\"companions\": []", "\"companions\": 1"),
+            prefix + "'companions' is not an array");
+  // More images than there are.
+  artifact = twoFunctions();
+  std::string json = replaced(artifact.manifest(), "\"cubin_bytes\": 3",
+                              "\"cubin_bytes\": 9223372036854775807");
+  std::string images = artifact.ptx;
+  images.append(artifact.cubin.begin(), artifact.cubin.end());
+  images += "// other PTX\a\b\t";
+  EXPECT_EQ(
+      parseError(sealed("attn-artifact 7\n" + std::to_string(json.size()) +
+                        "\n" + json + images)),
+      "artifact holds " + std::to_string(images.size()) +
+          " bytes of images, its manifest says " +
+          std::to_string(artifact.ptx.size()) + " + " +
+          std::to_string(artifact.cubin.size()) +
+          " + 12 + 9223372036854775807");
 }
 
 // Two variants, the second one for long queries.
@@ -411,7 +484,7 @@ TEST(Artifact, SenselessRulesAreRefused) {
     Artifact artifact = twoVariants();
     std::string json =
         replaced(artifact.manifest(), "query_length <= 1024 -> 0; 1", text);
-    std::string body = "attn-artifact 6\n" + std::to_string(json.size()) +
+    std::string body = "attn-artifact 7\n" + std::to_string(json.size()) +
                        "\n" + json + artifact.ptx;
     body.append(artifact.cubin.begin(), artifact.cubin.end());
     return parseError(sealed(body));

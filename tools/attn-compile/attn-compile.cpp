@@ -47,6 +47,10 @@ Examples:
   attn-compile causal.mlir --disable-pass=tile-overlap-products,warp-insert-turns ...
                                                    slower, never wrong
   attn-compile causal.mlir --backward -o b.attn    its gradients, alone
+  attn-compile causal.mlir --with-backward -o both.attn
+                                                   one artifact with both
+  attn-compile causal.mlir --with-backward --emit=header -o causal.h
+                                                   C header with both
   attn-compile causal.mlir --plan='#attn.plan<target = sm_80, block_q = 64, ...>'
 
 Exit status: 0 done, 1 the program or the command line is wrong, 70 the
@@ -60,6 +64,15 @@ struct CompileCommand : ToolOptions {
                     "What to compile for: sm_80, sm_90a or cpu") {}
 
   GradientOptions gradients{category};
+  cl::opt<bool> withBackward{
+      "with-backward",
+      cl::desc("The function and its gradients, @NAME_backward, in one "
+               "artifact; --plan is that of the function"),
+      cl::cat(category)};
+  cl::opt<std::string> backwardPlan{
+      "backward-plan",
+      cl::desc("With --with-backward: the plan of the gradients, as --plan"),
+      cl::value_desc("#attn.plan<...>"), cl::cat(category)};
   cl::opt<std::string> output{"o", cl::desc("Output file; - is stdout"),
                               cl::value_desc("file"), cl::init("-"),
                               cl::cat(category)};
@@ -151,14 +164,16 @@ static StringRef dumpName(Room room) {
   llvm_unreachable("unknown room");
 }
 
+/// `folder` is one in that of --dump-to.
 static LogicalResult dump(const CompileCommand &options, StringRef name,
-                          StringRef text) {
+                          StringRef text, StringRef folder = "") {
   if (options.dump.empty())
     return success();
-  if (std::error_code error =
-          llvm::sys::fs::create_directories(options.dump.getValue()))
-    return fail("cannot create '" + options.dump + "': " + error.message());
   SmallString<128> path(options.dump.getValue());
+  if (!folder.empty())
+    llvm::sys::path::append(path, folder);
+  if (std::error_code error = llvm::sys::fs::create_directories(path))
+    return fail("cannot create '" + path + "': " + error.message());
   llvm::sys::path::append(path, name);
   return writeFile(path, text);
 }
@@ -169,6 +184,25 @@ static LogicalResult dump(const CompileCommand &options, StringRef name,
 
 static LogicalResult configure(PassManager &manager) {
   return applyPassManagerCLOptions(manager);
+}
+
+/// Whether the options for gradients go together.
+static LogicalResult checkFunctions(const CompileCommand &options) {
+  bool isBoth = options.withBackward;
+  StringRef emit = options.emit.empty() ? "artifact" : StringRef(options.emit);
+  if (isBoth && options.gradients.backward)
+    return fail("got --backward and --with-backward, expected one of them: the "
+                "gradients alone, or the function with them");
+  if (!isBoth && !options.backwardPlan.empty())
+    return fail("--backward-plan comes with --with-backward; the plan of "
+                "--backward is --plan");
+  if (isBoth && options.target == "cpu")
+    return fail("--with-backward makes an artifact, which cpu has none of: "
+                "expected --backward");
+  if (isBoth && emit != "artifact" && emit != "header")
+    return fail("--with-backward gives an artifact or a header, got --emit=" +
+                emit + ": expected --backward");
+  return success();
 }
 
 /// The GPU whose measured plans are taken; empty for none.
@@ -187,6 +221,11 @@ static FailureOr<CompiledOutput> compileForGPU(ModuleOp module,
                 "header or artifact");
   CompiledOutput product;
   CompileOptions compileOptions;
+  if (options.withBackward) { // else the gradients are in the module already
+    compileOptions.functions = FunctionChoice::Both;
+    compileOptions.gradients = options.gradients.request();
+  }
+  compileOptions.backwardPlan = options.backwardPlan;
   compileOptions.target = options.target;
   compileOptions.plan = options.plan;
   compileOptions.function = options.function;
@@ -204,23 +243,36 @@ static FailureOr<CompiledOutput> compileForGPU(ModuleOp module,
     compileOptions.cubin = emit == "cubin" ? CompileOptions::Cubin::Required
                                            : CompileOptions::Cubin::IfPossible;
   }
+  StringRef folder; // of both the gradients come second
+  bool hasBegun = false;
   if (room || !options.dump.empty())
     compileOptions.onRoom = [&](Room left, StringRef text) {
       if (room == left)
         product.bytes = text.str();
-      return dump(options, dumpName(left), text);
+      if (left == Room::Attn && std::exchange(hasBegun, true))
+        folder = "backward";
+      return dump(options, dumpName(left), text, folder);
     };
   FailureOr<Artifact> artifact = compile(module, compileOptions);
   if (failed(artifact))
     return failure();
   if (room)
     return product;
-  std::string cubin(artifact->cubin.begin(), artifact->cubin.end());
-  if (failed(dump(options, "9-manifest.json", artifact->manifest())) ||
-      (!cubin.empty() && failed(dump(options, "8-kernel.cubin", cubin))))
+  auto cubinOf = [](const Artifact &function) {
+    return std::string(function.cubin.begin(), function.cubin.end());
+  };
+  if (failed(dump(options, "9-manifest.json", artifact->manifest())))
     return failure();
+  folder = "";
+  for (const Artifact *function : artifact->functions()) {
+    std::string cubin = cubinOf(*function);
+    if (!cubin.empty() &&
+        failed(dump(options, "8-kernel.cubin", cubin, folder)))
+      return failure();
+    folder = "backward";
+  }
   product.isText = emit == "header";
-  product.bytes = emit == "cubin"    ? cubin
+  product.bytes = emit == "cubin"    ? cubinOf(*artifact)
                   : emit == "header" ? emitHeader(*artifact)
                                      : artifact->serialize();
   return product;
@@ -314,10 +366,14 @@ static int run(int argc, char **argv) {
   parsing.stop();
   if (!module)
     return 1;
-  FailureOr<std::string> forward = options.gradients.apply(options, *module);
+  if (failed(checkFunctions(options)))
+    return 1;
+  FailureOr<std::string> forward =
+      options.withBackward ? FailureOr<std::string>(std::string())
+                           : options.gradients.apply(options, *module);
   if (failed(forward))
     return 1;
-  if (!forward->empty()) // an artifact has one function
+  if (!forward->empty()) // the gradients alone
     for (auto function :
          llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
       if (function.getName() != options.function)

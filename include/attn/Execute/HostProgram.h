@@ -11,6 +11,7 @@
 #define ATTN_EXECUTE_HOSTPROGRAM_H
 
 #include "attn/Pipelines/CPU.h"
+#include "attn/Pipelines/Gradients.h"
 #include "attn/Pipelines/PassSelection.h"
 #include "attn/Runtime/Arguments.h"
 #include "attn/Support/Artifact.h"
@@ -31,6 +32,9 @@ struct HostOptions {
   /// (CaptureReads.h).
   enum class Kind { Tiled, OracleF64, OracleScore, OracleInput, CaptureReads };
   Kind kind = Kind::Tiled;
+  /// The function or its gradients; both are no program.
+  FunctionChoice functions = FunctionChoice::Forward;
+  GradientRequest gradients;
   /// For the tiled kernel: CompileOptions'.
   std::string plan, results, gpu;
   PassRequest passes;

@@ -10,6 +10,7 @@
 #ifndef ATTN_PIPELINES_COMPILE_H
 #define ATTN_PIPELINES_COMPILE_H
 
+#include "attn/Pipelines/Gradients.h"
 #include "attn/Pipelines/PassSelection.h"
 #include "attn/Support/Artifact.h"
 #include "attn/Support/LLVM.h"
@@ -49,6 +50,12 @@ struct CompileOptions {
   PassRequest passes;
   /// Which function; empty: the only public one.
   std::string function;
+  /// That function, its gradients, or one artifact with both: the gradients are
+  /// then its companion.
+  FunctionChoice functions = FunctionChoice::Forward;
+  GradientRequest gradients;
+  /// Of both: the plan of the gradients; `plan` is that of the function.
+  std::string backwardPlan;
   /// The assembler, or the root of a CUDA Toolkit; empty: ptxas on the PATH.
   std::string ptxas;
   /// Machine code: never, if there is an assembler, or fail without.
@@ -67,15 +74,16 @@ struct CompileOptions {
   TimingScope *timing = nullptr;
 };
 
-/// Compiles one function on tensors with one `attn.attention` for a GPU. What
-/// went wrong is a diagnostic. `module` is not changed. Without the last room
-/// the artifact has no image.
+/// Compiles one function on tensors with one `attn.attention` for a GPU, its
+/// gradients, or both: the rooms of the gradients come second. What went wrong
+/// is a diagnostic. `module` is not changed. Without the last room the artifact
+/// has no image.
 FailureOr<Artifact> compile(ModuleOp module, const CompileOptions &options);
 
-/// The plan that `compile` takes, or its rule over plans, as text for
-/// `CompileOptions::plan`: results, GPU and passes say nothing beside it.
-FailureOr<std::string> resolvePlan(ModuleOp module,
-                                   const CompileOptions &options);
+/// The same options with the plans that `compile` takes, or its rules over
+/// plans, and without results, GPU and passes, which say nothing beside them.
+FailureOr<CompileOptions> resolvePlans(ModuleOp module,
+                                       const CompileOptions &options);
 
 } // namespace attn
 

@@ -17,6 +17,10 @@
 
 namespace attn {
 
+/// Which functions of a program are compiled: the one that it has, the
+/// gradients that attn-differentiate makes of that, or both.
+enum class FunctionChoice { Forward, Backward, Both };
+
 struct GradientFunctions {
   std::string forward, backward;
 };

@@ -44,7 +44,8 @@ struct WorkspaceMemory {
 /// module may be launched from several threads.
 class Module {
 public:
-  /// Loads onto `device`. The driver's messages about PTX that it refuses are
+  /// Loads the function of `artifact`, and none of its companions, onto
+  /// `device`. The driver's messages about PTX that it refuses are
   /// part of the error; what it says about PTX that it compiles is in `log`.
   static Result<Module> load(const Device &device, Artifact artifact);
 

@@ -223,7 +223,12 @@ struct Artifact {
   VariantRule rule;
   /// For arguments whose layout the kernels cannot take.
   std::vector<RelayoutInfo> relayouts;
+  /// Further functions for the same target, each with images of its own and no
+  /// companions: the gradients of this one.
+  std::vector<Artifact> companions;
 
+  /// This function, then its companions.
+  std::vector<const Artifact *> functions() const;
   /// The number of the argument with that role; none if there is none.
   std::optional<size_t> findArgument(ArgumentRole role) const;
   /// Every launch runs variant `number` from now on. An error in words if there
@@ -231,7 +236,7 @@ struct Artifact {
   std::string fixVariant(int64_t number);
 
   /// The artifact as bytes of one file: a magic line, a JSON manifest, the
-  /// images, a checksum.
+  /// images of all functions, a checksum.
   std::string serialize() const;
   /// The reverse; on failure nothing, and `error` says what is wrong.
   static std::optional<Artifact> parse(std::string_view bytes,

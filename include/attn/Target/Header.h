@@ -17,7 +17,8 @@ namespace attn {
 /// A header for programs in C or C++ that link libattn or libattn-runtime: the
 /// bytes of the artifact, `NAME_load`, and `NAME_launch` with one parameter for
 /// each argument of the source function and each of its results. NAME is that
-/// of the function and of the target, `causal_sm_90a`.
+/// of the function and of the target, `causal_sm_90a`. Companions have a load
+/// and a launch of their own.
 std::string emitHeader(const Artifact &artifact);
 
 } // namespace attn
