@@ -112,6 +112,22 @@ unsigned Extents::node(const Product &product) {
 void Extents::renewProducts() {
   nodesOfProducts.clear();
   for (auto [root, old] : std::map<unsigned, Product>(products)) {
+    // 3 * size = 9
+    if (int64_t whole = constants[find(root)]; whole >= 0) {
+      std::optional<Product> known = Product{old.coefficient, {}};
+      SmallVector<unsigned> unknown;
+      for (unsigned factor : old.factors) {
+        int64_t constant = constants[find(factor)];
+        if (constant < 0)
+          unknown.push_back(factor);
+        else if (known)
+          known = multiply(*known, {constant, {}});
+      }
+      if (known && known->coefficient > 0 && unknown.size() == 1 &&
+          whole % known->coefficient == 0)
+        unite(unknown.front(), node(whole / known->coefficient));
+      continue;
+    }
     Product product = productOf(root);
     if (product.factors.size() == 1 && product.factors.front() == find(root))
       continue;

@@ -354,6 +354,32 @@ bool Matcher::matchSink(SoftmaxMatch &softmax, LinearSum sink,
   return true;
 }
 
+/// Whether `scores` are -inf where `part` is: it is added to them, or hides by
+/// conditions that hide them, too.
+static bool hidesLike(Expressions &e, ExprRef part, ExprRef scores) {
+  MaskedScore inner = splitMask(e, part, /*finite=*/false);
+  MaskedScore outer = splitMask(e, scores, /*finite=*/false);
+  auto conditions = [](ExprRef mask) {
+    llvm::SmallSetVector<ExprRef, 8> found;
+    if (mask)
+      Expressions::walk(mask, [&](ExprRef node) {
+        if (!node->is<arith::AndIOp>())
+          found.insert(node);
+        return node->is<arith::AndIOp>();
+      });
+    return found;
+  };
+  auto known = conditions(outer.mask);
+  LinearSum added = linearForm(inner.score), all = linearForm(outer.score);
+  return llvm::all_of(conditions(inner.mask),
+                      [&](ExprRef node) { return known.contains(node); }) &&
+         llvm::all_of(added.terms, [&](const auto &entry) {
+           auto found = all.terms.find(entry.first);
+           return found != all.terms.end() && found->second.second > 0 &&
+                  entry.second.second > 0;
+         });
+}
+
 /// The conditions under which weights or results are 0 are those of rows that
 /// see no key.
 bool Matcher::checkGuards(const SoftmaxMatch &softmax) {
@@ -361,6 +387,18 @@ bool Matcher::checkGuards(const SoftmaxMatch &softmax) {
     ExprRef condition = reader.expand(guard);
     if (isEquality(condition, softmax.sum, 0) ||
         (softmax.maximum && isEquality(condition, softmax.maximum, -HUGE_VAL)))
+      continue;
+    // The largest of what is added to the scores of the row is -inf.
+    bool isOfPart = condition->is<arith::CmpFOp>() &&
+                    llvm::any_of(condition->operands, [&](ExprRef side) {
+                      return side->isReduction(Combiner::Max) &&
+                             side->init()->isReal(-HUGE_VAL) &&
+                             isEquality(condition, side, -HUGE_VAL) &&
+                             overAnother(side, softmax.key).empty() &&
+                             hidesLike(e, e.instantiate(side, {softmax.key}),
+                                       softmax.scores);
+                    });
+    if (isOfPart)
       continue;
     // All scores of the row are -inf.
     bool isNone =

@@ -322,6 +322,83 @@ def mask_of_a_product_that_never_holds(g):
     return attention(g, *qkv, between=lambda s: masked(g, s, m))
 
 
+# --- Rows without a key, as what is added to the scores says ----------------------
+
+
+def zero_where_hidden(g, p, bias, condition="oeq", hidden=None):
+    """0 in rows where the largest bias is -inf."""
+    top = g.reduce("maximumf", bias, "j", INFINITY[p.dtype])
+    return g.map(
+        [p, top],
+        f"%n = arith.constant {hidden or INFINITY[p.dtype]} : {p.dtype}\n"
+        f"%c = arith.cmpf {condition}, %1, %n : {p.dtype}\n"
+        f"%z = arith.constant 0.0 : {p.dtype}\n"
+        f"%y = arith.select %c, %z, %0 : {p.dtype}",
+    )
+
+
+def with_guarded_bias(g, bias, added=None, between=lambda s: s, **how):
+    return attention(
+        g,
+        *g.qkv(),
+        between=lambda s: between(g.binary("addf", s, added or bias)),
+        after=lambda p: zero_where_hidden(g, p, bias, **how),
+    )
+
+
+def bias_of(g, m):
+    return g.map(
+        [m],
+        f"%n = arith.constant {INFINITY[g.dtype]} : {g.dtype}\n"
+        f"%z = arith.constant 0.0 : {g.dtype}\n"
+        f"%y = arith.select %0, %z, %n : {g.dtype}",
+        dtype=g.dtype,
+    )
+
+
+@raised
+def guard_of_a_bias(g):
+    return with_guarded_bias(g, g.arg("ij"))
+
+
+@raised
+def guard_of_a_mask_as_a_bias(g):
+    return with_guarded_bias(g, bias_of(g, g.arg("bij", "i1")))
+
+
+@raised
+def guard_of_two_masks_as_a_bias(g):
+    first, second = bias_of(g, g.arg("bij", "i1")), bias_of(g, g.arg("bij", "i1"))
+    return with_guarded_bias(g, g.binary("addf", first, second))
+
+
+@kept
+def guard_of_another_bias(g):
+    return with_guarded_bias(g, g.arg("ij"), added=g.arg("ij"))
+
+
+@kept
+def guard_of_another_mask_as_a_bias(g):
+    first, second = bias_of(g, g.arg("bij", "i1")), bias_of(g, g.arg("bij", "i1"))
+    return with_guarded_bias(g, first, added=second)
+
+
+@kept
+def guard_of_a_bias_under_a_cap(g):
+    """-inf becomes a number: the keys of such a row are visible."""
+    return with_guarded_bias(g, g.arg("ij"), between=lambda s: g.unary("math.tanh", s))
+
+
+@kept
+def guard_of_a_bias_that_is_not_infinite(g):
+    return with_guarded_bias(g, g.arg("ij"), hidden="0.0")
+
+
+@kept
+def guard_of_a_bias_negated(g):
+    return with_guarded_bias(g, g.arg("ij"), condition="une")
+
+
 # --- Sizes that are computed ----------------------------------------------------
 
 
