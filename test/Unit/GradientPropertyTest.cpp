@@ -172,9 +172,8 @@ TEST_P(GradientPropertyTest, ObeyTheErrorRule) {
   long numEmptyRows = 0;
   int numPrograms = countPrograms();
   for (int p = 0; p < numPrograms; ++p) {
-    // Gradients of captures have no kernels.
     Program program(choice, {/*hasSinks=*/true, /*hasDropout=*/true,
-                             /*hasFloatCaptures=*/false});
+                             /*hasBiasOfPairs=*/false});
     std::string source = program.source("");
     Gradients gradients(session, source, choice.chance(50));
     ASSERT_TRUE(gradients.isThere());

@@ -175,18 +175,24 @@ Value BackwardKernels::buildAdjoint(OpBuilder &outer, const Step &step,
   return arith::MulFOp::create(b, loc, step.weights, excess);
 }
 
-/// A value of the pullback.
-Value BackwardKernels::goBack(OpBuilder &outer, const Step &step, Value adjoint,
-                              Value root) {
+/// A value of the pullback, or what that yields.
+Value BackwardKernels::readPullback(OpBuilder &outer, const Step &step,
+                                    Value adjoint, Value root) {
   auto type = cast<VectorType>(adjoint.getType());
   Value x = multiply(step.products, attention.getScaleValue());
   Value arguments[] = {
       adjoint, x, step.at.batch, step.at.head, step.at.queries, step.at.keys};
   Region region;
   copyRegion(outer, b, op.getPullback(), region, arguments, captures, root);
-  Value result = tile::expandScalarCode(b, &*outer.getInsertionPoint(), region,
-                                        arguments, type.getShape());
-  // (C11): nothing goes back where the score is -inf.
+  return tile::expandScalarCode(b, &*outer.getInsertionPoint(), region,
+                                arguments, type.getShape());
+}
+
+/// (C11): nothing goes back where the score is -inf.
+Value BackwardKernels::goBack(OpBuilder &outer, const Step &step, Value adjoint,
+                              Value root) {
+  auto type = cast<VectorType>(adjoint.getType());
+  Value result = readPullback(outer, step, adjoint, root);
   Value hidden =
       splat(outer, loc, type, -std::numeric_limits<double>::infinity());
   Value isHidden = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,

@@ -111,21 +111,29 @@ BackwardKernels::Factors BackwardKernels::loadFactors(const BlockNumbers &block,
       load(isKey ? value : dOutput, block, head, row, rows, paddedValueDim)};
 }
 
-/// What is added of a block, part by part. `lse` and `delta` lie along the
-/// queries.
-SmallVector<Value>
-BackwardKernels::buildAdditions(OpBuilder &outer, const Factors &lhs,
-                                const Factors &rhs, const ScoreCoordinates &at,
-                                Value lse, Value delta,
-                                ArrayRef<CapturePart> parts) {
+/// Scores of a block and what goes back to them. `lse` and `delta` lie along
+/// the queries.
+BackwardKernels::Step BackwardKernels::buildAdjoints(OpBuilder &outer,
+                                                     const Factors &lhs,
+                                                     const Factors &rhs,
+                                                     const ScoreCoordinates &at,
+                                                     Value lse, Value delta) {
   Step step = buildWeights(outer, lhs.product, rhs.product, at, lse);
   hideQueriesPastEnd(step);
   auto type = cast<VectorType>(step.weights.getType());
   Value dWeights = contract(b, loc, lhs.dWeights, rhs.dWeights,
                             splat(outer, loc, type, 0.0), /*transposed=*/true);
-  Value adjoint = buildAdjoint(outer, step, dWeights, delta);
+  step.adjoint = buildAdjoint(outer, step, dWeights, delta);
+  return step;
+}
+
+/// What is added of a block, part by part.
+SmallVector<Value>
+BackwardKernels::buildAdditions(OpBuilder &outer, const Step &step,
+                                ArrayRef<CapturePart> parts) {
   return llvm::map_to_vector(parts, [&](const CapturePart &part) {
-    return goBack(outer, step, adjoint, CaptureAddOp(part.sum.op).getValue());
+    return goBack(outer, step, step.adjoint,
+                  CaptureAddOp(part.sum.op).getValue());
   });
 }
 
@@ -148,7 +156,7 @@ PlanAttr BackwardKernels::getPlanWithoutRings() {
 }
 
 /// The loops of a kernel are not over the blocks that a tile sees.
-static void expandAllScores(tile::KernelOp kernel) {
+void BackwardKernels::expandAllScores(tile::KernelOp kernel) {
   IRRewriter rewriter(kernel.getContext());
   SmallVector<tile::ScoresOp> ops;
   kernel.walk([&](tile::ScoresOp op) { ops.push_back(op); });
@@ -198,8 +206,8 @@ void BackwardKernels::sumBlocks(bool isKey,
   ScoreCoordinates at{block.batch32, block.head32, isKey ? passing : own,
                       isKey ? own : passing};
   Factors rhs = loadFactors(block, !isKey, row, numColumns);
-  SmallVector<Value> sums =
-      buildAdditions(outer, lhs, rhs, at, logSum, delta, parts);
+  Step step = buildAdjoints(outer, lhs, rhs, at, logSum, delta);
+  SmallVector<Value> sums = buildAdditions(outer, step, parts);
   for (auto [sum, before] : llvm::zip(sums, loop.getRegionIterArgs()))
     sum = arith::AddFOp::create(b, loc, before, sumColumns(sum));
   scf::YieldOp::create(b, loc, sums);
@@ -273,9 +281,10 @@ Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
                       coordinates(column, width, 1)};
   Factors lhs = loadFactors(block, /*isKey=*/false, row, numRows);
   Factors rhs = loadFactors(block, /*isKey=*/true, column, width);
-  Value added =
-      buildAdditions(outer, lhs, rhs, at, readQueries(rowLse, block, queries),
-                     readQueries(rowDelta, block, queries), part)[0];
+  Step step =
+      buildAdjoints(outer, lhs, rhs, at, readQueries(rowLse, block, queries),
+                    readQueries(rowDelta, block, queries));
+  Value added = buildAdditions(outer, step, part)[0];
   endLoop(loop,
           arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], added)
               .getResult());
@@ -407,10 +416,10 @@ void BackwardKernels::buildPairGradient(Value output, const Twine &suffix,
   Factors lhs = loadFactors(block, isKey, at[rank - 2], numRows);
   Factors rhs = loadFactors(block, !isKey, at[rank - 1], numColumns);
   Value total = loop.getRegionIterArgs()[0];
-  for (Value added :
-       buildAdditions(outer, lhs, rhs, position,
-                      readQueries(rowLse, block, position.queries),
-                      readQueries(rowDelta, block, position.queries), parts)) {
+  Step step = buildAdjoints(outer, lhs, rhs, position,
+                            readQueries(rowLse, block, position.queries),
+                            readQueries(rowDelta, block, position.queries));
+  for (Value added : buildAdditions(outer, step, parts)) {
     if (isThere)
       added = arith::SelectOp::create(b, loc, isThere, added, zero);
     total = arith::AddFOp::create(b, loc, total, added);

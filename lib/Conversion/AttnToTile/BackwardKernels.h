@@ -52,10 +52,11 @@ private:
   struct Step {
     ScoreCoordinates at;
     Value products, scores, weights;
+    Value adjoint = {}; // dy, where captures have gradients
   };
 
   /// What is added to a capture, and its sums by batch entry, head and, but for
-  /// sums over all queries, query, key or distance.
+  /// sums over all queries, query, key, distance or element.
   struct CapturePart {
     CaptureSum sum;
     Value workspace;
@@ -79,12 +80,13 @@ private:
                   ArrayRef<int64_t> shape);
   Factors loadFactors(const BlockNumbers &block, bool isKey, Value row,
                       int64_t rows);
-  SmallVector<Value> buildAdditions(OpBuilder &outer, const Factors &lhs,
-                                    const Factors &rhs,
-                                    const ScoreCoordinates &at, Value lse,
-                                    Value delta, ArrayRef<CapturePart> parts);
+  Step buildAdjoints(OpBuilder &outer, const Factors &lhs, const Factors &rhs,
+                     const ScoreCoordinates &at, Value lse, Value delta);
+  SmallVector<Value> buildAdditions(OpBuilder &outer, const Step &step,
+                                    ArrayRef<CapturePart> parts);
   Value readQueries(Value view, const BlockNumbers &block, Value queries);
   PlanAttr getPlanWithoutRings();
+  void expandAllScores(tile::KernelOp kernel);
   void sumBlocks(bool isKey, MutableArrayRef<CapturePart> parts);
   void sumQueries(CapturePart &part, const Twine &suffix);
   Value sumDiagonals(CapturePart &part, const Twine &suffix, int64_t width,
@@ -93,6 +95,15 @@ private:
   Value limitNumber(Value number, Value size, Value &exists);
   void buildPairGradient(Value output, const Twine &suffix,
                          ArrayRef<CapturePart> parts);
+
+  // CaptureTables.cpp
+  Value joinIndices(ArrayRef<Value> indices, ArrayRef<Value> sizes);
+  SmallVector<Value> getTableSizes(const CaptureSum &sum);
+  Value readElement(OpBuilder &outer, const Step &step, const CaptureSum &sum,
+                    ArrayRef<Value> sizes);
+  Value sumElements(CapturePart &part, const Twine &suffix,
+                    ArrayRef<Value> sizes);
+  void sumTable(CapturePart &part, const Twine &suffix);
 
   // CaptureGradients.cpp
   ScoreCoordinates placeDistance(ScoreCoordinates at, Value distance);
@@ -117,6 +128,8 @@ private:
   Value keepScaled(OpBuilder &outer, const Step &step, Value weights);
   Value buildAdjoint(OpBuilder &outer, const Step &step, Value dWeights,
                      Value delta);
+  Value readPullback(OpBuilder &outer, const Step &step, Value adjoint,
+                     Value root);
   Value goBack(OpBuilder &outer, const Step &step, Value adjoint, Value root);
   Value buildScoreGradient(OpBuilder &outer, const Step &step, Value dWeights,
                            Value delta);

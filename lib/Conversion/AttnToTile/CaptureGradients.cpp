@@ -27,7 +27,7 @@ using namespace attn;
 
 /// The dimension that numbers the queries, keys or nothing of a sum.
 static std::optional<unsigned> findOwnDim(const CaptureSum &sum) {
-  if (sum.form == SumForm::Distances)
+  if (sum.form == SumForm::Distances || sum.form == SumForm::Table)
     return std::nullopt;
   return sum.find(sum.form == SumForm::Keys ? IndexKind::Key
                                             : IndexKind::Query);
@@ -56,7 +56,8 @@ Value BackwardKernels::sumPart(const CapturePart &part,
   std::optional<unsigned> headDim = sum.find(IndexKind::Head);
   std::optional<unsigned> ownDim = findOwnDim(sum);
   bool isNumbered = cast<MemRefType>(part.workspace.getType()).getRank() == 3;
-  bool hasColumns = isNumbered && !ownDim;
+  bool isTable = sum.form == SumForm::Table;
+  bool hasColumns = isNumbered && !ownDim && !isTable;
   int64_t shape[] = {numRows, hasColumns ? numColumns : 1};
   auto type = VectorType::get(shape, f32);
   Value numColumnBlocks = c1;
@@ -75,7 +76,11 @@ Value BackwardKernels::sumPart(const CapturePart &part,
       headDim ? places[*headDim] : toCoordinate(b, loc, numbers[1]), none,
       none};
   SmallVector<Value> indices = {at.batch, at.head};
-  if (isNumbered) {
+  if (isTable) {
+    auto own = llvm::map_to_vector(sum.getTableDims(),
+                                   [&](unsigned dim) { return places[dim]; });
+    indices.push_back(joinIndices(own, getTableSizes(sum)));
+  } else if (isNumbered) {
     Value number = ownDim ? places[*ownDim]
                           : coordinates(arith::MulIOp::create(
                                             b, loc, numbers[2], blockColumns),
@@ -88,7 +93,7 @@ Value BackwardKernels::sumPart(const CapturePart &part,
   }
   Value read = gather(part.workspace, indices, shape);
   for (auto [dim, place] : llvm::enumerate(places)) {
-    if (dim == batchDim || dim == headDim || dim == ownDim)
+    if (isTable || dim == batchDim || dim == headDim || dim == ownDim)
       continue;
     Value index = readIndex(sum.getIndex(dim), at, shape);
     Value isIndex =
@@ -165,6 +170,8 @@ void BackwardKernels::buildCaptureGradients(ArrayRef<Value> outputs) {
   for (auto [number, part] : llvm::enumerate(others))
     if (part.sum.form == SumForm::Distances)
       sumDistances(part, "_capture_" + Twine(number));
+    else if (part.sum.form == SumForm::Table)
+      sumTable(part, "_capture_" + Twine(number));
   auto all = llvm::to_vector(llvm::concat<CapturePart>(queries, keys, others));
   for (unsigned number = 0; number < outputs.size(); ++number) {
     Value output = outputs[number];

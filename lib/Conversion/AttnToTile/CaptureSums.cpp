@@ -21,6 +21,14 @@ std::optional<unsigned> CaptureSum::find(IndexKind kind) const {
   return found - kinds.begin();
 }
 
+SmallVector<unsigned> CaptureSum::getTableDims() const {
+  SmallVector<unsigned> dims;
+  for (unsigned dim = 0; dim < kinds.size(); ++dim)
+    if (dim != find(IndexKind::Batch) && dim != find(IndexKind::Head))
+      dims.push_back(dim);
+  return dims;
+}
+
 namespace {
 /// What a value of the pullback is computed from.
 struct Source {
@@ -108,8 +116,11 @@ static std::optional<SumForm> findForm(ArrayRef<IndexKind> kinds) {
   auto has = [&](IndexKind kind) { return llvm::is_contained(kinds, kind); };
   bool hasQuery = has(IndexKind::Query), hasKey = has(IndexKind::Key);
   bool hasDistance = has(IndexKind::Distance);
-  if (has(IndexKind::Other) || (hasDistance && (hasQuery || hasKey)))
+  bool isComputed = hasDistance || has(IndexKind::Other);
+  if (isComputed && (hasQuery || hasKey))
     return std::nullopt;
+  if (has(IndexKind::Other))
+    return SumForm::Table;
   if (hasDistance)
     return SumForm::Distances;
   if (!hasQuery || !hasKey)
@@ -139,8 +150,8 @@ attn::matchCaptureSums(AttentionBackwardOp op) {
     if (!form)
       return add.emitOpError("adds to capture #")
              << capture << " at indices whose sums have no kernel, wanted "
-             << "batch, head and query or key, or what i - j alone says, or "
-             << "query and key as the last two";
+             << "query or key beside those of batch and head, or both as the "
+             << "last two, or computed ones and neither";
     for (const CaptureSum &other : sums) {
       bool isBox = *form == SumForm::Pairs || other.form == SumForm::Pairs;
       if (other.capture != capture || !isBox ||

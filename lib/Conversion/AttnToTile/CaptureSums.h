@@ -15,6 +15,8 @@
 //   Keys       of b, h and j alone                   over the queries of a key
 //   Distances  of b, h and i - j alone               over pairs that far apart
 //   Pairs      i and j, the last two, of b and h     nothing but b and h
+//   Table      anything, but none is i or j itself   over all pairs, for a few
+//                                                    elements at a time
 //
 // An index is one of b, h, i and j themselves, or computed: of b and h, or of
 // i - j. What is computed of i and j says nothing about i - j alone unless a
@@ -33,7 +35,7 @@ namespace attn {
 /// What an index is: a position itself, or what it is computed from.
 enum class IndexKind { Batch, Head, Query, Key, Uniform, Distance, Other };
 
-enum class SumForm { Rows, Keys, Distances, Pairs };
+enum class SumForm { Rows, Keys, Distances, Pairs, Table };
 
 /// One attn.capture_add.
 struct CaptureSum {
@@ -44,6 +46,8 @@ struct CaptureSum {
 
   /// The first dimension with an index of that kind.
   std::optional<unsigned> find(IndexKind kind) const;
+  /// The dimensions that are not numbered by batch entries or heads.
+  SmallVector<unsigned> getTableDims() const;
   Value getIndex(unsigned dimension) const {
     return CaptureAddOp(op).getIndices()[dimension];
   }

@@ -186,3 +186,48 @@ func.func @unread(%q: !t, %k: !t, %l: !l, %s: tensor<?xf32>) -> tensor<?xf32> {
     : (!t, !t, !t, !t, !l, !t, tensor<?xf32>) -> (!t, !t, !t, tensor<?xf32>)
   return %r#3 : tensor<?xf32>
 }
+
+// -----
+
+// Of other indices nothing is known: each element asks all pairs, some elements
+// in one block of the grid.
+// CHECK-LABEL: func.func @table(
+// CHECK: %[[STORED:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x8xf32>
+// CHECK: tile.kernel @table_capture_0_elements
+// CHECK: scf.for
+// CHECK: arith.remui
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult,
+// CHECK: arith.select %[[INSIDE]], %{{.*}}, %{{.*}} : vector<8x16xi1>, vector<8x16xi32>
+// CHECK-COUNT-16: vector.multi_reduction <add>
+// CHECK-COUNT-16: tile.store %{{.*}}, %[[STORED]]
+// CHECK: tile.kernel @table_capture_0_table
+// CHECK: tile.gather %[[STORED]]
+// CHECK: tile.store %{{.*}}, %[[SUMS:[a-z0-9_]*]][
+// CHECK: tile.kernel @table_d_c0
+// CHECK: tile.gather %[[SUMS]]
+// CHECK-NOT: arith.cmpi
+// CHECK: tile.store
+// CHECK-NOT: tile.kernel
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf16>
+!l = tensor<2x4x?xf32>
+func.func @table(%q: !t, %k: !t, %l: !l, %s: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x4xf32>) {
+      %c = arith.constant 20 : i32
+      %d = arith.addi %j, %i : i32
+      %n = arith.remui %d, %c : i32
+      %u = attn.capture_load %t[%n, %h] : tensor<?x4xf32>
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x4xf32>) {
+      %c = arith.constant 20 : i32
+      %d = arith.addi %j, %i : i32
+      %n = arith.remui %d, %c : i32
+      attn.capture_add %dy, %t[%n, %h] : tensor<?x4xf32>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<?x4xf32>) -> (!t, !t, !t, tensor<?x4xf32>)
+  return %r#3 : tensor<?x4xf32>
+}

@@ -68,7 +68,7 @@ def table(type, indices, code="", others=(), operation="addf", **options):
     %y = arith.{operation} %x, {"%w" if element == "f16" else "%t"} : f32
     attn.yield %y : f32"""
     captures = [("table", type, lambda rng: numpy.asarray(maker(rng)).astype(dtype)), *others]
-    return {"score": score, "captures": captures, "shape": SHARED, **options}
+    return {"shape": SHARED, **options, "score": score, "captures": captures}
 
 
 SHARED = Shape(b=2, h=4, hkv=2, sq=37, sk=70, d=24, dv=40)
@@ -88,6 +88,17 @@ BUCKETS = """
     %d = arith.subi %j, %i : i32
     %e = math.absi %d : i32
     %n = attn.capture_load %buckets[%e] : tensor<70xi32>"""
+IMAGE = """
+    %width = arith.constant 9 : i32
+    %three = arith.constant 3 : i32
+    %iy = arith.divui %i, %width : i32
+    %ix = arith.remui %i, %width : i32
+    %jy = arith.divui %j, %width : i32
+    %jx = arith.remui %j, %width : i32
+    %dy = arith.subi %jy, %iy : i32
+    %dx = arith.subi %jx, %ix : i32
+    %row = arith.addi %dy, %three : i32
+    %column = arith.addi %dx, %three : i32"""
 GROUP = """
     %two = arith.constant 2 : i32
     %g = arith.divsi %h, %two : i32"""
@@ -112,6 +123,9 @@ TABLES = {
     "table_by_distance": table("tensor<4x106xf32>", "%h, %n", DISTANCE),
     "table_by_distance_first": table("tensor<100x4xf16>", "%n, %h", DISTANCE, attributes=CAUSAL),
     "table_clamped": table("tensor<2x12xf32>", "%b, %n", CLAMPED, is_dynamic=True),
+    "table_by_image": table("tensor<7x4x6xf32>", "%row, %h, %column", IMAGE),
+    "table_by_sum": table("tensor<2x130xf16>", "%b, %n", "%n = arith.addi %i, %j : i32", attributes=CAUSAL),
+    "table_by_score": table("tensor<3xf32>", "%n", "%n = arith.fptosi %x : f32 to i32", shape=BLOCKS),
     "table_of_buckets": table("tensor<8x4xf32>", "%n, %h", BUCKETS, others=[
         ("buckets", "tensor<70xi32>", fixed(numpy.minimum(numpy.arange(70) // 3, 7).astype(numpy.int32)))]),
 }

@@ -50,8 +50,8 @@ struct Capture {
 /// What programs may have beside types, shapes, variants and regions.
 struct ProgramParts {
   bool hasSinks = false, hasDropout = false;
-  /// Captures of floats have gradients.
-  bool hasFloatCaptures = true;
+  /// A bias by query and by pair of keys: its gradient has no kernel.
+  bool hasBiasOfPairs = true;
 };
 
 /// A random attention, without a plan.
@@ -208,7 +208,10 @@ private:
   }
 
   void chooseScore() {
-    switch (choice.between(parts.hasFloatCaptures ? 0 : 3, 10)) {
+    int64_t number = choice.between(0, 10);
+    if (number == 1 && !parts.hasBiasOfPairs)
+      return;
+    switch (number) {
     case 4: // what the C library does not have
       score = "    %lo = arith.constant -0.5 : f32\n"
               "    %hi = arith.constant 0.75 : f32\n"
