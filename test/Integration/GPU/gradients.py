@@ -50,8 +50,6 @@ NO_DEVICE = 3
 # Rows whose lse is of a size at which f32 does not hold what the sum of weights adds
 # to it: their weights, exp(y - lse), and so their gradients are wrong.
 LARGE_LSE = ["huge-scores", "lowest-and-empty", "lowest-dropout", "penalty-1e30", "penalty-1e9", "steep-bias"]
-# What a target may say about a gradient of a capture.
-HAS_NONE = "at indices whose sums have no kernel"
 
 
 def parse_arguments():
@@ -149,9 +147,9 @@ def make_jobs(options, folder):
                 make_case(options.seed, number, longest), folder, options, repeat)
 
 
-def call(options, job, more=()):
+def call(options, job):
     command = [*job.wrapper, options.bin / "attn-run", *job.flags, f"--target={options.target}",
-               "--backward", "--check", "--json", f"--launches={options.launches or 2}", *more]
+               "--backward", "--check", "--json", f"--launches={options.launches or 2}"]
     try:
         return command, subprocess.run(command, capture_output=True, text=True, timeout=options.case_limit)
     except subprocess.TimeoutExpired:
@@ -183,17 +181,12 @@ def run(options, part, prepare):
     start = time.time()
     job = prepare()
     row = {"part": part, "name": job.name}
-    more = []
     command, done = call(options, job)
-    if done and done.returncode == 1 and HAS_NONE in done.stderr:
-        more.append("--no-capture-gradients")
-        row["without_capture_gradients"] = True
-        command, done = call(options, job, more)
     if done and done.returncode == 1 and any(str(flag).startswith("--plan=") for flag in job.flags) \
             and re.search(r"plan|block_q|shared memory|registers", done.stderr):
         row["refused_plan"] = done.stderr.strip().splitlines()[0][:200]
         job.flags = [flag for flag in job.flags if not str(flag).startswith("--plan=")]
-        command, done = call(options, job, more)
+        command, done = call(options, job)
     report, row["failure"] = judge(options, job, done)
     row["is_known"] = part == "masks" and job.name in LARGE_LSE and bool(row["failure"])
     row["status"] = done.returncode if done else None
@@ -217,7 +210,6 @@ def summarize(part, rows):
         "passed": sum(not row["failure"] for row in rows),
         "known_to_fail": sum(row["is_known"] for row in rows),
         "gradients": sum(row["gradients"] for row in rows),
-        "without_capture_gradients": sum("without_capture_gradients" in row for row in rows),
         "plans_refused": sum("refused_plan" in row for row in rows),
         "with_spills": sum(row["spills"] > 0 for row in rows),
         "largest_share_of_bound": max(
@@ -256,9 +248,8 @@ def main():
     for line in summary:
         print(f"{line['part']}: {line['passed']} of {line['programs']} passed on {options.target}, "
               f"{line['known_to_fail']} known to fail, "
-              f"{line['gradients']} gradients, {line['without_capture_gradients']} programs without "
-              f"those of captures, {line['plans_refused']} plans refused, {line['with_spills']} with "
-              f"spills, largest error {line['largest_share_of_bound']} of the bound")
+              f"{line['gradients']} gradients, {line['plans_refused']} plans refused, "
+              f"{line['with_spills']} with spills, largest error {line['largest_share_of_bound']} of the bound")
     if skipped:
         print(f"{skipped} not run: {options.seconds:.0f} s were over")
     slow = sorted(rows, key=lambda row: -row["seconds"])[:1]
