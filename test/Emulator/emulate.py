@@ -119,12 +119,12 @@ def tensor_map(description, tensors, memory):
     panels, the number of the panel after the row."""
     tensor = tensors[description["argument"]]
     box, panels = (description["columns"], description["rows"]), description["panels"]
+    bytes = ELEMENT_BYTES[tensor.element]
     if 0 in tensor.shape:
         # Shows zeros: one element, and what lies outside.
         zeros = memory.allocate(16)
         memory.slice(zeros, 16)[:] = 0
-        return TensorMap(zeros, [1] * 5, [16] * 4, box, description["swizzle"], panels)
-    bytes = ELEMENT_BYTES[tensor.element]
+        return TensorMap(zeros, [1] * 5, [16] * 4, box, description["swizzle"], panels, bytes)
     sizes, strides = list(tensor.shape[::-1]), list(tensor.strides[::-1])
     sizes += [1] * (4 - len(sizes))
     strides = [s * bytes for s in strides[1:]]
@@ -135,7 +135,8 @@ def tensor_map(description, tensors, memory):
     if panels > 1:
         sizes = [box[0], sizes[1], sizes[0] // box[0], *sizes[2:]]
         strides.insert(1, box[0] * bytes)
-    return TensorMap(tensor.address, sizes, strides, box, description["swizzle"], panels)
+    return TensorMap(tensor.address, sizes, strides, box, description["swizzle"], panels,
+                     bytes)
 
 
 def fits(tensor, alignment):
@@ -250,7 +251,8 @@ def launch(artifact, tensors, blocks=None, seed=None, memory_bytes=1 << 25):
             executed += relayout(artifact, parts, packed, memory, seed)
     for description, kernel in zip(artifact.variant["kernels"], artifact.kernels):
         arguments = parameters(kernel, [*views, *workspaces])
-        maps = [tensor_map(m, views, memory) for m in description["tensor_maps"]]
+        maps = [tensor_map(m, [*views, *workspaces], memory)
+                for m in description["tensor_maps"]]
         chosen = blocks if kernel is artifact.kernel else None
         executed += run_kernel(description, kernel, arguments, maps, seen, memory,
                                chosen, seed)

@@ -162,12 +162,17 @@ class TensorMap:
     sizes: list
     strides: list  # bytes, of dimensions 1, 2, …
     box: tuple  # columns, rows
-    swizzle: int
+    swizzle: int  # bytes of a row of the pattern; 0: rows lie densely
     panels: int = 1  # of a box; more: dimension 2 numbers them
+    bytes: int = 2  # of an element
+
+    def is_aligned(self, address):
+        """In shared memory: the start of a pattern."""
+        return address % max(8 * self.swizzle, 128) == 0
 
 
 def swizzled(addresses, swizzle):
-    return addresses ^ ((addresses >> 7 & (swizzle // 16 - 1)) << 4)
+    return addresses ^ ((addresses >> 7 & (max(swizzle, 16) // 16 - 1)) << 4)
 
 
 @dataclass
@@ -179,7 +184,7 @@ class TensorCopy:
 
     @property
     def bytes(self):
-        return self.map.panels * self.map.box[0] * self.map.box[1] * 2
+        return self.map.panels * self.map.box[0] * self.map.box[1] * self.map.bytes
 
     def box(self):
         """(panel, row, column) of the box's elements."""
@@ -189,7 +194,8 @@ class TensorCopy:
     def places(self):
         panel, row, column = self.box()
         row = panel * self.map.box[1] + row
-        return swizzled(self.target + row * self.map.swizzle + column * 2, self.map.swizzle)
+        step = self.map.swizzle or self.map.box[0] * self.map.bytes
+        return swizzled(self.target + row * step + column * self.map.bytes, self.map.swizzle)
 
     def inside(self):
         """Which elements of the box the tensor has, and their addresses."""
@@ -200,7 +206,7 @@ class TensorCopy:
         row, column = y + row, x + column
         inside = ((row >= 0) & (row < self.map.sizes[1]) & (column >= 0)
                   & (column < self.map.sizes[0]))
-        address = self.map.address + column * 2 + row * self.map.strides[0]
+        address = self.map.address + column * self.map.bytes + row * self.map.strides[0]
         for at, size, stride in zip(outer, self.map.sizes[2:], self.map.strides[1:]):
             inside = inside & (0 <= at) & (at < size)
             address = address + at * stride
@@ -212,20 +218,21 @@ class TensorCopy:
         offsets = places.reshape(-1) - block.shared.base
         if block.hopper.unfenced[offsets].any():
             raise Fault("TMA stores what a thread wrote without fence.proxy.async")
-        values = block.shared.load(places.reshape(-1), 2).reshape(places.shape)
+        bytes = self.map.bytes
+        values = block.shared.load(places.reshape(-1), bytes).reshape(places.shape)
         if inside.any():
-            block.global_memory.store(address[inside], values[inside], 2)
+            block.global_memory.store(address[inside], values[inside], bytes)
 
     def poison(self, block):
         places = self.places().reshape(-1)
-        block.shared.store(places, np.full(places.shape, 0xFFFF, np.uint16), 2)
+        block.shared.store(places, np.full(places.shape, -1, f"i{self.map.bytes}"), self.map.bytes)
 
     def arrive(self, block):
         inside, address = self.inside()
-        values = np.zeros(inside.shape, np.uint16)
+        values = np.zeros(inside.shape, f"u{self.map.bytes}")
         if inside.any():
-            values[inside] = block.global_memory.load(address[inside], 2)
-        block.shared.store(self.places().reshape(-1), values.reshape(-1), 2)
+            values[inside] = block.global_memory.load(address[inside], self.map.bytes)
+        block.shared.store(self.places().reshape(-1), values.reshape(-1), self.map.bytes)
 
 
 def tensor_map(block, operand):
@@ -252,7 +259,7 @@ def tensor_store(block, operands):
     def step(mask, pc):
         threads = range(block.n) if mask is None else np.flatnonzero(mask)
         for thread, map, coordinates, at in zip(threads, *boxes(mask), source(mask)):
-            if int(at) % (8 * map.swizzle):
+            if not map.is_aligned(int(at)):
                 raise Fault("a TMA store from an address inside a swizzle pattern")
             block.hopper.open_stores.setdefault(int(thread), []).append(
                 TensorCopy(map, coordinates, int(at), 0))
@@ -292,7 +299,7 @@ def tensor_copy(block, words, operands):
         if f"{len(coordinates)}d" != words[3] or (words[3] == "5d") != (map.panels > 1):
             raise Fault(f"a TMA copy of {words[3]} with a map of {map.panels} panels")
         copy = TensorCopy(map, coordinates, int(target(mask)[0]), int(barrier(mask)[0]))
-        if copy.target % (8 * copy.map.swizzle):
+        if not copy.map.is_aligned(copy.target):
             raise Fault("a TMA copy to an address inside a swizzle pattern")
         barrier_at(block, copy.barrier)
         copy.poison(block)

@@ -60,11 +60,11 @@ def test_program(name, target):
     assert check(compiled(name, target), inputs, blocks) == []
 
 
-def attn_run(pytestconfig):
+def find_tool(pytestconfig, name):
     library = pytestconfig.getoption("--lib")
-    tool = pathlib.Path(library or "").resolve().parent.parent / "bin" / "attn-run"
+    tool = pathlib.Path(library or "").resolve().parent.parent / "bin" / name
     if not library or not tool.exists():
-        pytest.skip("attn-run is not beside the library")
+        pytest.skip(f"{name} is not beside the library")
     return tool
 
 
@@ -72,6 +72,6 @@ def test_definition(name, tmp_path, pytestconfig):
     """The kernels agree with NumPy; so, then, does what agrees with them."""
     inputs = MaskInputs(name, 37, 50, seed=1)
     program = masks.DIRECTORY / f"{name}.mlir"
-    done = subprocess.run([attn_run(pytestconfig), program, "--target=cpu", "--check", *inputs.flags(tmp_path)],
+    done = subprocess.run([find_tool(pytestconfig, "attn-run"), program, "--target=cpu", "--check", *inputs.flags(tmp_path)],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -14,8 +14,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "../../tools/CrashGuard.h"
+#include "../../tools/GradientOptions.h"
 #include "../../tools/ToolOptions.h"
 #include "attn/Check/ErrorTerms.h"
+#include "attn/Check/SavedResults.h"
 #include "attn/Execute/HostProgram.h"
 #include "attn/Execute/Operands.h"
 #include "attn/Pipelines/Compile.h"
@@ -33,9 +35,10 @@ static constexpr char overview[] =
     R"(attn-simulate: runs a function's warp kernel on the CPU, warp by warp
 
 Each seed is another order of the warps. Inputs are random, as in attn-run, and
-o and lse of every run are checked with the error rule.
+o and lse of every run, or the gradients, are checked with the error rule.
 
   attn-simulate f.mlir --target=sm_90a --shape=h=2,sq=100,sk=170 --seeds=8
+  attn-simulate f.mlir --target=sm_80 --shape=h=2,sq=100 --backward
 
 Exit status: 0 done, 1 the program, the plan or a shape is wrong, 2 a schedule
 or a result is wrong, 70 the compiler itself failed.
@@ -46,6 +49,7 @@ struct Options : ToolOptions {
   Options()
       : ToolOptions("attn-simulate", "What to simulate: sm_80 or sm_90a") {}
 
+  GradientOptions gradients{category};
   cl::opt<std::string> shape{
       "shape", cl::desc("Sizes, as for attn-run --shape"), cl::cat(category)};
   cl::list<std::string> scalars{"scalar", cl::desc("The value of a scalar"),
@@ -109,6 +113,22 @@ static FailureOr<OperandRequest> makeRequest(const Options &options) {
   return request;
 }
 
+/// What gradients read of the forward is no random number.
+static LogicalResult readForward(ModuleOp module, const Options &options,
+                                 const Artifact &manifest,
+                                 const OperandRequest &request,
+                                 Operands &operands) {
+  if (!readsForward(manifest))
+    return success();
+  FailureOr<HostProgram> forward =
+      compileForward(module, options.function, HostOptions());
+  if (failed(forward))
+    return failure();
+  runtime::Status filled =
+      fillSavedResults(*forward, manifest, request, operands);
+  return filled.ok() ? success() : options.fail(filled.message());
+}
+
 static Status simulate(ModuleOp module, const Options &options) {
   const TargetInfo *target = findTarget(options.target.getValue());
   if (!target || target->sm == 0)
@@ -135,6 +155,8 @@ static Status simulate(ModuleOp module, const Options &options) {
   auto operands = makeOperands(*manifest, *request);
   if (!kernels || !operands.ok())
     return (void)options.fail(operands.message()), BadInput;
+  if (failed(readForward(module, options, *manifest, *request, *operands)))
+    return BadInput;
   FailureOr<RunResult> exact =
       runOracle(module, options, HostOptions::Kind::OracleF64, *operands);
   FailureOr<RunResult> unfused =
@@ -144,7 +166,7 @@ static Status simulate(ModuleOp module, const Options &options) {
 
   auto host = kernels->lookupSymbol<func::FuncOp>(manifest->name);
   ErrorTerms terms;
-  module.walk([&](AttentionOp op) {
+  module.lookupSymbol(manifest->name)->walk([&](ScoredOp op) {
     terms = findErrorTerms(op, *manifest, *operands);
   });
   ErrorReport worst;
@@ -165,8 +187,13 @@ static Status simulate(ModuleOp module, const Options &options) {
     if (report.error >= worst.error)
       worst = report;
   }
-  llvm::outs() << options.seeds << " schedules: error " << worst.error
-               << ", bound " << worst.bound << "\n";
+  llvm::outs() << options.seeds << " schedules";
+  if (worst.gradients.empty())
+    llvm::outs() << ": error " << worst.error << ", bound " << worst.bound;
+  for (const GradientReport &gradient : worst.gradients)
+    llvm::outs() << "; " << gradient.name << ": error " << gradient.error
+                 << ", bound " << gradient.bound;
+  llvm::outs() << "\n";
   return Done;
 }
 
@@ -181,7 +208,7 @@ static int run(int argc, char **argv) {
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = options.parse(context, sources);
-  if (!module)
+  if (!module || failed(options.gradients.apply(options, *module)))
     return BadInput;
   return simulate(*module, options);
 }
