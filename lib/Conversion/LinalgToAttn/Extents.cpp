@@ -361,6 +361,55 @@ Extents::evaluate(AffineExpr expr, ValueRange operands, unsigned numDims) {
                                                : divide(*lhs, *rhs);
 }
 
+/// value = base + constant
+static std::pair<Value, int64_t> splitOffset(Value value) {
+  int64_t offset = 0;
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<arith::IndexCastOp>(op) && isWide(op->getOperand(0))) {
+      value = op->getOperand(0);
+      continue;
+    }
+    std::optional<int64_t> added;
+    if (isa<arith::AddIOp>(op) && isWide(value))
+      added = getConstantIntValue(op->getOperand(1));
+    if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
+      if (auto sum =
+              dyn_cast<AffineBinaryOpExpr>(apply.getAffineMap().getResult(0));
+          sum && sum.getKind() == AffineExprKind::Add &&
+          apply.getMapOperands().size() == 1 &&
+          isa<AffineDimExpr, AffineSymbolExpr>(sum.getLHS()))
+        if (auto constant = dyn_cast<AffineConstantExpr>(sum.getRHS()))
+          added = constant.getValue();
+    if (!added || __builtin_add_overflow(offset, *added, &offset))
+      break;
+    value = op->getOperand(0);
+  }
+  return {value, offset};
+}
+
+/// Bounds of a slice, as importers compute them: the value that the result of
+/// `op` certainly is; null where it is not known.
+Value Extents::boundOf(Operation *op) {
+  if (op->getNumOperands() != 2)
+    return {};
+  Value lhs = op->getOperand(0), rhs = op->getOperand(1);
+  auto isZero = [&](Value value) {
+    return constants[find(node(OpFoldResult(value)))] == 0;
+  };
+  bool isMin = isa<arith::MinSIOp>(op), isMax = isa<arith::MaxSIOp>(op);
+  if (isa<arith::SubIOp>(op) && isZero(rhs))
+    return lhs;
+  if (!isMin && !isMax)
+    return {};
+  if (isZero(rhs) && isSize(node(OpFoldResult(lhs))))
+    return isMin ? rhs : lhs;
+  auto [left, leftOffset] = splitOffset(lhs);
+  auto [right, rightOffset] = splitOffset(rhs);
+  if (find(node(OpFoldResult(left))) != find(node(OpFoldResult(right))))
+    return {};
+  return (leftOffset <= rightOffset) == isMin ? lhs : rhs;
+}
+
 /// Arithmetic of sizes, and what is asserted of them.
 void Extents::visitScalar(Operation *op) {
   if (auto assertion = dyn_cast<cf::AssertOp>(op)) {
@@ -389,6 +438,11 @@ void Extents::visitScalar(Operation *op) {
   else if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp>(op) &&
            isSize(operand(0)) && isSize(operand(1)))
     product = divide(productOf(operand(0)), productOf(operand(1)));
+  else if (Value bound = boundOf(op))
+    product = productOf(node(OpFoldResult(bound)));
+  else if (auto [base, offset] = splitOffset(op->getResult(0));
+           offset == 0 && isa<arith::AddIOp>(op))
+    product = productOf(node(OpFoldResult(base)));
   else if (auto apply = dyn_cast<affine::AffineApplyOp>(op))
     product =
         evaluate(apply.getAffineMap().getResult(0), apply.getMapOperands(),

@@ -95,6 +95,7 @@ private:
   void visitStructured(linalg::LinalgOp op);
   void visitReassociation(Value wide, Value narrow,
                           ArrayRef<SmallVector<int64_t, 2>> groups);
+  Value boundOf(Operation *op);
   std::optional<bool> decide(Value condition);
   std::optional<Product> evaluate(AffineExpr expr, ValueRange operands,
                                   unsigned numDims);

@@ -6,7 +6,7 @@
 
 from graph import FINFO, Tensor
 from more_spellings import repeat
-from sink_spellings import by_concatenation, explicit
+from sink_spellings import by_concatenation, explicit, joined
 from spellings import INFINITY, attention, causal, kept, masked, raised
 
 
@@ -521,3 +521,52 @@ def weights_reshaped_into_unknown_parts(g):
     s = g.einsum("id,jd->ij", q, k)
     p = computed_reshape(g, g.softmax(s), ["j", "i"], "ji")
     return g.returns(g.einsum("ji,je->ie", p, v))
+
+
+def sliced(g, p, end):
+    """The keys up to `end` of j and a sink: bounds as importers compute them."""
+    g.dynamic += "" if "n" in g.dynamic else "n"
+    names = [g.new() for _ in range(9)]
+    whole, low, lowest, less, below, chosen, least, length, size = names
+    zero, one, last = (g.constant(x, "index") for x in (0, -1, end))
+    for line in (
+        f"{low} = arith.constant 0 : index",
+        f"{whole} = arith.addi {g.known['j']}, {g.constant(1, 'index')} : index",
+        f"{lowest} = arith.minsi {g.known['n']}, {zero} : index",
+        f"{less} = arith.addi {whole}, {last} : index",
+        f"{below} = arith.cmpi slt, {less}, {zero} : index",
+        f"{chosen} = arith.select {below}, {one}, {less} : index",
+        f"{least} = arith.minsi {chosen}, {whole} : index",
+        f"{length} = arith.subi {least}, {lowest} : index",
+        f"{size} = arith.maxsi {length}, {low} : index",
+    ):
+        g.emit(line)
+    out = Tensor(g.new(), "bhij", p.dtype)
+    sizes = [g.known.get(d, g.size(d)) for d in "bhi"] + [size]
+    g.emit(
+        f"{out.name} = tensor.extract_slice {p.name}[0, 0, 0, {lowest}] "
+        f"[{', '.join(sizes)}] [1, 1, 1, 1] : {g.typed(p)} to {g.typed(out)}"
+    )
+    return out
+
+
+def with_a_sliced_sink(g, end):
+    g.dynamic = "bij"
+    q, k, v = g.qkv()
+    sink = g.arg("h")
+
+    def softmax(s):
+        return sliced(g, g.softmax(joined(g, s, sink), "n"), end)
+
+    return attention(g, q, k, v, softmax=softmax)
+
+
+@raised
+def sink_before_a_computed_end(g):
+    return with_a_sliced_sink(g, -1)
+
+
+@kept
+def sink_and_keys_before_another_end(g):
+    """One key less than there are."""
+    return with_a_sliced_sink(g, -2)
