@@ -58,9 +58,10 @@ class Case:
     samples: int = 12
     is_dynamic: bool = False
     check: object = None
-    element: str = "f32"  # of query, key, value and output
+    element: str = "f32"  # of query, key, value and output: also f16, bf16
 
     def dtype(self):
+        """Of arrays here; numbers of bf16 are some of f32."""
         return numpy.float16 if self.element == "f16" else numpy.float32
 
     def tensors(self):
@@ -79,6 +80,9 @@ class Case:
     def make_inputs(self, rng):
         sizes = self.tensors()
         inputs = [normal(*size)(rng).astype(self.dtype()) for size in sizes[:3]]
+        if self.element == "bf16":
+            # To these steps of 2^-7 may be added, too, without rounding.
+            inputs = [numpy.round(numpy.clip(input / 2, -1, 1) * 128) / 128 for input in inputs]
         if self.sink:
             inputs.append(self.sink(rng))
         if self.dropout:
@@ -342,6 +346,15 @@ add("score_without_x", """
     %y = attn.capture_load %table[%i, %j] : tensor<3x4xf32>
     attn.yield %y : f32""", captures=[("table", "tensor<3x4xf32>", normal(3, 4))],
     check=zeros(0, slice(None), "a query that no score reads"))
+
+
+def narrow_inputs():
+    """Some of the cases, with queries, keys and values of 16 bits."""
+    names = ["plain", "one_group", "dynamic", "sink_and_empty_rows", "dropout_and_sink", "everything",
+             "bias_full", "relative_positions"]
+    return [dataclasses.replace(case, name=f"{case.name}_{element}", element=element, samples=5)
+            for case in CASES if case.name in names for element in ("f16", "bf16")]
+
 
 #===----------------------------------------------------------------------===#
 # Points without derivative: slopes by %u and %t, which are captures.

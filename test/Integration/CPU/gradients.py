@@ -8,7 +8,7 @@
 #===----------------------------------------------------------------------===#
 """Gradients of the definition against differences of the forward, in float64.
 
-Inputs are numbers of f32 on a grid, so that steps of powers of two are exact;
+Inputs are numbers of f32, f16 or bf16 on a grid, so that steps of powers of two are exact;
 three central differences are extrapolated to an error of the sixth power of the
 step. L is a sum of outputs and finite lse with random factors.
 """
@@ -17,16 +17,26 @@ import sys
 
 import numpy
 from definition import Program, parse_options
-from gradient_cases import CASES, CONVENTIONS, Case
+from gradient_cases import CASES, CONVENTIONS, narrow_inputs
 
 STEPS = [2.0**-5, 2.0**-6, 2.0**-7]
+
+
+def stored(case, values):
+    """As programs take them: tensors of bf16 as bits."""
+    if case.element != "bf16":
+        return values
+    captured = range(len(case.tensors()), len(case.make_inputs(numpy.random.default_rng(0))))
+    return [(value.view(numpy.uint32) >> 16).astype(numpy.uint16)
+            if numpy.ndim(value) == 4 and number not in captured else value
+            for number, value in enumerate(values)]
 
 
 def loss(case, program, inputs, d_output, d_lse):
     shape = case.shape
     o = numpy.empty((shape.b, shape.h, shape.sq, shape.dv))
     lse = numpy.empty((shape.b, shape.h, shape.sq))
-    program.call(case.name, inputs, [o, lse])
+    program.call(case.name, stored(case, inputs), [o, lse])
     seen = numpy.isfinite(lse)
     return (o * d_output).sum() + (lse[seen] * d_lse[seen]).sum()
 
@@ -56,13 +66,13 @@ def backward(case, program, inputs, d_output, d_lse, dtype, forward=None):
     o = numpy.zeros((shape.b, shape.h, shape.sq, shape.dv))
     lse = numpy.zeros((shape.b, shape.h, shape.sq))
     if forward:
-        forward.call(case.name, inputs, [o, lse])
-    o, lse = o.astype(numpy.float32), lse.astype(numpy.float32)
+        forward.call(case.name, stored(case, inputs), [o, lse])
+    o, lse = o.astype(case.dtype()), lse.astype(numpy.float32)
     numbers = case.differentiated()
     results = [
         numpy.empty(numpy.shape(inputs[number]), dtype) for number in numbers
     ]
-    program.call(case.name + "_backward", [*inputs, o, lse, d_output, d_lse], results)
+    program.call(case.name + "_backward", stored(case, [*inputs, o, lse, d_output, d_lse]), results)
     return dict(zip(numbers, results))
 
 
@@ -70,9 +80,10 @@ def check(case, exact, narrow, rng):
     """What is wrong, in words."""
     inputs = case.make_inputs(rng)
     shape = case.shape
-    d_output = numpy.round(rng.standard_normal((shape.b, shape.h, shape.sq, shape.dv)) * 64) / 64
+    d_output = rng.standard_normal((shape.b, shape.h, shape.sq, shape.dv))
+    d_output = numpy.clip(numpy.round(d_output * 32) / 32, -4, 4)  # numbers of bf16
     d_lse = numpy.round(rng.standard_normal((shape.b, shape.h, shape.sq)) * 64) / 64
-    d_output, d_lse = d_output.astype(numpy.float32), d_lse.astype(numpy.float32)
+    d_output, d_lse = d_output.astype(case.dtype()), d_lse.astype(numpy.float32)
     gradients = backward(case, exact, inputs, d_output, d_lse, numpy.float64)
     rounded = gradients
     if case.name in narrow.names:
@@ -113,13 +124,13 @@ def main():
     def chosen(name):
         return not options.only or options.only in name
 
-    cases = [case for case in CASES if chosen(case.name)]
+    cases = [case for case in [*CASES, *narrow_inputs()] if chosen(case.name)]
     conventions = [entry for entry in CONVENTIONS if chosen(entry.case.name)]
     differentiate = "--attn-differentiate=lse-gradient=true"
     exact = Program([*cases, *(entry.case for entry in conventions)], options,
                     [differentiate, "--attn-oracle=precision=f64"], "f64")
-    narrow = Program([case for case in cases if not case.name.startswith("op_")], options,
-                     [differentiate, "--attn-oracle=precision=input"], "input")
+    narrow = Program([case for case in cases if case.element == "f32" and not case.name.startswith("op_")],
+                     options, [differentiate, "--attn-oracle=precision=input"], "input")
     failures = 0
     for number, case in enumerate(cases):
         for complaint in check(case, exact, narrow, numpy.random.default_rng(number)):
