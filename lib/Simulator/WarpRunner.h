@@ -105,6 +105,7 @@ private:
   /// What is wrong with writing an element, which it does.
   std::string write(warp::StoreOp op, uint64_t at, uint64_t bits);
   LogicalResult gather(warp::GatherOp op);
+  LogicalResult dotRows(warp::DotRowsOp op);
   LogicalResult search(warp::SearchOp op);
   int64_t indexOf(Value index, Type result, size_t number);
   FailureOr<Lanes> multiply(warp::ProductOp op);

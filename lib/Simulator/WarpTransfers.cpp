@@ -277,6 +277,47 @@ LogicalResult WarpRunner::gather(GatherOp op) {
   return success();
 }
 
+LogicalResult WarpRunner::dotRows(DotRowsOp op) {
+  FragType type = op.getResult().getType();
+  const Spread &spread = block.launch.spreads.get(type, warp);
+  size_t dims = op.getIndices().size(), rank = dims + 1;
+  Type element = llvm::cast<MemRefType>(op.getLhs().getType()).getElementType();
+  int64_t bytes = bitsOf(element) / 8, perChunk = layout::chunkBytes / bytes;
+  int64_t columns = op.getRowBytes() / bytes;
+  std::string message;
+  /// The element of a row, counted from the first; 0 past the end.
+  auto read = [&](Value view, int64_t row, int64_t column) -> float {
+    const Lanes &memref = values.get(view);
+    int64_t offset = memref[1][0] + column;
+    for (auto [dim, index] : llvm::enumerate(op.getIndices())) {
+      int64_t at = values.getSigned(index) + (dim + 1 == dims ? row : 0);
+      if (at >= int64_t(memref[2 + dim][0]))
+        return 0;
+      offset += at * int64_t(memref[2 + rank + dim][0]);
+    }
+    uint64_t address = memref[0][0] + offset * bytes, bits = 0;
+    if (message.empty())
+      message = block.launch.global.check(address, bytes);
+    if (message.empty())
+      std::memcpy(&bits, reinterpret_cast<void *>(address), bytes);
+    return toFloat(element, bits);
+  };
+  Lanes result(spread.size() / layout::warpSize, Part(layout::warpSize));
+  for (auto [number, coord] : llvm::enumerate(spread)) {
+    float sum = 0;
+    for (int64_t column = 0; column < columns; ++column)
+      if (column / perChunk % layout::laneColumns == coord.column)
+        sum = std::fma(read(op.getLhs(), coord.row, column),
+                       read(op.getRhs(), coord.row, column), sum);
+    result[number / layout::warpSize][number % layout::warpSize] =
+        fromFloat(type.getElementType(), sum);
+  }
+  if (!message.empty())
+    return refuse(op, message);
+  values.set(op.getResult(), std::move(result));
+  return success();
+}
+
 LogicalResult WarpRunner::search(SearchOp op) {
   Type type = op.getResult().getType();
   const Lanes &memref = values.get(op.getView());
@@ -315,6 +356,7 @@ std::optional<LogicalResult> WarpRunner::executeTransfers(Operation *op) {
       .Case<RingOp, MailboxOp, AllocOp>([](auto) { return success(); })
       .Case<StoreOp>([&](StoreOp store) { return this->store(store); })
       .Case<GatherOp>([&](GatherOp gather) { return this->gather(gather); })
+      .Case<DotRowsOp>([&](DotRowsOp rows) { return this->dotRows(rows); })
       .Case<SearchOp>([&](SearchOp search) { return this->search(search); })
       .Default([](Operation *) { return std::nullopt; });
 }

@@ -72,16 +72,19 @@ void BackwardKernels::buildRows() {
       ValueRange{batches, heads, ceilDiv(b, loc, paddedQueries, blockRows)});
   BlockNumbers block = readNumbers(kernel);
   Value rows = coordinates(block.first, numRows, 0);
-  Value columns = coordinates(c0, paddedValueDim, 1);
-  Value at[] = {block.batch32, block.head32, rows, columns};
-  int64_t whole[] = {numRows, paddedValueDim}, one[] = {numRows, 1};
-  Value product = arith::MulFOp::create(b, loc, gather(dOutput, at, whole),
-                                        gather(output, at, whole));
+  Value at[] = {block.batch32, block.head32, rows};
+  int64_t one[] = {numRows, 1};
+  auto whole = VectorType::get({numRows, paddedValueDim}, f32);
+  auto read = [&](Value view) -> Value {
+    Value tile =
+        load(view, block, block.head, block.first, numRows, paddedValueDim);
+    return element.isF32() ? tile : arith::ExtFOp::create(b, loc, whole, tile);
+  };
+  Value product = arith::MulFOp::create(b, loc, read(dOutput), read(output));
   Value delta = reshape(b, loc, sumColumns(product), one);
-  ValueRange rowAt = ValueRange(at).drop_back();
   if (dLse)
-    delta = arith::SubFOp::create(b, loc, delta, gather(dLse, rowAt, one));
-  Value logSum = gather(lse, rowAt, one);
+    delta = arith::SubFOp::create(b, loc, delta, gather(dLse, at, one));
+  Value logSum = gather(lse, at, one);
 
   auto type = VectorType::get(one, f32);
   // (C10): a row without keys gives nothing, whatever d_lse is there.

@@ -34,6 +34,17 @@ static bool hasVectors(Operation *op) {
 // Types
 //===----------------------------------------------------------------------===//
 
+/// The reduction is that of a cast of the tile times another, or of the tile.
+static bool isPartOfRowProduct(tile::LoadOp load) {
+  Operation *op = load;
+  for (int i = 0; i < 3 && op->getNumResults() == 1 && op->hasOneUse(); ++i) {
+    op = *op->user_begin();
+    if (matchRowProduct(op))
+      return true;
+  }
+  return false;
+}
+
 /// A tile that is loaded lies in shared memory and is not a fragment; but a row
 /// becomes one.
 static LogicalResult checkLoad(tile::LoadOp load) {
@@ -51,6 +62,8 @@ static LogicalResult checkLoad(tile::LoadOp load) {
   if (!message.empty())
     return load.emitOpError("does not fit shared memory: ") << message;
   if (isRow(load) && element.isF32())
+    return success();
+  if (isPartOfRowProduct(load))
     return success();
   for (OpOperand &use : load.getResult().getUses()) {
     auto contract = dyn_cast<vector::ContractionOp>(use.getOwner());

@@ -55,6 +55,19 @@ inline bool isRow(tile::LoadOp load) {
   return cast<VectorType>(load.getResult().getType()).getDimSize(0) == 1;
 }
 
+/// sum[i] = sum over j of lhs[i, j] * rhs[i, j], in f32, of tiles in memory
+/// that hold whole rows.
+struct RowProduct {
+  Operation *sum;
+  tile::LoadOp lhs, rhs;
+};
+
+/// Matches a vector.multi_reduction.
+std::optional<RowProduct> matchRowProduct(Operation *op);
+
+/// Each becomes a warp.dot_rows and a cast of what it gives.
+void convertRowProducts(RewriterBase &rewriter, warp::KernelOp kernel);
+
 /// Gives every tile that is loaded a slot at the start of the kernel and copies
 /// it where it was loaded. `aInRegisters`: left operands that are loaded go on
 /// to an `a` fragment at once. Tiles have panels where their product reads

@@ -194,6 +194,7 @@ private:
     sinkConstants(rewriter, kernel);
     convertGroups(rewriter, kernel, plan, flat.target);
     AtomChoice choice{flat.target, flat.ieee};
+    convertRowProducts(rewriter, kernel);
     placeSlots(rewriter, kernel, plan.getQInRegisters(), choice);
     if (failed(convertVectors(kernel, choice)))
       return failure();

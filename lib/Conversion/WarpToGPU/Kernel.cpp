@@ -97,9 +97,13 @@ static llvm::SmallDenseSet<unsigned> blockArguments(KernelOp kernel) {
     } else if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
       if (!isByElement(copy.getRing().getType().getShape()))
         add(copy.getView());
-    } else if (auto store = dyn_cast<StoreOp>(op))
+    } else if (auto products = dyn_cast<DotRowsOp>(op)) {
+      add(products.getLhs());
+      add(products.getRhs());
+    } else if (auto store = dyn_cast<StoreOp>(op)) {
       if (!store.getRows())
         add(store.getView());
+    }
   });
   return arguments;
 }

@@ -42,6 +42,7 @@
 #include "Offsets.h"
 #include "Products.h"
 #include "Roles.h"
+#include "RowProducts.h"
 #include "Searches.h"
 #include "SlotReader.h"
 #include "SplatStores.h"
@@ -151,6 +152,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateMailboxPatterns(converter, patterns, kernel.roles);
   populateSearchPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);
+  populateRowProductPatterns(converter, patterns);
   populateSlotReadPatterns(converter, patterns);
   populateSplatStorePatterns(converter, patterns, splatStores);
   populateStagedStorePatterns(converter, patterns, kernel.roles);

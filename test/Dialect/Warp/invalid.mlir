@@ -214,6 +214,76 @@ func.func @gather_stretch(%n: index, %i: i32, %c: !warp.frag<1x32xi32, acc, 4>, 
 
 // -----
 
+func.func @dot_rows_rank(%n: index, %v: memref<64xf32>, %w: memref<64xf32>) {
+  warp.kernel @dot_rows_rank blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.dot_rows' op expects memrefs of rank 2 or more, got 'memref<64xf32>' and 'memref<64xf32>'}}
+    %0 = warp.dot_rows %v, %w[] : memref<64xf32>, memref<64xf32> -> !warp.frag<64x4xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @dot_rows_elements(%n: index, %v: memref<?x64xi32>, %w: memref<?x64xi32>) {
+  warp.kernel @dot_rows_elements blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.dot_rows' op expects elements of f16, bf16 or f32, got}}
+    %0 = warp.dot_rows %v, %w[%x] : memref<?x64xi32>, memref<?x64xi32> -> !warp.frag<64x4xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @dot_rows_strided(%n: index, %v: memref<?x64xf32, strided<[?, 2]>>, %w: memref<?x64xf32>) {
+  warp.kernel @dot_rows_strided blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.dot_rows' op expects contiguous rows, got}}
+    %0 = warp.dot_rows %v, %w[%x] : memref<?x64xf32, strided<[?, 2]>>, memref<?x64xf32> -> !warp.frag<64x4xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @dot_rows_length(%n: index, %v: memref<?x?xf32>, %w: memref<?x?xf32>) {
+  warp.kernel @dot_rows_length blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.dot_rows' op expects rows of a multiple of 16 bytes, got}}
+    %0 = warp.dot_rows %v, %w[%x] : memref<?x?xf32>, memref<?x?xf32> -> !warp.frag<64x4xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @dot_rows_two_types(%n: index, %v: memref<?x64xf32>, %w: memref<?x64xf16>) {
+  warp.kernel @dot_rows_two_types blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.dot_rows' op expects tensors of one rank, element type and length of rows, got}}
+    %0 = warp.dot_rows %v, %w[%x] : memref<?x64xf32>, memref<?x64xf16> -> !warp.frag<64x4xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @dot_rows_indices(%n: index, %v: memref<?x64xf32>, %w: memref<?x64xf32>) {
+  warp.kernel @dot_rows_indices blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.dot_rows' op got 2 indices for memrefs of rank 2, expected all but the last}}
+    %0 = warp.dot_rows %v, %w[%x, %x] : memref<?x64xf32>, memref<?x64xf32> -> !warp.frag<64x4xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
+func.func @dot_rows_result(%n: index, %v: memref<?x64xf32>, %w: memref<?x64xf32>) {
+  warp.kernel @dot_rows_result blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.dot_rows' op gives '!warp.frag<64x1xf32, acc, 4>', expected Mx4 of f32, 'acc'}}
+    %0 = warp.dot_rows %v, %w[%x] : memref<?x64xf32>, memref<?x64xf32> -> !warp.frag<64x1xf32, acc, 4>
+  }
+  return
+}
+
+// -----
+
 func.func @gather_elements(%n: index, %i: i32, %v: memref<?xf32>) {
   warp.kernel @gather_elements blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.gather' op got elements of 'f32' in memory and of 'f16' in the result, expected the same}}

@@ -50,6 +50,8 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
     %g = warp.gather %bias[%rows, %cols] : memref<?x?xf32>, (!warp.frag<128x1xi32, acc, 4>, !warp.frag<1x64xi32, acc, 4>) -> !s
     // CHECK: warp.gather %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?xf32>, (i32, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
     %g1 = warp.gather %bias[%i0, %cols] : memref<?x?xf32>, (i32, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    // CHECK: warp.dot_rows %{{.*}}, %{{.*}}[%[[B]], %[[H]], %{{.*}}] : memref<{{.*}}>, memref<{{.*}}> -> <128x4xf32, acc, 4>
+    %dots = warp.dot_rows %q, %k[%b, %h, %c0] : !view, !view -> !lanes
     // CHECK: warp.search %{{.*}}[%{{.*}}], %{{.*}} : memref<?x?xi32>, !warp.frag<128x1xi32, acc, 4>, (i32) -> !warp.frag<128x1xi32, acc, 4>
     %found = warp.search %ends[%i0], %rows : memref<?x?xi32>, !warp.frag<128x1xi32, acc, 4>, (i32) -> !warp.frag<128x1xi32, acc, 4>
     // CHECK: warp.search %{{.*}}[%{{.*}}], %{{.*}} : memref<?x?xi32>, i32, (i32) -> i32

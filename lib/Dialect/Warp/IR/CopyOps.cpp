@@ -297,3 +297,55 @@ LogicalResult GatherOp::verify() {
              << result;
   return success();
 }
+
+static int64_t rowBytesOf(MemRefType view) {
+  constexpr int64_t bitsPerByte = 8;
+  return view.getShape().back() * view.getElementTypeBitWidth() / bitsPerByte;
+}
+
+std::string DotRowsOp::whyNot(Type lhs, Type rhs) {
+  for (Type type : {lhs, rhs}) {
+    auto view = dyn_cast<MemRefType>(type);
+    if (!view || view.getRank() < 2)
+      return "expects memrefs of rank 2 or more";
+    Type element = view.getElementType();
+    if (!element.isF16() && !element.isBF16() && !element.isF32())
+      return "expects elements of f16, bf16 or f32";
+    SmallVector<int64_t> strides;
+    int64_t offset;
+    if (failed(view.getStridesAndOffset(strides, offset)) ||
+        strides.back() != 1)
+      return "expects contiguous rows";
+    if (view.isDynamicDim(view.getRank() - 1) ||
+        rowBytesOf(view) % layout::chunkBytes != 0)
+      return "expects rows of a multiple of " +
+             std::to_string(layout::chunkBytes) + " bytes";
+  }
+  auto left = cast<MemRefType>(lhs), right = cast<MemRefType>(rhs);
+  if (left.getRank() != right.getRank() ||
+      left.getElementType() != right.getElementType() ||
+      left.getShape().back() != right.getShape().back())
+    return "expects tensors of one rank, element type and length of rows";
+  return "";
+}
+
+int64_t DotRowsOp::getRowBytes() {
+  return rowBytesOf(cast<MemRefType>(getLhs().getType()));
+}
+
+LogicalResult DotRowsOp::verify() {
+  if (std::string message = whyNot(getLhs().getType(), getRhs().getType());
+      !message.empty())
+    return emitOpError(message)
+           << ", got " << getLhs().getType() << " and " << getRhs().getType();
+  int64_t rank = cast<MemRefType>(getLhs().getType()).getRank();
+  if (int64_t(getIndices().size()) != rank - 1)
+    return emitOpError("got ")
+           << getIndices().size() << " indices for memrefs of rank " << rank
+           << ", expected all but the last";
+  FragType result = getResult().getType();
+  if (result.getKind() != FragKind::Acc || !result.getElementType().isF32() ||
+      result.getShape()[0] == 1 || result.getShape()[1] != layout::laneColumns)
+    return emitOpError("gives ") << result << ", expected Mx4 of f32, 'acc'";
+  return success();
+}

@@ -214,6 +214,31 @@ def Warp_GatherOp : Warp_Op<"gather"> {
   let hasVerifier = 1;
 }
 
+def Warp_DotRowsOp : Warp_Op<"dot_rows"> {
+  let summary = "sums of products of the rows of two tensors in global memory";
+  let description = [{
+    For rows from the indices on: row m of the result belongs to row `%i + m` of
+    both tensors, and its column q adds lhs * rhs over the 16-byte chunks q, q + 4,
+    q + 8, ... of the row, in this order, in f32. (So no data moves between lanes;
+    `warp.reduce` to Mx1 finishes the sum.) A row past the end gives 0. The rows
+    are contiguous, a multiple of 16 bytes long, and lie at such a multiple.
+    ```mlir
+    %parts = warp.dot_rows %x, %y[%b, %h, %i] : memref<?x?x?x64xbf16>, memref<?x?x?x64xbf16> -> !warp.frag<128x4xf32, acc, 8>
+    %sums = warp.reduce <add> %parts : !warp.frag<128x4xf32, acc, 8> -> !warp.frag<128x1xf32, acc, 8>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$lhs, Arg<AnyMemRef, "", [MemRead]>:$rhs,
+                       Variadic<Index>:$indices);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$lhs `,` $rhs `[` $indices `]` attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What is wrong with tensors of these types; empty if they have such rows.
+    static std::string whyNot(::mlir::Type lhs, ::mlir::Type rhs);
+    int64_t getRowBytes();
+  }];
+}
+
 def Warp_SearchOp : Warp_Op<"search"> {
   let summary = "how many elements of a sorted row of global memory are <= a value";
   let description = [{
