@@ -34,6 +34,17 @@ std::string OperandTile::check() const {
   return "";
 }
 
+std::string OperandTile::checkParts(int64_t parts) const {
+  int64_t size = (major == Major::K ? tile.rows : tile.columns) / parts;
+  int64_t perPanel = tile.panelColumns();
+  bool isWhole = size % perPanel == 0 || size * parts <= perPanel;
+  if (parts == 1 || major == Major::K || isWhole)
+    return "";
+  return "got parts of " + std::to_string(size) +
+         " columns, expected whole panels or parts of one of " +
+         std::to_string(perPanel);
+}
+
 uint32_t OperandTile::high() const {
   uint32_t mode = tile.panelBytes == 128 ? 1 : tile.panelBytes == 64 ? 2 : 3;
   return static_cast<uint32_t>(8 * tile.panelBytes / unit) | mode << 30;
@@ -63,6 +74,7 @@ int64_t OperandTile::stepOffset(int64_t step) const {
 
 int64_t OperandTile::rowOffset(int64_t row) const {
   if (major == Major::MN)
-    return row / tile.panelColumns() * tile.rows * tile.panelBytes;
+    return row / tile.panelColumns() * tile.rows * tile.panelBytes +
+           row % tile.panelColumns() * tile.elementBytes;
   return row * tile.panelBytes;
 }

@@ -27,7 +27,9 @@ std::string Fragment::check() const {
     return "got elements of " + std::to_string(elementBits) +
            " bits, an operand fragment has 16 or 32";
   bool fixedRows = kind == FragmentKind::A || rows != 1;
-  if (fixedRows && rows % (groupRows * warps) != 0)
+  bool sharesColumns = columnGroups() > 1 && warps % rowWarps() == 0 &&
+                       columns % (columnsPerStep() * columnGroups()) == 0;
+  if (fixedRows && rows % (groupRows * warps) != 0 && !sharesColumns)
     return "got " + std::to_string(rows) + " rows, expected a multiple of " +
            std::to_string(groupRows) + " rows x " + std::to_string(warps) +
            " warps";
@@ -44,8 +46,14 @@ std::string Fragment::check() const {
   return "";
 }
 
+int64_t Fragment::rowWarps() const {
+  bool isShort = kind == FragmentKind::Acc && rows < groupRows * warps &&
+                 rows % groupRows == 0 && columns > laneColumns;
+  return isShort ? rows / groupRows : warps;
+}
+
 int64_t Fragment::rowSteps() const {
-  return rows == 1 ? 1 : rows / (groupRows * warps);
+  return rows == 1 ? 1 : rows / (groupRows * rowWarps());
 }
 
 int64_t Fragment::columnsPerStep() const {
@@ -53,7 +61,8 @@ int64_t Fragment::columnsPerStep() const {
 }
 
 int64_t Fragment::columnSteps() const {
-  return columns <= laneColumns ? 1 : columns / columnsPerStep();
+  return columns <= laneColumns ? 1
+                                : columns / (columnsPerStep() * columnGroups());
 }
 
 int64_t Fragment::numRegisters() const {
@@ -114,15 +123,17 @@ Coord Fragment::coordOf(const Position &position) const {
   int64_t quad = position.lane / 4, inQuad = position.lane % 4;
   Coord coord;
   if (rows != 1)
-    coord.row = groupRows * (parts.rowStep * warps + position.warp) + quad +
-                8 * parts.half;
+    coord.row =
+        groupRows * (parts.rowStep * rowWarps() + position.warp % rowWarps()) +
+        quad + 8 * parts.half;
   if (columns == 1)
     return coord;
   if (columns == laneColumns) {
     coord.column = inQuad;
     return coord;
   }
-  coord.column = columnsPerStep() * parts.columnStep + 2 * inQuad;
+  int64_t step = position.warp / rowWarps() * columnSteps() + parts.columnStep;
+  coord.column = columnsPerStep() * step + 2 * inQuad;
   if (elementsPerRegister() == 2)
     coord.column += 8 * parts.pair + position.element;
   else
@@ -136,9 +147,9 @@ Position Fragment::ownerOf(const Coord &coord) const {
   Parts parts = {0, 0, 0, 0};
   if (rows != 1) {
     int64_t group = coord.row / groupRows, inGroup = coord.row % groupRows;
-    position.warp = group % warps;
+    position.warp = group % rowWarps();
     position.lane = 4 * (inGroup % 8);
-    parts.rowStep = group / warps;
+    parts.rowStep = group / rowWarps();
     parts.half = inGroup / 8;
   }
   if (columns == laneColumns) {
@@ -146,7 +157,9 @@ Position Fragment::ownerOf(const Coord &coord) const {
   } else if (columns != 1) {
     int64_t inStep = coord.column % columnsPerStep();
     position.lane += (inStep % 8) / 2;
-    parts.columnStep = coord.column / columnsPerStep();
+    int64_t step = coord.column / columnsPerStep();
+    position.warp += step / columnSteps() * rowWarps();
+    parts.columnStep = step % columnSteps();
     if (elementsPerRegister() == 2) {
       parts.pair = inStep / 8;
       position.element = inStep % 2;

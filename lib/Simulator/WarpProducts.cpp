@@ -22,7 +22,8 @@ using namespace attn::warp;
 /// The rows of operand A that this warp multiplies, row by row.
 FailureOr<std::vector<float>>
 WarpRunner::readRows(Operation *op, Value a, bool isTransposed, FragType acc) {
-  int64_t warps = acc.getWarps(), rows = acc.getShape()[0] / warps;
+  int64_t warps = acc.getLayout().rowWarps();
+  int64_t rows = acc.getShape()[0] / warps;
   if (auto type = dyn_cast<FragType>(a.getType())) {
     int64_t depth = type.getShape()[1];
     std::vector<float> result(rows * depth);
@@ -44,7 +45,7 @@ WarpRunner::readRows(Operation *op, Value a, bool isTransposed, FragType acc) {
     return refuse(op, "reads a slot that a result went through");
   std::vector<float> result(rows * depth);
   for (int64_t row = 0; row < acc.getShape()[0]; ++row) {
-    if (row / layout::groupRows % warps != warp)
+    if (row / layout::groupRows % warps != warp % warps)
       continue;
     if (!isTransposed && use.slot().isLost(row))
       return refuse(op, "reads a row of a slot that a result went through");
@@ -71,7 +72,8 @@ FailureOr<Lanes> WarpRunner::multiply(ProductOp op) {
   ArrayRef<int64_t> shape = op.getB().getType().getShape();
   int64_t columns = type.getShape()[1], depth = shape[isTransposed ? 1 : 0];
   const std::vector<float> &right = use.slot().elements;
-  int64_t rows = type.getShape()[0] / type.getWarps();
+  int64_t warps = type.getLayout().rowWarps();
+  int64_t rows = type.getShape()[0] / warps;
   std::vector<float> product(rows * columns, 0);
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column) {
@@ -87,8 +89,7 @@ FailureOr<Lanes> WarpRunner::multiply(ProductOp op) {
        llvm::enumerate(block.launch.spreads.get(type, warp))) {
     uint64_t &bits =
         result[number / layout::warpSize][number % layout::warpSize];
-    float sum =
-        product[localRow(coord.row, type.getWarps()) * columns + coord.column];
+    float sum = product[localRow(coord.row, warps) * columns + coord.column];
     bits = fromFloat(type.getElementType(),
                      toFloat(type.getElementType(), bits) + sum);
   }

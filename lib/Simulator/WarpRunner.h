@@ -104,6 +104,7 @@ private:
   LogicalResult store(warp::StoreOp op);
   /// What is wrong with writing an element, which it does.
   std::string write(warp::StoreOp op, uint64_t at, uint64_t bits);
+  LogicalResult load(warp::LoadOp op);
   LogicalResult gather(warp::GatherOp op);
   LogicalResult dotRows(warp::DotRowsOp op);
   LogicalResult search(warp::SearchOp op);

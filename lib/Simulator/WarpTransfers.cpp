@@ -226,15 +226,41 @@ LogicalResult WarpRunner::store(StoreOp op) {
     // Slices are held by several lanes; the first of them writes.
     if (!(layout.ownerOf(coord) == layout::Position{warp, lane, part, 0}))
       continue;
-    std::optional<uint64_t> at = op.getRows()
-                                     ? box.find(0, coord.row)
-                                     : box.find(coord.row, coord.column);
+    // Any order of packed tiles is as good as that of the lanes.
+    std::optional<uint64_t> at =
+        op.getRows() ? box.find(0, coord.row)
+        : op.getPacked()
+            ? box.find(0, coord.row * type.getShape()[1] + coord.column)
+            : box.find(coord.row, coord.column);
+    if (!at && op.getPacked())
+      return refuse(op, "writes a packed tile that is outside");
     if (!at)
       continue;
     if (std::string message = write(op, *at, lanes[part][lane]);
         !message.empty())
       return refuse(op, message);
   }
+  return success();
+}
+
+LogicalResult WarpRunner::load(LoadOp op) {
+  FragType type = op.getResult().getType();
+  const Spread &spread = block.launch.spreads.get(type, warp);
+  Box box = boxOf(op.getView(), op.getIndices());
+  int64_t bytes = bitsOf(box.element) / 8;
+  Lanes result(spread.size() / layout::warpSize, Part(layout::warpSize, 0));
+  for (auto [number, coord] : llvm::enumerate(spread)) {
+    std::optional<uint64_t> at =
+        box.find(0, coord.row * type.getShape()[1] + coord.column);
+    if (!at)
+      return refuse(op, "reads a packed tile that is outside");
+    if (std::string message = block.launch.global.check(*at, bytes);
+        !message.empty())
+      return refuse(op, message);
+    std::memcpy(&result[number / layout::warpSize][number % layout::warpSize],
+                reinterpret_cast<void *>(*at), bytes);
+  }
+  values.set(op.getResult(), std::move(result));
   return success();
 }
 
@@ -355,6 +381,7 @@ std::optional<LogicalResult> WarpRunner::executeTransfers(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
       .Case<RingOp, MailboxOp, AllocOp>([](auto) { return success(); })
       .Case<StoreOp>([&](StoreOp store) { return this->store(store); })
+      .Case<LoadOp>([&](LoadOp load) { return this->load(load); })
       .Case<GatherOp>([&](GatherOp gather) { return this->gather(gather); })
       .Case<DotRowsOp>([&](DotRowsOp rows) { return this->dotRows(rows); })
       .Case<SearchOp>([&](SearchOp search) { return this->search(search); })

@@ -89,6 +89,34 @@ TEST(Descriptors, MNMajorFindsEveryElement) {
   }
 }
 
+TEST(Descriptors, PartsOfTheColumns) {
+  int64_t numParts = 0;
+  for (SharedTile tile : allTiles())
+    for (int64_t parts : {2, 3, 4}) {
+      OperandTile operand{tile, Major::MN};
+      int64_t size = tile.columns / parts;
+      if (tile.columns % parts != 0 || size % 8 != 0 ||
+          !operand.checkParts(parts).empty())
+        continue;
+      ++numParts;
+      constexpr int64_t base = 3 * 1024;
+      for (int64_t part = 0; part < parts; ++part) {
+        int64_t first = part * operand.rowOffset(size);
+        Hardware read(operand.low(base + first), operand.high());
+        for (int64_t k = 0; k < 16; ++k)
+          for (int64_t column = 0; column < size; ++column)
+            ASSERT_EQ(read.mnMajor(k, column) - base,
+                      tile.byteOffset(k, part * size + column))
+                << tile.columns << " columns, part " << part << " of " << parts;
+      }
+    }
+  EXPECT_GT(numParts, 10);
+  EXPECT_EQ((OperandTile{{64, 192, 2, 128}, Major::MN}).checkParts(2),
+            "got parts of 96 columns, expected whole panels or parts of one of "
+            "64");
+  EXPECT_EQ((OperandTile{{192, 64, 2, 128}, Major::K}).checkParts(2), "");
+}
+
 TEST(Descriptors, Constants) {
   // 128 x 128 of 16 bits: stride 1024 bytes; panels 16384 bytes apart.
   OperandTile key{{128, 128, 2, 128}, Major::K};

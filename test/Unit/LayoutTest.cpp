@@ -71,6 +71,24 @@ TEST(Fragments, EveryElementHasItsPlace) {
     }
 }
 
+// Fewer rows than the warps need: the others have further columns.
+TEST(Fragments, WarpsShareColumns) {
+  for (int64_t warps : {2, 4, 8, 12, 16})
+    for (int64_t rowWarps : {1, 2, 4})
+      if (warps % rowWarps == 0 && warps != rowWarps)
+        for (int64_t perWarp : {8, 24, 64}) {
+          int64_t groups = warps / rowWarps;
+          Fragment acc = makeAcc(16 * rowWarps, groups * perWarp, warps);
+          checkCover(acc);
+          EXPECT_EQ(acc.rowWarps(), rowWarps);
+          EXPECT_EQ(acc.columnGroups(), groups);
+          EXPECT_EQ(acc.numRegisters(), perWarp / 2);
+        }
+  EXPECT_EQ(makeAcc(128, 64, 8).columnGroups(), 1);
+  // Row 17 is that of warp 1, columns 32 and on are those of warps 4 to 7.
+  EXPECT_TRUE(makeAcc(64, 64, 8).ownerOf({17, 33}) == (Position{5, 4, 1, 0}));
+}
+
 TEST(Fragments, RegisterCounts) {
   EXPECT_EQ(makeAcc(128, 64, 4).numRegisters(), 64);
   EXPECT_EQ(makeAcc(128, 1, 4).numRegisters(), 4);
@@ -177,8 +195,13 @@ TEST(Fragments, LaneColumns) {
 }
 
 TEST(Fragments, RefusesInWords) {
-  EXPECT_EQ(makeAcc(64, 64, 8).check(),
+  EXPECT_EQ(makeA(64, 64, 8, 16).check(),
             "got 64 rows, expected a multiple of 16 rows x 8 warps");
+  for (Fragment acc : {makeAcc(64, 8, 8), makeAcc(64, 1, 8), makeAcc(64, 4, 8),
+                       makeAcc(48, 64, 8), makeAcc(72, 64, 8)})
+    EXPECT_EQ(acc.check(), "got " + std::to_string(acc.rows) +
+                               " rows, expected a multiple of 16 rows x 8 "
+                               "warps");
   EXPECT_EQ(makeAcc(64, 20, 4).check(),
             "got 20 columns, expected a multiple of 8");
   EXPECT_EQ(makeA(64, 24, 4, 16).check(),

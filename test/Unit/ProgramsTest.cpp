@@ -235,7 +235,7 @@ static const Plant plants[] = {
                        opOf<memref::AllocOp>(module, 0),
                        ValueRange(opOf<CopyAsyncOp>(module, -1).getIndices()),
                        opOf<AwaitOp>(module, -1).getSlot(), /*rows=*/false,
-                       /*accumulate=*/true, CopyAtom::TMA);
+                       /*accumulate=*/true, /*packed=*/false, CopyAtom::TMA);
      },
      "reads a slot that is already released", "which this warp does not hold"},
     {"FilledByTheOtherRole", "backward-sm90",

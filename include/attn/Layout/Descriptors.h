@@ -71,8 +71,13 @@ struct OperandTile {
   /// What a step of k adds to the start address, in bytes.
   int64_t stepOffset(int64_t step) const;
   /// What rows of M or N add to the start address, in bytes. K-major: a
-  /// multiple of 8; MN-major, where they are columns of the tile: whole panels.
+  /// multiple of 8; MN-major, where they are columns of the tile: whole panels,
+  /// or a multiple of 8 inside of one.
   int64_t rowOffset(int64_t row) const;
+  /// What is wrong with `parts` equal parts of M or N that products read one
+  /// each; empty if part i starts at i times the offset of the first row of
+  /// part 1, and lies as a product reads it.
+  std::string checkParts(int64_t parts) const;
 };
 
 } // namespace attn::layout

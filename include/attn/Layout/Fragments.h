@@ -22,6 +22,11 @@
 //   row      = 16 (t W + warp) + lane / 4 + 8 (i >> 1)
 //   column   = 8 c + 2 (lane mod 4) + (i & 1)
 //
+// An accumulator of fewer than 16 W rows has R = M / 16 warps along the rows
+// and W / R groups of warps along the columns: warp w stands for warp w mod R
+// above, and holds the columns of group w / R, N R / W of them, only. It has no
+// slices.
+//
 // The slices are what is left of it when a dimension has size 1. They are
 // replicated: several lanes hold the same element.
 //
@@ -121,9 +126,12 @@ struct Fragment {
   /// What is wrong with the shape, in words; empty if it is a fragment.
   std::string check() const;
 
+  /// Warps that share the rows, and how many such groups share the columns.
+  int64_t rowWarps() const;
+  int64_t columnGroups() const { return warps / rowWarps(); }
   /// Row groups per warp (1 if there are no rows to share out).
   int64_t rowSteps() const;
-  /// acc: 8-column tiles. a: k-steps.
+  /// acc: 8-column tiles of one warp. a: k-steps.
   int64_t columnSteps() const;
   /// Columns of one k-step of an `a` operand: 16 or 8.
   int64_t columnsPerStep() const;

@@ -139,18 +139,23 @@ void BackwardKernels::hideQueriesPastEnd(const Step &step) {
       0, b.createOrFold<arith::AndIOp>(loc, isQuery, yield->getOperand(0)));
 }
 
-/// The weights of lhs rhs^T; `lse` lies along the queries.
-BackwardKernels::Step BackwardKernels::buildWeights(OpBuilder &outer, Value lhs,
-                                                    Value rhs,
-                                                    const ScoreCoordinates &at,
-                                                    Value lse) {
+/// lhs rhs^T.
+Value BackwardKernels::multiplyTransposed(OpBuilder &outer, Value lhs,
+                                          Value rhs) {
   int64_t rows = cast<VectorType>(lhs.getType()).getDimSize(0);
   int64_t columns = cast<VectorType>(rhs.getType()).getDimSize(0);
-  auto type = VectorType::get({rows, columns}, f32);
-  Step step{at, {}, {}, {}};
-  Value zero = splat(outer, loc, type, 0.0);
-  step.products = contract(b, loc, lhs, rhs, zero, /*transposed=*/true);
-  step.scores = buildScores(outer, b, *this, step.products, at).getResult();
+  Value zero = splat(outer, loc, VectorType::get({rows, columns}, f32), 0.0);
+  return contract(b, loc, lhs, rhs, zero, /*transposed=*/true);
+}
+
+/// `lse` lies along the queries.
+BackwardKernels::Step BackwardKernels::buildWeights(OpBuilder &outer,
+                                                    Value products,
+                                                    const ScoreCoordinates &at,
+                                                    Value lse) {
+  Type type = products.getType();
+  Step step{at, products, {}, {}};
+  step.scores = buildScores(outer, b, *this, products, at).getResult();
   Value excess =
       arith::SubFOp::create(b, loc, step.scores, broadcast(lse, type));
   step.weights = math::ExpOp::create(b, loc, excess);
@@ -240,12 +245,12 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   ScoreCoordinates at{block.batch32, block.head32, rows, keys};
   Value keyTile =
       load(key, block, block.keyHead, column, numColumns, paddedDim);
-  Step step = buildWeights(outer, tile, keyTile, at, rowLse);
+  // Tensor cores multiply while others take exponentials.
+  Value products = multiplyTransposed(outer, tile, keyTile);
   Value valueTile =
       load(value, block, block.keyHead, column, numColumns, paddedValueDim);
-  auto type = cast<VectorType>(step.weights.getType());
-  Value dWeights = contract(b, loc, dTile, valueTile,
-                            splat(outer, loc, type, 0.0), /*transposed=*/true);
+  Value dWeights = multiplyTransposed(outer, dTile, valueTile);
+  Step step = buildWeights(outer, products, at, rowLse);
   Value dScores = buildScoreGradient(outer, step, dWeights, delta);
   Value sum = contract(b, loc, dScores, keyTile, loop.getRegionIterArgs()[0],
                        /*transposed=*/false);
@@ -260,9 +265,9 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
 void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   OpBuilder::InsertionGuard guard(b);
   Value numQueryBlocks = ceilDiv(b, loc, queryLength, blockColumns);
-  tile::KernelOp kernel =
-      beginKernel(suffix, ValueRange{batches, heads,
-                                     ceilDiv(b, loc, keyLength, blockRows)});
+  tile::KernelOp kernel = beginKernel(
+      suffix, ValueRange{batches, heads, ceilDiv(b, loc, keyLength, blockRows)},
+      querySums ? getPlanOfSums() : PlanAttr());
   BlockNumbers block = readNumbers(kernel);
   Value keys = coordinates(block.first, numRows, 0);
   Value tile = load(key, block, block.keyHead, block.first, numRows, paddedDim);
@@ -294,39 +299,60 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
                                 view, ValueRange{block.batch, block.head, row});
   };
   Value queryTile = load(query, block, block.head, row, numColumns, paddedDim);
-  Step step = buildWeights(outer, tile, queryTile, at, readRow(rowLse));
-  if (attention.hasScore())
-    hideQueriesPastEnd(step);
+  Value products = multiplyTransposed(outer, tile, queryTile);
   Value dTile =
       load(dOutput, block, block.head, row, numColumns, paddedValueDim);
-  Value dScores;
-  if (needsScores) {
-    auto type = cast<VectorType>(step.weights.getType());
-    Value zero = splat(outer, loc, type, 0.0);
-    Value dWeights =
-        contract(b, loc, valueTile, dTile, zero, /*transposed=*/true);
-    dScores = buildScoreGradient(outer, step, dWeights, readRow(rowDelta));
-  }
-  SmallVector<Value> results;
-  for (auto [sum, state] : llvm::zip(sums, loop.getRegionIterArgs())) {
-    Value factor = dScores;
+  Value dWeights;
+  if (needsScores)
+    dWeights = multiplyTransposed(outer, valueTile, dTile);
+  Step step = buildWeights(outer, products, at, readRow(rowLse));
+  if (attention.hasScore())
+    hideQueriesPastEnd(step);
+  SmallVector<Value> factors(sums.size());
+  for (auto [sum, factor] : llvm::zip(sums, factors))
     if (!sum.isKey)
       factor = roundTo(b, loc, keepScaled(outer, step, step.weights), element);
-    results.push_back(contract(b, loc, factor, sum.isKey ? queryTile : dTile,
-                               state, /*transposed=*/false));
+  Value dScores;
+  if (needsScores)
+    dScores = buildScoreGradient(outer, step, dWeights, readRow(rowDelta));
+  SmallVector<Value> results;
+  Value dQueries;
+  for (auto [sum, factor, state] :
+       llvm::zip(sums, factors, loop.getRegionIterArgs())) {
+    if (sum.isKey && querySums)
+      dQueries = multiplyKeys(outer, dScores, tile);
+    results.push_back(contract(b, loc, sum.isKey ? dScores : factor,
+                               sum.isKey ? queryTile : dTile, state,
+                               /*transposed=*/false));
   }
+  // Beside the product that came last.
+  if (dQueries)
+    addQueryGradient(block, loop.getInductionVar(), dQueries);
   scf::YieldOp::create(b, loc, results);
 
   b.setInsertionPointAfter(loop);
-  for (auto [sum, result] : llvm::zip(sums, loop.getResults())) {
-    Value target = sum.workspace, stored = result;
-    if (!target) {
-      target = sum.output;
-      stored = roundTo(b, loc, multiply(stored, sum.factor), element);
-    }
-    tile::StoreOp::create(b, loc, stored, target,
-                          ValueRange{block.batch, block.head, block.first, c0});
+  for (auto [sum, result] : llvm::zip(sums, loop.getResults()))
+    storeKeySum(block, sum, result);
+}
+
+/// Rounded, or where query heads share a key head as it is.
+void BackwardKernels::storeKeySum(const BlockNumbers &block, const Sum &sum,
+                                  Value result) {
+  OpBuilder::InsertionGuard guard(b);
+  Value at[] = {block.batch, block.head, block.first, c0};
+  if (sum.workspace && sum.isShared) {
+    auto branch =
+        scf::IfOp::create(b, loc, sum.isShared, /*withElseRegion=*/true);
+    b.setInsertionPointToStart(branch.thenBlock());
+    tile::StoreOp::create(b, loc, result, sum.workspace, at);
+    b.setInsertionPointToStart(branch.elseBlock());
+  } else if (sum.workspace) {
+    tile::StoreOp::create(b, loc, result, sum.workspace, at);
+    return;
   }
+  Value scaled = multiply(result, sum.factor);
+  tile::StoreOp::create(b, loc, roundTo(b, loc, scaled, element), sum.output,
+                        at);
 }
 
 void BackwardKernels::buildKeyGradients(Value keyOutput, Value valueOutput) {
@@ -339,11 +365,23 @@ void BackwardKernels::buildKeyGradients(Value keyOutput, Value valueOutput) {
   // Several query heads share a key head, or may.
   std::optional<int64_t> numHeads = getConstantIntValue(heads);
   bool isGrouped = !numHeads || numHeads != getConstantIntValue(keyHeads);
+  Value isShared, numShared = batches;
+  if (isGrouped && !getConstantIntValue(headsPerKeyHead)) {
+    // Seen at launch: then nothing is summed, and no memory is taken for it.
+    isShared = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, heads,
+                                     keyHeads);
+    Value others = arith::SubIOp::create(b, loc, heads, keyHeads);
+    Value atLeast = arith::MaxSIOp::create(b, loc, others, c0);
+    Value oneOrNone = arith::MinSIOp::create(b, loc, atLeast, c1);
+    numShared = arith::MulIOp::create(b, loc, batches, oneOrNone);
+  }
   if (isGrouped)
-    for (Sum &sum : sums)
+    for (Sum &sum : sums) {
+      sum.isShared = isShared;
       sum.workspace = allocate(
-          f32, {batches, heads, keyLength,
+          f32, {numShared, heads, keyLength,
                 arith::ConstantIndexOp::create(b, loc, sum.numColumns)});
+    }
   int64_t numSummed = 0;
   for (const Sum &sum : sums)
     numSummed += sum.numColumns;
@@ -354,7 +392,7 @@ void BackwardKernels::buildKeyGradients(Value keyOutput, Value valueOutput) {
       buildKeyGradient(sum.isKey ? "_d_key" : "_d_value", sum);
   if (isGrouped)
     for (const Sum &sum : sums)
-      sumHeads(sum);
+      sumHeads(sum, numShared);
 }
 
 func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
@@ -368,11 +406,17 @@ func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
   llvm::SmallDenseMap<Value, Value> found;
   for (auto [value, output] : llvm::zip(returned, outputs))
     found[value] = output;
+  Value dQuery = found.lookup(op.getDQuery());
+  Value dKey = found.lookup(op.getDKey());
+  bool isSummed = dQuery && dKey && kernels.sumsQueryGradients();
+  if (isSummed)
+    kernels.clearQuerySums();
   kernels.buildRows();
-  if (Value output = found.lookup(op.getDQuery()))
-    kernels.buildQueryGradient(output);
-  kernels.buildKeyGradients(found.lookup(op.getDKey()),
-                            found.lookup(op.getDValue()));
+  if (dQuery && !isSummed)
+    kernels.buildQueryGradient(dQuery);
+  kernels.buildKeyGradients(dKey, found.lookup(op.getDValue()));
+  if (isSummed)
+    kernels.buildRoundedQueryGradient(dQuery);
   if (Value sink = op.getDSink() ? found.lookup(op.getDSink()) : Value())
     kernels.buildSinkGradient(sink);
   kernels.buildCaptureGradients(llvm::map_to_vector(

@@ -118,11 +118,10 @@ BackwardKernels::Step BackwardKernels::buildAdjoints(OpBuilder &outer,
                                                      const Factors &rhs,
                                                      const ScoreCoordinates &at,
                                                      Value lse, Value delta) {
-  Step step = buildWeights(outer, lhs.product, rhs.product, at, lse);
+  Value products = multiplyTransposed(outer, lhs.product, rhs.product);
+  Value dWeights = multiplyTransposed(outer, lhs.dWeights, rhs.dWeights);
+  Step step = buildWeights(outer, products, at, lse);
   hideQueriesPastEnd(step);
-  auto type = cast<VectorType>(step.weights.getType());
-  Value dWeights = contract(b, loc, lhs.dWeights, rhs.dWeights,
-                            splat(outer, loc, type, 0.0), /*transposed=*/true);
   step.adjoint = buildAdjoint(outer, step, dWeights, delta);
   return step;
 }

@@ -34,6 +34,14 @@ public:
   /// for one.
   void buildCaptureGradients(ArrayRef<Value> outputs);
 
+  // BackwardQuerySums.cpp
+  /// Whether blocks of keys add up the gradients of queries in a workspace,
+  /// where those may come in any order.
+  bool sumsQueryGradients() const;
+  void clearQuerySums();
+  /// Rounds the sums.
+  void buildRoundedQueryGradient(Value output);
+
 private:
   /// What a kernel accumulates over the blocks of queries.
   struct Sum {
@@ -42,6 +50,7 @@ private:
     double factor;
     bool isKey;
     Value workspace = {}; // of all heads, where a key head has several
+    Value isShared = {};  // whether it does, where that is seen at launch
   };
   /// The numbers of a block as indices and as coordinates.
   struct BlockNumbers {
@@ -54,6 +63,11 @@ private:
     Value products, scores, weights;
     Value adjoint = {}; // dy, where captures have gradients
   };
+
+  // BackwardQuerySums.cpp
+  PlanAttr getPlanOfSums();
+  Value multiplyKeys(OpBuilder &outer, Value dScores, Value keyTile);
+  void addQueryGradient(const BlockNumbers &block, Value number, Value part);
 
   /// What is added to a capture, and its sums by batch entry, head and, but for
   /// sums over all queries, query, key, distance or element.
@@ -69,7 +83,7 @@ private:
   // BackwardRows.cpp
   Value allocate(Type type, ArrayRef<Value> sizes);
   Value sumColumns(Value matrix);
-  void sumHeads(const Sum &sum);
+  void sumHeads(const Sum &sum, Value numBatches);
 
   // BackwardCaptures.cpp
   SmallVector<Value> splitNumber(Value number, ArrayRef<Value> sizes);
@@ -123,7 +137,8 @@ private:
              int64_t rows, int64_t columns);
   Value multiply(Value lhs, double factor);
   Value broadcast(Value value, Type type);
-  Step buildWeights(OpBuilder &outer, Value lhs, Value rhs,
+  Value multiplyTransposed(OpBuilder &outer, Value lhs, Value rhs);
+  Step buildWeights(OpBuilder &outer, Value products,
                     const ScoreCoordinates &at, Value lse);
   Value keepScaled(OpBuilder &outer, const Step &step, Value weights);
   Value buildAdjoint(OpBuilder &outer, const Step &step, Value dWeights,
@@ -133,6 +148,7 @@ private:
   Value goBack(OpBuilder &outer, const Step &step, Value adjoint, Value root);
   Value buildScoreGradient(OpBuilder &outer, const Step &step, Value dWeights,
                            Value delta);
+  void storeKeySum(const BlockNumbers &block, const Sum &sum, Value result);
   void buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums);
   void hideQueriesPastEnd(const Step &step);
 
@@ -146,6 +162,9 @@ private:
   /// last block: a query past the end, or without keys, has an lse of +inf,
   /// with which every weight is 0.
   Value rowLse, rowDelta, paddedQueries;
+  /// Packed, by batch entry, head and block of queries; null where nobody adds
+  /// up.
+  Value querySums;
 };
 
 } // namespace attn

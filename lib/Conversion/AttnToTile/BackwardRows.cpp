@@ -104,11 +104,11 @@ void BackwardKernels::buildRows() {
 }
 
 /// Adds up what the query heads of a key head give, in their order.
-void BackwardKernels::sumHeads(const Sum &sum) {
+void BackwardKernels::sumHeads(const Sum &sum, Value numBatches) {
   OpBuilder::InsertionGuard guard(b);
   tile::KernelOp kernel = beginKernel(
       sum.isKey ? "_sum_key" : "_sum_value",
-      ValueRange{batches, keyHeads, ceilDiv(b, loc, keyLength, blockRows)});
+      ValueRange{numBatches, keyHeads, ceilDiv(b, loc, keyLength, blockRows)});
   BlockNumbers block = readNumbers(kernel);
   Value rows = coordinates(block.first, numRows, 0);
   Value columns = coordinates(c0, sum.numColumns, 1);

@@ -192,13 +192,14 @@ Value attn::splat(OpBuilder &b, Location loc, VectorType type, double value) {
 }
 
 Value attn::contract(OpBuilder &b, Location loc, Value lhs, Value rhs,
-                     Value accumulator, bool transposed) {
+                     Value accumulator, bool transposed, bool transposedLhs) {
   AffineExpr m, n, k;
   bindDims(b.getContext(), m, n, k);
   auto map = [&](AffineExpr row, AffineExpr column) {
     return AffineMap::get(3, 0, {row, column}, b.getContext());
   };
-  AffineMap maps[] = {map(m, k), transposed ? map(n, k) : map(k, n), map(m, n)};
+  AffineMap maps[] = {transposedLhs ? map(k, m) : map(m, k),
+                      transposed ? map(n, k) : map(k, n), map(m, n)};
   auto parallel = vector::IteratorType::parallel;
   auto iterator = [&](vector::IteratorType type) -> Attribute {
     return vector::IteratorTypeAttr::get(b.getContext(), type);

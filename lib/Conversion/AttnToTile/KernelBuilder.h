@@ -65,7 +65,7 @@ Value ceilDiv(OpBuilder &b, Location loc, Value size, Value block);
 
 /// lhs * rhs + accumulator, rhs transposed or not.
 Value contract(OpBuilder &b, Location loc, Value lhs, Value rhs,
-               Value accumulator, bool transposed);
+               Value accumulator, bool transposed, bool transposedLhs = false);
 
 /// A value of f32 as one of `element`.
 Value roundTo(OpBuilder &b, Location loc, Value value, Type element);

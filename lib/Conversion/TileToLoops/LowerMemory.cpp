@@ -83,11 +83,32 @@ static Value zeroOf(OpBuilder &builder, Location loc, Type type) {
   return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
 }
 
+/// Where an element of a packed tile lies: row after row.
+static SmallVector<Value> packedIndices(OpBuilder &builder, Location loc,
+                                        ValueRange base, VectorType tile,
+                                        ValueRange at) {
+  SmallVector<Value> result(base);
+  Value columns =
+      arith::ConstantIndexOp::create(builder, loc, tile.getDimSize(1));
+  Value row = arith::MulIOp::create(builder, loc, at[0], columns);
+  result.back() = arith::AddIOp::create(builder, loc, row, at[1]);
+  return result;
+}
+
 void attn::lowerLoad(OpBuilder &builder, TileBuffers &buffers,
                      tile::LoadOp op) {
   Location loc = op.getLoc();
   auto type = cast<VectorType>(op.getType());
   Value buffer = buffers.acquire(type);
+  buffers.bind(op.getResult(), buffer);
+  if (op.getPacked()) {
+    emitLoops(builder, loc, type.getShape(), [&](OpBuilder &b, ValueRange at) {
+      auto from = packedIndices(b, loc, op.getIndices(), type, at);
+      Value scalar = memref::LoadOp::create(b, loc, op.getView(), from);
+      memref::StoreOp::create(b, loc, scalar, buffer, at);
+    });
+    return;
+  }
   Value zero = zeroOf(builder, loc, type.getElementType());
   emitLoops(builder, loc, type.getShape(), [&](OpBuilder &b, ValueRange at) {
     memref::StoreOp::create(b, loc, zero, buffer, at);
@@ -99,20 +120,27 @@ void attn::lowerLoad(OpBuilder &builder, TileBuffers &buffers,
               Value scalar = memref::LoadOp::create(b, loc, op.getView(), from);
               memref::StoreOp::create(b, loc, scalar, buffer, at);
             });
-  buffers.bind(op.getResult(), buffer);
 }
 
 void attn::lowerStore(OpBuilder &builder, TileBuffers &buffers,
                       tile::StoreOp op) {
   Location loc = op.getLoc();
   auto type = cast<VectorType>(op.getValue().getType());
+  auto storeElement = [&](OpBuilder &b, ValueRange at) {
+    Value scalar = buffers.element(b, loc, op.getValue(), at);
+    auto to = op.getPacked() ? packedIndices(b, loc, op.getIndices(), type, at)
+                             : boxIndices(b, loc, op.getIndices(), at);
+    if (op.getAccumulate()) {
+      // Blocks run one after the other.
+      Value sum = memref::LoadOp::create(b, loc, op.getView(), to);
+      scalar = arith::AddFOp::create(b, loc, sum, scalar);
+    }
+    memref::StoreOp::create(b, loc, scalar, op.getView(), to);
+  };
+  if (op.getPacked())
+    return emitLoops(builder, loc, type.getShape(), storeElement);
   ClippedBox box = clipBox(builder, loc, op.getView(), op.getIndices(), type);
-  emitLoops(builder, loc, box.lower, box.upper,
-            [&](OpBuilder &b, ValueRange at) {
-              Value scalar = buffers.element(b, loc, op.getValue(), at);
-              auto to = boxIndices(b, loc, op.getIndices(), at);
-              memref::StoreOp::create(b, loc, scalar, op.getView(), to);
-            });
+  emitLoops(builder, loc, box.lower, box.upper, storeElement);
 }
 
 /// The index operand of a gather at one element of the result.

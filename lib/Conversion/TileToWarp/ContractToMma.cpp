@@ -34,6 +34,9 @@ struct ContractToMma final : OpConversionPattern<vector::ContractionOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Value a = lookThroughCasts(adaptor.getLhs());
     Value b = lookThroughCasts(adaptor.getRhs());
+    if (isTransposed(op, 0))
+      a = exchange(op, a, rewriter);
+    b = exchange(op, b, rewriter);
     auto slot = dyn_cast<warp::SlotType>(b.getType());
     if (!slot)
       return rewriter.notifyMatchFailure(op, "rhs is not in shared memory");
@@ -45,12 +48,41 @@ struct ContractToMma final : OpConversionPattern<vector::ContractionOp> {
                               frag.getElementType(), warp::FragKind::A,
                               frag.getWarps()),
           a);
-    AffineMap rhsMap = op.getIndexingMapsArray()[1];
-    bool transposeB = rhsMap.getResult(0) == rewriter.getAffineDimExpr(1);
     rewriter.replaceOpWithNewOp<warp::MmaOp>(
         op, adaptor.getAcc().getType(), choice.of(slot.getElementType()), a, b,
-        adaptor.getAcc(), /*transpose_a=*/false, transposeB);
+        adaptor.getAcc(), isTransposed(op, 0), isTransposed(op, 1));
     return success();
+  }
+
+private:
+  /// An operand in a slot: one that was computed, too, where warps read what
+  /// others have.
+  Value exchange(Operation *op, Value operand,
+                 ConversionPatternRewriter &rewriter) const {
+    auto type = dyn_cast<warp::FragType>(operand.getType());
+    if (!type)
+      return operand;
+    auto slotType = getSlotType(type.getShape(), type.getElementType(), choice);
+    auto kernel = op->getParentOfType<warp::KernelOp>();
+    // One for all of a type: each is read where it is written.
+    Value slot;
+    for (auto alloc : kernel.getBodyBlock()->getOps<warp::AllocOp>())
+      if (isExchange(alloc) && alloc.getSlot().getType() == slotType)
+        slot = alloc.getSlot();
+    if (!slot) {
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPointToStart(kernel.getBodyBlock());
+      slot = warp::AllocOp::create(rewriter, op->getLoc(), slotType,
+                                   /*offset=*/nullptr);
+    }
+    warp::StoreFragOp::create(rewriter, op->getLoc(), operand, slot,
+                              /*item=*/Value());
+    return slot;
+  }
+
+  static bool isExchange(warp::AllocOp alloc) {
+    return llvm::any_of(alloc.getSlot().getUsers(),
+                        llvm::IsaPred<warp::StoreFragOp>);
   }
 
   AtomChoice choice;

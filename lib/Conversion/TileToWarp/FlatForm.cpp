@@ -100,27 +100,40 @@ static LogicalResult checkFragment(Operation *op, VectorType type,
 // Operations
 //===----------------------------------------------------------------------===//
 
-/// (m,k) x (k,n) or (m,k) x (n,k), to (m,n).
+bool attn::isTransposed(vector::ContractionOp op, unsigned operand) {
+  AffineExpr k = getAffineDimExpr(2, op.getContext());
+  bool isDepthFirst = op.getIndexingMapsArray()[operand].getResult(0) == k;
+  return isDepthFirst == (operand == 0);
+}
+
+/// (m,k) or (k,m) x (k,n) or (n,k), to (m,n).
 static LogicalResult checkContract(vector::ContractionOp op, int64_t warps) {
   AffineExpr m, n, k;
   bindDims(op.getContext(), m, n, k);
-  using Maps = ArrayRef<ArrayRef<AffineExpr>>;
-  auto normal = AffineMap::inferFromExprList(Maps{{m, k}, {k, n}, {m, n}},
-                                             op.getContext());
-  auto transposed = AffineMap::inferFromExprList(Maps{{m, k}, {n, k}, {m, n}},
-                                                 op.getContext());
+  auto map = [&](AffineExpr row, AffineExpr column) {
+    return AffineMap::get(3, 0, {row, column}, op.getContext());
+  };
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  if (maps != normal && maps != transposed)
+  if ((maps[0] != map(m, k) && maps[0] != map(k, m)) ||
+      (maps[1] != map(k, n) && maps[1] != map(n, k)) || maps[2] != map(m, n))
     return op.emitOpError(
-        "expects maps (m,n,k) -> (m,k), (k,n) or (n,k), (m,n)");
+        "expects maps (m,n,k) -> (m,k) or (k,m), (k,n) or (n,k), (m,n)");
   auto lhs = op.getLhsType(), rhs = op.getRhsType();
   if (op.getKind() != vector::CombiningKind::ADD ||
       lhs.getElementType() != rhs.getElementType() ||
       !isVector(op.getAccType()) ||
       !cast<VectorType>(op.getAccType()).getElementType().isF32())
     return op.emitOpError("expects a sum in f32 of operands of one type");
-  if (!op.getRhs().getDefiningOp<tile::LoadOp>())
-    return op.emitOpError("expects a rhs that is a tile.load");
+  bool isTransposedLhs = isTransposed(op, 0);
+  bool is16Bit = lhs.getElementType().getIntOrFloatBitWidth() == 16;
+  bool isComputedRhs = !op.getRhs().getDefiningOp<tile::LoadOp>();
+  if (!is16Bit && (isTransposedLhs || isComputedRhs))
+    return op.emitOpError("has operands of ")
+           << lhs.getElementType()
+           << ", expected 16 bits where the lhs is transposed or the rhs "
+              "computed";
+  if (isTransposedLhs)
+    return success(); // it lies in shared memory
   layout::Fragment operand = {layout::FragmentKind::A, lhs.getDimSize(0),
                               lhs.getDimSize(1), warps,
                               lhs.getElementType().getIntOrFloatBitWidth()};
@@ -208,15 +221,15 @@ static LogicalResult checkOp(Operation *op, tile::KernelOp kernel,
   if (op->getNumRegions() != 0 &&
       !isa<tile::KernelOp, tile::GroupBoundsOp, scf::ForOp, scf::IfOp>(op))
     return op->emitOpError("is not part of the flat tile form");
-  if (auto load = dyn_cast<tile::LoadOp>(op))
+  if (auto load = dyn_cast<tile::LoadOp>(op); load && !load.getPacked())
     return checkLoad(load);
   for (Type type : op->getResultTypes())
     if (auto vector = dyn_cast<VectorType>(type))
       if (failed(checkFragment(op, vector, warps)))
         return failure();
   if (!hasVectors(op) ||
-      isa<scf::ForOp, scf::IfOp, scf::YieldOp, tile::StoreOp, tile::GatherOp,
-          tile::SearchOp, tile::CoordsOp>(op))
+      isa<scf::ForOp, scf::IfOp, scf::YieldOp, tile::LoadOp, tile::StoreOp,
+          tile::GatherOp, tile::SearchOp, tile::CoordsOp>(op))
     return success();
   if (auto contract = dyn_cast<vector::ContractionOp>(op))
     return checkContract(contract, warps);

@@ -25,7 +25,21 @@ struct ConvertStore final : OpConversionPattern<tile::StoreOp> {
     bool rows = cast<VectorType>(op.getValue().getType()).getRank() == 1;
     rewriter.replaceOpWithNewOp<warp::StoreOp>(
         op, adaptor.getValue(), adaptor.getView(), adaptor.getIndices(),
-        /*staging=*/Value(), rows);
+        /*staging=*/Value(), rows, op.getAccumulate(), op.getPacked());
+    return success();
+  }
+};
+
+/// A packed tile.load -> warp.load; others lie in shared memory.
+struct ConvertLoad final : OpConversionPattern<tile::LoadOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(tile::LoadOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<warp::LoadOp>(
+        op, getTypeConverter()->convertType(op.getResult().getType()),
+        adaptor.getView(), adaptor.getIndices());
     return success();
   }
 };
@@ -55,7 +69,8 @@ struct ConvertAlike final : OpConversionPattern<From> {
 
 void attn::populateMemoryPatterns(const FragmentConverter &converter,
                                   RewritePatternSet &patterns) {
-  patterns.add<ConvertStore, ConvertAlike<tile::GatherOp, warp::GatherOp>,
+  patterns.add<ConvertStore, ConvertLoad,
+               ConvertAlike<tile::GatherOp, warp::GatherOp>,
                ConvertAlike<tile::SearchOp, warp::SearchOp>,
                ConvertAlike<tile::CoordsOp, warp::CoordsOp>,
                ConvertAlike<tile::ExitIfOp, warp::ExitIfOp>>(

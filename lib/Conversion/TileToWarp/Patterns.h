@@ -12,6 +12,7 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Warp/IR/Atoms.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 namespace attn {
@@ -43,6 +44,9 @@ struct AtomChoice {
 };
 
 /// vector.contract.
+/// Whether an operand of a product is (k,m) or (n,k), in place of (m,k), (k,n).
+bool isTransposed(vector::ContractionOp op, unsigned operand);
+
 void populateContractPatterns(const FragmentConverter &converter,
                               RewritePatternSet &patterns, AtomChoice choice);
 
@@ -67,6 +71,10 @@ std::optional<RowProduct> matchRowProduct(Operation *op);
 
 /// Each becomes a warp.dot_rows and a cast of what it gives.
 void convertRowProducts(RewriterBase &rewriter, warp::KernelOp kernel);
+
+/// The slot of a tile; an operand has panels where its product reads such.
+warp::SlotType getSlotType(ArrayRef<int64_t> shape, Type element,
+                           AtomChoice choice, bool isOperand = true);
 
 /// Gives every tile that is loaded a slot at the start of the kernel and copies
 /// it where it was loaded. `aInRegisters`: left operands that are loaded go on

@@ -44,6 +44,15 @@ static int64_t getOrdinal(tile::LoadOp load) {
   });
 }
 
+warp::SlotType attn::getSlotType(ArrayRef<int64_t> shape, Type element,
+                                 AtomChoice choice, bool isOperand) {
+  constexpr int64_t bitsPerByte = 8;
+  int64_t rowBytes = shape[1] * element.getIntOrFloatBitWidth() / bitsPerByte;
+  bool hasPanels = isOperand && warp::getTraits(choice.of(element)).readsPanels;
+  int64_t panelBytes = hasPanels ? layout::choosePanelBytes(rowBytes) : 0;
+  return warp::SlotType::get(element.getContext(), shape, element, panelBytes);
+}
+
 namespace {
 /// Builds slots at the start of a kernel and the copies that fill them.
 class SlotPlacement {
@@ -79,15 +88,8 @@ Value SlotPlacement::getSlot(const PlacedLoad &placed) {
     rewriter.setInsertionPointAfter(lastAlloc);
   else
     rewriter.setInsertionPointToStart(kernel.getBodyBlock());
-  Type element = type.getElementType();
-  constexpr int64_t bitsPerByte = 8;
-  int64_t rowBytes =
-      type.getDimSize(1) * element.getIntOrFloatBitWidth() / bitsPerByte;
-  bool hasPanels =
-      !isRow(load) && warp::getTraits(choice.of(element)).readsPanels;
-  int64_t panelBytes = hasPanels ? layout::choosePanelBytes(rowBytes) : 0;
-  auto slotType = warp::SlotType::get(kernel.getContext(), type.getShape(),
-                                      element, panelBytes);
+  auto slotType = getSlotType(type.getShape(), type.getElementType(), choice,
+                              /*isOperand=*/!isRow(load));
   auto alloc = warp::AllocOp::create(rewriter, load.getLoc(), slotType,
                                      /*offset=*/nullptr);
   lastAlloc = alloc;
@@ -123,7 +125,10 @@ void SlotPlacement::place(const PlacedLoad &placed) {
        llvm::make_early_inc_range(load.getResult().getUses())) {
     Value tile = slot;
     bool isLhs = use.getOperandNumber() == 0;
-    if (isLhs && aInRegisters) {
+    auto contract = dyn_cast<vector::ContractionOp>(use.getOwner());
+    bool isRead =
+        isLhs && aInRegisters && contract && !isTransposed(contract, 0);
+    if (isRead) {
       if (!fragment)
         fragment = createFragment(load, slot, warp::FragKind::A);
       tile = fragment;
@@ -139,8 +144,10 @@ void SlotPlacement::place(const PlacedLoad &placed) {
 void attn::placeSlots(RewriterBase &rewriter, warp::KernelOp kernel,
                       bool aInRegisters, AtomChoice choice) {
   SmallVector<PlacedLoad> loads;
-  kernel.walk(
-      [&](tile::LoadOp load) { loads.push_back({load, getOrdinal(load)}); });
+  kernel.walk([&](tile::LoadOp load) {
+    if (!load.getPacked())
+      loads.push_back({load, getOrdinal(load)});
+  });
   SlotPlacement placement(rewriter, kernel, aInRegisters, choice);
   for (const PlacedLoad &load : loads)
     placement.place(load);

@@ -104,13 +104,19 @@ SmallVector<Value> attn::warp::pack(OpBuilder &builder, Location loc,
   return values;
 }
 
-Value attn::warp::laneRow(Integers &ints) {
-  return ints.add(ints.mul(ints.warp(), layout::groupRows),
-                  ints.div(ints.lane(), 4));
+Value attn::warp::laneRow(Integers &ints, const layout::Fragment &fragment) {
+  Value warp = ints.warp();
+  if (fragment.columnGroups() > 1)
+    warp = ints.rem(warp, fragment.rowWarps());
+  return ints.add(ints.mul(warp, layout::groupRows), ints.div(ints.lane(), 4));
 }
 
-Value attn::warp::laneColumn(Integers &ints) {
-  return ints.mul(ints.rem(ints.lane(), 4), 2);
+Value attn::warp::laneColumn(Integers &ints, const layout::Fragment &fragment) {
+  Value column = ints.mul(ints.rem(ints.lane(), 4), 2);
+  if (fragment.columnGroups() == 1)
+    return column;
+  Value group = ints.div(ints.warp(), fragment.rowWarps());
+  return ints.add(column, ints.mul(group, 8 * fragment.columnSteps()));
 }
 
 int64_t attn::warp::sliceRegister(const layout::Fragment &layout, Type type,
@@ -401,7 +407,8 @@ struct LowerCoords final : OpConversionPattern<CoordsOp> {
     Integers ints(rewriter, op.getLoc());
     bool rows = op.getAxis() == 0;
     Value first =
-        ints.add(adaptor.getBase(), rows ? laneRow(ints) : laneColumn(ints));
+        ints.add(adaptor.getBase(),
+                 rows ? laneRow(ints, fragment) : laneColumn(ints, fragment));
     SmallVector<Value> result;
     for (int64_t reg = 0, e = fragment.numRegisters(); reg < e; ++reg) {
       // Lane 0 of warp 0: what is left is the same for every lane.

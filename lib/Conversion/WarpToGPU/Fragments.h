@@ -37,10 +37,9 @@ SmallVector<Value> unpack(OpBuilder &builder, Location loc, FragType type,
 SmallVector<Value> pack(OpBuilder &builder, Location loc, FragType type,
                         ArrayRef<Value> elements);
 
-/// Row of the tile that register 0 of a fragment over `warps` warps holds in
-/// this lane (16 warp + lane / 4), and its column (2 (lane mod 4)).
-Value laneRow(Integers &ints);
-Value laneColumn(Integers &ints);
+/// Row and column of the tile that register 0 of a fragment holds in this lane.
+Value laneRow(Integers &ints, const layout::Fragment &fragment);
+Value laneColumn(Integers &ints, const layout::Fragment &fragment);
 
 /// Which register of an operand that stretches to `layout` belongs to a
 /// register of that; 0 for a scalar.

@@ -41,6 +41,7 @@ class RowProducts {
 public:
   RowProducts(OpBuilder &b, DotRowsOp op)
       : b(b), loc(op.getLoc()), ints(b, loc), addresses(b, loc),
+        rows(layoutOf(op.getResult().getType())),
         type(op.getLhs().getType().getElementType()),
         zero(arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f))),
         numChunks(op.getRowBytes() / layout::chunkBytes) {}
@@ -66,6 +67,7 @@ private:
   Location loc;
   Integers ints;
   Addresses addresses;
+  layout::Fragment rows; // the result
   Type type;
   Value zero;
   int64_t numChunks;
@@ -81,13 +83,13 @@ FailureOr<RowProducts::Tensor> RowProducts::read(Value memref,
   SmallVector<Value> at;
   for (Value index : indices)
     at.push_back(addresses.fromIndex(index));
-  at.back() = addresses.add(at.back(), addresses.fromInt(laneRow(ints)));
-  unsigned rows = at.size() - 1;
-  Value here = view->left(b, loc, rows, at.back());
+  at.back() = addresses.add(at.back(), addresses.fromInt(laneRow(ints, rows)));
+  unsigned rowDim = at.size() - 1;
+  Value here = view->left(b, loc, rowDim, at.back());
   left = left ? arith::MinSIOp::create(b, loc, left, here).getResult() : here;
   at.push_back(addresses.constant(0));
   Tensor tensor{*view, view->addressOf(b, loc, at), {}};
-  tensor.rowBytes = addresses.mul(view->strides[rows], view->elementBytes);
+  tensor.rowBytes = addresses.mul(view->strides[rowDim], view->elementBytes);
   return tensor;
 }
 

@@ -82,7 +82,7 @@ SmallVector<Value> SlotReader::readTile() {
 }
 
 SmallVector<Value> SlotReader::readColumns() {
-  Value first = pointerAt(laneColumn(ints));
+  Value first = pointerAt(laneColumn(ints, fragment));
   SmallVector<Value> elements;
   for (int64_t column = 0; column < fragment.columns; column += 8)
     readPair(offsetBy(builder, loc, first, column * tile.elementBytes),
@@ -91,7 +91,7 @@ SmallVector<Value> SlotReader::readColumns() {
 }
 
 SmallVector<Value> SlotReader::readRows() {
-  Value first = pointerAt(laneRow(ints));
+  Value first = pointerAt(laneRow(ints, fragment));
   SmallVector<Value> elements;
   for (int64_t reg = 0; reg < fragment.numRegisters(); ++reg) {
     int64_t row = fragment.coordOf({0, 0, reg, 0}).row;

@@ -11,6 +11,7 @@
 
 #include "Fragments.h"
 #include "Integers.h"
+#include "PackedTiles.h"
 #include "View.h"
 
 #include "attn/Dialect/Warp/IR/Warp.h"
@@ -61,6 +62,7 @@ private:
   View view;
   FragType type;
   bool accumulates;
+  int64_t columns = 0; // of one warp
   Value columnsLeft;
   std::optional<int64_t> knownColumns;
 };
@@ -75,20 +77,24 @@ void TileStorer::run(ValueRange indices, ValueRange values) {
   SmallVector<Value> at;
   for (Value index : indices)
     at.push_back(addresses.fromIndex(index));
-  at[rank - 2] = addresses.add(at[rank - 2], addresses.fromInt(laneRow(ints)));
+  at[rank - 2] =
+      addresses.add(at[rank - 2], addresses.fromInt(laneRow(ints, layout)));
   at[rank - 1] =
-      addresses.add(at[rank - 1], addresses.fromInt(laneColumn(ints)));
+      addresses.add(at[rank - 1], addresses.fromInt(laneColumn(ints, layout)));
   Value rowsLeft = view.left(builder, loc, rank - 2, at[rank - 2]);
   columnsLeft = view.left(builder, loc, rank - 1, at[rank - 1]);
   knownColumns = view.knownLeft(rank - 1, indices[rank - 1]);
+  if (knownColumns && layout.columnGroups() > 1 &&
+      *knownColumns < layout.columns)
+    knownColumns = std::nullopt; // they differ from group to group
   Value first = view.addressOf(builder, loc, at);
   Value rowBytes = addresses.mul(view.strides[rank - 2], view.elementBytes);
 
   SmallVector<Value> elements = unpack(builder, loc, type, values);
-  int64_t perStep = layout.columns / 8 * 4;
+  columns = 8 * layout.columnSteps();
   for (int64_t t = 0; t < layout.rowSteps(); ++t)
     for (int64_t half = 0; half < 2; ++half) {
-      int64_t reg = t * perStep + 2 * half;
+      int64_t reg = t * columns / 2 + 2 * half;
       int64_t row = layout.coordOf({0, 0, reg, 0}).row;
       OpBuilder::InsertionGuard guard(builder);
       enterIf(builder, loc, isLeft(builder, loc, rowsLeft, row));
@@ -102,7 +108,7 @@ void TileStorer::run(ValueRange indices, ValueRange values) {
 /// 4 c and the next.
 void TileStorer::storeRow(Value pointer, int64_t firstRegister,
                           ArrayRef<Value> elements) {
-  for (int64_t column = 0; column < type.getShape()[1]; column += 8) {
+  for (int64_t column = 0; column < columns; column += 8) {
     int64_t reg = firstRegister + column / 8 * 4;
     if (knownColumns && column >= *knownColumns)
       return;
@@ -146,13 +152,7 @@ void TileStorer::store(Value pointer, int64_t column, Value value) {
     LLVM::StoreOp::create(builder, loc, value, address, alignment);
     return;
   }
-  LLVM::InlineAsmOp::create(
-      builder, loc, TypeRange(), ValueRange{address, value},
-      "red.relaxed.gpu.global.add.f32 [$0], $1;", "l,f,~{memory}",
-      /*has_side_effects=*/true, /*is_align_stack=*/false,
-      LLVM::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
-      ArrayAttr());
+  emitAdd(builder, loc, address, value);
 }
 
 /// Mx1 to a memref whose innermost dimension is the row: one of the four lanes
@@ -165,7 +165,8 @@ static void storeRows(OpBuilder &builder, Location loc, const View &view,
   SmallVector<Value> at;
   for (Value index : indices)
     at.push_back(addresses.fromIndex(index));
-  at.back() = addresses.add(at.back(), addresses.fromInt(laneRow(ints)));
+  at.back() =
+      addresses.add(at.back(), addresses.fromInt(laneRow(ints, layout)));
   Value left = view.left(builder, loc, view.type.getRank() - 1, at.back());
   Value first = view.addressOf(builder, loc, at);
   OpBuilder::InsertionGuard guard(builder);

@@ -40,6 +40,7 @@
 #include "MaskWords.h"
 #include "Math.h"
 #include "Offsets.h"
+#include "PackedTiles.h"
 #include "Products.h"
 #include "Roles.h"
 #include "RowProducts.h"
@@ -153,6 +154,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateSearchPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);
   populateRowProductPatterns(converter, patterns);
+  populatePackedTilePatterns(converter, patterns);
   populateSlotReadPatterns(converter, patterns);
   populateSplatStorePatterns(converter, patterns, splatStores);
   populateStagedStorePatterns(converter, patterns, kernel.roles);

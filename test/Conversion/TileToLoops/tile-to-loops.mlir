@@ -179,3 +179,19 @@ func.func @scalar_search(%t: memref<?xi32>, %o: memref<4x1xi32>, %v: i32) {
   tile.store %rows, %o[%c0, %c0] : vector<4x1xi32>, memref<4x1xi32>
   return
 }
+
+// Packed tiles lie row after row; sums are added to what is there.
+// CHECK-LABEL: @packed(
+func.func @packed(%m: memref<?x32xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  // CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %{{.*}} : index
+  // CHECK: %[[AT:.*]] = arith.addi %[[ROW]], %{{.*}} : index
+  // CHECK: %[[X:.*]] = memref.load %[[M:.*]][%[[I:.*]], %[[AT]]] : memref<?x32xf32>
+  // CHECK: memref.store %[[X]]
+  %t = tile.load %m[%i, %c0] packed : memref<?x32xf32>, vector<4x8xf32>
+  // CHECK: %[[OLD:.*]] = memref.load %[[M]][%[[I]], %[[TO:.*]]] : memref<?x32xf32>
+  // CHECK: %[[NEW:.*]] = arith.addf %[[OLD]], %{{.*}} : f32
+  // CHECK: memref.store %[[NEW]], %[[M]][%[[I]], %[[TO]]] : memref<?x32xf32>
+  tile.store %t, %m[%i, %c0] accumulate packed : vector<4x8xf32>, memref<?x32xf32>
+  return
+}

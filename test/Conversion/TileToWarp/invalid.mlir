@@ -23,9 +23,9 @@ func.func @online_softmax(%n: index) {
 
 func.func @other_vector_op(%n: index) {
   tile.kernel @other_vector_op plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
-    %s = arith.constant dense<0.0> : vector<64x32xf32>
-    // expected-error@+1 {{'vector.transpose' op has 'vector<32x64xf32>', which does not spread over 4 warps: got 32 rows, expected a multiple of 16 rows x 4 warps}}
-    %t = vector.transpose %s, [1, 0] : vector<64x32xf32> to vector<32x64xf32>
+    %s = arith.constant dense<0.0> : vector<64x24xf32>
+    // expected-error@+1 {{'vector.transpose' op has 'vector<24x64xf32>', which does not spread over 4 warps: got 24 rows, expected a multiple of 16 rows x 4 warps}}
+    %t = vector.transpose %s, [1, 0] : vector<64x24xf32> to vector<24x64xf32>
   }
   return
 }
@@ -145,11 +145,11 @@ func.func @load_columns(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
 #mn = affine_map<(m, n, k) -> (m, n)>
 func.func @contract_rhs(%n: index) {
   tile.kernel @contract_rhs plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
-    %l = arith.constant dense<0.0> : vector<64x64xbf16>
-    %r = arith.constant dense<0.0> : vector<64x64xbf16>
+    %l = arith.constant dense<0.0> : vector<64x64xf32>
+    %r = arith.constant dense<0.0> : vector<64x64xf32>
     %a = arith.constant dense<0.0> : vector<64x64xf32>
-    // expected-error@+1 {{'vector.contract' op expects a rhs that is a tile.load}}
-    %s = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %l, %r, %a : vector<64x64xbf16>, vector<64x64xbf16> into vector<64x64xf32>
+    // expected-error@+1 {{'vector.contract' op has operands of 'f32', expected 16 bits where the lhs is transposed or the rhs computed}}
+    %s = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %l, %r, %a : vector<64x64xf32>, vector<64x64xf32> into vector<64x64xf32>
   }
   return
 }
@@ -159,14 +159,14 @@ func.func @contract_rhs(%n: index) {
 #mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
 #mn = affine_map<(m, n, k) -> (m, n)>
-#km = affine_map<(m, n, k) -> (k, m)>
+#nm = affine_map<(m, n, k) -> (n, m)>
 func.func @contract_maps(%n: index) {
   tile.kernel @contract_maps plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %l = arith.constant dense<0.0> : vector<64x64xbf16>
     %r = arith.constant dense<0.0> : vector<64x64xbf16>
     %a = arith.constant dense<0.0> : vector<64x64xf32>
-    // expected-error@+1 {{'vector.contract' op expects maps (m,n,k) -> (m,k), (k,n) or (n,k), (m,n)}}
-    %s = vector.contract {indexing_maps = [#km, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %l, %r, %a : vector<64x64xbf16>, vector<64x64xbf16> into vector<64x64xf32>
+    // expected-error@+1 {{'vector.contract' op expects maps (m,n,k) -> (m,k) or (k,m), (k,n) or (n,k), (m,n)}}
+    %s = vector.contract {indexing_maps = [#mk, #nk, #nm], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %l, %r, %a : vector<64x64xbf16>, vector<64x64xbf16> into vector<64x64xf32>
   }
   return
 }

@@ -373,3 +373,28 @@ func.func @kernel_numbers(%n: index) {
 func.func @attribute() attributes {tile.rows = 64} {
   return
 }
+
+// -----
+
+func.func @accumulate_f16(%o: memref<?x8xf16>, %t: vector<4x8xf16>, %i: index) {
+  // expected-error@+1 {{'tile.store' op accumulates elements of 'f16', expected f32}}
+  tile.store %t, %o[%i, %i] accumulate : vector<4x8xf16>, memref<?x8xf16>
+  return
+}
+
+// -----
+
+func.func @packed_into_too_few(%o: memref<?x16xf32>, %t: vector<4x8xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{'tile.store' op packs 'vector<4x8xf32>' into the innermost dimension of 'memref<?x16xf32>', expected rank 2 and as many elements of f32}}
+  tile.store %t, %o[%i, %c0] packed : vector<4x8xf32>, memref<?x16xf32>
+  return
+}
+
+// -----
+
+func.func @packed_from_the_middle(%o: memref<?x32xf32>, %i: index) {
+  // expected-error@+1 {{'tile.load' op packs from an innermost index on that is not the constant 0}}
+  %t = tile.load %o[%i, %i] packed : memref<?x32xf32>, vector<4x8xf32>
+  return
+}

@@ -139,3 +139,18 @@ func.func @kernels(%n: index) {
   }
   return
 }
+
+// CHECK-LABEL: @sums(
+func.func @sums(%m: memref<?x?xf32>, %packed: memref<?x32xf32>, %t: vector<4x8xf32>, %i: index)
+    -> vector<4x8xf32> {
+  %c0 = arith.constant 0 : index
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] accumulate : vector<4x8xf32>, memref<?x?xf32>
+  tile.store %t, %m[%i, %i] accumulate : vector<4x8xf32>, memref<?x?xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] packed : vector<4x8xf32>, memref<?x32xf32>
+  tile.store %t, %packed[%i, %c0] packed : vector<4x8xf32>, memref<?x32xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] accumulate packed : vector<4x8xf32>, memref<?x32xf32>
+  tile.store %t, %packed[%i, %c0] accumulate packed : vector<4x8xf32>, memref<?x32xf32>
+  // CHECK: tile.load %{{.*}}[%{{.*}}, %{{.*}}] packed : memref<?x32xf32>, vector<4x8xf32>
+  %sum = tile.load %packed[%i, %c0] packed : memref<?x32xf32>, vector<4x8xf32>
+  return %sum : vector<4x8xf32>
+}

@@ -308,3 +308,26 @@ func.func @store_c2(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %f: !warp.
   }
   return
 }
+
+// -----
+
+func.func @mma_c7_atom(%n: index, %acc: !warp.frag<64x64xf32, acc, 8>) {
+  warp.kernel @mma_c7_atom blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %s = warp.alloc : !warp.slot<64x64xf16>
+    // expected-error@+1 {{'warp.mma' op of mma_sync has an accumulator of '!warp.frag<64x64xf32, acc, 8>': its rows do not spread over the warps}}
+    %0 = warp.mma mma_sync %s, %s, %acc : !warp.slot<64x64xf16>, !warp.slot<64x64xf16>, !warp.frag<64x64xf32, acc, 8>
+  }
+  return
+}
+
+// -----
+
+func.func @mma_c7_panels(%n: index, %acc: !warp.frag<64x192xf32, acc, 8>) {
+  warp.kernel @mma_c7_panels blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %a = warp.alloc : !warp.slot<64x64xf16, panels<128>>
+    %s = warp.alloc : !warp.slot<64x192xf16, panels<128>>
+    // expected-error@+1 {{'warp.mma' op of wgmma has an accumulator of '!warp.frag<64x192xf32, acc, 8>': got parts of 96 columns, expected whole panels or parts of one of 64}}
+    %0 = warp.mma wgmma %a, %s, %acc : !warp.slot<64x64xf16, panels<128>>, !warp.slot<64x192xf16, panels<128>>, !warp.frag<64x192xf32, acc, 8>
+  }
+  return
+}

@@ -116,3 +116,18 @@ func.func @box_with_effect(%n: index, %k: !view, %m: memref<?xi32>) {
   }
   return
 }
+
+// What is written to the second slot nobody reads.
+func.func @unread(%n: index, %k: !view, %f: bf16) {
+  %c0 = arith.constant 0 : index
+  // CHECK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="a tile that the kernel writes to a slot is not read by one product that follows"
+  warp.kernel @unread blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    %ds = warp.alloc : !t
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %a = warp.load_frag %ks : !t -> !f
+    %d = warp.splat %f : !warp.frag<64x128xbf16, acc, 4>
+    warp.store_frag %d to %ds : !warp.frag<64x128xbf16, acc, 4>, !t
+  }
+  return
+}

@@ -148,3 +148,68 @@ func.func @accumulates_bf16(%n: index, %f: bf16, %out: memref<?x64xbf16>) {
   }
   return
 }
+
+// -----
+
+// Warps that have different columns.
+func.func @columns(%n: index, %f: bf16) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(8) {
+    %S = warp.alloc : !warp.slot<64x64xbf16>
+    %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 8>
+    // expected-error@+1 {{'warp.store_frag' op stores '!warp.frag<64x64xbf16, acc, 8>', expected rows that spread over the warps}}
+    warp.store_frag %h to %S : !warp.frag<64x64xbf16, acc, 8>, !warp.slot<64x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @load_columns(%n: index) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(8) {
+    %S = warp.alloc : !warp.slot<64x64xf32>
+    // expected-error@+1 {{'warp.load_frag' op gives '!warp.frag<64x64xf32, acc, 8>', expected rows that spread over the warps}}
+    %h = warp.load_frag %S : !warp.slot<64x64xf32> -> !warp.frag<64x64xf32, acc, 8>
+  }
+  return
+}
+
+// -----
+
+func.func @store_columns(%n: index, %out: memref<?x64xf32>, %f: f32) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(8) {
+    %S = warp.alloc : !warp.slot<64x64xf32>
+    %h = warp.splat %f : !warp.frag<64x64xf32, acc, 8>
+    // expected-error@+1 {{'warp.store' op goes via a slot: '!warp.frag<64x64xf32, acc, 8>', expected rows that spread over the warps}}
+    warp.store %h, %out[%c0, %c0] via %S : !warp.frag<64x64xf32, acc, 8>, memref<?x64xf32>, !warp.slot<64x64xf32>
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: @packed(
+func.func @packed(%n: index, %out: memref<?x4096xf32>, %f: f32) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(8) {
+    %h = warp.splat %f : !warp.frag<64x64xf32, acc, 8>
+    // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] packed :
+    warp.store %h, %out[%x, %c0] packed : !warp.frag<64x64xf32, acc, 8>, memref<?x4096xf32>
+    // CHECK: warp.load %{{.*}}[%{{.*}}] packed : memref<?x4096xf32> -> <64x64xf32, acc, 8>
+    %s = warp.load %out[%x, %c0] packed : memref<?x4096xf32> -> !warp.frag<64x64xf32, acc, 8>
+    // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] accumulate packed :
+    warp.store %s, %out[%x, %c0] accumulate packed : !warp.frag<64x64xf32, acc, 8>, memref<?x4096xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @packed_into_rows(%n: index, %out: memref<?x64xf32>) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(8) {
+    // expected-error@+1 {{'warp.load' op packs '!warp.frag<64x64xf32, acc, 8>' in the innermost dimension of 'memref<?x64xf32>', expected a tile of as many elements of f32}}
+    %s = warp.load %out[%x, %c0] packed : memref<?x64xf32> -> !warp.frag<64x64xf32, acc, 8>
+  }
+  return
+}

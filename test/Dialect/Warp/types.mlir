@@ -30,7 +30,7 @@ func.func private @rank(!warp.frag<64xf32, acc, 4>)
 // -----
 
 // expected-error@+1 {{'acc' fragment: got 64 rows, expected a multiple of 16 rows x 8 warps}}
-func.func private @rows(!warp.frag<64x64xf32, acc, 8>)
+func.func private @rows(!warp.frag<64x8xf32, acc, 8>)
 
 // -----
 

@@ -166,6 +166,7 @@ class Case:
     dropout: float = 0.0
     scale: float = 0.0  # 0: the default
     lse_gradient: bool = False
+    any_order: bool = False  # of sums: launches need not give the same bits
     layout: str = "bhsd"
     padding: int = 0
     plan: int = -1  # of PLANS; -1: the compiler's
@@ -220,6 +221,8 @@ class Case:
             words += f" captures({', '.join('%' + name for name, _ in captures)})"
         if self.scale:
             attributes.append(f"scale = {self.scale} : f64")
+        if self.any_order:
+            attributes.append("numerics = #attn.numerics<deterministic = false>")
         if self.variants:
             attributes.append(f"variants = [{', '.join('#attn.' + text for text in self.variants)}]")
         lines = []
@@ -328,6 +331,7 @@ def make_case(seed, index, longest):
     )
     if rng.random() < 0.2:
         case.keys = case.queries
+    case.any_order = rng.random() < 0.4
     shrink(case)
     return case
 
@@ -340,6 +344,7 @@ def small_cases():
         Case("grouped", "bf16", 80, 96, group=4, queries=65),
         Case("tiny", "f16", 40, 40, queries=1, keys=1, lse_gradient=True),
         Case("f32", "f32", 64, 64, queries=70, keys=129),
+        Case("any_order", "bf16", 64, 64, kv_heads=2, group=2, queries=190, keys=150, any_order=True),
         Case("wide", "bf16", 256, 256, queries=33, keys=257),
         Case("no_keys", "f16", 64, 64, queries=200, keys=77, variants=("causal<bottom_right>",)),
         Case("window", "bf16", 64, 64, queries=190, keys=190,

@@ -16,7 +16,9 @@
 // there before.
 //
 // Fragments over W warps, W a multiple of 4, are what the instruction wants:
-// row step t of warpgroup g are rows 16 W t + 64 g … + 63.
+// row step t of warpgroup g are rows 16 W t + 64 g … + 63. Where the rows are
+// fewer, groups that have the same rows have other columns, which are rows of
+// operand b in N.
 //
 //===----------------------------------------------------------------------===//
 
@@ -127,7 +129,16 @@ static SmallVector<Value> emitChain(OpBuilder &builder, Product product,
       right = operandTile(product.rightType(), op.getTransposeB()
                                                    ? layout::Major::K
                                                    : layout::Major::MN);
-  std::string low = assembly.input(descriptorLow(ints, right, product.b));
+  layout::Fragment layout = layoutOf(acc);
+  int64_t columns = 8 * layout.columnSteps();
+  Value group = ints.warpgroup(), rightAddress = product.b;
+  if (layout.columnGroups() > 1) {
+    int64_t rowGroups = layout.rowWarps() / layout::warpsPerGroup;
+    rightAddress = ints.add(rightAddress, ints.mul(ints.div(group, rowGroups),
+                                                   right.rowOffset(columns)));
+    group = ints.rem(group, rowGroups);
+  }
+  std::string low = assembly.input(descriptorLow(ints, right, rightAddress));
 
   SlotType slot = product.leftSlot();
   std::string leftLow;
@@ -135,9 +146,9 @@ static SmallVector<Value> emitChain(OpBuilder &builder, Product product,
   if (slot) {
     left = operandTile(slot, op.getTransposeA() ? layout::Major::MN
                                                 : layout::Major::K);
-    Value address = ints.add(
-        product.a.front(),
-        ints.mul(ints.warpgroup(), left.rowOffset(layout::groupOfWarpsRows)));
+    Value address =
+        ints.add(product.a.front(),
+                 ints.mul(group, left.rowOffset(layout::groupOfWarpsRows)));
     leftLow = assembly.input(descriptorLow(ints, left, address));
   } else {
     for (Value value : product.a)
@@ -148,10 +159,10 @@ static SmallVector<Value> emitChain(OpBuilder &builder, Product product,
   llvm::raw_ostream &out = assembly.out();
   StringRef type =
       product.rightType().getElementType().isBF16() ? "bf16" : "f16";
-  int64_t columns = acc.getShape()[1], steps = right.numSteps();
+  int64_t steps = right.numSteps();
   int64_t perStep = columns / 2;
   out << "{ .reg .b32 low; .reg .b64 left, right; wgmma.fence.sync.aligned; ";
-  for (int64_t t = 0, e = layoutOf(acc).rowSteps(); t < e; ++t)
+  for (int64_t t = 0, e = layout.rowSteps(); t < e; ++t)
     for (int64_t step = 0; step < steps; ++step) {
       constexpr int64_t unit = 16;
       if (slot)

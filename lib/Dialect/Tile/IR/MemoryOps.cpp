@@ -12,6 +12,8 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 using namespace mlir;
 using namespace attn::tile;
 
@@ -39,15 +41,40 @@ static LogicalResult verifyBox(Operation *op, MemRefType view,
   return success();
 }
 
+/// (C4) of tile.load and tile.store.
+static LogicalResult verifyPacked(Operation *op, MemRefType view,
+                                  VectorType vector, ValueRange indices) {
+  if (vector.getRank() != 2 || !vector.getElementType().isF32() ||
+      vector.getNumElements() != view.getShape().back())
+    return op->emitOpError("packs ")
+           << vector << " into the innermost dimension of " << view
+           << ", expected rank 2 and as many elements of f32";
+  if (!isConstantIntValue(indices.back(), 0))
+    return op->emitOpError("packs from an innermost index on that is not the "
+                           "constant 0");
+  return success();
+}
+
 LogicalResult LoadOp::verify() {
-  return verifyBox(*this, cast<MemRefType>(getView().getType()),
-                   cast<VectorType>(getResult().getType()),
-                   getIndices().size());
+  auto view = cast<MemRefType>(getView().getType());
+  auto vector = cast<VectorType>(getResult().getType());
+  if (failed(verifyBox(*this, view, vector, getIndices().size())))
+    return failure();
+  return getPacked() ? verifyPacked(*this, view, vector, getIndices())
+                     : success();
 }
 
 LogicalResult StoreOp::verify() {
-  return verifyBox(*this, cast<MemRefType>(getView().getType()),
-                   cast<VectorType>(getValue().getType()), getIndices().size());
+  Type element = cast<VectorType>(getValue().getType()).getElementType();
+  if (getAccumulate() && !element.isF32())
+    return emitOpError("accumulates elements of ")
+           << element << ", expected f32";
+  auto view = cast<MemRefType>(getView().getType());
+  auto vector = cast<VectorType>(getValue().getType());
+  if (failed(verifyBox(*this, view, vector, getIndices().size())))
+    return failure();
+  return getPacked() ? verifyPacked(*this, view, vector, getIndices())
+                     : success();
 }
 
 /// True for i32, and for vectors of i32 whose dimensions are 1 or those of

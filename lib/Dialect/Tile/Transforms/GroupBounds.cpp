@@ -30,6 +30,7 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::tile {
@@ -102,6 +103,19 @@ static Value emitHasRow(RewriterBase &rewriter, scf::ForOp front, Value first,
   return {};
 }
 
+/// Whether a product reads what was computed of other rows: then all rows go
+/// through every block.
+static bool exchangesRows(scf::ForOp loop) {
+  for (auto product : loop.getBody()->getOps<vector::ContractionOp>()) {
+    AffineExpr depth = getAffineDimExpr(2, product.getContext());
+    bool isTransposed = product.getIndexingMapsArray()[0].getResult(0) == depth;
+    if (!product.getRhs().getDefiningOp<LoadOp>() ||
+        (isTransposed && !product.getLhs().getDefiningOp<LoadOp>()))
+      return true;
+  }
+  return false;
+}
+
 LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
                                       int64_t rows, std::string &reason) {
   assert(rows >= 1 && "parts of at least one row");
@@ -112,6 +126,10 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
   int64_t numRows = getNumTileRows(*chain);
   if (numRows <= rows || numRows % rows != 0) {
     reason = "the rows of the tile are not several parts";
+    return failure();
+  }
+  if (exchangesRows(front)) {
+    reason = "the parts of the rows read what others compute";
     return failure();
   }
   OpBuilder::InsertionGuard guard(rewriter);

@@ -28,7 +28,7 @@ ProductTraits attn::warp::getTraits(ProductAtom atom) {
     traits.transposesA = false;
     break;
   case ProductAtom::Wgmma:
-    traits.readsPanels = traits.isAsync = true;
+    traits.readsPanels = traits.isAsync = traits.sharesColumns = true;
     traits.warpsAtOnce = layout::warpsPerGroup;
     traits.maxColumns = layout::maxWgmmaColumns;
     break;
@@ -52,6 +52,20 @@ static LogicalResult verifyDescriptor(ProductOp op, StringRef operand,
   return op.emitOpError("of ")
          << stringifyProductAtom(op.getAtom()) << " cannot read operand "
          << operand << ": " << wrong;
+}
+
+/// Groups of warps that have different columns of the accumulator read parts of
+/// operand b.
+static std::string findPartsObstacle(ProductOp op,
+                                     const ProductTraits &traits) {
+  layout::Fragment acc = op.getAcc().getType().getLayout();
+  if (acc.columnGroups() == 1)
+    return "";
+  if (!traits.sharesColumns || acc.rowWarps() % traits.warpsAtOnce != 0)
+    return "its rows do not spread over the warps";
+  auto major = op.getTransposeB() ? layout::Major::K : layout::Major::MN;
+  return layout::OperandTile{op.getB().getType().getLayout(), major}.checkParts(
+      acc.columnGroups());
 }
 
 LogicalResult attn::warp::verifyAtom(ProductOp op) {
@@ -83,6 +97,9 @@ LogicalResult attn::warp::verifyAtom(ProductOp op) {
   if (traits.maxColumns != 0 && acc.getShape()[1] > traits.maxColumns)
     return refuse() << " has " << acc.getShape()[1]
                     << " columns, expected at most " << traits.maxColumns;
+  // (C7)
+  if (std::string wrong = findPartsObstacle(op, traits); !wrong.empty())
+    return refuse() << " has an accumulator of " << acc << ": " << wrong;
   // (C5)
   if (op.getTransposeA() && !traits.transposesA)
     return refuse() << " transposes operand a, expected a slot of MxK";

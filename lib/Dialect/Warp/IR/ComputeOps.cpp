@@ -18,6 +18,9 @@ LogicalResult LoadFragOp::verify() {
   if (frag.getKind() == FragKind::Acc && !frag.getElementType().isF32())
     return emitOpError("gives ")
            << frag << ", expected an 'a' fragment, or an 'acc' one of f32";
+  if (frag.getLayout().columnGroups() > 1)
+    return emitOpError("gives ")
+           << frag << ", expected rows that spread over the warps";
   // A row may stand for the rows of a tile.
   SmallVector<int64_t> shape(frag.getShape());
   if (frag.getKind() == FragKind::Acc && slot.getShape()[0] == 1 &&

@@ -159,6 +159,9 @@ LogicalResult StoreFragOp::verify() {
                                   << ", expected the same shape and elements";
   if (slot.getShape()[0] == 1)
     return emitOpError("stores one row, expected a tile");
+  if (frag.getLayout().columnGroups() > 1)
+    return emitOpError("stores ")
+           << frag << ", expected rows that spread over the warps";
   return success();
 }
 
@@ -175,6 +178,10 @@ static LogicalResult verifyStaging(StoreOp store) {
     return store.emitOpError("goes via ")
            << slot << ", expected the rows and the elements of " << frag;
   int64_t columns = frag.getShape()[1], perPart = slot.getShape()[1];
+  if (frag.getLayout().columnGroups() > 1 || store.getPacked())
+    return store.emitOpError("goes via a slot: ")
+           << frag << (store.getPacked() ? " is packed" : "")
+           << ", expected rows that spread over the warps";
   if (perPart >= columns)
     return success();
   attn::layout::SharedTile tile = slot.getLayout();
@@ -186,7 +193,32 @@ static LogicalResult verifyStaging(StoreOp store) {
   return success();
 }
 
+/// What a packed store writes, or a load reads.
+static LogicalResult verifyPacked(Operation *op, FragType frag, MemRefType view,
+                                  size_t numIndices) {
+  if (!view || static_cast<int64_t>(numIndices) != view.getRank())
+    return op->emitOpError("got ")
+           << numIndices << " indices, expected one per dimension of a memref";
+  if (frag.getKind() != FragKind::Acc || !frag.getElementType().isF32() ||
+      !view.getElementType().isF32() || frag.getShape()[0] == 1 ||
+      frag.getShape()[1] < 8 || frag.getNumElements() != view.getShape().back())
+    return op->emitOpError("packs ")
+           << frag << " in the innermost dimension of " << view
+           << ", expected a tile of as many elements of f32";
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  return verifyPacked(*this, getResult().getType(),
+                      dyn_cast<MemRefType>(getView().getType()),
+                      getIndices().size());
+}
+
 LogicalResult StoreOp::verify() {
+  if (getPacked() && !getStaging() && !getRows())
+    return verifyPacked(*this, getValue().getType(),
+                        dyn_cast<MemRefType>(getView().getType()),
+                        getIndices().size());
   auto view = dyn_cast<MemRefType>(getView().getType());
   if (!view)
     return emitOpError("expects a ranked memref");

@@ -84,6 +84,7 @@ private:
   }
   Value getRing(CopiedTile &tile);
   void awaitTile(CopiedTile &tile, Value ring);
+  void exchange(AllocOp alloc);
   RoleOp createRole(StringRef name, RoleKind kind, int64_t warps,
                     int64_t registers);
   void createConsumer();
@@ -155,6 +156,70 @@ void Specialization::awaitTile(CopiedTile &tile, Value ring) {
     });
 }
 
+/// The product that reads what a store wrote: it follows in the block, before
+/// the next store. Null if there is none.
+static ProductOp findReader(StoreFragOp store) {
+  for (Operation *op = store->getNextNode(); op; op = op->getNextNode())
+    if (llvm::is_contained(op->getOperands(), store.getTarget()))
+      return dyn_cast<ProductOp>(op);
+  return {};
+}
+
+/// Whether each tile that the kernel writes to a slot is read by one product.
+static LogicalResult matchExchanges(KernelOp kernel, std::string &reason) {
+  for (auto alloc : kernel.getBodyBlock()->getOps<AllocOp>()) {
+    SmallVector<StoreFragOp> stores;
+    int64_t numUsers = 0;
+    for (Operation *user : alloc.getSlot().getUsers()) {
+      ++numUsers;
+      if (auto store = dyn_cast<StoreFragOp>(user))
+        stores.push_back(store);
+    }
+    int64_t numStores = stores.size();
+    if (numStores != 0 &&
+        (numUsers != 2 * numStores || !llvm::all_of(stores, findReader))) {
+      reason = "a tile that the kernel writes to a slot is not read by one "
+               "product that follows";
+      return failure();
+    }
+  }
+  return success();
+}
+
+/// What the consumer writes for itself goes through a ring that it fills and
+/// drains.
+void Specialization::exchange(AllocOp alloc) {
+  SlotType slot = alloc.getSlot().getType();
+  rewriter.setInsertionPointAfter(lastRing);
+  auto self = FlatSymbolRefAttr::get(kernel.getContext(), consumerName);
+  auto type = RingType::get(kernel.getContext(), 1, slot.getShape(),
+                            slot.getElementType(), slot.getPanelBytes());
+  auto ring = RingOp::create(rewriter, alloc.getLoc(), type, self,
+                             getDrainers(), /*offset=*/nullptr);
+  lastRing = ring;
+  SmallVector<StoreFragOp> stores;
+  for (Operation *user : alloc.getSlot().getUsers())
+    if (auto store = dyn_cast<StoreFragOp>(user))
+      stores.push_back(store);
+  for (StoreFragOp store : stores) {
+    Location loc = store.getLoc();
+    Operation *reader = findReader(store);
+    rewriter.setInsertionPoint(store);
+    Value number = arith::ConstantIndexOp::create(rewriter, loc, 0);
+    StoreFragOp::create(rewriter, loc, store.getValue(), ring, number);
+    rewriter.eraseOp(store);
+    rewriter.setInsertionPoint(reader);
+    number = arith::ConstantIndexOp::create(rewriter, loc, 0);
+    auto await = AwaitOp::create(rewriter, loc, slot, ring, number);
+    rewriter.modifyOpInPlace(reader, [&] {
+      reader->replaceUsesOfWith(alloc.getSlot(), await.getSlot());
+    });
+    rewriter.setInsertionPointAfter(reader);
+    ReleaseOp::create(rewriter, loc, await.getSlot());
+  }
+  rewriter.eraseOp(alloc);
+}
+
 /// The ring that the consumer reads, and the number of the item.
 static std::pair<Value, Value> getUse(Operation *op) {
   if (auto await = dyn_cast<AwaitOp>(op))
@@ -203,6 +268,12 @@ static Block *getLoopBody(LoopLikeOpInterface loop) {
 /// next item.
 void Specialization::countItems(Block *block, DenseMap<Value, Value> &next) {
   for (Operation &op : llvm::make_early_inc_range(*block)) {
+    if (auto store = dyn_cast<StoreFragOp>(op)) {
+      // The number of the await that follows.
+      rewriter.replaceOp(store.getItem().getDefiningOp(),
+                         next[store.getTarget()]);
+      continue;
+    }
     if (auto [ring, item] = getUse(&op); ring) {
       Value number = next[ring];
       rewriter.replaceOp(item.getDefiningOp(), number);
@@ -390,6 +461,10 @@ void Specialization::run(std::string &reason) {
   }
   for (Operation *alloc : allocs)
     rewriter.eraseOp(alloc);
+  for (auto alloc :
+       llvm::make_early_inc_range(kernel.getBodyBlock()->getOps<AllocOp>()))
+    if (llvm::any_of(alloc.getSlot().getUsers(), llvm::IsaPred<StoreFragOp>))
+      exchange(alloc);
   createConsumer();
   passOverBlocks(rewriter, consumer, reason);
   takeNumbers();
@@ -419,7 +494,8 @@ FailureOr<int64_t> attn::warp::specializeCopies(RewriterBase &rewriter,
   FailureOr<SmallVector<CopiedTile>> tiles = matchCopiedTiles(kernel, reason);
   if (failed(tiles))
     return failure();
-  if (failed(ProducerSlice(kernel).compute(reason)))
+  if (failed(matchExchanges(kernel, reason)) ||
+      failed(ProducerSlice(kernel).compute(reason)))
     return failure();
   depth = getRingDepth(kernel, depth);
   Specialization(rewriter, kernel, *tiles, depth).run(reason);

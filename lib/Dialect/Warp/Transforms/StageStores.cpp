@@ -125,6 +125,10 @@ static LogicalResult stageStore(RewriterBase &rewriter, KernelOp kernel,
                                 std::string &reason) {
   OpBuilder::InsertionGuard guard(rewriter);
   FragType frag = store.getValue().getType();
+  if (frag.getLayout().columnGroups() > 1) {
+    reason = "warps have different columns of the tile";
+    return failure();
+  }
   Value slot;
   unsigned bits = frag.getElementType().getIntOrFloatBitWidth();
   if (kernel.hasRoles() && bits == 16)
@@ -153,8 +157,8 @@ int64_t attn::warp::stageStores(RewriterBase &rewriter, KernelOp kernel,
   SmallVector<StoreOp> stores;
   kernel.walk([&](StoreOp store) {
     ArrayRef<int64_t> shape = store.getValue().getType().getShape();
-    if (!store.getRows() && !store.getAccumulate() && !store.getStaging() &&
-        shape[0] > 1 && shape[1] > 1)
+    if (!store.getRows() && !store.getAccumulate() && !store.getPacked() &&
+        !store.getStaging() && shape[0] > 1 && shape[1] > 1)
       stores.push_back(store);
   });
   if (stores.empty())

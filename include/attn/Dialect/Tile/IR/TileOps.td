@@ -73,13 +73,23 @@ def Tile_LoadOp : Tile_Op<"load"> {
     index is outside the memref read as zero, whatever memory holds there: lengths
     that are no multiple of a block need no code of their own.
 
+    With `packed`, what a packed `tile.store` of the same type wrote, in a kernel
+    with as many warps. All elements lie in the innermost dimension, of as many
+    elements, in an order of the target: lanes read what they hold. All indices
+    are inside of the memref.
+
     (C1) One index per dimension of the memref.
     (C2) The element types agree.
     (C3) The vector's sizes are fixed and its rank is at most the memref's.
+    (C4) What is packed has rank 2 and elements of f32, as many as the innermost
+         dimension, where the index is the constant 0.
   }];
-  let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<Index>:$indices);
+  let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<Index>:$indices,
+                       UnitAttr:$packed);
   let results = (outs AnyVectorOfNonZeroRank:$result);
-  let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `,` type($result)";
+  let assemblyFormat = [{
+    $view `[` $indices `]` (`packed` $packed^)? attr-dict `:` type($view) `,` type($result)
+  }];
   let hasVerifier = 1;
 }
 
@@ -89,11 +99,19 @@ def Tile_StoreOp : Tile_Op<"store"> {
     ```mlir
     tile.store %o, %out[%b, %h, %row, %c0] : vector<128x64xbf16>, memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>
     ```
-    The box is that of `tile.load`; (C1) to (C3) are the same.
+    The box is that of `tile.load`, `packed`, too; (C1) to (C4) are the same.
+
+    With `accumulate` the elements are added to those in memory, atomically and
+    in no order where blocks run side by side.
+
+    (C5) What is accumulated is f32.
   }];
   let arguments = (ins AnyVectorOfNonZeroRank:$value, Arg<AnyMemRef, "the memory", [MemWrite]>:$view,
-                       Variadic<Index>:$indices);
-  let assemblyFormat = "$value `,` $view `[` $indices `]` attr-dict `:` type($value) `,` type($view)";
+                       Variadic<Index>:$indices, UnitAttr:$accumulate, UnitAttr:$packed);
+  let assemblyFormat = [{
+    $value `,` $view `[` $indices `]` (`accumulate` $accumulate^)? (`packed` $packed^)? attr-dict
+    `:` type($value) `,` type($view)
+  }];
   let hasVerifier = 1;
 }
 

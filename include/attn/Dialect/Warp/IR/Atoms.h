@@ -55,6 +55,8 @@ struct ProductTraits {
   int64_t maxColumns = 0;
   /// It can be issued, and waited for later (`warp.mma_async`).
   bool isAsync = false;
+  /// Groups of warps may have different columns of the accumulator.
+  bool sharesColumns = false;
 };
 
 ProductTraits getTraits(ProductAtom atom);

@@ -164,6 +164,10 @@ def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
     With `accumulate` the elements, f32, are added to those in memory, atomically
     and in no order: one by one, or by TMA.
 
+    With `packed` the elements, f32, lie in the innermost dimension of the memref
+    one after the other, register by register and, in each, thread by thread, so
+    that the lanes of a warp write side by side. All indices are inside.
+
     (C1) The atom is `plain`, or, via a slot and in a role, `tma`.
     (C2) By `tma`: a slot in panels; a memref of at most 4 dimensions.
     ```mlir
@@ -173,12 +177,25 @@ def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Warp_FragType:$value, Arg<AnyMemRef, "", [MemWrite]>:$view,
                        Variadic<Index>:$indices, Arg<Optional<Warp_SlotType>, "", [MemWrite]>:$staging,
-                       UnitAttr:$rows, UnitAttr:$accumulate,
+                       UnitAttr:$rows, UnitAttr:$accumulate, UnitAttr:$packed,
                        DefaultValuedAttr<Warp_CopyAtomAttr, "::attn::warp::CopyAtom::Plain">:$atom);
   let assemblyFormat = [{
-    $value `,` $view `[` $indices `]` (`rows` $rows^)? (`accumulate` $accumulate^)? (`via` $staging^)? (`by` $atom^)? attr-dict
+    $value `,` $view `[` $indices `]` (`rows` $rows^)? (`accumulate` $accumulate^)? (`packed` $packed^)? (`via` $staging^)? (`by` $atom^)? attr-dict
     `:` type($value) `,` type($view) (`,` type($staging)^)?
   }];
+  let hasVerifier = 1;
+}
+
+def Warp_LoadOp : Warp_Op<"load"> {
+  let summary = "reads what a packed warp.store of the same type wrote";
+  let description = [{
+    ```mlir
+    %sum = warp.load %sums[%b, %h, %n, %c0] packed : memref<?x?x?x8192xf32> -> !warp.frag<64x128xf32, acc, 8>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<Index>:$indices);
+  let results = (outs Warp_FragType:$result);
+  let assemblyFormat = "$view `[` $indices `]` `packed` attr-dict `:` type($view) `->` type($result)";
   let hasVerifier = 1;
 }
 

@@ -119,6 +119,8 @@ def Warp_FragType : Warp_Type<"Frag", "frag", [
     8 t + 2 (l mod 4) + {0, 1}. A dimension of size 1 is a slice: each lane
     holds the values of the rows (Mx1) or columns (1xN) it has elements in. Mx4
     is one value for each lane of the quad that shares a row.
+    An `acc` tile of fewer than 16 W rows: as many warps as it has 16-row groups
+    are stacked along the rows, the others hold further columns.
     `a`: the A operand of the same instruction. Layout formulae, and the number
     of registers, are those of attn/Layout/Fragments.h.
   }];

@@ -182,7 +182,9 @@ def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
     release where it was read last. The items of a ring are counted through the
     loops. What a loop over tiles carries (`warp-persist`) the producer sends,
     before the loop and at the end of its body; the consumer takes it there,
-    after its last store. Optional: a kernel that has none of it stays
+    after its last store. A slot that the kernel writes for a product
+    (`warp.store_frag`) becomes a ring of one item that the consumer fills and
+    drains itself. Optional: a kernel that has none of it stays
     as it is, and a *missed* remark says why.
     ```mlir
     warp.role @load copy warps(4) registers(24) {

@@ -1,0 +1,28 @@
+// Register r of thread t lies at r T + t: stored, added, read.
+//
+// RUN: attn-opt %s --convert-warp-to-gpu | FileCheck %s
+
+!frag = !warp.frag<64x16xf32, acc, 8>
+!sums = memref<?x?x1024xf32>
+
+// CHECK-LABEL: gpu.func @packed(
+func.func @packed(%sums: !sums, %n: index) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel @packed blocks(%x, %y, %z) in (%n, %n, %n) warps(8) {
+    %zeros = warp.splat %zero : !frag
+    // Four registers in each of 256 threads, 1024 bytes from one to the next.
+    // CHECK: llvm.store %{{.*}}, %[[P:.*]] {alignment = 4 : i64} : f32, !llvm.ptr<1>
+    // CHECK: llvm.getelementptr {{.*}}[1024]
+    // CHECK: llvm.getelementptr {{.*}}[2048]
+    // CHECK: llvm.getelementptr {{.*}}[3072]
+    // CHECK-NOT: llvm.store {{.*}} vector
+    warp.store %zeros, %sums[%z, %y, %c0] packed : !frag, !sums
+    // CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+    %sum = warp.load %sums[%z, %y, %c0] packed : !sums -> !frag
+    // CHECK-COUNT-4: llvm.inline_asm has_side_effects {{.*}}"red.relaxed.gpu.global.add.f32 [$0], $1;"
+    // CHECK-NOT: inline_asm
+    warp.store %sum, %sums[%z, %y, %c0] accumulate packed : !frag, !sums
+  }
+  return
+}
