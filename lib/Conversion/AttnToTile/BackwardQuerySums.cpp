@@ -48,6 +48,12 @@ static bool canShare(PlanAttr plan, int64_t rows, int64_t columns) {
 
 bool BackwardKernels::sumsQueryGradients() const {
   ScoredOp attention = this->attention;
+  // Beside five products of more columns there are no registers for what score
+  // functions and random numbers take.
+  constexpr int64_t mostColumns = 128;
+  if ((AttentionBackwardOp(op).hasPullback() || attention.hasDropout()) &&
+      paddedDim + paddedValueDim > mostColumns)
+    return false;
   PlanAttr plan = attention.getPlanAttr();
   return !attention.getNumericsOrDefault().getDeterministic() &&
          element.getIntOrFloatBitWidth() == 16 &&

@@ -242,12 +242,16 @@ tile::ScoresOp attn::buildScores(OpBuilder &outer, OpBuilder &b,
       tile::ScoresOp::create(b, kernel.loc, products, at.batch, at.head,
                              at.queries, at.keys, kernel.keyLength32);
   ValueRange operands = scored->getOperands();
+  // What the regions read must be there before them.
+  OpBuilder before = outer;
+  if (outer.getInsertionBlock() == scored->getBlock())
+    before.setInsertionPoint(scored);
   if (attention.hasScore())
-    copyRegion(outer, b, attention.getScore(), scored.getScore(),
+    copyRegion(before, b, attention.getScore(), scored.getScore(),
                operands.take_front(ScoredOp::kScoreArguments), kernel.captures);
   scaleScores(b, scored, attention.getScaleValue());
   if (attention.hasMask())
-    copyRegion(outer, b, attention.getMask(), scored.getMask(),
+    copyRegion(before, b, attention.getMask(), scored.getMask(),
                operands.slice(1, ScoredOp::kMaskArguments), kernel.captures);
   return scored;
 }

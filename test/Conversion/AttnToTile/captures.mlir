@@ -89,6 +89,39 @@ func.func @pairs(%q: !t, %k: !t, %l: !l, %s: tensor<4x?x?xf16>) -> tensor<4x?x?x
 
 // -----
 
+// What a mask reads of its batch entry is read in the loop over these, before
+// the scores that it hides.
+// CHECK-LABEL: func.func @pairs_of_lengths(
+// CHECK: tile.kernel @pairs_of_lengths_d_c0
+// CHECK: scf.for
+// CHECK: %[[LENGTH:.*]] = scf.if
+// CHECK: vector.broadcast %[[LENGTH]] : i32
+// CHECK-NOT: tile.kernel
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf16>
+!l = tensor<2x4x?xf32>
+func.func @pairs_of_lengths(%q: !t, %k: !t, %l: !l, %s: tensor<4x?x?xf32>, %n: tensor<2xi32>) -> tensor<4x?x?xf32> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s, %n) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x?x?xf32>, %m: tensor<2xi32>) {
+      %u = attn.capture_load %t[%h, %i, %j] : tensor<4x?x?xf32>
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x?x?xf32>, %m: tensor<2xi32>) {
+      %u = attn.capture_load %m[%b] : tensor<2xi32>
+      %y = arith.cmpi slt, %j, %u : i32
+      attn.yield %y : i1
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x?x?xf32>, %m: tensor<2xi32>) {
+      attn.capture_add %dy, %t[%h, %i, %j] : tensor<4x?x?xf32>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<4x?x?xf32>, tensor<2xi32>) -> (!t, !t, !t, tensor<4x?x?xf32>)
+  return %r#3 : tensor<4x?x?xf32>
+}
+
+// -----
+
 // Two numbers for a query: of its own, and of a key. Both have sums of their own,
 // which are added up at the end.
 // CHECK-LABEL: func.func @query_and_key(

@@ -67,3 +67,13 @@ func.func @heads(%q: !d, %k: !d, %v: !d, %o: !d, %lse: !e, %do: !d) -> (!d, !d, 
   %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do {plan = #plan} : (!d, !d, !d, !d, !e, !d) -> (!d, !d, !d)
   return %dq, %dk, %dv : !d, !d, !d
 }
+
+// Random numbers beside five products of 256 columns would spill.
+!g = tensor<2x4x?x128xbf16>
+// CHECK-LABEL: func.func @dropout(
+// CHECK-NOT: packed
+// CHECK: tile.kernel @dropout_d_query
+func.func @dropout(%q: !g, %k: !g, %v: !g, %o: !g, %lse: !l, %do: !g, %seed: i32, %offset: i32) -> (!g, !g, !g) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do dropout(%seed, %offset) {plan = #plan, numerics = #any, dropout_p = 0.25} : (!g, !g, !g, !g, !l, !g, i32, i32) -> (!g, !g, !g)
+  return %dq, %dk, %dv : !g, !g, !g
+}

@@ -5,7 +5,8 @@
 
 !view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
 !rows = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
-!out = memref<?x?xbf16, strided<[?, 1], offset: ?>>
+!out = memref<?x128xbf16, strided<[?, 1], offset: ?>>
+!odd = memref<?x?xbf16, strided<[?, 1], offset: ?>>
 !q = !warp.slot<128x128xbf16, panels<128>>
 !o = !warp.frag<128x128xf32, acc, 8>
 !ob = !warp.frag<128x128xbf16, acc, 8>
@@ -155,6 +156,23 @@ func.func @transposed(%n: index, %q: !out, %out: !out) {
     %s = warp.mma mma_sync %Q, %K, %z transpose_a : !warp.slot<64x64xbf16>, !warp.slot<64x64xbf16>, !warp.frag<64x64xf32, acc, 4>
     %f = warp.cast truncf %s : !warp.frag<64x64xf32, acc, 4> to !warp.frag<64x64xbf16, acc, 4>
     warp.store %f, %out[%x, %c0] : !warp.frag<64x64xbf16, acc, 4>, !out
+  }
+  return
+}
+
+// Pieces of 16 bytes would leave out the end of a row of which they are no
+// whole number.
+// CHECK-LABEL: @odd_rows
+// CHECK: warp.store %{{[0-9]*}}, %{{[a-z0-9]*}}[%{{[a-z0-9_]*}}, %{{[a-z0-9_]*}}] :
+// REMARK: Remark="the rows in memory are no whole pieces of 16 bytes"
+func.func @odd_rows(%n: index, %q: !out, %out: !odd, %f: bf16) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @odd_rows blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %Q = warp.alloc : !warp.slot<64x64xbf16>
+    warp.copy %q[%x, %c0] to %Q : !out, !warp.slot<64x64xbf16>
+    %a = warp.load_frag %Q : !warp.slot<64x64xbf16> -> !warp.frag<64x64xbf16, a, 4>
+    %z = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+    warp.store %z, %out[%x, %c0] : !warp.frag<64x64xbf16, acc, 4>, !odd
   }
   return
 }

@@ -77,9 +77,9 @@ SCORES = {
     "queries": ([("gains", "tensor<?x?xf32>", "ih")], """
         %g = attn.capture_load %gains[%i, %h] : tensor<?x?xf32>
         %y = arith.mulf %x, %g : f32"""),
-    "image": ([("table", "tensor<?x9x15xf32>", "h:9x15")], """
+    "image": ([("table", "tensor<?x177x15xf32>", "h:177x15")], """
         %width = arith.constant 8 : i32
-        %four = arith.constant 4 : i32
+        %most = arith.constant 88 : i32
         %seven = arith.constant 7 : i32
         %iy = arith.divui %i, %width : i32
         %ix = arith.remui %i, %width : i32
@@ -87,9 +87,9 @@ SCORES = {
         %jx = arith.remui %j, %width : i32
         %dy = arith.subi %jy, %iy : i32
         %dx = arith.subi %jx, %ix : i32
-        %row = arith.addi %dy, %four : i32
+        %row = arith.addi %dy, %most : i32
         %column = arith.addi %dx, %seven : i32
-        %t = attn.capture_load %table[%h, %row, %column] : tensor<?x9x15xf32>
+        %t = attn.capture_load %table[%h, %row, %column] : tensor<?x177x15xf32>
         %y = arith.addf %x, %t : f32"""),
 }
 MASKS = {

@@ -129,6 +129,13 @@ static LogicalResult stageStore(RewriterBase &rewriter, KernelOp kernel,
     reason = "warps have different columns of the tile";
     return failure();
   }
+  auto view = cast<MemRefType>(store.getView().getType());
+  int64_t perPiece = 8 * layout::chunkBytes / view.getElementTypeBitWidth();
+  if (view.isDynamicDim(view.getRank() - 1) ||
+      view.getShape().back() % perPiece != 0) {
+    reason = "the rows in memory are no whole pieces of 16 bytes";
+    return failure();
+  }
   Value slot;
   unsigned bits = frag.getElementType().getIntOrFloatBitWidth();
   if (kernel.hasRoles() && bits == 16)
