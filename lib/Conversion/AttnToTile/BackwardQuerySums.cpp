@@ -24,6 +24,7 @@
 #include "attn/Plan/Plan.h"
 #include "attn/Support/OptionalPasses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace attn;
@@ -46,8 +47,18 @@ static bool canShare(PlanAttr plan, int64_t rows, int64_t columns) {
          layout::OperandTile{keys, layout::Major::MN}.checkParts(parts).empty();
 }
 
+/// Two programs are faster up to so many queries, on an H100 at d = 64 and 128
+/// (test/Benchmark/results/backward.json). Unknown lengths count as long.
+static bool isShort(Value queryLength, bool hasMask) {
+  constexpr int64_t mostQueries = 2896, mostMasked = 5792;
+  std::optional<int64_t> known = getConstantIntValue(queryLength);
+  return known && *known <= (hasMask ? mostMasked : mostQueries);
+}
+
 bool BackwardKernels::sumsQueryGradients() const {
   ScoredOp attention = this->attention;
+  if (isShort(queryLength, attention.hasMask()))
+    return false;
   // Beside five products of more columns there are no registers for what score
   // functions and random numbers take.
   constexpr int64_t mostColumns = 128;

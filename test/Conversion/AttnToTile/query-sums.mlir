@@ -77,3 +77,14 @@ func.func @dropout(%q: !g, %k: !g, %v: !g, %o: !g, %lse: !l, %do: !g, %seed: i32
   %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do dropout(%seed, %offset) {plan = #plan, numerics = #any, dropout_p = 0.25} : (!g, !g, !g, !g, !l, !g, i32, i32) -> (!g, !g, !g)
   return %dq, %dk, %dv : !g, !g, !g
 }
+
+// Few queries: two programs are faster.
+!s = tensor<2x4x2048x64xbf16>
+!m = tensor<2x4x2048xf32>
+// CHECK-LABEL: func.func @few(
+// CHECK-NOT: packed
+// CHECK: tile.kernel @few_d_query
+func.func @few(%q: !s, %k: !s, %v: !s, %o: !s, %lse: !m, %do: !s) -> (!s, !s, !s) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do {plan = #plan, numerics = #any} : (!s, !s, !s, !s, !m, !s) -> (!s, !s, !s)
+  return %dq, %dk, %dv : !s, !s, !s
+}
