@@ -72,8 +72,8 @@ bool BackwardKernels::sumsQueryGradients() const {
          canShare(plan, numColumns, paddedDim);
 }
 
-/// Blocks that stay and go from tile to tile are slower here, on an H100 by 2
-/// to 6 %, but for masks at d = 64 (test/Benchmark/results/backward.json).
+/// Blocks that stay and go from tile to tile were slower here on an H100, by up
+/// to 6 %, in most cases but masks at d = 64.
 PlanAttr BackwardKernels::getPlanOfSums() {
   PlanAttr plan = attention.getPlanAttr();
   constexpr int64_t mostColumns = 64;
