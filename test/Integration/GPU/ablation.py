@@ -13,6 +13,7 @@ with all of it.
 
     ablation.py --lib build/lib/libattn.so --json ablation.json --commit $(git rev-parse HEAD)
     ablation.py --lib ... --dims 128 --lengths 8192 --passes tile-lazy-max,warp-persist
+    ablation.py --lib ... --backward [--numerics 'deterministic = false']   the gradients
 
 Times as bench.py takes them: one process, random order, L2 overwritten, medians.
 Cycles come from a second run of the same launches under Nsight Compute (ncu),
@@ -35,7 +36,7 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 import results  # noqa: E402
-from bench import L2_BYTES, Shape, dims_of, environment, numbers  # noqa: E402
+from bench import L2_BYTES, Gradients, Shape, dims_of, environment, numbers  # noqa: E402
 from compiling import Compiler  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
 
@@ -78,6 +79,8 @@ def parse_arguments():
     parser.add_argument("--plan", default="")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--backward", action="store_true", help="the gradients; counts no cycles")
+    parser.add_argument("--numerics", default="", help="fields of #attn.numerics")
     parser.add_argument("--no-cycles", action="store_true", help="do not call ncu")
     parser.add_argument("--json")
     parser.add_argument("--commit", default="")
@@ -87,6 +90,7 @@ def parse_arguments():
     options = parser.parse_args()
     options.hidden, options.gqa, options.logits, options.peers = 2048, 1, 1.0, ""
     options.hot = False
+    options.no_cycles |= options.backward
     return options
 
 
@@ -118,12 +122,13 @@ def compile_all(options, directory):
     """{file name: error or ""}"""
     import attn
 
-    compiler = Compiler(options.lib, directory, options.target)
+    compiler = Compiler(options.lib, directory, options.target, backward=options.backward)
     futures = {}
     for dims, causal in cases(options):
         _, dim, value_dim = dims
         variants = ["causal"] if causal else []
-        text = attn.attention(options.element, dim, value_dim=value_dim, variants=variants)
+        text = attn.attention(options.element, dim, value_dim=value_dim, variants=variants,
+                              numerics=options.numerics)
         for change in changes(options).values():
             name = file_name(dims, causal, change)
             futures[name] = compiler.compile(name, text, options.plan, *change)
@@ -162,13 +167,14 @@ def each_shape(options, torch):
     for dims, causal in cases(options):
         for length in numbers(options.lengths):
             torch.manual_seed(options.seed)
-            yield dims, causal, length, Shape(options, torch, dims[1], dims[2], causal, length)
+            make = Gradients if options.backward else Shape
+            yield dims, causal, length, make(options, torch, dims[1], dims[2], causal, length)
 
 
 def add_kernels(options, torch, shape, dims, causal, directory, errors):
     for label, change in changes(options).items():
         name = file_name(dims, causal, change)
-        shape.add_kernel(torch, label, options.plan, directory / f"{name}.attn", errors.get(name, ""))
+        shape.add_kernel(options, torch, label, options.plan, directory / f"{name}.attn", errors.get(name, ""))
 
 
 def launch_only(options, torch, directory):

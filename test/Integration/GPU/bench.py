@@ -7,7 +7,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""Forward speed beside PyTorch's flash and cuDNN backends, in one process.
+"""Speed beside PyTorch's flash and cuDNN backends, in one process.
 
     bench.py --lib build/lib/libattn.so --json out.json --commit $(git rev-parse HEAD)
     bench.py --lib ... --targets sm_80 --dims 128 --lengths 4096 --plans plans.json
@@ -16,6 +16,8 @@
     bench.py --lib ... --dims 80,96,112,160,192,192x128 --lengths 1024,4096,8192
                   QKxV: head dimensions that differ
     bench.py --lib ... --hidden 4096 --gqa 4 --dims 128   32 query heads, 8 of keys
+    bench.py --lib ... --backward             the gradients: everything that each launches.
+                  TARGET: two programs, the default; TARGET-sums: sums in any order
     bench.py --lib ... --hot --rounds 5        launch upon launch, at the power limit
     bench.py --lib ... --element f16 --logits 8           logits of deviation 8
     bench.py --lib ... --element f32 --peers efficient    [--f32-products ieee]
@@ -26,7 +28,8 @@
 
 The field's protocol: 16384 tokens in all, hidden size 2048, so batch =
 16384/length (the nearest number, at least 1) and heads = 2048/dim; (batch,
-length, heads, dim) in memory; FLOPs 4 b h s s d, half of that when causal. For
+length, heads, dim) in memory; FLOPs 4 b h s s d, half of that when causal, 2.5
+times as many for the gradients. For
 each shape the contestants take turns in random order, L2 is overwritten before
 each launch, and a figure is the median of CUDA-event times. The GPU is kept
 busy: nothing waits in between. With --hot a contestant's turn is HOT_SECONDS of
@@ -56,7 +59,12 @@ from gpu import SKIP, find_torch, plan_of  # noqa: E402
 TOKENS = 16384
 L2_BYTES = 256 << 20  # more than any L2
 HOT_SECONDS = 0.02
-WHAT = "Forward speed beside PyTorch's flash (fa2) and cuDNN backends"
+WHAT = {
+    False: "Forward speed beside PyTorch's flash (fa2) and cuDNN backends",
+    True: "Speed of the gradients beside PyTorch's flash (fa2) and cuDNN backends: all that each launches",
+}
+# Programs that compete: what stands behind the target's name, and the numerics.
+FORMS = {False: {"": None}, True: {"": None, "-sums": "deterministic = false"}}
 
 
 def parse_arguments():
@@ -68,6 +76,7 @@ def parse_arguments():
     parser.add_argument("--old-python", default="", help="directory of the package attn of --old")
     parser.add_argument("--element", default="bf16")
     parser.add_argument("--f32-products", default="", help="tf32x3 or ieee, with f32")
+    parser.add_argument("--backward", action="store_true", help="the gradients, not the forward")
     parser.add_argument("--targets", default="sm_80,sm_90a")
     parser.add_argument("--dims", default="64,128,256")
     parser.add_argument("--lengths", default="512,1024,2048,4096,8192,16384")
@@ -107,40 +116,45 @@ def shape_of(options, dim, length):
     return max(1, round(TOKENS / length)), options.hidden // dim
 
 
+def programs(options, attn):
+    """(dim name, causal, length or 0, form, text)"""
+    for dim_name, dim, value_dim in dims_of(options):
+        for causal in numbers(options.causal):
+            for length in numbers(options.lengths) if options.static else [0]:
+                sizes = {}
+                if length:
+                    batch, heads = shape_of(options, dim, length)
+                    sizes = dict(batch=batch, heads=heads, kv_heads=heads // options.gqa)
+                for form, numerics in FORMS[options.backward].items():
+                    if options.f32_products:
+                        products = f"f32_products = {options.f32_products}"
+                        numerics = f"{products}, {numerics}" if numerics else products
+                    yield dim_name, causal, length, form, attn.attention(
+                        options.element, dim, value_dim=value_dim, numerics=numerics,
+                        variants=["causal"] if causal else [], **sizes)
+
+
 def compile_kernels(options, directory):
     """{(dim name, causal, length or 0): [(label, plan, path, error, seconds)]}"""
     import attn
 
     plans = json.loads(pathlib.Path(options.plans).read_text()) if options.plans else {}
-    compilers = {(target, suffix): Compiler(library, directory, target, python=python)
+    compilers = {(target, suffix): Compiler(library, directory, target, python=python,
+                                            backward=options.backward)
                  for target in options.targets.split(",")
                  for suffix, library, python in (
                      ("", options.lib, ""), ("-old", options.old, options.old_python)) if library}
     pending = []
     for (target, suffix), compiler in compilers.items():
-        for dim_name, dim, value_dim in dims_of(options):
-            for causal in numbers(options.causal):
-                for length in numbers(options.lengths) if options.static else [0]:
-                    sizes = {}
-                    if length:
-                        batch, heads = shape_of(options, dim, length)
-                        sizes = dict(batch=batch, heads=heads, kv_heads=heads // options.gqa)
-                    text = attn.attention(
-                        options.element,
-                        dim,
-                        value_dim=value_dim,
-                        variants=["causal"] if causal else [],
-                        numerics=options.f32_products
-                        and f"f32_products = {options.f32_products}",
-                        **sizes,
-                    )
-                    for i, plan in enumerate(plans.get(dim_name, [""])):
-                        if plan and f"target = {target}," not in plan:
-                            continue
-                        label = target + suffix if plan == "" else f"{target}{suffix}/{i}"
-                        name = f"bench-{target}{suffix}-d{dim_name}-{'causal' if causal else 'full'}-{length}-{i}"
-                        future = compiler.compile(name, text, plan)
-                        pending.append(((dim_name, causal, length), label, plan, name, future))
+        for dim_name, causal, length, form, text in programs(options, attn):
+            for i, plan in enumerate(plans.get(dim_name, [""])):
+                if plan and f"target = {target}," not in plan:
+                    continue
+                label = f"{target}{form}{suffix}" + (f"/{i}" if plan else "")
+                kind = "causal" if causal else "full"
+                name = f"bench-{target}{form}{suffix}-d{dim_name}-{kind}-{length}-{i}"
+                future = compiler.compile(name, text, plan)
+                pending.append(((dim_name, causal, length), label, plan, name, future))
     kernels = {}
     for key, label, plan, name, future in pending:
         seconds, error = future.result()
@@ -194,6 +208,20 @@ def environment(options, torch):
     return row
 
 
+def attend(options, torch, name, q, k, v, causal):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    backend = {
+        "fa2": SDPBackend.FLASH_ATTENTION,
+        "cudnn": SDPBackend.CUDNN_ATTENTION,
+        "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    }[name]
+    with sdpa_kernel(backend):
+        return torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=causal, enable_gqa=options.gqa > 1
+        )
+
+
 class Shape:
     """The tensors of one shape and who competes on them."""
 
@@ -213,25 +241,30 @@ class Shape:
         self.q, self.o = make(heads, dim, options.logits), make(heads, value_dim)
         self.k, self.v = make(kv_heads, dim), make(kv_heads, value_dim)
         self.lse = torch.empty(batch, heads, length, device="cuda")
+        self.values = self.q, self.k, self.v, self.o, self.lse
         self.causal = bool(causal)
         self.contestants, self.facts, self.keep = {}, {}, []
 
-    def add_peer(self, options, torch, name):
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-
-        backend = {
-            "fa2": SDPBackend.FLASH_ATTENTION,
-            "cudnn": SDPBackend.CUDNN_ATTENTION,
-            "efficient": SDPBackend.EFFICIENT_ATTENTION,
-        }[name]
-
+    def peer(self, options, torch, name):
+        """What launches a peer, and gives what it computes."""
         def run():
-            with sdpa_kernel(backend), torch.no_grad():
-                return torch.nn.functional.scaled_dot_product_attention(
-                    self.q, self.k, self.v, is_causal=self.causal, enable_gqa=options.gqa > 1
-                )
+            with torch.no_grad():
+                return attend(options, torch, name, self.q, self.k, self.v, self.causal)
 
+        return run
+
+    def poison(self):
+        self.o.fill_(float("nan"))
+
+    def difference(self):
+        """From what the peer before has computed, if there is one."""
+        if hasattr(self, "expected"):
+            return float((self.o.float() - self.expected.float()).abs().max())
+        return None
+
+    def add_peer(self, options, torch, name):
         try:
+            run = self.peer(options, torch, name)
             self.expected = run()
             torch.cuda.synchronize()
         except Exception as error:
@@ -239,7 +272,7 @@ class Shape:
             return
         self.contestants[name] = run
 
-    def add_kernel(self, torch, label, plan, path, error, attn=None):
+    def add_kernel(self, options, torch, label, plan, path, error, attn=None):
         """`attn`: the package that launches it; default: this tree's."""
         if attn is None:
             import attn
@@ -249,25 +282,27 @@ class Shape:
             return
         try:
             kernel = attn.Artifact.load(path.read_bytes()).on_device()
-            facts["plan"] = plan_of(kernel, self.q, self.k, self.v, self.o, self.lse)
+            facts["plan"] = plan_of(kernel, *self.values)
             facts["registers"] = kernel.registers
             facts["local_bytes"] = kernel.local_bytes
-            self.o.fill_(float("nan"))
-            kernel.launch(self.q, self.k, self.v, self.o, self.lse)
+            self.poison()
+            kernel.launch(*self.values)
             torch.cuda.synchronize()
-            if hasattr(self, "expected"):
-                difference = (self.o.float() - self.expected.float()).abs().max()
-                facts["difference"] = float(difference)
-                if not facts["difference"] < 0.05:
-                    facts["error"] = f"differs from the peer by {float(difference):.3g}"
+            difference = self.difference()
+            if difference is not None:
+                facts["difference"] = difference
+                if not difference < 0.05:
+                    facts["error"] = f"differs from the peer by {difference:.3g}"
                     return
         except attn.AttnError as failure:
             facts["error"] = str(failure)[:500]
             return
-        arguments = kernel.prepare(self.q, self.k, self.v, self.o, self.lse)
+        arguments = kernel.prepare(*self.values)
+        size = kernel.workspace_bytes(*self.values) if options.backward else 0
+        space = torch.empty(size, dtype=torch.uint8, device="cuda") if size else None
         stream = torch.cuda.current_stream().cuda_stream
-        self.keep.append(arguments)
-        self.contestants[label] = lambda: kernel.launch_prepared(arguments, stream)
+        self.keep.append((arguments, space))
+        self.contestants[label] = lambda: kernel.launch_prepared(arguments, stream, space)
 
     def measure_hot(self, options, torch, rng):
         """{name: median milliseconds} of turns of many launches."""
@@ -318,16 +353,60 @@ class Shape:
         }
 
 
+class Gradients(Shape):
+    """The same for the gradients of q, k and v."""
+
+    def __init__(self, options, torch, *shape):
+        super().__init__(options, torch, *shape)
+        self.flops *= 2.5
+        self.d_o = torch.randn_like(self.o)
+        self.results = [torch.empty_like(tensor) for tensor in (self.q, self.k, self.v)]
+        self.forward(torch)
+        self.values += self.d_o, *self.results
+
+    def forward(self, torch):
+        """o and lse, head by head in f32."""
+        group = self.q.shape[1] // self.k.shape[1]
+        length = self.q.shape[2]
+        hidden = torch.ones(length, length, device="cuda", dtype=torch.bool).triu(1)
+        for b in range(self.q.shape[0]):
+            for h in range(self.q.shape[1]):
+                k, v = (tensor[b, h // group].float() for tensor in (self.k, self.v))
+                x = self.q[b, h].float() @ k.T * self.q.shape[3] ** -0.5
+                x = x.masked_fill_(hidden, float("-inf")) if self.causal else x
+                self.lse[b, h] = torch.logsumexp(x, dim=1)
+                self.o[b, h] = (x.sub_(self.lse[b, h, :, None]).exp_() @ v).to(self.o.dtype)
+
+    def peer(self, options, torch, name):
+        leaves = [tensor.detach().requires_grad_() for tensor in (self.q, self.k, self.v)]
+        o = attend(options, torch, name, *leaves, self.causal)
+        return lambda: torch.autograd.grad(o, leaves, self.d_o, retain_graph=True)
+
+    def poison(self):
+        for tensor in self.results:
+            tensor.fill_(float("nan"))
+
+    def difference(self):
+        """The largest, as a part of the largest gradient."""
+        if not hasattr(self, "expected"):
+            return None
+        return max(
+            float((got.float() - wanted.float()).abs().max() / wanted.float().abs().max())
+            for got, wanted in zip(self.results, self.expected)
+        )
+
+
 def run_shape(options, torch, flush, rng, kernels, dims, causal, length):
     dim_name, dim, value_dim = dims
-    shape = Shape(options, torch, dim, value_dim, causal, length)
+    kind = Gradients if options.backward else Shape
+    shape = kind(options, torch, dim, value_dim, causal, length)
     peers = list(filter(None, options.peers.split(",")))
     for peer in peers:
         shape.add_peer(options, torch, peer)
     key = (dim_name, causal, length if options.static else 0)
     for label, plan, path, error, _ in kernels.get(key, []):
         old = options.old_package if "-old" in label else None
-        shape.add_kernel(torch, label, plan, path, error, old)
+        shape.add_kernel(options, torch, label, plan, path, error, old)
     row = {"d": dim_name, "causal": bool(causal), "s": length}
     times = shape.measure(options, torch, flush, rng)
     row["contestants"] = shape.facts
@@ -415,7 +494,7 @@ def main():
                     except Exception as error:
                         print(f"d={dims[0]} causal={causal} s={length}: {error}", flush=True)
                     if options.json:
-                        results.write(options.json, results.contest(WHAT, found, rows))
+                        results.write(options.json, results.contest(WHAT[options.backward], found, rows))
         summary(options, rows)
     errors = sum(
         "error" in entry

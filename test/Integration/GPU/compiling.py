@@ -22,7 +22,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
-def _compile_one(library, source, output, target, plan="", disable="", enable="", python=""):
+def _compile_one(
+    library, source, output, target, plan="", disable="", enable="", python="", backward=""
+):
     sys.path.insert(0, python or str(ROOT / "python"))
     import attn
 
@@ -34,6 +36,7 @@ def _compile_one(library, source, output, target, plan="", disable="", enable=""
             plan=plan,
             disable=disable,
             enable=enable,
+            **({"backward": True} if backward else {}),
         )
     except attn.AttnError as error:
         print(error, file=sys.stderr)
@@ -51,8 +54,10 @@ class Compiler:
     """compile(name, text) puts NAME.mlir, then NAME.attn or NAME.error (and
     NAME.seconds) into the directory; several run at once."""
 
-    def __init__(self, library, directory, target="sm_80", jobs=None, timeout=120, python=""):
+    def __init__(self, library, directory, target="sm_80", jobs=None, timeout=120, python="",
+                 backward=False):
         self.library = str(library)
+        self.backward = backward  # the gradients of the programs, instead of these
         self.python = str(python)  # the directory of the package attn; default: this tree's
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -71,7 +76,7 @@ class Compiler:
         if output.exists():
             output.unlink()
         command = [sys.executable, __file__, self.library, source, output]
-        command += [self.target, plan, disable, enable, self.python]
+        command += [self.target, plan, disable, enable, self.python, "backward" * self.backward]
         start = time.time()
         try:
             result = subprocess.run(

@@ -9,7 +9,7 @@
 """What only large tensors show; sampled rows against float64. PyTorch.
 
 run_long: one head over one very long sequence, and the kernel's extra device
-memory. run_huge: tensors of more than 2^31 elements, by keys, by queries and by
+memory; with options.backward its gradients, in both forms. run_huge: tensors of more than 2^31 elements, by keys, by queries and by
 the stride of the batch."""
 
 import json
@@ -18,11 +18,17 @@ import results
 from gpu import SKIP, find_torch, plan_of
 
 ROWS = 64  # sampled
+# As bench.py has them.
+FORMS = {"two programs": None, "sums": "deterministic = false"}
 # What the driver may take for a module besides the results.
 EXTRA_LIMIT = 64 << 20
 
 
 def run_long(options):
+    if options.backward:
+        return run("Gradients of one very long sequence: sampled rows, memory", options,
+                   lambda *modules: [train(options, *modules, dim, numerics)
+                                     for dim in (64, 128) for numerics in FORMS.values()])
     return run("One very long sequence: sampled rows, memory", options,
                lambda *modules: [measure(options, *modules, dim) for dim in (64, 128)])
 
@@ -100,6 +106,68 @@ def measure(options, torch, attn, dim):
     }
     print(json.dumps(row), flush=True)
     return row
+
+
+def train(options, torch, attn, dim, numerics):
+    """Forward and gradients of causal attention."""
+    length = options.long
+    text = attn.attention("bf16", dim, variants=["causal"], numerics=numerics)
+    forward = attn.compile(text, target=options.target, with_backward=True)
+    kernel, backward = forward.on_device(), forward.backward.on_device()
+    torch.manual_seed(options.seed)
+    q, k, v, d_o = (torch.randn(1, 1, length, dim, device="cuda").bfloat16() for _ in range(4))
+    o, d_q, d_k, d_v = (torch.full_like(q, float("nan")) for _ in range(4))
+    lse = torch.full(q.shape[:3], float("nan"), device="cuda")
+    kernel.launch(q, k, v, o, lse)
+    values = q, k, v, o, lse, d_o, d_q, d_k, d_v
+    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    backward.launch(*values)
+    start.record()
+    backward.launch(*values)
+    stop.record()
+    torch.cuda.synchronize()
+    exact = sample_gradients(torch, *(tensor[0, 0] for tensor in (q, k, v, o, lse, d_o)))
+    failures, errors = [], {}
+    for name, got in (("d_q", d_q), ("d_k", d_k), ("d_v", d_v)):
+        sample, wanted = exact[name]
+        error = (got[0, 0, sample].double() - wanted).abs().max() / wanted.abs().max()
+        errors[name] = float(torch.nan_to_num(error, nan=float("inf")))
+        if not errors[name] <= 2.0**-6:
+            failures.append(f"{name} differs by {errors[name]:.3g} of its largest element")
+    workspace = backward.workspace_bytes(*values)
+    # One tile's rows more than the tensor, in f32, and two numbers for each row.
+    if workspace > 4 * (length + 256) * (dim + 4):
+        failures.append(f"{workspace} bytes of workspace")
+    milliseconds = start.elapsed_time(stop)
+    row = {"length": length, "dim": dim, "sums": bool(numerics), "workspace_bytes": workspace,
+           **errors, "milliseconds": milliseconds,
+           "tflops": 5 * length * length * dim / milliseconds / 1e9, "failures": failures}
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def sample_gradients(torch, q, k, v, o, lse, d_o):
+    """{name: (numbers of rows, these rows in float64)}"""
+    length, scale = q.shape[0], q.shape[1] ** -0.5
+    rows = torch.linspace(0, length - 1, ROWS, device="cuda").long()
+    order = torch.arange(length, device="cuda")
+    delta = torch.cat([(part.double() * other.double()).sum(1)
+                       for part, other in zip(d_o.split(1 << 18), o.split(1 << 18))])
+
+    def weights(some, all_keys):
+        """of the queries `some` for the keys `all_keys`, and of these the gradients of scores"""
+        x = q[some].double() @ k[all_keys].double().T * scale
+        p = (x - lse[some, None].double()).exp()
+        p = p.masked_fill(order[all_keys] > order[some][:, None], 0)
+        return p, p * (d_o[some].double() @ v[all_keys].double().T - delta[some, None])
+
+    d_k = d_v = 0
+    for queries in order.split(1 << 16):
+        p, d_s = weights(queries, rows)
+        d_v = d_v + p.T @ d_o[queries].double()
+        d_k = d_k + d_s.T @ q[queries].double() * scale
+    d_q = sum(weights(rows, keys)[1] @ k[keys].double() * scale for keys in order.split(1 << 16))
+    return {"d_q": (rows, d_q), "d_k": (rows, d_k), "d_v": (rows, d_v)}
 
 
 def address(options, torch, attn, batch, queries, keys, gap):

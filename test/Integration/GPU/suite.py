@@ -15,7 +15,7 @@
     suite.py --lib ... --element f32 --f32-products ieee    f32 without tensor cores
     suite.py --lib ... --target cpu --longest 100   the CPU target, as a test of
                                              this program itself
-    suite.py --lib ... --long 262144         one head, one very long sequence:
+    suite.py --lib ... --long 262144 [--backward]   one head, one very long sequence:
                                              memory and sampled rows
     suite.py --lib ... --huge                tensors of more than 2^31 elements
 
@@ -67,6 +67,7 @@ def parse_arguments():
     parser.add_argument("--reuse", action="store_true", help="take what is there already")
     parser.add_argument("--dry-run", action="store_true", help="compile only")
     parser.add_argument("--long", type=int, help="length of one long sequence")
+    parser.add_argument("--backward", action="store_true", help="with --long: its gradients")
     parser.add_argument("--huge", action="store_true", help="tensors of more than 2^31 elements")
     parser.add_argument("--jobs", type=int, help="programs compiled at once")
     parser.add_argument("--workers", type=int, default=3, help="processes that run cases")
