@@ -9,9 +9,9 @@
 
 #include "attn/Pipelines/Signature.h"
 
+#include "attn/Dialect/Attn/Analysis/TracedView.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
-#include "attn/Pipelines/ArgumentViews.h"
 #include "attn/Pipelines/CaptureReach.h"
 #include "attn/Support/Identifier.h"
 #include "llvm/ADT/StringExtras.h"

@@ -127,4 +127,33 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     "::mlir::tensor::TensorDialect"];
 }
 
+def AttnOutlinePass : Pass<"attn-outline", "::mlir::ModuleOp"> {
+  let summary = "each attn.attention becomes a function of its own";
+  let description = [{
+    Needs: every `attn.attention` is in a `func.func` of the module.
+
+    Gives: a function that does more than one `attn.attention` of its arguments
+    (projections, rotations and norms around it, several of them) calls a private
+    function `@NAME_attention_N` for each. Such a function is what a kernel is
+    compiled from: it takes query, key, value, sink, seed and offset, and
+    captures, in this order, and returns output and lse.
+
+    What stays in the caller is all that computes elements: casts, slices of one
+    tensor with query, key and value, concatenations, constant tensors. The
+    function takes transposes next to query, key, value and output, and reshapes
+    between them and the attention, as kernels read and write any strides; and
+    scalar code over constants and sizes of its arguments, so that a bound like
+    keys - queries is known as such. Other captured scalars are arguments.
+
+    Attentions that are the same but for names and locations call one function.
+    A function that is one attention of its arguments already stays as it is, so
+    a second run changes nothing; so does `attn.attention_backward`.
+
+    Example: (* example filepath=test/Dialect/Attn/outline.mlir *)
+  }];
+  let dependentDialects = [
+    "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::tensor::TensorDialect"];
+}
+
 #endif // ATTN_DIALECT_ATTN_TRANSFORMS_PASSES_TD
