@@ -185,7 +185,10 @@ class Kernel(_Owner, _Functions):
     def workspace_bytes(self, *values):
         """Bytes of memory that a launch on these arguments needs besides them;
         launch takes it from the driver where none is given."""
-        arguments = self.prepare(*values)
+        return self.prepared_workspace_bytes(self.prepare(*values))
+
+    def prepared_workspace_bytes(self, arguments):
+        """The same for arguments that prepare() made."""
         size = ctypes.c_size_t()
         if _capi.library().attnGetWorkspaceBytes(
             self._handle, arguments, len(arguments), size

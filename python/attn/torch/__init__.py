@@ -1,0 +1,23 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Attention on tensors of PyTorch, with gradients, on the GPU and on the CPU.
+
+    import attn.torch
+    o = attn.torch.attention(q, k, v, causal=True)     # (b, h, s, d)
+
+`import attn` does not import PyTorch; this does. Kernels are compiled at the first call
+that needs them and kept on disk.
+"""
+
+from .functional import attention, run
+
+__all__ = [
+    "attention",
+    "run",
+]

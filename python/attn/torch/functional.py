@@ -1,0 +1,288 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""attention() on tensors of PyTorch, and run() for programs of one's own."""
+
+import math
+
+import torch
+
+from . import kernels, ops, programs  # noqa: F401 (ops: registers the operators)
+
+_ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
+MAX_HEAD_DIM = 256
+
+
+def run(program, q, k, v, operands=()):
+    """(o, lse) of a program on tensors.
+
+    program   the text that attn.attention() returns.
+    q, k, v   (b, h, s, d), (b, hkv, t, d), (b, hkv, t, dv) of the program's element
+              type, on one device: any strides, h a multiple of hkv.
+    operands  the other arguments of the program's function, in its order: tensors; a
+              number is a tensor of one element of the CPU, which nobody waits for.
+    o is (b, h, s, dv), lse (b, h, s) in f32. q, k, v, the sink, and captured floats
+    may require gradients, of o and of lse. Tensors of the CPU run on the CPU.
+    Raises attn.AttnError, where tensors do not fit the program or it cannot be compiled
+    for their device.
+    """
+    return torch.ops.attn.forward(q, k, v, list(operands), str(program))
+
+
+@torch.compiler.assume_constant_result
+def _text(choice):
+    return programs.text(choice)
+
+
+def attention(
+    q, k, v, *, score=None, mask=None, causal=False, window=None, softcap=None, alibi=None, sink=None,
+    scale=None, dropout_p=0.0, kv_lens=None, cu_seqlens_q=None, cu_seqlens_k=None, return_lse=False,
+    layout="bhsd",
+):
+    """softmax(score(scale q k^T) where mask) v, as one kernel, with gradients.
+
+    q         (b, h, s, d) in f16, bf16 or f32, or (b, s, h, d) with layout="bshd".
+    k, v      (b, hkv, t, d) and (b, hkv, t, dv) alike; h is a multiple of hkv. Any
+              strides; d and dv up to 256 (those that are no multiples of 8 are padded).
+    causal    True or "bottom_right": the last query sees the last key and those before
+              it, the query before one less; "top_left": the first query sees the first
+              key alone.
+    window    (left, right): keys from `left` before the query's own to `right` after
+              it; -1 or None: no bound. A number stands for both. The query's own key is
+              as causal says, or as bottom_right does.
+    softcap   a number c: scores become c tanh(score / c).
+    alibi     True: scores less 2^(-8 (head + 1) / h) times the distance to the query's
+              own key. A tensor, (h,) or (b, h): these slopes.
+    score     a function (x, b, h, i, j) -> x of PyTorch scalars: the score of query i
+              and key j, from the scaled product x, after softcap and alibi.
+    mask      a function (b, h, i, j) -> bool: whether query i sees key j, besides what
+              causal, window and lengths show. Both may read tensors by these indices.
+    sink      (h,), a logit of each head that joins the denominator of the softmax.
+    scale     of the products; None: 1 / sqrt(d).
+    dropout_p the share of weights that are dropped; the others grow by 1 / (1 - p). The
+              seed comes from PyTorch's generator of the CPU.
+    kv_lens   (b,) integers: of each entry of the batch only so many keys are there, and
+              causal="bottom_right", window and alibi end at the last one of these.
+    cu_seqlens_q, cu_seqlens_k
+              (n + 1,) integers that do not fall: q is (queries, h, d), k and v are
+              (keys, hkv, d), documents one behind the other, and number r has the
+              queries cu_seqlens_q[r] to cu_seqlens_q[r + 1] and sees its own keys. Without
+              cu_seqlens_k the offsets of the queries. Score and mask functions see the
+              number of the document as b, and positions inside of it. What lies behind
+              the last offset is one more document.
+    return_lse  True: (o, lse), lse the logarithm of the denominators in f32, (b, h, s),
+              or (h, queries).
+    Returns o, as q with the last size of v. A query that sees no key has o = 0 and
+    lse = -inf (without a sink). Gradients: of q, k, v, sink, slopes, lse and the floats
+    that score and mask functions read.
+
+    Under torch.autocast q, k and v are cast to its type. Nothing waits for the GPU;
+    kernels are compiled at the first call with other types, head sizes or functions,
+    not with other lengths.
+    Raises TypeError or ValueError for arguments that do not fit.
+    """
+    q, k, v = _autocast(q, k, v)
+    is_packed = cu_seqlens_q is not None or cu_seqlens_k is not None
+    _check(q, k, v, is_packed, layout)
+    if is_packed:
+        q, k, v = (x.transpose(0, 1).unsqueeze(0) for x in (q, k, v))
+    elif layout == "bshd":
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    _check_heads(q, k, v)
+    operands, choices = [], {}
+    choices["causal"] = _causal(causal)
+    choices["window"] = _window(window)
+    choices["softcap"] = _positive("softcap", softcap)
+    choices["dropout_p"] = _dropout(dropout_p)
+    choices["has_sink"] = sink is not None
+    if sink is not None:
+        operands.append(_vector("sink", sink, (q.shape[1],), q.device).float())
+    if choices["dropout_p"] is not None:
+        # Of the CPU: to know them nobody waits, and checkpoints draw them again.
+        keys = torch.randint(0, 2**31 - 1, (2,), dtype=torch.int32, device="cpu")
+        operands += [keys[0:1], keys[1:2]]
+    choices["alibi"] = _slopes(alibi, q, cu_seqlens_q, operands)
+    choices["has_lens"] = kv_lens is not None
+    if kv_lens is not None:
+        if is_packed:
+            raise ValueError("got kv_lens and cu_seqlens: the latter say how many keys there are")
+        operands.append(_integers("kv_lens", kv_lens, q.device, q.shape[0]))
+    choices["packed"] = _offsets(cu_seqlens_q, cu_seqlens_k, q, operands)
+    choices["score"], choices["mask"], captures = _regions(score, mask, choices, operands)
+    return _result(q, k, v, scale, choices, captures, operands, is_packed, layout, return_lse)
+
+
+def _result(q, k, v, scale, choices, captures, operands, is_packed, layout, return_lse):
+    dim, value_dim = q.shape[3], v.shape[3]
+    if scale is None and dim % 8:
+        scale = 1 / math.sqrt(dim)
+    q, k, v = (_padded(x) for x in (q, k, v))
+    text = _text(programs.Choice(
+        element=_ELEMENTS[q.dtype], head_dim=q.shape[3], value_dim=v.shape[3],
+        scale=None if scale is None else float(scale), captures=captures, **choices))
+    o, lse = run(text, q, k, v, operands)
+    if o.shape[3] != value_dim:
+        o = o[..., :value_dim]
+    if is_packed:
+        o, lse = o.squeeze(0).transpose(0, 1), lse.squeeze(0)
+    elif layout == "bshd":
+        o = o.transpose(1, 2)
+    return (o, lse) if return_lse else o
+
+
+def _autocast(*tensors):
+    kind = tensors[0].device.type
+    if kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind):
+        dtype = torch.get_autocast_dtype(kind)
+        return [x.to(dtype) if x.is_floating_point() and x.dtype != torch.float64 else x for x in tensors]
+    return tensors
+
+
+def _check(q, k, v, is_packed, layout):
+    if layout not in ("bhsd", "bshd"):
+        raise ValueError(f"layout: wanted 'bhsd' or 'bshd', got {layout!r}")
+    if is_packed and layout != "bhsd":
+        raise ValueError("layout: with cu_seqlens q is (queries, heads, head_dim), and there is no other")
+    rank = 3 if is_packed else 4
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.dim() != rank:
+            raise ValueError(f"{name}: wanted {rank} dimensions{' with cu_seqlens' * is_packed}, got the "
+                             f"shape {tuple(x.shape)}")
+        if x.dtype not in _ELEMENTS:
+            raise TypeError(f"{name}: wanted float16, bfloat16 or float32, got {x.dtype}")
+        if x.dtype != q.dtype:
+            raise TypeError(f"{name}: wanted {q.dtype} as q has, got {x.dtype}")
+        if x.device != q.device:
+            raise ValueError(f"{name}: wanted a tensor on {q.device} where q is, got one on {x.device}")
+
+
+def _check_heads(q, k, v):
+    """Of (b, h, s, d)."""
+    for name, x in (("k", k), ("v", v)):
+        if x.shape[0] != q.shape[0]:
+            raise ValueError(f"{name}: wanted a batch of {q.shape[0]} as q has, got {x.shape[0]}")
+        if x.shape[1] != k.shape[1]:
+            raise ValueError(f"{name}: wanted {k.shape[1]} heads as k has, got {x.shape[1]}")
+        if x.shape[2] != k.shape[2]:
+            raise ValueError(f"{name}: wanted a length of {k.shape[2]} as k has, got {x.shape[2]}")
+        if not 1 <= x.shape[3] <= MAX_HEAD_DIM:
+            raise ValueError(f"{name}: wanted 1 to {MAX_HEAD_DIM} elements in a head, got {x.shape[3]}")
+    if k.shape[3] != q.shape[3]:
+        raise ValueError(f"k: wanted heads of {q.shape[3]} elements as q has, got {k.shape[3]}")
+    if k.shape[1] == 0 or q.shape[1] % k.shape[1]:
+        raise ValueError(f"q: wanted a multiple of the {k.shape[1]} heads of k, got {q.shape[1]}")
+
+
+def _causal(given):
+    if given is True or given is False:
+        return "bottom_right" if given else ""
+    if given not in ("bottom_right", "top_left"):
+        raise ValueError(f"causal: wanted True, False, 'bottom_right' or 'top_left', got {given!r}")
+    return given
+
+
+def _window(given):
+    left, right = given if isinstance(given, (tuple, list)) else (given, given)
+    bounds = []
+    for bound in (left, right):
+        bound = -1 if bound is None else bound
+        if isinstance(bound, bool) or not isinstance(bound, int) or bound < -1:
+            raise ValueError(f"window: wanted (left, right), numbers of keys or -1 for no bound, got {given!r}")
+        bounds.append(bound)
+    return tuple(bounds)
+
+
+def _positive(name, given):
+    if given is None:
+        return None
+    if not 0 < given < math.inf:
+        raise ValueError(f"{name}: wanted a number above 0, got {given!r}")
+    return float(given)
+
+
+def _dropout(given):
+    if not 0 <= given < 1:
+        raise ValueError(f"dropout_p: wanted a share of at least 0 and below 1, got {given!r}")
+    return float(given) if given else None
+
+
+def _vector(name, given, shape, device):
+    if not isinstance(given, torch.Tensor) or not given.is_floating_point():
+        raise TypeError(f"{name}: wanted a tensor of floats, got {_kind(given)}")
+    if given.shape != shape:
+        raise ValueError(f"{name}: wanted the shape {tuple(shape)}, got {tuple(given.shape)}")
+    return _beside(name, given, device)
+
+
+def _kind(given):
+    return f"a tensor of {given.dtype}" if isinstance(given, torch.Tensor) else type(given).__name__
+
+
+def _beside(name, given, device):
+    if given.device != device:
+        raise ValueError(f"{name}: wanted a tensor on {device} where q is, got one on {given.device}")
+    return given
+
+
+def _integers(name, given, device, count=None):
+    """A vector of i32."""
+    if not isinstance(given, torch.Tensor) or given.dtype not in (torch.int32, torch.int64):
+        raise TypeError(f"{name}: wanted a tensor of int32 or int64, got {_kind(given)}")
+    if given.dim() != 1 or (count is not None and given.shape[0] != count):
+        wanted = "one dimension" if count is None else f"the shape ({count},)"
+        raise ValueError(f"{name}: wanted {wanted}, got the shape {tuple(given.shape)}")
+    return _beside(name, given, device).to(torch.int32)
+
+
+def _slopes(given, q, cu_seqlens_q, operands):
+    if given is None or given is False:
+        return ""
+    if given is True:
+        return "named"
+    batch = q.shape[0] if cu_seqlens_q is None else cu_seqlens_q.shape[0] - 1
+    is_wide = isinstance(given, torch.Tensor) and given.dim() == 2
+    shape = (batch, q.shape[1]) if is_wide else (q.shape[1],)
+    operands.append(_vector("alibi", given, shape, q.device).float())
+    return "bh" if is_wide else "h"
+
+
+def _offsets(cu_seqlens_q, cu_seqlens_k, q, operands):
+    if cu_seqlens_q is None and cu_seqlens_k is None:
+        return ""
+    if cu_seqlens_q is None:
+        raise ValueError("got cu_seqlens_k without cu_seqlens_q")
+    operands.append(_integers("cu_seqlens_q", cu_seqlens_q, q.device))
+    if cu_seqlens_k is None or cu_seqlens_k is cu_seqlens_q:
+        return "one"
+    operands.append(_integers("cu_seqlens_k", cu_seqlens_k, q.device, cu_seqlens_q.shape[0]))
+    return "two"
+
+
+def _regions(score, mask, choices, operands):
+    """Lines of the functions, and what they capture."""
+    if score is None and mask is None:
+        return None, None, ()
+    from . import trace
+
+    taken = [programs.SLOPES, programs.LENS, programs.QUERY_OFFSETS, programs.KEY_OFFSETS]
+    lines, captures = [], []
+    for function, kind in ((score, "score"), (mask, "mask")):
+        if function is None:
+            lines.append(None)
+            continue
+        region = trace.region(function, kind, taken=(*taken, *(name for name, _ in captures)))
+        lines.append(region.lines)
+        captures += [(name, type) for name, type, _ in region.captures]
+        operands += [tensor for _, _, tensor in region.captures]
+    return (*lines, tuple(captures))
+
+
+def _padded(x):
+    """With a last size that is a multiple of 8: zeros change no product."""
+    missing = -x.shape[3] % 8
+    return torch.nn.functional.pad(x, (0, missing)) if missing else x

@@ -1,0 +1,227 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""From programs to kernels: what was compiled and loaded, kept by program and device.
+
+A kernel is compiled at its first use, once for a process however many threads ask for
+it. Those of GPUs are kept on disk, too (`CACHE`), and the next process only loads
+them. What takes longer than a second says so on stderr.
+"""
+
+import collections
+import os
+import re
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import torch
+
+from .. import compile as _compile
+from .._capi import AttnError
+from ..elements import shape_and_element
+
+CACHE = ""  # the directory of artifacts; "": the user's, None: none
+PATIENCE = 1.0  # seconds of compiling before a line about it
+
+# An argument of a program: its name for errors and the manifest; the sizes of a
+# tensor, None where unknown, or None for a scalar; its element type.
+Parameter = collections.namedtuple("Parameter", "name shape element")
+
+# Which gradients a kernel gives; None instead of it: the function itself.
+Gradients = collections.namedtuple("Gradients", "of_lse of_captures")
+
+
+@lru_cache(maxsize=None)
+def parameters(program):
+    """The arguments of the function of a program, as its text has them."""
+    start = re.search(r"func\.func\s+@[\w.$-]+\(", program)
+    if not start:
+        raise AttnError("wanted the text of a program with a func.func, got none")
+    found = []
+    for text in _split(program, start.end()):
+        match = re.match(r"%(\w+)\s*:\s*(.+)", text, re.S)
+        name, rest = match[1], match[2]
+        place = re.search(r'loc\("([^"]*)"\)', rest)
+        type = re.match(r"tensor<[^>]*>|![\w.]+|\w+", rest)[0]
+        if type.startswith("!"):
+            type = re.search(rf"^{re.escape(type)}\s*=\s*(\S+)", program, re.M)[1]
+        found.append(Parameter(place[1] if place else name, *shape_and_element(type)))
+    return found
+
+
+def _split(text, start):
+    """The pieces between commas from `start` to the parenthesis that closes there."""
+    pieces, depth, first = [], 0, start
+    for at in range(start, len(text)):
+        letter = text[at]
+        if depth == 0 and letter in ",)":
+            if text[first:at].strip():
+                pieces.append(text[first:at].strip())
+            first = at + 1
+            if letter == ")":
+                return pieces
+        elif letter in "(<[{":
+            depth += 1
+        elif letter in ")>]}":
+            depth -= 1
+    raise AttnError("the arguments of the program's function have no end")
+
+
+@lru_cache(maxsize=None)
+def target(device_type, index):
+    """(target, name of the GPU or None) of a device."""
+    if device_type == "cpu":
+        return "cpu", None
+    if device_type != "cuda" or torch.version.hip:
+        raise AttnError(f"wanted tensors on the CPU or on an NVIDIA GPU, got them on {device_type}"
+                        f"{' (ROCm)' if torch.version.hip else ''}")
+    capability = torch.cuda.get_device_capability(index)
+    name = torch.cuda.get_device_name(index)
+    if capability < (8, 0):
+        raise AttnError(f"{name} has compute capability {capability[0]}.{capability[1]}, wanted 8.0 or newer")
+    return ("sm_90a" if capability == (9, 0) else "sm_80"), name
+
+
+class _Progress:
+    """Says on stderr that something takes long, once it does."""
+
+    def __init__(self, what):
+        self._what, self._said = what, False
+
+    def __enter__(self):
+        self._start = time.monotonic()
+        self._timer = threading.Timer(PATIENCE, self._say)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _say(self):
+        self._said = True
+        print(f"attn: compiling {self._what} ...", file=sys.stderr, flush=True)
+
+    def __exit__(self, kind, value, traceback):
+        self._timer.cancel()
+        if self._said:
+            seconds = time.monotonic() - self._start
+            end = "failed" if kind else "done"
+            print(f"attn: compiling {self._what}: {end} after {seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+class _Table:
+    """Values by key, each made once: who comes while it is made waits for it; other
+    keys do not."""
+
+    def __init__(self, make):
+        self._make = make
+        self.clear()
+
+    def clear(self):
+        self._values, self._locks, self._lock = {}, {}, threading.Lock()
+
+    def get(self, key):
+        value = self._values.get(key)
+        if value is not None:
+            return value
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            value = self._values.get(key)
+            if value is None:
+                value = self._values[key] = self._make(*key)
+        with self._lock:
+            self._locks.pop(key, None)
+        return value
+
+    def forget_locks(self):
+        """In the child of a fork: the threads that held them are not there."""
+        self._locks, self._lock = {}, threading.Lock()
+
+    def __len__(self):
+        return len(self._values)
+
+
+def _describe(program, gradients, where):
+    q = parameters(program)[0]
+    return f"{'the gradients of ' * bool(gradients)}attention, {q.element}, head_dim {q.shape[-1]}, for {where}"
+
+
+def _make_compiled(program, where, gpu, gradients):
+    options = {}
+    if gradients is not None:
+        options = dict(backward=True, lse_gradient=gradients.of_lse, capture_gradients=gradients.of_captures)
+    if where != "cpu":  # kernels of the CPU have no cache
+        options.update(cache=CACHE, gpu=gpu)
+    with _Progress(_describe(program, gradients, where)):
+        return _compile(program, target=where, **options)
+
+
+def _make_loaded(program, device_type, index, gradients):
+    made = _compiled.get((program, *target(device_type, index), gradients))
+    return made if device_type == "cpu" else made.on_device(index)
+
+
+_compiled = _Table(_make_compiled)
+_loaded = _Table(_make_loaded)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: (_compiled.forget_locks(), _loaded.forget_locks()))
+
+
+def _place(device):
+    """(type, index) of a device; the current GPU where it has no index."""
+    index = device.index
+    if device.type == "cuda" and index is None:
+        index = torch.cuda.current_device()
+    return device.type, index if device.type != "cpu" else None
+
+
+def forward(program, device):
+    """The kernel of a program, loaded onto `device`."""
+    return _loaded.get((program, *_place(device), None))
+
+
+def backward(program, device, of_lse, of_captures):
+    """The kernel with its gradients: of_lse: one of lse comes in, too; of_captures:
+    those of captured floats go out."""
+    return _loaded.get((program, *_place(device), Gradients(bool(of_lse), bool(of_captures))))
+
+
+def compile_backward(program, device, of_lse, of_captures):
+    """The same, compiled and not loaded: what cannot be differentiated is known then."""
+    gradients = Gradients(bool(of_lse), bool(of_captures))
+    _compiled.get((program, *target(*_place(device)), gradients))
+
+
+def precompile(programs, device, choices):
+    """Compiles all `programs` for each of `choices` (None or Gradients), on several
+    threads, and loads them onto `device`, a GPU, where there is one."""
+    place = _place(device)
+    keys = [(program, *place, choice) for program in programs for choice in choices]
+    with ThreadPoolExecutor(min(len(keys), os.cpu_count() or 1) or 1) as pool:
+        for _ in pool.map(_loaded.get, keys):
+            pass
+
+
+def launch(kernel, values):
+    """Runs a kernel on tensors; on a GPU in the current stream of its device, without
+    waiting. Large workspaces are memory of PyTorch's allocator."""
+    arguments = kernel.prepare(*values)
+    device = values[0].device
+    if device.type == "cpu":
+        kernel.launch_prepared(arguments)
+        return
+    stream = torch.cuda.current_stream(device).cuda_stream
+    size = kernel.prepared_workspace_bytes(arguments)
+    workspace = None
+    if size > _SMALL_WORKSPACE:
+        workspace = torch.empty(size, dtype=torch.uint8, device=device)
+    kernel.launch_prepared(arguments, stream, workspace)
+
+
+_SMALL_WORKSPACE = 1 << 20  # bytes; such ones the runtime keeps with the stream
