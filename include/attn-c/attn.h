@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 7
+#define ATTN_API_VERSION 8
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -122,6 +122,21 @@ ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
    and ATTN_BOTH, are errors: a kernel is one function. */
 ATTN_EXPORT AttnKernel *attnCompileForCPU(const char *text, size_t size,
                                           const AttnCompileOptions *options);
+
+/* Since API version 8. What attn-raise makes of MLIR text: graphs of linalg,
+   tensor, arith and math that compute attention are attn.attention, what is not
+   proved to stays as it is. */
+typedef struct AttnRaised AttnRaised;
+ATTN_EXPORT AttnRaised *attnRaise(const char *text, size_t size);
+ATTN_EXPORT void attnRaisedDestroy(AttnRaised *raised);
+/* The text after it, in MLIR's own form. */
+ATTN_EXPORT const char *attnRaisedGetText(const AttnRaised *raised);
+/* One line for each graph that looks like attention: "12:8: raised: attention
+   with scale 0.125, mask", or "12:8: not raised: " and the edge that failed;
+   the place is that of the graph's last product in the text that was given. */
+ATTN_EXPORT const char *attnRaisedGetLog(const AttnRaised *raised);
+/* How many were raised. */
+ATTN_EXPORT int attnRaisedGetCount(const AttnRaised *raised);
 
 /*===----------------------------------------------------------------------===*\
 |* Artifacts                                                                  *|

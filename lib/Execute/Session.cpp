@@ -13,9 +13,12 @@
 #include "attn/Execute/Processor.h"
 #include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/Pipelines.h"
+#include "attn/Pipelines/Raise.h"
 #include "attn/Support/BuildId.h"
 #include "attn/Support/Version.h"
 #include "attn/Target/Ptxas.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
@@ -52,13 +55,17 @@ static StringRef severityName(DiagnosticSeverity severity) {
   return "error";
 }
 
-static void append(std::string &messages, Diagnostic &diagnostic) {
+/// A new line of `messages`, with the place it is about.
+static void beginLine(std::string &messages, FileLineColLoc location) {
   if (!messages.empty())
     messages += "\n";
-  auto location = dyn_cast<FileLineColLoc>(diagnostic.getLocation());
   if (location && location.getLine() != 0)
     messages += std::to_string(location.getLine()) + ":" +
                 std::to_string(location.getColumn()) + ": ";
+}
+
+static void append(std::string &messages, Diagnostic &diagnostic) {
+  beginLine(messages, dyn_cast<FileLineColLoc>(diagnostic.getLocation()));
   messages += severityName(diagnostic.getSeverity());
   messages += ": " + diagnostic.str();
   for (Diagnostic &note : diagnostic.getNotes())
@@ -86,6 +93,49 @@ runtime::Result<OwningOpRef<ModuleOp>> Session::parse(StringRef text) {
   if (!module)
     return takeError();
   return std::move(module);
+}
+
+namespace {
+/// Writes the remarks of attn-raise down.
+class RaiseLog final : public remark::detail::MLIRRemarkStreamerBase {
+public:
+  explicit RaiseLog(RaisedText &raised) : raised(raised) {}
+
+  void streamOptimizationRemark(const remark::detail::Remark &remark) override {
+    bool isRaised = remark.getRemarkType() == llvm::remarks::Type::Passed;
+    beginLine(raised.log,
+              remark.getLocation()->findInstanceOf<FileLineColLoc>());
+    raised.log += isRaised ? "raised: " : "not raised: ";
+    for (const remark::detail::Remark::Arg &argument : remark.getArgs())
+      raised.log += argument.val;
+    raised.numRaised += isRaised;
+  }
+
+private:
+  RaisedText &raised;
+};
+} // namespace
+
+runtime::Result<RaisedText> Session::raise(StringRef text) {
+  PlainLocale locale;
+  runtime::Result<OwningOpRef<ModuleOp>> module = parse(text);
+  if (!module.ok())
+    return module.status();
+  RaisedText raised;
+  remark::RemarkCategories wanted;
+  wanted.passed = wanted.missed = "convert-linalg-to-attn";
+  PassManager manager(&context);
+  buildRaisePipeline(manager);
+  bool isDone =
+      succeeded(remark::enableOptimizationRemarks(
+          context, std::make_unique<RaiseLog>(raised),
+          std::make_unique<remark::RemarkEmittingPolicyAll>(), wanted)) &&
+      succeeded(manager.run(**module));
+  context.setRemarkEngine(nullptr);
+  if (!isDone)
+    return takeError();
+  raised.text = printProgram(**module);
+  return raised;
 }
 
 runtime::Result<HostProgram>

@@ -24,6 +24,7 @@ from . import expression, masks
 from ._capi import AttnError, use_library, version
 from .compile import compile
 from .program import attention
+from .raising import raise_
 from .runtime import Artifact, Kernel
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "compile",
     "expression",
     "masks",
+    "raise_",
     "use_library",
     "version",
 ]

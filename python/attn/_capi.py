@@ -12,7 +12,7 @@ import ctypes
 import pathlib
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
-API_VERSION = 7
+API_VERSION = 7  # that all functions but those of _SINCE need
 
 
 class AttnError(RuntimeError):
@@ -71,6 +71,11 @@ _FUNCTIONS = {
         c_void_p,
         [c_char_p, c_size_t, ctypes.POINTER(CompileOptions)],
     ),
+    "attnRaise": (c_void_p, [c_char_p, c_size_t]),
+    "attnRaisedDestroy": (None, [c_void_p]),
+    "attnRaisedGetText": (c_char_p, [c_void_p]),
+    "attnRaisedGetLog": (c_char_p, [c_void_p]),
+    "attnRaisedGetCount": (c_int, [c_void_p]),
     "attnArtifactParse": (c_void_p, [c_char_p, c_size_t]),
     "attnArtifactDestroy": (None, [c_void_p]),
     "attnArtifactGetBytes": (c_void_p, [c_void_p, ctypes.POINTER(c_size_t)]),
@@ -116,6 +121,12 @@ _FUNCTIONS = {
 
 # Those that the runtime alone, libattn-runtime.so, does not have.
 _COMPILER = ("attnCompile", "attnCompileForCPU")
+# Those that came with a later API version.
+_SINCE = {
+    name: 8
+    for name in ("attnRaise", "attnRaisedDestroy", "attnRaisedGetText", "attnRaisedGetLog",
+                 "attnRaisedGetCount")
+}
 
 _library = None
 _path = None
@@ -152,7 +163,7 @@ def library():
     _path, opened = _open()
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(opened, name, None)
-        if function is None and name in _COMPILER:
+        if function is None and (name in _COMPILER or name in _SINCE):
             continue
         if function is None:
             raise AttnError(f"{_path} has no function {name}")
@@ -167,13 +178,18 @@ def library():
     return opened
 
 
-def compiler():
-    """The same, if it can compile."""
+def compiler(function=_COMPILER[0]):
+    """The same, if it can compile and has that function."""
     opened = library()
     if not hasattr(opened, _COMPILER[0]):
         raise AttnError(
             f"{_path} holds the runtime alone and cannot compile: "
             f"attn.use_library wants libattn.so for that"
+        )
+    if not hasattr(opened, function):
+        raise AttnError(
+            f"{_path} has API version {opened.attnGetApiVersion()}, "
+            f"{function} wants {_SINCE[function]}"
         )
     return opened
 

@@ -23,6 +23,16 @@
 
 namespace attn {
 
+/// A text in which graphs that compute attention are attn.attention.
+struct RaisedText {
+  std::string text;
+  /// A line for each graph that looks like attention, in the order of the
+  /// functions: "12:8: raised: …", or "12:8: not raised: …" with the edge that
+  /// failed.
+  std::string log;
+  int numRaised = 0;
+};
+
 /// A context that knows the compiler's dialects, and in which nothing is
 /// printed: what is wrong comes back as the status of a call, one diagnostic
 /// per line, as in "3:14: error: …".
@@ -34,6 +44,8 @@ public:
 
   /// The module of `text`.
   runtime::Result<OwningOpRef<ModuleOp>> parse(StringRef text);
+  /// `attn-raise` of the functions of `text`.
+  runtime::Result<RaisedText> raise(StringRef text);
   /// HostProgram::compile of the only function of `text`.
   runtime::Result<HostProgram> compileForHost(StringRef text,
                                               const HostOptions &options = {});
