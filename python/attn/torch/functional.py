@@ -113,7 +113,7 @@ def attention(
             raise ValueError("got kv_lens and cu_seqlens: the latter say how many keys there are")
         operands.append(_integers("kv_lens", kv_lens, q.device, q.shape[0]))
     choices["packed"] = _offsets(cu_seqlens_q, cu_seqlens_k, q, operands)
-    choices["score"], choices["mask"], captures = _regions(score, mask, choices, operands)
+    choices["score"], choices["mask"], captures = _regions(score, mask, q.device, operands)
     return _result(q, k, v, scale, choices, captures, operands, is_packed, layout, return_lse)
 
 
@@ -263,7 +263,7 @@ def _offsets(cu_seqlens_q, cu_seqlens_k, q, operands):
     return "two"
 
 
-def _regions(score, mask, choices, operands):
+def _regions(score, mask, device, operands):
     """Lines of the functions, and what they capture."""
     if score is None and mask is None:
         return None, None, ()
@@ -275,7 +275,8 @@ def _regions(score, mask, choices, operands):
         if function is None:
             lines.append(None)
             continue
-        region = trace.region(function, kind, taken=(*taken, *(name for name, _ in captures)))
+        region = trace.region(function, kind, taken=(*taken, *(name for name, _ in captures)),
+                              device=device)
         lines.append(region.lines)
         captures += [(name, type) for name, type, _ in region.captures]
         operands += [tensor for _, _, tensor in region.captures]

@@ -1,0 +1,386 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""From a PyTorch function on scalars to a region of MLIR.
+
+    score = trace.region(lambda score, b, h, q, k: score + bias[h, q, k], "score")
+    text = attn.attention("f16", 64, score=score.lines,
+                          captures=[(name, type) for name, type, _ in score.captures])
+
+The function is called once, with tensors of no dimensions that record what is done
+with them (symbols.py). What it does to other tensors alone, views and conversions
+too, PyTorch does: the result is captured, and its gradient flows where PyTorch's
+does. Numbers of Python are constants of the region; numbers that change from call
+to call are better captured, as tensors of no dimensions.
+"""
+
+import contextlib
+import functools
+import inspect
+import os
+import sys
+from typing import List, NamedTuple, Tuple
+
+import torch
+from torch.overrides import TorchFunctionMode, resolve_name
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .._capi import AttnError
+from ..elements import listed
+from . import aten, symbols
+from .scalars import ELEMENTS, LIMITS, NAMES, Value, Writer
+from .symbols import Symbol
+
+_ARGUMENTS = {"score": ("score", "b", "h", "q_idx", "kv_idx"), "mask": ("b", "h", "q_idx", "kv_idx")}
+_NAMES = {"b": "%b", "h": "%h", "q_idx": "%i", "kv_idx": "%j"}
+_MAX_POSITIONS = 2**30
+_FOLDERS = tuple(os.path.dirname(os.path.abspath(module)) + os.sep for module in (torch.__file__, __file__))
+
+
+class TraceError(AttnError):
+    """A function of scores or masks that no kernel can hold; the text names the file
+    and line of the function, and the operation."""
+
+
+class Region(NamedTuple):
+    """lines     MLIR, for attn.attention(score=) or (mask=)
+    captures  (name, type, tensor): what the lines read
+    sources   the tensors that the function had, for each capture
+    reads_score  whether a score depends on the score"""
+
+    lines: str
+    captures: List[Tuple[str, str, torch.Tensor]]
+    sources: List[torch.Tensor]
+    reads_score: bool = False
+
+
+def region(function, kind, taken=(), *, device=None, shared=None):
+    """The region of `function`.
+
+    function  score_mod(score, b, h, q_idx, kv_idx) or mask_mod(b, h, q_idx, kv_idx),
+              as torch.nn.attention.flex_attention has them. score is float32, the
+              others are int32.
+    kind      "score" or "mask".
+    taken     names that captures cannot have.
+    device    where the kernel will run: captured tensors with dimensions have to lie
+              there. None: where they lie.
+    shared    another Region: tensors that it captures have its names.
+
+    Raises TraceError where no kernel can do what the function does."""
+    _check_signature(function, kind)
+    tracer = Tracer(function, kind, device)
+    arguments = tracer.arguments()
+    with _Real(tracer), _Calls(tracer):
+        result = function(*arguments)
+    return tracer.finish(result, taken, shared)
+
+
+def _check_signature(function, kind):
+    wanted = f"a function of ({', '.join(_ARGUMENTS[kind])})"
+    if not callable(function):
+        raise TypeError(f"{kind}_mod: wanted {wanted}, got {type(function).__name__}")
+    try:
+        inspect.signature(function).bind(*_ARGUMENTS[kind])
+    except TypeError:
+        raise TypeError(f"{kind}_mod: wanted {wanted}, got {function!r}") from None
+    except ValueError:
+        pass  # a builtin has no signature: calling it will tell
+
+
+def _place(function):
+    """"FILE:LINE" of a function."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if isinstance(function, torch.nn.Module):
+        function = function.forward
+    function = inspect.unwrap(function)
+    if not hasattr(function, "__code__") and hasattr(type(function), "__call__"):
+        function = getattr(type(function).__call__, "__func__", type(function).__call__)
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
+
+
+class _Captured:
+    """A tensor of the function, and how the region sees it."""
+
+    def __init__(self, source, tensor, name, type):
+        self.source, self.tensor, self.name, self.type = source, tensor, name, type
+
+
+class Tracer:
+    """One call of one function."""
+
+    def __init__(self, function, kind, device):
+        self.function, self.kind = function, kind
+        self.is_placed = device is not None
+        self.device = torch.device(device) if self.is_placed else torch.device("cpu")
+        self.what = kind + "_mod"
+        self.writer = Writer()
+        self.captured = []
+        self._constants = {}  # by id: tensors that the function made of nothing but numbers
+        self._lifted = {}
+        self.called = None  # what the function called last
+
+    def arguments(self):
+        values = []
+        for name in _ARGUMENTS[self.kind]:
+            if name == "score":
+                values.append(symbols.scalar(self, Value(self.writer, "%x", "f32"), torch.float32))
+            else:
+                value = self.writer.ranged(Value(self.writer, _NAMES[name], "i32"), (0, _MAX_POSITIONS - 1))
+                values.append(symbols.scalar(self, value, torch.int32))
+        return values
+
+    # Errors
+
+    def where(self):
+        """"FILE:LINE" of the function's code that runs now."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if not name.startswith(_FOLDERS) and not name.startswith("<") and \
+                    os.path.basename(name) not in ("contextlib.py", "functools.py"):
+                return f"{name}:{frame.f_lineno}"
+            if frame.f_code is region.__code__:
+                break
+            frame = frame.f_back
+        return _place(self.function)
+
+    @contextlib.contextmanager
+    def reporting(self, operation):
+        try:
+            yield
+        except AttnError:
+            raise
+        except Exception as error:
+            called = self.called
+            if called and called.split(".")[-1].strip("_") not in operation:
+                operation = f"{called} ({operation})"
+            raise TraceError(f"{self.where()}: {self.what}: {operation}: {error}") from error
+
+    # Tensors
+
+    def is_constant(self, tensor):
+        return id(tensor) in self._constants
+
+    def make_constant(self, result):
+        for tensor in result if isinstance(result, (tuple, list)) else [result]:
+            if isinstance(tensor, torch.Tensor):
+                self._constants[id(tensor)] = tensor
+
+    def lift(self, x):
+        """Any tensor as a Symbol; numbers as they are."""
+        if isinstance(x, Symbol):
+            if x.tracer is not self:
+                raise aten.Unsupported("this value belongs to another call of a function")
+            return x
+        if not isinstance(x, torch.Tensor):
+            return x
+        if id(x) not in self._lifted:
+            self._lifted[id(x)] = x, Symbol(self, x.shape, x.dtype, self._loader(x))
+        return self._lifted[id(x)][1]
+
+    def _loader(self, x):
+        if self.is_constant(x) and x.dim() == 0:
+            number = x.item()
+            return lambda index: number
+        if x.dtype not in ELEMENTS:
+            names = [str(dtype) for dtype in ELEMENTS]
+            raise aten.Unsupported(f"wanted a captured tensor of {listed(names)}, got {x.dtype}")
+        if x.dim() == 0:
+            return self._scalar_loader(x)
+        if self.is_constant(x):
+            numbers = x.cpu() if x.device != self.device else x
+            element = self._tensor_loader(x.to(self.device), x)
+            return lambda index: element(index) if any(isinstance(i, Value) for i in index) \
+                else numbers[index].item()
+        if self.is_placed and x.device != self.device:
+            raise aten.Unsupported(f"wanted a captured tensor on {self.device}, got one on {x.device}")
+        return self._tensor_loader(x, x)
+
+    def _scalar_loader(self, x):
+        if x.device.type == "cpu" and not x.requires_grad:
+            found = self._capture(x, _signed(x.detach()), ELEMENTS[x.dtype])
+            value = Value(self.writer, "%" + found.name, found.type)
+            value = self._widened(value, x.dtype)
+            value.scalar = x
+            return lambda index: value
+        load = self._tensor_loader(x.reshape(1).to(self.device), x, "1")
+        return lambda index: load((0,))
+
+    def _tensor_loader(self, tensor, source, size="?"):
+        kept = list(range(tensor.dim()))
+        for dim in reversed(kept[:]):  # what expand() made has one element to read
+            if tensor.stride(dim) == 0 and tensor.shape[dim] > 1:
+                tensor = tensor.select(dim, 0)
+                kept.remove(dim)
+        if not kept:
+            tensor, size = tensor.reshape(1), "1"
+        elif not tensor.requires_grad and tensor.stride(-1) != 1 and tensor.dim() > 1:
+            order = sorted(range(tensor.dim()), key=lambda d: -tensor.stride(d))
+            tensor, kept = tensor.permute(order), [kept[d] for d in order]
+        if tensor.is_neg():
+            tensor = tensor.resolve_neg()
+        element = ELEMENTS[tensor.dtype]
+        sizes = f"{size}x" * max(1, tensor.dim())
+        found = None
+
+        def load(index):
+            nonlocal found
+            if found is None:
+                found = self._capture(source, _signed(tensor), f"tensor<{sizes}{element}>")
+            index = [index[d] for d in kept] or [0]
+            at = ", ".join(self.writer.typed(i, "i32").name for i in index)
+            value = self.writer.add(f"attn.capture_load %{found.name}[{at}] : {found.type}", element)
+            return self._widened(value, source.dtype)
+        return load
+
+    def _widened(self, value, dtype):
+        """A captured element as the writer wants values: f32, or an integer with a range."""
+        if value.type in ("f16", "bf16"):
+            return value.to("f32")
+        if value.type in ("i8", "i16"):
+            value = value.to("i32")
+            if dtype == torch.uint8:
+                value = self.writer.ranged(value, LIMITS[torch.int8])
+                return self.writer.integer("and", value, 255, torch.int32)
+            return self.writer.ranged(value, LIMITS[dtype])
+        return value
+
+    def _capture(self, source, tensor, type):
+        for found in self.captured:
+            if found.source is source and found.type == type:
+                return found
+        found = _Captured(source, tensor, f"captured{len(self.captured)}", type)
+        self.captured.append(found)
+        return found
+
+    def searched(self, symbol):
+        """The capture of a table of integers, as i32, that will be searched."""
+        source = next((x for x, lifted in self._lifted.values() if lifted is symbol), None)
+        if source is None:
+            raise aten.Unsupported("wanted a captured tensor to search in, got one that the function computes")
+        return self._capture(source, source.to(device=self.device, dtype=torch.int32), "tensor<?xi32>")
+
+    # The end
+
+    def finish(self, result, taken, shared):
+        place = _place(self.function)
+        wanted = "a score (a number)" if self.kind == "score" else "a flag (a comparison)"
+        if result is None:
+            raise TraceError(f"{place}: {self.what}: returned nothing, wanted {wanted}: is a `return` missing?")
+        if isinstance(result, torch.Tensor):
+            with self.reporting("return"):
+                result = self.lift(result)
+            if result.dim():
+                raise TraceError(f"{place}: {self.what}: wanted {wanted}, got a tensor of shape "
+                                 f"{tuple(result.shape)}: index it to one element")
+            dtype, element = result.dtype, result.element()
+        elif isinstance(result, (bool, int, float)):
+            dtype = {bool: torch.bool, int: torch.int64, float: torch.float32}[type(result)]
+            element = result
+        else:
+            raise TraceError(f"{place}: {self.what}: wanted {wanted}, got {type(result).__name__}")
+        if self.kind == "mask" and dtype != torch.bool:
+            raise TraceError(f"{place}: {self.what}: wanted {wanted}, got {dtype}: compare it")
+        type_ = "f32" if self.kind == "score" else "i1"
+        value = self.writer.typed(element, type_)
+        return self._region(self.writer.finished(value), taken, shared)
+
+    def _region(self, lines, taken, shared):
+        text = "\n".join(lines)
+        words = set(NAMES.findall(text))
+        captures, sources, names = [], [], {}
+        known = [] if shared is None else list(zip(shared.sources, shared.captures))
+        used = {*taken, *(name for name, _, _ in (shared.captures if shared else ()))}
+        for found in self.captured:
+            if "%" + found.name not in words:
+                continue
+            same = next((capture for source, capture in known
+                         if source is found.source and capture[1] == found.type), None)
+            if same is None:
+                name = next(n for n in (f"t{number}" for number in range(len(used) + 1)) if n not in used)
+                used.add(name)
+                same = name, found.type, found.tensor
+            names["%" + found.name] = "%" + same[0]
+            captures.append(same)
+            sources.append(found.source)
+        text = NAMES.sub(lambda match: names.get(match[0], match[0]), text)
+        return Region(text, captures, sources, "%x" in words)
+
+
+def _signed(tensor):
+    """Bytes as the compiler reads them, with a sign; _widened() takes it away."""
+    return tensor.view(torch.int8) if tensor.dtype == torch.uint8 else tensor
+
+
+def _has_symbol(values):
+    return any(isinstance(x, Symbol) or isinstance(x, (list, tuple)) and _has_symbol(x)
+               or isinstance(x, slice) and _has_symbol((x.start, x.stop, x.step)) for x in values)
+
+
+class _Calls(TorchFunctionMode):
+    """Indices, which PyTorch would ask for their numbers, and where() with numbers."""
+
+    def __init__(self, tracer):
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        tracer = self.tracer
+        if function is torch.Tensor.__getitem__:
+            if _has_symbol(args):
+                with tracer.reporting("Tensor.__getitem__"):
+                    return symbols.index(tracer, tracer.lift(args[0]), args[1])
+        elif function in (torch.where, torch.Tensor.where):
+            if _has_symbol([*args, *kwargs.values()]):
+                with tracer.reporting("torch.where"):
+                    return _where(tracer, function is torch.Tensor.where, args, kwargs)
+        elif function is torch.tensor and args and not isinstance(args[0], (list, tuple)):
+            kwargs = {**kwargs, "device": None}  # a number, wherever it would lie
+        before, tracer.called = tracer.called, resolve_name(function) or getattr(function, "__name__", None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            tracer.called = before
+
+
+def _where(tracer, is_method, args, kwargs):
+    names = ["input", "condition", "other"] if is_method else ["condition", "input", "other"]
+    given = {**dict(zip(names, args)), **kwargs}
+    if "self" in given:
+        given["input"] = given.pop("self")
+    values = [tracer.lift(given.get(name)) for name in ("condition", "input", "other")]
+    return aten._HANDLERS["where"](tracer, *values)
+
+
+class _Real(TorchDispatchMode):
+    """What the function does with no Symbol, and which results are constants."""
+
+    def __init__(self, tracer):
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        tensors = [x for x in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        if any(isinstance(x, Symbol) for x in tensors):
+            return aten.dispatch(function, args, dict(kwargs))
+        if torch.Tag.nondeterministic_seeded in function.tags:
+            return function(*args, **kwargs)
+        is_constant = all(map(self.tracer.is_constant, tensors)) or function is torch.ops.aten.lift_fresh.default
+        if is_constant and not tensors and kwargs.get("device") is not None:
+            here = function(*args, **{**kwargs, "device": torch.device("cpu")})
+            result = here if here.dim() == 0 else function(*args, **kwargs)
+        else:
+            result = function(*args, **kwargs)
+        if is_constant:
+            self.tracer.make_constant(result)
+        return result
