@@ -104,3 +104,123 @@ def test_run():
     (o.sum() + lse.sum()).backward()
     for got, wanted in zip((slopes, q, k, v), leaves):
         close(got.grad, wanted.grad, torch.float32, 20)
+
+
+def test_empty_rows():
+    """Queries before the first key see nothing."""
+    tensors = inputs((1, 2, 40, 16), (1, 2, 13, 16))
+    check(dict(causal=True), lambda: eager(*tensors, shown=lower(40, 13, -27)), tensors)
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 7, 5), (2, 2, 0, 5), (2, 2, 7, 0), (2, 0, 7, 5)])
+def test_nothing(shape):
+    """No batch, no queries, no keys, no heads of queries."""
+    batch, heads, queries, keys = shape
+    q, k, v = inputs((batch, heads, queries, 16), (batch, 2, keys, 16))
+    o, lse = attn.torch.attention(q, k, v, causal=True, return_lse=True)
+    assert o.shape == q.shape and (o == 0).all()
+    assert lse.shape == q.shape[:3] and (lse == -math.inf).all()
+    o.sum().backward()
+    assert all(x.grad.shape == x.shape and (x.grad == 0).all() for x in (q, k, v))
+
+
+def test_layouts():
+    """What lies otherwise gives the same; results lie as q does."""
+    q, k, v = inputs((2, 4, 21, 24), (2, 2, 33, 24))
+    d_o = torch.randn(q.shape)
+    o = attn.torch.attention(q, k, v, causal=True)
+    assert o.is_contiguous()
+    right = [o, *torch.autograd.grad(o, (q, k, v), d_o)]
+
+    def compare(q, k, v, layout="bhsd"):
+        o = attn.torch.attention(q, k, v, causal=True, layout=layout)
+        turned = (lambda x: x.transpose(1, 2)) if layout == "bshd" else (lambda x: x)
+        got = [o, *torch.autograd.grad(o, (q, k, v), turned(d_o))]
+        assert all((turned(a) == b).all() for a, b in zip(got, right))
+        return o
+
+    def leaf(x):
+        return x.detach().requires_grad_()
+    turned = [leaf(x.transpose(1, 2).contiguous()) for x in (q, k, v)]
+    assert compare(*turned, layout="bshd").is_contiguous()
+    compare(*(leaf(x.transpose(1, 2)) for x in turned))
+    compare(*(leaf(x.detach().permute(0, 1, 3, 2).contiguous().permute(0, 1, 3, 2)) for x in (q, k, v)))
+    compare(*(leaf(torch.cat([x, x], 3)[..., :24]) for x in (q, k, v)))
+
+
+def test_expanded():
+    """Tensors whose heads or batch are one in memory have the gradients of sums."""
+    q, _, _ = inputs((2, 4, 13, 16), (1, 1, 1, 8))
+    k, v = (torch.randn(1, 1, 19, 16, requires_grad=True) for _ in range(2))
+    wide = [x.expand(2, 4, 19, 16) for x in (k, v)]
+    o = attn.torch.attention(q, *wide)
+    exact, _ = eager(q, *wide)
+    close(o, exact, torch.float32)
+    d_o = torch.randn(o.shape)
+    got, right = (torch.autograd.grad(x, (q, k, v), d_o.to(x.dtype)) for x in (o, exact))
+    for a, b in zip(got, right):
+        close(a, b, torch.float32, 20)
+    d_q, = torch.autograd.grad(attn.torch.attention(q, *wide).sum(), q)  # d_o is one number in memory
+    close(d_q, torch.autograd.grad(eager(q, *wide)[0].sum(), q)[0], torch.float32, 20)
+
+
+def test_odd_head_dims():
+    tensors = inputs((1, 2, 9, 20), (1, 2, 9, 20), 5)
+    check(dict(), lambda: eager(*tensors), tensors)
+
+
+def test_autocast():
+    q, k, v = inputs((1, 2, 9, 16), (1, 2, 9, 16))
+    with torch.autocast("cpu", torch.bfloat16):
+        o = attn.torch.attention(q, k, v)
+    assert o.dtype == torch.bfloat16
+    close(o, eager(q, k, v)[0], torch.bfloat16)
+    o.sum().backward()
+    assert q.grad.dtype == torch.float32
+
+
+def test_some_need_gradients():
+    """Of k alone, and of lse alone."""
+    q, k, v = (x.detach() for x in inputs((1, 2, 9, 16), (1, 2, 9, 16)))
+    k.requires_grad_()
+    _, lse = attn.torch.attention(q, k, v, return_lse=True)
+    got, = torch.autograd.grad(lse.sum(), k)
+    close(got, torch.autograd.grad(eager(q, k, v)[1].sum(), k)[0], torch.float32, 20)
+    with torch.no_grad():
+        assert not attn.torch.attention(q, k, v).requires_grad
+
+
+def test_gradients_of_gradients():
+    q, k, v = inputs((1, 2, 9, 16), (1, 2, 9, 16))
+    d_q, = torch.autograd.grad(attn.torch.attention(q, k, v).sum(), q, create_graph=True)
+    with pytest.raises(RuntimeError, match="attn has no gradients of gradients"):
+        d_q.sum().backward()
+
+
+@pytest.mark.parametrize("options, message", [
+    (dict(q=torch.zeros(2, 3, 8)), "q: wanted 4 dimensions, got the shape"),
+    (dict(q=torch.zeros(1, 2, 3, 8, dtype=torch.float64)), "q: wanted float16, bfloat16 or float32, got torch.float64"),
+    (dict(k=torch.zeros(1, 2, 3, 8, dtype=torch.float16)), "k: wanted torch.float32 as q has, got torch.float16"),
+    (dict(k=torch.zeros(1, 2, 3, 8, device="meta")), "k: wanted a tensor on cpu where q is, got one on meta"),
+    (dict(k=torch.zeros(3, 2, 3, 8)), "k: wanted a batch of 1 as q has, got 3"),
+    (dict(v=torch.zeros(1, 1, 3, 8)), "v: wanted 2 heads as k has, got 1"),
+    (dict(v=torch.zeros(1, 2, 4, 8)), "v: wanted a length of 3 as k has, got 4"),
+    (dict(k=torch.zeros(1, 2, 3, 16)), "k: wanted heads of 8 elements as q has, got 16"),
+    (dict(q=torch.zeros(1, 3, 3, 8)), "q: wanted a multiple of the 2 heads of k, got 3"),
+    (dict(q=torch.zeros(1, 2, 3, 264), k=torch.zeros(1, 2, 3, 264)), "q: wanted 1 to 256 elements in a head, got 264"),
+    (dict(causal="left"), "causal: wanted True, False, 'bottom_right' or 'top_left', got 'left'"),
+    (dict(window=-2), "window: wanted .* got -2"),
+    (dict(softcap=-1.0), "softcap: wanted a number above 0, got -1.0"),
+    (dict(dropout_p=1.0), "dropout_p: wanted a share of at least 0 and below 1, got 1.0"),
+    (dict(layout="sbhd"), "layout: wanted 'bhsd' or 'bshd', got 'sbhd'"),
+    (dict(sink=torch.zeros(3)), r"sink: wanted the shape \(2,\), got \(3,\)"),
+    (dict(sink=torch.zeros(2, dtype=torch.int32)), "sink: wanted a tensor of floats, got a tensor of torch.int32"),
+    (dict(alibi=torch.zeros(2, 2)), r"alibi: wanted the shape \(1, 2\), got \(2, 2\)"),
+    (dict(kv_lens=torch.zeros(2)), "kv_lens: wanted a tensor of int32 or int64, got a tensor of torch.float32"),
+    (dict(kv_lens=torch.zeros(2, dtype=torch.int32)), r"kv_lens: wanted the shape \(1,\), got the shape \(2,\)"),
+    (dict(cu_seqlens_k=torch.zeros(2, dtype=torch.int32)), "q: wanted 3 dimensions with cu_seqlens"),
+])
+def test_mistakes(options, message):
+    tensors = {name: options.pop(name, torch.zeros(1, 2, 3, 8)) for name in "qkv"}
+    with pytest.raises((TypeError, ValueError), match=message):
+        attn.torch.attention(**tensors, **options)

@@ -16,6 +16,9 @@ from . import kernels, ops, programs  # noqa: F401 (ops: registers the operators
 
 _ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 MAX_HEAD_DIM = 256
+# Number i at place i: looked up there, a size that torch.compile does not know is one
+# that it knows.
+_HEAD_DIMS = range(MAX_HEAD_DIM + 1)
 
 
 def run(program, q, k, v, operands=()):
@@ -35,8 +38,8 @@ def run(program, q, k, v, operands=()):
 
 
 @torch.compiler.assume_constant_result
-def _text(choice):
-    return programs.text(choice)
+def _text(**choice):
+    return programs.text(programs.Choice(**choice))
 
 
 def attention(
@@ -122,9 +125,9 @@ def _result(q, k, v, scale, choices, captures, operands, is_packed, layout, retu
     if scale is None and dim % 8:
         scale = 1 / math.sqrt(dim)
     q, k, v = (_padded(x) for x in (q, k, v))
-    text = _text(programs.Choice(
-        element=_ELEMENTS[q.dtype], head_dim=q.shape[3], value_dim=v.shape[3],
-        scale=None if scale is None else float(scale), captures=captures, **choices))
+    text = _text(
+        element=_ELEMENTS[q.dtype], head_dim=_HEAD_DIMS[q.shape[3]], value_dim=_HEAD_DIMS[v.shape[3]],
+        scale=None if scale is None else float(scale), captures=captures, **choices)
     o, lse = run(text, q, k, v, operands)
     if o.shape[3] != value_dim:
         o = o[..., :value_dim]
@@ -170,6 +173,7 @@ def _check_heads(q, k, v):
             raise ValueError(f"{name}: wanted {k.shape[1]} heads as k has, got {x.shape[1]}")
         if x.shape[2] != k.shape[2]:
             raise ValueError(f"{name}: wanted a length of {k.shape[2]} as k has, got {x.shape[2]}")
+    for name, x in (("q", q), ("v", v)):
         if not 1 <= x.shape[3] <= MAX_HEAD_DIM:
             raise ValueError(f"{name}: wanted 1 to {MAX_HEAD_DIM} elements in a head, got {x.shape[3]}")
     if k.shape[3] != q.shape[3]:

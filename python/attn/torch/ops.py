@@ -85,9 +85,11 @@ def _forward(q, k, v, operands, program):
 
 def _backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures):
     with torch.no_grad():
+        gradients = _empty_gradients(q, k, v, operands, program, of_captures)
+        if lse.numel() == 0:  # no query, nothing that depends on anything
+            return [gradient.zero_() for gradient in gradients]
         kernel = kernels.backward(program, q.device, d_lse is not None, of_captures)
         names = [parameter.name for parameter in kernels.parameters(program)[3:]]
-        gradients = _empty_gradients(q, k, v, operands, program, of_captures)
         given = {"query": q, "key": k, "value": v, "output": o, "lse": lse, "d_output": d_o, "d_lse": d_lse}
         given.update(zip(("d_query", "d_key", "d_value"), gradients))
         by_name = dict(zip(names, operands))
@@ -178,3 +180,80 @@ def _refuse(ctx, *gradients):
 
 torch.library.register_autograd("attn::forward", _differentiate, setup_context=_setup_context)
 torch.library.register_autograd("attn::backward", _refuse, setup_context=_refuse_context)
+
+
+# ---------------------------------------------------------------------------
+# vmap
+# ---------------------------------------------------------------------------
+
+
+def _joins_batches(program):
+    """Whether more entries of the batch are nothing but more of the same: the program
+    knows neither their number nor which one it is at."""
+    if kernels.parameters(program)[0].shape[0] is not None or " dropout(" in program:
+        return False
+    regions = re.findall(r"\b(?:score|mask)\(", program)
+    names = re.findall(r"\b(?:score|mask)\((?:%\w+: f32, )?%(\w+): i32", program)
+    return len(names) == len(regions) and not any(
+        re.search(rf"%{re.escape(name)}\b(?!\s*:)", program) for name in names)
+
+
+def _is_batched(dims):
+    return any(_is_batched(dim) if isinstance(dim, (list, tuple)) else dim is not None for dim in dims)
+
+
+def _entry(value, dim, number):
+    """Of a tensor, or a list of them, the part that one call sees."""
+    if isinstance(value, (list, tuple)):
+        return [_entry(one, its, number) for one, its in zip(value, dim)]
+    return value if dim is None else value.select(dim, number)
+
+
+def _one_by_one(operator, size, in_dims, arguments):
+    results = [operator(*(_entry(value, dim, number) for value, dim in zip(arguments, in_dims)))
+               for number in range(size)]
+    return [torch.stack(list(tensors)) for tensors in zip(*results)]
+
+
+def _joined(value, dim, size):
+    """(size, b, ...) as (size * b, ...)."""
+    value = value.expand(size, *value.shape) if dim is None else value.movedim(dim, 0)
+    return value.flatten(0, 1)
+
+
+def _map(operator, info, in_dims, tensors, operands, program, others, is_simple):
+    """One call for all where batches join, else one for each. `tensors` and
+    `in_dims[:len(tensors)]` are those with a batch, in front of the rest."""
+    count, size = len(tensors), info.batch_size
+    operand_dims = in_dims[count]
+    if not is_simple or size == 0 or _is_batched(operand_dims) or not _joins_batches(program):
+        return None
+    joined = [None if x is None else _joined(x, dim, size) for x, dim in zip(tensors, in_dims)]
+    results = operator(*joined, operands, program, *others)
+    return [x.unflatten(0, (size, -1)) for x in results]
+
+
+def _map_forward(info, in_dims, q, k, v, operands, program):
+    results = _map(torch.ops.attn.forward, info, in_dims, [q, k, v], operands, program, (), True)
+    if results is None:
+        results = _one_by_one(torch.ops.attn.forward, info.batch_size, in_dims,
+                              (q, k, v, operands, program))
+    return tuple(results), (0, 0)
+
+
+def _map_backward(info, in_dims, *arguments):
+    d_o, d_lse, q, k, v, operands, o, lse, program, of_captures = arguments
+
+    def reordered(d_o, d_lse, q, k, v, o, lse, operands, program, of_captures):
+        return torch.ops.attn.backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures)
+
+    dims = [*in_dims[:5], in_dims[6], in_dims[7], in_dims[5]]
+    results = _map(reordered, info, dims, [d_o, d_lse, q, k, v, o, lse], operands, program, (of_captures,),
+                   not differentiable(program, of_captures))
+    if results is None:
+        results = _one_by_one(torch.ops.attn.backward, info.batch_size, in_dims, arguments)
+    return results, [0] * len(results)
+
+
+torch.library.register_vmap("attn::forward", _map_forward)
+torch.library.register_vmap("attn::backward", _map_backward)
