@@ -194,11 +194,11 @@ def _attributes(scale, dropout_p, in_order, variants, numerics):
     if scale is not None:
         if not math.isfinite(scale):
             raise ValueError(f"scale: wanted a finite number, got {scale}")
-        attributes.append(f"scale = {float(scale)!r} : f64")
+        attributes.append(f"scale = {_float(scale)} : f64")
     if dropout_p is not None:
         if not 0 <= dropout_p < 1:
             raise ValueError(f"dropout_p: wanted a share of at least 0 and below 1, got {dropout_p}")
-        attributes.append(f"dropout_p = {float(dropout_p)!r} : f64")
+        attributes.append(f"dropout_p = {_float(dropout_p)} : f64")
     if in_order:
         attributes.append(f"sorted_captures = array<i64: {', '.join(map(str, in_order))}>")
     if variants:
@@ -206,6 +206,12 @@ def _attributes(scale, dropout_p, in_order, variants, numerics):
     if numerics:
         attributes.append(f"numerics = #attn.numerics<{numerics}>")
     return attributes
+
+
+def _float(number):
+    """As MLIR writes it: 1.0e-05 where Python has 1e-05."""
+    text = repr(float(number))
+    return text if "." in text else text.replace("e", ".0e")
 
 
 def _list(what, given):

@@ -181,6 +181,13 @@ def test_workspace_of_another_kind():
         kernel.launch(q, k, v, o, lse, workspace=numpy.empty(4, numpy.float32))
 
 
+def test_small_numbers_are_floats_of_mlir():
+    """Python writes 1e-05, MLIR wants 1.0e-05."""
+    text = attn.attention("f32", 16, scale=1e-05, dropout_p=2e-07)
+    assert "scale = 1.0e-05 : f64" in text and "dropout_p = 2.0e-07 : f64" in text
+    attn.compile(text, target="cpu")
+
+
 def test_result_without_lse():
     q, k, v, o, _ = tensors(1, 1, 1, 5, 6, 8)
     kernel = attn.compile(attn.attention("f32", 8, lse=False), target="cpu")
