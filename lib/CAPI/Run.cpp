@@ -95,9 +95,8 @@ void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }
 
 static Result<Arguments> convert(const char *call, const AttnKernel *kernel,
                                  const AttnArgument *arguments, size_t count) {
-  std::string prefix = std::string(call) + ": ";
   if (!kernel || (count != 0 && !arguments))
-    return Status::error(prefix + "kernel or arguments is NULL");
+    return Status::error(std::string(call) + ": kernel or arguments is NULL");
   Arguments converted;
   converted.reserve(count);
   for (size_t i = 0; i < count; ++i) {
@@ -116,8 +115,8 @@ static Result<Arguments> convert(const char *call, const AttnKernel *kernel,
       converted.push_back(Argument::scalar(argument.value.real));
       break;
     default:
-      return Status::error(prefix + "argument " + std::to_string(i) +
-                           " has unknown kind " +
+      return Status::error(std::string(call) + ": argument " +
+                           std::to_string(i) + " has unknown kind " +
                            std::to_string(argument.kind));
     }
   }

@@ -14,13 +14,6 @@
 using namespace attn;
 using namespace attn::runtime;
 
-namespace {
-/// CUtensorMap: opaque, as cuda.h aligns it.
-struct alignas(64) TensorMap {
-  unsigned char bytes[128];
-};
-} // namespace
-
 static Status encode(const Driver &driver, const TensorMapCall &call,
                      void *data, TensorMap &map) {
   if (!driver.tensorMapEncodeTiled)
@@ -84,9 +77,10 @@ Status Module::relayout(const LaunchCall &call, bool outputs, void *workspace,
   return Status();
 }
 
-Status Module::run(const LaunchCall &call, void *workspace, bool isCleared,
+Status Module::run(PackedLaunch &launch, void *workspace, bool isCleared,
                    CUstream stream) const {
   const Driver &driver = *owner.driver;
+  const LaunchCall &call = launch.call;
   Status status;
   if (!isCleared)
     status = clear(driver, call.zeros, workspace, stream);
@@ -95,76 +89,93 @@ Status Module::run(const LaunchCall &call, void *workspace, bool isCleared,
       status = clear(driver, part, workspace, stream);
   if (status.ok())
     status = relayout(call, /*outputs=*/false, workspace, stream);
-  std::vector<uint64_t> slots = kernelParameters(call, workspace);
+  launch.place(workspace);
   for (size_t i = 0; i < call.kernels.size() && status.ok(); ++i) {
     const KernelCall &kernel = call.kernels[i];
     const KernelInfo &info = source.variants[call.variant].kernels[i];
+    PackedLaunch::Kernel &packed = launch.kernels[i];
     if (kernel.isEmpty)
       continue;
-    std::vector<void *> parameters;
-    for (uint64_t &slot : slots)
-      parameters.push_back(&slot);
-    std::vector<TensorMap> maps(kernel.tensorMaps.size());
-    for (size_t m = 0; m < maps.size() && status.ok(); ++m) {
+    for (size_t m = 0; m < packed.maps.size() && status.ok(); ++m) {
       const TensorMapCall &map = kernel.tensorMaps[m];
       void *data =
           map.offset ? static_cast<char *>(workspace) + *map.offset : map.data;
-      status = encode(driver, map, data, maps[m]);
-      parameters.push_back(&maps[m]);
+      if (packed.mapped[m] == data)
+        continue;
+      packed.mapped[m] = nullptr;
+      status = encode(driver, map, data, packed.maps[m]);
+      if (status.ok())
+        packed.mapped[m] = data;
     }
     if (!status.ok())
       break;
-    status = driver.check(
-        driver.launchKernel(functions[call.variant][i], kernel.grid[0],
-                            kernel.grid[1], kernel.grid[2],
-                            static_cast<unsigned>(info.threads), 1, 1,
-                            static_cast<unsigned>(info.sharedBytes), stream,
-                            parameters.data(), nullptr),
-        ("launching '" + info.entry + "'").c_str());
+    CUresult code = driver.launchKernel(
+        functions[call.variant][i], kernel.grid[0], kernel.grid[1],
+        kernel.grid[2], static_cast<unsigned>(info.threads), 1, 1,
+        static_cast<unsigned>(info.sharedBytes), stream,
+        packed.parameters.data(), nullptr);
+    if (code != 0)
+      status = driver.check(code, ("launching '" + info.entry + "'").c_str());
   }
   return status.ok() ? relayout(call, /*outputs=*/true, workspace, stream)
                      : status;
 }
 
-Status Module::launch(const Arguments &arguments, CUstream stream,
-                      const WorkspaceMemory *memory) const {
+Result<PackedLaunch *> Module::prepare(const Arguments &arguments,
+                                       std::optional<PackedLaunch> &own) const {
+  KnownLaunches &launches = KnownLaunches::here();
+  if (KnownLaunch *known = launches.find(number, source, arguments))
+    return &known->launch;
   Result<LaunchCall> call =
       prepareLaunch(source, arguments, owner.multiprocessors);
   if (!call.ok())
     return call.status();
-  if (call->isEmpty)
+  if (auto known = KnownLaunch::make(source, arguments, *call))
+    return &launches.keep(number, arguments, std::move(known)).launch;
+  return &own.emplace(std::move(*call));
+}
+
+Status Module::launch(const Arguments &arguments, CUstream stream,
+                      const WorkspaceMemory *memory) const {
+  std::optional<PackedLaunch> own;
+  Result<PackedLaunch *> prepared = prepare(arguments, own);
+  if (!prepared.ok())
+    return prepared.status();
+  PackedLaunch &launch = **prepared;
+  const LaunchCall &call = launch.call;
+  if (call.isEmpty)
     return Status();
   ScopedContext scope(*owner.driver, owner.context);
   if (!scope.status().ok())
     return scope.status();
-  if (!memory && call->workspaceBytes == 0)
-    return run(*call, nullptr, /*isCleared=*/false, stream);
-  if (!memory && call->isRestored &&
-      call->workspaceBytes <= static_cast<int64_t>(StreamMemory::kMaxBytes)) {
+  if (!memory && call.workspaceBytes == 0)
+    return run(launch, nullptr, /*isCleared=*/false, stream);
+  if (!memory && call.isRestored &&
+      call.workspaceBytes <= static_cast<int64_t>(StreamMemory::kMaxBytes)) {
     std::unique_lock<std::mutex> lock = streamMemory->lock();
     void *kept =
-        streamMemory->find(stream, call->zeroBytes, call->workspaceBytes);
+        streamMemory->find(stream, call.zeroBytes, call.workspaceBytes);
     // Zeros alone are those of one kernel.
-    if (call->zeroBytes == call->workspaceBytes)
+    if (call.zeroBytes == call.workspaceBytes)
       lock.unlock();
     if (kept)
-      return run(*call, kept, /*isCleared=*/true, stream);
+      return run(launch, kept, /*isCleared=*/true, stream);
   }
   if (!memory) {
     Result<Workspace> workspace =
-        Workspace::allocate(*owner.driver, call->workspaceBytes, stream);
+        Workspace::allocate(*owner.driver, call.workspaceBytes, stream);
     return workspace.ok()
-               ? run(*call, workspace->data(), /*isCleared=*/false, stream)
+               ? run(launch, workspace->data(), /*isCleared=*/false, stream)
                : workspace.status();
   }
-  if (memory->bytes < static_cast<size_t>(call->workspaceBytes))
+  if (memory->bytes < static_cast<size_t>(call.workspaceBytes))
     return Status::error("the workspace has " + std::to_string(memory->bytes) +
                          " bytes, wanted " +
-                         std::to_string(call->workspaceBytes));
+                         std::to_string(call.workspaceBytes));
   if (reinterpret_cast<uintptr_t>(memory->data) % kWorkspaceAlignment != 0)
     return Status::error("the workspace is not aligned to " +
                          std::to_string(kWorkspaceAlignment) + " bytes");
-  return run(*call, memory->data, /*isCleared=*/false, stream);
+  return run(launch, memory->data, /*isCleared=*/false, stream);
 }
 
 Result<std::string> Module::describeLaunch(const Arguments &arguments) const {
@@ -184,9 +195,9 @@ Result<VariantChoice> Module::chooseVariant(const Arguments &arguments) const {
 }
 
 Result<int64_t> Module::workspaceBytes(const Arguments &arguments) const {
-  Result<LaunchCall> call =
-      prepareLaunch(source, arguments, owner.multiprocessors);
-  if (!call.ok())
-    return call.status();
-  return call->workspaceBytes;
+  std::optional<PackedLaunch> own;
+  Result<PackedLaunch *> launch = prepare(arguments, own);
+  if (!launch.ok())
+    return launch.status();
+  return (*launch)->call.workspaceBytes;
 }

@@ -164,7 +164,9 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
   for (const VariantInfo &variant : artifact.variants)
     if (variant.kernels.empty())
       return Status::error("artifact '" + artifact.name + "' has no kernel");
+  static std::atomic<uint64_t> count{0};
   Module module;
+  module.number = ++count;
   module.source = std::move(artifact);
   module.source.companions.clear();
   module.owner = device;
@@ -201,6 +203,7 @@ Module::~Module() {
 }
 
 void Module::swap(Module &other) {
+  std::swap(number, other.number);
   std::swap(source, other.source);
   std::swap(owner, other.owner);
   std::swap(kind, other.kind);

@@ -21,20 +21,18 @@ Result<Workspace> Workspace::allocate(const Driver &driver, size_t bytes,
   workspace.stream = stream;
   if (bytes == 0)
     return workspace;
-  std::string what =
-      "allocating a workspace of " + std::to_string(bytes) + " bytes";
   CUresult code = kNotSupported;
   if (driver.memAllocAsync && driver.memFreeAsync)
     code = driver.memAllocAsync(&workspace.address, bytes, stream);
   workspace.isOrdered = code == 0;
   if (code == kNotSupported)
     code = driver.memAlloc(&workspace.address, bytes);
-  Status status = driver.check(code, what.c_str());
-  if (!status.ok()) {
-    workspace.address = 0;
-    return status;
-  }
-  return workspace;
+  if (code == 0)
+    return workspace;
+  workspace.address = 0;
+  std::string what =
+      "allocating a workspace of " + std::to_string(bytes) + " bytes";
+  return driver.check(code, what.c_str());
 }
 
 Workspace::~Workspace() {

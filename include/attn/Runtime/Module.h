@@ -10,8 +10,8 @@
 #ifndef ATTN_RUNTIME_MODULE_H
 #define ATTN_RUNTIME_MODULE_H
 
-#include "attn/Runtime/Arguments.h"
 #include "attn/Runtime/Device.h"
+#include "attn/Runtime/KnownLaunch.h"
 #include "attn/Runtime/StreamMemory.h"
 
 #include <atomic>
@@ -86,11 +86,16 @@ private:
   void swap(Module &other);
   Status loadImage();
   Status configure(const KernelInfo &kernel, std::vector<CUfunction> &list);
-  Status run(const LaunchCall &call, void *workspace, bool isCleared,
+  /// The launch on these arguments: a known one of this thread, which lives
+  /// until the next call, or `own`.
+  Result<PackedLaunch *> prepare(const Arguments &arguments,
+                                 std::optional<PackedLaunch> &own) const;
+  Status run(PackedLaunch &launch, void *workspace, bool isCleared,
              CUstream stream) const;
   Status relayout(const LaunchCall &call, bool outputs, void *workspace,
                   CUstream stream) const;
 
+  uint64_t number = 0; // of all modules of the process, the first is 1
   Artifact source;
   Device owner;
   Image kind = Image::PTX;

@@ -158,6 +158,8 @@ CUresult cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *data,
              (i == 0 || strides[i - 1] % 16 == 0);
   if (!legal)
     return kInvalidValue;
+  if (record.isShared)
+    return 0;
   *static_cast<uint64_t *>(map) = record.tensorMaps.size();
   record.tensorMaps.push_back({type,
                                swizzle,

@@ -47,7 +47,8 @@ private:
 };
 
 struct FakeRecord {
-  /// By several threads: launches are counted, not written down.
+  /// By several threads: launches are counted, not written down. First here, as
+  /// Python sets it.
   bool isShared = false;
   /// Alive now.
   Counter modules, buffers, streams, events, launches;

@@ -1,0 +1,151 @@
+//===- KnownLaunch.h - launches that were prepared before ----- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Programs launch a kernel on the same sizes and strides again and again. What
+// follows of these alone - that they are right, the variant, grids, workspaces,
+// boxes of tensor maps - is found once and kept; a launch on other addresses
+// and scalars then writes these in. Where anything is in doubt the launch is
+// prepared anew, which says what is wrong. Needs no GPU.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_RUNTIME_KNOWNLAUNCH_H
+#define ATTN_RUNTIME_KNOWNLAUNCH_H
+
+#include "attn/Runtime/Arguments.h"
+
+#include <memory>
+
+namespace attn::runtime {
+
+/// CUtensorMap: opaque, as cuda.h aligns it.
+struct alignas(64) TensorMap {
+  unsigned char bytes[128];
+};
+
+/// A launch with the memory that the driver reads its parameters from.
+class PackedLaunch {
+public:
+  struct Kernel {
+    std::vector<TensorMap> maps;
+    /// What each map was made of; null: not yet.
+    std::vector<void *> mapped;
+    /// Those of arguments and workspaces, then the maps.
+    std::vector<void *> parameters;
+  };
+
+  explicit PackedLaunch(LaunchCall call);
+  PackedLaunch(const PackedLaunch &) = delete;
+  PackedLaunch &operator=(const PackedLaunch &) = delete;
+
+  /// The memory of the launch lies there.
+  void place(void *memory);
+
+  LaunchCall call;
+  std::vector<Kernel> kernels;
+  /// Parameters of the arguments, then of the workspaces.
+  std::vector<uint64_t> slots;
+};
+
+/// A packed launch, and on which arguments it is right.
+class KnownLaunch {
+public:
+  /// Of `arguments`, on which `call` was prepared; takes that. Null, and `call`
+  /// stays, where tensors are copied: that hangs on addresses.
+  static std::unique_ptr<KnownLaunch>
+  make(const Artifact &artifact, const Arguments &arguments, LaunchCall &call);
+
+  /// Writes the addresses and scalars of `arguments` in, whose kinds and ranks
+  /// are right. False, and there is no launch in it until another update, where
+  /// they differ in more than these, or may be wrong.
+  bool update(const Artifact &artifact, const Arguments &arguments);
+
+  PackedLaunch launch;
+
+private:
+  struct Tensor {
+    size_t argument = 0;
+    size_t rank = 0;
+    size_t shape = 0; // where its sizes and strides begin in `shapes`
+    size_t slot = 0;  // of its address
+    uint64_t alignmentMask = 0;
+    bool isEmpty = false;
+    // From its address to the first byte, and behind the last.
+    int64_t begin = 0, end = 0;
+  };
+  struct Scalar {
+    size_t argument = 0;
+    size_t slot = 0;
+    // Sizes depend on it: only this value will do.
+    bool isFixed = false;
+    Argument value;
+  };
+  /// A result, and a tensor that must be apart from it, by their numbers in
+  /// `tensors`.
+  struct Pair {
+    size_t result = 0, other = 0;
+    // Interleaved tensors that far from each other were seen to be apart.
+    bool isKnown = false;
+    uint64_t distance = 0;
+  };
+
+  /// A tensor map of an argument.
+  struct Map {
+    size_t kernel = 0, number = 0, argument = 0;
+  };
+
+  explicit KnownLaunch(LaunchCall call) : launch(std::move(call)) {}
+  void addArguments(const Artifact &artifact, const Arguments &arguments);
+  void addPairs(const Artifact &artifact);
+  void addMaps(const Artifact &artifact);
+  bool fits(const Arguments &arguments) const;
+  bool areApart(const Artifact &artifact, const Arguments &arguments,
+                Pair &pair) const;
+
+  std::vector<int64_t> shapes;
+  std::vector<Tensor> tensors;
+  std::vector<Scalar> scalars;
+  std::vector<Pair> pairs;
+  std::vector<Map> maps;
+};
+
+/// The known launches of a thread, so that none waits for another: some tens,
+/// the oldest of those that fall together goes first. They hold plain memory
+/// and outlive their modules, whose numbers never come back.
+class KnownLaunches {
+public:
+  /// Of the calling thread.
+  static KnownLaunches &here();
+
+  /// The launch of module number `module` on such `arguments`, updated to
+  /// them; null if none is known.
+  KnownLaunch *find(uint64_t module, const Artifact &artifact,
+                    const Arguments &arguments);
+  /// Keeps `launch` for `find`.
+  KnownLaunch &keep(uint64_t module, const Arguments &arguments,
+                    std::unique_ptr<KnownLaunch> launch);
+
+private:
+  static constexpr size_t kSets = 16, kWays = 4;
+  struct Entry {
+    uint64_t module = 0; // none has number 0
+    std::unique_ptr<KnownLaunch> launch;
+  };
+  struct Set {
+    Entry entries[kWays];
+    size_t next = 0;
+  };
+  Set &setOf(uint64_t module, const Arguments &arguments);
+
+  Set sets[kSets];
+};
+
+} // namespace attn::runtime
+
+#endif // ATTN_RUNTIME_KNOWNLAUNCH_H
