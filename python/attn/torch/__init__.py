@@ -24,7 +24,7 @@ from .flash import (
     flash_attn_varlen_qkvpacked_func,
     flash_attn_with_kvcache,
 )
-from .functional import attention, run
+from .functional import attention, precompile, run
 from .sdpa import scaled_dot_product_attention
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "flash_attn_varlen_kvpacked_func",
     "flash_attn_varlen_qkvpacked_func",
     "flash_attn_with_kvcache",
+    "precompile",
     "run",
     "scaled_dot_product_attention",
 ]

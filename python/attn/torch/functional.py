@@ -116,8 +116,27 @@ def attention(
             raise ValueError("got kv_lens and cu_seqlens: the latter say how many keys there are")
         operands.append(_integers("kv_lens", kv_lens, q.device, q.shape[0]))
     choices["packed"] = _offsets(cu_seqlens_q, cu_seqlens_k, q, operands)
-    choices["score"], choices["mask"], captures = _regions(score, mask, q.device, operands)
+    choices["score"], choices["mask"], captures = _regions(score, mask, operands, q.device)
     return _result(q, k, v, scale, choices, captures, operands, is_packed, layout, return_lse)
+
+
+def precompile(program, device=None, *, gradients=True, of_lse=False, of_captures=False):
+    """Compiles a program before its first call, with its gradients.
+
+    program   the text that attn.attention() returns, or several, in a list: they are
+              compiled beside each other, on several threads.
+    device    the one of the tensors; None: the current GPU, or the CPU where there is
+              none. Kernels for a GPU are kept on disk for other processes.
+    gradients False: those alone that need none.
+    of_lse, of_captures  True: for gradients that come from lse; that floats captured by
+              the program require.
+    A call of attention() uses programs of its own: run it once on small tensors.
+    """
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    texts = [program] if isinstance(program, str) else list(program)
+    choices = [None, kernels.Gradients(bool(of_lse), bool(of_captures))] if gradients else [None]
+    kernels.precompile([str(text) for text in texts], torch.device(device), choices)
 
 
 def _result(q, k, v, scale, choices, captures, operands, is_packed, layout, return_lse):
@@ -267,24 +286,23 @@ def _offsets(cu_seqlens_q, cu_seqlens_k, q, operands):
     return "two"
 
 
-def _regions(score, mask, device, operands):
+def _regions(score, mask, operands, device):
     """Lines of the functions, and what they capture."""
     if score is None and mask is None:
         return None, None, ()
     from . import trace
 
-    taken = [programs.SLOPES, programs.LENS, programs.QUERY_OFFSETS, programs.KEY_OFFSETS]
-    lines, captures = [], []
+    taken, regions, captures = programs.NAMES, [], {}
     for function, kind in ((score, "score"), (mask, "mask")):
-        if function is None:
-            lines.append(None)
-            continue
-        region = trace.region(function, kind, taken=(*taken, *(name for name, _ in captures)),
-                              device=device)
-        lines.append(region.lines)
-        captures += [(name, type) for name, type, _ in region.captures]
-        operands += [tensor for _, _, tensor in region.captures]
-    return (*lines, tuple(captures))
+        region = None
+        if function is not None:
+            shared = regions[0] if regions else None
+            region = trace.region(function, kind, taken, device=device, shared=shared)
+            captures.update((name, (type, tensor)) for name, type, tensor in region.captures)
+        regions.append(region)
+    operands += [tensor for _, tensor in captures.values()]
+    lines = [None if region is None else region.lines for region in regions]
+    return (*lines, tuple((name, type) for name, (type, _) in captures.items()))
 
 
 def _padded(x):

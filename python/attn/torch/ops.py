@@ -194,8 +194,8 @@ def _joins_batches(program):
         return False
     regions = re.findall(r"\b(?:score|mask)\(", program)
     names = re.findall(r"\b(?:score|mask)\((?:%\w+: f32, )?%(\w+): i32", program)
-    return len(names) == len(regions) and not any(
-        re.search(rf"%{re.escape(name)}\b(?!\s*:)", program) for name in names)
+    return len(names) == len(regions) and all(
+        len(re.findall(rf"%{re.escape(name)}\b", program)) == names.count(name) for name in names)
 
 
 def _is_batched(dims):

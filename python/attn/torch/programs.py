@@ -31,7 +31,7 @@ Choice = collections.namedtuple(
     "packed score mask captures",
 )
 
-SLOPES, LENS, QUERY_OFFSETS, KEY_OFFSETS = "slopes", "kv_lens", "cu_seqlens_q", "cu_seqlens_k"
+NAMES = SLOPES, LENS, QUERY_OFFSETS, KEY_OFFSETS = "slopes", "kv_lens", "cu_seqlens_q", "cu_seqlens_k"
 _LINE = re.compile(r"(%\w+)\s*=\s*(.*)")
 _NAME = re.compile(r"%\w+")
 
