@@ -15,6 +15,7 @@
 that needs them and kept on disk.
 """
 
+from .backend import Explanation, enable, explain, register
 from .flash import (
     flash_attn_func,
     flash_attn_kvpacked_func,
@@ -27,8 +28,13 @@ from .flash import (
 from .functional import attention, precompile, run
 from .sdpa import scaled_dot_product_attention
 
+register()
+
 __all__ = [
+    "Explanation",
     "attention",
+    "enable",
+    "explain",
     "flash_attn_func",
     "flash_attn_kvpacked_func",
     "flash_attn_qkvpacked_func",

@@ -1,0 +1,379 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""What a node of a graph of PyTorch is called, what it views, and what writes to it."""
+
+import operator
+
+import torch
+
+from .indices import ZERO, Index, Unread, reshaped, size
+
+# Other spellings.
+_NAMES = {
+    "iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "div", "ifloordiv": "floordiv",
+    "imod": "remainder", "iand": "and", "ior": "or", "ixor": "xor", "ipow": "pow",
+    "truediv": "div", "true_divide": "div", "divide": "div", "multiply": "mul", "subtract": "sub",
+    "floor_divide": "floordiv", "mod": "remainder", "and_": "and", "or_": "or", "bitwise_and": "and",
+    "bitwise_or": "or", "bitwise_xor": "xor", "logical_and": "logical_and", "negative": "neg",
+    "invert": "bitwise_not", "inv": "bitwise_not", "less": "lt", "less_equal": "le", "greater": "gt",
+    "greater_equal": "ge", "not_equal": "ne", "absolute": "abs", "clip": "clamp", "arctan": "atan",
+    "swapaxes": "transpose", "swapdims": "transpose", "moveaxis": "movedim", "_unsafe_view": "reshape",
+    "view": "reshape", "view_as": "reshape", "reshape_as": "reshape", "_reshape_alias": "reshape",
+    "broadcast_to": "expand", "expand_as": "expand", "imatmul": "matmul", "concat": "cat",
+    "concatenate": "cat", "_softmax": "softmax", "_to_copy": "to", "type": "to", "type_as": "to",
+    "float": "to", "half": "to", "bfloat16": "to", "bool": "to", "int": "to", "long": "to", "double": "to",
+    "cuda": "to", "cpu": "to", "contiguous": "same", "clone": "same", "lift_fresh_copy": "same",
+    "alias": "same", "_assert_tensor_metadata": "none", "amax": "max", "adjoint": "mT",
+}
+_BY_TARGET = {operator.and_: "and", operator.or_: "or", operator.not_: "not"}
+
+_IN_PLACE = {getattr(operator, name) for name in
+             ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "iand", "ior", "ixor", "ipow",
+              "imatmul", "setitem", "ilshift", "irshift")}
+
+
+def written_name(node):
+    """What the graph calls it."""
+    target = node.target
+    if isinstance(target, str):
+        return target
+    schema = getattr(target, "_schema", None)
+    if schema is not None:
+        return schema.name.split("::")[-1]
+    return getattr(target, "__name__", str(target))
+
+
+def name(node):
+    """One name for all spellings of an operation; "" for what computes nothing."""
+    if node.op not in ("call_function", "call_method"):
+        return ""
+    if node.target in _BY_TARGET:
+        return _BY_TARGET[node.target]
+    given = written_name(node)
+    if given.endswith("_") and not given.endswith("__") and given not in ("and_", "or_", "not_"):
+        given = given[:-1]
+    return _NAMES.get(given, given)
+
+
+def value(node):
+    """The tensor without elements, number or tuple that a node stands for."""
+    meta = node.meta
+    return meta["example_value"] if "example_value" in meta else meta.get("val")
+
+
+def is_tensor(node):
+    return isinstance(node, torch.fx.Node) and isinstance(value(node), torch.Tensor)
+
+
+def shape(node):
+    return tuple(size(each) for each in value(node).shape)
+
+
+def argument(node, position, keyword, default=None):
+    """An argument by position, which may have been written by name."""
+    if len(node.args) > position:
+        return node.args[position]
+    return node.kwargs.get(keyword, default)
+
+
+def known(given):
+    """A number, also where a node stands for it; None for what is not known."""
+    if isinstance(given, torch.fx.Node):
+        given = value(given)
+    if isinstance(given, torch.SymFloat) and given.node.has_hint():
+        return float(given)  # guards: another number is another graph
+    if isinstance(given, (bool, int, float)):
+        return given
+    return None
+
+
+def sized(given):
+    """A size: a number or a symbol; None for anything else."""
+    if isinstance(given, torch.fx.Node):
+        given = value(given)
+    if isinstance(given, (int, torch.SymInt)) and not isinstance(given, bool):
+        return size(given)
+    return None
+
+
+class Graph:
+    """The order of the nodes of a graph, and which write to what others hold."""
+
+    def __init__(self, graph):
+        self.order = {node: number for number, node in enumerate(graph.nodes)}
+        self._writes = {}
+        for node in graph.nodes:
+            for target in writes_to(node):
+                self._writes.setdefault(storage(target), []).append(node)
+
+    def writes(self, node, after, before):
+        """The writes to the memory of `node` between two positions."""
+        writes = self._writes.get(storage(node), ()) if self._writes else ()
+        return [write for write in writes if after < self.order[write] < before]
+
+    def resolve(self, node, at):
+        """The node that holds what `node` holds where `at` reads it."""
+        writes = self.writes(node, self.order[node], self.order[at])
+        if not writes:
+            return node
+        last = writes[-1]
+        target = writes_to(last)[0]
+        a, b = value(node), value(target)
+        if a.shape != b.shape or a.stride() != b.stride() or value(last) is None:
+            raise Unread("a tensor that is written to in part")
+        return last
+
+
+def writes_to(node):
+    """The tensors that a node writes to."""
+    if node.op not in ("call_function", "call_method"):
+        return []
+    given = written_name(node)
+    writes = (node.target in _IN_PLACE) or (given.endswith("_") and not given.endswith("__")
+                                             and given not in ("and_", "or_", "not_", "is_", "requires_grad_"))
+    targets = [node.args[0]] if writes and node.args else []
+    out = node.kwargs.get("out")
+    targets += list(out) if isinstance(out, (tuple, list)) else [out] if out is not None else []
+    return [target for target in targets if is_tensor(target)]
+
+
+def storage(node):
+    held = value(node)
+    if not isinstance(held, torch.Tensor):
+        return None
+    try:
+        return held.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+# ---------------------------------------------------------------------------
+# Views
+# ---------------------------------------------------------------------------
+
+
+def _transpose(node, indices):
+    if name(node) in ("t", "T", "mT"):
+        first, second = -2, -1
+    else:
+        first, second = argument(node, 1, "dim0"), argument(node, 2, "dim1")
+    result = list(indices)
+    result[first], result[second] = result[second], result[first]
+    return result
+
+
+def _permute(node, indices):
+    order = argument(node, 1, "dims")
+    if not isinstance(order, (tuple, list)):
+        order = node.args[1:]
+    result = [None] * len(indices)
+    for index, place in zip(indices, order):
+        result[place] = index
+    return result
+
+
+def _movedim(node, indices):
+    sources, places = argument(node, 1, "source"), argument(node, 2, "destination")
+    rank = len(indices)
+    sources = [each % rank for each in (sources if isinstance(sources, (tuple, list)) else [sources])]
+    places = [each % rank for each in (places if isinstance(places, (tuple, list)) else [places])]
+    rest = [each for each in range(rank) if each not in sources]
+    order = [sources[places.index(place)] if place in places else rest.pop(0) for place in range(rank)]
+    result = [None] * rank
+    for index, place in zip(indices, order):
+        result[place] = index
+    return result
+
+
+def _unsqueeze(node, indices):
+    dim = argument(node, 1, "dim") % len(indices)
+    return indices[:dim] + indices[dim + 1:]
+
+
+def _expand(node, indices):
+    source = shape(node.args[0])
+    indices = indices[len(indices) - len(source):]
+    return [ZERO if size == 1 else index for size, index in zip(source, indices)]
+
+
+def _reshape(node, indices):
+    return reshaped(list(indices), shape(node), shape(node.args[0]))
+
+
+def _select(node, indices):
+    dim, index = argument(node, 1, "dim"), argument(node, 2, "index")
+    source = shape(node.args[0])
+    dim %= len(source)
+    return indices[:dim] + [moved(ZERO, index, source[dim])] + indices[dim:]
+
+
+def _narrow(node, indices):
+    dim, start = argument(node, 1, "dim"), argument(node, 2, "start")
+    dim %= len(indices)
+    return indices[:dim] + [moved(indices[dim], start, shape(node.args[0])[dim])] + indices[dim + 1:]
+
+
+def _interleave(node, indices):
+    dim, count = argument(node, 2, "dim"), known(argument(node, 1, "repeats"))
+    if dim is None or not isinstance(count, int):
+        raise Unread("repeat_interleave of other than a number along a dimension")
+    dim %= len(indices)
+    source = shape(node.args[0])
+    wide = source[:dim + 1] + (count,) + source[dim + 1:]
+    flat = shape(node)
+    return _dropped(reshaped(list(indices), flat, wide), wide, dim + 1)
+
+
+def _dropped(indices, shape, dim):
+    return indices[:dim] + indices[dim + 1:]
+
+
+def moved(index, start, length):
+    """An index behind `start`, which counts from the end where it is negative."""
+    start = sized(start)
+    if start is None or not isinstance(index, Index):
+        raise Unread("a slice that starts at what is computed")
+    if isinstance(start, int):
+        start = start + length if start < 0 else start
+    elif start.is_nonnegative is not True and not start.is_positive:
+        raise Unread("a slice that starts at what may be negative")
+    return Index(index.digits, index.offset + start)
+
+
+def _slice(node, indices):
+    """aten.slice."""
+    dim, start, step = argument(node, 1, "dim", 0), argument(node, 2, "start", 0), argument(node, 4, "step", 1)
+    if step != 1:
+        raise Unread("a slice with a step")
+    dim %= len(indices)
+    return indices[:dim] + [moved(indices[dim], start or 0, shape(node.args[0])[dim])] + indices[dim + 1:]
+
+
+def _getitem(node, indices):
+    items = node.args[1]
+    items = list(items) if isinstance(items, (tuple, list)) else [items]
+    source = shape(node.args[0])
+    taken = sum(1 for item in items if item is not None and item is not Ellipsis)
+    if Ellipsis in [item for item in items if not isinstance(item, torch.fx.Node)]:
+        at = next(n for n, item in enumerate(items) if item is Ellipsis)
+        items[at:at + 1] = [slice(None)] * (len(source) - taken)
+    else:
+        items += [slice(None)] * (len(source) - taken)
+    rest, result = list(indices), []
+    for item in items:
+        if item is None:
+            rest.pop(0)
+        elif isinstance(item, slice):
+            if known(item.step) not in (None, 1) or (item.step is not None and known(item.step) is None):
+                raise Unread("a slice with a step")
+            start = 0 if item.start is None else item.start
+            result.append(moved(rest.pop(0), start, source[len(result)]))
+        elif sized(item) is not None:
+            result.append(moved(ZERO, item, source[len(result)]))
+        else:
+            raise Unread("an index that is a tensor")
+    return result
+
+
+def _flatten(node, indices):
+    return _reshape(node, indices)
+
+
+def _squeeze(node, indices):
+    source, dims = shape(node.args[0]), argument(node, 1, "dim")
+    if dims is None:
+        gone = [n for n, each in enumerate(source) if each == 1]
+    else:
+        dims = dims if isinstance(dims, (tuple, list)) else [dims]
+        gone = [dim % len(source) for dim in dims if source[dim] == 1]
+    rest = list(indices)
+    return [ZERO if n in gone else rest.pop(0) for n in range(len(source))]
+
+
+_VIEWS = {
+    "transpose": _transpose, "t": _transpose, "mT": _transpose, "permute": _permute, "movedim": _movedim,
+    "unsqueeze": _unsqueeze, "squeeze": _squeeze, "expand": _expand, "reshape": _reshape, "flatten": _flatten,
+    "unflatten": _reshape, "select": _select, "narrow": _narrow, "slice": _slice, "getitem": _getitem,
+    "repeat_interleave": _interleave, "same": lambda node, indices: indices,
+}
+
+
+def is_view(node):
+    """Whether it only moves elements, and the first argument has them."""
+    if name(node) == "getattr":
+        return node.args[1] in ("T", "mT") and is_tensor(node.args[0])
+    return name(node) in _VIEWS and bool(node.args) and is_tensor(node.args[0]) and is_tensor(node)
+
+
+def viewed(node, indices):
+    """Indices of the first argument of a view."""
+    view = _VIEWS[node.args[1] if name(node) == "getattr" else name(node)] \
+        if not (name(node) == "getattr" and node.args[1] == "T") else _transpose
+    result = view(node, list(indices))
+    if len(result) != len(shape(node.args[0])):
+        raise Unread(f"{written_name(node)} of dimensions that do not fit")
+    return result
+
+
+def drops_nothing(node):
+    """Whether this dropout drops nothing."""
+    share, training = known(argument(node, 1, "p", 0.5)), known(argument(node, 2, "training", True))
+    return share == 0 or training is False
+
+
+def product_letters(node):
+    """(a, b, letters of a, of b, of the result) of a product; None in place of the letter
+    of a dimension that has size 1 where the result has more."""
+    kind = name(node)
+    if kind in ("matmul", "bmm", "__matmul__"):
+        a, b = node.args[0], argument(node, 1, "other", node.kwargs.get("mat2"))
+        return _matmul(a, b, node)
+    if kind == "baddbmm":
+        a, b = argument(node, 1, "batch1"), argument(node, 2, "batch2")
+        return _matmul(a, b, node)
+    if kind == "einsum":
+        return _einsum(node)
+    return None
+
+
+def _matmul(a, b, node):
+    if not (is_tensor(a) and is_tensor(b)):
+        return None
+    sizes = shape(node)
+    rank = len(sizes)
+    if min(len(shape(a)), len(shape(b))) < 2 or rank > 6:
+        return None
+    batch = [f"n{number}" for number in range(rank - 2)]
+
+    def letters(operand, last):
+        own = shape(operand)[:-2]
+        kept = batch[len(batch) - len(own):]
+        outer = sizes[len(batch) - len(own):]
+        return [None if n == 1 and wide != 1 else letter for n, wide, letter in zip(own, outer, kept)] + last
+
+    return a, b, letters(a, ["i", "d"]), letters(b, ["d", "j"]), batch + ["i", "j"]
+
+
+def _einsum(node):
+    text = node.args[0]
+    operands = node.args[1:]
+    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
+        operands = operands[0]
+    if not isinstance(text, str) or len(operands) != 2 or not all(map(is_tensor, operands)):
+        return None
+    text = text.replace(" ", "")
+    if "." in text or "->" not in text:
+        return None
+    inputs, result = text.split("->")
+    first, second = inputs.split(",")
+    for letters in (first, second, result):
+        if len(set(letters)) != len(letters):
+            return None
+    return operands[0], operands[1], list(first), list(second), list(result)
+

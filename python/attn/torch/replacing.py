@@ -1,0 +1,302 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Attention in graphs of PyTorch: found, proved and replaced by attn::forward."""
+
+import collections
+import functools
+
+import torch
+
+from .._capi import AttnError
+from ..raising import raise_
+from . import kernels, nodes, raised
+from .indices import Index, Unread
+from .outline import CallOutline, Outline
+
+# One softmax, or one call of an attention function.
+#   kind    "softmax" or "scaled_dot_product_attention"
+#   name    of its node in the graph
+#   place   the file and line it comes from, "" where nobody knows
+#   raised  whether a kernel takes its place
+#   remark  what was recognised, or the edge that failed
+#   program the text of the kernel's program; None
+Found = collections.namedtuple("Found", "kind name place raised remark program")
+
+_MAX_STEPS = 40  # from a softmax to its product
+_CALLS = ("scaled_dot_product_attention",)
+
+
+class Rewritten(collections.namedtuple("Rewritten", "found outline program")):
+    """A Found, and what replaces it."""
+
+
+def replace(module):
+    """Puts attn::forward in the place of each attention of a graph (and of the graphs
+    in it) that is proved to be one; returns a list of Found."""
+    found = []
+    for part in module.modules():
+        if isinstance(part, torch.fx.GraphModule):
+            found += replace_in(part.graph)
+            part.recompile()
+    return found
+
+
+def replace_in(graph):
+    """The same for one graph."""
+    rewritten = analyse(graph)
+    replaced = {}
+    for each in rewritten:
+        if each.program is not None:
+            _replace_one(graph, each, replaced)
+    graph.lint()
+    return [each.found for each in rewritten]
+
+
+def analyse(graph):
+    """What there is, without a change: a list of Rewritten."""
+    order, result = nodes.Graph(graph), []
+    for node in graph.nodes:
+        kind = nodes.name(node)
+        is_call = kind in _CALLS
+        if not is_call and not (kind == "softmax" and nodes.is_tensor(node)):
+            continue
+        try:
+            outline, program, remark = (_of_call if is_call else _of_softmax)(order, node)
+        except Unread as reason:
+            outline, program, remark = None, None, str(reason)
+        found = Found(kind, node.name, _place(node), program is not None, remark,
+                      program.text if program is not None else None)
+        result.append(Rewritten(found, outline, program))
+    return result
+
+
+def _place(node):
+    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
+    files = [line for line in lines if line.startswith("File ")]
+    if not files:
+        return ""
+    parts = files[-1].split(", ")
+    return parts[0][len('File "'):-1] + ":" + parts[1].replace("line ", "")
+
+
+# ---------------------------------------------------------------------------
+# What is there
+# ---------------------------------------------------------------------------
+
+
+def _weights(softmax):
+    """(weights, product): the product with the values, and its factor."""
+    node = softmax
+    for _ in range(_MAX_STEPS):
+        users = list(node.users)
+        if any(user.op == "output" for user in users):
+            raise Unread("the weights are also returned" if len(users) > 1 else "the weights are returned")
+        if len(users) != 1:
+            what = nodes_read(users)
+            raise Unread(f"the weights are read by several operations: {what}" if users
+                         else "nothing reads the weights")
+        user = users[0]
+        if nodes.product_letters(user):
+            return node, user
+        if nodes.name(user) == "dropout" and not nodes.drops_nothing(user):
+            raise Unread("dropout drops weights: PyTorch's generator says which")
+        if not nodes.is_tensor(user):
+            raise Unread(f"the weights are read by {nodes.written_name(user)}")
+        node = user
+    raise Unread("no product with values is near the softmax")
+
+
+def nodes_read(users):
+    return ", ".join(sorted({nodes.written_name(user) for user in users}))
+
+
+def _products(softmax):
+    """The products that scores may be made of, the nearest first."""
+    seen, queue, found = {softmax}, collections.deque([softmax]), []
+    while queue and len(seen) < 1000:
+        for node in queue.popleft().all_input_nodes:
+            if node in seen:
+                continue
+            seen.add(node)
+            if nodes.product_letters(node):
+                found.append(node)
+            elif nodes.name(node) not in ("linear", "layer_norm", "softmax", "scaled_dot_product_attention"):
+                queue.append(node)
+    return found
+
+
+def _of_softmax(graph, softmax):
+    weights, output = _weights(softmax)
+    reason = None
+    for product in _products(softmax):
+        for keeps_floats in (False, True):
+            try:
+                return _prove(Outline(graph, product, output, weights), keeps_floats)
+            except Unread as error:
+                reason = reason or error
+    raise reason or Unread("no product of queries and keys is before the softmax")
+
+
+def _of_call(graph, call):
+    reason = None
+    for keeps_floats in (False, True):
+        try:
+            return _prove(CallOutline(graph, call), keeps_floats)
+        except Unread as error:
+            reason = reason or error
+    raise reason
+
+
+@functools.lru_cache(maxsize=None)
+def _raised(text):
+    return raise_(text)
+
+
+def _prove(outline, keeps_floats):
+    """(outline, raised program, remark)"""
+    outline.keeps_floats = keeps_floats
+    text = outline.text()
+    try:
+        after, log = _raised(text)
+    except AttnError as error:
+        raise Unread(str(error).splitlines()[0]) from None
+    if not any(": raised: " in line for line in log):
+        raise Unread(log[-1].split(": not raised: ")[-1] if log else "what was found does not look like attention")
+    program = raised.program(after)
+    _check_gradients(outline, program)
+    return outline, program, log[-1].split(": raised: ")[-1]
+
+
+def _check_gradients(outline, program):
+    """Captures that kernels have no gradients of are refused here."""
+    captured = [nodes.value(outline.arguments[number].node) for number in program.operands]
+    if any(tensor.requires_grad and tensor.is_floating_point() for tensor in captured):
+        try:
+            kernels.compile_backward(program.text, nodes.value(outline.output).device, False, True)
+        except AttnError as error:
+            raise Unread("gradients: " + str(error).splitlines()[0]) from None
+
+
+# ---------------------------------------------------------------------------
+# What takes its place
+# ---------------------------------------------------------------------------
+
+
+def _replace_one(graph, rewritten, replaced):
+    outline, program, old = rewritten.outline, rewritten.program, rewritten.outline.output
+    with graph.inserting_before(old):
+        named = {each.name: each for each in outline.arguments}
+        factors = [_argument(graph, outline, named["%" + name], replaced) for name in "qkv"]
+        wanted = next(dtype for dtype, name in _ELEMENTS.items() if name == program.element)
+        factors = [_cast(graph, factor, nodes.value(named["%" + name].node).dtype, wanted)
+                   for name, factor in zip("qkv", factors)]
+        operands = [_argument(graph, outline, outline.arguments[number], replaced) for number in program.operands]
+        both = graph.call_function(torch.ops.attn.forward.default, (*factors, operands, program.text))
+        result = graph.call_function(_getitem, (both, 0))
+        result = _in_form(graph, result, outline)
+        new = _cast(graph, result, wanted, nodes.value(old).dtype)
+    new.meta = dict(old.meta)
+    dead = _dead(graph, outline)
+    old.replace_all_uses_with(new)
+    replaced[old] = new
+    for node in dead:
+        if not node.users:
+            graph.erase_node(node)
+
+
+_ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
+
+
+def _getitem(results, number):
+    return results[number]
+
+
+def _cast(graph, node, old, new):
+    return node if old == new else graph.call_method("to", (node, new))
+
+
+def _argument(graph, outline, argument, replaced):
+    node = replaced.get(argument.node, argument.node)
+    for step in argument.steps:
+        if step[0] == "expand":
+            node = _expanded(graph, outline, node, step, argument, replaced)
+        elif step[0] == "reshape":
+            node = graph.call_method("reshape", (node, step[1]))
+        else:
+            node = graph.call_method(step[0], (node, *step[1:]))
+    return node
+
+
+def _expanded(graph, outline, node, step, argument, replaced):
+    """Along one dimension: to a size that is known, or that another factor has."""
+    _, place, var = step
+    extent = outline.extent(var)
+    if not isinstance(extent, int):
+        other = next((each for each in outline.arguments if each.name in ("%q", "%k", "%v") and each is not argument
+                      and all(own[0] != "expand" or own[2] != var for own in each.steps)), None)
+        if other is None:
+            raise AttnError("no factor has the batch")
+        extent = graph.call_method("size", (_argument(graph, outline, other, replaced), 0))
+    sizes = [-1] * 4
+    sizes[place] = extent
+    return graph.call_method("expand", (node, *sizes))
+
+
+def _in_form(graph, node, outline):
+    """(b, h, i, e) as the product of weights and values had it."""
+    parts = []
+    for place, var in enumerate("bhie"):
+        own = [digit for index in outline.result for digit in index.digits if digit.var == var]
+        own.sort(key=lambda digit: digit.div == 1)
+        if not own:
+            node = graph.call_method("select", (node, len(parts), 0))
+            continue
+        if len(own) > 1:
+            own.sort(key=lambda digit: -digit.div if isinstance(digit.div, int) else -(1 << 62))
+            sizes = [digit.size if isinstance(digit.size, int) else -1 for digit in own]
+            node = graph.call_method("unflatten", (node, len(parts), tuple(sizes)))
+        parts += own
+    order = [parts.index(digit) for index in outline.result for digit in index.digits]
+    if order != list(range(len(order))):
+        node = graph.call_method("permute", (node, tuple(order)))
+    for dim, index in enumerate(outline.result):
+        assert isinstance(index, Index)
+        if not index.digits:
+            node = graph.call_method("unsqueeze", (node, dim))
+        elif len(index.digits) > 1:
+            node = graph.call_method("flatten", (node, dim, dim + len(index.digits) - 1))
+    return node
+
+
+_PURE = {
+    "softmax", "cat", "max", "getattr", "matmul", "bmm", "baddbmm", "einsum", "size", "dropout", "add", "sub",
+    "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "where", "masked_fill", "to", "and", "or", "xor", "tril",
+    "triu", "arange", "full", "zeros", "ones", "embedding", "tanh", "neg", "bitwise_not", "logical_not", "detach",
+    "scaled_dot_product_attention", "abs", "log", "exp", "clamp", "minimum", "maximum", "full_like", "zeros_like",
+    "pow", "floordiv", "remainder", "rsub", "sigmoid", "logical_and", "logical_or", "__matmul__",
+}
+
+
+def _dead(graph, outline):
+    """What nothing reads once the output is replaced, users first."""
+    before, stack = {outline.output}, [outline.output]
+    while stack:
+        for node in stack.pop().all_input_nodes:
+            if node not in before and (nodes.is_view(node) or nodes.name(node) in _PURE):
+                before.add(node)
+                stack.append(node)
+    spine = {nodes.storage(node) for node in outline.spine if nodes.is_tensor(node)}
+    result = []
+    for node in reversed(graph.nodes):
+        if nodes.writes_to(node):
+            if all(nodes.storage(target) in spine for target in nodes.writes_to(node)):
+                result.append(node)
+        elif node in before:
+            result.append(node)
+    return result
