@@ -25,7 +25,8 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 # In these onnx.reference rounds to f16 after each step, and is off by more than the
 # runner allows; test_half_precision looks at the same calls in float64.
-ROUNDED = ("test_attention_4d_fp16", "test_attention_4d_causal_fp16")
+ROUNDED = ("test_attention_4d_fp16", "test_attention_4d_causal_fp16", "test_attention_4d_causal_fp16_expanded",
+           "test_attention_4d_gqa_with_past_and_present_fp16_expanded")
 REFUSED = {"test_attention_local_window_gqa_rank4_mask_cpu": "kernels compute the softmax in f32"}
 
 
@@ -94,6 +95,22 @@ def test_runner(cases):
         assert len(tests) == 93 and len(failed) == 1
 
 
+def test_runner_with_bodies_of_functions(cases):
+    """The operator as its graph of others is rewritten, save where scores or weights are
+    results, too. One of five runs."""
+    from onnx.backend.test.loader import load_model_tests
+
+    expanded = [name for name in cases if "_expanded" in name]
+    assert not failures([cases[name] for name in expanded[::5]])
+    reasons = []
+    for case in load_model_tests(kind="node"):
+        if case.name + "_cpu" in expanded:
+            (finding,) = attn.onnx.rewrite(case.model)[1]
+            reasons += [finding.reason] if finding.node is None else []
+    assert all("Identity" in reason and "wanted one reader" in reason for reason in reasons)
+    assert len(expanded) >= 60 and len(reasons) <= len(expanded) // 5
+
+
 @pytest.mark.parametrize("dtype, ulp", [(numpy.float16, 2**-10), (ml_dtypes.bfloat16, 2**-7)])
 @pytest.mark.parametrize("causal", [0, 1])
 def test_half_precision(dtype, ulp, causal):
@@ -123,8 +140,7 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("causal", [0, 1])
-@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("mask, causal", [*((mask, 1) for mask in MASKS), ("all", 0), ("short flags", 0)])
 def test_masks(mask, causal):
     q, k, v = random(2, 4, 5, 12), random(2, 2, 7, 12, seed=1), random(2, 2, 7, 20, seed=2)
     kwargs = dict(attn_mask=MASKS[mask], is_causal=causal, softcap=3.0, scale=0.5)
@@ -143,8 +159,7 @@ def test_scaled_scores():
     close(outputs.Y, reference(q, k, k, softcap=3.0)[0])
 
 
-@pytest.mark.parametrize("mask", ["columns", "short flags", "infinite"])
-@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("mask, causal", [("columns", 0), ("columns", 1), ("short flags", 1), ("infinite", 1)])
 def test_lengths(mask, causal):
     q, k, v = random(2, 4, 5, 8), random(2, 2, 7, 8, seed=1), random(2, 2, 7, 8, seed=2)
     kwargs = dict(attn_mask=MASKS[mask], is_causal=causal, nonpad_kv_seqlen=numpy.array([7, 3]))
@@ -168,8 +183,8 @@ def test_past_and_flat_inputs(past):
         close(got, wanted)
 
 
-@pytest.mark.parametrize("causal, left, right", [(0, 2, 1), (1, 2, 1), (0, -1, 1), (0, 0, -1)])
-@pytest.mark.parametrize("cache", ["none", "past", "lengths"])
+@pytest.mark.parametrize("cache, causal, left, right", [
+    ("none", 0, 2, 1), ("past", 1, 2, 1), ("lengths", 0, -1, 1), ("past", 0, 0, -1), ("lengths", 1, 2, 3)])
 def test_windows(cache, causal, left, right):
     if onnx.defs.onnx_opset_version() < 25 or onnx.defs.get_schema("Attention").since_version < 25:
         pytest.skip(f"onnx {onnx.__version__} has no windows")

@@ -14,6 +14,8 @@
     session = attn.onnx.Backend.prepare(model)     # an onnx.backend.base.Backend
     y, = session.run([q, k, v])
 
+    model, findings = attn.onnx.rewrite(model)     # softmax(Q Kᵀ) V becomes one node
+
 `attention` wants NumPy alone, the rest the package onnx (1.19 or later). The nodes
 of a model that are no attention run in onnx.reference. docs/onnx.md says what runs.
 """
@@ -21,12 +23,16 @@ of a model that are no attention run in onnx.reference. docs/onnx.md says what r
 from .fused import Refused
 from .operator import attention
 
-__all__ = ["Backend", "Refused", "attention"]
+__all__ = ["Backend", "Refused", "attention", "rewrite"]
 
 
-def __getattr__(name):
-    if name == "Backend":  # which imports onnx
+def __getattr__(name):  # what imports onnx
+    if name == "Backend":
         from .backend import Backend
 
         return Backend
+    if name == "rewrite":
+        from .rewriting import rewrite
+
+        return rewrite
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

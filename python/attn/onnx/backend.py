@@ -14,7 +14,9 @@ import onnx.backend.base
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from . import subgraph
 from .operator import attention
+from .rewriting import DOMAIN, rewrite
 
 
 class Attention(OpRun):
@@ -29,11 +31,22 @@ class Attention(OpRun):
         return tuple(empty if one is None else one for one in result)
 
 
+class FusedAttention(OpRun):
+    """What rewriting makes, for onnx.reference."""
+
+    op_domain = DOMAIN
+
+    def _run(self, *inputs, **attributes):
+        return subgraph.evaluate(*inputs, **attributes),
+
+
 class Session(onnx.backend.base.BackendRep):
-    """A model that is ready to run."""
+    """A model that is ready to run. `findings` says of each Softmax in it whether it
+    became part of an attention (rewriting.py)."""
 
     def __init__(self, model):
-        self._evaluator = ReferenceEvaluator(model, new_ops=[Attention])
+        model, self.findings = rewrite(model)
+        self._evaluator = ReferenceEvaluator(model, new_ops=[Attention, FusedAttention])
         self._outputs = onnx.backend.base.namedtupledict(
             "Outputs", [value.name for value in model.graph.output])
 

@@ -29,7 +29,7 @@ from .. import elements, expression, masks
 from ..compile import compile
 from ..program import attention as program
 
-_LARGEST_HEAD = 256
+LARGEST_HEAD = 256
 _KEPT = 256  # kernels
 
 
@@ -164,8 +164,8 @@ def run(q, k, v, *, scale, steps=(), offset=0, left=None, right=None, lengths=No
     if len(set(kinds)) > 1:
         raise Refused(f"wanted Q, K and V of one element type, got {', '.join(kinds)}")
     for what, array in (("Q and K", q), ("V", v)):
-        if array.shape[-1] > _LARGEST_HEAD:
-            raise Refused(f"{what}: kernels have heads of {_LARGEST_HEAD} elements at most, got "
+        if array.shape[-1] > LARGEST_HEAD:
+            raise Refused(f"{what}: kernels have heads of {LARGEST_HEAD} elements at most, got "
                           f"{array.shape[-1]}")
     sizes, width = q.shape[:3], v.shape[-1]
     q, k, v = map(_padded, (q, k, v))
