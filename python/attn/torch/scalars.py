@@ -314,6 +314,8 @@ class Writer(expression.Lines):
             type = "i32" if fits(found) else "i64"
         lhs, rhs = self.typed(a, type), self.typed(b, type)
         value = self.add(f"arith.select {condition.name}, {lhs.name}, {rhs.name} : {type}", type)
+        if type == "f32":
+            value.chosen = condition, a, b
         return value if found is None else self.ranged(value, found)
 
     # Floats

@@ -22,7 +22,9 @@ to call are better captured, as tensors of no dimensions.
 import contextlib
 import functools
 import inspect
+import math
 import os
+import re
 import sys
 from typing import List, NamedTuple, Tuple
 
@@ -59,7 +61,7 @@ class Region(NamedTuple):
     reads_score: bool = False
 
 
-def region(function, kind, taken=(), *, device=None, shared=None):
+def region(function, kind, taken=(), *, device=None, shared=None, sizes=None):
     """The region of `function`.
 
     function  score_mod(score, b, h, q_idx, kv_idx) or mask_mod(b, h, q_idx, kv_idx),
@@ -70,14 +72,68 @@ def region(function, kind, taken=(), *, device=None, shared=None):
     device    where the kernel will run: captured tensors with dimensions have to lie
               there. None: where they lie.
     shared    another Region: tensors that it captures have its names.
+    sizes     (batch, heads, queries, keys), the largest that the region has to serve.
+              None: 2^30 each. Where they tell that an index is not negative, or that an
+              int64 fits i32, the lines are shorter.
 
     Raises TraceError where no kernel can do what the function does."""
+    tracer, element = _traced(function, kind, device, sizes)
+    return tracer.region(element, taken, shared)
+
+
+def regions(score_mod, mask_mod, taken=(), *, device=None, sizes=None):
+    """(score, mask): the Regions of both, None where there is nothing to do. A score
+    that is -inf under a condition on positions, as in torch.where(q >= k, score, -inf),
+    becomes a score and a mask, which says what kernels need not compute."""
+    score = mask = hidden = None
+    if score_mod is not None:
+        tracer, element = _traced(score_mod, "score", device, sizes)
+        element, shown = tracer.split(element)
+        score = tracer.region(element, taken)
+        if shown is not None:
+            hidden = tracer.region(shown, taken, score, "mask")
+        if score.lines == "attn.yield %x : f32":
+            score = None
+    if mask_mod is not None:
+        tracer, element = _traced(mask_mod, "mask", device, sizes)
+        known = [one for one in (score, hidden) if one is not None]
+        if element is not True:
+            mask = tracer.region(element, taken, _joined(known) if known else None)
+    if mask is None or hidden is None:
+        return score, mask if hidden is None else hidden
+    return score, _both(hidden, mask)
+
+
+def _traced(function, kind, device, sizes):
     _check_signature(function, kind)
     tracer = Tracer(function, kind, device)
-    arguments = tracer.arguments()
+    arguments = tracer.arguments(sizes)
     with _Real(tracer), _Calls(tracer):
         result = function(*arguments)
-    return tracer.finish(result, taken, shared)
+    return tracer, tracer.result(result)
+
+
+def _joined(several):
+    """The captures of several regions."""
+    captures, sources = [], []
+    for one in several:
+        for capture, source in zip(one.captures, one.sources):
+            if capture[0] not in [name for name, _, _ in captures]:
+                captures.append(capture)
+                sources.append(source)
+    return Region("", captures, sources)
+
+
+def _both(one, other):
+    """What both masks show."""
+    captured = _joined([one, other])
+    texts, flags = [], []
+    for letter, mask in zip("vw", (one, other)):
+        *body, last = re.sub(r"%v(\d+)", rf"%{letter}\1", mask.lines).split("\n")
+        texts += body
+        flags.append(NAMES.search(last)[0])
+    texts += [f"%shown = arith.andi {', '.join(flags)} : i1", "attn.yield %shown : i1"]
+    return Region("\n".join(texts), captured.captures, captured.sources)
 
 
 def _check_signature(function, kind):
@@ -127,13 +183,13 @@ class Tracer:
         self._lifted = {}
         self.called = None  # what the function called last
 
-    def arguments(self):
-        values = []
+    def arguments(self, sizes=None):
+        values, sizes = [], iter(sizes or [_MAX_POSITIONS] * 4)
         for name in _ARGUMENTS[self.kind]:
             if name == "score":
                 values.append(symbols.scalar(self, Value(self.writer, "%x", "f32"), torch.float32))
             else:
-                value = self.writer.ranged(Value(self.writer, _NAMES[name], "i32"), (0, _MAX_POSITIONS - 1))
+                value = self.writer.ranged(Value(self.writer, _NAMES[name], "i32"), (0, max(0, next(sizes) - 1)))
                 values.append(symbols.scalar(self, value, torch.int32))
         return values
 
@@ -270,7 +326,8 @@ class Tracer:
 
     # The end
 
-    def finish(self, result, taken, shared):
+    def result(self, result):
+        """What the function returned, as a scalar of the region."""
         place = _place(self.function)
         wanted = "a score (a number)" if self.kind == "score" else "a flag (a comparison)"
         if result is None:
@@ -289,8 +346,32 @@ class Tracer:
             raise TraceError(f"{place}: {self.what}: wanted {wanted}, got {type(result).__name__}")
         if self.kind == "mask" and dtype != torch.bool:
             raise TraceError(f"{place}: {self.what}: wanted {wanted}, got {dtype}: compare it")
-        type_ = "f32" if self.kind == "score" else "i1"
-        value = self.writer.typed(element, type_)
+        return element
+
+    def split(self, score):
+        """(score where it is shown, where it is shown): a score that select makes -inf
+        is hidden, if scores have no part in the condition."""
+        shown = None
+        while hasattr(score, "chosen"):
+            condition, first, second = score.chosen
+            if self.writer.reaches("%x", condition.name):
+                break
+            if self._hides(second):
+                score = first
+            elif self._hides(first):
+                score, condition = second, self.writer.negate(condition)
+            else:
+                break
+            shown = condition if shown is None else self.writer.logic("and", shown, condition)
+        return score, shown
+
+    def _hides(self, element):
+        element = self.writer.known(element)
+        return not isinstance(element, Value) and element == -math.inf
+
+    def region(self, element, taken=(), shared=None, kind=None):
+        """The region that yields an element."""
+        value = self.writer.typed(element, "f32" if (kind or self.kind) == "score" else "i1")
         return self._region(self.writer.finished(value), taken, shared)
 
     def _region(self, lines, taken, shared):
