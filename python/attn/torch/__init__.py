@@ -25,6 +25,7 @@ from .flash import (
     flash_attn_varlen_qkvpacked_func,
     flash_attn_with_kvcache,
 )
+from .flex import flex_attention
 from .functional import attention, precompile, run
 from .sdpa import scaled_dot_product_attention
 
@@ -42,6 +43,7 @@ __all__ = [
     "flash_attn_varlen_kvpacked_func",
     "flash_attn_varlen_qkvpacked_func",
     "flash_attn_with_kvcache",
+    "flex_attention",
     "precompile",
     "run",
     "scaled_dot_product_attention",

@@ -74,21 +74,14 @@ def flex_attention(
     can do what a function does, with its file and line; TypeError for float64.
     """
     arguments = (query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options, return_aux)
-    return _outside_of_compile(_attend)(*arguments)
+    if "torch._dynamo" in sys.modules and not _SKIPPED:
+        _SKIPPED.append(sys.modules["torch._dynamo"].disable(_attend))
+    return (_SKIPPED or [_attend])[0](*arguments)
 
 
-# torch.compile runs it as it is: what it compiles is compiled already.
+# torch.compile runs this, and what it calls, as it is: what it compiles is compiled already.
 flex_attention._torchdynamo_disable = True
-
-
-@functools.lru_cache(maxsize=None)
-def _disabled(function):
-    return sys.modules["torch._dynamo"].disable(function)
-
-
-def _outside_of_compile(function):
-    """The function, which torch.compile, once it is there, does not look into."""
-    return _disabled(function) if "torch._dynamo" in sys.modules else function
+_SKIPPED = []
 
 
 def _attend(

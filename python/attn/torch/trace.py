@@ -163,10 +163,11 @@ def _place(function):
 
 
 class _Captured:
-    """A tensor of the function, and how the region sees it."""
+    """A tensor of the function, and what makes of it the tensor that the region reads:
+    outside of the trace, where autograd sees it."""
 
-    def __init__(self, source, tensor, name, type):
-        self.source, self.tensor, self.name, self.type = source, tensor, name, type
+    def __init__(self, source, make, name, type):
+        self.source, self.make, self.name, self.type = source, make, name, type
 
 
 class Tracer:
@@ -253,49 +254,51 @@ class Tracer:
             return self._scalar_loader(x)
         if self.is_constant(x):
             numbers = x.cpu() if x.device != self.device else x
-            element = self._tensor_loader(x.to(self.device), x)
+            element = self._tensor_loader(x)
             return lambda index: element(index) if any(isinstance(i, Value) for i in index) \
                 else numbers[index].item()
         if self.is_placed and x.device != self.device:
             raise aten.Unsupported(f"wanted a captured tensor on {self.device}, got one on {x.device}")
-        return self._tensor_loader(x, x)
+        return self._tensor_loader(x)
 
     def _scalar_loader(self, x):
         if x.device.type == "cpu" and not x.requires_grad:
-            found = self._capture(x, _signed(x.detach()), ELEMENTS[x.dtype])
+            found = self._capture(x, _signed, ELEMENTS[x.dtype])
             value = Value(self.writer, "%" + found.name, found.type)
             value = self._widened(value, x.dtype)
             value.scalar = x
             return lambda index: value
-        load = self._tensor_loader(x.reshape(1).to(self.device), x, "1")
-        return lambda index: load((0,))
+        device = self.device if self.is_placed else x.device
+        found = self._capture(x, lambda x: _signed(x.reshape(1).to(device)), f"tensor<1x{ELEMENTS[x.dtype]}>")
+        return lambda index: self._load(found, (0,), x.dtype)
 
-    def _tensor_loader(self, tensor, source, size="?"):
-        kept = list(range(tensor.dim()))
-        for dim in reversed(kept[:]):  # what expand() made has one element to read
-            if tensor.stride(dim) == 0 and tensor.shape[dim] > 1:
-                tensor = tensor.select(dim, 0)
-                kept.remove(dim)
-        if not kept:
-            tensor, size = tensor.reshape(1), "1"
-        elif not tensor.requires_grad and tensor.stride(-1) != 1 and tensor.dim() > 1:
-            order = sorted(range(tensor.dim()), key=lambda d: -tensor.stride(d))
-            tensor, kept = tensor.permute(order), [kept[d] for d in order]
-        if tensor.is_neg():
-            tensor = tensor.resolve_neg()
-        element = ELEMENTS[tensor.dtype]
-        sizes = f"{size}x" * max(1, tensor.dim())
-        found = None
+    def _tensor_loader(self, x):
+        # What expand() made has one element to read; the dimension whose elements lie
+        # side by side comes last.
+        kept = [dim for dim in range(x.dim()) if x.stride(dim) or x.shape[dim] == 1]
+        if kept and not x.requires_grad and x.stride(kept[-1]) != 1:
+            kept.sort(key=lambda dim: -x.stride(dim))
+        device = self.device if self.is_constant(x) else x.device
+        is_whole = kept == list(range(x.dim()))
+        at = tuple(slice(None) if dim in kept else 0 for dim in range(x.dim()))
+        left = sorted(kept)
+        order = [left.index(dim) for dim in kept]
+
+        def make(tensor):
+            if not is_whole:
+                tensor = tensor[at].permute(order) if kept else tensor[at].reshape(1)
+            return _signed(tensor.to(device).resolve_neg())
+        type = f"tensor<{'?x' * max(1, len(kept))}{ELEMENTS[x.dtype]}>"
 
         def load(index):
-            nonlocal found
-            if found is None:
-                found = self._capture(source, _signed(tensor), f"tensor<{sizes}{element}>")
-            index = [index[d] for d in kept] or [0]
-            at = ", ".join(self.writer.typed(i, "i32").name for i in index)
-            value = self.writer.add(f"attn.capture_load %{found.name}[{at}] : {found.type}", element)
-            return self._widened(value, source.dtype)
+            return self._load(self._capture(x, make, type), [index[dim] for dim in kept] or [0], x.dtype)
         return load
+
+    def _load(self, found, index, dtype):
+        at = ", ".join(self.writer.typed(i, "i32").name for i in index)
+        element = ELEMENTS[dtype]
+        return self._widened(
+            self.writer.add(f"attn.capture_load %{found.name}[{at}] : {found.type}", element), dtype)
 
     def _widened(self, value, dtype):
         """A captured element as the writer wants values: f32, or an integer with a range."""
@@ -309,11 +312,11 @@ class Tracer:
             return self.writer.ranged(value, LIMITS[dtype])
         return value
 
-    def _capture(self, source, tensor, type):
+    def _capture(self, source, make, type):
         for found in self.captured:
             if found.source is source and found.type == type:
                 return found
-        found = _Captured(source, tensor, f"captured{len(self.captured)}", type)
+        found = _Captured(source, make, f"captured{len(self.captured)}", type)
         self.captured.append(found)
         return found
 
@@ -322,7 +325,8 @@ class Tracer:
         source = next((x for x, lifted in self._lifted.values() if lifted is symbol), None)
         if source is None:
             raise aten.Unsupported("wanted a captured tensor to search in, got one that the function computes")
-        return self._capture(source, source.to(device=self.device, dtype=torch.int32), "tensor<?xi32>")
+        device = self.device if self.is_placed else source.device
+        return self._capture(source, lambda x: x.to(device=device, dtype=torch.int32), "tensor<?xi32>")
 
     # The end
 
@@ -388,7 +392,7 @@ class Tracer:
             if same is None:
                 name = next(n for n in (f"t{number}" for number in range(len(used) + 1)) if n not in used)
                 used.add(name)
-                same = name, found.type, found.tensor
+                same = name, found.type, found.make(found.source)
             names["%" + found.name] = "%" + same[0]
             captures.append(same)
             sources.append(found.source)
