@@ -44,10 +44,10 @@ def visible(kind, queries, keys, device=None):
     return seen, distance.abs()
 
 
-def attend(q, k, v, kind, slopes=None, keep=None):
-    """out (b, s, h, d) and lse (b, h, s) of tensors (b, s, h, d), in float64; slopes (h,)
-    or (b, h), keep: factors of the weights."""
-    q, k, v = (x.double().transpose(1, 2) for x in (q, k, v))
+def attend(q, k, v, kind, slopes=None, keep=None, precision=torch.float64):
+    """out (b, s, h, d) and lse (b, h, s) of tensors (b, s, h, d), in float64 or another
+    precision; slopes (h,) or (b, h), keep: factors of the weights."""
+    q, k, v = (x.to(precision).transpose(1, 2) for x in (q, k, v))
     group = q.shape[1] // k.shape[1]
     k, v = (x.repeat_interleave(group, 1) for x in (k, v))
     x = q @ k.transpose(2, 3) * (q.shape[-1]**-0.5 if kind.scale is None else kind.scale)
@@ -55,7 +55,7 @@ def attend(q, k, v, kind, slopes=None, keep=None):
         x = kind.softcap * torch.tanh(x / kind.softcap)
     seen, distance = visible(kind, q.shape[2], k.shape[2], q.device)
     if slopes is not None:
-        slopes = slopes.double()
+        slopes = slopes.to(precision)
         x = x - (slopes if slopes.dim() == 2 else slopes[None])[:, :, None, None] * distance
     x = x.masked_fill(~seen, -math.inf)
     empty = ~seen.any(1)
@@ -64,18 +64,19 @@ def attend(q, k, v, kind, slopes=None, keep=None):
         x.shape[:3], math.inf, dtype=x.dtype, device=x.device)
     w = x.softmax(3).masked_fill(empty[:, None], 0.0)
     if keep is not None:
-        w = w * keep
+        w = w * keep.to(precision)
     return (w @ v).transpose(1, 2), lse
 
 
-def attend_packed(q, k, v, starts_q, starts_k, kind, slopes=None):
+def attend_packed(q, k, v, starts_q, starts_k, kind, slopes=None, precision=torch.float64):
     """out (total, h, d) and lse (h, total) of packed sequences; starts are lists."""
     outs, lses = [], []
     for number in range(len(starts_q) - 1):
         rows = slice(starts_q[number], starts_q[number + 1])
         keys = slice(starts_k[number], starts_k[number + 1])
         own = slopes if slopes is None or slopes.dim() == 1 else slopes[number:number + 1]
-        out, lse = attend(q[None, rows], k[None, keys], v[None, keys], kind, own)
+        out, lse = attend(q[None, rows], k[None, keys], v[None, keys], kind, own,
+                          precision=precision)
         outs.append(out[0])
         lses.append(lse[0])
     return torch.cat(outs), torch.cat(lses, 1)

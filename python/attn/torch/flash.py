@@ -166,20 +166,21 @@ def _check_inputs(q, k, v):
     """Elements, devices and heads; the last two dimensions are heads and head_dim."""
     if q.dtype not in _ELEMENTS:
         raise RuntimeError(f"q: wanted float16, bfloat16 or float32, got {q.dtype}")
-    for name, tensor in (("k", k), ("v", v)):
-        if tensor.dtype != q.dtype:
-            raise RuntimeError(f"{name}: wanted the elements of q, {q.dtype}, got {tensor.dtype}")
-        if tensor.device != q.device:
-            raise RuntimeError(f"{name}: wanted the device of q, {q.device}, got {tensor.device}")
-    heads, kv_heads, head_dim = q.shape[-2], k.shape[-2], q.shape[-1]
+    if not q.dtype == k.dtype == v.dtype:
+        raise RuntimeError(f"k, v: wanted the elements of q, {q.dtype}, got {k.dtype} and {v.dtype}")
+    if not q.device == k.device == v.device:
+        raise RuntimeError(f"k, v: wanted the device of q, {q.device}, got {k.device} and {v.device}")
+    q_shape, k_shape, v_shape = tuple(q.shape), tuple(k.shape), tuple(v.shape)
+    (heads, dim), (kv_heads, key_dim), value_dim = q_shape[-2:], k_shape[-2:], v_shape[-1]
     if kv_heads < 1 or heads % kv_heads:
         raise RuntimeError(f"k: {kv_heads} heads do not divide the {heads} heads of q")
-    if k.shape[-1] != head_dim:
-        raise RuntimeError(f"k: wanted the head dimension of q, {head_dim}, got {k.shape[-1]}")
-    for name, size in (("q", head_dim), ("v", v.shape[-1])):
+    if key_dim != dim:
+        raise RuntimeError(f"k: wanted the head dimension of q, {dim}, got {key_dim}")
+    for name, size in (("q", dim), ("v", value_dim)):
         if not 1 <= size <= 256:
             raise RuntimeError(f"{name}: wanted a head dimension of 1 to 256, got {size}")
-    _check_shape("v", v, (*k.shape[:-1], v.shape[-1]))
+    if v_shape[:-1] != k_shape[:-1]:
+        raise RuntimeError(f"v: wanted the shape {(*k_shape[:-1], value_dim)}, got {v_shape}")
 
 
 def _check_integers(name, tensor, shape, device):

@@ -55,26 +55,27 @@ def _check_tensors(query, key, value):
         if tensor.is_nested or tensor.layout != torch.strided:
             raise RuntimeError(f"{name}: wanted a dense tensor, got a "
                                f"{'nested' if tensor.is_nested else tensor.layout} one")
-        if tensor.dtype != query.dtype:
-            raise RuntimeError("Expected query, key, and value to have the same dtype, but got "
-                               f"{query.dtype}, {key.dtype} and {value.dtype}")
-        if tensor.device != query.device:
-            raise RuntimeError("Expected query, key, and value to have the same device type, but "
-                               f"got {query.device}, {key.device} and {value.device}")
-        if tensor.dim() < 2:
-            raise RuntimeError("Expected query, key, and value to all be at least 2 dimensional, "
-                               f"but got {query.dim()}, {key.dim()} and {value.dim()}")
+    if not query.dtype == key.dtype == value.dtype:
+        raise RuntimeError("Expected query, key, and value to have the same dtype, but got "
+                           f"{query.dtype}, {key.dtype} and {value.dtype}")
+    if not query.device == key.device == value.device:
+        raise RuntimeError("Expected query, key, and value to have the same device type, but got "
+                           f"{query.device}, {key.device} and {value.device}")
     if query.dtype not in _ELEMENTS:
         raise RuntimeError(f"query: wanted float16, bfloat16 or float32, got {query.dtype}")
-    if key.shape[-1] != query.shape[-1]:
-        raise RuntimeError(f"key: wanted the last size of query, {query.shape[-1]}, got "
-                           f"{key.shape[-1]}")
-    if value.shape[-2] != key.shape[-2]:
-        raise RuntimeError(f"value: wanted the length of key, {key.shape[-2]}, got "
-                           f"{value.shape[-2]}")
-    for name, tensor in (("query", query), ("value", value)):
-        if not 1 <= tensor.shape[-1] <= 256:
-            raise RuntimeError(f"{name}: wanted a last size of 1 to 256, got {tensor.shape[-1]}")
+
+
+def _check_shapes(query, key, value):
+    if min(len(query), len(key), len(value)) < 2:
+        raise RuntimeError("Expected query, key, and value to all be at least 2 dimensional, but "
+                           f"got {len(query)}, {len(key)} and {len(value)}")
+    if key[-1] != query[-1]:
+        raise RuntimeError(f"key: wanted the last size of query, {query[-1]}, got {key[-1]}")
+    if value[-2] != key[-2]:
+        raise RuntimeError(f"value: wanted the length of key, {key[-2]}, got {value[-2]}")
+    for name, shape in (("query", query), ("value", value)):
+        if not 1 <= shape[-1] <= 256:
+            raise RuntimeError(f"{name}: wanted a last size of 1 to 256, got {shape[-1]}")
 
 
 def _check_mask(mask, query):
@@ -116,8 +117,7 @@ def _leading(query, key, value, enable_gqa):
     if key_heads != value_heads:
         key = key.repeat_interleave(heads // key_heads, -3)
         value = value.repeat_interleave(heads // value_heads, -3)
-    leading = _broadcast(*(t.shape[:-3] for t in (query, key, value)))
-    return (*leading, heads), key, value
+    return (*_broadcast(*(t.shape[:-3] for t in (query, key, value))), heads), key, value
 
 
 def _heads_of_keys(leading, key, value, enable_gqa):
@@ -134,6 +134,27 @@ def _with_rank_4(tensor, batch, heads):
     if tensor.shape != shape:
         tensor = tensor.expand(shape)
     return tensor if len(shape) == 4 else tensor.reshape(-1, *shape[-3:])
+
+
+def _is_plain(query, key, value, enable_gqa):
+    """Whether tensors of these shapes are what the kernel takes, as most are."""
+    if not (len(query) == len(key) == len(value) == 4 and query[0] == key[0] == value[0]
+            and key[1] == value[1]):
+        return False
+    return query[1] == key[1] or (enable_gqa and key[1] > 0 and query[1] % key[1] == 0)
+
+
+def _kernel_tensors(query, key, value, enable_gqa):
+    """The leading sizes of the result, and (b, h, s, d) that broadcast as the tensors do."""
+    shapes = query.shape, key.shape, value.shape
+    _check_shapes(*shapes)
+    if _is_plain(*shapes, enable_gqa):
+        return shapes[0][:2], query, key, value
+    leading, key, value = _leading(query, key, value, enable_gqa)
+    *batch, heads = (1, 1, *leading)[min(2, len(leading)):]
+    kv_heads = _heads_of_keys(leading or (1,), key, value, enable_gqa)
+    return (leading, _with_rank_4(query, batch, heads), _with_rank_4(key, batch, kv_heads),
+            _with_rank_4(value, batch, kv_heads))
 
 
 def _mask_of_rank_4(mask, leading, queries, keys):
@@ -164,8 +185,8 @@ def _without_broadcast(mask, queries, keys):
 
 def _cast(tensors):
     """As autocast casts arguments."""
-    device = tensors[0].device.type
-    if not torch.is_autocast_enabled(device):
+    device = tensors[0].device.type if isinstance(tensors[0], torch.Tensor) else "cpu"
+    if device not in ("cpu", "cuda") or not torch.is_autocast_enabled(device):
         return tensors
     type = torch.get_autocast_dtype(device)
     return [t.to(type) if isinstance(t, torch.Tensor) and t.is_floating_point() else t
@@ -201,26 +222,23 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
     query, key, value, attn_mask = _cast([query, key, value, attn_mask])
     _check_tensors(query, key, value)
-    leading, key, value = _leading(query, key, value, enable_gqa)
-    queries, keys, dim, value_dim = query.shape[-2], key.shape[-2], query.shape[-1], value.shape[-1]
-    *batch, heads = (1, 1, *leading)[min(2, len(leading)):]
-    kv_heads = _heads_of_keys(leading or (1,), key, value, enable_gqa)
+    leading, q, k, v = _kernel_tensors(query, key, value, enable_gqa)
+    queries, dim, value_dim = q.shape[2], q.shape[3], v.shape[3]
     operands, element, dims = [], None, ()
     if attn_mask is not None:
         _check_mask(attn_mask, query)
+        keys = k.shape[2]
         bias, dims = _without_broadcast(
             _mask_of_rank_4(attn_mask, leading, queries, keys), queries, keys)
         operands, element = [bias], _MASKS[bias.dtype]
     drops_all = dropout_p == 1
     if dropout_p and not drops_all:
         operands[:0] = torch.randint(-2**31, 2**31, (2,), dtype=torch.int32).unbind()
-    q = _padded(_with_rank_4(query, batch, heads))
-    k = _padded(_with_rank_4(key, batch, kv_heads))
-    v = _padded(_with_rank_4(value, batch, kv_heads))
     text = _text(
-        _ELEMENTS[q.dtype], q.shape[-1], v.shape[-1], dim**-0.5 if scale is None else float(scale),
-        bool(is_causal), 0.0 if drops_all else float(dropout_p), element, dims)
-    out, _ = run(text, q, k, v, operands)
+        _ELEMENTS[q.dtype], dim + -dim % 8, value_dim + -value_dim % 8,
+        dim**-0.5 if scale is None else float(scale), bool(is_causal),
+        0.0 if drops_all else float(dropout_p), element, dims)
+    out, _ = run(text, _padded(q), _padded(k), _padded(v), operands)
     if value_dim % 8:
         out = out[..., :value_dim]
     if drops_all:
