@@ -79,6 +79,9 @@ void attn::buildPlaceKernelsPipeline(OpPassManager &manager, StringRef target) {
 void attn::buildWarpToGPUPipeline(OpPassManager &manager, StringRef target) {
   ConvertWarpToGPUOptions options;
   options.chip = target.str();
+  // The first with additions of vectors to memory.
+  if (target == "sm_90a")
+    options.features = "+ptx81";
   manager.addPass(createConvertWarpToGPU(options));
   OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
   kernels.addPass(createGPUShareWarpNumber());

@@ -300,12 +300,14 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   };
   Value queryTile = load(query, block, block.head, row, numColumns, paddedDim);
   Value products = multiplyTransposed(outer, tile, queryTile);
+  // Behind both products it would arrive when both are under way.
+  Value lse = readRow(rowLse);
   Value dTile =
       load(dOutput, block, block.head, row, numColumns, paddedValueDim);
   Value dWeights;
   if (needsScores)
     dWeights = multiplyTransposed(outer, valueTile, dTile);
-  Step step = buildWeights(outer, products, at, readRow(rowLse));
+  Step step = buildWeights(outer, products, at, lse);
   if (attention.hasScore())
     hideQueriesPastEnd(step);
   SmallVector<Value> factors(sums.size());

@@ -22,9 +22,10 @@ namespace attn::warp {
 /// Adds an f32 to the one at an address, atomically.
 void emitAdd(OpBuilder &builder, Location loc, Value address, Value value);
 
-/// warp.store of packed tiles, and warp.load.
+/// warp.store of packed tiles, and warp.load. `addsVectors`: four floats are
+/// added at a time.
 void populatePackedTilePatterns(const TypeConverter &converter,
-                                RewritePatternSet &patterns);
+                                RewritePatternSet &patterns, bool addsVectors);
 
 } // namespace attn::warp
 

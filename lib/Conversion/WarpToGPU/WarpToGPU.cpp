@@ -128,8 +128,15 @@ static DecisionPaths findDecisionPaths(gpu::GPUFuncOp function) {
       });
 }
 
-static LogicalResult lowerKernel(RewriterBase &rewriter,
-                                 OutlinedKernel &kernel) {
+/// Whether one instruction adds four floats to memory: from SM90 on.
+static bool addsVectors(StringRef chip) {
+  unsigned number = 0;
+  chip.consume_front("sm_");
+  return !chip.consumeInteger(10, number) && number >= 90;
+}
+
+static LogicalResult lowerKernel(RewriterBase &rewriter, OutlinedKernel &kernel,
+                                 StringRef chip) {
   MLIRContext *context = kernel.function->getContext();
   ProductsInFlight products = ProductsInFlight::plan(kernel.function);
   DecisionPaths exact = findDecisionPaths(kernel.function);
@@ -154,7 +161,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter,
   populateSearchPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);
   populateRowProductPatterns(converter, patterns);
-  populatePackedTilePatterns(converter, patterns);
+  populatePackedTilePatterns(converter, patterns, addsVectors(chip));
   populateSlotReadPatterns(converter, patterns);
   populateSplatStorePatterns(converter, patterns, splatStores);
   populateStagedStorePatterns(converter, patterns, kernel.roles);
@@ -233,7 +240,8 @@ struct ConvertWarpToGPU final
         std::string name = ptxIdentifier(kernel.getSymName().str());
         FailureOr<OutlinedKernel> outlined =
             outlineKernel(rewriter, host, kernel, name, {chip, features});
-        if (failed(outlined) || failed(lowerKernel(rewriter, *outlined)) ||
+        if (failed(outlined) ||
+            failed(lowerKernel(rewriter, *outlined, chip)) ||
             failed(lowerMath(outlined->function, isIeee(host))))
           return signalPassFailure();
         any = true;

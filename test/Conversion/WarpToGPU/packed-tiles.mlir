@@ -1,11 +1,19 @@
-// Register r of thread t lies at r T + t: stored, added, read.
+// Register r of thread t lies at r T + t: stored, added, read. SM90 adds four
+// floats at a time: there they lie side by side.
 //
 // RUN: attn-opt %s --convert-warp-to-gpu | FileCheck %s
+// RUN: attn-opt %s --convert-warp-to-gpu=chip=sm_90a | FileCheck %s --check-prefix=FOUR
 
 !frag = !warp.frag<64x16xf32, acc, 8>
 !sums = memref<?x?x1024xf32>
 
 // CHECK-LABEL: gpu.func @packed(
+// FOUR-LABEL: gpu.func @packed(
+// FOUR: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
+// FOUR-NOT: llvm.store
+// FOUR: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// FOUR-COUNT-1: "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};"
+// FOUR-NOT: inline_asm
 func.func @packed(%sums: !sums, %n: index) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32

@@ -165,8 +165,8 @@ def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
     and in no order: one by one, or by TMA.
 
     With `packed` the elements, f32, lie in the innermost dimension of the memref
-    one after the other, register by register and, in each, thread by thread, so
-    that the lanes of a warp write side by side. All indices are inside.
+    in an order that the target picks, the same for all that has this type: the
+    lanes of a warp write side by side. All indices are inside.
 
     (C1) The atom is `plain`, or, via a slot and in a role, `tma`.
     (C2) By `tma`: a slot in panels; a memref of at most 4 dimensions.
