@@ -111,15 +111,17 @@ typedef struct AttnCompileOptions {
 
 enum { ATTN_FORWARD = 0, ATTN_BACKWARD = 1, ATTN_BOTH = 2 };
 
-/* Compiles MLIR text with one function that holds one attn.attention. NULL
-   options: all defaults. Texts that MLIR's parser is known not to survive are
-   refused; a fault in it that nobody knows of ends the process: compile what
-   strangers wrote with attn-compile, in a process of its own. */
+/* Compiles MLIR text with one function that holds one attn.attention; of one
+   with several, with other operations around them, or in linalg, each attention
+   is a function of the artifact, NAME_attention_0 and on. NULL options: all
+   defaults. Texts that MLIR's parser is known not to survive are refused; a
+   fault in it that nobody knows of ends the process: compile what strangers
+   wrote with attn-compile, in a process of its own. */
 ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
                                       const AttnCompileOptions *options);
 /* The same for the CPU this process runs on; only `plan`, the results, the
    passes, `cpu`, `functions` and what gradients there are, are read; a `gpu`,
-   and ATTN_BOTH, are errors: a kernel is one function. */
+   ATTN_BOTH, and several attentions, are errors: a kernel is one function. */
 ATTN_EXPORT AttnKernel *attnCompileForCPU(const char *text, size_t size,
                                           const AttnCompileOptions *options);
 
@@ -149,8 +151,8 @@ ATTN_EXPORT void attnArtifactDestroy(AttnArtifact *artifact);
 ATTN_EXPORT const void *attnArtifactGetBytes(const AttnArtifact *artifact,
                                              size_t *size);
 /* Since API version 7. An artifact may hold several functions: one, then its
-   gradients. How many, and their names; what else is said of an artifact is
-   said of the first, and attnLoad loads that one. */
+   gradients, for each attention. How many, and their names; what else is said
+   of an artifact is said of the first, and attnLoad loads that one. */
 ATTN_EXPORT int attnArtifactGetFunctionCount(const AttnArtifact *artifact);
 ATTN_EXPORT const char *attnArtifactGetName(const AttnArtifact *artifact,
                                             int number);

@@ -15,6 +15,7 @@
 #include "attn/Execute/Engine.h"
 #include "attn/Execute/MachineMemory.h"
 #include "attn/Pipelines/ArgumentViews.h"
+#include "attn/Pipelines/AttentionFunctions.h"
 #include "attn/Pipelines/KernelList.h"
 #include "attn/Pipelines/Signature.h"
 #include "attn/Runtime/Relayout.h"
@@ -42,15 +43,6 @@ static LogicalResult runPasses(Operation *op,
   PassManager manager(op->getName());
   build(manager);
   return manager.run(op);
-}
-
-/// A copy of the module with the one function.
-static OwningOpRef<ModuleOp> isolate(ModuleOp module, StringRef name) {
-  OwningOpRef<ModuleOp> copy = module.clone();
-  for (auto function : llvm::make_early_inc_range(copy->getOps<func::FuncOp>()))
-    if (function.getName() != name)
-      function.erase();
-  return copy;
 }
 
 static LogicalResult lowerCaptureReads(ModuleOp module) {
@@ -112,31 +104,37 @@ static void returnFinding(Artifact &description) {
   description.checks.clear();
 }
 
-/// Those of function `name`, in a copy of the module.
-static FailureOr<HostProgram> compileGradients(ModuleOp module, StringRef name,
-                                               HostOptions options) {
+/// Function `name`, or its gradients, alone.
+static FailureOr<OwningOpRef<ModuleOp>>
+chooseFunction(ModuleOp module, std::string name, const HostOptions &options) {
   if (options.functions == FunctionChoice::Both)
     return module.emitError("a program is one function: expected a function or "
                             "its gradients, got both");
-  OwningOpRef<ModuleOp> copy = module.clone();
+  OwningOpRef<ModuleOp> prepared = module.clone();
+  FailureOr<std::string> chosen = prepareOneAttention(*prepared, name);
+  if (failed(chosen))
+    return failure();
+  OwningOpRef<ModuleOp> alone = isolateFunction(*prepared, *chosen);
+  if (options.functions == FunctionChoice::Forward)
+    return alone;
   FailureOr<GradientFunctions> names =
-      addGradients(*copy, name, options.gradients);
+      addGradients(*alone, *chosen, options.gradients);
   if (failed(names))
     return failure();
-  options.functions = FunctionChoice::Forward;
-  return HostProgram::compile(*copy, names->backward, options);
+  return isolateFunction(*alone, names->backward);
 }
 
 FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
                                             const HostOptions &options) {
-  if (options.functions != FunctionChoice::Forward)
-    return compileGradients(module, name, options);
-  FailureOr<func::FuncOp> function = findFunction(module, name);
-  if (failed(function))
+  FailureOr<OwningOpRef<ModuleOp>> chosen =
+      chooseFunction(module, name.str(), options);
+  if (failed(chosen))
     return failure();
+  ModuleOp alone = **chosen;
+  func::FuncOp function = *alone.getOps<func::FuncOp>().begin();
   HostProgram program;
   Artifact &description = program.description;
-  if (failed(describeSignature(*function, description)))
+  if (failed(describeSignature(function, description)))
     return failure();
   description.target = "cpu";
   description.compilerVersion = versionString;
@@ -162,13 +160,11 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
       if (info.isOutput)
         info.element = ElementKind::F64;
 
-  OwningOpRef<ModuleOp> copy = isolate(module, function->getName());
-  if (failed(absorbArgumentViews(
-          copy->lookupSymbol<func::FuncOp>(function->getName()))) ||
-      failed(lowerToLLVM(*copy, options, description)))
+  if (failed(absorbArgumentViews(function)) ||
+      failed(lowerToLLVM(alone, options, description)))
     return failure();
   auto engine =
-      createHostEngine(*copy, options.optimization, options.processor);
+      createHostEngine(alone, options.optimization, options.processor);
   if (failed(engine))
     return failure();
   program.engine = std::move(*engine);

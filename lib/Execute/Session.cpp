@@ -11,6 +11,7 @@
 
 #include "attn/Execute/PlainLocale.h"
 #include "attn/Execute/Processor.h"
+#include "attn/Pipelines/AttentionFunctions.h"
 #include "attn/Pipelines/InputText.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Pipelines/Raise.h"
@@ -182,6 +183,8 @@ static runtime::CacheKey makeKey(StringRef text,
                 (options.gradients.lse ? " lse" : "") +
                 (options.gradients.captures ? " captures" : "") +
                 "\nbackward plan " + options.backwardPlan;
+  for (const auto &[name, plan] : options.plans)
+    key.options += "\nplan of " + name + " " + plan;
   return key;
 }
 
@@ -195,6 +198,9 @@ runtime::Result<Artifact> Session::compile(StringRef text,
   runtime::Result<OwningOpRef<ModuleOp>> module = parse(text);
   if (!module.ok())
     return module.status();
+  // Once, and not again for the plans and for the code.
+  if (failed(prepareAttention(**module, options.function)))
+    return takeError();
   CompileOptions planned = options;
   runtime::CacheKey key;
   if (cache) {

@@ -11,6 +11,7 @@
 
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Pipelines/ArgumentViews.h"
+#include "attn/Pipelines/AttentionFunctions.h"
 #include "attn/Pipelines/GPU.h"
 #include "attn/Pipelines/KernelList.h"
 #include "attn/Pipelines/Signature.h"
@@ -341,48 +342,75 @@ LogicalResult Compilation::emitCubin() {
 }
 
 namespace {
-/// A module with gradients, and what is compiled of it, each by options of its
-/// own.
-struct ChosenFunctions {
+/// What is compiled of a module: a function of it, by options of its own.
+struct ChosenFunction {
   OwningOpRef<ModuleOp> module;
-  std::vector<CompileOptions> functions;
+  CompileOptions options;
 };
 } // namespace
 
-static FailureOr<ChosenFunctions>
+/// One function, its gradients, or both.
+static LogicalResult chooseFunctions(OwningOpRef<ModuleOp> module,
+                                     const CompileOptions &options,
+                                     std::vector<ChosenFunction> &chosen) {
+  if (options.functions == FunctionChoice::Forward) {
+    chosen.push_back({std::move(module), options});
+    return success();
+  }
+  FailureOr<GradientFunctions> names =
+      addGradients(*module, options.function, options.gradients);
+  if (failed(names))
+    return failure();
+  CompileOptions backward = options;
+  backward.function = names->backward;
+  if (options.functions == FunctionChoice::Both) {
+    CompileOptions forward = options;
+    forward.function = names->forward;
+    chosen.push_back({OwningOpRef<ModuleOp>(module->clone()), forward});
+    backward.plan = options.backwardPlan;
+  }
+  chosen.push_back({std::move(module), std::move(backward)});
+  return success();
+}
+
+static FailureOr<std::vector<ChosenFunction>>
 chooseFunctions(ModuleOp module, const CompileOptions &options) {
-  ChosenFunctions chosen;
   if (options.functions != FunctionChoice::Both &&
       !options.backwardPlan.empty())
     return module.emitError("got a plan of gradients beside a function, "
                             "expected it only where both are compiled");
-  chosen.functions = {options};
-  if (options.functions == FunctionChoice::Forward)
-    return chosen;
-  chosen.module = module.clone();
-  FailureOr<GradientFunctions> names =
-      addGradients(*chosen.module, options.function, options.gradients);
-  if (failed(names))
+  OwningOpRef<ModuleOp> prepared = module.clone();
+  FailureOr<AttentionFunctions> functions =
+      prepareAttention(*prepared, options.function);
+  if (failed(functions))
     return failure();
-  chosen.functions.back().function = names->backward;
-  if (options.functions == FunctionChoice::Backward)
-    return chosen;
-  chosen.functions.back().plan = options.backwardPlan;
-  CompileOptions forward = options;
-  forward.function = names->forward;
-  chosen.functions.insert(chosen.functions.begin(), std::move(forward));
+  std::vector<ChosenFunction> chosen;
+  for (const std::string &name : functions->names) {
+    CompileOptions one = options;
+    one.function = name;
+    OwningOpRef<ModuleOp> own = functions->isUnchanged
+                                    ? OwningOpRef<ModuleOp>(module.clone())
+                                    : isolateFunction(*prepared, name);
+    if (failed(chooseFunctions(std::move(own), one, chosen)))
+      return failure();
+  }
+  for (ChosenFunction &function : chosen)
+    if (auto plan = options.plans.find(function.options.function);
+        plan != options.plans.end())
+      function.options.plan = plan->second;
   return chosen;
 }
 
 FailureOr<Artifact> attn::compile(ModuleOp module,
                                   const CompileOptions &options) {
-  FailureOr<ChosenFunctions> chosen = chooseFunctions(module, options);
+  FailureOr<std::vector<ChosenFunction>> chosen =
+      chooseFunctions(module, options);
   if (failed(chosen))
     return failure();
   std::optional<Artifact> artifact;
-  for (const CompileOptions &one : chosen->functions) {
-    ModuleOp source = chosen->module ? *chosen->module : module;
-    FailureOr<Artifact> compiled = Compilation(source, one).run();
+  for (const ChosenFunction &function : *chosen) {
+    FailureOr<Artifact> compiled =
+        Compilation(*function.module, function.options).run();
     if (failed(compiled))
       return failure();
     if (artifact)
@@ -395,21 +423,19 @@ FailureOr<Artifact> attn::compile(ModuleOp module,
 
 FailureOr<CompileOptions> attn::resolvePlans(ModuleOp module,
                                              const CompileOptions &options) {
-  FailureOr<ChosenFunctions> chosen = chooseFunctions(module, options);
+  FailureOr<std::vector<ChosenFunction>> chosen =
+      chooseFunctions(module, options);
   if (failed(chosen))
     return failure();
-  SmallVector<std::string> plans;
-  for (const CompileOptions &one : chosen->functions) {
-    ModuleOp source = chosen->module ? *chosen->module : module;
-    FailureOr<std::string> plan = Compilation(source, one).resolvePlan();
+  CompileOptions resolved = options;
+  for (const ChosenFunction &function : *chosen) {
+    FailureOr<std::string> plan =
+        Compilation(*function.module, function.options).resolvePlan();
     if (failed(plan))
       return failure();
-    plans.push_back(std::move(*plan));
+    resolved.plans[function.options.function] = std::move(*plan);
   }
-  CompileOptions resolved = options;
-  resolved.plan = plans.front();
-  if (plans.size() > 1)
-    resolved.backwardPlan = plans.back();
+  resolved.plan = resolved.backwardPlan = "";
   resolved.results = resolved.gpu = "";
   resolved.passes = PassRequest();
   return resolved;

@@ -10,6 +10,8 @@
 #include "../CrashGuard.h"
 #include "../GradientOptions.h"
 #include "../ToolOptions.h"
+#include "attn/Pipelines/ArgumentViews.h"
+#include "attn/Pipelines/AttentionFunctions.h"
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/Compile.h"
 #include "attn/Pipelines/OutputFile.h"
@@ -32,7 +34,10 @@ namespace cl = llvm::cl;
 
 static constexpr char overview[] =
     R"(attn-compile: compiles a function with an attn.attention, or one that was
-written in the Warp room
+written in the Warp room. Of a function with several, with other operations, or in
+linalg, the attentions are compiled: graphs are raised (attn-opt --attn-raise),
+each attention is a function, NAME_attention_N (--attn-outline), and one artifact
+has them all
 
 Examples:
   attn-compile causal.mlir -o causal.attn          artifact for sm_80
@@ -51,6 +56,8 @@ Examples:
                                                    one artifact with both
   attn-compile causal.mlir --with-backward --emit=header -o causal.h
                                                    C header with both
+  attn-compile layers.mlir -o layers.attn          each attention of a module
+  attn-compile layers.mlir --function=f_attention_1 --emit=ptx
   attn-compile causal.mlir --plan='#attn.plan<target = sm_80, block_q = 64, ...>'
 
 Exit status: 0 done, 1 the program or the command line is wrong, 70 the
@@ -211,6 +218,7 @@ static std::string gpuName(const CompileCommand &options) {
 }
 
 static FailureOr<CompiledOutput> compileForGPU(ModuleOp module,
+                                               ArrayRef<std::string> names,
                                                const CompileCommand &options,
                                                TimingScope &timing) {
   StringRef emit = options.emit.empty() ? "artifact" : StringRef(options.emit);
@@ -219,6 +227,11 @@ static FailureOr<CompiledOutput> compileForGPU(ModuleOp module,
     return fail("unknown --emit=" + emit +
                 ", expected attn, tile, warp, gpu, nvvm, llvm, ptx, cubin, "
                 "header or artifact");
+  if (names.size() > 1 && emit != "artifact" && emit != "header")
+    return fail("the attentions are " + std::to_string(names.size()) +
+                " functions, and --emit=" + emit +
+                " gives one: expected --function=" + names.front() +
+                " or another, or an artifact or a header");
   CompiledOutput product;
   CompileOptions compileOptions;
   if (options.withBackward) { // else the gradients are in the module already
@@ -243,15 +256,21 @@ static FailureOr<CompiledOutput> compileForGPU(ModuleOp module,
     compileOptions.cubin = emit == "cubin" ? CompileOptions::Cubin::Required
                                            : CompileOptions::Cubin::IfPossible;
   }
-  StringRef folder; // of both the gradients come second
-  bool hasBegun = false;
+  // Where the first one dumps, and those after it.
+  SmallVector<std::string> folders;
+  for (const std::string &name : names) {
+    folders.push_back(folders.empty() ? "" : name);
+    if (options.withBackward)
+      folders.push_back(names.size() == 1 ? "backward" : name + "_backward");
+  }
+  unsigned begun = 0;
   if (room || !options.dump.empty())
     compileOptions.onRoom = [&](Room left, StringRef text) {
       if (room == left)
         product.bytes = text.str();
-      if (left == Room::Attn && std::exchange(hasBegun, true))
-        folder = "backward";
-      return dump(options, dumpName(left), text, folder);
+      begun += left == Room::Attn;
+      return dump(options, dumpName(left), text,
+                  begun == 0 ? "" : folders[begun - 1]);
     };
   FailureOr<Artifact> artifact = compile(module, compileOptions);
   if (failed(artifact))
@@ -263,13 +282,11 @@ static FailureOr<CompiledOutput> compileForGPU(ModuleOp module,
   };
   if (failed(dump(options, "9-manifest.json", artifact->manifest())))
     return failure();
-  folder = "";
-  for (const Artifact *function : artifact->functions()) {
+  for (auto [number, function] : llvm::enumerate(artifact->functions())) {
     std::string cubin = cubinOf(*function);
     if (!cubin.empty() &&
-        failed(dump(options, "8-kernel.cubin", cubin, folder)))
+        failed(dump(options, "8-kernel.cubin", cubin, folders[number])))
       return failure();
-    folder = "backward";
   }
   product.isText = emit == "header";
   product.bytes = emit == "cubin"    ? cubinOf(*artifact)
@@ -279,6 +296,7 @@ static FailureOr<CompiledOutput> compileForGPU(ModuleOp module,
 }
 
 static FailureOr<CompiledOutput> compileForCPU(ModuleOp module,
+                                               ArrayRef<std::string> names,
                                                const CompileCommand &options,
                                                TimingScope &timing) {
   StringRef emit = options.emit.empty() ? "llvm" : StringRef(options.emit);
@@ -306,10 +324,13 @@ static FailureOr<CompiledOutput> compileForCPU(ModuleOp module,
     stream << thing;
     return product;
   };
-  FailureOr<func::FuncOp> function = findFunction(module, options.function);
-  Artifact description;
-  if (failed(function) || failed(describeSignature(*function, description)))
-    return failure();
+  for (const std::string &name : names) {
+    auto function = module.lookupSymbol<func::FuncOp>(name);
+    Artifact description;
+    if (failed(describeSignature(function, description)) ||
+        failed(absorbArgumentViews(function)))
+      return failure();
+  }
   CompiledOutput product = text(printProgram(module));
   if (failed(dump(options, dumpName(Room::Attn), product.bytes)) ||
       emit == "attn")
@@ -368,19 +389,39 @@ static int run(int argc, char **argv) {
     return 1;
   if (failed(checkFunctions(options)))
     return 1;
+  FailureOr<AttentionFunctions> functions =
+      prepareAttention(*module, options.function);
+  if (failed(functions))
+    return 1;
+  SmallVector<std::string> names = functions->names;
+  if (options.gradients.backward && names.size() > 1) {
+    (void)fail("--backward gives one function, got " +
+               std::to_string(names.size()) + ": expected --function=" +
+               names.front() + " or another, or --with-backward");
+    return 1;
+  }
+  if (!functions->isUnchanged && names.size() == 1)
+    module = isolateFunction(*module, names.front());
+  if (names.size() == 1)
+    options.function.setValue(names.front());
   FailureOr<std::string> forward =
       options.withBackward ? FailureOr<std::string>(std::string())
                            : options.gradients.apply(options, *module);
   if (failed(forward))
     return 1;
   if (!forward->empty()) // the gradients alone
-    for (auto function :
-         llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
-      if (function.getName() != options.function)
-        function.erase();
+    names = {options.function.getValue()};
+  bool isForCPU = options.target == "cpu";
+  // The GPU's compiler looks for them again, below the function that calls
+  // them.
+  for (auto function :
+       llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
+    if ((!forward->empty() || (isForCPU && !functions->isUnchanged)) &&
+        !llvm::is_contained(names, function.getName()))
+      function.erase();
   FailureOr<CompiledOutput> product =
-      options.target == "cpu" ? compileForCPU(*module, options, timing)
-                              : compileForGPU(*module, options, timing);
+      isForCPU ? compileForCPU(*module, names, options, timing)
+               : compileForGPU(*module, names, options, timing);
   if (failed(product) || failed(writeCompiledOutput(options.output, *product)))
     return 1;
   return 0;

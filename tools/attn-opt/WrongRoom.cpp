@@ -40,6 +40,7 @@ static constexpr RoomNeeds table[] = {
     {"attn-expand-math", attention},
     {"attn-simplify", attention},
     {"attn-differentiate", attention},
+    {"attn-outline", attention},
     {"attn-plan", attention},
     {"attn-print-plans", attention},
     {"attn-print-visit-set", attention},

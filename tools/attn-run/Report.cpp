@@ -47,7 +47,7 @@ static std::string reasonOf(const TrialReport &report) {
   return reason.empty() ? "as asked for" : reason;
 }
 
-void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
+static void printWhole(const TrialReport &report, llvm::raw_ostream &os) {
   auto line = [&](const char *key) -> llvm::raw_ostream & {
     return os << llvm::left_justify(key, 10);
   };
@@ -108,6 +108,32 @@ void attn::printText(const TrialReport &report, llvm::raw_ostream &os) {
   }
 }
 
+/// What matters of one function among others.
+static void printLine(const TrialReport &report, llvm::raw_ostream &os) {
+  os << report.manifest.name << ": " << llvm::join(report.shapes, ", ");
+  if (const auto &check = report.check) {
+    os << ": " << (check->passes() ? "PASS" : "FAIL: " + check->failure);
+    for (const GradientReport &gradient : check->gradients)
+      os << ", " << gradient.name << " " << number(gradient.error) << " of "
+         << number(gradient.bound);
+    if (check->gradients.empty())
+      os << ", o " << number(check->error) << " of " << number(check->bound)
+         << ", lse " << number(check->lseError) << " of "
+         << number(check->lseBound);
+  }
+  if (!report.difference.empty())
+    os << ": " << report.difference;
+  if (const auto &timing = report.timing)
+    os << ": " << duration(timing->median) << ", " << number(teraflops(report))
+       << " TFLOP/s";
+  os << "\n";
+}
+
+void attn::printText(ArrayRef<TrialReport> reports, llvm::raw_ostream &os) {
+  for (const TrialReport &report : reports)
+    reports.size() == 1 ? printWhole(report, os) : printLine(report, os);
+}
+
 /// JSON has no infinity.
 static llvm::json::Value finiteOrNull(double value) {
   if (std::isfinite(value))
@@ -141,7 +167,7 @@ static llvm::json::Object describeCheck(const ErrorReport &check) {
   return object;
 }
 
-void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
+static llvm::json::Object describeReport(const TrialReport &report) {
   const Artifact &manifest = report.manifest;
   llvm::json::Object object{
       {"function", manifest.name},
@@ -185,5 +211,15 @@ void attn::printJSON(const TrialReport &report, llvm::raw_ostream &os) {
   }
   if (const auto &check = report.check)
     object["check"] = describeCheck(*check);
-  os << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
+  return object;
+}
+
+void attn::printJSON(ArrayRef<TrialReport> reports, llvm::raw_ostream &os) {
+  llvm::json::Array list;
+  for (const TrialReport &report : reports)
+    list.push_back(describeReport(report));
+  llvm::json::Value value = reports.size() == 1
+                                ? std::move(list.front())
+                                : llvm::json::Value(std::move(list));
+  os << llvm::formatv("{0:2}\n", value);
 }

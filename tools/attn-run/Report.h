@@ -15,8 +15,9 @@
 
 namespace attn {
 
-void printText(const TrialReport &report, llvm::raw_ostream &os);
-void printJSON(const TrialReport &report, llvm::raw_ostream &os);
+/// One report; of several functions a line each, or an array.
+void printText(ArrayRef<TrialReport> reports, llvm::raw_ostream &os);
+void printJSON(ArrayRef<TrialReport> reports, llvm::raw_ostream &os);
 
 } // namespace attn
 

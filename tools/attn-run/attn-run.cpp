@@ -13,6 +13,7 @@
 #include "../ToolOptions.h"
 #include "Report.h"
 #include "attn/Execute/Processor.h"
+#include "attn/Pipelines/AttentionFunctions.h"
 #include "attn/Pipelines/Pipelines.h"
 #include "attn/Support/TargetInfo.h"
 #include "attn/Tune/Trial.h"
@@ -23,7 +24,10 @@ using namespace attn;
 namespace cl = llvm::cl;
 
 static constexpr char overview[] =
-    R"(attn-run: compiles a function with an attn.attention and calls it
+    R"(attn-run: compiles a function with an attn.attention and calls it. A function
+with several, with other operations, or in linalg, is run attention by attention,
+each on inputs of its own: graphs are raised (attn-opt --attn-raise), and each
+attention is a function, NAME_attention_N (--attn-outline)
 
 Inputs are random (normal, variance 1) unless given; outputs are poisoned first.
 --check compares with the definition in float64 on the CPU: the error of o may
@@ -53,6 +57,8 @@ Examples:
   attn-run f.mlir --target=cpu --cpu=x86-64 --check    without AVX and its kin
   attn-run f.mlir --target=sm_90a --shape=b=1,h=8,sq=512 --variant=1 --bench
   attn-run f.mlir --target=cpu --shape=b=1,h=8,sq=100 --backward --check
+  attn-run layers.mlir --target=cpu --check            each of its attentions
+  attn-run layers.mlir --function=f_attention_1 --check
 
 Arguments are called q, k, v; what the regions capture c0, c1, ...; results o
 and lse; the gradients of q d_q, and so on. Where sk and hkv are not given they are those of the queries.
@@ -162,22 +168,48 @@ static int run(int argc, char **argv) {
   OwningOpRef<ModuleOp> module = options.parse(context, sources);
   if (!module)
     return badInput;
-  FailureOr<std::string> forward = options.gradients.apply(options, *module);
-  if (failed(forward))
+  FailureOr<AttentionFunctions> functions =
+      prepareAttention(*module, options.function);
+  if (failed(functions))
     return badInput;
-  request->forward = *forward;
-  request->function = options.function;
-  TrialReport report = runTrial(*module, *request);
-  if (report.status == TrialStatus::Ok ||
-      report.status == TrialStatus::CheckFailed) {
-    if (options.json)
-      printJSON(report, llvm::outs());
-    else
-      printText(report, llvm::outs());
-  } else if (!report.message.empty()) {
-    (void)options.fail(report.message);
+  if (functions->names.size() > 1 &&
+      !(request->outputs.empty() && request->operands.files.empty())) {
+    (void)options.fail("--input and --output are of one function, got " +
+                       std::to_string(functions->names.size()) +
+                       ": expected --function=" + functions->names.front() +
+                       " or another");
+    return badInput;
   }
-  return static_cast<int>(report.status);
+  std::vector<TrialReport> reports;
+  auto status = TrialStatus::Ok;
+  for (const std::string &name : functions->names) {
+    OwningOpRef<ModuleOp> alone = functions->isUnchanged
+                                      ? OwningOpRef<ModuleOp>(module->clone())
+                                      : isolateFunction(*module, name);
+    options.function.setValue(name);
+    FailureOr<std::string> forward = options.gradients.apply(options, *alone);
+    if (failed(forward))
+      return badInput;
+    request->forward = *forward;
+    request->function = options.function;
+    TrialReport report = runTrial(*alone, *request);
+    if (report.status != TrialStatus::Ok)
+      status = report.status;
+    if (report.status != TrialStatus::Ok &&
+        report.status != TrialStatus::CheckFailed) {
+      if (!report.message.empty())
+        (void)options.fail(functions->names.size() == 1
+                               ? report.message
+                               : "'" + name + "': " + report.message);
+      return static_cast<int>(status);
+    }
+    reports.push_back(std::move(report));
+  }
+  if (options.json)
+    printJSON(reports, llvm::outs());
+  else
+    printText(reports, llvm::outs());
+  return static_cast<int>(status);
 }
 
 int main(int argc, char **argv) {

@@ -49,8 +49,9 @@ struct HostOptions {
 class HostProgram {
 public:
   /// Compiles function `name` (empty: the only one) of `module`, which is left
-  /// as it is. What is wrong is said through the context's diagnostics, which
-  /// must know the dialects (registerDialects).
+  /// as it is; where it has more than an attention, that attention
+  /// (AttentionFunctions.h). What is wrong is said through the context's
+  /// diagnostics, which must know the dialects (registerDialects).
   static FailureOr<HostProgram> compile(ModuleOp module, StringRef name,
                                         const HostOptions &options = {});
 

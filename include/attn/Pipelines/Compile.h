@@ -19,6 +19,7 @@
 #include "mlir/Support/Timing.h"
 
 #include <functional>
+#include <map>
 #include <string>
 
 namespace attn {
@@ -48,7 +49,8 @@ struct CompileOptions {
   std::string gpu;
   /// Optional passes that change in the plan.
   PassRequest passes;
-  /// Which function; empty: the only public one.
+  /// Which function, or one of its attentions, `<name>_attention_<n>`; empty:
+  /// the only public one.
   std::string function;
   /// That function, its gradients, or one artifact with both: the gradients are
   /// then its companion.
@@ -56,6 +58,8 @@ struct CompileOptions {
   GradientRequest gradients;
   /// Of both: the plan of the gradients; `plan` is that of the function.
   std::string backwardPlan;
+  /// Plans of functions by their names, before all others.
+  std::map<std::string, std::string> plans;
   /// The assembler, or the root of a CUDA Toolkit; empty: ptxas on the PATH.
   std::string ptxas;
   /// Machine code: never, if there is an assembler, or fail without.
@@ -75,9 +79,11 @@ struct CompileOptions {
 };
 
 /// Compiles one function on tensors with one `attn.attention` for a GPU, its
-/// gradients, or both: the rooms of the gradients come second. What went wrong
-/// is a diagnostic. `module` is not changed. Without the last room the artifact
-/// has no image.
+/// gradients, or both: the rooms of the gradients come second. A function with
+/// several, or with other operations, gives an artifact with a function for
+/// each attention, and a remark (AttentionFunctions.h). What went wrong is a
+/// diagnostic. `module` is not changed. Without the last room the artifact has
+/// no image.
 FailureOr<Artifact> compile(ModuleOp module, const CompileOptions &options);
 
 /// The same options with the plans that `compile` takes, or its rules over

@@ -224,7 +224,7 @@ struct Artifact {
   /// For arguments whose layout the kernels cannot take.
   std::vector<RelayoutInfo> relayouts;
   /// Further functions for the same target, each with images of its own and no
-  /// companions: the gradients of this one.
+  /// companions: the gradients of this one, other attentions of a program.
   std::vector<Artifact> companions;
 
   /// This function, then its companions.

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Dialect/Attn/Transforms/Outline.h"
+
 #include "attn/Dialect/Attn/Analysis/TracedView.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
@@ -352,9 +354,13 @@ static bool isResultOf(AttentionOp op, Value value) {
 }
 
 /// Views of arguments, scalar code and the attention, whose results it returns.
-static bool isAttentionAlone(func::FuncOp function, AttentionOp attention) {
-  if (!function.getBody().hasOneBlock() || attention->getParentOp() != function)
+bool attn::isAttentionAlone(func::FuncOp function) {
+  if (function.isExternal() || !function.getBody().hasOneBlock())
     return false;
+  auto attentions = function.getOps<AttentionOp>();
+  if (!llvm::hasSingleElement(attentions))
+    return false;
+  AttentionOp attention = *attentions.begin();
   Block &body = function.getBody().front();
   for (Operation &op : body.without_terminator()) {
     bool isScalar =
@@ -383,6 +389,53 @@ static bool isAttentionAlone(func::FuncOp function, AttentionOp attention) {
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// A function of `known` that is the same but for its name.
+static func::FuncOp findEqual(func::FuncOp function,
+                              ArrayRef<func::FuncOp> known) {
+  for (func::FuncOp other : known)
+    if (other.getFunctionType() == function.getFunctionType() &&
+        OperationEquivalence::isRegionEquivalentTo(
+            &other.getBody(), &function.getBody(),
+            OperationEquivalence::IgnoreLocations))
+      return other;
+  return {};
+}
+
+SmallVector<func::FuncOp>
+attn::outlineAttention(func::FuncOp caller,
+                       SmallVectorImpl<func::FuncOp> &known) {
+  SmallVector<AttentionOp> found;
+  caller.walk([&](AttentionOp op) { found.push_back(op); });
+  if (found.empty() || isAttentionAlone(caller))
+    return {};
+  SymbolTable symbols(caller->getParentOp());
+  OpBuilder b(caller);
+  Operation *last = caller;
+  unsigned number = 0;
+  SmallVector<func::FuncOp> called;
+  for (AttentionOp op : found) {
+    Outlining match = OutliningReader(op).run();
+    b.setInsertionPointAfter(last);
+    func::FuncOp function = buildFunction(b, match);
+    if (func::FuncOp same = findEqual(function, known)) {
+      function.erase();
+      function = same;
+    } else {
+      std::string name;
+      do
+        name = (caller.getName() + "_attention_" + Twine(number++)).str();
+      while (symbols.lookup(name));
+      function.setName(name);
+      symbols.insert(function);
+      known.push_back(function);
+      last = function;
+    }
+    called.push_back(function);
+    replaceByCall(match, function);
+  }
+  return called;
+}
+
 namespace {
 struct Outline : attn::impl::AttnOutlinePassBase<Outline> {
   using Base::Base;
@@ -400,56 +453,14 @@ struct Outline : attn::impl::AttnOutlinePassBase<Outline> {
     });
     if (!isHeld)
       return signalPassFailure();
-    symbols.emplace(module);
-    for (auto function : llvm::to_vector(module.getOps<func::FuncOp>()))
-      outlineFrom(function);
+    SmallVector<func::FuncOp> known;
+    for (auto caller : llvm::to_vector(module.getOps<func::FuncOp>()))
+      for (func::FuncOp function : outlineAttention(caller, known))
+        remark::passed(
+            caller.getLoc(),
+            remark::RemarkOpts::name("outline").category(getArgument()))
+            << "an attention of '" << caller.getName() << "' is '"
+            << function.getName() << "'";
   }
-
-private:
-  void outlineFrom(func::FuncOp caller) {
-    SmallVector<AttentionOp> found;
-    caller.walk([&](AttentionOp op) { found.push_back(op); });
-    if (found.size() == 1 && isAttentionAlone(caller, found.front()))
-      return;
-    OpBuilder b(&getContext());
-    Operation *last = caller;
-    unsigned number = 0;
-    for (AttentionOp op : found) {
-      Outlining match = OutliningReader(op).run();
-      b.setInsertionPointAfter(last);
-      func::FuncOp function = buildFunction(b, match);
-      if (func::FuncOp same = findEqual(function)) {
-        function.erase();
-        function = same;
-      } else {
-        std::string name;
-        do
-          name = (caller.getName() + "_attention_" + Twine(number++)).str();
-        while (symbols->lookup(name));
-        function.setName(name);
-        symbols->insert(function);
-        outlined.push_back(function);
-        last = function;
-      }
-      remark::passed(op.getLoc(), remark::RemarkOpts::name("outline").category(
-                                      getArgument()))
-          << "attention is @" << function.getName();
-      replaceByCall(match, function);
-    }
-  }
-
-  /// A function that was made before and is the same but for its name.
-  func::FuncOp findEqual(func::FuncOp function) {
-    for (func::FuncOp other : outlined)
-      if (other.getFunctionType() == function.getFunctionType() &&
-          OperationEquivalence::isRegionEquivalentTo(
-              &other.getBody(), &function.getBody(),
-              OperationEquivalence::IgnoreLocations))
-        return other;
-    return {};
-  }
-
-  std::optional<SymbolTable> symbols;
-  SmallVector<func::FuncOp> outlined;
 };
 } // namespace
