@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""attn.torch.flex_attention on a GPU: results and gradients against PyTorch's unfused
+evaluation of the same functions in float64, and times beside torch.compile(flex_attention).
+
+    flex_cases.py --lib build/lib/libattn.so                     is it right?
+    flex_cases.py --lib ... --time --seconds 500 --json f.json   and how fast?
+    flex_cases.py --lib ... --device cpu --only causal           a test of this program itself
+
+Errors may be three times those of PyTorch's evaluation in the type of the inputs, and
+two units in the last place of the largest value. Times are of bf16, hidden size 2048,
+batch 2, medians of CUDA events; both sides take turns in random order and L2 is
+overwritten before each. Backward is torch.autograd.grad alone, with the gradient of
+the table where there is one. The block mask of PyTorch is made before. After --seconds
+no new case is begun: those left out are listed.
+Exit code 0: all right; 1: not; 77: no GPU.
+"""
+
+import argparse
+import math
+import pathlib
+import random
+import statistics
+import sys
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parents[2] / "python"))
+
+import results  # noqa: E402
+from gpu import SKIP, find_torch  # noqa: E402
+
+HIDDEN, BATCH = 2048, 2
+L2_BYTES = 256 * 2**20
+WHAT = "attn.torch.flex_attention beside torch.compile(flex_attention)"
+CASES = {}
+
+
+def case(function):
+    """A function of (torch, device, heads, length) that returns (score_mod, mask_mod,
+    parameters); score_mod and mask_mod are functions of the parameters."""
+    CASES[function.__name__] = function
+    return function
+
+
+def causal_mask(b, h, q, k):
+    return q >= k
+
+
+@case
+def causal(torch, device, heads, length):
+    return None, lambda: causal_mask, []
+
+
+@case
+def alibi(torch, device, heads, length):
+    def score(s, b, h, q, k):
+        return s + (k - q) * torch.exp2(-((h + 1) * 8.0 / heads))
+    return lambda: score, lambda: causal_mask, []
+
+
+@case
+def softcap(torch, device, heads, length):
+    return lambda: lambda s, b, h, q, k: 20 * torch.tanh(s / 20), lambda: causal_mask, []
+
+
+@case
+def window(torch, device, heads, length):
+    reach = length // 8
+    return None, lambda: lambda b, h, q, k: (q >= k) & (q - k < reach), []
+
+
+@case
+def documents(torch, device, heads, length):
+    generator = random.Random(5)
+    starts = sorted(generator.sample(range(1, length), 11))
+    ids = torch.zeros(length, dtype=torch.int32)
+    for start in starts:
+        ids[start:] += 1
+    ids = ids.to(device)
+    return None, lambda: lambda b, h, q, k: (ids[q] == ids[k]) & (q >= k), []
+
+
+@case
+def prefix(torch, device, heads, length):
+    prefixes = torch.tensor([length // 4, length // 3], device=device, dtype=torch.int32)
+    return None, lambda: lambda b, h, q, k: (k < prefixes[b]) | (q >= k), []
+
+
+@case
+def relative_bias(torch, device, heads, length):
+    reach = 128
+    table = torch.randn(heads, 2 * reach + 1, device=device)
+
+    def make(table):
+        return lambda s, b, h, q, k: s + table[h, torch.clamp(q - k, -reach, reach) + reach]
+    return make, None, [table]
+
+
+@case
+def neighbourhood(torch, device, heads, length):
+    width = 2 ** (int(math.log2(length)) // 2)
+
+    def mask(b, h, q, k):
+        return ((q // width - k // width).abs() <= 6) & ((q % width - k % width).abs() <= 6)
+    return None, lambda: mask, []
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lib", required=True)
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--dims", default="64,128")
+    parser.add_argument("--only", default="", help="names of cases, by comma")
+    parser.add_argument("--elements", default="bfloat16", help="those that results are checked in")
+    parser.add_argument("--checked-length", type=int, default=500)
+    parser.add_argument("--time", action="store_true")
+    parser.add_argument("--length", type=int, default=8192)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json")
+    parser.add_argument("--commit", default="")
+    options = parser.parse_args()
+    options.cases = [name for name in options.only.split(",") if name] or list(CASES)
+    options.dims = list(map(int, options.dims.split(",")))
+    return options
+
+
+# ---------------------------------------------------------------------------
+# Right?
+# ---------------------------------------------------------------------------
+
+
+def unfused(torch, q, k, v, score, block_mask):
+    """(o, lse) by PyTorch, every score in memory, in the type of q."""
+    from torch._higher_order_ops.flex_attention import math_attention
+    from torch.nn.attention import flex_attention as module
+
+    block_mask = block_mask or module._create_empty_block_mask(q, k)
+    o, lse = math_attention(q, k, v, score or module._identity, block_mask.as_tuple(), 1 / math.sqrt(q.shape[3]), {})[:2]
+    return o, lse * math.log(2.0)
+
+
+def leaves_of(torch, tensors, parameters, dtype):
+    made = [x.detach().to(dtype) for x in tensors]
+    made += [x.detach().to(torch.float64 if dtype == torch.float64 else x.dtype) for x in parameters]
+    return [x.requires_grad_() for x in made]
+
+
+def gradients(torch, attend, leaves, d_o):
+    o, lse = attend(*leaves)
+    shown = lse.detach() != -math.inf
+    loss = (o * d_o.to(o.dtype)).sum() + lse[shown].sum().to(o.dtype)
+    return [o.detach(), lse.detach(), *torch.autograd.grad(loss, leaves)]
+
+
+def check(options, torch, name, dim, element):
+    """A list of what is wrong."""
+    from attn.torch import flex_attention
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    dtype, length = getattr(torch, element), options.checked_length
+    heads, kv_heads = (2, 1) if options.device == "cpu" else (4, 2)
+    score, mask, parameters = CASES[name](torch, options.device, heads, length)
+    tensors = [torch.randn(BATCH, h, length, dim, device=options.device).to(dtype) for h in (heads, kv_heads, kv_heads)]
+    d_o = torch.randn(BATCH, heads, length, dim, device=options.device).to(dtype)
+    block_mask = mask and create_block_mask(mask(), BATCH, heads, length, length, device=options.device)
+
+    def ours(q, k, v, *given):
+        return flex_attention(q, k, v, score and score(*given), block_mask, enable_gqa=True, return_lse=True)
+
+    def theirs(q, k, v, *given):
+        return unfused(torch, q, k, v, score and score(*given), block_mask)
+    exact = gradients(torch, theirs, leaves_of(torch, tensors, parameters, torch.float64), d_o)
+    plain = gradients(torch, theirs, leaves_of(torch, tensors, parameters, dtype), d_o)
+    got = gradients(torch, ours, leaves_of(torch, tensors, parameters, dtype), d_o)
+    again = gradients(torch, ours, leaves_of(torch, tensors, parameters, dtype), d_o)
+    wrong = []
+    for what, g, p, e, a in zip(("o", "lse", "d_q", "d_k", "d_v", "d_table"), got, plain, exact, again):
+        if g.shape != e.shape or not torch.equal(g.isinf(), e.isinf()) or g.isnan().any():
+            wrong.append(f"{what}: other shape, or not finite where it should be")
+            continue
+        if not torch.equal(g, a):
+            wrong.append(f"{what}: not the same bits twice")
+        g, p, e = (x.double().nan_to_num(posinf=0, neginf=0) for x in (g, p, e))
+        error, allowed = (g - e).abs().max().item(), (p - e).abs().max().item()
+        unit = torch.finfo(torch.float32 if what in ("lse", "d_table") else dtype).eps
+        bound = 3 * allowed + 2 * unit * e.abs().max().item() + 1e-4
+        if not error <= bound:
+            wrong.append(f"{what}: error {error:.3g}, allowed {bound:.3g} (PyTorch's {allowed:.3g})")
+    return wrong
+
+
+# ---------------------------------------------------------------------------
+# How fast?
+# ---------------------------------------------------------------------------
+
+
+def measure(options, torch, flush, rng, contestants):
+    """The median of each, in milliseconds."""
+    events = {name: [] for name in contestants}
+    for turn in range(options.warmup + options.rounds):
+        names = list(contestants)
+        rng.shuffle(names)
+        for name in names:
+            start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            flush.zero_()
+            start.record()
+            contestants[name]()
+            stop.record()
+            if turn >= options.warmup:
+                events[name].append((start, stop))
+    torch.cuda.synchronize()
+    return {name: statistics.median(a.elapsed_time(b) for a, b in pairs) for name, pairs in events.items()}
+
+
+def host_time(torch, call, count=20):
+    """Milliseconds of the CPU for one call, where the GPU has nothing to wait for."""
+    call()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    spent = time.perf_counter() - start
+    torch.cuda.synchronize()
+    return 1e3 * spent / count
+
+
+def rows_of_case(options, torch, flush, rng, name, dim):
+    from attn.torch import flex_attention
+    from torch.nn.attention import flex_attention as module
+
+    torch._dynamo.reset()
+    heads, length = HIDDEN // dim, options.length
+    score, mask, parameters = CASES[name](torch, "cuda", heads, length)
+    leaves = [torch.randn(BATCH, length, heads, dim, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+              for _ in range(3)]
+    leaves = [x.detach().requires_grad_() for x in (*leaves, *parameters)]
+    d_o = torch.randn_like(leaves[0])
+    batch = BATCH if name == "prefix" else None
+    block_mask = mask and module.create_block_mask(mask(), batch, None, length, length, device="cuda")
+    made = score and score(*leaves[3:])
+    peer = torch.compile(module.flex_attention, dynamic=False)
+    sides = {
+        "attn": lambda: flex_attention(*leaves[:3], made, block_mask),
+        "flex": lambda: peer(*leaves[:3], made, block_mask),
+    }
+    forward, backward, first = {}, {}, {}
+    for side, call in sides.items():
+        try:
+            start = time.time()
+            o = call()
+            torch.autograd.grad(o, leaves, d_o, retain_graph=True)
+            torch.cuda.synchronize()
+            first[side] = round(time.time() - start, 2)
+        except Exception as error:  # too much memory, or no kernel: the other one is timed alone
+            print(f"{name} d = {dim}: {side}: {str(error)[:300]}", flush=True)
+            continue
+
+        def forward_alone(call=call):
+            with torch.no_grad():
+                call()
+        forward[side] = forward_alone
+        backward[side] = lambda o=o: torch.autograd.grad(o, leaves, d_o, retain_graph=True)
+    rows = []
+    for what, contestants in (("forward", forward), ("backward", backward)):
+        times = measure(options, torch, flush, rng, contestants)
+        row = {"case": name, "d": dim, "pass": what, **{f"{side}_ms": round(ms, 4) for side, ms in times.items()}}
+        if len(times) == 2:
+            row["attn_of_flex"] = round(times["flex"] / times["attn"], 3)
+        if what == "forward":
+            row.update({f"{side}_first_call_s": seconds for side, seconds in first.items()})
+            row.update({f"{side}_host_ms": round(host_time(torch, call), 4) for side, call in forward.items()})
+        rows.append(row)
+        print(f"{name:14} d = {dim:3} {what:8} " + ", ".join(f"{side} {ms:.3f} ms" for side, ms in times.items())
+              + (f": {row['attn_of_flex']:.2f}x" if "attn_of_flex" in row else ""), flush=True)
+    return rows
+
+
+def summary_of(rows):
+    found = []
+    for what in ("forward", "backward"):
+        ratios = [row["attn_of_flex"] for row in rows if row["pass"] == what and "attn_of_flex" in row]
+        if ratios:
+            found.append({"pass": what, "cases": len(ratios), "lowest": min(ratios),
+                          "geometric_mean": round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3)})
+    return found
+
+
+def attempt(failed, name, function, *arguments):
+    """What the function returns; None, and a line in `failed`, where it raises."""
+    try:
+        return function(*arguments)
+    except Exception:
+        failed.append({"case": name, "wrong": traceback.format_exc()})
+        print(f"{name}: {failed[-1]['wrong']}", flush=True)
+        return None
+
+
+def main():
+    options = parse_arguments()
+    torch = find_torch("cpu" if options.device == "cpu" else "sm_80")
+    if torch is None:
+        return SKIP
+    import attn
+
+    attn.use_library(options.lib)
+    import attn.torch  # noqa: F401
+
+    torch.manual_seed(options.seed)
+    rng, start, checked, failed, left_out, rows = random.Random(options.seed), time.time(), 0, [], [], []
+    timed = options.time and options.device == "cuda"
+    flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda") if timed else None
+    for name, dim in ((name, dim) for name in options.cases for dim in options.dims):
+        for element in options.elements.split(","):
+            if time.time() - start > options.seconds:
+                left_out.append(f"{name} d = {dim} {element}")
+                continue
+            found = attempt(failed, f"{name} d = {dim} {element}", check, options, torch, name, dim, element)
+            checked += 1
+            if found is not None:
+                print(f"{name} d = {dim} {element}: {'; '.join(found) or 'ok'}", flush=True)
+            if found:
+                failed.append({"case": f"{name} d = {dim} {element}", "wrong": "; ".join(found)})
+        if timed and time.time() - start > options.seconds:
+            left_out.append(f"time of {name} d = {dim}")
+        elif timed:
+            rows += attempt(failed, f"time of {name} d = {dim}", rows_of_case, options, torch, flush, rng, name,
+                            dim) or []
+            torch.cuda.empty_cache()
+    means = summary_of(rows)
+    for mean in means:
+        print(f"{mean['pass']}: {mean['geometric_mean']:.3f} times the speed of torch.compile(flex_attention) in "
+              f"geometric mean of {mean['cases']}, lowest {mean['lowest']:.3f}")
+    if left_out:
+        print(f"left out for want of time: {', '.join(left_out)}")
+    print(f"{checked} checked, {len(rows)} timed, {len(failed)} failed, {time.time() - start:.0f} s")
+    if options.json:
+        device = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
+        results.write(options.json, {
+            "what": WHAT, "command": results.command(),
+            "environment": {"gpu": device, "torch": torch.__version__, "commit": options.commit,
+                            "date": time.strftime("%Y-%m-%d")},
+            "summary": {"checked": checked, "failed": len(failed), "speed": means, "left_out": left_out},
+            "failed": failed, "rows": results.table(rows),
+        })
+    return 1 if failed or not checked else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
