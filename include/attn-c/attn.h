@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 8
+#define ATTN_API_VERSION 9
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -230,6 +230,22 @@ ATTN_EXPORT int attnLaunchWithWorkspace(const AttnKernel *kernel,
                                         const AttnArgument *arguments,
                                         size_t count, void *workspace,
                                         size_t workspace_bytes, void *stream);
+/* Since API version 9. For bindings to Python: the arguments of a launch from
+   objects of a library that shows its tensors to C (`exchange`: DLPack's
+   DLPackExchangeAPI, version 1.x). For each argument i of the kernel that is a
+   tensor, arguments[i] becomes a view of objects[i], with sizes and strides in
+   `shapes`, which has room for `room` numbers; what stands in `arguments` for
+   scalars stays. Tensors lie on a device of `device_type`, 1 for the CPU or 2
+   for CUDA, and of number `device`, -1: of any. To be called with Python's lock
+   held. A failure has no particular message: an object is of another element
+   type, rank or device than the kernel wants, or of a kind that its library
+   does not show (Python's error is set then). What else is wrong attnLaunch
+   will say. */
+ATTN_EXPORT int attnViewObjects(const AttnKernel *kernel, const void *exchange,
+                                void *const *objects, size_t count,
+                                int device_type, int device,
+                                AttnArgument *arguments, int64_t *shapes,
+                                size_t room);
 /* Since API version 3. What such a launch does besides its kernels: a line for
    each tensor that is copied, with the reason; "" where it copies nothing. The
    text lives until the next call of this function, or of attnChooseVariant, in

@@ -115,6 +115,7 @@ class HostKernel final : public capi::Kernel {
 public:
   explicit HostKernel(HostProgram program) : program(std::move(program)) {}
 
+  const Artifact &artifact() const override { return program.manifest(); }
   runtime::Status launch(const runtime::Arguments &arguments, void *,
                          const runtime::WorkspaceMemory *) const override {
     return program.invoke(arguments);

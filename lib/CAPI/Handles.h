@@ -24,6 +24,8 @@ void setError(std::string message);
 class Kernel {
 public:
   virtual ~Kernel() = default;
+  /// Its arguments.
+  virtual const Artifact &artifact() const = 0;
   virtual runtime::Status
   launch(const runtime::Arguments &arguments, void *stream,
          const runtime::WorkspaceMemory *memory) const = 0;

@@ -18,6 +18,7 @@ class DeviceKernel final : public capi::Kernel {
 public:
   explicit DeviceKernel(Module module) : module(std::move(module)) {}
 
+  const Artifact &artifact() const override { return module.artifact(); }
   Status launch(const Arguments &arguments, void *stream,
                 const WorkspaceMemory *memory) const override {
     return module.launch(arguments, static_cast<CUstream>(stream), memory);

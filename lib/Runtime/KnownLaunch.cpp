@@ -12,6 +12,7 @@
 #include "attn/Runtime/Overlap.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 using namespace attn;
@@ -239,6 +240,11 @@ bool KnownLaunch::update(const Artifact &artifact, const Arguments &arguments) {
 KnownLaunches &KnownLaunches::here() {
   thread_local KnownLaunches launches;
   return launches;
+}
+
+uint64_t KnownLaunches::nextModule() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
 }
 
 KnownLaunches::Set &KnownLaunches::setOf(uint64_t module,

@@ -164,9 +164,8 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
   for (const VariantInfo &variant : artifact.variants)
     if (variant.kernels.empty())
       return Status::error("artifact '" + artifact.name + "' has no kernel");
-  static std::atomic<uint64_t> count{0};
   Module module;
-  module.number = ++count;
+  module.number = KnownLaunches::nextModule();
   module.source = std::move(artifact);
   module.source.companions.clear();
   module.owner = device;

@@ -102,6 +102,11 @@ _FUNCTIONS = {
         c_int,
         [c_void_p, ctypes.POINTER(Argument), c_size_t, c_void_p, c_size_t, c_void_p],
     ),
+    "attnViewObjects": (
+        c_int,
+        [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, ctypes.POINTER(Argument),
+         ctypes.POINTER(c_int64), c_size_t],
+    ),
     "attnDescribeLaunch": (
         c_int,
         [c_void_p, ctypes.POINTER(Argument), c_size_t, ctypes.POINTER(c_char_p)],
@@ -127,6 +132,9 @@ _SINCE = {
     for name in ("attnRaise", "attnRaisedDestroy", "attnRaisedGetText", "attnRaisedGetLog",
                  "attnRaisedGetCount")
 }
+_SINCE["attnViewObjects"] = 9
+# Those that call Python's functions: they keep its lock.
+_LOCKED = ("attnViewObjects",)
 
 _library = None
 _path = None
@@ -161,14 +169,16 @@ def library():
     if _library is not None:
         return _library
     _path, opened = _open()
+    locked = ctypes.PyDLL(_path, handle=opened._handle)
     for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(opened, name, None)
+        function = getattr(locked if name in _LOCKED else opened, name, None)
         if function is None and (name in _COMPILER or name in _SINCE):
             continue
         if function is None:
             raise AttnError(f"{_path} has no function {name}")
         function.restype = result
         function.argtypes = arguments
+        setattr(opened, name, function)
     if opened.attnGetApiVersion() < API_VERSION:
         raise AttnError(
             f"{_path} has API version {opened.attnGetApiVersion()}, "

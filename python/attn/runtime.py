@@ -10,6 +10,7 @@
 
 import ctypes
 import json
+import struct
 import warnings
 import weakref
 
@@ -21,9 +22,7 @@ def _stream_handle(stream, values):
     if stream is None:
         for value in values:
             if views.is_torch(value) and value.is_cuda:
-                import torch
-
-                return torch.cuda.current_stream(value.device).cuda_stream
+                return views.current_stream(value.device)
         return None
     for attribute in ("cuda_stream", "ptr"):
         if hasattr(stream, attribute):
@@ -71,12 +70,16 @@ class _Functions:
     def backward(self):
         """The function with the gradients (compile(..., with_backward=True))."""
         for one in (self, *self.companions()):
-            if any("d_output" in info["roles"] for info in one.manifest["arguments"]):
+            if one.gives_gradients:
                 return one
         raise _capi.AttnError(
             f"there are no gradients of '{self.manifest['name']}': compile(..., with_backward=True) "
             "makes them"
         )
+
+
+def _gives_gradients(infos):
+    return any("d_output" in info["roles"] for info in infos)
 
 
 class Kernel(_Owner, _Functions):
@@ -91,6 +94,14 @@ class Kernel(_Owner, _Functions):
         self.manifest = json.loads(
             _capi.string(library.attnKernelGetManifest, handle)
         )
+        infos = self.manifest["arguments"]
+        self.gives_gradients = _gives_gradients(infos)
+        self._are_tensors = [info["tensor"] for info in infos]
+        self._scalars = [(number, info) for number, info in enumerate(infos) if not info["tensor"]]
+        self._Arguments = _capi.Argument * len(infos)
+        self._Shapes = ctypes.c_int64 * (2 * sum(len(info["shape"]) for info in infos))
+        self._addresses = struct.Struct(f"{len(infos)}P").pack
+        self._view_objects = getattr(library, "attnViewObjects", None)
         self._has_warned = False
         self._device = "cpu" if self.manifest["target"] == "cpu" else "cuda"
         self._index = device
@@ -199,6 +210,9 @@ class Kernel(_Owner, _Functions):
     def prepare(self, *values):
         """The arguments in the form that launch_prepared takes: for timing,
         and for launching again and again. They keep the tensors alive."""
+        arguments = self._prepare_at_once(values)
+        if arguments is not None:
+            return arguments
         infos = self.manifest["arguments"]
         if len(values) != len(infos):
             names = ", ".join(info["name"] for info in infos)
@@ -206,7 +220,7 @@ class Kernel(_Owner, _Functions):
                 f"kernel '{self.manifest['name']}' takes {len(infos)} arguments "
                 f"(results included: {names}), got {len(values)}"
             )
-        arguments = (_capi.Argument * len(values))()
+        arguments = self._Arguments()
         arguments.kept = [values]  # and what the C structures point to
         for argument, info, value in zip(arguments, infos, values):
             try:
@@ -216,6 +230,30 @@ class Kernel(_Owner, _Functions):
                     f"argument '{info['name']}': {error}"
                 ) from None
         return arguments
+
+    def _prepare_at_once(self, values):
+        """prepare() in one call of C, for plain tensors of PyTorch in which nothing
+        is wrong; None for others: who looks at each says what is."""
+        exchange = views.exchange()
+        if exchange is None or self._view_objects is None or len(values) != len(self._are_tensors):
+            return None
+        kinds = exchange.kinds
+        for value, is_tensor in zip(values, self._are_tensors):
+            if is_tensor and (type(value) not in kinds or value.is_neg()
+                              or (value.requires_grad and exchange.is_grad_enabled())):
+                return None
+        arguments, shapes = self._Arguments(), self._Shapes()
+        arguments.kept = values, shapes
+        try:
+            for number, info in self._scalars:
+                self._fill_scalar(arguments[number], info, values[number])
+            failed = self._view_objects(
+                self._handle, exchange.address, self._addresses(*map(id, values)), len(values),
+                1 if self._device == "cpu" else 2, self._index if self._device == "cuda" else -1,
+                arguments, shapes, len(shapes))
+        except Exception:  # of PyTorch, or about a scalar
+            return None
+        return None if failed else arguments
 
     def launch_prepared(self, arguments, stream=None, workspace=None):
         if workspace is None:
@@ -307,6 +345,7 @@ class Artifact(_Owner, _Functions):
         self.manifest = json.loads(
             _capi.string(library.attnArtifactGetManifest, handle)
         )
+        self.gives_gradients = _gives_gradients(self.manifest["arguments"])
         self._kernels = {}  # by number of the GPU
         self._companions = None  # made when they are asked for
         self.debugged = None  # for its kernels
@@ -370,8 +409,11 @@ class Artifact(_Owner, _Functions):
     def launch(self, *values, stream=None):
         """Kernel.launch on the GPU of the first torch tensor, else on the current
         one; loads there the first time."""
-        device = next((value.device.index for value in values
-                       if views.is_torch(value) and value.is_cuda), None)
+        device = -1
+        for value in values:
+            if views.is_torch(value) and value.is_cuda:
+                device = value.device.index
+                break
         device = -1 if device is None else device
         if device not in self._kernels:
             self._kernels[device] = self.on_device(device)

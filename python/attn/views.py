@@ -9,6 +9,7 @@
 """Where tensors of PyTorch, NumPy and others lie, without importing these."""
 
 import collections
+import ctypes
 import sys
 
 from . import elements
@@ -22,6 +23,43 @@ View = collections.namedtuple(
 _KINDS = {"f": "float", "i": "int", "u": "uint", "c": "complex"}
 # NumPy has no bf16: the bits travel as 16-bit integers, or as ml_dtypes has them.
 _STAND_INS = {"bf16": ("int16", "uint16", "void16")}
+
+
+# How C reads tensors of PyTorch: their exact types, and the address of their
+# DLPackExchangeAPI.
+Exchange = collections.namedtuple("Exchange", "kinds address is_grad_enabled")
+_exchange = None, None  # the module, and what was found in it
+
+
+def exchange():
+    """PyTorch's; None where it is not loaded, or too old."""
+    global _exchange
+    module, found = _exchange
+    torch = sys.modules.get("torch")
+    if torch is not module or found is None:
+        found = _find_exchange(torch)
+        _exchange = torch, found
+    return found
+
+
+def _find_exchange(torch):
+    tensor = getattr(torch, "Tensor", None)
+    capsule = getattr(tensor, "__dlpack_c_exchange_api__", None)
+    parameter = getattr(getattr(torch, "nn", None), "Parameter", None)
+    if capsule is None or parameter is None or not hasattr(ctypes, "pythonapi"):
+        return None
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return Exchange((tensor, parameter), pointer(capsule, b"dlpack_exchange_api"), torch.is_grad_enabled)
+
+
+def current_stream(device):
+    """The handle of PyTorch's current stream on a CUDA device."""
+    torch = sys.modules["torch"]
+    handle = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    if handle is None or device.index is None:
+        return torch.cuda.current_stream(device).cuda_stream
+    return handle(device.index)
 
 
 def is_torch(value):

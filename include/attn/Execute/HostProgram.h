@@ -13,7 +13,7 @@
 #include "attn/Pipelines/CPU.h"
 #include "attn/Pipelines/Gradients.h"
 #include "attn/Pipelines/PassSelection.h"
-#include "attn/Runtime/Arguments.h"
+#include "attn/Runtime/KnownLaunch.h"
 #include "attn/Support/Artifact.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -73,7 +73,9 @@ private:
   HostProgram();
   void relayout(const runtime::LaunchCall &call, bool outputs,
                 void *memory) const;
+  void run(runtime::PackedLaunch &launch) const;
 
+  uint64_t number = runtime::KnownLaunches::nextModule();
   Artifact description;
   std::unique_ptr<std::atomic<int64_t>> relayoutCount =
       std::make_unique<std::atomic<int64_t>>(0);

@@ -122,6 +122,8 @@ class KnownLaunches {
 public:
   /// Of the calling thread.
   static KnownLaunches &here();
+  /// A number that no module of the process has had.
+  static uint64_t nextModule();
 
   /// The launch of module number `module` on such `arguments`, updated to
   /// them; null if none is known.

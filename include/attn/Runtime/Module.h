@@ -95,7 +95,7 @@ private:
   Status relayout(const LaunchCall &call, bool outputs, void *workspace,
                   CUstream stream) const;
 
-  uint64_t number = 0; // of all modules of the process, the first is 1
+  uint64_t number = 0; // for KnownLaunches
   Artifact source;
   Device owner;
   Image kind = Image::PTX;

@@ -1,0 +1,169 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Launches on tensors of PyTorch: C reads them all in one call, and what is wrong
+is said as where Python looks at each."""
+
+import attn
+import pytest
+from attn import views
+
+torch = pytest.importorskip("torch")
+if views.exchange() is None:
+    pytest.skip("this PyTorch has no exchange of DLPack in C", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return attn.compile(attn.attention("f32", 16), target="cpu")
+
+
+@pytest.fixture(scope="module")
+def masked():
+    text = attn.attention("bf16", 16, captures=[("last", "tensor<?xi32>"), ("on", "tensor<?xi1>"), ("near", "i32"),
+                                                ("gain", "f32")],
+                          mask=lambda p: (p.j <= p.last[p.b]) & p.on[p.j] & (p.i - p.j < p.near),
+                          score=lambda p: p.x * p.gain)
+    return attn.compile(text, target="cpu")
+
+
+def arguments(**changes):
+    torch.manual_seed(1)
+    values = dict(
+        q=torch.randn(1, 2, 5, 16), k=torch.randn(1, 2, 7, 16), v=torch.randn(1, 2, 7, 16),
+        o=torch.zeros(1, 2, 5, 16), lse=torch.zeros(1, 2, 5),
+    )
+    values.update(changes)
+    return list(values.values())
+
+
+def one_by_one(patch):
+    patch.setattr(views, "exchange", lambda: None)
+
+
+def test_one_call_reads_all(kernel, masked, monkeypatch):
+    values, others = arguments(), arguments()
+    parts = [torch.randn(2, 2, 7, 16).bfloat16() for _ in range(3)]
+    captured = [torch.tensor([3, 6], dtype=torch.int32), torch.ones(7, dtype=torch.bool), 4, 0.5]
+    results = [[torch.zeros(2, 2, 7, 16).bfloat16(), torch.zeros(2, 2, 7)] for _ in range(2)]
+    with monkeypatch.context() as patch:
+        one_by_one(patch)
+        kernel.launch(*others)
+        masked.launch(*parts, *captured, *results[0])
+    monkeypatch.setattr(views, "_view_torch", None)
+    for _ in range(2):
+        kernel.launch(*values)
+        masked.launch(*parts, *captured, *results[1])
+    assert others[3].abs().max() > 0
+    for one, other in zip([*values, *results[0]], [*others, *results[1]]):
+        assert torch.equal(one, other)
+    # A parameter, where no gradients are recorded; a slice; other numbers.
+    values[0] = torch.nn.Parameter(values[0])
+    with torch.no_grad():
+        kernel.launch(*values)
+    captured[2] = 1
+    masked.launch(*parts, *captured, *results[1])
+    assert not torch.equal(results[0][0], results[1][0])
+
+
+def test_other_addresses(kernel, monkeypatch):
+    monkeypatch.setattr(views, "_view_torch", None)
+    stores = [torch.randn(3, *value.shape) for value in arguments()]
+    for number in (0, 1, 2, 1):
+        values = [store[number] for store in stores]
+        kernel.launch(*values)
+        expected = torch.softmax(values[0] @ values[1].mT / 4, -1) @ values[2]
+        assert (values[3] - expected).abs().max() < 1e-5
+
+
+def wrong_arguments():
+    zeros = torch.zeros(1, 2, 7, 16)
+
+    class Named(torch.Tensor):
+        pass
+
+    return {
+        "element": dict(k=zeros.double()),
+        "bits of bf16": dict(k=zeros.bfloat16()),
+        "signs": dict(k=torch.zeros(1, 2, 7, 16, dtype=torch.uint32)),
+        "rank": dict(k=zeros[0]),
+        "shape": dict(k=torch.zeros(1, 2, 7, 24)),
+        "sizes": dict(v=torch.zeros(1, 2, 8, 16)),
+        "gradients": dict(v=zeros.clone().requires_grad_()),
+        "parameter": dict(v=torch.nn.Parameter(zeros)),
+        "sign": dict(k=torch.zeros(1, 2, 7, 16, dtype=torch.complex64).conj().imag),
+        "sparse": dict(k=zeros.to_sparse()),
+        "meta": dict(k=zeros.to("meta")),
+        "complex": dict(k=zeros.cfloat()),
+        "overlap": dict(o=zeros[:, :, :5], k=zeros),
+        "itself": dict(o=torch.zeros(1, 2, 1, 16).expand(1, 2, 5, 16)),
+        "number": dict(k=1.0),
+        "none": dict(k=None),
+        "list": dict(k=[1.0]),
+        "subclass": dict(k=zeros.double().as_subclass(Named)),
+        "more": dict(more=zeros),
+    }
+
+
+@pytest.mark.parametrize("what", wrong_arguments())
+def test_the_same_errors(kernel, what, monkeypatch):
+    kernel.launch(*arguments())
+    values = arguments(**wrong_arguments()[what])
+    with pytest.raises(attn.AttnError) as caught:
+        kernel.launch(*values)
+    one_by_one(monkeypatch)
+    with pytest.raises(attn.AttnError) as expected:
+        kernel.launch(*values)
+    assert str(caught.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("near, gain", [(2**31, 0.5), ("1", 0.5), (1.5, 0.5), (None, 0.5), (torch.zeros(2), 0.5),
+                                        (4, None), (4, "x")])
+def test_the_same_errors_about_scalars(masked, near, gain, monkeypatch):
+    parts = [torch.zeros(1, 2, 7, 16).bfloat16() for _ in range(4)]
+    values = [*parts[:3], torch.zeros(1, dtype=torch.int32), torch.ones(7, dtype=torch.bool), near, gain,
+              parts[3], torch.zeros(1, 2, 7)]
+    with pytest.raises(attn.AttnError) as caught:
+        masked.launch(*values)
+    one_by_one(monkeypatch)
+    with pytest.raises(attn.AttnError) as expected:
+        masked.launch(*values)
+    assert str(caught.value) == str(expected.value)
+
+
+def test_subclasses_are_looked_at(kernel):
+    """Their attributes may be their own."""
+    class Named(torch.Tensor):
+        pass
+
+    values, others = arguments(), arguments()
+    kernel.launch(*values)
+    kernel.launch(*(value.as_subclass(Named) for value in others))
+    assert torch.equal(values[3], others[3])
+
+
+def test_prepared_arguments_keep_sizes(kernel):
+    """Whatever becomes of the tensor: they are of the time of prepare()."""
+    values, others = arguments(), arguments()
+    kernel.launch(*others)
+    prepared = kernel.prepare(*values)
+    query = values[0]
+    query.transpose_(2, 3)
+    kernel.launch_prepared(prepared)
+    assert torch.equal(values[3], others[3])
+    assert query.shape == (1, 2, 16, 5)
+
+
+def test_copies_are_told_of(kernel):
+    fresh = attn.compile(attn.attention("f32", 16), target="cpu")
+    values = arguments(q=torch.randn(1, 2, 16, 5).mT)
+    fresh.launch(*arguments())
+    with pytest.warns(UserWarning, match="'q' is copied first"):
+        fresh.launch(*values)
+    expected = torch.softmax(values[0] @ values[1].mT / 4, -1) @ values[2]
+    assert (values[3] - expected).abs().max() < 1e-5
