@@ -34,7 +34,7 @@ class Explanation(list):
         return sum(found.raised for found in self)
 
     def __str__(self):
-        lines = [f"{self.raised} of {len(self)} attentions raised, in {self.graphs} "
+        lines = [f"{self.raised} of {len(self)} softmaxes and calls of attention raised, in {self.graphs} "
                  f"graph{'s' * (self.graphs != 1)}"]
         for found in self:
             mark = "raised    " if found.raised else "not raised"

@@ -25,8 +25,9 @@ TYPES = {
     torch.bool: "i1", torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
 }
 
-# A scalar; `is_made` says that floats of tensors are in it, or what costs as much.
-Scalar = collections.namedtuple("Scalar", "name dtype is_made")
+# A scalar; `is_made` says that floats of tensors are in it, or what costs as much,
+# `is_natural` that it is an integer that is not negative.
+Scalar = collections.namedtuple("Scalar", "name dtype is_made is_natural", defaults=(False,))
 # An index that is computed, an i64.
 Computed = collections.namedtuple("Computed", "scalar")
 
@@ -109,6 +110,7 @@ class Body:
         if old == new:
             return scalar
         a, b = type_of(old), type_of(new)
+        scalar = scalar._replace(is_natural=scalar.is_natural and new in (torch.int32, torch.int64))
         if new == torch.bool:
             zero = self.number(0, old).name
             how = "arith.cmpf une" if old.is_floating_point else "arith.cmpi ne"
@@ -163,7 +165,7 @@ class Body:
             return index.scalar
         place = self.position(index)
         name = self.once(("integer", index), lambda: self.emit(f"arith.index_cast {place} : index to i64"))
-        return Scalar(name, torch.int64, False)
+        return Scalar(name, torch.int64, False, is_natural=True)
 
     # Elements.
 
@@ -418,6 +420,9 @@ class Body:
             at = self._binary("mul", at, self._operand(node, step, [], torch.int64), torch.int64)
         if nodes.known(start) != 0:
             at = self._binary("add", at, self._operand(node, start, [], torch.int64), torch.int64)
+            first = nodes.sized(start)
+            if isinstance(first, int) and first >= 0 and nodes.known(step) == 1:
+                at = at._replace(is_natural=True)
         return self.cast(at, dtype)
 
     def _read_full(self, node, indices, dtype):
@@ -482,6 +487,9 @@ class Body:
             part = [ZERO if a == 1 and b != 1 else index
                     for a, b, index in zip(own, wide[rank - len(own):], inner[rank - len(own):])]
             at = self.cast(self.read(items[n], part, node), torch.int64)
+            if at.is_natural:
+                computed.append(Computed(at))
+                continue
             zero, length = self.number(0, torch.int64), self._operand(node, value_size(source, n), [], torch.int64)
             negative = Scalar(self.emit(f"arith.cmpi slt, {at.name}, {zero.name} : i64"), torch.bool, False)
             behind = self._binary("add", at, length, torch.int64)

@@ -18,6 +18,7 @@ from ..raising import raise_
 from . import kernels, nodes, raised
 from .indices import Index, Unread
 from .outline import CallOutline, Outline
+from .sdpa import scaled_dot_product_attention
 
 # One softmax, or one call of an attention function.
 #   kind    "softmax" or "scaled_dot_product_attention"
@@ -25,15 +26,17 @@ from .outline import CallOutline, Outline
 #   place   the file and line it comes from, "" where nobody knows
 #   raised  whether a kernel takes its place
 #   remark  what was recognised, or the edge that failed
-#   program the text of the kernel's program; None
+#   program the text of the kernel's program; None, too, for a call that goes to
+#           attn.torch's function of the same name
 Found = collections.namedtuple("Found", "kind name place raised remark program")
 
 _MAX_STEPS = 40  # from a softmax to its product
 _CALLS = ("scaled_dot_product_attention",)
 
 
-class Rewritten(collections.namedtuple("Rewritten", "found outline program")):
-    """A Found, and what replaces it."""
+# A Found, its node, and what replaces it: a program with the outline that it is of, or
+# the drop-in function.
+Rewritten = collections.namedtuple("Rewritten", "found node outline program dropin")
 
 
 def replace(module):
@@ -54,6 +57,8 @@ def replace_in(graph):
     for each in rewritten:
         if each.program is not None:
             _replace_one(graph, each, replaced)
+        elif each.dropin is not None:
+            each.node.target = each.dropin
     graph.lint()
     return [each.found for each in rewritten]
 
@@ -66,13 +71,16 @@ def analyse(graph):
         is_call = kind in _CALLS
         if not is_call and not (kind == "softmax" and nodes.is_tensor(node)):
             continue
+        outline = program = dropin = None
         try:
             outline, program, remark = (_of_call if is_call else _of_softmax)(order, node)
         except Unread as reason:
-            outline, program, remark = None, None, str(reason)
-        found = Found(kind, node.name, _place(node), program is not None, remark,
+            remark = str(reason)
+            if is_call and _is_served(node):
+                dropin, remark = scaled_dot_product_attention, f"by the drop-in function: {remark}"
+        found = Found(kind, node.name, _place(node), (program or dropin) is not None, remark,
                       program.text if program is not None else None)
-        result.append(Rewritten(found, outline, program))
+        result.append(Rewritten(found, node, outline, program, dropin))
     return result
 
 
@@ -151,6 +159,25 @@ def _of_call(graph, call):
         except Unread as error:
             reason = reason or error
     raise reason
+
+
+def _is_served(call):
+    """Whether attn.torch.scaled_dot_product_attention takes what PyTorch's gets here."""
+    query, key, value = (nodes.argument(call, n, name) for n, name in enumerate(("query", "key", "value")))
+    mask = nodes.argument(call, 3, "attn_mask")
+    tensors = [nodes.value(each) for each in (query, key, value)]
+    dims = [nodes.shape(each)[-1] for each in (query, value)]
+    return (
+        len({tensor.dtype for tensor in tensors}) == 1
+        and tensors[0].dtype in _ELEMENTS
+        and all(tensor.device.type in ("cpu", "cuda") for tensor in tensors)
+        and all(isinstance(dim, int) and dim <= 256 for dim in dims)
+        and all(isinstance(size, int) for each in (query, key, value) for size in nodes.shape(each)[1:-2])
+        and (mask is None or nodes.value(mask).dtype in (torch.bool, torch.float32, tensors[0].dtype))
+        and all(nodes.known(nodes.argument(call, n, name, 0)) is not None
+                for n, name in ((4, "dropout_p"), (5, "is_causal")))
+        and (call.kwargs.get("scale") is None or nodes.known(call.kwargs["scale"]) is not None)
+    )
 
 
 @functools.lru_cache(maxsize=None)
