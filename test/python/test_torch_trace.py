@@ -385,3 +385,89 @@ def test_wrong_device_is_named():
 def test_wrong_signature(function, kind):
     with pytest.raises(TypeError, match=f"{kind}_mod: wanted a function of"):
         trace.region(function, kind)
+
+
+class Counted:
+    """Functions that say how often they were called."""
+
+    def __init__(self, make):
+        self.make, self.calls = make, 0
+
+    def lines(self, *state, kind="score", **named):
+        function, before = self.make(*state), trace._traced
+        try:
+            trace._traced = lambda *a: (setattr(self, "calls", self.calls + 1), before(*a))[1]
+            return trace.region(function, kind, **named)
+        finally:
+            trace._traced = before
+
+
+def test_known_functions_are_not_called_again():
+    counted = Counted(lambda table, n: lambda s, b, h, q, k: s + table[h, q] * n)
+    one = counted.lines(torch.ones(4, 5), 2.0)
+    other = torch.zeros(4, 5)
+    two = counted.lines(other, 2.0)
+    assert counted.calls == 1 and one.lines == two.lines and two.captures[0][2] is other
+    assert counted.lines(other, 3.0).lines != two.lines and counted.calls == 2
+    assert counted.lines(other[:3], 3.0) and counted.calls == 3
+    assert "f16" in counted.lines(other.half(), 3.0).captures[0][1] and counted.calls == 4
+
+
+FACTOR = 2.0
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor, self.inner, self.table = factor, [factor], torch.nn.Parameter(torch.ones(4))
+
+    def scaled(self, s):
+        return s * self.factor * self.inner[0] * FACTOR
+
+    def forward(self, s, b, h, q, k):
+        return self.scaled(s) + self.table[h]
+
+
+def test_known_functions_differ_by_all_that_they_reach():
+    global FACTOR
+    module = Scaled(3.0)
+    counted = Counted(lambda: lambda s, b, h, q, k: module(s, b, h, q, k))
+    texts = [counted.lines().lines, counted.lines().lines]
+    assert counted.calls == 1
+    module.factor = 5.0
+    texts.append(counted.lines().lines)
+    module.inner[0] = 7.0
+    texts.append(counted.lines().lines)
+    FACTOR = 11.0
+    texts.append(counted.lines().lines)
+    FACTOR = 2.0
+    module.scaled = lambda s: s
+    texts.append(counted.lines().lines)
+    assert len(set(texts)) == 5 and counted.calls == 5
+    module.table = torch.nn.Parameter(torch.zeros(4))
+    assert counted.lines().captures[0][2] is module.table and counted.calls == 5
+
+
+def test_what_depends_on_elements_is_not_remembered():
+    table = torch.ones(4)
+    asks = Counted(lambda: lambda s, b, h, q, k: s * float(table.sum()))
+    computes = Counted(lambda: lambda s, b, h, q, k: s + (table * 2)[h])
+    divides = Counted(lambda n: lambda s, b, h, q, k: s + q // n)
+    for value in (1.0, 2.0):
+        table.fill_(value)
+        assert f"{4 * value:.17e}" in asks.lines().lines
+        assert (computes.lines().captures[0][2] == 2 * value).all()
+        assert f"constant {int(value) + 2} :" in divides.lines(torch.tensor(int(value) + 2)).lines
+    assert asks.calls == computes.calls == divides.calls == 2
+
+
+def test_sizes_matter_where_they_make_it_shorter():
+    table = torch.ones(65)
+    wraps = Counted(lambda: lambda s, b, h, q, k: s + table[q - k + 32])
+    narrow, wide = wraps.lines(sizes=(1, 1, 33, 33)), wraps.lines(sizes=(1, 1, 40, 40))
+    assert "select" not in narrow.lines and "select" in wide.lines
+    calls = wraps.calls
+    assert wraps.lines(sizes=(1, 1, 33, 33)).lines == narrow.lines and wraps.calls == calls
+    plain = Counted(lambda: lambda s, b, h, q, k: s + table[q])
+    assert plain.lines(sizes=(1, 1, 33, 33)).lines == plain.lines(sizes=(1, 1, 40, 40)).lines
+    assert plain.calls == 1

@@ -106,6 +106,8 @@ class Writer(expression.Lines):
     def __init__(self):
         super().__init__()
         self._known = {}
+        self.is_wide = False  # narrower ranges of positions might make it shorter
+        self.is_repeatable = True  # no captured number is part of the lines
 
     def add(self, operation, type):
         if operation not in self._known:
@@ -186,6 +188,7 @@ class Writer(expression.Lines):
         found = find_range(*ranges)
         narrow = fits(found) and all(map(fits, ranges))
         type = "i64" if dtype == torch.int64 and not narrow else "i32"
+        self.is_wide = self.is_wide or type == "i64"
         lhs, rhs = self.typed(a, type), self.typed(b, type)
         value = self.add(f"arith.{operation} {lhs.name}, {rhs.name} : {type}", type)
         if fits(found, LIMITS[dtype]):
@@ -219,11 +222,13 @@ class Writer(expression.Lines):
             self.ranged(rest, (low, high))
         return rest
 
-    @staticmethod
-    def known(x):
+    def known(self, x):
         """The number in a captured scalar, if it is one: the region is then made for it."""
         tensor = getattr(x, "scalar", None)
-        return x if tensor is None else tensor.item()
+        if tensor is None:
+            return x
+        self.is_repeatable = False
+        return tensor.item()
 
     def absolute(self, x, dtype):
         low, high = self.range(x)
@@ -248,6 +253,7 @@ class Writer(expression.Lines):
             if known is not None:
                 return known
             type = "i32" if all(map(fits, ranges)) else "i64"
+            self.is_wide = self.is_wide or type == "i64"
         lhs, rhs = self.typed(a, type), self.typed(b, type)
         return lhs._compare(rhs, name)
 

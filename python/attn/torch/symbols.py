@@ -159,7 +159,7 @@ def normalised(tracer, at, size):
         at = writer.ranged(at.to("i32"), (max(low, -2**31), min(high, 2**31 - 1)))
     if low >= 0:
         return at
-    # Those of tables that reach from the end are few; -1 as "none" is what one sees.
+    writer.is_wide = True
     moved = writer.integer("add", at, size, torch.int32)
     if high < 0:
         return moved

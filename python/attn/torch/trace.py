@@ -26,7 +26,7 @@ import math
 import os
 import re
 import sys
-from typing import List, NamedTuple, Tuple
+from typing import Callable, List, NamedTuple, Tuple
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
@@ -34,7 +34,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._capi import AttnError
 from ..elements import listed
-from . import aten, symbols
+from . import aten, fingerprint, symbols
 from .scalars import ELEMENTS, LIMITS, NAMES, Value, Writer
 from .symbols import Symbol
 
@@ -53,12 +53,12 @@ class Region(NamedTuple):
     """lines     MLIR, for attn.attention(score=) or (mask=)
     captures  (name, type, tensor): what the lines read
     sources   the tensors that the function had, for each capture
-    reads_score  whether a score depends on the score"""
+    makers    what makes of a source the captured tensor"""
 
     lines: str
     captures: List[Tuple[str, str, torch.Tensor]]
     sources: List[torch.Tensor]
-    reads_score: bool = False
+    makers: List[Callable[[torch.Tensor], torch.Tensor]]
 
 
 def region(function, kind, taken=(), *, device=None, shared=None, sizes=None):
@@ -77,31 +77,109 @@ def region(function, kind, taken=(), *, device=None, shared=None, sizes=None):
               int64 fits i32, the lines are shorter.
 
     Raises TraceError where no kernel can do what the function does."""
-    tracer, element = _traced(function, kind, device, sizes)
-    return tracer.region(element, taken, shared)
+    def trace(sizes):
+        tracer, element = _traced(function, kind, device, sizes)
+        return [tracer], [tracer.region(element, taken, shared)]
+    if shared is not None:
+        return _narrowed(trace, sizes)[1][0]
+    return _remembered((function,), (kind, tuple(taken), device), sizes, trace)[0]
 
 
 def regions(score_mod, mask_mod, taken=(), *, device=None, sizes=None):
     """(score, mask): the Regions of both, None where there is nothing to do. A score
     that is -inf under a condition on positions, as in torch.where(q >= k, score, -inf),
     becomes a score and a mask, which says what kernels need not compute."""
-    score = mask = hidden = None
-    if score_mod is not None:
-        tracer, element = _traced(score_mod, "score", device, sizes)
-        element, shown = tracer.split(element)
-        score = tracer.region(element, taken)
-        if shown is not None:
-            hidden = tracer.region(shown, taken, score, "mask")
-        if score.lines == "attn.yield %x : f32":
-            score = None
-    if mask_mod is not None:
-        tracer, element = _traced(mask_mod, "mask", device, sizes)
-        known = [one for one in (score, hidden) if one is not None]
-        if element is not True:
-            mask = tracer.region(element, taken, _joined(known) if known else None)
-    if mask is None or hidden is None:
-        return score, mask if hidden is None else hidden
-    return score, _both(hidden, mask)
+    def trace(sizes):
+        tracers, score, mask, hidden = [], None, None, None
+        if score_mod is not None:
+            tracer, element = _traced(score_mod, "score", device, sizes)
+            tracers.append(tracer)
+            element, shown = tracer.split(element)
+            score = tracer.region(element, taken)
+            if shown is not None:
+                hidden = tracer.region(shown, taken, score, "mask")
+            if score.lines == "attn.yield %x : f32":
+                score = None
+        if mask_mod is not None:
+            tracer, element = _traced(mask_mod, "mask", device, sizes)
+            tracers.append(tracer)
+            known = [one for one in (score, hidden) if one is not None]
+            if element is not True:
+                mask = tracer.region(element, taken, _joined(known) if known else None)
+        if mask is not None and hidden is not None:
+            return tracers, [score, _both(hidden, mask)]
+        return tracers, [score, mask if hidden is None else hidden]
+    return tuple(_remembered((score_mod, mask_mod), ("both", tuple(taken), device), sizes, trace))
+
+
+def _narrowed(trace, sizes):
+    """trace(sizes), but for any sizes where that makes no difference; and whether it
+    makes one."""
+    tracers, found = trace(None)
+    if sizes is not None and any(tracer.writer.is_wide for tracer in tracers):
+        return *trace(sizes), True
+    return tracers, found, False
+
+
+# What functions became, by their fingerprints: regions without tensors, or _WIDE
+# where the key has to have the sizes, too.
+_KNOWN, _WIDE, _MAX_KNOWN = {}, object(), 1024
+
+
+def _remembered(functions, key, sizes, trace):
+    """The regions that trace(sizes) makes of the functions; known ones get their tensors
+    from the functions."""
+    walk = fingerprint.Walk()
+    try:
+        key = (key, tuple(map(walk.key, functions)), torch.get_default_dtype(),
+               torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda"))
+        known = _KNOWN.get(key)
+        is_sized = known is _WIDE
+        if is_sized:
+            key = key, sizes
+            known = _KNOWN.get(key)
+    except (fingerprint.Unknown, TypeError, ValueError):  # or what is empty, or cannot be hashed
+        return _narrowed(trace, sizes)[1]
+    if known is not None:
+        return [one and one.filled(walk.leaves) for one in known]
+    tracers, found, is_wide = _narrowed(trace, sizes)
+    if len(_KNOWN) >= _MAX_KNOWN:
+        _KNOWN.clear()
+    if is_wide and not is_sized:
+        _KNOWN[key] = _WIDE
+        key = key, sizes
+    if all(tracer.is_repeatable and tracer.writer.is_repeatable for tracer in tracers):
+        kept = [one and _Kept.of(one, walk.leaves, tracers) for one in found]
+        if all(one is None or isinstance(one, _Kept) for one in kept):
+            _KNOWN[key] = kept
+    return found
+
+
+class _Kept(NamedTuple):
+    """A Region whose tensors are the function's: (name, type, number of the leaf or
+    the tensor that the function always makes, maker)."""
+
+    lines: str
+    captures: List[tuple]
+
+    @staticmethod
+    def of(region, leaves, tracers):
+        """None, where a tensor is neither; False is no region."""
+        captures = []
+        for (name, type, _), source, maker in zip(region.captures, region.sources, region.makers):
+            number = next((number for number, leaf in enumerate(leaves) if leaf is source), None)
+            if number is None:
+                if not any(tracer.is_constant(source) for tracer in tracers):
+                    return False
+                number = source
+            captures.append((name, type, number, maker))
+        return _Kept(region.lines, captures)
+
+    def filled(self, leaves):
+        sources = [leaves[number] if isinstance(number, int) else number for _, _, number, _ in self.captures]
+        captures = [(name, type, maker(source))
+                    for (name, type, _, maker), source in zip(self.captures, sources)]
+        return Region(self.lines, captures, sources, [maker for *_, maker in self.captures])
 
 
 def _traced(function, kind, device, sizes):
@@ -115,13 +193,11 @@ def _traced(function, kind, device, sizes):
 
 def _joined(several):
     """The captures of several regions."""
-    captures, sources = [], []
+    captured = {}
     for one in several:
-        for capture, source in zip(one.captures, one.sources):
-            if capture[0] not in [name for name, _, _ in captures]:
-                captures.append(capture)
-                sources.append(source)
-    return Region("", captures, sources)
+        for capture, *made in zip(one.captures, one.sources, one.makers):
+            captured.setdefault(capture[0], (capture, *made))
+    return Region("", *([parts[number] for parts in captured.values()] for number in range(3)))
 
 
 def _both(one, other):
@@ -133,7 +209,7 @@ def _both(one, other):
         texts += body
         flags.append(NAMES.search(last)[0])
     texts += [f"%shown = arith.andi {', '.join(flags)} : i1", "attn.yield %shown : i1"]
-    return Region("\n".join(texts), captured.captures, captured.sources)
+    return captured._replace(lines="\n".join(texts))
 
 
 def _check_signature(function, kind):
@@ -182,6 +258,7 @@ class Tracer:
         self.captured = []
         self._constants = {}  # by id: tensors that the function made of nothing but numbers
         self._lifted = {}
+        self.is_repeatable = True  # nothing was asked for its elements
         self.called = None  # what the function called last
 
     def arguments(self, sizes=None):
@@ -381,7 +458,7 @@ class Tracer:
     def _region(self, lines, taken, shared):
         text = "\n".join(lines)
         words = set(NAMES.findall(text))
-        captures, sources, names = [], [], {}
+        captures, sources, makers, names = [], [], [], {}
         known = [] if shared is None else list(zip(shared.sources, shared.captures))
         used = {*taken, *(name for name, _, _ in (shared.captures if shared else ()))}
         for found in self.captured:
@@ -396,8 +473,9 @@ class Tracer:
             names["%" + found.name] = "%" + same[0]
             captures.append(same)
             sources.append(found.source)
+            makers.append(found.make)
         text = NAMES.sub(lambda match: names.get(match[0], match[0]), text)
-        return Region(text, captures, sources, "%x" in words)
+        return Region(text, captures, sources, makers)
 
 
 def _signed(tensor):
@@ -408,6 +486,10 @@ def _signed(tensor):
 def _has_symbol(values):
     return any(isinstance(x, Symbol) or isinstance(x, (list, tuple)) and _has_symbol(x)
                or isinstance(x, slice) and _has_symbol((x.start, x.stop, x.step)) for x in values)
+
+
+_ASKING = frozenset(("item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__", "__index__",
+                     "__contains__", "equal", "is_nonzero", "allclose", "data_ptr"))
 
 
 class _Calls(TorchFunctionMode):
@@ -428,6 +510,8 @@ class _Calls(TorchFunctionMode):
             if _has_symbol([*args, *kwargs.values()]):
                 with tracer.reporting("torch.where"):
                     return _where(tracer, function is torch.Tensor.where, args, kwargs)
+        elif getattr(function, "__name__", "") in _ASKING:
+            tracer.is_repeatable = False
         elif function is torch.tensor and args and not isinstance(args[0], (list, tuple)):
             kwargs = {**kwargs, "device": None}  # a number, wherever it would lie
         before, tracer.called = tracer.called, resolve_name(function) or getattr(function, "__name__", None)
@@ -459,6 +543,7 @@ class _Real(TorchDispatchMode):
         if any(isinstance(x, Symbol) for x in tensors):
             return aten.dispatch(function, args, dict(kwargs))
         if torch.Tag.nondeterministic_seeded in function.tags:
+            self.tracer.is_repeatable = False
             return function(*args, **kwargs)
         is_constant = all(map(self.tracer.is_constant, tensors)) or function is torch.ops.aten.lift_fresh.default
         if is_constant and not tensors and kwargs.get("device") is not None:
