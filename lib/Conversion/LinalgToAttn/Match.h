@@ -80,6 +80,8 @@ public:
 private:
   std::nullopt_t fail(Twine reason);
   std::optional<SoftmaxMatch> matchSoftmax(ExprRef output);
+  std::optional<LinearSum> takeGate(ExprRef divisor, ExprRef key,
+                                    LinearSum weight);
   bool matchReference(SoftmaxMatch &softmax, LinearSum arguments,
                       std::optional<LinearSum> sink);
   bool matchSink(SoftmaxMatch &softmax, LinearSum sink, ExprRef reference,

@@ -144,6 +144,64 @@ static std::string overAnother(ExprRef reduction, ExprRef key) {
   return "";
 }
 
+/// Takes the maximum over the keys out of the argument of an exponential.
+static std::pair<ExprRef, double> takeReference(LinearSum &form, ExprRef key) {
+  for (auto it = form.terms.begin(); it != form.terms.end(); ++it) {
+    auto [term, coefficient] = it->second;
+    if (!guarded(term)->isReduction(Combiner::Max) ||
+        Expressions::dependsOn(term, key))
+      continue;
+    form.terms.erase(it);
+    return {term, coefficient};
+  }
+  return {nullptr, 0};
+}
+
+/// 1 + exp(s - lse), by which sigmoid(lse - s) divides, where lse is that of
+/// the weights, exp(`weight`): s with the reference of the weights, as an
+/// exponential beside their sum has it.
+std::optional<LinearSum> Matcher::takeGate(ExprRef divisor, ExprRef key,
+                                           LinearSum weight) {
+  if (!divisor->is<arith::AddFOp>())
+    return std::nullopt;
+  ExprRef one = divisor->operands[0], exponential = divisor->operands[1];
+  if (!one->isReal(1))
+    std::swap(one, exponential);
+  if (!one->isReal(1) || !isExponential(exponential))
+    return std::nullopt;
+  LinearSum gate = exponentOf(exponential);
+  auto log = llvm::find_if(gate.terms, [](const auto &entry) {
+    return entry.second.first->template is<math::LogOp>() &&
+           std::fabs(entry.second.second + 1) < 1e-6;
+  });
+  if (log == gate.terms.end())
+    return std::nullopt;
+  ExprRef sum = guarded(reader.expand(log->second.first->operands[0]));
+  gate.terms.erase(log);
+  if (!sum->isReduction(Combiner::Add) || isContraction(sum) ||
+      !overAnother(sum, key).empty())
+    return std::nullopt;
+  ExprRef summand = e.instantiate(sum, {key});
+  if (!isExponential(summand))
+    return std::nullopt;
+  // lse = log(sum of exp(x - m)) + m, whatever m is.
+  LinearSum scores = exponentOf(summand);
+  auto [reference, coefficient] = takeReference(scores, key);
+  if (reference) {
+    auto own = gate.terms.find(reference->id);
+    if (own == gate.terms.end() ||
+        std::fabs(own->second.second - coefficient) > 1e-6)
+      return std::nullopt;
+    gate.terms.erase(own);
+  }
+  auto [subtracted, factor] = takeReference(weight, key);
+  if (!scores.matches(weight))
+    return std::nullopt;
+  if (subtracted)
+    gate.terms[subtracted->id] = {subtracted, factor};
+  return gate;
+}
+
 std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   guards.clear();
   FactorList outer = product(withoutGuards(output));
@@ -215,6 +273,13 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
       divisors.push_back(term->operands[0]);
     it = isLog ? form.terms.erase(it) : std::next(it);
   }
+  std::optional<LinearSum> gate;
+  ExprRef gateDivisor = nullptr;
+  for (size_t i = 0; divisors.size() == 2 && i < 2; ++i) {
+    gateDivisor = reader.expand(divisors[i]);
+    if ((gate = takeGate(gateDivisor, result.key, form)))
+      divisors.erase(divisors.begin() + i);
+  }
   if (divisors.empty())
     return fail("the weights are not divided by their sum");
   if (divisors.size() > 1)
@@ -223,6 +288,13 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   result.sum = guarded(reader.expand(divisors[0]));
   ExprRef sum = result.sum;
   std::optional<LinearSum> sink = takeSink(sum);
+  if (sink && gate)
+    return fail("a sink joins the sum, and the result is multiplied with a "
+                "sigmoid");
+  if (gate) { // the lse of the graph is not that of the attention
+    sink = std::move(gate);
+    result.sum = e.mul(sum, gateDivisor);
+  }
   if (!sum->isReduction(Combiner::Add) || isContraction(sum))
     return fail("the weights are divided by " + describe(sum) +
                 ", wanted the sum of the exponentials");

@@ -125,6 +125,69 @@ def sink_of_grouped_heads(g):
     return g.returns(g.einsum("bkgij,bkje->bkgie", p, v))
 
 
+def gated(g, gate, own_maximum=False, temperature="1.0", joins=False):
+    """softmax(s) V, times what `gate` makes of the lse of the scaled s."""
+    q, k, v = g.qkv()
+    sink = g.arg("h")
+    s = g.scale(g.einsum("bhid,bhjd->bhij", q, k), "0.25")
+    top = g.reduce("maximumf", s, "j")
+    p = g.unary("math.exp", g.binary("subf", s, top))
+    total = g.reduce("addf", p, "j")
+    weights = explicit(g, s, sink, top) if joins else g.binary("divf", p, total)
+    out = g.einsum("bhij,bhje->bhie", weights, v)
+    if own_maximum:  # as a log-sum-exp that is another operation of the model
+        s = g.scale(s, temperature)
+        top = g.map(
+            [g.reduce("maximumf", s, "j")],
+            f"%zero = arith.constant 0.0 : {s.dtype}\n"
+            f"%inf = arith.constant {INFINITY[s.dtype]} : {s.dtype}\n"
+            f"%a = math.absf %0 : {s.dtype}\n"
+            f"%c = arith.cmpf oeq, %a, %inf : {s.dtype}\n"
+            f"%y = arith.select %c, %zero, %0 : {s.dtype}",
+        )
+        total = g.reduce("addf", g.unary("math.exp", g.binary("subf", s, top)), "j")
+    lse = g.binary("addf", g.unary("math.log", total), top)
+    weight = g.map(
+        [lse, sink],
+        f"%one = arith.constant 1.0 : {s.dtype}\n" + gate.replace("T", s.dtype),
+    )
+    return out, weight
+
+
+SIGMOID = """%d = arith.subf %0, %1 : T
+%n = arith.negf %d : T
+%x = math.exp %n : T
+%z = arith.addf %x, %one : T
+%y = arith.divf %one, %z : T"""
+INFINITY = {"f16": "0x7C00", "bf16": "0x7F80", "f32": "0x7F800000"}
+
+
+@raised
+def sink_by_a_gate(g):
+    """sigmoid(lse - sink): what is left of a sum that a sink joins."""
+    out, weight = gated(g, SIGMOID)
+    return g.returns(g.binary("mulf", out, weight))
+
+
+@raised
+def sink_by_a_gate_of_its_own_maximum(g):
+    out, weight = gated(g, SIGMOID, own_maximum=True)
+    return g.returns(g.binary("mulf", out, weight))
+
+
+@kept
+def gate_of_other_scores(g):
+    out, weight = gated(g, SIGMOID, own_maximum=True, temperature="0.5")
+    return g.returns(g.binary("mulf", out, weight))
+
+
+@kept
+def gate_of_weights_with_a_sink(g):
+    """Two sinks: one joins the sum, the other is a gate."""
+    out, weight = gated(g, SIGMOID, own_maximum=True, joins=True)
+    return g.returns(g.binary("mulf", out, weight))
+
+
 @kept
 def sink_with_another_reference(g):
     q, k, v = g.qkv()
