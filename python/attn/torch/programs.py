@@ -113,9 +113,11 @@ def _all(masks):
 def _documents(p, choice):
     """The captured offsets of queries and of keys, and the document of the query, from
     1 on."""
+    if not hasattr(p, "_document"):  # searched once
+        p._document = getattr(p, QUERY_OFFSETS).upto(p.i)
     queries = getattr(p, QUERY_OFFSETS)
     keys = getattr(p, KEY_OFFSETS) if choice.packed == "two" else queries
-    return queries, keys, queries.upto(p.i)
+    return queries, keys, p._document
 
 
 def _distances(p, choice):
