@@ -78,3 +78,55 @@ def test_refused():
         attn.torch.attention(q, q, q, score=score)
     with pytest.raises(attn.AttnError, match="whose sums have no kernel(.|\n)*%t0"):
         attn.torch.attention(q, q, q, score=score)
+
+
+class Biased(torch.nn.Module):
+    """Functions made where they are used, of parameters and of what was computed before."""
+
+    def __init__(self):
+        super().__init__()
+        self.bias = torch.nn.Parameter(torch.randn(4, 19))
+        self.factor = torch.nn.Parameter(torch.tensor(0.7))
+
+    def forward(self, q, k, v, sink):
+        shown = q[0, 0, :, 0] > 0
+
+        def score(x, b, h, i, j):
+            return x * self.factor + self.bias[h][(i - j).abs().clamp(max=18)]
+
+        def mask(b, h, i, j):
+            return shown[i] | shown[j] | (i == j)
+        return attn.torch.attention(q * 2, k, v, sink=sink, score=score, mask=mask, causal=True)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "eager"])
+def test_compiled(backend):
+    """One graph for all lengths, with the gradients of what functions capture."""
+    torch._dynamo.reset()
+    model = Biased()
+    compiled = torch.compile(model, fullgraph=True, dynamic=True, backend=backend)
+    for length in (9, 12):
+        tensors = inputs((2, 4, length, 16), (2, 2, length, 16))
+        tensors.append(torch.randn(4, requires_grad=True))
+        with torch._dynamo.config.patch(error_on_recompile=length != 9):
+            got = compiled(*tensors)
+            leaves = [*tensors, *model.parameters()]
+            gradients = torch.autograd.grad(got.square().sum(), leaves)
+        wanted = model(*tensors)
+        assert torch.equal(got, wanted)
+        for a, b in zip(gradients, torch.autograd.grad(wanted.square().sum(), leaves)):
+            assert torch.allclose(a, b, atol=1e-6)
+    with torch.inference_mode():
+        assert torch.equal(compiled(*tensors), wanted)
+
+
+def test_compiled_score_alone():
+    torch._dynamo.reset()
+    q, k, v = inputs((1, 2, 9, 20), (1, 2, 9, 20))
+
+    def model(q, k, v, table):
+        return attn.torch.attention(q, k, v, score=lambda x, b, h, i, j: table[j], return_lse=True)
+    got = torch.compile(model, fullgraph=True, backend="aot_eager")(q, k, v, torch.randn(9))
+    assert all(x.shape[:3] == (1, 2, 9) for x in got)
+    hidden = torch.compile(lambda *x: attn.torch.attention(*x, mask=lambda b, h, i, j: i < 0), fullgraph=True, backend="aot_eager")
+    assert (hidden(q, k, v) == 0).all()

@@ -116,8 +116,30 @@ def attention(
             raise ValueError("got kv_lens and cu_seqlens: the latter say how many keys there are")
         operands.append(_integers("kv_lens", kv_lens, q.device, q.shape[0]))
     choices["packed"] = _offsets(cu_seqlens_q, cu_seqlens_k, q, operands)
-    choices["score"], choices["mask"], captures = _regions(score, mask, operands, q.device)
-    return _result(q, k, v, scale, choices, captures, operands, is_packed, layout, return_lse)
+    o, lse = _padded_run(q, k, v, operands, score, mask, scale, choices)
+    if is_packed:
+        o, lse = o.squeeze(0).transpose(0, 1), lse.squeeze(0)
+    elif layout == "bshd":
+        o = o.transpose(1, 2)
+    return (o, lse) if return_lse else o
+
+
+def _padded_run(q, k, v, operands, score, mask, scale, choices):
+    dim, value_dim = q.shape[3], v.shape[3]
+    if scale is None and dim % 8:
+        scale = 1 / math.sqrt(dim)
+    q, k, v = (_padded(x) for x in (q, k, v))
+    choices["element"] = _ELEMENTS[q.dtype]
+    choices["head_dim"], choices["value_dim"] = _HEAD_DIMS[q.shape[3]], _HEAD_DIMS[v.shape[3]]
+    choices["scale"] = None if scale is None else float(scale)
+    if (score is not None or mask is not None) and torch.compiler.is_dynamo_compiling():
+        from . import subgraphs  # and all of Dynamo
+
+        o, lse = subgraphs.attend(q, k, v, operands, score, mask, choices)
+    else:
+        lines = regions(score, mask, operands, q.device)
+        o, lse = run(_text(**choices, **lines), q, k, v, operands)
+    return (o if o.shape[3] == value_dim else o[..., :value_dim]), lse
 
 
 def precompile(program, device=None, *, gradients=True, of_lse=False, of_captures=False):
@@ -137,24 +159,6 @@ def precompile(program, device=None, *, gradients=True, of_lse=False, of_capture
     texts = [program] if isinstance(program, str) else list(program)
     choices = [None, kernels.Gradients(bool(of_lse), bool(of_captures))] if gradients else [None]
     kernels.precompile([str(text) for text in texts], torch.device(device), choices)
-
-
-def _result(q, k, v, scale, choices, captures, operands, is_packed, layout, return_lse):
-    dim, value_dim = q.shape[3], v.shape[3]
-    if scale is None and dim % 8:
-        scale = 1 / math.sqrt(dim)
-    q, k, v = (_padded(x) for x in (q, k, v))
-    text = _text(
-        element=_ELEMENTS[q.dtype], head_dim=_HEAD_DIMS[q.shape[3]], value_dim=_HEAD_DIMS[v.shape[3]],
-        scale=None if scale is None else float(scale), captures=captures, **choices)
-    o, lse = run(text, q, k, v, operands)
-    if o.shape[3] != value_dim:
-        o = o[..., :value_dim]
-    if is_packed:
-        o, lse = o.squeeze(0).transpose(0, 1), lse.squeeze(0)
-    elif layout == "bshd":
-        o = o.transpose(1, 2)
-    return (o, lse) if return_lse else o
 
 
 def _autocast(*tensors):
@@ -286,23 +290,20 @@ def _offsets(cu_seqlens_q, cu_seqlens_k, q, operands):
     return "two"
 
 
-def _regions(score, mask, operands, device):
-    """Lines of the functions, and what they capture."""
+def regions(score, mask, operands, device):
+    """The fields of programs.Choice that say what these functions are; what they capture
+    goes to the end of `operands`."""
     if score is None and mask is None:
-        return None, None, ()
+        return dict(score=None, mask=None, captures=())
     from . import trace
 
-    taken, regions, captures = programs.NAMES, [], {}
-    for function, kind in ((score, "score"), (mask, "mask")):
-        region = None
-        if function is not None:
-            shared = regions[0] if regions else None
-            region = trace.region(function, kind, taken, device=device, shared=shared)
+    lines, captures = [], {}
+    for region in trace.regions(score, mask, programs.NAMES, device=device):
+        lines.append(None if region is None else region.lines)
+        if region is not None:
             captures.update((name, (type, tensor)) for name, type, tensor in region.captures)
-        regions.append(region)
     operands += [tensor for _, tensor in captures.values()]
-    lines = [None if region is None else region.lines for region in regions]
-    return (*lines, tuple((name, type) for name, (type, _) in captures.items()))
+    return dict(score=lines[0], mask=lines[1], captures=tuple((name, type) for name, (type, _) in captures.items()))
 
 
 def _padded(x):

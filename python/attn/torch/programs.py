@@ -16,6 +16,7 @@ key on.
 
 import collections
 import re
+import warnings
 from functools import lru_cache
 
 from .. import attention as _attention
@@ -67,13 +68,15 @@ def text(choice):
         score.append(_inlined(choice.score, choice))
     if choice.mask is not None:
         mask.append(_inlined(choice.mask, choice))
-    return str(_attention(
-        choice.element, choice.head_dim, choice.value_dim, scale=choice.scale, variants=variants,
-        captures=[*own_captures(choice), *choice.captures],
-        score=_chained(score) if score else None, mask=_all(mask) if mask else None,
-        sink=choice.has_sink, dropout_p=choice.dropout_p,
-        sorted_captures=[name for name, _ in own_captures(choice) if name in (QUERY_OFFSETS, KEY_OFFSETS)],
-    ))
+    with warnings.catch_warnings():  # a score may ignore the products here
+        warnings.filterwarnings("ignore", message="the score ignores x")
+        return str(_attention(
+            choice.element, choice.head_dim, choice.value_dim, scale=choice.scale, variants=variants,
+            captures=[*own_captures(choice), *choice.captures],
+            score=_chained(score) if score else None, mask=_all(mask) if mask else None,
+            sink=choice.has_sink, dropout_p=choice.dropout_p,
+            sorted_captures=[name for name, _ in own_captures(choice) if name in (QUERY_OFFSETS, KEY_OFFSETS)],
+        ))
 
 
 def _alignment(choice):

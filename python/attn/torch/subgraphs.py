@@ -1,0 +1,143 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Score and mask functions inside of torch.compile: Dynamo turns them into a graph, which
+is read where autograd meets it and becomes a program; all other stages see
+attn::forward.
+
+Dynamo takes functions of its caller only together with a higher-order operator. Ours
+wraps a body that calls both functions on scalars, and attn::marked on all that attention
+is given: its results have the sizes of attention's, and its arguments tell, among the
+inputs of the graph, which is which.
+"""
+
+import ast
+
+import torch
+from torch._higher_order_ops.base_hop import BaseHOP
+
+from . import ops, programs
+
+_LIBRARY = torch.library.Library("attn", "FRAGMENT")
+_LIBRARY.define("marked(Tensor q, Tensor k, Tensor v, Tensor[] scalars, Tensor[] operands) -> (Tensor, Tensor)",
+                tags=(torch.Tag.pt2_compliant_tag,))
+
+
+@torch.library.register_fake("attn::marked")
+def _fake_marked(q, k, v, scalars, operands):
+    return ops._empty_results(q, v)
+
+
+class _WithFunctions(BaseHOP):
+    """(o, lse, results of functions) of a body that holds attn::marked. Keywords: choice,
+    what else the program depends on, as text; has_score, has_mask."""
+
+    def __init__(self):
+        super().__init__("attn_with_functions")
+
+    def _call_Autograd(self, subgraph, *inputs, **keywords):
+        return _attend(subgraph, inputs, keywords)
+
+    def _call_CompositeExplicitAutograd(self, subgraph, *inputs, **keywords):
+        return _attend(subgraph, inputs, keywords)
+
+    def _call_Functionalize(self, context, subgraph, *inputs, **keywords):
+        inputs = context.unwrap_tensors(inputs)
+        with context.redispatch_to_next():
+            return context.wrap_tensors(_attend(subgraph, inputs, keywords))
+
+    def _call_ProxyTorchDispatchMode(self, proxy_mode, subgraph, *inputs, **keywords):
+        with proxy_mode:
+            return _attend(subgraph, inputs, keywords)
+
+
+_with_functions = _WithFunctions()
+
+
+@torch.compiler.assume_constant_result
+def _written(**choice):
+    return repr(choice)
+
+
+def attend(q, k, v, operands, score, mask, choice):
+    """(o, lse) of a program with these functions, for Dynamo to see; `choice` is the rest
+    of programs.Choice."""
+    # Vectors: an index without dimensions would be a number of Python's, which nobody knows.
+    x = torch.zeros(1, dtype=torch.float32, device=q.device)
+    positions = [torch.zeros(1, dtype=torch.int32, device=q.device) for _ in range(4)]
+
+    def body(q, k, v, x, b, h, i, j, *operands):
+        results = list(torch.ops.attn.marked(q, k, v, [x, b, h, i, j], list(operands)))
+        if score is not None:
+            results.append(_owned(score(x, b, h, i, j), x))
+        if mask is not None:
+            results.append(_owned(mask(b, h, i, j), x))
+        return tuple(results)
+    o, lse, *_ = _with_functions(
+        body, q, k, v, x, *positions, *operands, choice=_written(**choice), has_score=score is not None,
+        has_mask=mask is not None)
+    return o, lse
+
+
+def _owned(value, x):
+    """The result of a function as a tensor that is none of the inputs."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    return torch.full((1,), value, device=x.device)
+
+
+def _attend(module, inputs, keywords):
+    module = getattr(module, "fn", module)
+    nodes = list(module.graph.nodes)
+    given = dict(zip([node for node in nodes if node.op == "placeholder"], inputs))
+    marked = next(node for node in nodes if "attn.marked" in str(node.target))
+    *tensors, scalars, operands = marked.args
+    q, k, v = (given[node] for node in tensors)
+    results = list(nodes[-1].args[0][2:])
+    functions = {"score": None, "mask": None}
+    for kind, names in (("score", scalars), ("mask", scalars[1:])):
+        if keywords["has_" + kind]:
+            functions[kind] = _function(module, results.pop(0), given, names)
+    operands = [given[node] for node in operands]
+    from .functional import regions
+
+    lines = regions(functions["score"], functions["mask"], operands, q.device)
+    choice = dict(ast.literal_eval(keywords["choice"]), **lines)
+    results = torch.ops.attn.forward(q, k, v, operands, programs.text(programs.Choice(**choice)))
+    unused = [given[scalars[0]].clone() for function in functions.values() if function]
+    return (*results, *unused)
+
+
+def _function(module, result, given, names):
+    """The function of the placeholders `names` that computes the node `result`."""
+    needed, rest = set(), [result]
+    while rest:
+        node = rest.pop()
+        if node not in needed:
+            needed.add(node)
+            rest += node.all_input_nodes
+
+    def function(*values):
+        known = {**given, **dict(zip(names, values))}
+
+        def look(arguments):
+            return torch.fx.node.map_arg(arguments, lambda node: known[node])
+        for node in module.graph.nodes:
+            if node not in needed or node in known:
+                continue
+            arguments, keywords = look(node.args), look(node.kwargs)
+            if node.op == "get_attr":
+                known[node] = getattr(module, node.target)
+            elif node.op == "call_method":
+                known[node] = getattr(arguments[0], node.target)(*arguments[1:], **keywords)
+            elif node.op == "call_module":
+                known[node] = module.get_submodule(node.target)(*arguments, **keywords)
+            else:
+                known[node] = node.target(*arguments, **keywords)
+        return known[result]
+    return function
