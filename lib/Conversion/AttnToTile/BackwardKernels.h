@@ -65,7 +65,6 @@ private:
   };
 
   // BackwardQuerySums.cpp
-  PlanAttr getPlanOfSums();
   Value multiplyKeys(OpBuilder &outer, Value dScores, Value keyTile);
   void addQueryGradient(const BlockNumbers &block, Value number, Value part);
 

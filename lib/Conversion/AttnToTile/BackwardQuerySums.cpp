@@ -71,15 +71,6 @@ bool BackwardKernels::sumsQueryGradients() const {
          canShare(plan, numColumns, paddedDim);
 }
 
-/// Where all tiles are alike a tile for each block is faster here, on an H100
-/// by 2 to 4 %, than blocks that stay and go from tile to tile.
-PlanAttr BackwardKernels::getPlanOfSums() {
-  PlanAttr plan = attention.getPlanAttr();
-  if (attention.hasMask() || plan.getScheduler() != SchedulerKind::Auto)
-    return plan;
-  return plan.withScheduler(SchedulerKind::Grid);
-}
-
 void BackwardKernels::clearQuerySums() {
   OpBuilder::InsertionGuard guard(b);
   Value size = arith::ConstantIndexOp::create(b, loc, numColumns * paddedDim);
