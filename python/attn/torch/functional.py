@@ -175,6 +175,9 @@ def _check(q, k, v, is_packed, layout):
     if is_packed and layout != "bhsd":
         raise ValueError("layout: with cu_seqlens q is (queries, heads, head_dim), and there is no other")
     rank = 3 if is_packed else 4
+    if (q.dim() == k.dim() == v.dim() == rank and q.dtype in _ELEMENTS and q.dtype == k.dtype == v.dtype
+            and q.device == k.device == v.device):
+        return
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.dim() != rank:
             raise ValueError(f"{name}: wanted {rank} dimensions{' with cu_seqlens' * is_packed}, got the "
@@ -189,20 +192,21 @@ def _check(q, k, v, is_packed, layout):
 
 def _check_heads(q, k, v):
     """Of (b, h, s, d)."""
-    for name, x in (("k", k), ("v", v)):
-        if x.shape[0] != q.shape[0]:
-            raise ValueError(f"{name}: wanted a batch of {q.shape[0]} as q has, got {x.shape[0]}")
-        if x.shape[1] != k.shape[1]:
-            raise ValueError(f"{name}: wanted {k.shape[1]} heads as k has, got {x.shape[1]}")
-        if x.shape[2] != k.shape[2]:
-            raise ValueError(f"{name}: wanted a length of {k.shape[2]} as k has, got {x.shape[2]}")
-    for name, x in (("q", q), ("v", v)):
-        if not 1 <= x.shape[3] <= MAX_HEAD_DIM:
-            raise ValueError(f"{name}: wanted 1 to {MAX_HEAD_DIM} elements in a head, got {x.shape[3]}")
-    if k.shape[3] != q.shape[3]:
-        raise ValueError(f"k: wanted heads of {q.shape[3]} elements as q has, got {k.shape[3]}")
-    if k.shape[1] == 0 or q.shape[1] % k.shape[1]:
-        raise ValueError(f"q: wanted a multiple of the {k.shape[1]} heads of k, got {q.shape[1]}")
+    q_sizes, k_sizes, v_sizes = q.shape, k.shape, v.shape
+    for name, sizes in (("k", k_sizes), ("v", v_sizes)):
+        if sizes[0] != q_sizes[0]:
+            raise ValueError(f"{name}: wanted a batch of {q_sizes[0]} as q has, got {sizes[0]}")
+        if sizes[1] != k_sizes[1]:
+            raise ValueError(f"{name}: wanted {k_sizes[1]} heads as k has, got {sizes[1]}")
+        if sizes[2] != k_sizes[2]:
+            raise ValueError(f"{name}: wanted a length of {k_sizes[2]} as k has, got {sizes[2]}")
+    for name, sizes in (("q", q_sizes), ("v", v_sizes)):
+        if not 1 <= sizes[3] <= MAX_HEAD_DIM:
+            raise ValueError(f"{name}: wanted 1 to {MAX_HEAD_DIM} elements in a head, got {sizes[3]}")
+    if k_sizes[3] != q_sizes[3]:
+        raise ValueError(f"k: wanted heads of {q_sizes[3]} elements as q has, got {k_sizes[3]}")
+    if k_sizes[1] == 0 or q_sizes[1] % k_sizes[1]:
+        raise ValueError(f"q: wanted a multiple of the {k_sizes[1]} heads of k, got {q_sizes[1]}")
 
 
 def _causal(given):

@@ -25,6 +25,7 @@ from functools import lru_cache
 import torch
 
 from .. import compile as _compile
+from .. import views
 from .._capi import AttnError
 from ..elements import shape_and_element
 
@@ -175,10 +176,12 @@ if hasattr(os, "register_at_fork"):
 
 def _place(device):
     """(type, index) of a device; the current GPU where it has no index."""
-    index = device.index
-    if device.type == "cuda" and index is None:
+    kind, index = device.type, device.index
+    if kind == "cpu":
+        return kind, None
+    if kind == "cuda" and index is None:
         index = torch.cuda.current_device()
-    return device.type, index if device.type != "cpu" else None
+    return kind, index
 
 
 def forward(program, device):
@@ -216,7 +219,7 @@ def launch(kernel, values):
     if device.type == "cpu":
         kernel.launch_prepared(arguments)
         return
-    stream = torch.cuda.current_stream(device).cuda_stream
+    stream = views.current_stream(device)
     size = kernel.prepared_workspace_bytes(arguments)
     workspace = None
     if size > _SMALL_WORKSPACE:
