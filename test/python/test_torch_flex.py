@@ -227,6 +227,28 @@ def test_blocks_without_a_mask_mod():
     assert (o[:, :, 32:] == 0).all() and (lse[:, :, 32:] == -math.inf).all()
 
 
+def test_blocks_that_say_more_than_the_mask_mod():
+    q, k, v = small(length=48)
+    mask = blocks([1, 0, 0], [0, 1, 0], [0, 0, 1], full=[[0, 0, 0], [0, 0, 0], [1, 0, 0]])
+    mask.mask_mod = causal
+
+    def wanted(b, h, i, j):
+        return (i >= j) & ((i // 16 == j // 16) | ((i >= 32) & (j < 16)))
+    near(flex_attention(q, k, v, None, mask), eager(q, k, v, None, create_block_mask(wanted, 1, 1, 48, 48))[0],
+         torch.float32)
+    mask.full_kv_num_blocks = mask.full_kv_num_blocks * 0
+    near(flex_attention(q, k, v, None, mask), eager(q, k, v, None, create_block_mask(
+        lambda b, h, i, j: wanted(b, h, i, j) & (i // 16 == j // 16), 1, 1, 48, 48))[0], torch.float32)
+
+
+def test_blocks_of_create_block_mask_say_no_more():
+    from attn.torch.flex import _maps
+
+    for mask_mod in (causal, natten, flex.noop_mask, CASES["prefix"]["make"]()[1]):
+        for size in (16, 32):
+            assert _maps(create_block_mask(mask_mod, 2, 1, 40, 40, BLOCK_SIZE=size)) is None
+
+
 def test_all_blocks_without_a_mask_mod():
     q, k, v = small(length=48)
     near(flex_attention(q, k, v, None, blocks([1] * 3, [1] * 3, [1] * 3)), eager(q, k, v)[0], torch.float32)

@@ -53,11 +53,10 @@ def flex_attention(
                 any batch of queries, where there is a block_mask.
     score_mod   score_mod(score, b, h, q_idx, kv_idx) -> score on tensors of no dimensions,
                 float32 and int32. None: the scaled products as they are.
-    block_mask  a BlockMask: its mask_mod is compiled, and finds the blocks that need
-                no work by itself. Only one that hides nothing (noop_mask, as
-                BlockMask.from_kv_blocks has by default) leaves the word to the blocks of
-                the BlockMask, partial and full ones alike. Queries and keys are numbered
-                from 0 on, whatever the lengths.
+    block_mask  a BlockMask: its mask_mod is compiled, and tells which blocks need no
+                work. The blocks that it lists are read only where they say more than
+                that, as those of BlockMask.from_kv_blocks may. Queries and keys are
+                numbered from 0 on, whatever the lengths.
     scale       None: 1 / sqrt(d).
     enable_gqa  True: h may be a multiple of hkv.
     return_lse  True: (o, lse).
@@ -98,12 +97,8 @@ def _attend(
     if key.shape[0] != query.shape[0]:
         key, value = (x.expand(query.shape[0], -1, -1, -1) for x in (key, value))
     sizes = *query.shape[:3], key.shape[2]
-    mask_mod = None if block_mask is None else block_mask.mask_mod
+    mask_mod = None if block_mask is None else _mask_mod(block_mask)
     score, mask = trace.regions(score_mod, mask_mod, device=query.device, sizes=sizes)
-    if mask is None and block_mask is not None:
-        blocks = _block_map(block_mask)
-        if blocks is not None:
-            score, mask = trace.regions(score_mod, blocks, device=query.device, sizes=sizes)
     o, lse = _run(query, key, value, scale, score, mask)
     if return_aux is not None:
         output = getattr(torch.nn.attention.flex_attention, "AuxOutput", _Aux)
@@ -136,27 +131,65 @@ def _text(element, dim, value_dim, scale, score, mask, captures):
 
 # Blocks
 
-_MAPS = weakref.WeakKeyDictionary()  # of BlockMasks: their blocks, as a tensor of flags
+_LOOKED_AT = weakref.WeakKeyDictionary()  # BlockMasks: (their tables and function, what these mean)
 
 
-def _block_map(block_mask):
-    """A mask_mod that shows the blocks that a BlockMask lists, or None where it lists
-    all. Looked at once for a BlockMask: that waits for the GPU."""
-    rows, columns = block_mask.BLOCK_SIZE
-    if rows == columns == _LARGEST_BLOCK:
-        return None
-    tables = tuple(getattr(block_mask, name, None) for name in (
-        "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices"))
-    known = _MAPS.get(block_mask)
-    if known is None or any(a is not b for a, b in zip(known[0], tables)):
-        shown = block_mask.to_dense() != 0
-        known = tables, None if bool(shown.all()) else shown
-        _MAPS[block_mask] = known
-    shown = known[1]
-    if shown is None:
-        return None
-    batches, heads = shown.shape[:2]
-    return lambda b, h, q, k: shown[b if batches > 1 else 0, h if heads > 1 else 0, q // rows, k // columns]
+def _mask_mod(block_mask):
+    """The mask_mod of a BlockMask, with the blocks that it lists where these say more:
+    full ones are shown, partial ones as mask_mod has it, others are not. Looked at once
+    for a BlockMask, which waits for the GPU: mask_mod is evaluated at nine places of
+    each block."""
+    if tuple(block_mask.BLOCK_SIZE) == (_LARGEST_BLOCK, _LARGEST_BLOCK):
+        return block_mask.mask_mod
+    facts = tuple(getattr(block_mask, name, None) for name in (
+        "mask_mod", "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices"))
+    known = _LOOKED_AT.get(block_mask)
+    if known is None or any(a is not b for a, b in zip(known[0], facts)):
+        known = facts, _maps(block_mask)
+        _LOOKED_AT[block_mask] = known
+    if known[1] is None:
+        return block_mask.mask_mod
+    return _blocks_shown(block_mask.mask_mod, *known[1], *block_mask.BLOCK_SIZE)
+
+
+def _blocks_shown(mask_mod, partial, full, rows, columns):
+    batches, heads = partial.shape[:2]
+
+    def mask(b, h, q, k):
+        at = b if batches > 1 else 0, h if heads > 1 else 0, q // rows, k // columns
+        return full[at] | (partial[at] & mask_mod(b, h, q, k))
+    return mask
+
+
+def _maps(block_mask):
+    """(partial, full) blocks as flags, or None where mask_mod says the same."""
+    from torch.nn.attention.flex_attention import create_mask
+
+    device = block_mask.kv_num_blocks.device
+    lengths, counts, places = block_mask.shape[-2:], [], []
+    for length, size in zip(lengths, block_mask.BLOCK_SIZE):
+        counts.append(-(-length // size))
+        starts = torch.arange(counts[-1], device=device)[:, None] * size
+        at = starts + torch.tensor([0, size // 2, size - 1], device=device)
+        places.append(at.clamp(max=length - 1).flatten())
+    partial = _flags(block_mask.kv_num_blocks, block_mask.kv_indices, counts)
+    full = torch.zeros_like(partial)
+    if getattr(block_mask, "full_kv_num_blocks", None) is not None:
+        full = _flags(block_mask.full_kv_num_blocks, block_mask.full_kv_indices, counts)
+    queries, keys = places
+    seen = create_mask(lambda b, h, q, k: block_mask.mask_mod(b, h, queries[q], keys[k]),
+                       *partial.shape[:2], len(queries), len(keys), device=device)
+    seen = seen.unflatten(-1, (-1, 3)).unflatten(-3, (-1, 3))
+    says_more = (seen.any(-1).any(-2) & ~(partial | full)) | (~seen.all(-1).all(-2) & full)
+    return (partial, full) if bool(says_more.any()) else None
+
+
+def _flags(numbers, indices, counts):
+    """Which blocks a table lists."""
+    listed = torch.arange(indices.shape[-1], device=indices.device) < numbers[..., None]
+    at = torch.where(listed, indices, counts[1]).long()
+    flags = torch.zeros((*numbers.shape, counts[1] + 1), dtype=torch.bool, device=indices.device)
+    return flags.scatter_(-1, at, True)[..., :counts[0], :counts[1]].contiguous()
 
 
 # Checks, in PyTorch's order and words
