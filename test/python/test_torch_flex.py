@@ -355,7 +355,7 @@ def test_errors_are_pytorchs():
 def test_own_errors():
     q, k, v = small()
     refused(TypeError, "float64", q.double(), k.double(), v.double())
-    refused(TypeError, "key: wanted torch.float16", q.half(), k, v)
+    refused(ValueError, "same dtype", q.half(), k, v)
     refused(TypeError, "block_mask: wanted a BlockMask", q, k, v, None, causal)
     refused(ValueError, "'BLOCK_K'", q, k, v, kernel_options={"BLOCK_K": 64})
     flex_attention(q, k, v, kernel_options={"BLOCK_M": 64, "num_warps": 4})

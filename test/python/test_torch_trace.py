@@ -109,6 +109,22 @@ BIAS, SLOPES, IDS = table(B, H, Q, K), table(H), torch.tensor([0, 0, 1, 1, 2, 2,
 POSITIVE = (torch.arange(H) + 1.0)
 
 
+WIDE = torch.tensor([3, -7, 1009, 12345, -99, 1, 250000], dtype=torch.int32)
+
+
+class Hidden(torch.autograd.Function):
+    @staticmethod
+    def forward(score, hidden):
+        return torch.where(hidden, -2.0, score)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_non_differentiable(inputs[1])
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
 class Module(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -193,6 +209,8 @@ SCORES = {
     "flags added": lambda s, b, h, q, k: s * ((q > k) + (k > 3)) + s * ((q > k) * (k > 3)),
     "true division": lambda s, b, h, q, k: s + q / (k + 1) + q / 2 + torch.div(k, 3),
     "floor division": lambda s, b, h, q, k: s + (q - k) // 2 + (k - q) // -3 + torch.div(q - k, 2, rounding_mode="trunc") + s // 0.7,
+    "division by data": lambda s, b, h, q, k: s + q // (1 + k) + (q - k) // (h - 9) + (q * 99991) // WIDE[k] + (q * -77773) // WIDE[k] + torch.div(q * 9973 - k * 31337, WIDE[k], rounding_mode="trunc"),
+    "remainders by data": lambda s, b, h, q, k: s + q % (1 + k) + (q - k) % (h - 9) + (q * 99991) % WIDE[k] + torch.fmod(q * 9973 - k * 31337, WIDE[k]),
     "remainders": lambda s, b, h, q, k: s + (q - k) % 3 + torch.fmod(q - k, 3) + (q - k) % -2 + s % 0.7 + torch.remainder(s, 2) + torch.fmod(s, 0.6),
     "bits": lambda s, b, h, q, k: s + (q & 3) + (k | 4) + (q ^ k) + (~q) + ((q - k) & -2) + torch.bitwise_xor(q, 5),
     "shifts": lambda s, b, h, q, k: s + (q << 2) + ((q - k) >> 1) + (1 << k) + torch.bitwise_left_shift(k, 1),
@@ -353,7 +371,7 @@ WRONG = {
     "shape": (lambda s, b, h, q, k: s + BIAS[b, h, q], "score", r"shape \(7,\)"),
     "nothing": (lambda s, b, h, q, k: None, "score", "return"),
     "numbers as mask": (lambda b, h, q, k: q - k, "mask", "compare"),
-    "division by data": (lambda s, b, h, q, k: s + q // IDS[k], "score", "constants"),
+    "division by data": (lambda s, b, h, q, k: s + q // IDS[k], "score", "int32 over an int32"),
     "division by zero": (lambda s, b, h, q, k: s + q // 0, "score", "by 0"),
     "out of range": (lambda s, b, h, q, k: s + SLOPES[9] * SLOPES[h, 4:], "score", "out of (range|bounds)|too many"),
     "too many indices": (lambda s, b, h, q, k: s + SLOPES[h, q], "score", "too many indices"),
@@ -471,3 +489,10 @@ def test_sizes_matter_where_they_make_it_shorter():
     plain = Counted(lambda: lambda s, b, h, q, k: s + table[q])
     assert plain.lines(sizes=(1, 1, 33, 33)).lines == plain.lines(sizes=(1, 1, 40, 40)).lines
     assert plain.calls == 1
+
+
+def test_functions_of_autograd():
+    """Their forward, which the compiler differentiates itself."""
+    def score(s, b, h, q, k):
+        return Hidden.apply(s, q <= k)
+    assert "select" in lines(score, "score")

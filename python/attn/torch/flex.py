@@ -301,5 +301,6 @@ def _like_query(query, name, x):
     if x.dtype == query.dtype:
         return x
     if not x.dtype.is_floating_point or torch.promote_types(x.dtype, query.dtype) != query.dtype:
-        raise TypeError(f"{name}: wanted {query.dtype} as query has, or a type that it holds, got {x.dtype}")
+        raise ValueError(f"Expected query, key, and value to have the same dtype, or {name} one that "
+                         f"{query.dtype} holds, but got {name}.dtype: {x.dtype}")
     return x.to(query.dtype)

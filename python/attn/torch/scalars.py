@@ -200,17 +200,45 @@ class Writer(expression.Lines):
         """"floordiv" or "truncdiv" of integers."""
         b = self.known(b)
         if isinstance(b, Value):
-            raise TypeError("integers are divided by constants only: a number, or a captured "
-                            "tensor of no dimensions on the CPU")
+            return self._divide_by_data(name, a, b, dtype)[0]
         if b == 0:
             raise ZeroDivisionError("integer division by 0")
         if b == -1:
             return self.integer("sub", 0, a, dtype)
         return self.integer(name, a, b, dtype)
 
+    def _divide_by_data(self, name, a, b, dtype):
+        """(quotient, remainder): operations divide by constants only. The quotient of
+        floats, that of what it leaves, and then it is off by one at most."""
+        if not fits(self.range(a)) or not fits(self.range(b)):
+            raise TypeError("wanted an int32 over an int32 where the divisor is no constant: use .int()")
+        i32 = torch.int32
+        if self.range(b)[0] < 0:
+            negative = self.compare("lt", b, 0)
+            a, b = (self.where(negative, self.integer("sub", 0, x, i32), x, i32) for x in (a, b))
+        if not isinstance(a, Value):
+            a = self.typed(a, "i32")
+        divisor = self.typed(b, "f32")
+        quotient, rest = 0, a
+        for _ in range(2):
+            part = self.cast(self.function("math.floor", self.typed(rest, "f32") / divisor), torch.float32, i32)
+            quotient = self.integer("add", quotient, part, i32)
+            rest = self.integer("sub", rest, self.integer("mul", part, b, i32), i32)
+        for test, step in ((self.compare("lt", rest, 0), -1), (self.compare("ge", rest, b), 1)):
+            quotient = self.where(test, self.integer("add", quotient, step, i32), quotient, i32)
+            rest = self.where(test, self.integer("sub" if step > 0 else "add", rest, b, i32), rest, i32)
+        if name == "truncdiv" and self.range(a)[0] < 0:
+            up = self.logic("and", self.compare("lt", a, 0), self.compare("ne", rest, 0))
+            quotient = self.where(up, self.integer("add", quotient, 1, i32), quotient, i32)
+        low, high = self.range(a)
+        return self.ranged(self.typed(quotient, "i32"), (min(low, 0, -high), max(high, 0, -low))), rest
+
     def remainder(self, name, a, b, dtype):
         """With the sign of the divisor ("floordiv") or the dividend ("truncdiv")."""
         b = self.known(b)
+        if isinstance(b, Value):
+            quotient = self._divide_by_data(name, a, b, dtype)[0]
+            return self.integer("sub", a, self.integer("mul", quotient, b, torch.int32), torch.int32)
         quotient = self.divide(name, a, b, dtype)
         rest = self.integer("sub", a, self.integer("mul", quotient, b, dtype), dtype)
         if isinstance(rest, Value):
