@@ -246,3 +246,50 @@ def test_explain():
     text = str(explanation)
     assert text.startswith("2 of 3 softmaxes and calls of attention raised, in 1 graph\n")
     assert "not raised softmax" in text and "the weights are multiplied" in text
+
+
+# ---------------------------------------------------------------------------
+# flex_attention
+# ---------------------------------------------------------------------------
+
+
+def flex(q, k, v, score, mask, slopes):
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def biased(s, b, h, i, j):
+        return s + slopes[h] * (j - i)
+
+    def window(b, h, i, j):
+        return (i >= j) & (i - j < 5)
+
+    blocks = create_block_mask(window, None, None, q.shape[2], k.shape[2], device="cpu") if mask else None
+    return flex_attention(q, k, v, score_mod=biased if score else None, block_mask=blocks)
+
+
+@pytest.mark.parametrize("score, mask", [(False, False), (True, True)])
+def test_flex_attention(score, mask):
+    torch.manual_seed(0)
+    # PyTorch lets no gradients through flex_attention on the CPU.
+    q, k, v = (torch.randn(BATCH, HEADS, LENGTH, 16) for _ in range(3))
+    slopes = torch.randn(HEADS)
+    i, j = torch.arange(LENGTH)[:, None], torch.arange(LENGTH)[None, :]
+    s = q @ k.mT / 4
+    if score:
+        s = s + slopes[:, None, None] * (j - i)
+    if mask:
+        s = s.masked_fill((j > i) | (i - j >= 5), float("-inf"))
+    wanted = s.softmax(-1) @ v
+    function, found = compiled(lambda q, k, v, slopes: flex(q, k, v, score, mask, slopes))
+    got = function(q, k, v, slopes)
+    assert [each.raised for each in found] == [True] and found[0].kind == "flex_attention", found
+    assert captured_ranks(found[0].program) == ((1,) if score else ())
+    assert (" mask(" in found[0].program) == mask
+    assert_close(got, wanted)
+
+
+def test_faults_are_remarks(monkeypatch):
+    from attn.torch import replacing
+
+    monkeypatch.setattr(replacing, "_weights", lambda softmax: 1 // 0)
+    found, = run_compiled(Plain(), torch.randn(BATCH, LENGTH, WIDTH))
+    assert not found.raised and "ZeroDivisionError" in found.remark

@@ -43,6 +43,7 @@ class Outline:
 
     def __init__(self, graph, scores, output, weights):
         self.graph, self.scores, self.output, self.weights = graph, scores, output, weights
+        self.replaced = self.like = output  # what goes, and a tensor of its type
         self.spine = _between(scores, output)
         found = _letters(output, weights)
         if found is None:
@@ -104,6 +105,10 @@ class Outline:
     # -----------------------------------------------------------------------
 
     keeps_floats = False  # floats are not computed in the kernel, but arguments of it
+
+    def dtype_of(self, node):
+        """The type that the elements of a node are computed in."""
+        return nodes.value(node).dtype
 
     def extent(self, var):
         return self._extents[var]
@@ -178,7 +183,7 @@ class Outline:
         held, steps, places, sizes = nodes.value(node), [], [], []
         if not isinstance(held, torch.Tensor):
             raise Unread("a part of several results")
-        if held.device != nodes.value(self.output).device:
+        if held.device != nodes.value(self.like).device:
             raise Unread("a tensor of another device")
         dtype = held.dtype
         if dtype == torch.uint8:
@@ -594,11 +599,11 @@ class Outline:
             self._tensors["product"] = self._sum(
                 query, self._wide("k", "jd"), ["b", "h", "i", "j", "d"], ["b", "h", "i", "j"], "d",
                 [self._operands["q"].steps, self._operands["k"].steps],
-                nodes.value(self.scores or self.output).dtype)
+                nodes.value(self.scores or self.like).dtype)
         return self._tensors["product"]
 
     def _function(self, weights):
-        dtype = nodes.value(self.output).dtype
+        dtype = nodes.value(self.like).dtype
         name, type, variables = self._sum(weights, self._wide("v", "je"), ["b", "h", "i", "e", "j"],
                                           ["b", "h", "i", "e"], "j", [(), self._operands["v"].steps], dtype)
         if nodes.name(self.output) == "baddbmm":
@@ -790,6 +795,11 @@ class CallOutline(Outline):
             raise Unread("a scale that is computed")
         if nodes.known(self._causal) is None:
             raise Unread("is_causal is computed")
+        self._set_factors()
+
+    def _set_factors(self):
+        """Checks query, key and value, and takes their sizes."""
+        self.replaced, self.like = self.output, self._query
         q, k, v = (nodes.shape(each) for each in (self._query, self._keys, self.values))
         if not len(q) == len(k) == len(v) == 4:
             raise Unread(f"a query of {len(q)} dimensions, wanted 4")
@@ -816,11 +826,22 @@ class CallOutline(Outline):
             self._names[node, ("operand", name)] = "%" + name
         self._read_sizes()
         name, type, variables = self._written_product()
-        body, dtype = Body(self, ["b", "h", "i", "j"]), nodes.value(self.output).dtype
+        body, dtype = Body(self, ["b", "h", "i", "j"]), nodes.value(self.like).dtype
         wide = computed_in(dtype)
         scale = nodes.known(self._scale) if self._scale is not None else self._canonical["d"] ** -0.5
         scores = body._binary("mul", Scalar("%in0", wide, False), body.number(scale, wide), wide)
         at = [whole(var, self._canonical[var]) for var in "bhij"]
+        scores = self._changed(body, scores, at, wide)
+        empty, type = self._empty(variables, TYPES[wide])
+        scores = self._generic(variables, [(name, type, variables)], (empty, type, variables), body.lines, scores.name)
+        empty, _ = self._empty(variables, TYPES[wide])
+        weights = self._line(f"linalg.softmax dimension(3) ins({scores} : {type}) outs({empty} : {type}) -> {type}")
+        self._positions = dict(zip("bhie", [*at[:3], whole("e", self._canonical["e"])]))
+        self._of_output = "bhie"
+        return self._function(self._cast_tensor((weights, type, variables), wide, dtype))
+
+    def _changed(self, body, scores, at, wide):
+        """Scores with the mask."""
         hidden = body.number(float("-inf"), wide)
         if self._causal:
             visible = body.emit(f"arith.cmpi sle, {body.integer(at[3]).name}, {body.integer(at[2]).name} : i64")
@@ -831,10 +852,62 @@ class CallOutline(Outline):
             mask = body.read(self._mask, own, self.output)
             scores = body._select(mask, scores, hidden, wide) if mask.dtype == torch.bool \
                 else body._binary("add", scores, body.cast(mask, wide), wide)
-        empty, type = self._empty(variables, TYPES[wide])
-        scores = self._generic(variables, [(name, type, variables)], (empty, type, variables), body.lines, scores.name)
-        empty, _ = self._empty(variables, TYPES[wide])
-        weights = self._line(f"linalg.softmax dimension(3) ins({scores} : {type}) outs({empty} : {type}) -> {type}")
-        self._positions = dict(zip("bhie", [*at[:3], whole("e", self._canonical["e"])]))
-        self._of_output = "bhie"
-        return self._function(self._cast_tensor((weights, type, variables), wide, dtype))
+        return scores
+
+
+_NO_BLOCKS = 1 << 30  # the block of a BlockMask that is none
+
+
+class FlexOutline(CallOutline):
+    """The same for flex_attention: its functions are graphs of scalars."""
+
+    def __init__(self, graph, call, modules):
+        (self._query, self._keys, self.values, score, blocks, self._scale, options, *captured) = call.args
+        self.graph, self.output, self.spine, self.scores = graph, call, frozenset(), None
+        self._grouped = True
+        if self._scale is not None and nodes.known(self._scale) is None:
+            raise Unread("a scale that is computed")
+        users = [user for user in call.users if user.users]
+        if [nodes.argument(user, 1, "index") for user in users] != [0]:
+            raise Unread("flex_attention returns more than the output")
+        self._set_factors()
+        self.replaced = users[0]
+        self._functions, self._outer_of = [], {}
+        for function, inputs, buffers in ((score, 5, captured[0]), (blocks[-1], 4, captured[1])):
+            inner = getattr(modules, function.target).graph
+            places = [node for node in inner.nodes if node.op == "placeholder"]
+            result, = next(node for node in inner.nodes if node.op == "output").args
+            for node in inner.nodes:
+                graph.order[node] = graph.order[call]
+            self._outer_of.update(zip(places[inputs:], buffers))
+            result = result[0] if isinstance(result, (tuple, list)) else result
+            if not isinstance(result, torch.fx.Node):
+                raise Unread("a function that returns a number")
+            self._functions.append((places[:inputs], result))
+        sees_all = nodes.name(self._functions[1][1]) in ("new_ones", "ones")
+        if sees_all and min(each for each in blocks[-3:-1] if isinstance(each, int)) < _NO_BLOCKS:
+            raise Unread("a BlockMask without a function")
+
+    def dtype_of(self, node):
+        """Scores are f32 between the operations of the functions."""
+        dtype = nodes.value(node).dtype
+        is_inner = node.graph is not self.output.graph and nodes.name(node) != "to"
+        return torch.float32 if is_inner and dtype in (torch.float16, torch.bfloat16) else dtype
+
+    def is_spine(self, node):
+        return node.graph is not self.output.graph
+
+    def element(self, node, indices, body):
+        outer = self._outer_of.get(node)
+        if isinstance(outer, torch.fx.Node):
+            return body.read(outer, indices, self.output)
+        return None
+
+    def _changed(self, body, scores, at, wide):
+        positions = [body.cast(body.integer(index), torch.int32)._replace(is_natural=True) for index in at]
+        (score_inputs, score), (mask_inputs, mask) = self._functions
+        body.bind(score_inputs, [scores, *positions])
+        body.bind(mask_inputs, positions)
+        scores = body.cast(body.read(score, [], self.output), wide)
+        visible = body.cast(body.read(mask, [], self.output), torch.bool)
+        return body._select(visible, scores, body.number(float("-inf"), wide), wide)

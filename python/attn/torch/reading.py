@@ -99,7 +99,9 @@ class Body:
         if dtype == torch.bool:
             number = bool(number)
         text = literal(number, dtype)
-        return Scalar(self.once(("number", text), lambda: self.emit(f"arith.constant {text}")), dtype, False)
+        is_natural = dtype in (torch.int32, torch.int64) and number >= 0
+        name = self.once(("number", text), lambda: self.emit(f"arith.constant {text}"))
+        return Scalar(name, dtype, False, is_natural)
 
     def index_constant(self, number):
         return self.once(("index", number), lambda: self.emit(f"arith.constant {number} : index"))
@@ -110,7 +112,8 @@ class Body:
         if old == new:
             return scalar
         a, b = type_of(old), type_of(new)
-        scalar = scalar._replace(is_natural=scalar.is_natural and new in (torch.int32, torch.int64))
+        # What is cut off may leave a sign.
+        scalar = scalar._replace(is_natural=scalar.is_natural and old != torch.int64 and new == torch.int64)
         if new == torch.bool:
             zero = self.number(0, old).name
             how = "arith.cmpf une" if old.is_floating_point else "arith.cmpi ne"
@@ -204,7 +207,8 @@ class Body:
         if size is None:
             raise Unread(f"a number that {nodes.written_name(node)} gets from elsewhere")
         name = self.emit(f"arith.index_cast {self._size(size)} : index to i64")
-        return self.cast(Scalar(name, torch.int64, False), dtype)
+        is_natural = isinstance(size, int) or bool(size.is_nonnegative)
+        return self.cast(Scalar(name, torch.int64, False, is_natural), dtype)
 
     def _broadcast(self, node, given, indices):
         sizes = nodes.shape(given)
@@ -218,7 +222,7 @@ class Body:
 
     def _operation(self, node, indices):
         name = nodes.name(node)
-        dtype = nodes.value(node).dtype
+        dtype = self.outline.dtype_of(node)
         type_of(dtype)
         if name in ("min", "max") and nodes.is_tensor(nodes.argument(node, 1, "other")):
             name += "imum"
@@ -240,6 +244,10 @@ class Body:
             return getattr(self, _METHODS[name])(node, indices, dtype)
         raise Unread(f"{nodes.written_name(node)} is not an operation that is read" if name
                      else "an argument of the graph")
+
+    def bind(self, places, scalars):
+        """Scalars for arguments of a graph of scalars."""
+        self._known.update({(place, ()): scalar for place, scalar in zip(places, scalars)})
 
     # Arithmetic.
 
@@ -285,7 +293,9 @@ class Body:
             return self._binary("sub", a, self._binary("mul", result, b, dtype), dtype)
         else:
             raise Unread(f"{name} of {str(dtype).replace('torch.', '')}")
-        return self._made(self.emit(f"{how} {a.name}, {b.name} : {kind}"), dtype, a, b)
+        result = self._made(self.emit(f"{how} {a.name}, {b.name} : {kind}"), dtype, a, b)
+        keeps = name in ("add", "mul", "maximum", "minimum") and dtype == torch.int64
+        return result._replace(is_natural=keeps and a.is_natural and b.is_natural)
 
     def _compare(self, node, indices, name):
         first, second = nodes.argument(node, 0, "input"), nodes.argument(node, 1, "other")
@@ -420,10 +430,7 @@ class Body:
             at = self._binary("mul", at, self._operand(node, step, [], torch.int64), torch.int64)
         if nodes.known(start) != 0:
             at = self._binary("add", at, self._operand(node, start, [], torch.int64), torch.int64)
-            first = nodes.sized(start)
-            if isinstance(first, int) and first >= 0 and nodes.known(step) == 1:
-                at = at._replace(is_natural=True)
-        return self.cast(at, dtype)
+        return self.cast(at, dtype)._replace(is_natural=at.is_natural and dtype in (torch.int32, torch.int64))
 
     def _read_full(self, node, indices, dtype):
         places = {"full": 1, "full_like": 1, "new_full": 2, "scalar_tensor": 0, "tensor": 0, "as_tensor": 0}

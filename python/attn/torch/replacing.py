@@ -17,11 +17,11 @@ from .._capi import AttnError
 from ..raising import raise_
 from . import kernels, nodes, raised
 from .indices import Index, Unread
-from .outline import CallOutline, Outline
+from .outline import CallOutline, FlexOutline, Outline
 from .sdpa import scaled_dot_product_attention
 
 # One softmax, or one call of an attention function.
-#   kind    "softmax" or "scaled_dot_product_attention"
+#   kind    "softmax", "scaled_dot_product_attention" or "flex_attention"
 #   name    of its node in the graph
 #   place   the file and line it comes from, "" where nobody knows
 #   raised  whether a kernel takes its place
@@ -31,7 +31,7 @@ from .sdpa import scaled_dot_product_attention
 Found = collections.namedtuple("Found", "kind name place raised remark program")
 
 _MAX_STEPS = 40  # from a softmax to its product
-_CALLS = ("scaled_dot_product_attention",)
+_CALLS = ("scaled_dot_product_attention", "flex_attention")
 
 
 # A Found, its node, and what replaces it: a program with the outline that it is of, or
@@ -76,8 +76,10 @@ def analyse(graph):
             outline, program, remark = (_of_call if is_call else _of_softmax)(order, node)
         except Unread as reason:
             remark = str(reason)
-            if is_call and _is_served(node):
+            if kind == "scaled_dot_product_attention" and _is_served(node):
                 dropin, remark = scaled_dot_product_attention, f"by the drop-in function: {remark}"
+        except Exception as error:  # a fault of this package is no reason not to compile a model
+            remark = f"this could not be read: {type(error).__name__}: {error}"
         found = Found(kind, node.name, _place(node), (program or dropin) is not None, remark,
                       program.text if program is not None else None)
         result.append(Rewritten(found, node, outline, program, dropin))
@@ -155,7 +157,11 @@ def _of_call(graph, call):
     reason = None
     for keeps_floats in (False, True):
         try:
-            return _prove(CallOutline(graph, call), keeps_floats)
+            if nodes.name(call) == "flex_attention":
+                outline = FlexOutline(graph, call, call.graph.owning_module)
+            else:
+                outline = CallOutline(graph, call)
+            return _prove(outline, keeps_floats)
         except Unread as error:
             reason = reason or error
     raise reason
@@ -205,7 +211,7 @@ def _check_gradients(outline, program):
     captured = [nodes.value(outline.arguments[number].node) for number in program.operands]
     if any(tensor.requires_grad and tensor.is_floating_point() for tensor in captured):
         try:
-            kernels.compile_backward(program.text, nodes.value(outline.output).device, False, True)
+            kernels.compile_backward(program.text, nodes.value(outline.like).device, False, True)
         except AttnError as error:
             raise Unread("gradients: " + str(error).splitlines()[0]) from None
 
@@ -216,7 +222,7 @@ def _check_gradients(outline, program):
 
 
 def _replace_one(graph, rewritten, replaced):
-    outline, program, old = rewritten.outline, rewritten.program, rewritten.outline.output
+    outline, program, old = rewritten.outline, rewritten.program, rewritten.outline.replaced
     with graph.inserting_before(old):
         named = {each.name: each for each in outline.arguments}
         factors = [_argument(graph, outline, named["%" + name], replaced) for name in "qkv"]
@@ -305,14 +311,14 @@ _PURE = {
     "softmax", "cat", "max", "getattr", "matmul", "bmm", "baddbmm", "einsum", "size", "dropout", "add", "sub",
     "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "where", "masked_fill", "to", "and", "or", "xor", "tril",
     "triu", "arange", "full", "zeros", "ones", "embedding", "tanh", "neg", "bitwise_not", "logical_not", "detach",
-    "scaled_dot_product_attention", "abs", "log", "exp", "clamp", "minimum", "maximum", "full_like", "zeros_like",
+    "scaled_dot_product_attention", "flex_attention", "argsort", "sum", "abs", "log", "exp", "clamp", "minimum", "maximum", "full_like", "zeros_like",
     "pow", "floordiv", "remainder", "rsub", "sigmoid", "logical_and", "logical_or", "__matmul__",
 }
 
 
 def _dead(graph, outline):
     """What nothing reads once the output is replaced, users first."""
-    before, stack = {outline.output}, [outline.output]
+    before, stack = {outline.replaced}, [outline.replaced]
     while stack:
         for node in stack.pop().all_input_nodes:
             if node not in before and (nodes.is_view(node) or nodes.name(node) in _PURE):
