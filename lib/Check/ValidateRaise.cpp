@@ -16,6 +16,7 @@
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -116,6 +117,23 @@ static LogicalResult decomposeSoftmax(func::FuncOp func) {
   return success();
 }
 
+/// What is returned has memory of its own: a slice has that of its source.
+static void copyReturnedSlices(func::FuncOp func) {
+  Operation *end = func.getBody().front().getTerminator();
+  OpBuilder b(end);
+  for (OpOperand &result : end->getOpOperands()) {
+    auto slice = result.get().getDefiningOp<tensor::ExtractSliceOp>();
+    if (!slice)
+      continue;
+    Location loc = slice.getLoc();
+    Value empty =
+        tensor::EmptyOp::create(b, loc, tensor::getMixedSizes(b, loc, slice),
+                                slice.getType().getElementType());
+    auto copy = linalg::CopyOp::create(b, loc, slice.getResult(), empty);
+    result.set(copy.getResult(0));
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Running
 //===----------------------------------------------------------------------===//
@@ -191,6 +209,7 @@ FailureOr<Program> Program::compile(func::FuncOp func, StringRef processor) {
       failed(decomposeSoftmax(func)))
     return failure();
   widen(func);
+  copyReturnedSlices(func);
   if (failed(run(buildLinalgToLLVMPipeline)))
     return failure();
   auto engine = createHostEngine(module, 0, processor);

@@ -11,6 +11,7 @@
 
 #include "Positions.h"
 #include "RegionBody.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -122,6 +123,39 @@ static Value buildSink(OpBuilder &b, Location loc, Value sink) {
                                          ArrayRef<ReassociationIndices>(all));
 }
 
+/// `tensor` with a last dimension of the next multiple of 8 (C3): zeros change
+/// no product of queries and keys, and give results that nobody reads.
+static Value padLast(OpBuilder &b, Location loc, Value tensor) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  int64_t size = type.getShape().back();
+  if (size % 8 == 0)
+    return tensor;
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, tensor);
+  SmallVector<OpFoldResult> padded = sizes;
+  padded.back() = b.getIndexAttr(llvm::alignTo(size, 8));
+  Value empty = tensor::EmptyOp::create(b, loc, padded, type.getElementType());
+  Value zero = arith::ConstantOp::create(
+      b, loc, b.getFloatAttr(type.getElementType(), 0));
+  Value zeros = linalg::FillOp::create(b, loc, zero, empty).getResult(0);
+  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
+  return tensor::InsertSliceOp::create(b, loc, tensor, zeros, offsets, sizes,
+                                       strides);
+}
+
+/// The first `size` of the last dimension.
+static Value takeFirst(OpBuilder &b, Location loc, Value tensor, int64_t size) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (type.getShape().back() == size)
+    return tensor;
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, tensor);
+  sizes.back() = b.getIndexAttr(size);
+  SmallVector<OpFoldResult> offsets(type.getRank(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
+  return tensor::ExtractSliceOp::create(b, loc, tensor, offsets, sizes,
+                                        strides);
+}
+
 AttentionOp attn::raise::buildAttention(RewriterBase &rewriter,
                                         const AttentionMatch &match,
                                         Extents &extents) {
@@ -148,13 +182,16 @@ AttentionOp attn::raise::buildAttention(RewriterBase &rewriter,
   Value sink =
       match.sink ? buildSink(rewriter, loc, match.sink->value) : Value();
   auto attention = AttentionOp::create(
-      rewriter, loc, operands.query, operands.key, operands.value,
-      captures.values(), score ? BodyBuilder(scoreBody) : BodyBuilder(),
+      rewriter, loc, padLast(rewriter, loc, operands.query),
+      padLast(rewriter, loc, operands.key),
+      padLast(rewriter, loc, operands.value), captures.values(),
+      score ? BodyBuilder(scoreBody) : BodyBuilder(),
       match.mask ? BodyBuilder(maskBody) : BodyBuilder());
   if (sink)
     attention.getSinkMutable().assign(sink);
   attention.setScaleAttr(rewriter.getF64FloatAttr(match.scale));
-  replaceResults(rewriter, match, extents, attention.getOutput(),
-                 attention.getLse());
+  Value output = takeFirst(rewriter, loc, attention.getOutput(),
+                           match.valueDim->extents[0]);
+  replaceResults(rewriter, match, extents, output, attention.getLse());
   return attention;
 }

@@ -208,9 +208,9 @@ static std::string whyNoOperation(const AttentionMatch &match) {
   for (ExprRef dim : {match.headDim, match.valueDim}) {
     if (!dim->isVariable() || !isKnown(dim->extents[0]))
       return "the head dimension is not known";
-    if (dim->extents[0] % 8 != 0 || dim->extents[0] > 256)
+    if (dim->extents[0] > 256)
       return "the head dimension is " + std::to_string(dim->extents[0]) +
-             ", wanted a multiple of 8 up to 256";
+             ", wanted up to 256";
   }
   for (ArrayRef<ExprRef> dims : {ArrayRef(match.rows), ArrayRef(match.column)})
     for (ExprRef dim : dims)
@@ -238,6 +238,11 @@ static std::string listParts(const AttentionMatch &match) {
     parts += ", grouped heads";
   if (match.lse)
     parts += ", lse";
+  for (auto [name, dim] :
+       {std::pair("head", match.headDim), std::pair("value", match.valueDim)})
+    if (dim->extents[0] % 8 != 0)
+      parts += ", " + std::string(name) + " dimension " +
+               std::to_string(dim->extents[0]) + " padded to a multiple of 8";
   return parts;
 }
 

@@ -851,9 +851,17 @@ def key_heads_differ_from_value_heads(g):
     return g.returns(g.einsum("bhij,bje->bhie", g.softmax(s), v))
 
 
-@kept
+@raised
 def head_dimension_of_12(g):
+    """Padded with zeros to 16."""
     g.sizes["d"] = 12
+    return attention(g, *g.qkv())
+
+
+@raised
+def value_dimension_of_10(g):
+    """Padded with zeros to 16, of which the first 10 are the result."""
+    g.sizes["e"] = 10
     return attention(g, *g.qkv())
 
 
