@@ -219,6 +219,44 @@ def test_half_precision():
     check(b, b.MatMul(weights, "v"), kind=TensorProto.FLOAT16, tolerance=2e-3)
 
 
+SPLIT = ["Concat", "Constant", "Reshape", "Shape"]
+
+
+@pytest.mark.parametrize("v", [3, 4])
+def test_regrouped_scores(v):
+    """Scores of (batch * heads, ...), to which a mask of (batch, heads, ...) is added."""
+    b = block((8, 5, 8), (8, 7, 8), (8, 7, 8) if v == 3 else (2, 4, 7, 8), slopes=random(8, 1, 7), row=random(1, 1, 7),
+              mask=random(2, 1, 5, 7))
+    scores = b.Add(b.Add(b.MatMul("q", b.transposed("k")), "slopes"), "row")
+    scores = b.Add(b.Reshape(scores, numpy.array([2, 4, 5, 7])), "mask")
+    weights = b.Softmax(scores)
+    if v == 3:
+        weights = b.Reshape(weights, numpy.array([8, 5, 7]))
+    check(b, b.MatMul(weights, "v"), left=SPLIT * (5 if v == 3 else 3), rank=v)
+
+
+def test_regrouped_weights():
+    b = block(v=(8, 7, 8))
+    weights = b.Reshape(b.Softmax(b.MatMul("q", b.transposed("k"))), numpy.array([8, 5, 7]))
+    check(b, b.MatMul(weights, "v"), left=SPLIT * 2, rank=3)
+
+
+def test_other_reshapes_stay():
+    b = block((8, 5, 8), (8, 7, 8), (8, 5, 8))
+    scores = b.Reshape(b.MatMul("q", b.transposed("k")), numpy.array([8, 7, 5]))
+    stays(b, b.MatMul(b.Softmax(scores), "v"), "made by Reshape: wanted scores", rank=3)
+    b = block((8, 5, 8), (8, 7, 8), (2, 4, 7, 8), mask=random(5, 7))
+    scores = b.Add(b.MatMul("q", b.transposed("k")), "mask")
+    scores = b.Reshape(b.Reshape(scores, numpy.array([2, 4, 5, 7])), numpy.array([8, 5, 7]))
+    scores = b.Reshape(scores, numpy.array([4, 2, 5, 7]))
+    b.inputs["v"] = random(4, 2, 7, 8)
+    stays(b, b.MatMul(b.Softmax(scores), "v"), "regrouped into 2 and 4 heads")
+    b = block((8, 5, 8), (8, 7, 8), (2, 4, 7, 8), mask=random(8, 5, 7))
+    b.symbols = dict(mask=("n", 5, 7))
+    scores = b.Reshape(b.Add(b.MatMul("q", b.transposed("k")), "mask"), numpy.array([2, 4, 5, 7]))
+    stays(b, b.MatMul(b.Softmax(scores), "v"), "'mask': n in front of what is regrouped into 4 heads")
+
+
 def test_layer():
     """A layer of a transformer: projections around, two attentions, another softmax."""
     x, w = random(2, 6, 16), [random(16, 16) / 4 for _ in range(8)]
