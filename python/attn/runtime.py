@@ -30,6 +30,10 @@ def _stream_handle(stream, values):
     return int(stream)
 
 
+# Argument, where it holds a tensor.
+_pack_tensor = struct.Struct("@iPqPP").pack_into
+
+
 class _Owner:
     """Owns a handle of the C library. What it stands for never changes, so copies
     are the object itself; pickling makes another one."""
@@ -304,11 +308,11 @@ class Kernel(_Owner, _Functions):
             raise _capi.AttnError(
                 "is a result: wanted memory to write to, got a read-only array"
             )
-        array = ctypes.c_int64 * len(view.sizes)
-        kept = array(*view.sizes), array(*view.strides)
-        argument.kind = _capi.TENSOR
-        argument.value.tensor = _capi.Tensor(view.address or None, len(view.sizes), *kept)
-        return kept
+        rank = len(view.sizes)
+        shape = (ctypes.c_int64 * (2 * rank))(*view.sizes, *view.strides)
+        place = ctypes.addressof(shape)
+        _pack_tensor(argument, 0, _capi.TENSOR, view.address, rank, place, place + 8 * rank)
+        return shape
 
     @staticmethod
     def _fill_scalar(argument, info, value):

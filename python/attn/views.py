@@ -20,7 +20,9 @@ from ._capi import AttnError
 View = collections.namedtuple(
     "View", "address sizes strides element device index is_read_only")
 
+_ORDERS = ("|", {"little": "<", "big": ">"}[sys.byteorder])
 _KINDS = {"f": "float", "i": "int", "u": "uint", "c": "complex"}
+_NONE = object()
 # NumPy has no bf16: the bits travel as 16-bit integers, or as ml_dtypes has them.
 _STAND_INS = {"bf16": ("int16", "uint16", "void16")}
 
@@ -69,16 +71,18 @@ def is_torch(value):
 def view(value):
     if is_torch(value):
         return _view_torch(value)
-    if any(base.__module__ == "numpy" and base.__name__ == "generic"
-           for base in type(value).__mro__):
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
         raise AttnError(f"wanted a tensor, got the number {value!r}")
-    if hasattr(value, "__cuda_array_interface__"):
-        return _view_interface(value.__cuda_array_interface__, "cuda")
-    if hasattr(value, "__array_interface__"):
+    interface = getattr(value, "__cuda_array_interface__", _NONE)
+    if interface is not _NONE:
+        return _view_interface(interface, "cuda")
+    interface = getattr(value, "__array_interface__", _NONE)
+    if interface is not _NONE:
         if hasattr(value, "mask") and hasattr(value, "fill_value"):
             raise AttnError("wanted a plain array, got a masked one: its mask would be "
                             "ignored, pass .filled(...)")
-        return _view_interface(value.__array_interface__, "cpu")
+        return _view_interface(interface, "cpu")
     hint = ""
     if hasattr(value, "__dlpack__"):
         hint = " (torch.from_dlpack or numpy.from_dlpack makes a view of it)"
@@ -121,7 +125,7 @@ def _view_interface(interface, device):
     if not isinstance(data, tuple) or interface.get("mask") is not None:
         raise AttnError("wanted an array with an address and no mask")
     order, kind, size = interface["typestr"][0], *_kind_and_size(interface["typestr"])
-    if order not in ("|", {"little": "<", "big": ">"}[sys.byteorder]):
+    if order not in _ORDERS:
         raise AttnError(
             f"its elements, {interface['typestr']!r}, have the byte order of another "
             "machine: pass .astype(dtype.newbyteorder('='))"

@@ -9,9 +9,14 @@
 """Launches on tensors of PyTorch: C reads them all in one call, and what is wrong
 is said as where Python looks at each."""
 
+import os
+import pathlib
+import subprocess
+import sys
+
 import attn
 import pytest
-from attn import views
+from attn import _capi, views
 
 torch = pytest.importorskip("torch")
 if views.exchange() is None:
@@ -167,3 +172,18 @@ def test_copies_are_told_of(kernel):
         fresh.launch(*values)
     expected = torch.softmax(values[0] @ values[1].mT / 4, -1) @ values[2]
     assert (values[3] - expected).abs().max() < 1e-5
+
+
+def test_what_launches_cost_is_measured():
+    """The script runs, on a stand-in for the driver, which a build of the tests has."""
+    library = pathlib.Path(_capi._path)
+    driver = library.parent.parent / "test" / "Unit" / "FakeDriver"
+    if not driver.is_dir():
+        pytest.skip("no stand-in for the driver was built")
+    script = pathlib.Path(__file__).parents[1] / "Integration" / "GPU" / "launch_cost.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--lib", str(library), "--calls", "--stand-in", "--batches=1",
+         "--launches=2"], text=True, capture_output=True, env={**os.environ, "LD_LIBRARY_PATH": str(driver)})
+    assert done.returncode == 0, done.stderr
+    for words in ("10 arguments   kernel.launch", "gradients      artifact.launch"):
+        assert words in done.stdout
