@@ -17,7 +17,8 @@ two variants that is taken, and as one of four; through Python (launch), and the
 interface with prepared arguments (attnLaunch). With --calls, what each way to launch
 costs: kernels of 3, 5 and 10 arguments and the gradients, `launch` of an artifact,
 `launch` and `launch_prepared` of a kernel, attnLaunch in a loop in C (where there is
-a C compiler), and beside them PyTorch's scaled_dot_product_attention.
+a C compiler), on the same tensors and on four sets of them in turn, and beside them
+PyTorch's scaled_dot_product_attention.
 
 The kernels take turns in random order, each for a batch of launches that is waited
 for; a figure is the median of batches. --stand-in: no GPU, the tests' stand-in for
@@ -27,6 +28,7 @@ what PyTorch's stream and attention cost is not measured then.
 
 import argparse
 import ctypes
+import itertools
 import pathlib
 import random
 import shutil
@@ -99,6 +101,7 @@ class Calls:
     """The ways to launch one function, on tensors of one length."""
 
     BATCH, HEADS, LENGTH, DIM = 1, 8, 256, 64
+    SETS = 4
 
     def __init__(self, options, torch, name):
         self.options, self.torch, self.name = options, torch, name
@@ -141,25 +144,38 @@ class Calls:
         if self.options.stand_in:
             kernel._device, artifact._kernels[-1] = "cpu", kernel
         infos = kernel.manifest["arguments"]
-        values = [self.tensor(info) if info["tensor"] else 64 for info in infos]
-        arguments = kernel.prepare(*values)
+        sets = [[self.tensor(info) if info["tensor"] else 64 for info in infos]
+                for _ in range(self.SETS)]
+        values = sets[0]
+        arguments = [kernel.prepare(*one) for one in sets]
         ways = {"artifact.launch": repeat(lambda: artifact.launch(*values)),
                 "kernel.launch": repeat(lambda: kernel.launch(*values)),
-                "launch_prepared": repeat(lambda: kernel.launch_prepared(arguments))}
+                "launch_prepared": repeat(lambda: kernel.launch_prepared(arguments[0]))}
+        in_turn = itertools.cycle(sets)
+        ways["kernel.launch, in turn"] = repeat(lambda: kernel.launch(*next(in_turn)))
         if loop:
-            launch = attn._capi.library().attnLaunch
-
-            def in_c(count):
-                took = loop(launch, kernel._handle, arguments, len(arguments), None, count)
-                if took < 0:
-                    raise attn._capi.error()
-                return took
-
-            ways["attnLaunch"] = in_c
+            ways["attnLaunch"] = self.in_c(loop, kernel, arguments[:1])
+            ways["attnLaunch, in turn"] = self.in_c(loop, kernel, arguments)
         if self.name == "5 arguments" and not self.options.stand_in:
             attend = self.torch.nn.functional.scaled_dot_product_attention
             ways["PyTorch's attention"] = repeat(lambda: attend(*values[:3]))
         return ways
+
+
+    @staticmethod
+    def in_c(loop, kernel, sets):
+        import attn
+
+        launch = attn._capi.library().attnLaunch
+        places = (ctypes.c_void_p * len(sets))(*map(ctypes.addressof, sets))
+
+        def seconds(count):
+            took = loop(launch, kernel._handle, places, len(sets), len(sets[0]), None, count)
+            if took < 0:
+                raise attn._capi.error()
+            return took
+
+        return seconds
 
 
 def repeat(call):
@@ -184,8 +200,8 @@ def build_loop(folder):
                     "-o", str(path)], check=True)
     loop = ctypes.CDLL(str(path)).timeLaunches
     loop.restype = ctypes.c_double
-    loop.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t,
-                     ctypes.c_void_p, ctypes.c_int]
+    loop.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int,
+                     ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
     return loop
 
 
@@ -221,7 +237,7 @@ def measure_calls(options):
     rows = [{"function": name, "way": way, "us": round(statistics.median(samples) * 1e6, 2)}
             for (name, way), samples in seconds.items()]
     for row in rows:
-        print(f"{row['function']:14} {row['way']:20} {row['us']:8.2f} us", flush=True)
+        print(f"{row['function']:14} {row['way']:22} {row['us']:8.2f} us", flush=True)
     if options.json:
         results.write(options.json, {"what": CALLS, "command": results.command(),
                                      "summary": {"launches": options.batches * options.launches},

@@ -17,15 +17,16 @@
 
 typedef int (*Launch)(const AttnKernel *, const AttnArgument *, size_t, void *);
 
-/* Seconds of `count` launches; below 0 where one failed. */
+/* Seconds of `count` launches on the arguments of each of `numSets` sets in
+   turn; below 0 where one failed. */
 double timeLaunches(Launch launch, const AttnKernel *kernel,
-                    const AttnArgument *arguments, size_t numArguments,
-                    void *stream, int count) {
+                    const AttnArgument *const *sets, int numSets,
+                    size_t numArguments, void *stream, int count) {
   struct timespec start, stop;
   int i;
   clock_gettime(CLOCK_MONOTONIC, &start);
   for (i = 0; i < count; ++i)
-    if (launch(kernel, arguments, numArguments, stream))
+    if (launch(kernel, sets[i % numSets], numArguments, stream))
       return -1;
   clock_gettime(CLOCK_MONOTONIC, &stop);
   return (double)(stop.tv_sec - start.tv_sec) +
