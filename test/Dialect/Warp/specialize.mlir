@@ -177,6 +177,42 @@ func.func @query_in_registers(%n: index, %q: !view, %k: !view) {
   return
 }
 
+// A slot that lanes read goes back at the end of the iteration, behind a product
+// of what was loaded, not behind the loads.
+// CHECK-LABEL: @read_by_lanes(
+func.func @read_by_lanes(%n: index, %k: !view, %rows: memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel @read_by_lanes blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
+    %ks = warp.alloc : !t
+    %ls = warp.alloc : !warp.slot<1x64xf32>
+    %zo = warp.splat %zero : !o
+    // CHECK: warp.role @softmax
+    // CHECK: scf.for
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%o = %zo) -> (!o) {
+      %kr = arith.muli %i, %c64 : index
+      warp.copy %rows[%b, %h, %kr] to %ls : memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>, !warp.slot<1x64xf32>
+      // CHECK: %[[ROW:.*]] = warp.await %{{.*}} -> <1x64xf32>
+      // CHECK: warp.load_frag %[[ROW]]
+      // CHECK-NOT: warp.release %[[ROW]]
+      // CHECK: warp.mma
+      // CHECK-NEXT: warp.release %{{.*}} : <64x128xbf16, panels<128>>
+      // CHECK-NEXT: warp.release %[[ROW]] : <1x64xf32>
+      // CHECK-NEXT: scf.yield
+      %row = warp.load_frag %ls : !warp.slot<1x64xf32> -> !warp.frag<1x64xf32, acc, 8>
+      warp.copy %k[%b, %h, %kr, %c0] to %ks : !view, !t
+      %s = warp.broadcast %row : !warp.frag<1x64xf32, acc, 8> -> !s
+      %p = warp.cast truncf %s : !s to !p
+      %pa = warp.convert %p : !p -> !a
+      %o2 = warp.mma wgmma %pa, %ks, %o : !a, !t, !o
+      scf.yield %o2 : !o
+    }
+  }
+  return
+}
+
 // Bounds that are read from memory (a length per batch) are read once.
 // CHECK-LABEL: @bound_from_memory(
 func.func @bound_from_memory(%n: index, %k: !view, %lengths: memref<?xi32>) {

@@ -136,6 +136,16 @@ Value Specialization::getRing(CopiedTile &tile) {
   return ring.getRing();
 }
 
+/// Whether lanes read a tile, in each iteration of a loop. A release behind
+/// such loads may overtake them: an mbarrier is told at once, while loads wait
+/// until the memory pipe has taken the products before them (seen on an H100:
+/// weights made with the lse of two blocks later). At the end of an iteration
+/// products have been issued whose operands were made of what was loaded.
+static bool isReadByLanes(const CopiedTile &tile) {
+  return isa<scf::ForOp>(tile.copy->getParentOp()) &&
+         llvm::any_of(tile.readers, llvm::IsaPred<LoadFragOp>);
+}
+
 /// Await before the first reader, release after the last. Before the
 /// await stands its copy, until the producer takes it over.
 void Specialization::awaitTile(CopiedTile &tile, Value ring) {
@@ -148,7 +158,10 @@ void Specialization::awaitTile(CopiedTile &tile, Value ring) {
                       tile.copy.getIndices(), ring, number,
                       /*condition=*/Value(), CopyAtom::TMA);
   auto await = AwaitOp::create(rewriter, loc, slot, ring, number);
-  rewriter.setInsertionPointAfter(tile.last);
+  if (isReadByLanes(tile))
+    rewriter.setInsertionPoint(tile.last->getBlock()->getTerminator());
+  else
+    rewriter.setInsertionPointAfter(tile.last);
   ReleaseOp::create(rewriter, loc, await.getSlot());
   for (Operation *reader : tile.readers)
     rewriter.modifyOpInPlace(reader, [&] {
