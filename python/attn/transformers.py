@@ -78,7 +78,7 @@ class Mask:
         return seen if self._padding is None else seen & self._padding[:, None, None, :]
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.tensor, name)
 
@@ -114,14 +114,15 @@ def _shown(attention_mask, queries, keys, kv_offset):
 
 
 def make_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0,
-              mask_function=masking_utils.causal_mask_function, attention_mask=None, use_vmap=False,
-              device="cpu", **kwargs):
+              mask_function=masking_utils.causal_mask_function, attention_mask=None,
+              allow_is_causal_skip=True, use_vmap=False, device="cpu", **kwargs):
     """The Mask of a forward pass, as AttentionMaskInterface asks for it: query i and key j
     have the positions i + q_offset and j + kv_offset, which mask_function sees;
     attention_mask (batch, positions), if any, is False at padding. In torch.compile it is
-    a tensor."""
+    a tensor, and where one query meets a cache whose forward pass will be compiled (it is
+    then that allow_is_causal_skip is False)."""
     sizes, offsets = (batch_size, q_length, kv_length), (q_offset, kv_offset)
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or (q_length == 1 and not allow_is_causal_skip):
         return masking_utils.sdpa_mask(
             *sizes, *offsets, mask_function, attention_mask, allow_is_causal_skip=False,
             use_vmap=use_vmap, device=device)

@@ -156,6 +156,16 @@ def test_a_mask_is_a_tensor_for_who_wants_one():
     assert torch.equal(torch.where(mask, 1, 0), wanted.long())
 
 
+def test_a_mask_for_a_compiled_forward_pass_is_a_tensor():
+    mask = attn.transformers.make_mask(2, 1, 8, q_offset=4, allow_is_causal_skip=False)
+    assert torch.equal(mask[:, 0, 0], (torch.arange(8) <= 4).expand(2, 8)) and isinstance(mask, torch.Tensor)
+    model = make("llama").eval()
+    model.set_attn_implementation("attn")
+    with torch.no_grad():
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(IDS).logits, model(IDS).logits, rtol=1e-4, atol=1e-4)
+
+
 def layer(dtype=torch.float32, **more):
     torch.manual_seed(3)
     q, k, v = (torch.randn(shape).to(dtype) for shape in ((2, 4, 7, 16), (2, 2, 9, 16), (2, 2, 9, 16)))

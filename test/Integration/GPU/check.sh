@@ -1,6 +1,6 @@
 #!/bin/sh
-# check.sh PYTHON LIBATTN CASES: the GPU suite, one long sequence, and
-# compute-sanitizer. Code 77 of a program says that it was skipped.
+# check.sh PYTHON LIBATTN CASES: the GPU suite, one long sequence, the drop-ins of
+# attn.torch, and compute-sanitizer. Code 77 of a program says that it was skipped.
 here=$(dirname "$0")
 bad=0
 run() {
@@ -17,5 +17,6 @@ run stress.py --lib "$lib" --target sm_80
 run stress.py --lib "$lib" --target sm_90a
 run suite.py --lib "$lib" --long 262144
 run suite.py --lib "$lib" --huge
+run dropin_cases.py --lib "$lib"
 run sanitize.py --lib "$lib"
 exit $bad
