@@ -32,6 +32,7 @@ import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .. import evaluate
 from .._capi import AttnError
 from ..elements import listed
 from . import aten, fingerprint, symbols
@@ -41,6 +42,7 @@ from .symbols import Symbol
 _ARGUMENTS = {"score": ("score", "b", "h", "q_idx", "kv_idx"), "mask": ("b", "h", "q_idx", "kv_idx")}
 _NAMES = {"b": "%b", "h": "%h", "q_idx": "%i", "kv_idx": "%j"}
 _MAX_POSITIONS = 2**30
+_MOVED = "moved"  # begins the names of captures that no other region shares
 _FOLDERS = tuple(os.path.dirname(os.path.abspath(module)) + os.sep for module in (torch.__file__, __file__))
 
 
@@ -242,8 +244,9 @@ class _Captured:
     """A tensor of the function, and what makes of it the tensor that the region reads:
     outside of the trace, where autograd sees it."""
 
-    def __init__(self, source, make, name, type):
+    def __init__(self, source, make, name, type, how=None):
         self.source, self.make, self.name, self.type = source, make, name, type
+        self.how = how  # not None: other elements than those of the source
 
 
 class Tracer:
@@ -262,12 +265,14 @@ class Tracer:
         self.called = None  # what the function called last
 
     def arguments(self, sizes=None):
+        self.sizes, self.positions = sizes, {}
         values, sizes = [], iter(sizes or [_MAX_POSITIONS] * 4)
         for name in _ARGUMENTS[self.kind]:
             if name == "score":
                 values.append(symbols.scalar(self, Value(self.writer, "%x", "f32"), torch.float32))
             else:
                 value = self.writer.ranged(Value(self.writer, _NAMES[name], "i32"), (0, max(0, next(sizes) - 1)))
+                self.positions[name] = value
                 values.append(symbols.scalar(self, value, torch.int32))
         return values
 
@@ -368,8 +373,67 @@ class Tracer:
         type = f"tensor<{'?x' * max(1, len(kept))}{ELEMENTS[x.dtype]}>"
 
         def load(index):
-            return self._load(self._capture(x, make, type), [index[dim] for dim in kept] or [0], x.dtype)
+            index = [index[dim] for dim in kept] or [0]
+            change = self._placed(index) if x.requires_grad else None
+            if change is None:
+                return self._load(self._capture(x, make, type), index, x.dtype)
+            index, moved, how = change
+            return self._load(self._capture(x, lambda x: moved(make(x)), type, how), index, x.dtype)
         return load
+
+    def _placed(self, index):
+        """Where gradients want another tensor: (its indices, what makes it, a key). They
+        have kernels where query and key are the last two indices, and none where one of
+        them is beside a computed one, as in t[h, q, k // 8], which is t'[h, q, k]."""
+        names = [i.name if isinstance(i, Value) else None for i in index]
+        if not {"%i", "%j"} & set(names):
+            return None
+        names, gathered, texts = names[:], {}, []
+        for dim, i in enumerate(index):
+            position = self._position(i) if names[dim] not in (None, *_NAMES.values()) else None
+            if position is not None:
+                self.writer.is_wide = True  # the tensor is made for as many positions
+                if self.sizes is not None:
+                    numbers = self._numbers(i, position)
+                    if numbers is not None:
+                        gathered[dim], names[dim] = numbers, position
+                        texts.append((dim, *self.writer.finished(i)))
+        order = [dim for dim, name in enumerate(names) if name not in ("%i", "%j")]
+        if names.count("%i") == names.count("%j") == 1:
+            order += [names.index("%i"), names.index("%j")]
+        else:
+            order = list(range(len(names)))
+        if not gathered and (order[-2:] == list(range(len(names)))[-2:] or names[-2:] == ["%j", "%i"]):
+            return None
+
+        made = {}
+
+        def moved(tensor):
+            for dim, numbers in gathered.items():
+                if (dim, tensor.device) not in made:
+                    at = torch.tensor(numbers).clamp(0, tensor.shape[dim] - 1)
+                    made[dim, tensor.device] = at.to(tensor.device)
+                tensor = tensor.index_select(dim, made[dim, tensor.device])
+            return tensor.permute(order)
+        positions = {"%i": self.positions["q_idx"], "%j": self.positions["kv_idx"]}
+        index = [positions[names[dim]] if dim in gathered else index[dim] for dim in order]
+        return index, moved, (*texts, *order)
+
+    def _position(self, value):
+        """"%i" or "%j", where the value depends on this alone."""
+        used = {name for line in self.writer.finished(value) for name in NAMES.findall(line)
+                if not name.startswith("%v")}
+        return used.pop() if len(used) == 1 and used < {"%i", "%j"} else None
+
+    def _numbers(self, value, position):
+        """Its numbers at all positions, where NumPy can tell."""
+        try:
+            import numpy
+        except ImportError:
+            return None
+        at = numpy.arange(self.sizes[2 if position == "%i" else 3], dtype="int32")
+        found = evaluate.Region(numpy, {}, {position[1:]: at}).run(self.writer.finished(value)).value
+        return None if found is None else numpy.broadcast_to(found, at.shape).tolist()
 
     def _load(self, found, index, dtype):
         at = ", ".join(self.writer.typed(i, "i32").name for i in index)
@@ -389,11 +453,11 @@ class Tracer:
             return self.writer.ranged(value, LIMITS[dtype])
         return value
 
-    def _capture(self, source, make, type):
+    def _capture(self, source, make, type, how=None):
         for found in self.captured:
-            if found.source is source and found.type == type:
+            if found.source is source and found.type == type and found.how == how:
                 return found
-        found = _Captured(source, make, f"captured{len(self.captured)}", type)
+        found = _Captured(source, make, f"captured{len(self.captured)}", type, how)
         self.captured.append(found)
         return found
 
@@ -465,9 +529,11 @@ class Tracer:
             if "%" + found.name not in words:
                 continue
             same = next((capture for source, capture in known
-                         if source is found.source and capture[1] == found.type), None)
+                         if source is found.source and capture[1] == found.type
+                         and found.how is None and not capture[0].startswith(_MOVED)), None)
             if same is None:
-                name = next(n for n in (f"t{number}" for number in range(len(used) + 1)) if n not in used)
+                prefix = "t" if found.how is None else _MOVED
+                name = next(n for n in (f"{prefix}{number}" for number in range(len(used) + 1)) if n not in used)
                 used.add(name)
                 same = name, found.type, found.make(found.source)
             names["%" + found.name] = "%" + same[0]
