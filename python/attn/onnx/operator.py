@@ -79,6 +79,8 @@ def attention(
         mask_keys = mask.shape[-1] if mask.shape[-1] < k.shape[2] else None
     if softmax_precision is not None:
         _check_precision(softmax_precision)
+    if qk_matmul_output_mode not in range(len(_QK_MODES)):
+        raise ValueError(f"qk_matmul_output_mode: wanted 0 to 3, got {qk_matmul_output_mode!r}")
     scale = q.shape[3] ** -0.5 if scale is None else _scale(scale)
     y, _ = run(q, k, v, scale=scale, steps=steps, offset=offset, left=left, right=right,
                lengths=lengths, mask_keys=mask_keys, heads_inside=is_flat)
@@ -142,8 +144,8 @@ def _check_sizes(q, k, v):
         raise ValueError(f"wanted one batch size, got {q.shape[0]}, {k.shape[0]} and {v.shape[0]}")
     if k.shape[1:3] != v.shape[1:3]:
         raise ValueError(f"wanted K and V with the same heads and length, got {k.shape} and {v.shape}")
-    if q.shape[3] != k.shape[3]:
-        raise ValueError(f"wanted Q and K with one head size, got {q.shape[3]} and {k.shape[3]}")
+    if q.shape[3] != k.shape[3] or not q.shape[3]:
+        raise ValueError(f"wanted Q and K with one head size above 0, got {q.shape[3]} and {k.shape[3]}")
     if not k.shape[1] or q.shape[1] % k.shape[1]:
         raise ValueError(f"{q.shape[1]} query heads over {k.shape[1]} key heads: wanted a multiple")
 
@@ -237,8 +239,6 @@ def _bias(q, k, mask, offset, left, right, lengths):
 
 def _scores(q, k, scale, softcap, bias, mode):
     """qk_matmul_output in the type of Q, computed in f32."""
-    if mode not in range(len(_QK_MODES)):
-        raise ValueError(f"qk_matmul_output_mode: wanted 0 to 3, got {mode!r}")
     mode, kind = _QK_MODES[mode], q.dtype
     repeated = numpy.repeat(k, q.shape[1] // k.shape[1], axis=1).astype(numpy.float32)
     x = numpy.matmul(q.astype(numpy.float32), repeated.swapaxes(2, 3)) * numpy.float32(scale)
