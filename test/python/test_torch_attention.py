@@ -106,6 +106,19 @@ def test_run():
         close(got.grad, wanted.grad, torch.float32, 20)
 
 
+def test_operands():
+    """What run() is given beside what the program wants."""
+    q = torch.zeros(1, 1, 5, 8)
+    program = attn.attention("f32", 8, captures=[("n", "i32")], mask=lambda p: p.j < p.n)
+    assert attn.torch.run(program, q, q, q, [torch.tensor(3)])[0].shape == q.shape
+    for operands, message in (([], r"operands: wanted 1 \(n\), got 0"),
+                              ([torch.zeros(2)], "argument 'n': wanted a number, got a tensor of shape")):
+        with pytest.raises(attn.AttnError, match=message):
+            attn.torch.run(program, q, q, q, operands)
+    with pytest.raises(attn.AttnError, match="argument 'k': wanted elements of f32"):
+        attn.torch.run(program, q, q.half(), q, [torch.tensor(3)])
+
+
 def test_empty_rows():
     """Queries before the first key see nothing."""
     tensors = inputs((1, 2, 40, 16), (1, 2, 13, 16))

@@ -132,3 +132,23 @@ def test_graph_of_export():
     assert torch.ops.attn.forward.default in calls
     longer = [torch.cat([x, x], 2) for x in tensors]
     assert torch.equal(program.module()(*longer), attention(*longer, causal=True))
+
+
+def test_gradients_by_torch_func():
+    """torch.func.grad, and vmap over it: gradients of each entry by itself."""
+    q, k, v, sink = (x.detach() for x in random((3, 2, 4, 9, 16), (3, 2, 4, 9, 16), (3, 2, 4, 9, 16), (3, 4)))
+
+    def loss(q, k, v, sink=None):
+        return attention(q, k, v, causal=True, sink=sink).square().sum()
+
+    def wanted(*values):
+        leaves = [x.detach().requires_grad_() for x in values]
+        return torch.autograd.grad(loss(*leaves), leaves)
+    got = torch.func.grad(loss, argnums=(0, 1, 2))(q[0], k[0], v[0])
+    assert all(torch.equal(a, b) for a, b in zip(got, wanted(q[0], k[0], v[0])))
+    for values in ((q, k, v), (q, k, v, sink)):
+        numbers = tuple(range(len(values)))
+        got = torch.vmap(torch.func.grad(loss, argnums=numbers))(*values)
+        each = [wanted(*one) for one in zip(*values)]
+        for number in numbers:
+            assert torch.allclose(got[number], torch.stack([one[number] for one in each]), atol=1e-6)

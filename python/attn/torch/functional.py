@@ -12,7 +12,7 @@ import math
 
 import torch
 
-from . import kernels, ops, programs  # noqa: F401 (ops: registers the operators)
+from . import kernels, ops, programs
 
 _ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 MAX_HEAD_DIM = 256
@@ -34,7 +34,7 @@ def run(program, q, k, v, operands=()):
     Raises attn.AttnError, where tensors do not fit the program or it cannot be compiled
     for their device.
     """
-    return torch.ops.attn.forward(q, k, v, list(operands), str(program))
+    return ops.forward(q, k, v, list(operands), str(program))
 
 
 @torch.compiler.assume_constant_result

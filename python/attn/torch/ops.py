@@ -21,6 +21,7 @@ import re
 
 import torch
 
+from .._capi import AttnError
 from . import kernels
 
 _LIBRARY = torch.library.Library("attn", "FRAGMENT")
@@ -76,7 +77,19 @@ def _empty_gradients(q, k, v, operands, program, of_captures):
                         for number in differentiable(program, of_captures)]
 
 
+def _check_operands(operands, program):
+    wanted = kernels.parameters(program)[3:]
+    if len(operands) != len(wanted):
+        names = ", ".join(parameter.name for parameter in wanted) or "none"
+        raise AttnError(f"operands: wanted {len(wanted)} ({names}), got {len(operands)}")
+    for parameter, operand in zip(wanted, operands):
+        if parameter.shape is None and operand.device.type != "cpu":
+            raise AttnError(f"operand '{parameter.name}' is a number: wanted a tensor of the CPU, got one on "
+                            f"{operand.device}, which would have to be waited for")
+
+
 def _forward(q, k, v, operands, program):
+    _check_operands(operands, program)
     with torch.no_grad():
         o, lse = _empty_results(q, v)
         kernels.launch(kernels.forward(program, q.device), [q, k, v, *operands, o, lse])
@@ -154,15 +167,20 @@ def _setup_context(ctx, inputs, output):
 
 
 def _differentiate(ctx, d_o, d_lse):
+    return _gradients(ctx, ctx.needs_input_grad[3], d_o, d_lse)
+
+
+def _gradients(ctx, needed, d_o, d_lse):
+    """Of q, k, v, a list of those of operands, and None; `needed` says of which operands."""
     q, k, v, *operands, o, lse = ctx.saved_tensors
-    program, needed = ctx.program, ctx.needs_input_grad[3]
+    program = ctx.program
     none = [None] * len(operands)
     if d_o is None and d_lse is None:
         return None, None, None, none, None
     if d_o is None:
         d_o = torch.zeros_like(o)
     of_captures = _of_captures(program, needed)
-    d_q, d_k, d_v, *others = torch.ops.attn.backward(
+    d_q, d_k, d_v, *others = backward(
         d_o, d_lse, q, k, v, operands, o, lse, program, of_captures)
     for number, gradient in zip(differentiable(program, of_captures), others):
         if needed[number]:
@@ -234,10 +252,9 @@ def _map(operator, info, in_dims, tensors, operands, program, others, is_simple)
 
 
 def _map_forward(info, in_dims, q, k, v, operands, program):
-    results = _map(torch.ops.attn.forward, info, in_dims, [q, k, v], operands, program, (), True)
+    results = _map(forward, info, in_dims, [q, k, v], operands, program, (), True)
     if results is None:
-        results = _one_by_one(torch.ops.attn.forward, info.batch_size, in_dims,
-                              (q, k, v, operands, program))
+        results = _one_by_one(forward, info.batch_size, in_dims, (q, k, v, operands, program))
     return tuple(results), (0, 0)
 
 
@@ -245,15 +262,84 @@ def _map_backward(info, in_dims, *arguments):
     d_o, d_lse, q, k, v, operands, o, lse, program, of_captures = arguments
 
     def reordered(d_o, d_lse, q, k, v, o, lse, operands, program, of_captures):
-        return torch.ops.attn.backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures)
+        return backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures)
 
     dims = [*in_dims[:5], in_dims[6], in_dims[7], in_dims[5]]
     results = _map(reordered, info, dims, [d_o, d_lse, q, k, v, o, lse], operands, program, (of_captures,),
                    not differentiable(program, of_captures))
     if results is None:
-        results = _one_by_one(torch.ops.attn.backward, info.batch_size, in_dims, arguments)
+        results = _one_by_one(backward, info.batch_size, in_dims, arguments)
     return results, [0] * len(results)
 
 
 torch.library.register_vmap("attn::forward", _map_forward)
 torch.library.register_vmap("attn::backward", _map_backward)
+
+
+# ---------------------------------------------------------------------------
+# torch.func
+# ---------------------------------------------------------------------------
+
+
+class _Attention(torch.autograd.Function):
+    """The operator for torch.func.grad and its like, which do not take those of
+    register_autograd."""
+
+    @staticmethod
+    def forward(program, q, k, v, *operands):
+        return torch.ops.attn.forward(q, k, v, list(operands), program)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        program, q, k, v, *operands = inputs
+        _setup_context(ctx, (q, k, v, operands, program), output)
+
+    @staticmethod
+    def backward(ctx, d_o, d_lse):
+        d_q, d_k, d_v, others, _ = _gradients(ctx, ctx.needs_input_grad[4:], d_o, d_lse)
+        return None, d_q, d_k, d_v, *others
+
+    @staticmethod
+    def vmap(info, in_dims, program, q, k, v, *operands):
+        dims = [*in_dims[1:4], list(in_dims[4:]), None]
+        return _map_forward(info, dims, q, k, v, list(operands), program)
+
+
+class _Gradients(torch.autograd.Function):
+    """The same for the gradients, which torch.func takes for something to differentiate."""
+
+    @staticmethod
+    def forward(program, of_captures, d_o, d_lse, q, k, v, o, lse, *operands):
+        return tuple(torch.ops.attn.backward(d_o, d_lse, q, k, v, list(operands), o, lse, program, of_captures))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    backward = staticmethod(_refuse)
+
+    @staticmethod
+    def vmap(info, in_dims, program, of_captures, d_o, d_lse, q, k, v, o, lse, *operands):
+        dims = [*in_dims[2:7], list(in_dims[9:]), *in_dims[7:9], None, None]
+        results, places = _map_backward(
+            info, dims, d_o, d_lse, q, k, v, list(operands), o, lse, program, of_captures)
+        return tuple(results), tuple(places)
+
+
+def _in_transform():
+    """Whether a transform of torch.func is at work."""
+    return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def forward(q, k, v, operands, program):
+    """torch.ops.attn.forward, under torch.func too."""
+    if _in_transform():
+        return _Attention.apply(program, q, k, v, *operands)
+    return torch.ops.attn.forward(q, k, v, operands, program)
+
+
+def backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures):
+    """torch.ops.attn.backward, under torch.func too."""
+    if _in_transform():
+        return list(_Gradients.apply(program, of_captures, d_o, d_lse, q, k, v, o, lse, *operands))
+    return torch.ops.attn.backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures)

@@ -374,6 +374,22 @@ def never_waits(attn):
 
 
 @case
+def number_of_the_gpu(attn):
+    """A number of a program that lies on the GPU would have to be waited for."""
+    if DEVICE == "cpu":
+        return
+    q = torch.zeros(1, 1, 5, 64, device=DEVICE, dtype=torch.bfloat16)
+    program = attn.attention("bf16", 64, captures=[("n", "i32")], mask=lambda p: p.j < p.n)
+    attn.torch.run(program, q, q, q, [torch.tensor(3)])
+    try:
+        attn.torch.run(program, q, q, q, [torch.tensor(3, device=DEVICE)])
+    except attn.AttnError as problem:
+        assert "operand 'n' is a number: wanted a tensor of the CPU" in str(problem)
+    else:
+        raise AssertionError("wanted an error")
+
+
+@case
 def streams(attn):
     """In the current stream, behind what is there."""
     if DEVICE == "cpu":
@@ -468,6 +484,44 @@ def compile_aot_eager(attn):
 @case
 def compile_inductor(attn):
     compiled(attn, "inductor")
+
+
+@case
+def compile_functions(attn):
+    """Score and mask functions made inside of what is compiled."""
+    bias, factor = random(4, 512), random(1)
+
+    def model(q, k, v):
+        shown = q[0, 0, :, 0] > 0
+        return attn.torch.attention(
+            q * 2, k, v, causal=True, score=lambda x, b, h, i, j: x * factor[0] + bias[h, i - j + 256],
+            mask=lambda b, h, i, j: shown[i] | (i == j))
+    for backend in ("aot_eager", "inductor"):
+        torch._dynamo.reset()
+        fast = torch.compile(model, fullgraph=True, dynamic=True, backend=backend)
+        for number, length in enumerate((100, 133)):
+            x = tensors(torch.bfloat16, queries=length, keys=length)
+            leaves = [*x, bias, factor]
+            with torch._dynamo.config.patch(error_on_recompile=number > 0):
+                o = fast(*x)
+                got = torch.autograd.grad(o.float().square().mean(), leaves)
+            wanted = model(*x)
+            assert torch.allclose(o.float(), wanted.float(), atol=0.02), backend
+            for a, b in zip(got, torch.autograd.grad(wanted.float().square().mean(), leaves)):
+                assert torch.allclose(a.float(), b.float(), rtol=0.02, atol=0.02 * b.abs().max().item()), backend
+
+
+@case
+def torch_func(attn):
+    """Gradients of each entry by itself."""
+    x = [torch.randn(3, 2, 4, 50, 64, device=DEVICE).bfloat16() for _ in range(3)]
+
+    def loss(*y):
+        return attn.torch.attention(*y, causal=True).float().square().sum()
+    got = torch.vmap(torch.func.grad(loss, argnums=(0, 1, 2)))(*x)
+    for n in range(3):
+        leaves = [y[n].detach().requires_grad_() for y in x]
+        assert alike([y[n] for y in got], torch.autograd.grad(loss(*leaves), leaves))
 
 
 @case
