@@ -361,7 +361,7 @@ def test_own_errors():
     refused(ValueError, "same dtype", q.half(), k, v)
     refused(TypeError, "block_mask: wanted a BlockMask", q, k, v, None, causal)
     refused(ValueError, "'BLOCK_K'", q, k, v, kernel_options={"BLOCK_K": 64})
-    flex_attention(q, k, v, kernel_options={"BLOCK_M": 64, "num_warps": 4})
+    flex_attention(q, k, v, kernel_options={"BLOCK_M": 64, "num_warps": 4, "bwd_BLOCK_M1": 32})
     if hasattr(flex, "AuxRequest"):
         refused(NotImplementedError, "max_scores", q, k, v, return_aux=flex.AuxRequest(max_scores=True))
     table = torch.zeros(4, dtype=torch.float64)

@@ -69,6 +69,9 @@ def flex_attention(
     Gradients: of query, key, value, and of the floats that the functions capture, from
     o and lse, on the CPU, too.
 
+    torch.compile leaves it as it is, between two graphs: fullgraph=True refuses that. An
+    autograd.Function in score_mod counts by its forward, which is differentiated here.
+
     Raises what PyTorch raises for arguments that do not fit; TraceError, where no kernel
     can do what a function does, with its file and line; TypeError for float64.
     """
@@ -277,7 +280,8 @@ def _check_block_mask(query, key, block_mask):
 def _check_options(options):
     if options is None:
         return
-    unknown = sorted(set(options) - _OPTIONS)
+    plain = {name: name[4:] if name.startswith(("fwd_", "bwd_")) else name for name in options}
+    unknown = sorted(name for name in options if plain[name] not in _OPTIONS)
     if unknown:
         raise ValueError(f"kernel_options: got {', '.join(map(repr, unknown))}, which nothing here stands for")
     if "BACKEND" in options:

@@ -18,5 +18,6 @@ run stress.py --lib "$lib" --target sm_90a
 run suite.py --lib "$lib" --long 262144
 run suite.py --lib "$lib" --huge
 run dropin_cases.py --lib "$lib"
+run flex_cases.py --lib "$lib" --seconds 500
 run sanitize.py --lib "$lib"
 exit $bad
