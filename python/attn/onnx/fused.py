@@ -25,9 +25,8 @@ import math
 
 import numpy
 
-from .. import elements, expression, masks
-from ..compile import compile
-from ..program import attention as program
+from .. import attention as program
+from .. import compile, elements, expression, masks
 
 LARGEST_HEAD = 256
 _KEPT = 256  # kernels
