@@ -9,6 +9,7 @@
 
 #include "Match.h"
 
+#include "RegionBody.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -246,6 +247,16 @@ static std::string listParts(const AttentionMatch &match) {
   return parts;
 }
 
+/// Whether arguments of the function have these sizes.
+static bool isKnownBefore(Extents &extents, ArrayRef<Extent> sizes) {
+  return llvm::all_of(sizes, [&](Extent size) {
+    return isKnown(size) ||
+           llvm::any_of(extents.placesOf(size), [](const auto &place) {
+             return isa<BlockArgument>(place.tensor);
+           });
+  });
+}
+
 std::optional<AttentionMatch> Matcher::match(Value value, Miss &miss) {
   root = value;
   reason.clear();
@@ -279,6 +290,12 @@ std::optional<AttentionMatch> Matcher::match(Value value, Miss &miss) {
     for (ExprRef expr : {found->score, found->mask})
       if (expr && problem.empty())
         problem = whyNoRegion(expr, found->x, found->positions);
+    for (ExprRef expr : {found->score, found->mask})
+      if (expr && problem.empty() &&
+          Expressions::contains(expr, [&](ExprRef n) {
+            return needsTable(n) && !isKnownBefore(extents, n->extents);
+          }))
+        problem = "the scores depend on a part of a position of unknown size";
     if (!problem.empty())
       return fail(problem);
     found->found = listParts(*found);

@@ -19,6 +19,7 @@
 #include "Positions.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -110,9 +111,8 @@ static std::string whyNoNode(ExprRef node, ExprRef x,
     return "the scores read a scalar of " +
            llvm::formatv("{0}", node->value.getType()).str();
   case Kind::Join:
-  case Kind::Split:
-    if (!llvm::all_of(node->extents, isKnown))
-      return "the scores depend on a part of a position of unknown size";
+    if (!llvm::all_of(ArrayRef(node->extents).drop_front(), isKnown))
+      return "the scores depend on positions joined by an unknown size";
     return "";
   case Kind::Reduction:
     return "the scores hold " + describe(node);
@@ -154,9 +154,41 @@ std::string attn::raise::whyNoRegion(ExprRef expr, ExprRef x,
   return problem;
 }
 
+bool attn::raise::needsTable(ExprRef expr) {
+  // The size of the slowest part counts for none.
+  return expr->kind == Kind::Split &&
+         !llvm::all_of(
+             ArrayRef(expr->extents).drop_front(std::max(1u, expr->number)),
+             isKnown);
+}
+
 //===----------------------------------------------------------------------===//
 // Captures
 //===----------------------------------------------------------------------===//
+
+/// Part `split` of each index, as regions divide by constants only.
+static Value buildTable(OpBuilder &b, Location loc, Extents &extents,
+                        ExprRef split) {
+  SmallVector<OpFoldResult> sizes;
+  for (Extent extent : split->extents)
+    sizes.push_back(isKnown(extent)
+                        ? OpFoldResult(b.getIndexAttr(extent))
+                        : OpFoldResult(readSize(b, loc, extents, extent)));
+  unsigned rank = sizes.size();
+  Value empty = tensor::EmptyOp::create(b, loc, sizes, b.getI32Type());
+  auto table = linalg::GenericOp::create(
+      b, loc, empty.getType(), ValueRange(), empty,
+      b.getMultiDimIdentityMap(rank),
+      SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
+      [&](OpBuilder &b, Location loc, ValueRange) {
+        Value part = linalg::IndexOp::create(b, loc, split->number);
+        Value narrow = arith::IndexCastOp::create(b, loc, b.getI32Type(), part);
+        linalg::YieldOp::create(b, loc, narrow);
+      });
+  ReassociationIndices all = llvm::to_vector(llvm::seq<int64_t>(rank));
+  return tensor::CollapseShapeOp::create(b, loc, table.getResult(0),
+                                         ArrayRef<ReassociationIndices>(all));
+}
 
 CapturedValues::CapturedValues(OpBuilder &b, Location loc, Extents &extents,
                                ExprRef x, ArrayRef<ExprRef> exprs) {
@@ -169,6 +201,9 @@ CapturedValues::CapturedValues(OpBuilder &b, Location loc, Extents &extents,
       if (node->kind == Kind::Element) {
         if (tensors.try_emplace(node->value, captured.size()).second)
           captured.push_back(node->value);
+      } else if (needsTable(node)) {
+        if (scalars.try_emplace(node, captured.size()).second)
+          captured.push_back(buildTable(b, loc, extents, node));
       } else if (node->kind == Kind::Scalar || node->kind == Kind::Size) {
         bool isSize = node->kind == Kind::Size;
         if (!scalars.try_emplace(node, captured.size()).second)
@@ -205,6 +240,7 @@ Value RegionBody::convert(Value value, Type type) {
   return arith::ExtSIOp::create(b, loc, type, value);
 }
 
+/// An element of what `expr`, an element or a part of an index, captures.
 Value RegionBody::emitElement(ExprRef expr) {
   Value buffer = captured[captures.numberOf(expr)];
   Type type = cast<RankedTensorType>(buffer.getType()).getElementType();
@@ -272,6 +308,10 @@ Value RegionBody::emitInteger(ExprRef expr, Type type) {
     break;
   }
   case Kind::Split: {
+    if (needsTable(expr)) {
+      value = emitElement(expr);
+      break;
+    }
     value = emitInteger(expr->operands[0], natural);
     int64_t below = 1;
     for (size_t part = expr->number + 1; part < expr->extents.size(); ++part)

@@ -15,6 +15,10 @@
 
 namespace attn::raise {
 
+/// Whether `expr` is a part of an index that takes a division by an unknown
+/// size: it is read from a captured table.
+bool needsTable(ExprRef expr);
+
 /// What `exprs` read of the function, as operands of attention: tensors,
 /// scalars, and sizes.
 class CapturedValues {
