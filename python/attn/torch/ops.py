@@ -150,6 +150,8 @@ def _fake_backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures):
 
 def _of_captures(program, needed):
     """Whether one of the operands whose gradient is needed is a capture."""
+    if not any(needed):
+        return False
     sinks = differentiable(program, False)
     return any(needed[number] for number in differentiable(program, True) if number not in sinks)
 
