@@ -34,6 +34,9 @@ half of the jobs: the end of one has no use for all of them.
                      a cache and compile under ThreadSanitizer: builds anew, in
                      DIR-sanitize, DIR-thread
   --sanitize=plain   the same for what needs no MLIR: a few minutes
+  --frameworks       attn.torch, attn.transformers, attn.onnx and the example of JAX
+                     on the CPU, with what tools/frameworks.sh installs; where it
+                     cannot they are skipped, and it says why
   --help             this text
 EOF
 }
@@ -42,6 +45,7 @@ build=$source/build
 jobs=$(nproc)
 make=yes
 sanitize=none
+frameworks=no
 for argument in "$@"; do
   case $argument in
     --build-dir=*) build=${argument#*=} ;;
@@ -49,6 +53,7 @@ for argument in "$@"; do
     --no-build) make=no ;;
     --sanitize) sanitize=all ;;
     --sanitize=plain) sanitize=plain ;;
+    --frameworks) frameworks=yes ;;
     --help) usage; exit 0 ;;
     *) echo "check.sh: unknown option '$argument'" >&2; usage >&2; exit 2 ;;
   esac
@@ -146,11 +151,25 @@ python_tests() {
     "$source"/test/python/test_{cpu,gpu_cases,views}.py
 }
 
+# Each process has threads of its own: one takes as long as two.
+frameworks_tests() {
+  local place
+  if ! place=$(tools/frameworks.sh 2>"$results/frameworks.reason"); then
+    printf '\n== frameworks: skipped: %s\n' "$(tail -n 1 "$results/frameworks.reason")"
+    return
+  fi
+  suite frameworks env "${environment[@]}" OMP_NUM_THREADS=1 "$place" -m pytest -q \
+    -p no:cacheprovider -n "$jobs" --junitxml="$results/frameworks.xml" \
+    --lib="$build/lib/libattn.so" \
+    "$source"/test/python/test_{torch,transformers,onnx,jax}*.py
+}
+
 # The longest first.
 all_jobs=$jobs
 jobs=$(((jobs + lanes - 1) / lanes))
 beside pytest_suite emulator --lib="$build/lib/libattn.so" \
   "$source/test/Emulator"
+[ $frameworks = no ] || beside frameworks_tests
 beside on_this_processor
 beside python_tests
 beside unit_tests
