@@ -9,8 +9,10 @@
 
 #include "attn/Pipelines/Gradients.h"
 
+#include "attn/Dialect/Attn/Analysis/TracedView.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Pipelines/ArgumentViews.h"
 #include "attn/Pipelines/Signature.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -20,6 +22,19 @@ using namespace attn;
 static bool hasAttention(func::FuncOp function) {
   return function.walk([](AttentionOp) { return WalkResult::interrupt(); })
       .wasInterrupted();
+}
+
+/// Where query, key and value are views of arguments, those arguments become
+/// what the attention sees. What is no argument, attn-differentiate tells of.
+static LogicalResult absorbViews(func::FuncOp function) {
+  bool isSeen = true;
+  function.walk([&](AttentionOp op) {
+    for (Value tensor : {op.getQuery(), op.getKey(), op.getValue()}) {
+      FailureOr<TracedView> view = traceView(tensor);
+      isSeen &= succeeded(view) && isa<BlockArgument>(view->source);
+    }
+  });
+  return isSeen ? absorbArgumentViews(function) : success();
 }
 
 FailureOr<GradientFunctions>
@@ -35,6 +50,8 @@ attn::addGradients(ModuleOp module, StringRef name,
   for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
     if (other != *function && hasAttention(other))
       other.erase();
+  if (failed(absorbViews(*function)))
+    return failure();
   AttnDifferentiatePassOptions options;
   options.lseGradient = request.lse;
   options.captureGradients = request.captures;

@@ -33,6 +33,9 @@ struct GradientRequest {
 
 /// Puts the gradients of function `name` (empty: the only public one) into the
 /// module, as attn-differentiate does. Other functions with an attention go.
+/// Both functions then have query, key, value and output as the attention has
+/// them, batch, heads, length, dimension, in any strides: reshapes and
+/// transposes of arguments go.
 /// Returns the names of the two functions.
 FailureOr<GradientFunctions> addGradients(ModuleOp module, StringRef name,
                                           const GradientRequest &request);
