@@ -75,6 +75,102 @@ def test_calls(cls, has_program):
     assert found.raised and (found.program is not None) == has_program, found
 
 
+class MultiHead(nn.Module):
+    """PyTorch's own module; Dynamo gives it as one node."""
+
+    def __init__(self, takes, **options):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+        self.takes, self.options = takes, options
+
+    def forward(self, x, hidden):
+        o, weights = self.attention(x, x, x, key_padding_mask=hidden, **self.options)
+        return o if self.takes == 1 else o + weights.sum()
+
+
+@pytest.mark.parametrize(
+    "module, kind, raised",
+    [
+        (MultiHead(1, need_weights=False), "scaled_dot_product_attention", True),
+        (MultiHead(1), "softmax", True),
+        (MultiHead(2), "softmax", False),
+    ],
+    ids=["alone", "weights unused", "weights used"],
+)
+def test_multihead_attention(module, kind, raised):
+    hidden = torch.zeros(BATCH, LENGTH, dtype=torch.bool)
+    hidden[0, 7:] = True
+    found, = run_compiled(module, torch.randn(BATCH, LENGTH, WIDTH), hidden, dynamic=True)
+    assert (found.kind, found.raised) == (kind, raised), found
+
+
+def test_layer_of_pytorch_trains():
+    torch.manual_seed(0)
+    module = nn.TransformerEncoderLayer(WIDTH, HEADS, 64, dropout=0.0, batch_first=True)
+    x = torch.randn(BATCH, LENGTH, WIDTH)
+    torch._dynamo.reset()
+    explanation = attn.torch.explain(module, x)
+    assert explanation.raised == len(explanation) == 1
+    got, wanted = torch.compile(module, backend="attn", options={"inner": "aot_eager"})(x), module(x)
+    assert_close(got, wanted)
+    a, b = (torch.autograd.grad(o.square().sum(), list(module.parameters())) for o in (got, wanted))
+    for own, theirs in zip(a, b):
+        assert_close(own, theirs, 1e-4)
+
+
+class Checkpointed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Causal()
+
+    def forward(self, x):
+        return torch.utils.checkpoint.checkpoint(self.inner, x, use_reentrant=False)
+
+
+def test_graphs_in_graphs():
+    found, = run_compiled(Checkpointed(), torch.randn(BATCH, LENGTH, WIDTH))
+    assert found.raised
+
+
+class Layouts(nn.Module):
+    """Heads last, softmax in the middle."""
+
+    def forward(self, q, k, v):
+        s = torch.einsum("bihd,bjhd->bijh", q, k).mul(0.3).softmax(2)
+        return torch.einsum("bijh,bjhd->bihd", s, v)
+
+
+def test_other_places_of_heads_and_keys():
+    found, = run_compiled(Layouts(), *(torch.randn(BATCH, LENGTH, HEADS, DIM) for _ in range(3)))
+    assert found.raised
+    found, = run_compiled(lambda q, k, v: torch.softmax(q @ k.T, -1) @ v,
+                          *(torch.randn(LENGTH, WIDTH) for _ in range(3)))
+    assert found.raised
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("cls", MODELS, ids=lambda cls: cls.__name__)
+def test_on_gpu(cls, device="cuda"):
+    """bf16 under Inductor against f32 in eager mode, with gradients."""
+    torch.manual_seed(0)
+    module, x = cls().to(device), torch.randn(BATCH, LENGTH, WIDTH, device=device)
+    others = [other.to(device) for other in (module.inputs() if hasattr(module, "inputs") else ())]
+    with torch.device(device):
+        wanted = module(x, *others)
+        wanted_gradients = torch.autograd.grad(wanted.square().sum(), list(module.parameters()), allow_unused=True)
+        module = module.bfloat16()
+        others = [other.bfloat16() if other.is_floating_point() else other for other in others]
+        explanation = attn.torch.explain(module, x.bfloat16(), *others)
+        got = torch.compile(module, backend="attn", dynamic=True)(x.bfloat16(), *others)
+        gradients = torch.autograd.grad(got.float().square().sum(), list(module.parameters()), allow_unused=True)
+    assert explanation.raised == len(explanation) > 0, explanation
+    assert_close(got.float(), wanted, 5e-2)
+    largest = max(gradient.norm() for gradient in wanted_gradients if gradient is not None)
+    for a, b in zip(gradients, wanted_gradients):
+        if b is not None:
+            assert (a.float() - b).norm() <= 5e-2 * b.norm() + 2e-2 * largest
+
+
 # ---------------------------------------------------------------------------
 # What stays as it is
 # ---------------------------------------------------------------------------

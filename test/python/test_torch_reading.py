@@ -118,6 +118,20 @@ def test_halves(dtype, bound):
     assert found[0].raised and "xf32>, %" not in found[0].program
 
 
+def test_bias_of_halves():
+    """Its elements are extended inside of the scores."""
+    class Biased(Attention):
+        def core(self, q, k, v, bias):
+            return (q @ k.mT * 0.3 + bias).softmax(-1) @ v
+
+    module, x = Biased().bfloat16(), torch.randn(BATCH, LENGTH, WIDTH, dtype=torch.bfloat16)
+    bias = torch.randn(LENGTH, LENGTH, dtype=torch.bfloat16)
+    function, found = compiled(module)
+    with torch.no_grad():
+        assert_close(function(x, bias).float(), module(x, bias).float(), 3e-2)
+    assert found[0].raised, found
+
+
 def test_autocast():
     module, x = Causal(), torch.randn(BATCH, LENGTH, WIDTH)
     function, found = compiled(module)

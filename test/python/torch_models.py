@@ -214,7 +214,7 @@ class Bloom(Attention):
         b, h, t, d = q.shape
         slopes = torch.pow(2.0, -torch.arange(1, h + 1, dtype=torch.float32) * 8 / h)
         i, j = torch.arange(t)[:, None], torch.arange(t)[None, :]
-        alibi = slopes[:, None, None] * (j - i)
+        alibi = (slopes[:, None, None] * (j - i)).to(q.dtype)
         q, k, v = (x.reshape(b * h, t, d) for x in (q, k, v))
         scores = torch.bmm(q, k.transpose(1, 2)).view(b, h, t, t) * d**-0.5 + alibi
         scores = scores.masked_fill(j > i, float("-inf"))

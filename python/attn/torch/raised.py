@@ -88,7 +88,7 @@ def _operations(body):
 
 def _through_casts(name, made):
     while True:
-        cast = re.search(r" = arith\.(?:extf|truncf) (%[\w$.-]+) :", made.get(name, ""))
+        cast = re.match(r"\s*%[\w$.-]+ = arith\.(?:extf|truncf) (%[\w$.-]+) :", made.get(name, ""))
         if not cast:
             return name
         name = cast[1]

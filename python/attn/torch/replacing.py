@@ -15,7 +15,7 @@ import torch
 
 from .._capi import AttnError
 from ..raising import raise_
-from . import kernels, nodes, raised
+from . import inlining, kernels, nodes, raised
 from .indices import Index, Unread
 from .outline import CallOutline, FlexOutline, Outline
 from .sdpa import scaled_dot_product_attention
@@ -52,6 +52,7 @@ def replace(module):
 
 def replace_in(graph):
     """The same for one graph."""
+    inlining.inline(graph)
     rewritten = analyse(graph)
     replaced = {}
     for each in rewritten:
@@ -202,6 +203,10 @@ def _prove(outline, keeps_floats):
     if not any(": raised: " in line for line in log):
         raise Unread(log[-1].split(": not raised: ")[-1] if log else "what was found does not look like attention")
     program = raised.program(after)
+    try:
+        kernels.forward(program.text, nodes.value(outline.like).device)
+    except AttnError as error:
+        raise Unread(str(error).splitlines()[0]) from None
     _check_gradients(outline, program)
     return outline, program, log[-1].split(": raised: ")[-1]
 
