@@ -137,7 +137,7 @@ def _padded_run(q, k, v, operands, score, mask, scale, choices):
 
         o, lse = subgraphs.attend(q, k, v, operands, score, mask, choices)
     else:
-        lines = regions(score, mask, operands, q.device)
+        lines = regions(score, mask, operands, q, k, choices["packed"])
         o, lse = run(_text(**choices, **lines), q, k, v, operands)
     return (o if o.shape[3] == value_dim else o[..., :value_dim]), lse
 
@@ -294,15 +294,18 @@ def _offsets(cu_seqlens_q, cu_seqlens_k, q, operands):
     return "two"
 
 
-def regions(score, mask, operands, device):
+def regions(score, mask, operands, q, k, packed):
     """The fields of programs.Choice that say what these functions are; what they capture
     goes to the end of `operands`."""
+    sizes = (*q.shape[:3], k.shape[2])
+    if packed or not all(isinstance(size, int) for size in sizes):
+        sizes = None  # of documents, or of lengths that torch.compile leaves open
     if score is None and mask is None:
         return dict(score=None, mask=None, captures=())
     from . import trace
 
     lines, captures = [], {}
-    for region in trace.regions(score, mask, programs.NAMES, device=device):
+    for region in trace.regions(score, mask, programs.NAMES, device=q.device, sizes=sizes):
         lines.append(None if region is None else region.lines)
         if region is not None:
             captures.update((name, (type, tensor)) for name, type, tensor in region.captures)

@@ -106,8 +106,8 @@ def _attend(module, inputs, keywords):
     operands = [given[node] for node in operands]
     from .functional import regions
 
-    lines = regions(functions["score"], functions["mask"], operands, q.device)
-    choice = dict(ast.literal_eval(keywords["choice"]), **lines)
+    choice = ast.literal_eval(keywords["choice"])
+    choice.update(regions(functions["score"], functions["mask"], operands, q, k, choice["packed"]))
     results = torch.ops.attn.forward(q, k, v, operands, programs.text(programs.Choice(**choice)))
     unused = [given[scalars[0]].clone() for function in functions.values() if function]
     return (*results, *unused)
