@@ -12,7 +12,7 @@
 // owner and a fixed order. For one block of M queries, over blocks of N keys:
 //
 //   y   = mask(score(scale * Q K[n]^T))     f32
-//   p   = exp(y - lse)
+//   p   = exp(y - lse)                      (FarRows.cpp: of a large lse)
 //   dy  = p * (keep * dO V[n]^T - delta)
 //   dQ += round(pullback(dy)) K[n]
 //
@@ -152,13 +152,10 @@ Value BackwardKernels::multiplyTransposed(OpBuilder &outer, Value lhs,
 BackwardKernels::Step BackwardKernels::buildWeights(OpBuilder &outer,
                                                     Value products,
                                                     const ScoreCoordinates &at,
-                                                    Value lse) {
-  Type type = products.getType();
+                                                    const LogSum &lse) {
   Step step{at, products, {}, {}};
   step.scores = buildScores(outer, b, *this, products, at).getResult();
-  Value excess =
-      arith::SubFOp::create(b, loc, step.scores, broadcast(lse, type));
-  step.weights = math::ExpOp::create(b, loc, excess);
+  step.weights = math::ExpOp::create(b, loc, subtractLse(step.scores, lse));
   return step;
 }
 
@@ -230,10 +227,8 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   Value tile = load(query, block, block.head, block.first, numRows, paddedDim);
   Value dTile =
       load(dOutput, block, block.head, block.first, numRows, paddedValueDim);
-  auto readRow = [&](Value view) {
-    return gather(view, {block.batch32, block.head32, rows}, {numRows, 1});
-  };
-  Value rowLse = readRow(this->rowLse), delta = readRow(rowDelta);
+  LogSum rowLse = readLogSum(block, rows);
+  Value delta = readQueries(rowDelta, block, rows);
   Value zero = splat(b, loc, VectorType::get({numRows, paddedDim}, f32), 0.0);
   auto loop = scf::ForOp::create(b, loc, c0, numKeyBlocks, c1, zero);
 
@@ -313,7 +308,8 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   Value dWeights;
   if (needsScores)
     dWeights = multiplyTransposed(outer, valueTile, dTile);
-  Step step = buildWeights(outer, products, at, lse);
+  LogSum logSum{lse, rowRest ? readQueries(rowRest, block, queries) : Value()};
+  Step step = buildWeights(outer, products, at, logSum);
   if (attention.hasScore())
     hideQueriesPastEnd(step);
   SmallVector<Value> factors(sums.size());

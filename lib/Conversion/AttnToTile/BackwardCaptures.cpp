@@ -113,11 +113,10 @@ BackwardKernels::Factors BackwardKernels::loadFactors(const BlockNumbers &block,
 
 /// Scores of a block and what goes back to them. `lse` and `delta` lie along
 /// the queries.
-BackwardKernels::Step BackwardKernels::buildAdjoints(OpBuilder &outer,
-                                                     const Factors &lhs,
-                                                     const Factors &rhs,
-                                                     const ScoreCoordinates &at,
-                                                     Value lse, Value delta) {
+BackwardKernels::Step
+BackwardKernels::buildAdjoints(OpBuilder &outer, const Factors &lhs,
+                               const Factors &rhs, const ScoreCoordinates &at,
+                               const LogSum &lse, Value delta) {
   Value products = multiplyTransposed(outer, lhs.product, rhs.product);
   Value dWeights = multiplyTransposed(outer, lhs.dWeights, rhs.dWeights);
   Step step = buildWeights(outer, products, at, lse);
@@ -141,6 +140,12 @@ Value BackwardKernels::readQueries(Value view, const BlockNumbers &block,
                                    Value queries) {
   auto type = cast<VectorType>(queries.getType());
   return gather(view, {block.batch32, block.head32, queries}, type.getShape());
+}
+
+BackwardKernels::LogSum BackwardKernels::readLogSum(const BlockNumbers &block,
+                                                    Value queries) {
+  return {readQueries(rowLse, block, queries),
+          rowRest ? readQueries(rowRest, block, queries) : Value()};
 }
 
 /// The same plan with one slot for each tile: here those of both sides change
@@ -184,9 +189,10 @@ void BackwardKernels::sumBlocks(bool isKey,
   BlockNumbers block = readNumbers(kernel);
   Value own = coordinates(block.first, numRows, 0);
   Factors lhs = loadFactors(block, isKey, block.first, numRows);
-  Value logSum, delta;
+  LogSum logSum;
+  Value delta;
   if (!isKey) {
-    logSum = readQueries(rowLse, block, own);
+    logSum = readLogSum(block, own);
     delta = readQueries(rowDelta, block, own);
   }
   Value zero = splat(b, loc, VectorType::get(numRows, f32), 0.0);
@@ -199,7 +205,7 @@ void BackwardKernels::sumBlocks(bool isKey,
       arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
   Value passing = coordinates(row, numColumns, 1);
   if (isKey) {
-    logSum = readQueries(rowLse, block, passing);
+    logSum = readLogSum(block, passing);
     delta = readQueries(rowDelta, block, passing);
   }
   ScoreCoordinates at{block.batch32, block.head32, isKey ? passing : own,
@@ -280,9 +286,8 @@ Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
                       coordinates(column, width, 1)};
   Factors lhs = loadFactors(block, /*isKey=*/false, row, numRows);
   Factors rhs = loadFactors(block, /*isKey=*/true, column, width);
-  Step step =
-      buildAdjoints(outer, lhs, rhs, at, readQueries(rowLse, block, queries),
-                    readQueries(rowDelta, block, queries));
+  Step step = buildAdjoints(outer, lhs, rhs, at, readLogSum(block, queries),
+                            readQueries(rowDelta, block, queries));
   Value added = buildAdditions(outer, step, part)[0];
   endLoop(loop,
           arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], added)
@@ -416,7 +421,7 @@ void BackwardKernels::buildPairGradient(Value output, const Twine &suffix,
   Factors rhs = loadFactors(block, !isKey, at[rank - 1], numColumns);
   Value total = loop.getRegionIterArgs()[0];
   Step step = buildAdjoints(outer, lhs, rhs, position,
-                            readQueries(rowLse, block, position.queries),
+                            readLogSum(block, position.queries),
                             readQueries(rowDelta, block, position.queries));
   for (Value added : buildAdditions(outer, step, parts)) {
     if (isThere)

@@ -57,6 +57,11 @@ private:
     Value batch, head, keyHead, first;
     Value batch32, head32;
   };
+  /// lse of queries that lie along an axis: a sum. The second one is null where
+  /// it is 0 for all of them.
+  struct LogSum {
+    Value first, rest;
+  };
   /// Scores of a block, what they are made of and what goes back through them.
   struct Step {
     ScoreCoordinates at;
@@ -84,6 +89,12 @@ private:
   Value sumColumns(Value matrix);
   void sumHeads(const Sum &sum, Value numBatches);
 
+  // FarRows.cpp
+  bool hasFarRows();
+  void storeFarRows(const BlockNumbers &block, Value logSum);
+  void buildFarRows();
+  Value subtractLse(Value scores, const LogSum &lse);
+
   // BackwardCaptures.cpp
   SmallVector<Value> splitNumber(Value number, ArrayRef<Value> sizes);
   Value multiplySizes(ArrayRef<Value> sizes);
@@ -94,10 +105,12 @@ private:
   Factors loadFactors(const BlockNumbers &block, bool isKey, Value row,
                       int64_t rows);
   Step buildAdjoints(OpBuilder &outer, const Factors &lhs, const Factors &rhs,
-                     const ScoreCoordinates &at, Value lse, Value delta);
+                     const ScoreCoordinates &at, const LogSum &lse,
+                     Value delta);
   SmallVector<Value> buildAdditions(OpBuilder &outer, const Step &step,
                                     ArrayRef<CapturePart> parts);
   Value readQueries(Value view, const BlockNumbers &block, Value queries);
+  LogSum readLogSum(const BlockNumbers &block, Value queries);
   PlanAttr getPlanWithoutRings();
   void expandAllScores(tile::KernelOp kernel);
   void sumBlocks(bool isKey, MutableArrayRef<CapturePart> parts);
@@ -138,7 +151,7 @@ private:
   Value broadcast(Value value, Type type);
   Value multiplyTransposed(OpBuilder &outer, Value lhs, Value rhs);
   Step buildWeights(OpBuilder &outer, Value products,
-                    const ScoreCoordinates &at, Value lse);
+                    const ScoreCoordinates &at, const LogSum &lse);
   Value keepScaled(OpBuilder &outer, const Step &step, Value weights);
   Value buildAdjoint(OpBuilder &outer, const Step &step, Value dWeights,
                      Value delta);
@@ -161,6 +174,9 @@ private:
   /// last block: a query past the end, or without keys, has an lse of +inf,
   /// with which every weight is 0.
   Value rowLse, rowDelta, paddedQueries;
+  /// What `rowLse` lacks (FarRows.cpp), and for each query whether it or one
+  /// beside it may lack something; null where no query can.
+  Value rowRest, rowFar;
   /// Packed, by batch entry, head and block of queries; null where nobody adds
   /// up.
   Value querySums;

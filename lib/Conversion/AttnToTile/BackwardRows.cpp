@@ -101,6 +101,11 @@ void BackwardKernels::buildRows() {
   for (auto [value, view] : {std::pair(logSum, rowLse), {delta, rowDelta}})
     tile::StoreOp::create(b, loc, reshape(b, loc, value, numRows), view,
                           ValueRange{block.batch, block.head, block.first});
+  if (!hasFarRows())
+    return;
+  storeFarRows(block, logSum);
+  b.setInsertionPointAfter(kernel);
+  buildFarRows();
 }
 
 /// Adds up what the query heads of a key head give, in their order.
@@ -151,9 +156,9 @@ void BackwardKernels::buildSinkGradient(Value gradient) {
   Value headNumbers = coordinates(firstHead, numRows, 0);
   Value at[] = {batch32, headNumbers, coordinates(firstRow, numColumns, 1)};
   Value logits = broadcast(gather(sink, headNumbers, one), type);
-  Value excess =
-      arith::SubFOp::create(b, loc, logits, gather(rowLse, at, whole));
-  Value weights = math::ExpOp::create(b, loc, excess);
+  LogSum logSum{gather(rowLse, at, whole),
+                rowRest ? gather(rowRest, at, whole) : Value()};
+  Value weights = math::ExpOp::create(b, loc, subtractLse(logits, logSum));
   Value products =
       arith::MulFOp::create(b, loc, weights, gather(rowDelta, at, whole));
   Value part = arith::AddIOp::create(

@@ -560,6 +560,43 @@ func.func @weights_of_small_scores(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !
   return %p : !tile
 }
 
+// The rest of an lse that is large is read where one is, and nowhere else.
+// CHECK-LABEL: func.func @weights_of_two_numbers
+// CHECK-SAME: %[[LSE:[a-z0-9]+]]: vector<16x1xf32>, %[[RESTS:[a-z0-9]+]]: memref<?xf32>
+func.func @weights_of_two_numbers(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row, %rests: memref<?xf32>) -> !tile {
+  // CHECK: %[[X:.*]] = tile.scores
+  %x = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %c = arith.constant 0.125 : f32
+    %z = arith.mulf %y, %c : f32
+    tile.yield %z : f32
+  } : !tile, !rows, !cols
+  // CHECK-NOT: tile.gather
+  // CHECK: scf.if
+  // CHECK: %[[SCALED:.*]] = arith.mulf %[[X]]
+  // CHECK: %[[FIRST:.*]] = arith.subf %[[SCALED]], %{{.*}}
+  // CHECK: %[[READ:.*]] = tile.gather %[[RESTS]][%{{.*}}]
+  // CHECK: %[[REST:.*]] = vector.broadcast %[[READ]]
+  // CHECK: %[[BOTH:.*]] = arith.subf %[[FIRST]], %[[REST]]
+  // CHECK: %[[MOST:.*]] = arith.minimumf %[[BOTH]], %{{.*}}
+  // CHECK: arith.mulf %[[MOST]]
+  // CHECK: else
+  // CHECK-NEXT: arith.constant
+  // CHECK-NEXT: arith.mulf %[[LSE]]
+  // CHECK-NEXT: scf.yield %[[X]]
+  // CHECK-NOT: math.exp %
+  // CHECK: math.exp2
+  %rest = tile.gather %rests[%i] : memref<?xf32>, (!rows) -> !row
+  %l = vector.broadcast %lse : !row to !tile
+  %d = arith.subf %x, %l : !tile
+  %m = vector.broadcast %rest : !row to !tile
+  %e = arith.subf %d, %m : !tile
+  %zero = arith.constant dense<0.0> : !tile
+  %f = arith.minimumf %e, %zero : !tile
+  %p = math.exp %f : !tile
+  return %p : !tile
+}
+
 // What a pullback computes again, and the score that it looks at, stay as they
 // are written.
 // CHECK-LABEL: func.func @weights_beside_a_pullback
@@ -590,11 +627,11 @@ func.func @weights_beside_a_pullback(%s: !tile, %b: i32, %h: i32, %i: !rows, %j:
 }
 
 // Near misses: the other difference, one that goes elsewhere, a difference of
-// tiles.
+// tiles, a limit that is not 0.
 // CHECK-LABEL: func.func @exponentials_of_other_differences
 // CHECK-NOT: math.exp2
 // CHECK: return
-func.func @exponentials_of_other_differences(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row, %other: !tile) -> (!tile, !tile, !tile, !tile) {
+func.func @exponentials_of_other_differences(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row, %other: !tile) -> (!tile, !tile, !tile, !tile, !tile) {
   %x = tile.scores %s at(%b, %h, %i, %j) score {
   ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
     %c = arith.constant 0.125 : f32
@@ -608,5 +645,10 @@ func.func @exponentials_of_other_differences(%s: !tile, %b: i32, %h: i32, %i: !r
   %p1 = math.exp %d1 : !tile
   %d2 = arith.subf %x, %other : !tile
   %p2 = math.exp %d2 : !tile
-  return %p0, %p1, %p2, %d1 : !tile, !tile, !tile, !tile
+  %d3 = arith.subf %x, %l : !tile
+  %e3 = arith.subf %d3, %l : !tile
+  %one = arith.constant dense<1.0> : !tile
+  %f3 = arith.minimumf %e3, %one : !tile
+  %p3 = math.exp %f3 : !tile
+  return %p0, %p1, %p2, %d1, %p3 : !tile, !tile, !tile, !tile, !tile
 }

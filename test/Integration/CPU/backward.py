@@ -103,6 +103,18 @@ GROUP = """
     %two = arith.constant 2 : i32
     %g = arith.divsi %h, %two : i32"""
 CAUSAL = "variants = [#attn.causal]"
+# Of all keys of every third row: f32 does not hold log(n) in an lse of this size.
+PENALTY = """
+    %three = arith.constant 3 : i32
+    %zero = arith.constant 0 : i32
+    %none = arith.constant 0.0 : f32
+    %penalty = arith.constant -1.0e30 : f32
+    %r = arith.remui %i, %three : i32
+    %is = arith.cmpi eq, %r, %zero : i32
+    %t = arith.select %is, %penalty, %none : f32
+    %y = arith.addf %x, %t : f32
+    attn.yield %y : f32"""
+PENALTIES = numpy.where(numpy.arange(37)[:, None] % 3 == 0, -1e30, 0)
 TABLES = {
     "table_by_head": table("tensor<4xf32>", "%h"),
     "table_by_batch": table("tensor<2xf32>", "%b"),
@@ -145,6 +157,11 @@ PARTS = {
     "strided": {"mask": STRIDED},
     "documents": {"mask": DOCUMENTS, "captures": [("ids", "tensor<1x70xi32>", IDS)]},
     "temperature": {"score": TEMPERATURE, "captures": [("counts", "tensor<37xi32>", COUNTS)]},
+    "penalty": {"score": PENALTY, "attributes": CAUSAL},
+    "penalty_with_sink": {"score": PENALTY, "dropout": 0.3,
+                          "sink": lambda rng: numpy.array([-1e30, 0.5], numpy.float32)},
+    "penalty_of_table": {**table("tensor<37x70xf32>", "%i, %j"), "captures": [
+        ("table", "tensor<37x70xf32>", lambda rng: (normal(37, 70)(rng) + PENALTIES).astype(numpy.float32))]},
     "sink": {"sink": normal(2)},
     "dropout": {"dropout": 0.3},
     "everything": {"score": SCORE, "sink": normal(2), "dropout": 0.25, "is_dynamic": True,
@@ -152,7 +169,7 @@ PARTS = {
     **TABLES,
 }
 # Those that another type has, too, and those that no other type can hold.
-IN_BOTH = ("even", "everything")
+IN_BOTH = ("even", "everything", "penalty")
 IN_F32 = ("large_scores", "huge_scores")
 UNIT = {"f32": 2.0**-23, "f16": 2.0**-10}
 

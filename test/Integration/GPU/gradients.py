@@ -20,7 +20,7 @@ CPU: every program of test/Masks, and random ones.
 attn-run --backward --check judges each: outputs and workspaces are NaN before the
 first launch, which is judged; a second one must give the same bits. Captures of
 floats have gradients where the target has kernels for them, else none; how many
-have none is said. Masks whose rows are known to fail (LARGE_LSE) are counted apart.
+have none is said.
 Exit code 0: all passed; 1: some did not; 77: no device.
 """
 
@@ -106,12 +106,6 @@ def write_mask(name, folder, options):
     return Job(name, flags, f"--parts masks --seed {options.seed} --only {name}")
 
 
-def large_lse():
-    from mask_case import LARGE_LSE
-
-    return LARGE_LSE
-
-
 def mask_names(options):
     import masks
 
@@ -194,7 +188,6 @@ def run(options, part, prepare):
         job.flags = [flag for flag in job.flags if not str(flag).startswith("--plan=")]
         command, done = call(options, job)
     report, row["failure"] = judge(options, job, done)
-    row["is_known"] = bool(part == "masks" and row["failure"] and job.name in large_lse())
     row["status"] = done.returncode if done else None
     row["plan"] = report.get("plan", "")
     row["device"] = report.get("device", "")
@@ -214,12 +207,10 @@ def summarize(part, rows):
         "part": part,
         "programs": len(rows),
         "passed": sum(not row["failure"] for row in rows),
-        "known_to_fail": sum(row["is_known"] for row in rows),
         "gradients": sum(row["gradients"] for row in rows),
         "plans_refused": sum("refused_plan" in row for row in rows),
         "with_spills": sum(row["spills"] > 0 for row in rows),
-        "largest_share_of_bound": max(
-            (row["share_of_bound"] for row in rows if not row["is_known"]), default=0),
+        "largest_share_of_bound": max((row["share_of_bound"] for row in rows), default=0),
     }
 
 
@@ -244,8 +235,7 @@ def main():
                 pool.shutdown(cancel_futures=True)
                 return SKIP
             if row["failure"]:
-                word = "known" if row["is_known"] else "FAIL"
-                print(f"{word} {row['part']} {row['name']}: {row['failure']}; again: {row['repeat']}",
+                print(f"FAIL {row['part']} {row['name']}: {row['failure']}; again: {row['repeat']}",
                       flush=True)
             if len(rows) % 50 == 0:
                 print(f"{len(rows)} of {len(jobs)} after {time.time() - start:.0f} s", file=sys.stderr)
@@ -253,14 +243,13 @@ def main():
     summary = [summarize(part, [row for row in rows if row["part"] == part]) for part in parts]
     for line in summary:
         print(f"{line['part']}: {line['passed']} of {line['programs']} passed on {options.target}, "
-              f"{line['known_to_fail']} known to fail, "
               f"{line['gradients']} gradients, {line['plans_refused']} plans refused, "
               f"{line['with_spills']} with spills, largest error {line['largest_share_of_bound']} of the bound")
     if skipped:
         print(f"{skipped} not run: {options.seconds:.0f} s were over")
     slow = sorted(rows, key=lambda row: -row["seconds"])[:1]
     print(f"{time.time() - start:.0f} s; slowest: " + ", ".join(f"{r['name']} {r['seconds']} s" for r in slow))
-    failed = [row for row in rows if row["failure"] and not row["is_known"]]
+    failed = [row for row in rows if row["failure"]]
     if options.json:
         results.write(options.json, {
             "what": WHAT,

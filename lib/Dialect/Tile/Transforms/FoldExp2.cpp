@@ -203,23 +203,41 @@ static bool isBounded(ScoresOp op, const APFloat &scale) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// exp(scores - lse), as gradients compute weights once more.
+/// exp(scores - lse), as gradients compute weights once more, or
+/// exp(min(scores - lse - rest, 0)), where only an lse of more than 512 has a
+/// rest.
 struct KnownWeights {
-  arith::SubFOp excess;
   math::ExpOp weights;
   Value lse; // a number for each row or column of the scores
+  Value rest = {};
 };
 } // namespace
+
+/// A number for each row or column of a tile that is subtracted from `value`.
+static Value getSubtrahend(arith::SubFOp op, Value value) {
+  auto stretched = op ? op.getRhs().getDefiningOp<vector::BroadcastOp>()
+                      : vector::BroadcastOp();
+  bool isLine = stretched && isa<VectorType>(stretched.getSourceType());
+  return isLine && op.getLhs() == value ? stretched.getSource() : Value();
+}
 
 static std::optional<KnownWeights> matchKnownWeights(ScoresOp op) {
   for (Operation *user : op->getUsers()) {
     auto excess = dyn_cast<arith::SubFOp>(user);
-    if (!excess || excess.getLhs() != op.getResult() || !excess->hasOneUse())
+    Value lse = getSubtrahend(excess, op.getResult());
+    if (!lse || !excess->hasOneUse())
       continue;
-    auto weights = dyn_cast<math::ExpOp>(*excess->user_begin());
-    auto stretched = excess.getRhs().getDefiningOp<vector::BroadcastOp>();
-    if (weights && stretched && isa<VectorType>(stretched.getSourceType()))
-      return KnownWeights{excess, weights, stretched.getSource()};
+    Operation *next = *excess->user_begin();
+    if (auto weights = dyn_cast<math::ExpOp>(next))
+      return KnownWeights{weights, lse};
+    Value rest = getSubtrahend(dyn_cast<arith::SubFOp>(next), excess);
+    if (!rest || !next->hasOneUse())
+      continue;
+    auto limited = dyn_cast<arith::MinimumFOp>(*next->user_begin());
+    if (limited && limited->hasOneUse() &&
+        matchPattern(limited.getRhs(), m_AnyZeroFloat()))
+      if (auto weights = dyn_cast<math::ExpOp>(*limited->user_begin()))
+        return KnownWeights{weights, lse, rest};
   }
   return std::nullopt;
 }
@@ -233,10 +251,11 @@ static Value splat(OpBuilder &b, Location loc, Type type, double value) {
 /// Scores and offset with exp(scale * scores - lse) = exp2(fma(scores,
 /// scale * log2(e), offset)). The rounding of a large lse * log2(e) is a large
 /// number itself: there the scores are (scale * scores - lse) / scale, the
-/// offset is 0.
+/// offset is 0. The rest of lse, which others lack, is read there.
 static SmallVector<Value> foldLse(RewriterBase &rewriter, Location loc,
-                                  Value scores, Value lse, double scale,
-                                  bool bounded) {
+                                  Value scores, const KnownWeights &match,
+                                  double scale, bool bounded) {
+  Value lse = match.lse;
   Type tile = scores.getType(), line = lse.getType();
   auto multiply = [&](OpBuilder &b, Value value, double factor) -> Value {
     if (factor == 1.0)
@@ -251,6 +270,14 @@ static SmallVector<Value> foldLse(RewriterBase &rewriter, Location loc,
     Value excess =
         arith::SubFOp::create(b, loc, multiply(b, scores, scale),
                               vector::BroadcastOp::create(b, loc, tile, lse));
+    if (Value rest = match.rest) {
+      if (auto read = rest.getDefiningOp<GatherOp>())
+        rest = b.clone(*read)->getResult(0);
+      rest = vector::BroadcastOp::create(b, loc, tile, rest);
+      excess = arith::SubFOp::create(b, loc, excess, rest);
+      excess =
+          arith::MinimumFOp::create(b, loc, excess, splat(b, loc, tile, 0.0));
+    }
     return {multiply(b, excess, 1.0 / scale), splat(b, loc, line, 0.0)};
   };
   // What is the same in each turn of a loop is computed before it.
@@ -270,22 +297,50 @@ static SmallVector<Value> foldLse(RewriterBase &rewriter, Location loc,
       .getResults();
 }
 
+/// Erases what led to `value`, up to `end`.
+static void eraseUnused(RewriterBase &rewriter, Value value, Operation *end) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op == end || !isOpTriviallyDead(op))
+    return;
+  SmallVector<Value> operands(op->getOperands());
+  rewriter.eraseOp(op);
+  for (Value operand : operands)
+    eraseUnused(rewriter, operand, end);
+}
+
 static void foldWeights(RewriterBase &rewriter, ScoresOp op, KnownWeights match,
                         double scale, bool bounded) {
   Location loc = match.weights.getLoc();
   Type tile = op.getResult().getType();
-  rewriter.setInsertionPoint(match.excess);
+  rewriter.setInsertionPoint(match.weights);
   SmallVector<Value> operands =
-      foldLse(rewriter, loc, op.getResult(), match.lse, scale, bounded);
+      foldLse(rewriter, loc, op.getResult(), match, scale, bounded);
   Value offset = vector::BroadcastOp::create(rewriter, loc, tile, operands[1]);
   Value factor = splat(rewriter, loc, tile, scale * llvm::numbers::log2e);
   Value exponent =
       math::FmaOp::create(rewriter, loc, operands[0], factor, offset);
+  Value unfolded = match.weights.getOperand();
   rewriter.replaceOpWithNewOp<math::Exp2Op>(match.weights, exponent);
-  Operation *stretched = match.excess.getRhs().getDefiningOp();
-  rewriter.eraseOp(match.excess);
-  if (stretched->use_empty())
-    rewriter.eraseOp(stretched);
+  eraseUnused(rewriter, unfolded, op);
+}
+
+/// Moves the constant factors at the end of the score function into `scale`;
+/// returns how many.
+static int64_t foldScales(RewriterBase &rewriter, ScoresOp op, APFloat &scale) {
+  int64_t numFactors = 0;
+  while (succeeded(foldScale(rewriter, op, scale)))
+    ++numFactors;
+  return numFactors;
+}
+
+APFloat attn::tile::foldScores(RewriterBase &rewriter, ScoresOp op) {
+  APFloat scale(1.0f);
+  if (!op.hasScore())
+    return scale;
+  DecisionPaths exact = DecisionPaths::find(op.getScore());
+  foldScales(rewriter, op, scale);
+  simplify(rewriter, op, exact);
+  return scale;
 }
 
 namespace {
@@ -309,8 +364,7 @@ struct TileFoldExp2 final
     if (op.hasScore() && isFree) {
       if (softmax)
         fuseBias(rewriter, op);
-      while (succeeded(foldScale(rewriter, op, scale)))
-        ++numFactors;
+      numFactors = foldScales(rewriter, op, scale);
     }
     bool bounded = isBounded(op, scale);
     if (softmax)

@@ -293,7 +293,8 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     %p = math.exp2 %e
     ```
     where factor = scale * log2(e). There is no `scf.if` where scores are known
-    to be small. Where a pullback takes the scores, too, the score function stays
+    to be small. A rest of lse that is subtracted, too, before a minimum with 0,
+    only an lse of more than 512 has: it is read and subtracted in the branch. Where a pullback takes the scores, too, the score function stays
     as it is: the two have operations in common.
 
     A bias of an integer times a number of the row or head (ALiBi) becomes one

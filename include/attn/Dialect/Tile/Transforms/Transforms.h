@@ -100,6 +100,11 @@ LogicalResult makeMaximumLazy(RewriterBase &rewriter, scf::ForOp loop,
 /// block to block is computed before the loops.
 void expandScores(RewriterBase &rewriter, ScoresOp op);
 
+/// What `tile-fold-exp2` makes of the score function where weights of gradients
+/// take the scores: fewer operations, without the constant factor at its end,
+/// which is the result.
+llvm::APFloat foldScores(RewriterBase &rewriter, ScoresOp op);
+
 /// Whether the product of any row's reference with log2(e) is rounded too much.
 Value isAnyFar(OpBuilder &b, Location loc, Value reference);
 
