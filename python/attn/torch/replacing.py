@@ -10,6 +10,7 @@
 
 import collections
 import functools
+import operator
 
 import torch
 
@@ -236,7 +237,7 @@ def _replace_one(graph, rewritten, replaced):
                    for name, factor in zip("qkv", factors)]
         operands = [_argument(graph, outline, outline.arguments[number], replaced) for number in program.operands]
         both = graph.call_function(torch.ops.attn.forward.default, (*factors, operands, program.text))
-        result = graph.call_function(_getitem, (both, 0))
+        result = graph.call_function(operator.getitem, (both, 0))
         result = _in_form(graph, result, outline)
         new = _cast(graph, result, wanted, nodes.value(old).dtype)
     new.meta = dict(old.meta)
@@ -249,10 +250,6 @@ def _replace_one(graph, rewritten, replaced):
 
 
 _ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
-
-
-def _getitem(results, number):
-    return results[number]
 
 
 def _cast(graph, node, old, new):
