@@ -16,9 +16,6 @@ from . import kernels, ops, programs
 
 _ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 MAX_HEAD_DIM = 256
-# Number i at place i: looked up there, a size that torch.compile does not know is one
-# that it knows.
-_HEAD_DIMS = range(MAX_HEAD_DIM + 1)
 
 
 def run(program, q, k, v, operands=()):
@@ -124,13 +121,23 @@ def attention(
     return (o, lse) if return_lse else o
 
 
+def _head_dim(size):
+    """The size as a number: one that torch.compile does not know becomes one that it
+    knows by being compared with all that there are (PyTorch 2.11 takes no other way)."""
+    if torch.compiler.is_dynamo_compiling():
+        for known in range(8, MAX_HEAD_DIM + 1, 8):
+            if size == known:
+                return known
+    return size
+
+
 def _padded_run(q, k, v, operands, score, mask, scale, choices):
     dim, value_dim = q.shape[3], v.shape[3]
     if scale is None and dim % 8:
         scale = 1 / math.sqrt(dim)
     q, k, v = (_padded(x) for x in (q, k, v))
     choices["element"] = _ELEMENTS[q.dtype]
-    choices["head_dim"], choices["value_dim"] = _HEAD_DIMS[q.shape[3]], _HEAD_DIMS[v.shape[3]]
+    choices["head_dim"], choices["value_dim"] = _head_dim(q.shape[3]), _head_dim(v.shape[3])
     choices["scale"] = None if scale is None else float(scale)
     if (score is not None or mask is not None) and torch.compiler.is_dynamo_compiling():
         from . import subgraphs  # and all of Dynamo
