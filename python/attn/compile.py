@@ -11,6 +11,7 @@
 import ctypes
 import os
 import re
+import warnings
 
 from . import _capi
 from .program import Program
@@ -132,11 +133,23 @@ def compile(
         raise _capi.AttnError(_quoted(str(_capi.error()), source))
     made = Kernel(handle) if is_host else Artifact(handle)
     made.debugged = text if debug else None
+    _warn_of_parts(made.manifest["name"], source)
     if is_host:  # where it is unpickled, with the plan that it has here
         (variant,) = made.manifest["variants"]
         chosen = dict(backward=backward, lse_gradient=lse_gradient, capture_gradients=capture_gradients)
         made.set_origin(_for_cpu, text, variant["plan"], debug, cpu, chosen)
     return made
+
+
+def _warn_of_parts(name, source):
+    """A function that is more than an attention does not run as it is."""
+    part = re.fullmatch(r"(.+)_attention_\d+(_backward)?", name)
+    if part and not re.search(rf"@{part[0]}\b".encode(), source):
+        warnings.warn(
+            f"'{part[1]}' does more than one attention: what is compiled is '{name}', a function of its "
+            "own for the attention alone, and the rest is left to the caller (functions, manifest)",
+            stacklevel=3,
+        )
 
 
 def _for_cpu(text, plan, debug, cpu, chosen):

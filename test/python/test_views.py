@@ -182,14 +182,15 @@ def test_heads_at_launch():
         kernel.launch(q[:, :40], k, v, o, lse)
 
 
-@pytest.mark.parametrize("change, words", [
-    (("%o3 = tensor.collapse_shape %o5", "%x = arith.addf %o5, %o5 : tensor<?x?x4x16xf32>\n"
-      "%o3 = tensor.collapse_shape %x"), "a result of the function is not a result"),
-    (("%q4, %k4, %v4 :", "%q4, %k4, %e :"), "reshapes or transposes of them"),
+@pytest.mark.parametrize("change", [
+    ("%o3 = tensor.collapse_shape %o5", "%x = arith.addf %o5, %o5 : tensor<?x?x4x16xf32>\n"
+     "%o3 = tensor.collapse_shape %x"),
+    ("%q4, %k4, %v4 :", "%q4, %k4, %e :"),
 ])
-def test_refusals(change, words):
+def test_what_is_more_than_an_attention_is_said(change):
     text = projections()[0]
     assert change[0] in text
     text = text.replace(*change).replace("%e :", "%ek :")
-    with pytest.raises(attn.AttnError, match=words):
-        attn.compile(text, target="cpu")
+    with pytest.warns(UserWarning, match="does more than one attention: what is compiled is '.*_attention_0'"):
+        kernel = attn.compile(text, target="cpu")
+    assert kernel.manifest["name"].endswith("_attention_0")

@@ -60,6 +60,9 @@ def _inline_one(graph, node):
                 results = [copies[result] for result in each.args[0]]
             else:
                 copies[each] = graph.node_copy(each, copies.get)
+                # A kernel's result may lie in memory otherwise than the one traced.
+                if each.target is torch.ops.aten.view.default:
+                    copies[each].target = torch.ops.aten.reshape.default
                 copies[each].meta["stack_trace"] = node.meta.get("stack_trace")
     rest = iter(results)
     by_number = {n: next(rest) for n in range(2) if is_used[n]}

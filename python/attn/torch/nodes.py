@@ -159,7 +159,7 @@ def storage(node):
 
 
 def _transpose(node, indices):
-    if name(node) in ("t", "T", "mT"):
+    if name(node) in ("t", "T", "mT", "getattr"):  # the attribute, in PyTorch 2.11
         first, second = -2, -1
     else:
         first, second = argument(node, 1, "dim0"), argument(node, 2, "dim1")
