@@ -28,6 +28,7 @@ struct Row {
   Row captures(bool has) && { return hasCaptures = has, *this; }
   Row dropout(bool has) && { return hasDropout = has, *this; }
   Row backward() && { return isBackward = true, *this; }
+  Row pullback(bool has) && { return hasPullback = has, *this; }
   Row upTo(int64_t queries) && { return maxQueries = queries, *this; }
 
   bool takes(const Workload &workload) const {
@@ -41,6 +42,7 @@ struct Row {
            (!hasScore || *hasScore == workload.hasScore) &&
            (!hasCaptures || *hasCaptures == workload.hasCaptures) &&
            (!hasDropout || *hasDropout == workload.hasDropout) &&
+           (!hasPullback || *hasPullback == workload.hasPullback) &&
            (!maxQueries ||
             (workload.queries > 0 && workload.queries <= *maxQueries));
   }
@@ -50,7 +52,8 @@ struct Row {
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
   int64_t maxValueHeadDim = 256;
   bool isBackward = false;
-  std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout;
+  std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout,
+      hasPullback;
   std::optional<int64_t> maxQueries; // known to be at most
 };
 } // namespace
@@ -113,8 +116,14 @@ static const Row sm90Rows[] = {
 
 // Gradients, 16-bit: the fastest of the few tiles that were timed on an H100, d
 // = 64 and 128, s = 4096 (test/Benchmark/results/backward.json). f32 and larger
-// dimensions: chosen to fit.
+// dimensions: chosen to fit. So are those of d = 128 whose score functions or
+// random numbers want registers: with 64 keys they spill 100 to 1,900 bytes
+// (ptxas 13.0), with 32 at most 16.
 static const Row sm80BackwardRows[] = {
+    Row(2, 64, {64, 64, 4, 2, false}).backward(),
+    Row(2, 128, {64, 32, 4, 2, false}).backward().dropout(true),
+    Row(2, 128, {64, 32, 4, 2, false}).backward().pullback(true),
+    Row(2, 128, {64, 32, 4, 2, false}).backward().score(true).captures(true),
     Row(2, 128, {64, 64, 4, 2, false}).backward(),
     Row(2, 256, {64, 32, 4, 1, false}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),
@@ -122,6 +131,10 @@ static const Row sm80BackwardRows[] = {
     Row(4, 256, {64, 16, 4, 1, false}).backward(),
 };
 static const Row sm90BackwardRows[] = {
+    Row(2, 64, {128, 64, 8, 2, false}).backward(),
+    Row(2, 128, {128, 32, 8, 2, false}).backward().dropout(true),
+    Row(2, 128, {128, 32, 8, 2, false}).backward().pullback(true),
+    Row(2, 128, {128, 32, 8, 2, false}).backward().score(true).captures(true),
     Row(2, 128, {128, 64, 8, 2, false}).backward(),
     Row(2, 256, {64, 32, 4, 1, false}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),

@@ -50,7 +50,10 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   workload.hasDropout = op.getDropoutP().has_value();
   workload.hasIeeeProducts =
       op.getNumericsOrDefault().getF32Products() == F32Products::IEEE;
-  workload.isBackward = isa<AttentionBackwardOp>(op.getOperation());
+  if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation())) {
+    workload.isBackward = true;
+    workload.hasPullback = backward.hasPullback();
+  }
   // Before attn-expand-variants the same is said by name.
   if (ArrayAttr variants = op.getVariantsAttr())
     for (Attribute variant : variants) {

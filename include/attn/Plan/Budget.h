@@ -59,6 +59,7 @@ struct Workload {
   bool hasDropout = false;
   bool hasIeeeProducts = false; // f32 without tensor cores
   bool isBackward = false;      // attn.attention_backward
+  bool hasPullback = false;     // there: of scores that are not only added to
   /// Query length, 0 if it is not known.
   int64_t queries = 0;
 };

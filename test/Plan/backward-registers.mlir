@@ -1,0 +1,33 @@
+// At d = 128 score functions that are differentiated, and random numbers, want
+// registers: their gradients take smaller blocks, which do not spill.
+//
+// RUN: attn-opt %s --attn-expand-variants --attn-differentiate --attn-plan=target=sm_90a | FileCheck %s --check-prefix=SM90
+// RUN: attn-opt %s --attn-expand-variants --attn-differentiate --attn-plan=target=sm_80 | FileCheck %s --check-prefix=SM80
+
+!t = tensor<1x4x?x128xbf16>
+!l = tensor<1x4x?xf32>
+
+// SM90-LABEL: @softcap_backward
+// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>
+// SM80-LABEL: @softcap_backward
+// SM80: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2>
+func.func @softcap(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.softcap<20.0 : f32>]} : (!t, !t, !t) -> (!t, !l)
+  return %o, %lse : !t, !l
+}
+
+// What is added to scores has no derivative that costs.
+// SM90-LABEL: @alibi_backward
+// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>
+func.func @alibi(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.alibi]} : (!t, !t, !t) -> (!t, !l)
+  return %o, %lse : !t, !l
+}
+
+// SM90-LABEL: @dropout_backward
+// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>
+func.func @dropout(%q: !t, %k: !t, %v: !t, %seed: i32, %offset: i32) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v dropout(%seed, %offset) {dropout_p = 1.0e-01 : f64}
+    : (!t, !t, !t, i32, i32) -> (!t, !l)
+  return %o, %lse : !t, !l
+}
