@@ -132,6 +132,24 @@ def test_graphs_in_graphs():
     assert found.raised
 
 
+class Pooled(nn.Module):
+    """One query of all, as vision models pool: batch and heads are one dimension beside
+    the length of 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.probe = nn.Parameter(torch.randn(1, 1, WIDTH))
+        self.attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(self.probe.repeat(x.shape[0], 1, 1), x, x)[0][:, 0]
+
+
+def test_one_query():
+    found, = run_compiled(Pooled(), torch.randn(BATCH, LENGTH, WIDTH))
+    assert found.raised
+
+
 class Layouts(nn.Module):
     """Heads last, softmax in the middle."""
 

@@ -728,13 +728,12 @@ def _count(digits):
 
 def _arranged(operand, dims, extents, is_query):
     """(steps, heads) that make (b, heads, length, dim) of an operand."""
-    steps, digits, removed = [], [], 0
-    for dim, (index, size) in enumerate(zip(operand.indices, nodes.shape(operand.node))):
+    steps, digits = [], []
+    for index, size in zip(operand.indices, nodes.shape(operand.node)):
         if index.offset != 0 and index.digits:
             raise Unread("a part of queries, keys or values")
         if not index.digits:
-            steps.append(("select", dim - removed, index.offset))
-            removed += 1
+            steps.append(("select", len(digits), index.offset))
             continue
         if len(index.digits) > 1:
             sizes = [digit.size if isinstance(digit.size, int) else -1 for digit in index.digits]
