@@ -593,7 +593,7 @@ def _where(tracer, is_method, args, kwargs):
     if "self" in given:
         given["input"] = given.pop("self")
     values = [tracer.lift(given.get(name)) for name in ("condition", "input", "other")]
-    return aten._HANDLERS["where"](tracer, *values)
+    return aten.HANDLERS["where"](tracer, *values)
 
 
 class _Real(TorchDispatchMode):

@@ -1,0 +1,74 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""What the operations of ATen are in a region.
+
+PyTorch's own dispatcher brings every spelling, a + b, torch.add, Tensor.add_, here as
+one of a few hundred operations; the modules beside this one handle those that a score
+or a mask has use for.
+"""
+
+import torch
+
+from .. import symbols
+from ..symbols import Symbol
+from . import arithmetic, functions, reductions, searches, tensors, views  # noqa: F401: they fill HANDLERS
+from .handlers import HANDLERS, Unsupported, convert
+
+
+def _tracer(args):
+    for arg in args:
+        if isinstance(arg, Symbol):
+            return arg.tracer
+        if isinstance(arg, (list, tuple)):
+            found = _tracer(arg)
+            if found is not None:
+                return found
+    return None
+
+
+def _lifted(tracer, arg):
+    if isinstance(arg, torch.Tensor):
+        return tracer.lift(arg)
+    if isinstance(arg, (list, tuple)):
+        return type(arg)(_lifted(tracer, item) for item in arg)
+    return arg
+
+
+def dispatch(function, args, kwargs):
+    """`function` of ATen on arguments of which one is a Symbol."""
+    tracer = _tracer([*args, *kwargs.values()])
+    namespace, name = function._schema.name.split("::")
+    with tracer.reporting(f"{namespace}.{name}"):
+        in_place = name.endswith("_") and not name.endswith("__") and name[:-1] in HANDLERS
+        handler = HANDLERS.get(name[:-1] if in_place else name)
+        if handler is None or namespace not in ("aten", "prims", "approx"):
+            return _decomposed(function, args, kwargs)
+        out = kwargs.pop("out", None)
+        result = handler(tracer, *_lifted(tracer, list(args)),
+                         **{key: _lifted(tracer, value) for key, value in kwargs.items()})
+        target = args[0] if in_place else out
+        return result if target is None else _assigned(tracer, target, result)
+
+
+def _assigned(tracer, target, result):
+    if not isinstance(target, Symbol):
+        raise Unsupported("a captured tensor cannot be written to")
+    result = convert(tracer, result, target.dtype)
+    target.assign(symbols.broadcast(result, target.shape))
+    return target
+
+
+def _decomposed(function, args, kwargs):
+    table = torch._decomp.decomposition_table
+    if function in table:
+        return table[function](*args, **kwargs)
+    result = function.decompose(*args, **kwargs)
+    if result is NotImplemented:
+        raise Unsupported("no kernel can hold this operation")
+    return result

@@ -1,0 +1,113 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Handlers of operations, by name, and what most of them are made of: a formula for
+each element.
+
+A handler gets the tracer, Symbols where PyTorch had tensors, and the arguments; it
+returns a Symbol. A formula gets a Writer, the type that PyTorch computes in, and
+scalars: Values, or numbers of Python.
+"""
+
+import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
+from torch._prims_common import elementwise_dtypes
+
+from .. import symbols
+from ..scalars import LIMITS, is_float
+from ..symbols import Symbol
+
+HANDLERS = {}
+
+
+class Unsupported(Exception):
+    """What the region cannot say; trace.py adds who asked for it."""
+
+
+def handles(*names):
+    def register(function):
+        for name in names:
+            HANDLERS[name] = function
+        return function
+    return register
+
+
+def pointwise(tracer, compute, operands, kind, dtype=None):
+    """compute(dtype, *scalars) for all elements of the operands, which become
+    the type that `kind` of promotion gives."""
+    used, result = elementwise_dtypes(*operands, type_promotion_kind=kind)
+    result = result if dtype is None else dtype
+    if torch.float64 in (used, result):
+        raise Unsupported("this is float64, and scores are float32")
+    if used.is_complex or result.is_complex:
+        raise Unsupported("there are no complex numbers in a kernel")
+    shapes = [x.shape for x in operands if isinstance(x, Symbol)]
+    shape = torch.broadcast_shapes(*shapes)
+    loads = [operand(tracer, x, used, shape) for x in operands]
+    return Symbol(tracer, shape, result, lambda index: compute(used, *(load(index) for load in loads)))
+
+
+def operand(tracer, x, dtype, shape):
+    """What loads an element of x, broadcast to a shape, as a scalar to compute with in dtype."""
+    writer = tracer.writer
+    if not isinstance(x, Symbol):
+        number = writer.cast(x, None, dtype)
+        return lambda index: number
+    load = symbols.broadcast(x, shape)
+    # Halves are f32 between operations; only explicit conversions round.
+    target = torch.float32 if is_float(dtype) else dtype
+    source = torch.float32 if is_float(x.dtype) else x.dtype
+
+    def converted(index):
+        element = load(index)
+        # A captured scalar stays one where nothing has to be converted.
+        return element if source == target else writer.cast(element, source, target)
+    return converted
+
+
+def convert(tracer, x, dtype):
+    """x.to(dtype)."""
+    if dtype is None or dtype == x.dtype:
+        return x
+    if dtype == torch.float64:
+        raise Unsupported("this is float64, and scores are float32")
+    if not (is_float(dtype) or dtype in LIMITS):
+        raise Unsupported(f"there is no {dtype} in a kernel")
+    load = symbols.broadcast(x, x.shape)
+    return Symbol(tracer, x.shape, dtype, lambda index: tracer.writer.cast(load(index), x.dtype, dtype))
+
+
+def unary(names, compute, kind=Kind.INT_TO_FLOAT):
+    """Handles operations of one tensor: compute(writer, dtype, a)."""
+    def handler(tracer, x, **_):
+        return pointwise(tracer, lambda dtype, a: compute(tracer.writer, dtype, a), [x], kind)
+    handles(*names)(handler)
+
+
+def binary(names, compute, kind=Kind.DEFAULT):
+    """Handles operations of two: compute(writer, dtype, a, b)."""
+    def handler(tracer, a, b, **_):
+        return pointwise(tracer, lambda dtype, x, y: compute(tracer.writer, dtype, x, y), [a, b], kind)
+    handles(*names)(handler)
+
+
+def as_float(w, a):
+    return w.typed(a, "f32")
+
+
+def as_flag(w, dtype, a):
+    return w.cast(a, torch.float32 if is_float(dtype) else dtype, torch.bool)
+
+
+def no_flags(function):
+    """A formula that refuses flags."""
+    def checked(w, dtype, *args):
+        if dtype == torch.bool:
+            raise Unsupported("this is no operation on flags")
+        return function(w, dtype, *args)
+    return checked

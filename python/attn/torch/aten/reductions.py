@@ -1,0 +1,96 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Sums, products and extremes over dimensions."""
+
+import torch
+
+from .. import symbols
+from ..scalars import is_float
+from .arithmetic import add, extreme, mul
+from .handlers import HANDLERS, Unsupported, convert, handles
+
+
+def _dims(dim):
+    return None if dim is None else [dim] if isinstance(dim, int) else list(dim)
+
+
+@handles("sum")
+def _sum(tracer, x, dim=None, keepdim=False, dtype=None, **_):
+    dtype = dtype or (x.dtype if is_float(x.dtype) else torch.int64)
+    return symbols.reduce(tracer, x, _dims(dim), keepdim, dtype, None,
+                          lambda a, b: add(tracer.writer, dtype, a, b))
+
+
+@handles("mean")
+def _mean(tracer, x, dim=None, keepdim=False, dtype=None, **_):
+    total = _sum(tracer, x, dim, keepdim, dtype)
+    return HANDLERS["div"](tracer, total, x.numel() // max(1, total.numel()))
+
+
+@handles("prod")
+def _prod(tracer, x, dim=None, keepdim=False, dtype=None, **_):
+    dtype = dtype or (x.dtype if is_float(x.dtype) else torch.int64)
+    return symbols.reduce(tracer, x, _dims(dim), keepdim, dtype, None,
+                          lambda a, b: mul(tracer.writer, dtype, a, b))
+
+
+def _any_or_all(name, start):
+    def handler(tracer, x, dim=None, keepdim=False, **_):
+        return symbols.reduce(tracer, convert(tracer, x, torch.bool), _dims(dim), keepdim, torch.bool, start,
+                              lambda a, b: tracer.writer.logic(name, a, b))
+    return handler
+
+
+handles("any")(_any_or_all("or", False))
+handles("all")(_any_or_all("and", True))
+
+
+def _largest(name):
+    def handler(tracer, x, dim=None, keepdim=False, **_):
+        return symbols.reduce(tracer, x, _dims(dim), keepdim, x.dtype, None,
+                              lambda a, b: extreme(name)(tracer.writer, x.dtype, a, b))
+    return handler
+
+
+handles("amax")(_largest("maximum"))
+handles("amin")(_largest("minimum"))
+
+
+def _total_extreme(name, long):
+    def handler(tracer, x, *args, **named):
+        if args or named:
+            raise Unsupported(f"{name}() along a dimension returns positions, too: use a{name}()")
+        return _largest(long)(tracer, x)
+    return handler
+
+
+handles("max")(_total_extreme("max", "maximum"))
+handles("min")(_total_extreme("min", "minimum"))
+
+
+@handles("dot", "vdot", "inner")
+def _dot(tracer, a, b):
+    return _sum(tracer, HANDLERS["mul"](tracer, a, b), -1)
+
+
+@handles("mv")
+def _mv(tracer, a, b):
+    return _sum(tracer, HANDLERS["mul"](tracer, a, b), -1)
+
+
+@handles("mm")
+def _mm(tracer, a, b):
+    return _sum(tracer, HANDLERS["mul"](tracer, symbols.unsqueeze(a, 2), symbols.unsqueeze(b, 0)), 1)
+
+
+@handles("linalg_vector_norm")
+def _norm(tracer, x, ord=2, dim=None, keepdim=False, dtype=None):
+    if ord != 2:
+        raise Unsupported(f"wanted the norm of order 2, got {ord}")
+    return HANDLERS["sqrt"](tracer, _sum(tracer, HANDLERS["square"](tracer, x), dim, keepdim, dtype))

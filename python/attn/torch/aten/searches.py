@@ -1,0 +1,42 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Searches in sorted tensors."""
+
+import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as Kind
+
+from .. import symbols
+from .handlers import Unsupported, handles, pointwise
+
+
+def _search(tracer, table, x, right):
+    if not symbols.is_integer(x) or not symbols.is_integer(table):
+        raise Unsupported("wanted integers to search for among integers")
+    if table.dim() != 1:
+        raise Unsupported(f"wanted a sorted tensor of one dimension, got {table.dim()}")
+    w, found = tracer.writer, tracer.searched(table)
+
+    def compute(dtype, element):
+        upto = element if right else w.integer("sub", element, 1, torch.int32)
+        value = w.typed(upto, "i32")
+        count = w.add(f"attn.capture_search %{found.name}[], {value.name} : {found.type}", "i32")
+        return w.ranged(count, (0, table.shape[0]))
+    return pointwise(tracer, compute, [x], Kind.NO_OPMATH, torch.int64)
+
+
+@handles("searchsorted")
+def _searchsorted(tracer, table, x, out_int32=False, right=False, side=None, sorter=None, **_):
+    if sorter is not None:
+        raise Unsupported("wanted a sorted tensor, got a sorter")
+    return _search(tracer, table, x, right or side == "right")
+
+
+@handles("bucketize")
+def _bucketize(tracer, x, table, out_int32=False, right=False, **_):
+    return _search(tracer, table, x, right)
