@@ -14,15 +14,14 @@
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Dominance.h"
 #include "mlir/IR/SymbolTable.h"
-#include "mlir/Transforms/CSE.h"
 
 namespace attn {
 #define GEN_PASS_DEF_CONVERTATTNTOTILE
@@ -161,9 +160,8 @@ struct ConvertAttnToTile final
       bool isForward = isa<AttentionOp>(match.attention.getOperation());
       func::FuncOp kernel = isForward ? buildForward(builder, match)
                                       : buildBackward(builder, match);
-      DominanceInfo dominance(kernel);
       IRRewriter rewriter(builder);
-      eliminateCommonSubExpressions(rewriter, dominance, kernel);
+      tile::shareScalarCode(rewriter, kernel);
       match.func->erase();
     }
   }

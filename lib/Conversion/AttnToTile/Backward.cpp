@@ -177,17 +177,23 @@ Value BackwardKernels::buildAdjoint(OpBuilder &outer, const Step &step,
   return arith::MulFOp::create(b, loc, step.weights, excess);
 }
 
-/// A value of the pullback, or what that yields.
+/// A value of the pullback, or what that yields. What the score computes too
+/// is the same code, and stands in the same place: CSE leaves one of them.
 Value BackwardKernels::readPullback(OpBuilder &outer, const Step &step,
                                     Value adjoint, Value root) {
   auto type = cast<VectorType>(adjoint.getType());
-  Value x = multiply(step.products, attention.getScaleValue());
+  // Also by 1, as scores are.
+  Value scale = splat(b, loc, type, attention.getScaleValue());
+  Value x = arith::MulFOp::create(b, loc, step.products, scale);
   Value arguments[] = {
       adjoint, x, step.at.batch, step.at.head, step.at.queries, step.at.keys};
   Region region;
   copyRegion(outer, b, op.getPullback(), region, arguments, captures, root);
-  return tile::expandScalarCode(b, &*outer.getInsertionPoint(), region,
-                                arguments, type.getShape());
+  Operation *head = &*outer.getInsertionPoint();
+  if (outer.getInsertionBlock() == b.getInsertionBlock())
+    if (auto loop = dyn_cast<scf::ForOp>(head->getParentOp()))
+      head = loop;
+  return tile::expandScalarCode(b, head, region, arguments, type.getShape());
 }
 
 /// (C11): nothing goes back where the score is -inf.

@@ -17,8 +17,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Dominance.h"
-#include "mlir/Transforms/CSE.h"
 #include <limits>
 
 namespace attn::tile {
@@ -113,8 +111,7 @@ struct TileExpandScores final
       for (Block *block : blocks)
         eraseDeadOps(rewriter, block);
     }
-    DominanceInfo dominance(getOperation());
-    eliminateCommonSubExpressions(rewriter, dominance, getOperation());
+    shareScalarCode(rewriter, getOperation());
   }
 };
 } // namespace

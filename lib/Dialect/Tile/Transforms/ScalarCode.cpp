@@ -12,7 +12,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/CSE.h"
 
 using namespace mlir;
 using namespace attn;
@@ -192,4 +195,50 @@ Value attn::tile::expandScalarCode(OpBuilder &inner, Operation *head,
   return Expansion(outer, inner, loop, shape, outside)
       .run(block, arguments,
            root ? root : block.getTerminator()->getOperand(0));
+}
+
+/// What `loadElement` builds of an argument that nobody writes.
+static memref::LoadOp matchElement(scf::IfOp op) {
+  if (op.getNumResults() != 1 || op.elseBlock() == nullptr)
+    return {};
+  auto load = dyn_cast<memref::LoadOp>(op.thenBlock()->front());
+  if (!load || op.thenYield().getOperand(0) != load.getResult() ||
+      !matchPattern(op.elseYield().getOperand(0), m_Constant()) ||
+      !isa<BlockArgument>(load.getMemRef()))
+    return {};
+  bool isWritten =
+      llvm::any_of(load.getMemRef().getUsers(), [](Operation *user) {
+        return hasEffect<MemoryEffects::Write>(user);
+      });
+  return isWritten ? memref::LoadOp() : load;
+}
+
+/// Replaces one read of an element by an earlier one.
+static bool shareElement(RewriterBase &rewriter, func::FuncOp function) {
+  DominanceInfo dominance(function);
+  SmallVector<scf::IfOp> reads;
+  function.walk([&](scf::IfOp op) {
+    if (matchElement(op))
+      reads.push_back(op);
+  });
+  for (auto [number, later] : llvm::enumerate(reads))
+    for (scf::IfOp first : ArrayRef(reads).take_front(number)) {
+      memref::LoadOp load = matchElement(first), same = matchElement(later);
+      if (first.getCondition() != later.getCondition() ||
+          load.getMemRef() != same.getMemRef() ||
+          load.getIndices() != same.getIndices() ||
+          !dominance.properlyDominates(first, later))
+        continue;
+      rewriter.replaceOp(later, first);
+      return true;
+    }
+  return false;
+}
+
+void attn::tile::shareScalarCode(RewriterBase &rewriter,
+                                 func::FuncOp function) {
+  do {
+    DominanceInfo dominance(function);
+    eliminateCommonSubExpressions(rewriter, dominance, function);
+  } while (shareElement(rewriter, function));
 }

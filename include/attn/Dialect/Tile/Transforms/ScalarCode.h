@@ -11,8 +11,10 @@
 #define ATTN_DIALECT_TILE_TRANSFORMS_SCALARCODE_H
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
 
 namespace attn::tile {
 
@@ -31,6 +33,11 @@ Value expandScalarCode(OpBuilder &builder, Operation *head, Region &region,
 /// One element of a memref, at indices of i32; out of range gives 0.
 Value loadElement(OpBuilder &builder, Location loc, Value view,
                   ValueRange indices);
+
+/// Leaves one of equal operations in a function of kernels, and one of equal
+/// reads that `loadElement` made of what nobody writes: the code of two regions
+/// that begin with such a read is then the same code.
+void shareScalarCode(RewriterBase &rewriter, func::FuncOp function);
 
 } // namespace attn::tile
 
