@@ -166,6 +166,24 @@ def test_other_places_of_heads_and_keys():
     assert found.raised
 
 
+class Rotated(Attention):
+    """Queries of bf16 that are computed in f32, as positions are rotated."""
+
+    def core(self, q, k, v):
+        q = (q * torch.linspace(0.5, 1.5, DIM)).to(v.dtype)
+        return torch.softmax(q @ k.mT, -1) @ v
+
+
+def test_rounded_queries_stay_narrow():
+    x = torch.randn(BATCH, LENGTH, WIDTH, dtype=torch.bfloat16)
+    module = Rotated().bfloat16()
+    function, found = compiled(module)
+    with torch.no_grad():
+        assert_close(function(x).float(), module(x).float(), 2e-2)
+    assert [each.raised for each in found] == [True], found
+    assert "f32" not in found[0].program.split(" -> ")[0], found[0].program
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("cls", MODELS, ids=lambda cls: cls.__name__)
 def test_on_gpu(cls, device="cuda"):

@@ -677,6 +677,8 @@ def _walk(graph, node, indices, at):
                     return
             elif kind == "to" and nodes.is_tensor(node.args[0]) and nodes.value(node.args[0]).device \
                     == nodes.value(node).device and nodes.value(node.args[0]).dtype.is_floating_point:
+                if nodes.value(node.args[0]).dtype.itemsize > dtype.itemsize:
+                    return  # rounded: the kernel is one of the narrow type
                 if nodes.value(node.args[0]).dtype != dtype:
                     steps = (("cast", dtype), *steps)
                 node, at = node.args[0], node

@@ -17,6 +17,8 @@ With r in float64, t0 the unfused evaluation in the input type, e(t) the largest
                                                    where c is large
     rmse(o) <= 2 rmse(t0) + 2^-22 max |value|      where f32 products are split
     |lse - r| <= 1e-4 + c + one unit of f32 at |r|
+    e(g) <= max(3 e(g0), u) + 1e-4                 of gradients (C16 of
+                                                   attn.attention_backward)
 
 with c what tensor cores cut off of scores; it is large beyond one unit in the
 last place of the type at 1/2: weights lose more to it than to their rounding.
@@ -39,6 +41,11 @@ def last_place(element, size):
 def error_bound(element, unfused, largest_result):
     """Of the largest error, given that of t0."""
     return max(2 * unfused, last_place(element, largest_result)) + 1e-5
+
+
+def gradient_bound(element, unfused, largest_result):
+    """The same of a gradient, given that of g0, its unfused evaluation."""
+    return max(3 * unfused, last_place(element, largest_result)) + 1e-4
 
 
 def rmse_bound(element, unfused, rounded, largest_value, split, cut_off):

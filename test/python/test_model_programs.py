@@ -1,0 +1,81 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""The programs that compare and time models of transformers, on the CPU, small."""
+
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import attn
+
+torch = pytest.importorskip("torch", reason="models are PyTorch's")
+pytest.importorskip("transformers", reason="models are those of transformers")
+
+INTEGRATION = pathlib.Path(__file__).resolve().parents[1] / "Integration"
+
+
+@pytest.fixture
+def lib():
+    attn._capi.library()
+    return attn._capi._path
+
+
+def load(path):
+    """A program as a module."""
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(path, *arguments):
+    done = subprocess.run([sys.executable, INTEGRATION / path, *arguments], capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+def test_families_in_bf16(lib):
+    code, said = run("CPU/families.py", "--lib", lib, "--dtype", "bf16", "--only", "llama,qwen2", "--jobs", "2")
+    assert code == 0 and "2 passed, 0 failed, 0 skipped" in said, said
+
+
+def test_families_without_time(lib):
+    code, said = run("CPU/families.py", "--lib", lib, "--only", "llama", "--time-limit", "0")
+    assert code == 1 and "0 passed, 0 failed, 0 skipped, 1 left out" in said, said
+
+
+def judged(scale):
+    """What is said of a gradient that is off by `scale` times what eager is off by."""
+    families = load(INTEGRATION / "CPU" / "families.py")
+    exact = torch.linspace(-1, 1, 100).double()
+    rough = (exact + 0.01).bfloat16()
+    off = (exact + scale * (rough.double() - exact)).float()
+    return families.judge_narrow("bf16", (rough, {"w": off}), (rough, {"w": rough}), (exact, {"w": exact}))
+
+
+def test_families_judge_by_the_errors_of_eager():
+    assert judged(2.9)[1] and not judged(3.1)[1] and not judged(float("nan"))[1]
+
+
+def test_models_are_timed(lib, tmp_path):
+    file = tmp_path / "models.json"
+    code, said = run("GPU/end_to_end.py", "--lib", lib, "--device", "cpu", "--tiny", "--json", file, "--only",
+                     "gpt-oss", "--contestants", "attn,sdpa,eager")
+    assert code == 0 and "1 models timed, 0 failures" in said, said
+    names, *rows = json.loads(file.read_text())["rows"]
+    rows = [dict(zip(names, row)) for row in rows]
+    assert len(rows) == 6
+    assert all(row["ms"] > 0 and row["differs"] <= 0.05 for row in rows if row["error"] is None)
+    assert all("error" not in row or row["error"] is None or "scaled_dot_product_attention" in row["error"]
+               for row in rows), rows  # gpt-oss does not take it
+    assert {row["model"] for row in rows if row["error"]} == {"gpt-oss"}
