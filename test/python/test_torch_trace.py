@@ -412,12 +412,12 @@ class Counted:
         self.make, self.calls = make, 0
 
     def lines(self, *state, kind="score", **named):
-        function, before = self.make(*state), trace._traced
+        function, before = self.make(*state), trace.traced
         try:
-            trace._traced = lambda *a: (setattr(self, "calls", self.calls + 1), before(*a))[1]
+            trace.traced = lambda *a: (setattr(self, "calls", self.calls + 1), before(*a))[1]
             return trace.region(function, kind, **named)
         finally:
-            trace._traced = before
+            trace.traced = before
 
 
 def test_known_functions_are_not_called_again():

@@ -30,7 +30,7 @@ class Symbol(torch.Tensor):
 
     @staticmethod
     def __new__(cls, tracer, shape, dtype, load):
-        return torch.Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=tracer.device)
+        return torch.Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=tracer.captures.device)
 
     def __init__(self, tracer, shape, dtype, load):
         self.tracer = tracer

@@ -20,7 +20,7 @@ def _search(tracer, table, x, right):
         raise Unsupported("wanted integers to search for among integers")
     if table.dim() != 1:
         raise Unsupported(f"wanted a sorted tensor of one dimension, got {table.dim()}")
-    w, found = tracer.writer, tracer.searched(table)
+    w, found = tracer.writer, tracer.captures.searched(table)
 
     def compute(dtype, element):
         upto = element if right else w.integer("sub", element, 1, torch.int32)
