@@ -73,7 +73,7 @@ def view(value):
         return _view_torch(value)
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
-        raise AttnError(f"wanted a tensor, got the number {value!r}")
+        raise AttnError(f"wanted a tensor, got the number {value}")
     interface = getattr(value, "__cuda_array_interface__", _NONE)
     if interface is not _NONE:
         return _view_interface(interface, "cuda")

@@ -36,9 +36,10 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 import results  # noqa: E402
-from bench import L2_BYTES, Gradients, Shape, dims_of, environment, numbers  # noqa: E402
+from bench import Gradients, Shape, dims_of, environment, numbers  # noqa: E402
 from compiling import Compiler  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
+from turns import flush_buffer  # noqa: E402
 
 # Pass: why it is there. The order is the one in which they run.
 PASSES = {
@@ -241,7 +242,7 @@ def main():
         found = environment(options, torch)
         found["cycles"] = METRIC if isinstance(cycles, list) else cycles
         rng = random.Random(options.seed)
-        flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda")
+        flush = flush_buffer(torch)
         multiprocessors = torch.cuda.get_device_properties(0).multi_processor_count
         rows = []
         for dims, causal, length, shape in each_shape(options, torch):

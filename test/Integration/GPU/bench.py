@@ -55,9 +55,9 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 import results  # noqa: E402
 from compiling import Compiler  # noqa: E402
 from gpu import SKIP, find_torch, plan_of  # noqa: E402
+from turns import flush_buffer, medians  # noqa: E402
 
 TOKENS = 16384
-L2_BYTES = 256 << 20  # more than any L2
 HOT_SECONDS = 0.02
 WHAT = {
     False: "Forward speed beside PyTorch's flash (fa2) and cuDNN backends",
@@ -334,23 +334,7 @@ class Shape:
         """{name: median milliseconds}; everything is queued before it is read."""
         if options.hot:
             return self.measure_hot(options, torch, rng)
-        events = {name: [] for name in self.contestants}
-        for turn in range(options.warmup + options.rounds):
-            names = list(self.contestants)
-            rng.shuffle(names)
-            for name in names:
-                start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                flush.zero_()
-                start.record()
-                self.contestants[name]()
-                stop.record()
-                if turn >= options.warmup:
-                    events[name].append((start, stop))
-        torch.cuda.synchronize()
-        return {
-            name: statistics.median(start.elapsed_time(stop) for start, stop in pairs)
-            for name, pairs in events.items()
-        }
+        return medians(options, torch, flush, rng, self.contestants)
 
 
 class Gradients(Shape):
@@ -476,7 +460,7 @@ def main():
             return SKIP
         torch.manual_seed(options.seed)
         rng = random.Random(options.seed)
-        flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda")
+        flush = flush_buffer(torch)
         options.old_package = old_package(options)
         found = environment(options, torch)
         print(json.dumps(found), flush=True)

@@ -27,7 +27,6 @@ import argparse
 import math
 import pathlib
 import random
-import statistics
 import sys
 import time
 import traceback
@@ -38,9 +37,9 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 import results  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
+from turns import flush_buffer, medians  # noqa: E402
 
 HIDDEN, BATCH = 2048, 2
-L2_BYTES = 256 * 2**20
 WHAT = "attn.torch.flex_attention beside torch.compile(flex_attention)"
 CASES = {}
 
@@ -207,24 +206,6 @@ def check(options, torch, name, dim, element):
 # ---------------------------------------------------------------------------
 
 
-def measure(options, torch, flush, rng, contestants):
-    """The median of each, in milliseconds."""
-    events = {name: [] for name in contestants}
-    for turn in range(options.warmup + options.rounds):
-        names = list(contestants)
-        rng.shuffle(names)
-        for name in names:
-            start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            flush.zero_()
-            start.record()
-            contestants[name]()
-            stop.record()
-            if turn >= options.warmup:
-                events[name].append((start, stop))
-    torch.cuda.synchronize()
-    return {name: statistics.median(a.elapsed_time(b) for a, b in pairs) for name, pairs in events.items()}
-
-
 def host_time(torch, call, count=20):
     """Milliseconds of the CPU for one call, where the GPU has nothing to wait for."""
     call()
@@ -275,7 +256,7 @@ def rows_of_case(options, torch, flush, rng, name, dim):
         backward[side] = lambda o=o: torch.autograd.grad(o, leaves, d_o, retain_graph=True)
     rows = []
     for what, contestants in (("forward", forward), ("backward", backward)):
-        times = measure(options, torch, flush, rng, contestants)
+        times = medians(options, torch, flush, rng, contestants)
         row = {"case": name, "d": dim, "pass": what, **{f"{side}_ms": round(ms, 4) for side, ms in times.items()}}
         if len(times) == 2:
             row["attn_of_flex"] = round(times["flex"] / times["attn"], 3)
@@ -321,7 +302,7 @@ def main():
     torch.manual_seed(options.seed)
     rng, start, checked, failed, left_out, rows = random.Random(options.seed), time.time(), 0, [], [], []
     timed = options.time and options.device == "cuda"
-    flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda") if timed else None
+    flush = flush_buffer(torch) if timed else None
     for name, dim in ((name, dim) for name in options.cases for dim in options.dims):
         for element in options.elements.split(","):
             if time.time() - start > options.seconds:

@@ -29,10 +29,10 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 import results  # noqa: E402
-from bench import L2_BYTES, environment, numbers  # noqa: E402
+from bench import environment, numbers  # noqa: E402
 from gpu import SKIP, find_torch, plan_of  # noqa: E402
-from variants import HIDDEN, measure  # noqa: E402
-
+from turns import flush_buffer, medians  # noqa: E402
+from variants import HIDDEN  # noqa: E402
 
 WHAT = "A window of keys and an ALiBi score beside the causal kernel, per tile that is visited"
 
@@ -101,7 +101,7 @@ def run_shape(options, torch, flush, rng, dim, length):
             "plan": plan,
             "flops": 4 * options.batch * heads * dim * pairs,
         }
-    for name, ms in measure(options, torch, flush, rng, contestants).items():
+    for name, ms in medians(options, torch, flush, rng, contestants).items():
         entry = row["contestants"][name]
         entry["ms"] = round(ms, 4)
         entry["tflops_on_visited"] = round(entry.pop("flops") / ms / 1e9, 1)
@@ -125,7 +125,7 @@ def main():
     attn.use_library(options.lib)
     torch.manual_seed(options.seed)
     rng = random.Random(options.seed)
-    flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda")
+    flush = flush_buffer(torch)
     rows = [
         run_shape(options, torch, flush, rng, dim, length)
         for dim in numbers(options.dims)

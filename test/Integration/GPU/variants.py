@@ -23,7 +23,6 @@ ours needs to find its blocks runs inside its launch, and is timed.
 import argparse
 import pathlib
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -33,9 +32,10 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 import results  # noqa: E402
-from bench import L2_BYTES, environment  # noqa: E402
+from bench import environment  # noqa: E402
 from compiling import Compiler  # noqa: E402
 from gpu import SKIP, find_torch, plan_of  # noqa: E402
+from turns import flush_buffer, medians  # noqa: E402
 from variant_table import make_variants  # noqa: E402
 
 HIDDEN = 2048
@@ -116,26 +116,6 @@ def prepare_peer(torch, variant, q, k, v):
     return run, block_mask
 
 
-def measure(options, torch, flush, rng, contestants):
-    events = {name: [] for name in contestants}
-    for turn in range(options.warmup + options.rounds):
-        names = list(contestants)
-        rng.shuffle(names)
-        for name in names:
-            start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            flush.zero_()
-            start.record()
-            contestants[name]()
-            stop.record()
-            if turn >= options.warmup:
-                events[name].append((start, stop))
-    torch.cuda.synchronize()
-    return {
-        name: statistics.median(start.elapsed_time(stop) for start, stop in pairs)
-        for name, pairs in events.items()
-    }
-
-
 def run_variant(options, torch, flush, rng, dim, name, variant, compiled):
     import attn
 
@@ -188,7 +168,7 @@ def run_variant(options, torch, flush, rng, dim, name, variant, compiled):
             )
         except attn.AttnError as failure:
             facts["error"] = str(failure)[:300]
-    for label, ms in measure(options, torch, flush, rng, contestants).items():
+    for label, ms in medians(options, torch, flush, rng, contestants).items():
         entry = row["contestants"].setdefault(label, {})
         entry["ms"] = round(ms, 4)
         flops = 4 * options.batch * heads * options.length**2 * dim * density
@@ -223,7 +203,7 @@ def main():
             return SKIP
         torch.manual_seed(options.seed)
         rng = random.Random(options.seed)
-        flush = torch.empty(L2_BYTES, dtype=torch.uint8, device="cuda")
+        flush = flush_buffer(torch)
         rows, deadline = [], time.time() + options.time_limit
         for dim in map(int, options.dims.split(",")):
             for name, variant in chosen(options, dim).items():
