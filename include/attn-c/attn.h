@@ -67,7 +67,8 @@ typedef struct AttnCompileOptions {
   const char *target;
   /* "#attn.plan<...>", or for a GPU a rule over several,
      "query_length <= 1024 -> #attn.plan<...>; #attn.plan<...>"; NULL or "": the
-     compiler picks. */
+     compiler picks, and takes another plan where the assembler says that the
+     pick spills registers. */
   const char *plan;
   /* Where artifacts are kept between runs. NULL: nowhere; "": in the user's
      cache directory, XDG_CACHE_HOME/attn. It is made for this user alone; one

@@ -184,7 +184,8 @@ static runtime::CacheKey makeKey(StringRef text,
                 (options.gradients.captures ? " captures" : "") +
                 "\nbackward plan " + options.backwardPlan;
   for (const auto &[name, plan] : options.plans)
-    key.options += "\nplan of " + name + " " + plan;
+    key.options +=
+        "\nplan of " + name + (plan.isPicked ? " picked " : " ") + plan.plan;
   return key;
 }
 

@@ -9,21 +9,10 @@
 
 #include "attn/Pipelines/Compile.h"
 
-#include "attn/Dialect/Warp/IR/Warp.h"
-#include "attn/Pipelines/ArgumentViews.h"
+#include "Compilation.h"
+#include "PlanSearch.h"
+
 #include "attn/Pipelines/AttentionFunctions.h"
-#include "attn/Pipelines/GPU.h"
-#include "attn/Pipelines/KernelList.h"
-#include "attn/Pipelines/Signature.h"
-#include "attn/Pipelines/Tile.h"
-#include "attn/Pipelines/Variants.h"
-#include "attn/Support/TargetInfo.h"
-#include "attn/Support/Version.h"
-#include "attn/Target/LaunchRule.h"
-#include "attn/Target/PTX.h"
-#include "attn/Target/Ptxas.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
 
 using namespace mlir;
 using namespace attn;
@@ -52,293 +41,6 @@ std::string attn::printProgram(ModuleOp module) {
   llvm::raw_string_ostream stream(text);
   module.print(stream, OpPrintingFlags().printNameLocAsPrefix());
   return text;
-}
-
-template <typename T> static std::string print(T &&thing) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << thing;
-  return text;
-}
-
-namespace {
-
-/// One compilation: the rooms in order.
-class Compilation {
-public:
-  Compilation(ModuleOp module, const CompileOptions &options)
-      : options(options), module(module.clone()) {}
-
-  FailureOr<Artifact> run();
-  /// The plans with their conditions.
-  FailureOr<std::string> resolvePlan();
-
-private:
-  using Build = llvm::function_ref<void(OpPassManager &)>;
-
-  LogicalResult begin();
-  LogicalResult lowerToWarp();
-  LogicalResult placeProgram();
-  LogicalResult choosePlans();
-  LogicalResult describeLaunches();
-  LogicalResult runPasses(StringRef step, Operation *op, Build build);
-  auto runIn(Room room) {
-    return [this, room](Operation *op, Build build) {
-      return runPasses(roomName(room), op, build);
-    };
-  }
-  LogicalResult leave(Room room, llvm::function_ref<std::string()> text);
-  LogicalResult leave(Room room) {
-    return leave(room, [&] { return printProgram(*module); });
-  }
-  LogicalResult emitImage();
-  LogicalResult emitCubin();
-  gpu::GPUModuleOp kernels();
-  func::FuncOp host(StringRef name) {
-    return this->module->lookupSymbol<func::FuncOp>(name);
-  }
-  TimingScope time(StringRef step) {
-    return options.timing ? options.timing->nest(step) : TimingScope();
-  }
-
-  const CompileOptions &options;
-  OwningOpRef<ModuleOp> module;
-  Artifact artifact;
-  /// The functions of the variants; the first one is the source's.
-  SmallVector<std::string> names;
-  SmallVector<plan::PlanCase> plans;
-  bool isProgram = false; // of the Warp room
-};
-
-} // namespace
-
-/// Checks what was asked for and describes the function.
-LogicalResult Compilation::begin() {
-  const TargetInfo *target = findTarget(options.target);
-  if (!target || target->sm == 0)
-    return module->emitError("unknown GPU '")
-           << options.target << "', expected sm_80 or sm_90a";
-  FailureOr<func::FuncOp> function = findFunction(*module, options.function);
-  if (failed(function))
-    return failure();
-  isProgram = isWarpProgram(*function);
-  if (isProgram && options.last < Room::Warp)
-    return function->emitError("is written in the Warp room, which comes after "
-                               "the room that is wanted");
-  bool hasPasses =
-      !options.passes.disabled.empty() || !options.passes.enabled.empty();
-  if (isProgram && (!options.plan.empty() || hasPasses))
-    return function->emitError("is written in the Warp room, expected no ")
-           << (hasPasses ? "optional passes" : "plan") << " for it";
-  if (failed(isProgram ? describeWarpProgram(*function, artifact)
-                       : describeSignature(*function, artifact)) ||
-      (!isProgram && failed(absorbArgumentViews(*function))))
-    return failure();
-  names = {function->getName().str()};
-  artifact.target = options.target;
-  artifact.compilerVersion =
-      std::string(versionString) + " (LLVM " + llvmVersionString + ")";
-  return success();
-}
-
-LogicalResult Compilation::runPasses(StringRef step, Operation *op,
-                                     Build build) {
-  PassManager manager(op->getName());
-  build(manager);
-  TimingScope scope = time(step);
-  if (options.timing)
-    manager.enableTiming(scope);
-  if (options.configure && failed(options.configure(manager)))
-    return failure();
-  return manager.run(op);
-}
-
-LogicalResult Compilation::leave(Room room,
-                                 llvm::function_ref<std::string()> text) {
-  return options.onRoom ? options.onRoom(room, text()) : success();
-}
-
-gpu::GPUModuleOp Compilation::kernels() {
-  // All kernels are in one module.
-  auto launches = host(names.front()).getOps<gpu::LaunchFuncOp>();
-  return module->lookupSymbol<gpu::GPUModuleOp>(
-      (*launches.begin()).getKernelModuleName());
-}
-
-/// Expands the attention, and chooses a plan for each range of sizes.
-LogicalResult Compilation::choosePlans() {
-  if (failed(runPasses("expand", *module, buildExpandPipeline)))
-    return failure();
-  func::FuncOp function = host(names.front());
-  for (auto other :
-       llvm::make_early_inc_range(this->module->getOps<func::FuncOp>()))
-    if (other != function)
-      other.erase();
-  plan::PlanRequest request{*symbolizeTargetKind(options.target), options.plan,
-                            options.results, options.gpu, options.passes};
-  FailureOr<SmallVector<plan::PlanCase>> cases = failure();
-  function.walk([&](ScoredOp op) { cases = plan::choosePlans(op, request); });
-  if (failed(cases))
-    return failure();
-  plans = std::move(*cases);
-  return success();
-}
-
-FailureOr<std::string> Compilation::resolvePlan() {
-  if (failed(begin()))
-    return failure();
-  if (isProgram)
-    return std::string(); // it has none
-  if (failed(choosePlans()))
-    return failure();
-  return plan::printPlanCases(plans);
-}
-
-LogicalResult Compilation::describeLaunches() {
-  for (auto [name, variant] : llvm::zip_equal(names, artifact.variants))
-    if (failed(describeLaunch(host(name), artifact, variant)))
-      return failure();
-  return success();
-}
-
-/// From the Attn room, as far as is wanted.
-LogicalResult Compilation::lowerToWarp() {
-  if (failed(leave(Room::Attn)))
-    return failure();
-  if (options.last == Room::Attn)
-    return success();
-
-  if (failed(choosePlans()))
-    return failure();
-  names = splitVariants(host(names.front()), plans, artifact);
-  if (failed(lowerPlannedToTile(*module, runIn(Room::Tile))) ||
-      failed(leave(Room::Tile)))
-    return failure();
-  for (auto [name, variant] : llvm::zip_equal(names, artifact.variants))
-    describeKernels(host(name), artifact, variant);
-  if (options.last == Room::Tile)
-    return success();
-  auto build = [&](OpPassManager &functions, const PassSelection &passes) {
-    buildTileToWarpPipeline(functions, options.target, passes);
-  };
-  if (failed(runSchedules(*module, runIn(Room::Warp), build)))
-    return failure();
-  return leave(Room::Warp);
-}
-
-/// A program that was written in the Warp room.
-LogicalResult Compilation::placeProgram() {
-  // Roles copy by TMA, wgmma reads panels.
-  bool isHopper = findTarget(options.target)->hasWarpgroups;
-  WalkResult walk = host(names.front()).walk([&](Operation *op) {
-    auto ring = dyn_cast<warp::RingOp>(op);
-    auto alloc = dyn_cast<warp::AllocOp>(op);
-    bool hasPanels = (ring && ring.getRing().getType().getPanelBytes() != 0) ||
-                     (alloc && alloc.getSlot().getType().hasPanels());
-    if (isHopper || !(isa<warp::RoleOp>(op) || hasPanels))
-      return WalkResult::advance();
-    op->emitOpError("is for sm_90a, got target ") << options.target;
-    return WalkResult::interrupt();
-  });
-  if (walk.wasInterrupted() ||
-      failed(
-          runPasses(roomName(Room::Warp), *module, [&](OpPassManager &manager) {
-            buildPlaceKernelsPipeline(manager, options.target);
-          })))
-    return failure();
-  return leave(Room::Warp);
-}
-
-FailureOr<Artifact> Compilation::run() {
-  if (failed(begin()) || failed(isProgram ? placeProgram() : lowerToWarp()))
-    return failure();
-  if (options.last <= Room::Warp)
-    return artifact;
-
-  if (failed(
-          runPasses(roomName(Room::GPU), *module, [&](OpPassManager &manager) {
-            buildWarpToGPUPipeline(manager, options.target);
-          })))
-    return failure();
-  if (names.size() > 1)
-    joinKernels(*module);
-  if (failed(leave(Room::GPU)) || failed(describeLaunches()))
-    return failure();
-  if (options.last == Room::GPU)
-    return artifact;
-
-  if (failed(
-          runPasses(roomName(Room::NVVM), *module, buildGPUToNVVMPipeline)) ||
-      failed(leave(Room::NVVM)))
-    return failure();
-  if (options.last != Room::NVVM && failed(emitImage()))
-    return failure();
-  return artifact;
-}
-
-LogicalResult Compilation::emitImage() {
-  gpu::GPUModuleOp source = kernels();
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> ir;
-  {
-    TimingScope scope = time("llvm");
-    FailureOr<std::unique_ptr<llvm::Module>> result =
-        translateKernels(source, context);
-    if (failed(result))
-      return failure();
-    ir = std::move(*result);
-  }
-  if (failed(leave(Room::LLVM, [&] { return print(*ir); })))
-    return failure();
-  if (options.last == Room::LLVM)
-    return success();
-  {
-    TimingScope scope = time("ptx");
-    FailureOr<std::string> ptx = emitPTX(source, *ir);
-    if (failed(ptx))
-      return failure();
-    artifact.ptx = std::move(*ptx);
-  }
-  if (failed(leave(Room::PTX, [&] { return artifact.ptx; })))
-    return failure();
-  return options.cubin == CompileOptions::Cubin::No ? success() : emitCubin();
-}
-
-LogicalResult Compilation::emitCubin() {
-  Location loc = host(names.front()).getLoc();
-  std::string ptxas = findPtxas(options.ptxas);
-  if (ptxas.empty()) {
-    if (options.cubin == CompileOptions::Cubin::Required ||
-        !options.ptxas.empty())
-      return emitError(loc)
-             << (options.ptxas.empty()
-                     ? "no ptxas on the PATH"
-                     : "'" + options.ptxas +
-                           "' is neither a ptxas nor a CUDA Toolkit with one")
-             << ": a cubin needs the CUDA Toolkit, PTX does not";
-    return success();
-  }
-  TimingScope scope = time("ptxas");
-  FailureOr<AssembledCubin> cubin =
-      assemble(loc, ptxas, artifact.ptx, options.target);
-  if (failed(cubin) ||
-      failed(reportPtxas(loc, names.front(), cubin->report, options.strict)))
-    return failure();
-  // A kernel of wgmma that ptxas could not overlap is worse than one for an
-  // older GPU.
-  for (const std::string &warning : cubin->report.warnings)
-    if (isSerialized(warning))
-      return emitError(loc) << "plan " << plan::printPlanCases(plans)
-                            << " cannot be kept: " << warning;
-  artifact.cubin = std::move(cubin->bytes);
-  for (VariantInfo &variant : artifact.variants)
-    for (KernelInfo &kernel : variant.kernels) {
-      const PtxasFigures &figures = cubin->report.kernels[kernel.entry];
-      kernel.registers = figures.registers;
-      kernel.spillStoreBytes = figures.spillStoreBytes;
-      kernel.spillLoadBytes = figures.spillLoadBytes;
-    }
-  return success();
 }
 
 namespace {
@@ -395,9 +97,11 @@ chooseFunctions(ModuleOp module, const CompileOptions &options) {
       return failure();
   }
   for (ChosenFunction &function : chosen)
-    if (auto plan = options.plans.find(function.options.function);
-        plan != options.plans.end())
-      function.options.plan = plan->second;
+    if (auto known = options.plans.find(function.options.function);
+        known != options.plans.end()) {
+      function.options.plan = known->second.plan;
+      function.options.isPlanPicked = known->second.isPicked;
+    }
   return chosen;
 }
 
@@ -410,7 +114,7 @@ FailureOr<Artifact> attn::compile(ModuleOp module,
   std::optional<Artifact> artifact;
   for (const ChosenFunction &function : *chosen) {
     FailureOr<Artifact> compiled =
-        Compilation(*function.module, function.options).run();
+        compileSparingly(*function.module, function.options);
     if (failed(compiled))
       return failure();
     if (artifact)
@@ -429,11 +133,12 @@ FailureOr<CompileOptions> attn::resolvePlans(ModuleOp module,
     return failure();
   CompileOptions resolved = options;
   for (const ChosenFunction &function : *chosen) {
-    FailureOr<std::string> plan =
-        Compilation(*function.module, function.options).resolvePlan();
+    Compilation compilation(*function.module, function.options);
+    FailureOr<std::string> plan = compilation.resolvePlan();
     if (failed(plan))
       return failure();
-    resolved.plans[function.options.function] = std::move(*plan);
+    resolved.plans[function.options.function] = {std::move(*plan),
+                                                 compilation.isPicked()};
   }
   resolved.plan = resolved.backwardPlan = "";
   resolved.results = resolved.gpu = "";

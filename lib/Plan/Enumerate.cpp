@@ -20,12 +20,17 @@ static PlanAttr makePlan(MLIRContext *context, TargetKind target,
 }
 
 SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {
+  return enumeratePlans(getWorkload(op), op->getContext(), target);
+}
+
+SmallVector<PlanAttr> plan::enumeratePlans(const Workload &workload,
+                                           MLIRContext *context,
+                                           TargetKind target) {
   const TargetInfo &info = getTarget(target);
-  Workload workload = getWorkload(op);
   SmallVector<PlanAttr> plans;
   auto consider = [&](const Tiles &tiles) {
     if (findObstacle(workload, tiles, info).empty())
-      plans.push_back(makePlan(op->getContext(), target, tiles));
+      plans.push_back(makePlan(context, target, tiles));
   };
   if (target == TargetKind::CPU) {
     for (int64_t blockQ : {8, 16, 32})

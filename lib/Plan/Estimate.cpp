@@ -25,7 +25,10 @@ using namespace mlir;
 using namespace attn;
 
 plan::Estimate plan::estimate(ScoredOp op, PlanAttr plan) {
-  Workload workload = getWorkload(op);
+  return estimate(getWorkload(op), plan);
+}
+
+plan::Estimate plan::estimate(const Workload &workload, PlanAttr plan) {
   Tiles tiles = getTiles(plan);
   const TargetInfo &target = getTarget(plan.getTarget());
   Budget budget = computeBudget(workload, tiles, target);

@@ -17,11 +17,11 @@ using namespace attn;
 static constexpr int64_t registersPerSM = 64 * 1024, warpSize = 32;
 /// Shares are multiples of this: at the start, and what setmaxnreg takes.
 static constexpr int64_t registerStep = 8;
-/// The least that a role may have, and what a producer has use for: with loops
-/// over tiles and blocks the least is not enough.
-static constexpr int64_t leastRegisters = 24, producerRegisters = 40;
+/// The least that a role may have, and more than a producer has use for: bounds
+/// of ten intervals of key blocks and more.
+static constexpr int64_t leastRegisters = 24, mostOfProducer = 120;
 /// Threads never use more than 255; consumers of two groups leave the producer
-/// what it has use for.
+/// 40, since with loops over tiles and blocks the least is not enough.
 static constexpr int64_t mostRegisters = 232, mostOfThread = 248;
 
 static int64_t toStep(int64_t registers) {
@@ -51,7 +51,7 @@ RoleRegisters attn::shareRegisters(int64_t consumerWarps, int64_t consumer) {
                     : std::min(mostOfConsumer(consumerWarps), mostRegisters);
   registers.producer = std::min(
       toStep((all - consumerWarps * registers.consumer) / producerWarps),
-      producerRegisters);
+      mostOfProducer);
   return registers;
 }
 

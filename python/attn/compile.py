@@ -58,7 +58,9 @@ def compile(
 
     target  "sm_80", "sm_90a": gives an Artifact; "cpu": gives a Kernel of this process.
     plan    "#attn.plan<...>", or for a GPU several variants with a rule, "query_length
-            <= 1024 -> #attn.plan<...>; #attn.plan<...>"; None: the compiler picks.
+            <= 1024 -> #attn.plan<...>; #attn.plan<...>"; None: the compiler picks, and
+            where its pick spills registers, which `ptxas` tells, takes a plan that
+            does not, if one of three does not: `log` says so.
     cache   a directory that keeps artifacts between runs, "" for the user's
             cache directory; None: no cache.
     ptxas   the ptxas to use, or the root of a CUDA Toolkit; "": the one on the

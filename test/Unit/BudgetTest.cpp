@@ -47,8 +47,8 @@ TEST(Budget, registersAreSharedOutOnce) {
   struct Row {
     int64_t warps, producer, consumer;
   };
-  for (Row row :
-       {Row{4, 40, 232}, Row{8, 40, 232}, Row{12, 32, 160}, Row{16, 32, 112}}) {
+  for (Row row : {Row{4, 120, 232}, Row{8, 40, 232}, Row{12, 32, 160},
+                  Row{16, 32, 112}}) {
     attn::RoleRegisters registers = attn::shareRegisters(row.warps);
     EXPECT_EQ(registers.consumer, row.consumer) << row.warps;
     EXPECT_EQ(registers.producer, row.producer) << row.warps;
@@ -63,7 +63,9 @@ TEST(Budget, aPlanMaySayWhatTheConsumerHas) {
   attn::RoleRegisters registers = attn::shareRegisters(8, 240);
   EXPECT_EQ(registers.consumer, 240);
   EXPECT_EQ(registers.producer, 24);
-  EXPECT_EQ(attn::shareRegisters(8, 200).producer, 40);
+  // What the consumer does not take the producer has use for.
+  EXPECT_EQ(attn::shareRegisters(8, 208).producer, 88);
+  EXPECT_EQ(attn::shareRegisters(8, 160).producer, 120);
   EXPECT_EQ(attn::findShareFault(8, 240), "");
   EXPECT_EQ(attn::findShareFault(12, 168),
             "got 168 registers per thread, expected a multiple of 8 in [24, "

@@ -38,8 +38,13 @@ struct CompileOptions {
   /// The oldest GPU to run on.
   std::string target = "sm_80";
   /// As in IR, `#attn.plan<…>`, or a rule over plans (ChoosePlans.h); empty:
-  /// the operation's own, else the best one known, or several with a rule.
+  /// the operation's own, else the best one known, or several with a rule. The
+  /// last is the compiler's pick: where ptxas runs and spills registers, a few
+  /// plans that need less of them are tried, and the first one that spills
+  /// nothing is taken, or the one that spills least.
   std::string plan;
+  /// `plan` is such a pick, of `resolvePlans`.
+  bool isPlanPicked = false;
   /// A file of measured plans (attn-bench): the fastest one is taken where no
   /// plan is given; empty: none.
   std::string results;
@@ -59,7 +64,11 @@ struct CompileOptions {
   /// Of both: the plan of the gradients; `plan` is that of the function.
   std::string backwardPlan;
   /// Plans of functions by their names, before all others.
-  std::map<std::string, std::string> plans;
+  struct ResolvedPlan {
+    std::string plan;
+    bool isPicked = false; // as isPlanPicked
+  };
+  std::map<std::string, ResolvedPlan> plans;
   /// The assembler, or the root of a CUDA Toolkit; empty: ptxas on the PATH.
   std::string ptxas;
   /// Machine code: never, if there is an assembler, or fail without.

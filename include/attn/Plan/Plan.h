@@ -41,6 +41,8 @@ FailureOr<PlanAttr> parsePlan(StringRef text, MLIRContext *context,
 
 /// Every legal plan out of a grid of useful sizes, in a fixed order.
 SmallVector<PlanAttr> enumeratePlans(ScoredOp op, TargetKind target);
+SmallVector<PlanAttr> enumeratePlans(const Workload &workload,
+                                     MLIRContext *context, TargetKind target);
 
 /// The same plan with every scheduler that its target knows by name; none where
 /// there is only one.
@@ -56,11 +58,18 @@ struct Estimate {
   int64_t stepBytes = 0;
 };
 Estimate estimate(ScoredOp op, PlanAttr plan);
+Estimate estimate(const Workload &workload, PlanAttr plan);
 
 /// The measured choice for such an operation if the table has one that is
 /// legal, else the legal plan with the lowest estimate. Null if none is legal.
 /// With `queries` as if the operation had so many.
 PlanAttr pick(ScoredOp op, TargetKind target, int64_t queries = 0);
+
+/// The legal plan with the lowest estimate that leaves at least so many
+/// registers per thread more than `plan` does, else the one that leaves most;
+/// its schedules are those of `plan`. Null if none leaves more.
+PlanAttr pickSparing(const Workload &workload, PlanAttr plan,
+                     int64_t registers);
 
 /// The table of measured choices: the row for a workload, not checked.
 std::optional<Tiles> lookupHeuristic(const Workload &workload,

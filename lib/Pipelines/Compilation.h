@@ -1,0 +1,89 @@
+//===- Compilation.h - one function through the rooms -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_PIPELINES_COMPILATION_H
+#define ATTN_LIB_PIPELINES_COMPILATION_H
+
+#include "attn/Pipelines/Compile.h"
+#include "attn/Plan/ChoosePlans.h"
+#include "attn/Plan/Plan.h"
+#include "attn/Target/Ptxas.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace attn {
+
+/// One compilation: the rooms in order.
+class Compilation {
+public:
+  Compilation(ModuleOp module, const CompileOptions &options)
+      : options(options), module(module.clone()) {}
+
+  /// All rooms that are wanted; what the assembler said is not judged yet.
+  LogicalResult run();
+  /// Says what the assembler did: spills and warnings, and what cannot be kept.
+  LogicalResult judge();
+  Artifact takeArtifact() { return std::move(artifact); }
+
+  /// The plans with their conditions.
+  FailureOr<std::string> resolvePlan();
+  ArrayRef<plan::PlanCase> getPlans() const { return plans; }
+  /// Whether the plans are the compiler's choice and nobody's wish.
+  bool isPicked() const { return picked; }
+  const plan::Workload &getWorkload() const { return workload; }
+  Location getLoc() { return host(names.front()).getLoc(); }
+
+  /// What the kernels of a plan spill, in bytes; -1 where no assembler ran.
+  int64_t getSpilledBytes(PlanAttr plan) const;
+  /// Whether the assembler gave up on products in flight.
+  bool isSerialized() const;
+
+private:
+  using Build = llvm::function_ref<void(OpPassManager &)>;
+
+  LogicalResult begin();
+  LogicalResult lowerToWarp();
+  LogicalResult placeProgram();
+  LogicalResult choosePlans();
+  LogicalResult describeLaunches();
+  LogicalResult runPasses(StringRef step, Operation *op, Build build);
+  auto runIn(Room room) {
+    return [this, room](Operation *op, Build build) {
+      return runPasses(roomName(room), op, build);
+    };
+  }
+  LogicalResult leave(Room room, llvm::function_ref<std::string()> text);
+  LogicalResult leave(Room room) {
+    return leave(room, [&] { return printProgram(*module); });
+  }
+  LogicalResult emitImage();
+  LogicalResult emitCubin();
+  gpu::GPUModuleOp kernels();
+  func::FuncOp host(StringRef name) {
+    return this->module->lookupSymbol<func::FuncOp>(name);
+  }
+  TimingScope time(StringRef step) {
+    return options.timing ? options.timing->nest(step) : TimingScope();
+  }
+
+  const CompileOptions &options;
+  OwningOpRef<ModuleOp> module;
+  Artifact artifact;
+  /// The functions of the variants; the first one is the source's.
+  SmallVector<std::string> names;
+  SmallVector<plan::PlanCase> plans;
+  plan::Workload workload;
+  PtxasReport report;
+  bool isProgram = false; // of the Warp room
+  bool picked = false;
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_PIPELINES_COMPILATION_H

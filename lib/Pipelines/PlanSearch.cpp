@@ -1,0 +1,158 @@
+//===- PlanSearch.cpp - plans whose kernels do not spill -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanSearch.h"
+
+#include "Compilation.h"
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace attn;
+
+/// Each costs as long as the first.
+static constexpr int maxTries = 3;
+/// As which a kernel counts whose products ptxas does not overlap.
+static constexpr int64_t serializedBytes = 512;
+
+namespace {
+/// A compilation, and what the rooms left.
+class Try {
+public:
+  Try(ModuleOp module, const CompileOptions &given)
+      : options(collect(given)), compilation(module, options) {}
+  Try(const Try &) = delete;
+
+  LogicalResult run() { return compilation.run(); }
+  /// Says what the compilation had to say.
+  LogicalResult finish(const CompileOptions &given, bool isDone) {
+    for (auto &[room, text] : texts)
+      if (failed(given.onRoom(room, text)))
+        return failure();
+    return isDone ? compilation.judge() : failure();
+  }
+  /// Of all plans.
+  int64_t spilledBytes() const {
+    int64_t bytes = compilation.isSerialized() ? serializedBytes : -1;
+    for (const plan::PlanCase &entry : compilation.getPlans())
+      bytes = std::max(bytes, compilation.getSpilledBytes(entry.plan));
+    return bytes;
+  }
+
+private:
+  CompileOptions collect(CompileOptions given) {
+    if (given.onRoom)
+      given.onRoom = [this](Room room, StringRef text) {
+        texts.emplace_back(room, text.str());
+        return success();
+      };
+    return given;
+  }
+
+  std::vector<std::pair<Room, std::string>> texts;
+  CompileOptions options;
+
+public:
+  Compilation compilation;
+};
+
+/// The plans that are tried where the first ones spill.
+class PlanSearch {
+public:
+  PlanSearch(ModuleOp module, const CompileOptions &options)
+      : module(module), options(options) {}
+
+  std::unique_ptr<Try> run(std::unique_ptr<Try> first);
+
+private:
+  std::unique_ptr<Try> compile(PlanAttr plan);
+
+  ModuleOp module;
+  const CompileOptions &options;
+};
+} // namespace
+
+/// Null if it cannot be compiled.
+std::unique_ptr<Try> PlanSearch::compile(PlanAttr plan) {
+  CompileOptions one = options;
+  one.plan = "";
+  llvm::raw_string_ostream(one.plan) << plan;
+  one.results = one.gpu = "";
+  auto attempt = std::make_unique<Try>(module, one);
+  // What was said of the first one would be said again.
+  ScopedDiagnosticHandler silence(module.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  return succeeded(attempt->run()) ? std::move(attempt) : nullptr;
+}
+
+/// About how many registers a thread lacks: what is spilled in loops is stored
+/// and loaded more than once.
+static int64_t countLacking(int64_t spilledBytes) {
+  constexpr int64_t least = 8, most = 64, bytesPerRegister = 16;
+  return std::min(least + spilledBytes / bytesPerRegister, most);
+}
+
+std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
+  const Compilation &begun = first->compilation;
+  plan::Workload workload = begun.getWorkload();
+  // The plan that spills least, if that is none at all for some sizes.
+  PlanAttr least;
+  int64_t leastBytes = 0;
+  for (const plan::PlanCase &entry : begun.getPlans()) {
+    int64_t bytes = begun.getSpilledBytes(entry.plan);
+    if (least && leastBytes <= bytes)
+      continue;
+    least = entry.plan;
+    leastBytes = bytes;
+  }
+  if (begun.isSerialized())
+    leastBytes = first->spilledBytes();
+
+  std::unique_ptr<Try> best = std::move(first);
+  int64_t lacking = 0, bytes = leastBytes;
+  PlanAttr next = least;
+  for (int number = 0; number < maxTries && best->spilledBytes() > 0;
+       ++number) {
+    if (bytes > 0) {
+      lacking += countLacking(bytes);
+      next = plan::pickSparing(workload, least, lacking);
+    }
+    if (!next)
+      break;
+    std::unique_ptr<Try> attempt = compile(next);
+    bytes = attempt ? attempt->spilledBytes() : serializedBytes;
+    if (attempt && bytes < best->spilledBytes())
+      best = std::move(attempt);
+  }
+  return best;
+}
+
+FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
+                                           const CompileOptions &options) {
+  auto first = std::make_unique<Try>(module, options);
+  LogicalResult isDone = first->run();
+  int64_t bytes = first->spilledBytes();
+  if (failed(isDone) || bytes <= 0 || !first->compilation.isPicked()) {
+    if (failed(first->finish(options, succeeded(isDone))))
+      return failure();
+    return first->compilation.takeArtifact();
+  }
+  std::string spilling = plan::printPlanCases(first->compilation.getPlans());
+  std::unique_ptr<Try> best = PlanSearch(module, options).run(std::move(first));
+  std::string taken = plan::printPlanCases(best->compilation.getPlans());
+  if (taken != spilling)
+    emitRemark(best->compilation.getLoc())
+        << "plan " << spilling << " spills " << bytes << " bytes; " << taken
+        << " is taken, which spills "
+        << (best->spilledBytes() > 0
+                ? std::to_string(best->spilledBytes()) + " bytes"
+                : "nothing");
+  if (failed(best->finish(options, /*isDone=*/true)))
+    return failure();
+  return best->compilation.takeArtifact();
+}

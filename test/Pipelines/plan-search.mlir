@@ -1,0 +1,52 @@
+// Where the compiler's pick spills, plans are tried that need fewer registers.
+// RUN: rm -f %t.*
+// The second try spills nothing: there is no third, and no warning.
+// RUN: env COUNT=%t.second SPILLS="88 40 0 0 0" attn-compile %s --function=wanted --ptxas=%S/Inputs/counting-ptxas --dump-to=%t -o %t.attn 2>&1 | FileCheck %s --check-prefix=SECOND --implicit-check-not=warning
+// RUN: wc -l < %t.second | FileCheck %s --check-prefix=THREE
+// SECOND: remark: plan #attn.plan<target = sm_80, block_q = 128, block_k = 48, warps = 4, stages = 2> spills 88 bytes; #attn.plan<target = sm_80, [[TAKEN:[^>]*]]> is taken, which spills nothing
+// THREE: 3
+
+// What the rooms left is of the plan that was taken, once.
+// RUN: FileCheck %s --check-prefix=KEPT < %t/9-manifest.json
+// RUN: FileCheck %s --check-prefix=ROOM < %t/2-tile.mlir
+// KEPT: "spill_store_bytes": 0
+// KEPT-NOT: block_q = 128, block_k = 48
+// ROOM-NOT: vector<128x48xf32>
+
+// All spill: the one that spills least, with a warning, after three more.
+// RUN: env COUNT=%t.all SPILLS="88 40 20 30 0" attn-compile %s --function=wanted --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=ALL
+// RUN: wc -l < %t.all | FileCheck %s --check-prefix=FOUR
+// ALL: remark: plan {{.*}} spills 88 bytes; {{.*}} is taken, which spills 20 bytes
+// ALL: warning: kernel 'wanted' spills: 20 bytes of stores
+// FOUR: 4
+
+// The first one stays where none is better; with --strict that is an error.
+// RUN: env COUNT=%t.none SPILLS="88 88 90 91" attn-compile %s --function=wanted --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: env COUNT=%t.strict SPILLS="88 88 90 91" not attn-compile %s --function=wanted --strict --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=STRICT
+// NONE-NOT: remark
+// NONE: warning: kernel 'wanted' spills: 88 bytes of stores
+// STRICT: error: kernel 'wanted' spills: 88 bytes of stores
+
+// A plan that somebody wants is kept: of the command line, of the operation, of
+// a file of results.
+// RUN: env COUNT=%t.given SPILLS="88 0" attn-compile %s --function=wanted '--plan=#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>' --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=GIVEN
+// RUN: env COUNT=%t.own SPILLS="88 0" attn-compile %s --function=own --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=GIVEN
+// RUN: env COUNT=%t.results SPILLS="88 0" attn-compile %s --function=wanted --results=%attn_src_root/share/attn/plans.json --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=GIVEN
+// GIVEN-NOT: remark: plan
+// GIVEN: warning: kernel 'wanted' spills: 88 bytes of stores
+
+!t = tensor<?x?x?x128xbf16>
+!l = tensor<?x?x?xf32>
+
+func.func @wanted(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.causal]}
+    : (!t, !t, !t) -> (!t, !l)
+  return %o, %lse : !t, !l
+}
+
+func.func @own(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v
+    {plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>}
+    : (!t, !t, !t) -> (!t, !l)
+  return %o, %lse : !t, !l
+}

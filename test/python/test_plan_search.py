@@ -1,0 +1,51 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Plans whose kernels spill are replaced once, and the cache remembers by which."""
+
+import pathlib
+
+import attn
+import pytest
+
+PTXAS = pathlib.Path(__file__).resolve().parents[1] / "Pipelines/Inputs/counting-ptxas"
+TEXT = attn.attention("bf16", 128, variants=["causal"], name="wanted")
+
+
+@pytest.fixture
+def assembler(tmp_path, monkeypatch):
+    """Gives the number of runs; the first two spill."""
+    count = tmp_path / "count"
+    monkeypatch.setenv("COUNT", str(count))
+    monkeypatch.setenv("SPILLS", "88 40 0 0 0 0 0 0")
+    return lambda: len(count.read_text().splitlines()) if count.exists() else 0
+
+
+def plan_of(artifact):
+    return artifact.manifest["variants"][0]["plan"]
+
+
+def test_the_cache_remembers_the_search(assembler, tmp_path):
+    options = dict(ptxas=str(PTXAS), cache=str(tmp_path / "cache"))
+    first = attn.compile(TEXT, **options)
+    assert assembler() == 3 and not first.from_cache
+    assert "spills 88 bytes" in first.log and "which spills nothing" in first.log
+    again = attn.compile(TEXT, **options)
+    assert again.from_cache and assembler() == 3
+    assert plan_of(again) == plan_of(first)
+
+
+def test_the_plan_that_was_taken_is_a_plan(assembler, tmp_path):
+    """Given by hand it is the same kernel; so is the first one, which is then kept."""
+    options = dict(ptxas=str(PTXAS), cache=str(tmp_path / "cache"))
+    picked = plan_of(attn.compile(TEXT, **options))
+    by_hand = attn.compile(TEXT, plan=picked, **options)
+    assert not by_hand.from_cache and by_hand.log == "" and plan_of(by_hand) == picked
+    spilling = "#attn.plan<target = sm_80, block_q = 128, block_k = 48, warps = 4, stages = 2>"
+    assert picked != spilling
+    assert plan_of(attn.compile(TEXT, plan=spilling, **options)) == spilling
