@@ -50,6 +50,9 @@ class _Owner:
     def __deepcopy__(self, memo):
         return self
 
+    def __repr__(self):
+        return f"<attn.{type(self).__name__} '{self.manifest['name']}' for {self.manifest['target']}>"
+
 
 class _Functions:
     """What holds a function, and others that come with it. `manifest` is the
@@ -420,7 +423,13 @@ class Artifact(_Owner, _Functions):
                 break
         device = -1 if device is None else device
         if device not in self._kernels:
-            self._kernels[device] = self.on_device(device)
+            try:
+                self._kernels[device] = self.on_device(device)
+            except _capi.AttnError as error:
+                if not any(map(views.lies_on_cpu, values)):
+                    raise
+                raise _capi.AttnError(f"{error}: this artifact is for a GPU ({self.manifest['target']}), "
+                                      'tensors on the CPU want compile(text, target="cpu")') from None
         self._kernels[device].launch(*values, stream=stream)
 
 

@@ -21,13 +21,18 @@ groups of heads. Tested with transformers 5.23.
 import functools
 import warnings
 
-import torch
-from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
+from . import requirements
 
-from . import program
-from ._capi import AttnError
-from .torch import sdpa, trace
-from .torch.functional import _ELEMENTS, _padded, run
+requirements.wanted("attn.transformers", "torch", "2.9")
+requirements.wanted("attn.transformers", "transformers", "4.57")
+
+import torch  # noqa: E402
+from transformers import AttentionInterface, AttentionMaskInterface, masking_utils  # noqa: E402
+
+from . import program  # noqa: E402
+from ._capi import AttnError  # noqa: E402
+from .torch import sdpa, trace  # noqa: E402
+from .torch.functional import _ELEMENTS, _padded, run  # noqa: E402
 
 
 def register(name="attn"):

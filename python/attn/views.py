@@ -68,6 +68,11 @@ def is_torch(value):
     return hasattr(value, "data_ptr") and hasattr(value, "stride")
 
 
+def lies_on_cpu(value):
+    """Whether this is a tensor of PyTorch on the CPU, or an array of NumPy."""
+    return not value.is_cuda if is_torch(value) else hasattr(value, "__array_interface__")
+
+
 def view(value):
     if is_torch(value):
         return _view_torch(value)

@@ -15,8 +15,12 @@
 that needs them and kept on disk.
 """
 
-from .backend import Explanation, enable, explain, register
-from .flash import (
+from .. import requirements
+
+requirements.wanted("attn.torch", "torch", "2.9")
+
+from .backend import Explanation, enable, explain, register  # noqa: E402
+from .flash import (  # noqa: E402
     flash_attn_func,
     flash_attn_kvpacked_func,
     flash_attn_qkvpacked_func,
@@ -25,9 +29,9 @@ from .flash import (
     flash_attn_varlen_qkvpacked_func,
     flash_attn_with_kvcache,
 )
-from .flex import flex_attention
-from .functional import attention, precompile, run
-from .sdpa import scaled_dot_product_attention
+from .flex import flex_attention  # noqa: E402
+from .functional import attention, precompile, run  # noqa: E402
+from .sdpa import scaled_dot_product_attention  # noqa: E402
 
 register()
 
