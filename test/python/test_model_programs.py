@@ -8,7 +8,6 @@
 #===----------------------------------------------------------------------===#
 """The programs that compare and time models of transformers, on the CPU, small."""
 
-import importlib.util
 import json
 import pathlib
 import subprocess
@@ -22,21 +21,14 @@ torch = pytest.importorskip("torch", reason="models are PyTorch's")
 pytest.importorskip("transformers", reason="models are those of transformers")
 
 INTEGRATION = pathlib.Path(__file__).resolve().parents[1] / "Integration"
+sys.path.insert(0, str(INTEGRATION / "GPU"))
+import model_errors  # noqa: E402
 
 
 @pytest.fixture
 def lib():
     attn._capi.library()
     return attn._capi._path
-
-
-def load(path):
-    """A program as a module."""
-    sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def run(path, *arguments):
@@ -55,16 +47,15 @@ def test_families_without_time(lib):
 
 
 def judged(scale):
-    """What is said of a gradient that is off by `scale` times what eager is off by."""
-    families = load(INTEGRATION / "CPU" / "families.py")
+    """Whether a gradient may be off by `scale` times what eager is off by."""
     exact = torch.linspace(-1, 1, 100).double()
     rough = (exact + 0.01).bfloat16()
     off = (exact + scale * (rough.double() - exact)).float()
-    return families.judge_narrow("bf16", (rough, {"w": off}), (rough, {"w": rough}), (exact, {"w": exact}))
+    return model_errors.judge("bf16", (rough, {"w": off}), (rough, {"w": rough}), (exact, {"w": exact}))[1]
 
 
-def test_families_judge_by_the_errors_of_eager():
-    assert judged(2.9)[1] and not judged(3.1)[1] and not judged(float("nan"))[1]
+def test_errors_of_eager_are_the_measure():
+    assert judged(2.9) and not judged(3.1) and not judged(float("nan"))
 
 
 def test_models_are_timed(lib, tmp_path):

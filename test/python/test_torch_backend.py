@@ -8,6 +8,9 @@
 #===----------------------------------------------------------------------===#
 """torch.compile(model, backend="attn"): attention as people write it, against eager."""
 
+import pathlib
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -20,6 +23,9 @@ from torch_models import (  # noqa: E402
     BATCH, DIM, HEADS, LENGTH, MODELS, WIDTH, Attention, Causal, Plain, Sdpa, assert_close, captured_ranks,
     compiled, run_compiled,
 )
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Integration" / "GPU"))
+import backend_cases  # noqa: E402
 
 
 def check_found(found, cls):
@@ -186,25 +192,15 @@ def test_rounded_queries_stay_narrow():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("cls", MODELS, ids=lambda cls: cls.__name__)
-def test_on_gpu(cls, device="cuda"):
-    """bf16 under Inductor against f32 in eager mode, with gradients."""
-    torch.manual_seed(0)
-    module, x = cls().to(device), torch.randn(BATCH, LENGTH, WIDTH, device=device)
-    others = [other.to(device) for other in (module.inputs() if hasattr(module, "inputs") else ())]
-    with torch.device(device):
-        wanted = module(x, *others)
-        wanted_gradients = torch.autograd.grad(wanted.square().sum(), list(module.parameters()), allow_unused=True)
-        module = module.bfloat16()
-        others = [other.bfloat16() if other.is_floating_point() else other for other in others]
-        explanation = attn.torch.explain(module, x.bfloat16(), *others)
-        got = torch.compile(module, backend="attn", dynamic=True)(x.bfloat16(), *others)
-        gradients = torch.autograd.grad(got.float().square().sum(), list(module.parameters()), allow_unused=True)
-    assert explanation.raised == len(explanation) > 0, explanation
-    assert_close(got.float(), wanted, 5e-2)
-    largest = max(gradient.norm() for gradient in wanted_gradients if gradient is not None)
-    for a, b in zip(gradients, wanted_gradients):
-        if b is not None:
-            assert (a.float() - b).norm() <= 5e-2 * b.norm() + 2e-2 * largest
+def test_on_gpu(cls):
+    said, agrees = backend_cases.check(cls, "cuda")
+    assert agrees, said
+
+
+@pytest.mark.parametrize("element", ["bf16", "f16"])
+def test_program_for_gpus(element):
+    said, agrees = backend_cases.check(Causal, "cpu", element, inner="eager")
+    assert agrees, said
 
 
 # ---------------------------------------------------------------------------

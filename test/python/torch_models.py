@@ -47,6 +47,12 @@ class Attention(nn.Module):
         return self.last(o.transpose(1, 2).reshape(b, t, WIDTH))
 
 
+def positions(q):
+    """The numbers of queries, (t, 1), and of keys, (1, t)."""
+    i = torch.arange(q.shape[2], device=q.device)
+    return i[:, None], i[None, :]
+
+
 MODELS = []
 
 
@@ -94,8 +100,7 @@ class Window(Attention):
     has_gradients = False
 
     def core(self, q, k, v):
-        t = q.size(2)
-        i, j = torch.arange(t)[:, None], torch.arange(t)[None, :]
+        i, j = positions(q)
         s = torch.einsum("bhid,bhjd->bhij", q, k) * DIM**-0.5
         s = torch.where((j <= i) & (i - j < 4), s, float("-inf"))
         return torch.einsum("bhij,bhjd->bhid", s.softmax(-1), v)
@@ -128,8 +133,8 @@ class T5(Attention):
         self.bias = nn.Embedding(8, HEADS)
 
     def core(self, q, k, v):
-        t = q.shape[2]
-        distance = torch.arange(t)[None, :] - torch.arange(t)[:, None]
+        i, j = positions(q)
+        distance = j - i
         bucket = (distance > 0).to(torch.long) * 4 + torch.min(torch.abs(distance), torch.full_like(distance, 3))
         bias = self.bias(bucket).permute([2, 0, 1]).unsqueeze(0)
         scores = torch.matmul(q, k.transpose(3, 2))
@@ -146,10 +151,11 @@ class NeoX(Attention):
     def core(self, q, k, v):
         b, h, t, d = q.shape
         q, k = q.reshape(b * h, t, d), k.reshape(b * h, t, d)
-        scores = torch.zeros(b * h, t, t, dtype=q.dtype)
+        scores = torch.zeros(b * h, t, t, dtype=q.dtype, device=q.device)
         scores = torch.baddbmm(scores, q, k.transpose(1, 2), beta=1.0, alpha=d**-0.5).view(b, h, t, t)
-        seen = torch.tril(torch.ones((t, t), dtype=torch.bool)).view(1, 1, t, t)
-        scores = torch.where(seen, scores, torch.tensor(torch.finfo(scores.dtype).min, dtype=scores.dtype))
+        seen = torch.tril(torch.ones((t, t), dtype=torch.bool, device=q.device)).view(1, 1, t, t)
+        lowest = torch.tensor(torch.finfo(scores.dtype).min, dtype=scores.dtype, device=q.device)
+        scores = torch.where(seen, scores, lowest)
         return torch.matmul(F.softmax(scores, dim=-1), v)
 
 
@@ -167,7 +173,7 @@ class Llama(Attention):
     def core(self, q, k, v):
         t = q.shape[2]
         k, v = self.repeat(k, 2), self.repeat(v, 2)
-        mask = torch.full((t, t), torch.finfo(q.dtype).min).triu(diagonal=1)[None, None]
+        mask = torch.full((t, t), torch.finfo(q.dtype).min, dtype=q.dtype, device=q.device).triu(diagonal=1)[None, None]
         weights = torch.matmul(q, k.transpose(2, 3)) * DIM**-0.5 + mask[:, :, :, : k.shape[-2]]
         weights = F.softmax(weights, dim=-1, dtype=torch.float32).to(q.dtype)
         return torch.matmul(F.dropout(weights, p=0.0, training=self.training), v)
@@ -212,8 +218,8 @@ class Bloom(Attention):
 
     def core(self, q, k, v):
         b, h, t, d = q.shape
-        slopes = torch.pow(2.0, -torch.arange(1, h + 1, dtype=torch.float32) * 8 / h)
-        i, j = torch.arange(t)[:, None], torch.arange(t)[None, :]
+        slopes = torch.pow(2.0, -torch.arange(1, h + 1, dtype=torch.float32, device=q.device) * 8 / h)
+        i, j = positions(q)
         alibi = (slopes[:, None, None] * (j - i)).to(q.dtype)
         q, k, v = (x.reshape(b * h, t, d) for x in (q, k, v))
         scores = torch.bmm(q, k.transpose(1, 2)).view(b, h, t, t) * d**-0.5 + alibi
@@ -235,9 +241,10 @@ class MPT(Attention):
     def core(self, q, k, v):
         t = k.shape[2]
         scores = q.matmul(k.transpose(-1, -2)) * DIM**-0.5
-        bias = torch.arange(1 - t, 1, dtype=torch.int32).view(1, 1, 1, t) * self.slopes.view(1, HEADS, 1, 1)
+        bias = torch.arange(1 - t, 1, dtype=torch.int32, device=q.device).view(1, 1, 1, t)
+        bias = bias * self.slopes.view(1, HEADS, 1, 1)
         scores = scores + bias
-        hidden = torch.ones(t, t, dtype=torch.bool).tril().logical_not()
+        hidden = torch.ones(t, t, dtype=torch.bool, device=q.device).tril().logical_not()
         scores = scores.masked_fill(hidden.view(1, 1, t, t), torch.finfo(q.dtype).min)
         return torch.softmax(scores, dim=-1).matmul(v)
 
@@ -247,14 +254,15 @@ class Gemma2(Llama):
     """A cap on the scores."""
 
     def core(self, q, k, v):
-        t = q.shape[2]
         k, v = self.repeat(k, 2), self.repeat(v, 2)
         scores = torch.matmul(q, k.transpose(2, 3)) * 0.3
         scores = scores / 5.0
         scores = torch.tanh(scores)
         scores = scores * 5.0
-        seen = torch.arange(t)[None, :] <= torch.arange(t)[:, None]
-        mask = torch.where(seen, 0.0, torch.finfo(scores.dtype).min)[None, None]
+        i, j = positions(q)
+        seen = j <= i
+        nothing = torch.tensor(0.0, dtype=q.dtype, device=q.device)
+        mask = torch.where(seen, nothing, torch.finfo(q.dtype).min)[None, None]
         weights = F.softmax(scores + mask, dim=-1, dtype=torch.float32).to(q.dtype)
         return torch.matmul(weights, v)
 
@@ -326,7 +334,7 @@ class SdpaOfMask(Llama):
 
     def core(self, q, k, v):
         t = q.shape[2]
-        mask = torch.arange(t)[None, None, None, :] <= torch.arange(t)[None, None, :, None]
+        mask = torch.arange(t, device=q.device)[None, None, None, :] <= torch.arange(t, device=q.device)[:, None]
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask.expand(q.shape[0], 1, t, t), enable_gqa=True)
 
 

@@ -38,8 +38,8 @@ import warnings
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 for place in ("python", "test/Integration/GPU"):
     sys.path.insert(0, str(ROOT / place))
-import error_rule  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
+from model_errors import judge, largest  # noqa: E402
 
 COMMON = dict(hidden_size=32, num_attention_heads=4, num_hidden_layers=2, intermediate_size=48, vocab_size=64,
               max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
@@ -129,10 +129,6 @@ def run(torch, model, call, inputs, places):
     return output.detach(), gradients
 
 
-def largest(x):
-    return float(x.abs().max())
-
-
 def judge_f32(got, wanted):
     """(what to say, whether it agrees)"""
     (got, gradients), (wanted, exact) = got, wanted
@@ -140,26 +136,6 @@ def judge_f32(got, wanted):
     floor = 1e-3 * max(map(largest, exact.values()))
     worst = max(largest(gradients[key] - g) / max(largest(g), floor) for key, g in exact.items())
     return f"output {error:.1e}, gradients {worst:.1e}", error <= 1e-4 and worst <= 1e-3
-
-
-def judge_narrow(element, got, rough, exact):
-    """The same by errors against float64, in parts of what is allowed."""
-    def error(x, wanted):
-        return largest(x.double() - wanted)
-
-    size, limit = largest(exact[0]), error_rule.error_bound
-    output = error(got[0], exact[0]) / limit(element, error(rough[0], exact[0]), size)
-    shares, lost = {}, 0
-    for key, wanted in exact[1].items():
-        unfused, size = error(rough[1][key], wanted), largest(wanted)
-        if unfused >= 0.25 * size > 0:
-            lost += 1
-        else:
-            shares[key] = error(got[1][key], wanted) / error_rule.gradient_bound(element, unfused, size)
-    worst = max(shares, key=shares.get)
-    agrees = output <= 1 and all(share <= 1 for share in shares.values()) and lost <= len(shares) / 2
-    noise = f", {lost} of noise" if lost else ""
-    return f"output {output:.2f} of what is allowed, gradients {shares[worst]:.2f} ({worst}{noise})", agrees
 
 
 def compare(torch, transformers, attn, name, options):
@@ -188,7 +164,7 @@ def compare(torch, transformers, attn, name, options):
         model.set_attn_implementation("attn")
     got = run(torch, model, call, inputs, places)
     line, agrees = judge_f32(got, wanted) if options.dtype == "f32" \
-        else judge_narrow(options.dtype, got, wanted, exact)
+        else judge(options.dtype, got, wanted, exact)
     return f"{line}{raised}, {time.perf_counter() - start:.1f} s", agrees
 
 
