@@ -15,7 +15,6 @@
 import collections
 import functools
 import math
-import sys
 import warnings
 import weakref
 
@@ -23,7 +22,7 @@ import torch
 
 from .. import attention as _attention
 from . import trace
-from .functional import MAX_HEAD_DIM, _ELEMENTS, _autocast, _padded, run
+from .functional import MAX_HEAD_DIM, _ELEMENTS, _autocast, _padded, _padded_run, run
 
 # Of Triton's kernels: how fast they are, or promises that make them faster.
 _OPTIONS = frozenset((
@@ -33,6 +32,10 @@ _OPTIONS = frozenset((
 ))
 _BACKENDS = ("AUTO", "TRITON", "FLASH", "TRITON_DECODE")
 _LARGEST_BLOCK = 2**30  # the block of a BlockMask that is none
+
+# Of programs.Choice, in graphs of torch.compile.
+_NOTHING_ELSE = dict(causal="", window=(-1, -1), softcap=None, dropout_p=None, has_sink=False, alibi="",
+                     has_lens=False, packed="")
 
 # Where this PyTorch has no flex attention that returns more than lse.
 _Aux = collections.namedtuple("AuxOutput", "lse max_scores", defaults=(None, None))
@@ -69,26 +72,14 @@ def flex_attention(
     Gradients: of query, key, value, and of the floats that the functions capture, from
     o and lse, on the CPU, too.
 
-    torch.compile leaves it as it is, between two graphs: fullgraph=True refuses that. An
-    autograd.Function in score_mod counts by its forward, which is differentiated here.
+    Inside of torch.compile, with fullgraph=True too, it is one operator of the graph, other
+    lengths compile nothing again, and of a BlockMask with a mask_mod the blocks are not
+    read. An autograd.Function in score_mod counts by its forward, which is differentiated
+    here.
 
     Raises what PyTorch raises for arguments that do not fit; TraceError, where no kernel
     can do what a function does, with its file and line; TypeError for float64.
     """
-    arguments = (query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options, return_aux)
-    if "torch._dynamo" in sys.modules and not _SKIPPED:
-        _SKIPPED.append(sys.modules["torch._dynamo"].disable(_attend))
-    return (_SKIPPED or [_attend])[0](*arguments)
-
-
-# torch.compile runs this, and what it calls, as it is: what it compiles is compiled already.
-flex_attention._torchdynamo_disable = True
-_SKIPPED = []
-
-
-def _attend(
-    query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options, return_aux,
-):
     _check_tensors(query, key, value)
     _check_heads(query, key, enable_gqa)
     _check_batch(query, key, block_mask)
@@ -99,10 +90,13 @@ def _attend(
     key, value = _like_query(query, "key", key), _like_query(query, "value", value)
     if key.shape[0] != query.shape[0]:
         key, value = (x.expand(query.shape[0], -1, -1, -1) for x in (key, value))
-    sizes = *query.shape[:3], key.shape[2]
     mask_mod = None if block_mask is None else _mask_mod(block_mask)
-    score, mask = trace.regions(score_mod, mask_mod, device=query.device, sizes=sizes)
-    o, lse = _run(query, key, value, scale, score, mask)
+    if torch.compiler.is_dynamo_compiling():
+        o, lse = _padded_run(query, key, value, [], score_mod, mask_mod, scale, dict(_NOTHING_ELSE))
+    else:
+        sizes = *query.shape[:3], key.shape[2]
+        score, mask = trace.regions(score_mod, mask_mod, device=query.device, sizes=sizes)
+        o, lse = _run(query, key, value, scale, score, mask)
     if return_aux is not None:
         output = getattr(torch.nn.attention.flex_attention, "AuxOutput", _Aux)
         return o, output(lse=lse if return_aux.lse else None, max_scores=None)
@@ -144,6 +138,8 @@ def _mask_mod(block_mask):
     each block."""
     if tuple(block_mask.BLOCK_SIZE) == (_LARGEST_BLOCK, _LARGEST_BLOCK):
         return block_mask.mask_mod
+    if torch.compiler.is_dynamo_compiling():
+        return _mask_mod_of_graph(block_mask)
     facts = tuple(getattr(block_mask, name, None) for name in (
         "mask_mod", "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices"))
     known = _LOOKED_AT.get(block_mask)
@@ -153,6 +149,17 @@ def _mask_mod(block_mask):
     if known[1] is None:
         return block_mask.mask_mod
     return _blocks_shown(block_mask.mask_mod, *known[1], *block_mask.BLOCK_SIZE)
+
+
+def _mask_mod_of_graph(block_mask):
+    """The same where no table can be looked at: mask_mod, and where this shows all, the
+    blocks."""
+    from torch.nn.attention.flex_attention import noop_mask
+
+    if block_mask.mask_mod is not noop_mask:
+        return block_mask.mask_mod
+    counts = [-(-length // size) for length, size in zip(block_mask.shape[-2:], block_mask.BLOCK_SIZE)]
+    return _blocks_shown(noop_mask, *_listed(block_mask, counts), *block_mask.BLOCK_SIZE)
 
 
 def _blocks_shown(mask_mod, partial, full, rows, columns):
@@ -175,16 +182,22 @@ def _maps(block_mask):
         starts = torch.arange(counts[-1], device=device)[:, None] * size
         at = starts + torch.tensor([0, size // 2, size - 1], device=device)
         places.append(at.clamp(max=length - 1).flatten())
-    partial = _flags(block_mask.kv_num_blocks, block_mask.kv_indices, counts)
-    full = torch.zeros_like(partial)
-    if getattr(block_mask, "full_kv_num_blocks", None) is not None:
-        full = _flags(block_mask.full_kv_num_blocks, block_mask.full_kv_indices, counts)
+    partial, full = _listed(block_mask, counts)
     queries, keys = places
     seen = create_mask(lambda b, h, q, k: block_mask.mask_mod(b, h, queries[q], keys[k]),
                        *partial.shape[:2], len(queries), len(keys), device=device)
     seen = seen.unflatten(-1, (-1, 3)).unflatten(-3, (-1, 3))
     says_more = (seen.any(-1).any(-2) & ~(partial | full)) | (~seen.all(-1).all(-2) & full)
     return (partial, full) if bool(says_more.any()) else None
+
+
+def _listed(block_mask, counts):
+    """(partial, full) blocks as flags."""
+    partial = _flags(block_mask.kv_num_blocks, block_mask.kv_indices, counts)
+    full = torch.zeros_like(partial)
+    if getattr(block_mask, "full_kv_num_blocks", None) is not None:
+        full = _flags(block_mask.full_kv_num_blocks, block_mask.full_kv_indices, counts)
+    return partial, full
 
 
 def _flags(numbers, indices, counts):

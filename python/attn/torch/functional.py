@@ -121,24 +121,35 @@ def attention(
     return (o, lse) if return_lse else o
 
 
-def _head_dim(size):
+def _known(size, first=8, step=8):
     """The size as a number: one that torch.compile does not know becomes one that it
     knows by being compared with all that there are (PyTorch 2.11 takes no other way)."""
     if torch.compiler.is_dynamo_compiling():
-        for known in range(8, MAX_HEAD_DIM + 1, 8):
+        for known in range(first, MAX_HEAD_DIM + 1, step):
             if size == known:
                 return known
     return size
 
 
+def _known_scale(scale, dim, padded):
+    """The scale as a number, also where torch.compile has a symbol for it."""
+    if scale is None and dim % 8 == 0:
+        return None
+    if scale is None:
+        return 1 / math.sqrt(_known(dim, padded - 7, 1))
+    if torch.compiler.is_dynamo_compiling():
+        from torch.fx.experimental.symbolic_shapes import guard_scalar
+
+        scale = guard_scalar(scale)
+    return float(scale)
+
+
 def _padded_run(q, k, v, operands, score, mask, scale, choices):
     dim, value_dim = q.shape[3], v.shape[3]
-    if scale is None and dim % 8:
-        scale = 1 / math.sqrt(dim)
     q, k, v = (_padded(x) for x in (q, k, v))
     choices["element"] = _ELEMENTS[q.dtype]
-    choices["head_dim"], choices["value_dim"] = _head_dim(q.shape[3]), _head_dim(v.shape[3])
-    choices["scale"] = None if scale is None else float(scale)
+    choices["head_dim"], choices["value_dim"] = _known(q.shape[3]), _known(v.shape[3])
+    choices["scale"] = _known_scale(scale, dim, choices["head_dim"])
     if (score is not None or mask is not None) and torch.compiler.is_dynamo_compiling():
         from . import subgraphs  # and all of Dynamo
 

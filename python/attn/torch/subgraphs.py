@@ -17,9 +17,12 @@ inputs of the graph, which is which.
 """
 
 import ast
+import inspect
+import types
 
 import torch
 from torch._higher_order_ops.base_hop import BaseHOP
+from torch.overrides import TorchFunctionMode
 
 from . import ops, programs
 
@@ -39,6 +42,15 @@ class _WithFunctions(BaseHOP):
 
     def __init__(self):
         super().__init__("attn_with_functions")
+
+    def __call__(self, subgraph, *inputs, **keywords):
+        if isinstance(subgraph, types.FunctionType) and not torch.compiler.is_compiling():
+            return _without_graph(subgraph, inputs, keywords)
+        return super().__call__(subgraph, *inputs, **keywords)
+
+    def gen_schema(self, subgraph, *inputs, **keywords):
+        with _Indexed():  # traces the body once more
+            return super().gen_schema(subgraph, *inputs, **keywords)
 
     def _call_Autograd(self, subgraph, *inputs, **keywords):
         return _attend(subgraph, inputs, keywords)
@@ -67,9 +79,8 @@ def _written(**choice):
 def attend(q, k, v, operands, score, mask, choice):
     """(o, lse) of a program with these functions, for Dynamo to see; `choice` is the rest
     of programs.Choice."""
-    # Vectors: an index without dimensions would be a number of Python's, which nobody knows.
-    x = torch.zeros(1, dtype=torch.float32, device=q.device)
-    positions = [torch.zeros(1, dtype=torch.int32, device=q.device) for _ in range(4)]
+    x = torch.zeros((), dtype=torch.float32, device=q.device)
+    positions = [torch.zeros((), dtype=torch.int32, device=q.device) for _ in range(4)]
 
     def body(q, k, v, x, b, h, i, j, *operands):
         results = list(torch.ops.attn.marked(q, k, v, [x, b, h, i, j], list(operands)))
@@ -78,9 +89,11 @@ def attend(q, k, v, operands, score, mask, choice):
         if mask is not None:
             results.append(_owned(mask(b, h, i, j), x))
         return tuple(results)
+    written, depth = _written(**choice), _begin_indexing()
     o, lse, *_ = _with_functions(
-        body, q, k, v, x, *positions, *operands, choice=_written(**choice), has_score=score is not None,
+        body, q, k, v, x, *positions, *operands, choice=written, has_score=score is not None,
         has_mask=mask is not None)
+    _end_indexing(depth)
     return o, lse
 
 
@@ -88,7 +101,60 @@ def _owned(value, x):
     """The result of a function as a tensor that is none of the inputs."""
     if isinstance(value, torch.Tensor):
         return value.clone()
-    return torch.full((1,), value, device=x.device)
+    return torch.full((), value, device=x.device)
+
+
+class _Indexed(TorchFunctionMode):
+    """Indices without dimensions, which would be numbers of Python's that nobody knows,
+    as vectors of one element. Dynamo sees nothing of it: while it traces, shapes are
+    right, and the graph has the indices as they were."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.__getitem__:
+            return _element(args[0], args[1] if isinstance(args[1], tuple) else (args[1],))
+        return function(*args, **(kwargs or {}))
+
+
+# Dynamo calls these where it meets them; what an error leaves open its cleanup ends.
+
+@torch.compiler.assume_constant_result
+def _begin_indexing():
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+
+    depth = torch._C._len_torch_function_stack()
+    InstructionTranslator.current_tx().output.add_cleanup_hook(lambda: _leave(depth))
+    _Indexed().__enter__()
+    return depth
+
+
+@torch.compiler.assume_constant_result
+def _end_indexing(depth):
+    _leave(depth)
+    return True
+
+
+def _leave(depth):
+    while torch._C._len_torch_function_stack() > depth:
+        _Indexed().__exit__(None, None, None)  # of the one on top
+
+
+def _element(x, at):
+    """x[at]."""
+    if any(i is Ellipsis for i in at):
+        place = [i is Ellipsis for i in at].index(True)
+        rest = x.dim() - len([i for i in at if i is not None]) + 1
+        at = (*at[:place], *[slice(None)] * rest, *at[place + 1:])
+    sizes = [i.dim() if isinstance(i, torch.Tensor) and i.dtype != torch.bool else -1 for i in at]
+    if 0 not in sizes:
+        return x[at]
+    found = x[tuple(i.reshape(1) if size == 0 else i for i, size in zip(at, sizes))]
+    if max(sizes) > 0 or any(isinstance(i, (list, torch.Tensor)) and size < 0 for i, size in zip(at, sizes)):
+        return found  # another index is a vector
+    # The one element stands where the indices did, or in front, where something is between.
+    kept = [size for i, size in zip(at, sizes) if not isinstance(i, int)]
+    first = kept.index(0)
+    together = kept[first:first + kept.count(0)]
+    return found.select(first if max(together) == min(together) else 0, 0)
 
 
 def _attend(module, inputs, keywords):
@@ -103,14 +169,26 @@ def _attend(module, inputs, keywords):
     for kind, names in (("score", scalars), ("mask", scalars[1:])):
         if keywords["has_" + kind]:
             functions[kind] = _function(module, results.pop(0), given, names)
-    operands = [given[node] for node in operands]
+    results = _run(q, k, v, [given[node] for node in operands], functions["score"], functions["mask"], keywords)
+    unused = [given[scalars[0]].clone() for function in functions.values() if function]
+    return (*results, *unused)
+
+
+@torch.compiler.disable
+def _without_graph(body, inputs, keywords):
+    """The same where Dynamo could not read the functions, and gave up: with the body
+    itself."""
+    functions = inspect.getclosurevars(body).nonlocals
+    (q, k, v), operands = inputs[:3], list(inputs[8:])
+    return _run(q, k, v, operands, functions.get("score"), functions.get("mask"), keywords)
+
+
+def _run(q, k, v, operands, score, mask, keywords):
     from .functional import regions
 
     choice = ast.literal_eval(keywords["choice"])
-    choice.update(regions(functions["score"], functions["mask"], operands, q, k, choice["packed"]))
-    results = torch.ops.attn.forward(q, k, v, operands, programs.text(programs.Choice(**choice)))
-    unused = [given[scalars[0]].clone() for function in functions.values() if function]
-    return (*results, *unused)
+    choice.update(regions(score, mask, operands, q, k, choice["packed"]))
+    return torch.ops.attn.forward(q, k, v, operands, programs.text(programs.Choice(**choice)))
 
 
 def _function(module, result, given, names):
