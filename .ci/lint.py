@@ -80,7 +80,7 @@ def text(file):
 
 
 def room_of(path):
-    """The room of a path below lib or include/attn, or of an include."""
+    """The room of a path below lib, include/attn or test/lib, or of an include."""
     for room in ROOMS:
         if path.startswith(room + "/"):
             return room
@@ -88,7 +88,7 @@ def room_of(path):
 
 
 def below(file):
-    for top in ("include/attn/", "lib/"):
+    for top in ("include/attn/", "lib/", "test/lib/"):
         if file.startswith(top):
             return file[len(top) :]
     return None
@@ -298,6 +298,19 @@ def gpu_pass_is_named(file, number, rest):
     yield f"{file}:{number}: gpu-{rest} is not in a file {name} of lib/Conversion"
 
 
+def conversions_have_twins():
+    """a source of Conversion/WarpToGPU has a test of its name"""
+    folder = "lib/Conversion/WarpToGPU/"
+    for file in FILES:
+        if not file.startswith(folder) or not file.endswith(".cpp"):
+            continue
+        name = os.path.basename(file)[: -len(".cpp")]
+        twin = re.sub(r"([a-z0-9])([A-Z])", r"\1-\2", name).lower()
+        # The pass itself has the tests of its parts.
+        if name != "WarpToGPU" and f"test/Conversion/WarpToGPU/{twin}.mlir" not in FILES:
+            yield f"{file}:1: no test/Conversion/WarpToGPU/{twin}.mlir"
+
+
 def passes_are_named():
     """file = pass = test: tile-peel-masks is PeelMasks.cpp and peel-masks.mlir"""
     for file, number, flag in passes():
@@ -342,6 +355,7 @@ RULES = [
     whitespace,
     passes_are_tested,
     passes_are_named,
+    conversions_have_twins,
 ]
 
 

@@ -254,7 +254,7 @@ def test_other_reshapes_stay():
     b = block((8, 5, 8), (8, 7, 8), (2, 4, 7, 8), mask=random(8, 5, 7))
     b.symbols = dict(mask=("n", 5, 7))
     scores = b.Reshape(b.Add(b.MatMul("q", b.transposed("k")), "mask"), numpy.array([2, 4, 5, 7]))
-    stays(b, b.MatMul(b.Softmax(scores), "v"), "'mask': n in front of what is regrouped into 4 heads")
+    stays(b, b.MatMul(b.Softmax(scores), "v"), "'mask': n before what is regrouped into 4 heads")
 
 
 def test_layer():

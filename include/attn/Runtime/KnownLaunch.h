@@ -76,7 +76,7 @@ private:
     size_t slot = 0;  // of its address
     uint64_t alignmentMask = 0;
     bool isEmpty = false;
-    // From its address to the first byte, and behind the last.
+    // From its address to the first byte, and to the end of the last.
     int64_t begin = 0, end = 0;
   };
   struct Scalar {

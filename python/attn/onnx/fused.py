@@ -144,7 +144,7 @@ def _bounds(operands, offset, left, right, lengths, mask_keys):
 
 
 def _padded(array):
-    """Rows of zeros behind, up to a multiple of 8: they add nothing to products."""
+    """Rows of zeros after it, up to a multiple of 8: they add nothing to products."""
     missing = -array.shape[-1] % 8
     if not missing and array.shape[-1]:
         return readable(array)

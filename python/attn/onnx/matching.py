@@ -374,7 +374,7 @@ def _heads(graph, found, names, steps):
     for name in names + [step.operand for step in steps if step.rank == 3 and step.operand is not None]:
         dims = graph.dims(name)
         if len(dims) == 3 and dims[0] != 1 and not (isinstance(dims[0], int) and dims[0] % found[0] == 0):
-            raise Stays(f"{name!r}: {dims[0]} in front of what is regrouped into {found[0]} heads: "
+            raise Stays(f"{name!r}: {dims[0]} before what is regrouped into {found[0]} heads: "
                         "wanted a known multiple, or 1")
     for step in steps:
         if step.operand is not None and step.rank is None:

@@ -36,7 +36,7 @@ def attention(
               with q_num_heads and kv_num_heads; then Y has that form, too. NumPy arrays
               of float16, float32, or ml_dtypes' bfloat16, all of one type.
     attn_mask flags, or floats that are added to scores; broadcasts to (batch, heads,
-              queries, keys). A last dimension that is shorter hides the keys behind it.
+              queries, keys). A last dimension that is shorter hides the keys after it.
     past_key, past_value  (batch, kv heads, length, head size): come before k and v;
               present_key and present_value are all of them.
     nonpad_kv_seqlen  (batch,) integers: how many keys of each entry there are.

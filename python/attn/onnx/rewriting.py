@@ -89,7 +89,7 @@ class _Nodes:
         return result
 
     def _reshape(self, name, front, result=None):
-        """A value with these sizes in front of its last two."""
+        """A value with these sizes before its last two."""
         front = self._add("Constant", value_ints=front)
         last = self._add("Shape", name, start=-2)
         return self._add("Reshape", name, self._add("Concat", front, last, axis=0), result=result)

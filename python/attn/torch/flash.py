@@ -79,10 +79,10 @@ def _pages_diagonal(p):
 _FRAMES = {
     # Every batch entry is a sequence.
     "dense": _Frame((), lambda p: p.b, lambda p: p.i + p.offset, None, "bottom_right"),
-    # Sequences one behind the other, keys beside their queries.
+    # Sequences one after the other, keys beside their queries.
     "packed": _Frame(("queries_at",), lambda p: _sequence(p) - 1, lambda p: p.i,
                      lambda p: p.queries_at.upto(p.j) == _sequence(p), "top_left"),
-    # Queries and keys of sequences behind each other, not equally long.
+    # Queries and keys of sequences after each other, not equally long.
     "varlen": _Frame(("queries_at", "keys_at"), lambda p: _sequence(p) - 1, _varlen_diagonal,
                      lambda p: p.keys_at.upto(p.j) == _sequence(p), None),
     # The same, with gaps between the keys: bounds are where those of each sequence
@@ -303,7 +303,7 @@ def flash_attn_kvpacked_func(q, kv, dropout_p=0.0, softmax_scale=None, causal=Fa
 
 
 def _pages(block_table, cu_seqlens_k, k):
-    """Where the keys of each sequence begin and end once its pages are behind each other."""
+    """Where the keys of each sequence begin and end once its pages are after each other."""
     capacity = block_table.shape[1] * k.shape[1]
     begin = torch.arange(len(block_table), dtype=torch.int32, device=k.device) * capacity
     return torch.stack((begin, begin + cu_seqlens_k.diff()), 1).flatten()
@@ -319,7 +319,7 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, ma
                            dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1),
                            softcap=0.0, alibi_slopes=None, deterministic=False,
                            return_attn_probs=False, block_table=None):
-    """Attention inside of sequences that are packed one behind the other.
+    """Attention inside of sequences that are packed one after the other.
 
     q              (total_q, heads, head_dim)
     k, v           (total_k, kv_heads, head_dim), or with a block_table pages of a cache:

@@ -70,10 +70,10 @@ def attention(
               causal="bottom_right", window and alibi end at the last one of these.
     cu_seqlens_q, cu_seqlens_k
               (n + 1,) integers that do not fall: q is (queries, h, d), k and v are
-              (keys, hkv, d), documents one behind the other, and number r has the
+              (keys, hkv, d), documents one after the other, and number r has the
               queries cu_seqlens_q[r] to cu_seqlens_q[r + 1] and sees its own keys. Without
               cu_seqlens_k the offsets of the queries. Score and mask functions see the
-              number of the document as b, and positions inside of it. What lies behind
+              number of the document as b, and positions inside of it. What lies after
               the last offset is one more document.
     return_lse  True: (o, lse), lse the logarithm of the denominators in f32, (b, h, s),
               or (h, queries).

@@ -12,7 +12,7 @@ autograd, vmap and torch.compile know of attention.
     attn::forward(q, k, v, operands, program) -> (o, lse)
     attn::backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures) -> gradients
 
-`operands` are the arguments of the program behind v, scalars as tensors of one element
+`operands` are the arguments of the program after v, scalars as tensors of one element
 (of the CPU, if nothing shall wait). The gradients are those of q, k, v, the sink and,
 with of_captures, of the captured floats, in the order of the arguments.
 """
@@ -243,7 +243,7 @@ def _joined(value, dim, size):
 
 def _map(operator, info, in_dims, tensors, operands, program, others, is_simple):
     """One call for all where batches join, else one for each. `tensors` and
-    `in_dims[:len(tensors)]` are those with a batch, in front of the rest."""
+    `in_dims[:len(tensors)]` are those with a batch, before the rest."""
     count, size = len(tensors), info.batch_size
     operand_dims = in_dims[count]
     if not is_simple or size == 0 or _is_batched(operand_dims) or not _joins_batches(program):

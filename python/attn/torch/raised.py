@@ -13,7 +13,7 @@ import re
 
 from .indices import Unread
 
-# The text, which arguments of the function it has behind v (by number), and the element
+# The text, which arguments of the function it has after v (by number), and the element
 # type that q, k and v are brought to.
 RaisedProgram = collections.namedtuple("RaisedProgram", "text operands element")
 

@@ -52,33 +52,6 @@ func.func @registers(%old: f32) {
   return
 }
 
-// Two in flight: a wait lets the registers of both through, and those of A of
-// the product it waits for, which no one may write before. It leaves the
-// younger one.
-// CHECK-LABEL: gpu.func @in_flight
-// CHECK: %[[FIRST:.*]] = llvm.inline_asm {{.*}}wgmma.commit_group.sync.aligned; }"
-// CHECK: %[[F0:.*]] = llvm.extractvalue %[[FIRST]][0]
-// CHECK: %[[SECOND:.*]] = llvm.inline_asm {{.*}}wgmma.commit_group.sync.aligned; }"
-// CHECK: %[[S0:.*]] = llvm.extractvalue %[[SECOND]][0]
-// CHECK: %[[WAIT:.*]] = llvm.inline_asm {{.*}}"wgmma.wait_group.sync.aligned 1;", "=f,{{.*}},r,r,r,r,r,r,r,r,~{memory}" %[[F0]],
-// CHECK-SAME: %[[S0]],
-// CHECK: %[[LATER:.*]] = llvm.extractvalue %[[WAIT]][16]
-// CHECK: llvm.inline_asm {{.*}}"wgmma.wait_group.sync.aligned 0;", "=f,{{.*}}" %[[LATER]],
-func.func @in_flight(%old: f32) {
-  %c1 = arith.constant 1 : index
-  warp.kernel @in_flight blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(2048) {
-    %one = arith.constant 1.0 : bf16
-    %v = warp.alloc at 0 : !v
-    %p = warp.splat %one : !p
-    %acc = warp.splat %old : !o
-    %a = warp.mma_async wgmma %p, %v, %acc : !p, !v, !o
-    %b = warp.mma_async wgmma %p, %v, %acc : !p, !v, !o
-    %r = warp.wait %a : !warp.pending<64x32xf32, acc, 4>
-    %s = warp.wait %b : !warp.pending<64x32xf32, acc, 4>
-  }
-  return
-}
-
 // Tiles without panels are mma.sync's.
 // CHECK-LABEL: gpu.func @plain
 // CHECK-NOT: wgmma

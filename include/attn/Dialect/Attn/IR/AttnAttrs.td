@@ -155,8 +155,8 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     `stages`: key/value tiles in flight (1 = no pipelining).
     `q_in_registers`: keep the query fragment in registers for the whole loop.
     `scheduler` (sm_90a): `grid` is one tile for each thread block; with `static`
-    blocks stay and take every so manieth tile, with `dynamic` the next one that
-    nobody has; `auto` is static where all tiles have equal work, else dynamic.
+    blocks stay, and each goes on by as many tiles as there are blocks, with
+    `dynamic` it takes the next one that nobody has; `auto` is static where all tiles have equal work, else dynamic.
     `consumer_registers` (sm_90a): registers of each thread that computes beside
     a producer, which has those that are left; 0: as many as leave the producer
     what it has use for.
