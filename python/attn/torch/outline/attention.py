@@ -1,0 +1,168 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""An attention that is written as a function of linalg: the two products, and what the
+elements between them are read from.
+"""
+
+from .. import nodes
+from ..indices import Index, Unread
+from ..reading import TYPES, Body, Scalar, computed_in, type_of
+from .function import Function, dtype_of, element_of
+
+import torch
+
+
+class Attention:
+    """What all outlines have. `output` is the node that is written, `replaced` the one that
+    goes and `like` a tensor of its type; `spine` are the nodes between the products. After
+    text(), `arguments` has what the function is called with, and `result` the positions of
+    the output."""
+
+    # -----------------------------------------------------------------------
+    # What Body asks for
+    # -----------------------------------------------------------------------
+
+    keeps_floats = False  # floats are not computed in the kernel, but arguments of it
+
+    def dtype_of(self, node):
+        """The type that the elements of a node are computed in."""
+        return nodes.value(node).dtype
+
+    def extent(self, var):
+        return self.function.extents[var]
+
+    def is_spine(self, node):
+        return node in self.spine
+
+    def is_pair(self, indices):
+        """Whether an element belongs to a query and a key."""
+        variables = set()
+        for index in indices:
+            if not isinstance(index, Index):
+                return True
+            variables |= {digit.var for digit in index.digits}
+        keys = set(self.function.key_vars.values())
+        return bool(variables & keys) and self.function.outer[-1] in variables
+
+    def mark(self):
+        return self.function.mark()
+
+    def reset(self, mark):
+        self.function.reset(mark)
+
+    def size(self, expression):
+        return self.function.size(expression)
+
+    def element(self, node, indices, body):
+        """The element of a tensor of the spine; None: to be read."""
+        return None
+
+    def leaf(self, node, indices, at, body):
+        """The element of a tensor that is an argument."""
+        if self.graph.writes(node, self.graph.order[at], self.graph.order[self.output]):
+            raise Unread("a tensor that is written to before its values are used")
+        held, steps, places, sizes = nodes.value(node), [], [], []
+        if not isinstance(held, torch.Tensor):
+            raise Unread("a part of several results")
+        if held.device != nodes.value(self.like).device:
+            raise Unread("a tensor of another device")
+        dtype = held.dtype
+        if dtype == torch.uint8:
+            dtype = torch.int32
+            steps.append(("to", dtype))
+        removed = 0
+        for dim, (index, size) in enumerate(zip(indices, nodes.shape(node))):
+            if isinstance(index, Index) and not index.digits and isinstance(index.offset, int):
+                steps.append(("select", dim - removed, index.offset))
+                removed += 1
+                continue
+            is_heads = isinstance(index, Index) and index.offset == 0 and len(index.digits) == 1 \
+                and index.digits[0].var == "h" and isinstance(size, int)
+            places.append(body.position(index))
+            sizes.append(str(size) if is_heads else "?")
+        if not places:
+            steps.append(("reshape", 1))
+            places, sizes = [body.index_constant(0)], ["1"]
+        type = f"tensor<{'x'.join([*sizes, type_of(dtype)])}>"
+        name = self.function.argument(node, tuple(steps), type)
+        scalar = Scalar(body.emit(f"tensor.extract {name}[{', '.join(places)}] : {type}"), dtype,
+                        dtype.is_floating_point)
+        return body.cast(scalar, held.dtype) if held.dtype != torch.uint8 else scalar
+
+    # -----------------------------------------------------------------------
+    # The function
+    # -----------------------------------------------------------------------
+
+    @property
+    def arguments(self):
+        return self.function.arguments
+
+    def _begin(self, extents, outer, key, is_draft=False):
+        self.function, self._tensors = Function(extents, outer, key, is_draft), {}
+
+    def _wide(self, name, dims):
+        """Keys or values, once for each query head."""
+        heads, wanted = self._kv_heads[name], self.canonical["h"]
+        tensor, type = "%" + name, self.function.type_of(name)
+        if heads == wanted:
+            return tensor, type, ["b", "h", *dims]
+        kind, last = element_of(type), self.canonical[dims[1]]
+        group = wanted // heads
+        wide = f"tensor<?x{heads}x{group}x?x{last}x{kind}>"
+        lengths = f"{self.function.length('b')}, {self.function.length('j')}"
+        empty = self.function.line(f"tensor.empty({lengths}) : {wide}")
+        loops = ["b", "kv", "g", "j", dims[1]]
+        tensor = self.function.generic(
+            loops, [(tensor, type, ["b", "kv", "j", dims[1]])], (empty, wide, loops), [], "%in0")
+        flat = f"tensor<?x{wanted}x?x{last}x{kind}>"
+        name = self.function.line(f"tensor.collapse_shape {tensor} [[0], [1, 2], [3], [4]] : {wide} into {flat}")
+        return name, flat, ["b", "h", *dims]
+
+    def _sum(self, first, second, loops, variables, reduced, steps, result):
+        """The generic of a product of type `result`, which is summed in f32 (or wider)."""
+        dtypes = [dtype_of(element_of(x[1])) for x in (first, second)]
+        wide = torch.promote_types(result, torch.float32)
+        body, factors = Body(self, loops), []
+        for number, (dtype, each) in enumerate(zip(dtypes, steps)):
+            scalar = Scalar(f"%in{number}", dtype, True)
+            for step in each:
+                if step[0] == "cast":
+                    scalar = body.cast(scalar, step[1])
+                    continue
+                inner = computed_in(step[2])
+                scalar = body._binary(step[0], body.cast(scalar, inner), body.number(step[1], inner), inner)
+                scalar = body.cast(scalar, step[2])
+            factors.append(body.cast(body.cast(scalar, result), wide))  # under autocast
+        kind = TYPES[wide]
+        body.lines += [f"%product = arith.mulf {factors[0].name}, {factors[1].name} : {kind}",
+                       f"%sum = arith.addf %acc, %product : {kind}"]
+        init, type = self.function.filled(variables, 0, wide)
+        name = self.function.generic(loops, [first, second], (init, type, variables), body.lines, "%sum", reduced)
+        return name, type, variables
+
+    def _written_product(self):
+        if "product" not in self._tensors:
+            query = "%q", self.function.type_of("q"), ["b", "h", "i", "d"]
+            self._tensors["product"] = self._sum(
+                query, self._wide("k", "jd"), ["b", "h", "i", "j", "d"], ["b", "h", "i", "j"], "d",
+                [self._operands["q"].steps, self._operands["k"].steps],
+                nodes.value(self.scores or self.like).dtype)
+        return self._tensors["product"]
+
+    def _text(self, weights):
+        """The whole, which ends with the product of weights and values."""
+        dtype = nodes.value(self.like).dtype
+        name, type, variables = self._sum(weights, self._wide("v", "je"), ["b", "h", "i", "e", "j"],
+                                          ["b", "h", "i", "e"], "j", [(), self._operands["v"].steps], dtype)
+        if nodes.name(self.output) == "baddbmm":
+            raise Unread("baddbmm of weights and values")
+        result = self.function.cast((name, type, variables), dtype_of(element_of(type)), dtype)
+        # The positions of the output, for who brings the result into its form.
+        self.result = [self._positions[x] for x in self.of_output]
+        return self.function.text(result)

@@ -1,0 +1,274 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""The outline of an attention whose products a graph has."""
+
+from .. import nodes
+from ..indices import ZERO, Unread, whole
+from ..reading import TYPES, Body, Scalar, computed_in
+from .attention import Attention
+from .function import element_of
+from .operands import operand, substituted
+from .positions import Positions
+
+import torch
+
+
+def _letters(node, reads):
+    """The product `node` as (weights, values, letters...) if `reads` is one factor."""
+    a, b, first, second, result = nodes.product_letters(node)
+    if a is reads and b is not reads:
+        return a, b, first, second, result
+    if b is reads and a is not reads:
+        return b, a, second, first, result
+    return None
+
+
+class Outline(Attention):
+    """The graph between the product `scores` and the product `output`, whose factor
+    `weights` is made of it."""
+
+    def __init__(self, graph, scores, output, weights):
+        self.graph, self.scores, self.output, self.weights = graph, scores, output, weights
+        self.replaced = self.like = output  # what goes, and a tensor of its type
+        self.spine = _between(scores, output)
+        found = _letters(output, weights)
+        if found is None:
+            raise Unread("weights that are multiplied with themselves")
+        _, self.values, self.of_weights, self.of_values, self.of_output = found
+        summed = [x for x in self.of_weights if x is not None and x not in self.of_output]
+        if len(summed) != 1 or summed[0] not in self.of_values:
+            raise Unread("weights that are summed over other than keys")
+        self.key = summed[0]
+        own = [x for x in self.of_values if x is not None and x not in self.of_weights]
+        if len(own) != 1:
+            raise Unread("values of other than one dimension of their own")
+        self.value_dim = own[0]
+        self.sizes = self._sizes_of_letters()
+
+    def _sizes_of_letters(self):
+        sizes = {}
+        for node, letters in ((self.weights, self.of_weights), (self.values, self.of_values),
+                              (self.output, self.of_output)):
+            for letter, size in zip(letters, nodes.shape(node)):
+                if letter is not None and sizes.get(letter, 1) == 1:
+                    sizes[letter] = size
+        return sizes
+
+    # -----------------------------------------------------------------------
+    # The whole
+    # -----------------------------------------------------------------------
+
+    def text(self):
+        """The text of the function; then `arguments` has what it is called with."""
+        # First over the positions of the output, to see which the product of queries
+        # and keys has; then over those of attention.
+        outer = [x for x in self.of_output if x != self.value_dim]
+        self._operands = None
+        self._begin({x: self.sizes[x] for x in [*outer, self.key]}, outer, self.key, is_draft=True)
+        at = {x: whole(x, self.sizes[x]) for x in [*outer, self.key]}
+        self._product = None
+        self._write_weights(at)
+        if self._product is None:
+            raise Unread("weights that no product of queries and keys is in")
+        found = Positions(self, self._product, outer)
+        self.canonical = found.canonical
+        self._positions = {**found.at, self.value_dim: whole("e", self.canonical["e"])}
+        self._begin(self.canonical, ["b", "h", "i"], "j")
+        self._make_operands(*found.factors)
+        return self._text(self._write_weights(self._positions))
+
+    def _write_weights(self, positions):
+        indices = [ZERO if x is None else positions[x] for x in self.of_weights]
+        return self._materialise(self.weights, indices, self.function.last, self.output)
+
+    def element(self, node, indices, body):
+        """The element of a tensor of the spine; None: to be read."""
+        if node not in self.spine:
+            return None
+        kind = nodes.name(node)
+        if node is self.scores and kind != "baddbmm":
+            return body.cast(self.raw_product(node, indices, body), nodes.value(node).dtype)
+        if kind == "softmax":
+            dim = nodes.argument(node, 1, "dim")
+            if not isinstance(dim, int):
+                raise Unread("a softmax over no dimension that is given")
+            return self._of_tensor(node, indices, dim % len(indices), self._softmax, body)
+        if kind == "cat":
+            return self._of_tensor(node, indices, nodes.argument(node, 1, "dim", 0) % len(indices),
+                                   self._concatenate, body)
+        if kind == "getitem" and nodes.name(node.args[0]) == "max" and node.args[1] == 0:
+            return self._maximum(node, node.args[0], indices, body)
+        if kind == "max" and nodes.argument(node, 1, "dim") is not None and nodes.is_tensor(node):
+            return self._maximum(node, node, indices, body)
+        return None
+
+    # -----------------------------------------------------------------------
+    # Tensors of the spine: over the outer positions and keys
+    # -----------------------------------------------------------------------
+
+    def _materialise(self, node, indices, last, at):
+        """(tensor, type, variables) of the elements of a node over outer positions and
+        the key `last`."""
+        variables = [*self.function.outer, last]
+        body = Body(self, variables)
+        scalar = body.read(node, indices, at)
+        if not body.lines and len(body.inputs) == 1 and body.inputs[0][2] == variables:
+            return body.inputs[0]
+        empty, type = self.function.empty(variables, TYPES[scalar.dtype])
+        tensor = self.function.generic(variables, body.inputs, (empty, type, variables), body.lines, scalar.name)
+        return tensor, type, variables
+
+    def _input(self, tensor, dtype, body):
+        if tensor not in body.inputs:
+            body.inputs.append(tensor)
+        return Scalar(f"%in{body.inputs.index(tensor)}", dtype, False)
+
+    def _of_tensor(self, node, indices, dim, make, body):
+        """An element of what `make` makes, at the key of the body."""
+        rest, index = tuple(indices[:dim] + indices[dim + 1:]), indices[dim]
+        size = nodes.shape(node)[dim]
+        if (node, rest) not in self._tensors:
+            self._tensors[node, rest] = make(node, list(indices), dim)
+        tensor = self._tensors[node, rest]
+        last = body.loops[-1]
+        if index != whole(last, self.function.extents[last]):
+            what = nodes.written_name(node)
+            raise Unread(f"{what} runs over other positions than the keys of the product with values")
+        if self.function.extents[last] != size:
+            tensor = self._sliced(tensor, last)
+        return self._input(tensor, nodes.value(node).dtype, body)
+
+    def _sliced(self, tensor, last):
+        """The keys before the last of them."""
+        name, type, variables = tensor
+        key = "slice", name, last
+        if key not in self._tensors:
+            dims, _ = self.function.dims([*variables[:-1], last])
+            new = f"tensor<{dims}x{element_of(type)}>"
+            sizes = [str(self.function.extents[var]) if text != "?" else self.function.length(var)
+                     for var, text in zip([*variables[:-1], last], dims.split("x"))]
+            name = self.function.line(
+                f"tensor.extract_slice {name}[0, 0, 0, 0] [{', '.join(sizes)}] [1, 1, 1, 1] "
+                f": {type} to {new}") if len(variables) == 4 else "%slice"
+            self._tensors[key] = name, new, [*variables[:-1], last]
+        return self._tensors[key]
+
+    def _softmax(self, node, indices, dim):
+        var = self.function.key_var(nodes.shape(node)[dim])
+        source = nodes.argument(node, 0, "input")
+        at = [*indices[:dim], whole(var, self.function.extents[var]), *indices[dim + 1:]]
+        scores = self._materialise(source, at, var, node)
+        dtype, own = nodes.value(node).dtype, nodes.value(source).dtype
+        wide = computed_in(dtype)
+        if own.itemsize > wide.itemsize:
+            raise Unread("a softmax in a narrower type")
+        name, type, variables = self.function.cast(scores, own, wide)
+        name = self.function.softmax(name, type, variables)
+        return self.function.cast((name, type, variables), wide, dtype)
+
+    def _concatenate(self, node, indices, dim):
+        parts, tensors = nodes.argument(node, 0, "tensors"), []
+        for part in parts:
+            var = self.function.key_var(nodes.shape(part)[dim])
+            at = [*indices[:dim], whole(var, self.function.extents[var]), *indices[dim + 1:]]
+            tensor = self._materialise(part, at, var, node)
+            tensors.append(self.function.cast(tensor, nodes.value(part).dtype, nodes.value(node).dtype))
+        var = self.function.key_var(nodes.shape(node)[dim])
+        variables = [*self.function.outer, var]
+        sizes, _ = self.function.dims(variables)
+        type = f"tensor<{sizes}x{TYPES[nodes.value(node).dtype]}>"
+        names, types = ", ".join(x[0] for x in tensors), ", ".join(x[1] for x in tensors)
+        whole_of = self.function.line(f"tensor.concat dim({len(variables) - 1}) {names} : ({types}) -> {type}")
+        return whole_of, type, variables
+
+    def _maximum(self, node, maximum, indices, body):
+        """max over keys."""
+        source = nodes.argument(maximum, 0, "input")
+        rank = len(nodes.shape(source))
+        dim = nodes.argument(maximum, 1, "dim")
+        if isinstance(dim, (tuple, list)):
+            dim, = dim if len(dim) == 1 else (None,)
+        if not isinstance(dim, int) or nodes.is_tensor(dim):
+            raise Unread("a maximum over several dimensions")
+        dim %= rank
+        if len(indices) == rank:
+            indices = indices[:dim] + indices[dim + 1:]
+        if (node, tuple(indices)) not in self._tensors:
+            var = self.function.key_var(nodes.shape(source)[dim])
+            at = [*indices[:dim], whole(var, self.function.extents[var]), *indices[dim:]]
+            name, type, variables = self._materialise(source, at, var, maximum)
+            dtype = nodes.value(source).dtype
+            init, out = self.function.filled(self.function.outer, float("-inf"), dtype)
+            lines = [f"%m = arith.maximumf %in0, %acc : {TYPES[dtype]}"]
+            rows = list(self.function.outer)
+            top = self.function.generic(variables, [(name, type, variables)], (init, out, rows), lines, "%m",
+                                        variables[-1])
+            self._tensors[node, tuple(indices)] = top, out, rows
+        return self._input(self._tensors[node, tuple(indices)], nodes.value(node).dtype, body)
+
+    # -----------------------------------------------------------------------
+    # Query, key and value
+    # -----------------------------------------------------------------------
+
+    def raw_product(self, node, indices, body):
+        """The element of the product, in f32."""
+        if node is not self.scores:
+            raise Unread("a product of other tensors")
+        letters = nodes.product_letters(node)[4]
+        at = dict(zip(letters, indices))
+        if self._product is None:
+            self._product = at
+        elif self._operands is None and at != self._product or \
+                self._operands is not None and at != self._operands["at"]:
+            raise Unread("the product of queries and keys in two places")
+        wide = torch.promote_types(torch.float32, nodes.value(node).dtype)
+        if self._operands is None:
+            return Scalar("%product", wide, False)
+        if body.loops[-1] != "j":
+            raise Unread("the scores at other keys")
+        return self._input(self._written_product(), wide, body)
+
+    def _make_operands(self, a, first, b, second, summed):
+        """The arguments %q, %k and %v, of the factors a and b and their letters."""
+        result = {x: substituted(index, self._positions) for x, index in self._product.items()}
+        result[summed] = whole("d", self.canonical["d"])
+
+        def indices(letters, of):
+            return [ZERO if x is None else of[x] for x in letters]
+
+        self._operands = {"at": {x: result[x] for x in self._product}}
+        self._kv_heads = {}
+        for name, node, own, dims in (("q", a, indices(first, result), "hid"), ("k", b, indices(second, result), "hjd"),
+                                      ("v", self.values, indices(self.of_values, self._positions), "hje")):
+            found, (steps, heads) = operand(self.graph, node, own, self.output, dims, self.canonical, name == "q")
+            self._operands[name], node = found, found.node
+            if self.graph.writes(node, self.graph.order[node], self.graph.order[self.output]):
+                raise Unread("queries, keys or values that are written to before they are used")
+            self._kv_heads[name] = heads
+            self.function.operand(name, node, steps, heads, self.canonical[dims[2]])
+        if self._kv_heads["k"] != self._kv_heads["v"]:
+            raise Unread(f"{self._kv_heads['k']} heads of keys and {self._kv_heads['v']} of values")
+        self.function.read_sizes()
+
+
+def _between(first, last):
+    """The nodes on the way from one to another."""
+    before, after, stack = {last}, {first}, [last]
+    while stack:
+        for node in stack.pop().all_input_nodes:
+            if node not in before:
+                before.add(node)
+                stack.append(node)
+    stack = [first]
+    while stack:
+        for node in stack.pop().users:
+            if node in before and node not in after:
+                after.add(node)
+                stack.append(node)
+    return after
