@@ -12,7 +12,7 @@
     o = attn.torch.attention(q, k, v, causal=True)     # (b, h, s, d)
 
 `import attn` does not import PyTorch; this does. Kernels are compiled at the first call
-that needs them and kept on disk.
+that needs them; those for GPUs are kept on disk.
 """
 
 from .. import requirements

@@ -26,7 +26,7 @@ HANDLERS = {}
 
 
 class Unsupported(Exception):
-    """What the region cannot say; trace.py adds who asked for it."""
+    """What the region cannot say; the tracer adds who asked for it."""
 
 
 def handles(*names):
