@@ -108,6 +108,7 @@ def test_multihead_attention(module, kind, raised):
     hidden[0, 7:] = True
     found, = run_compiled(module, torch.randn(BATCH, LENGTH, WIDTH), hidden, dynamic=True)
     assert (found.kind, found.raised) == (kind, raised), found
+    assert "test_torch_backend.py" in found.place, found  # not where PyTorch's module is written
 
 
 def test_layer_of_pytorch_trains():
@@ -224,12 +225,22 @@ class OverQueries(Attention):
 class HeadMask(Attention):
     def core(self, q, k, v):
         kept = torch.tensor([1.0, 0.0, 1.0, 1.0])
-        return (torch.softmax(q @ k.mT, -1) * kept.view(1, HEADS, 1, 1)) @ v
+        weights = torch.softmax(q @ k.mT, -1)
+        weights = weights.to(q.dtype) * kept.view(1, HEADS, 1, 1)
+        return weights @ v
 
 
 class NoProduct(Attention):
     def core(self, q, k, v):
         return torch.softmax(q.sum(-1, keepdim=True) + k.sum(-1).unsqueeze(-2), -1) @ v
+
+
+class Unknown(Attention):
+    def core(self, q, k, v):
+        s = q @ k.mT
+        s = torch.cumsum(s, -1)
+        s = s * 2.0
+        return torch.softmax(s, -1) @ v
 
 
 class WrittenLater(Attention):
@@ -243,20 +254,22 @@ class WrittenLater(Attention):
 
 
 @pytest.mark.parametrize(
-    "cls, remark",
+    "cls, remark, text",
     [
-        (Returned, "the weights are read by several operations: flatten, matmul"),
-        (OverQueries, "softmax runs over other positions than the keys of the product"),
-        (HeadMask, "the weights are multiplied"),
-        (NoProduct, "no product of queries and keys is before the softmax"),
-        (WrittenLater, "written to"),
+        (Returned, "the weights are read by several operations: flatten, matmul", "torch.cat([(weights @ q).flatten()"),
+        (OverQueries, "softmax runs over other positions than the keys of the product", "q @ k.mT, -2"),
+        (HeadMask, "the weights are multiplied", "* kept.view(1, HEADS, 1, 1)"),
+        (NoProduct, "no product of queries and keys is before the softmax", "q.sum(-1"),
+        (Unknown, "cumsum is not an operation that is read", "torch.cumsum(s, -1)"),
+        (WrittenLater, "written to", "bias[0] = 5.0"),
     ],
 )
-def test_what_is_not_raised_says_why(cls, remark):
+def test_what_is_not_raised_says_why(cls, remark, text):
     found, = run_compiled(cls(), torch.randn(BATCH, LENGTH, WIDTH))
     assert not found.raised and found.program is None
     assert remark in found.remark
     assert "test_torch_backend.py:" in found.place
+    assert "test_torch_backend.py:" in found.edge and text in found.edge, found
 
 
 def test_dropout_stays_in_training():
@@ -374,6 +387,11 @@ def test_explain():
     text = str(explanation)
     assert text.startswith("2 of 3 softmaxes and calls of attention raised, in 1 graph\n")
     assert "not raised softmax" in text and "the weights are multiplied" in text
+    assert ": weights = weights.to(q.dtype) * kept.view(1, HEADS, 1, 1)\n" in text and explanation[0].edge == ""
+
+
+def test_explain_without_a_graph():
+    assert "PyTorch made no graph of it: TORCH_LOGS=graph_breaks" in str(attn.torch.Explanation())
 
 
 # ---------------------------------------------------------------------------

@@ -40,6 +40,10 @@ class Explanation(list):
             mark = "raised    " if found.raised else "not raised"
             place = os.path.join(*found.place.split(os.sep)[-2:]) if found.place else ""
             lines.append(f"  {mark} {found.kind} {found.name}{f' ({place})' if place else ''}: {found.remark}")
+            if found.edge:
+                lines.append(f"    at {found.edge}")
+        if not self.graphs:
+            lines.append("  PyTorch made no graph of it: TORCH_LOGS=graph_breaks says why")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -115,7 +119,8 @@ def explain(model, *inputs, **keywords):
              mode: sizes are taken as unknown, as with dynamic=True.
     Returns an Explanation, a list with a Found for each softmax and each call of
     scaled_dot_product_attention in the graphs that torch.compile makes: kind, name, place,
-    raised, remark (what was recognised, or the edge that failed) and program.
+    raised, remark (what was recognised, or the edge that failed), program and edge ("file:line:
+    text" of what failed in the model's code, "" where nothing did).
     """
     explanation = Explanation()
 

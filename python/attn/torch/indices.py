@@ -22,7 +22,12 @@ ZERO = Index((), 0)
 
 
 class Unread(Exception):
-    """A node that cannot be read; its text says why."""
+    """What cannot be read; its text says why. `node` is the node of the graph where that
+    is, None where it is none in particular."""
+
+    def __init__(self, reason, node=None):
+        super().__init__(reason)
+        self.node = node
 
 
 def size(given):

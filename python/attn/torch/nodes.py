@@ -126,7 +126,7 @@ class Graph:
         target = writes_to(last)[0]
         a, b = value(node), value(target)
         if a.shape != b.shape or a.stride() != b.stride() or value(last) is None:
-            raise Unread("a tensor that is written to in part")
+            raise Unread("a tensor that is written to in part", last)
         return last
 
 

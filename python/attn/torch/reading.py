@@ -174,27 +174,33 @@ class Body:
 
     def read(self, node, indices, at):
         """The element of a node as `at` reads it."""
-        node = self.outline.graph.resolve(node, at)
-        key = (node, tuple(indices))
-        if key in self._known:
+        try:
+            node = self.outline.graph.resolve(node, at)
+            key = (node, tuple(indices))
+            if key not in self._known:
+                found = self.outline.element(node, indices, self)
+                self._known[key] = self._computed(node, indices, at) if found is None else found
             return self._known[key]
-        found = self.outline.element(node, indices, self)
-        if found is None:
-            mark = len(self.lines), dict(self._known), self.outline.mark()
-            try:
-                found = self._operation(node, list(indices))
-                if found.is_made and found.dtype.is_floating_point and not self.outline.is_spine(node) and (
-                        self.outline.keeps_floats or not self.outline.is_pair(indices)) \
-                        and not nodes.is_view(node) and nodes.name(node) not in _MOVES:
-                    raise Unread("a number that is computed once")
-            except Unread:
-                if self.outline.is_spine(node):
-                    raise
-                self.lines, self._known = self.lines[:mark[0]], mark[1]
-                self.outline.reset(mark[2])
-                found = self.outline.leaf(node, indices, at, self)
-        self._known[key] = found
-        return found
+        except Unread as reason:
+            reason.node = reason.node or node
+            raise
+
+    def _computed(self, node, indices, at):
+        """The same by the operation of the node, or else as an element of an argument."""
+        mark = len(self.lines), dict(self._known), self.outline.mark()
+        try:
+            found = self._operation(node, list(indices))
+            if found.is_made and found.dtype.is_floating_point and not self.outline.is_spine(node) and (
+                    self.outline.keeps_floats or not self.outline.is_pair(indices)) \
+                    and not nodes.is_view(node) and nodes.name(node) not in _MOVES:
+                raise Unread("a number that is computed once")
+            return found
+        except Unread:
+            if self.outline.is_spine(node):
+                raise
+            self.lines, self._known = self.lines[:mark[0]], mark[1]
+            self.outline.reset(mark[2])
+            return self.outline.leaf(node, indices, at, self)
 
     def _operand(self, node, given, indices, dtype):
         """An argument of an elementwise operation, in a type."""

@@ -16,7 +16,7 @@ import torch
 
 from .._capi import AttnError
 from ..raising import raise_
-from . import inlining, kernels, nodes, raised
+from . import inlining, kernels, nodes, places, raised
 from .indices import Index, Unread
 from .outline import CallOutline, FlexOutline, Outline
 from .sdpa import scaled_dot_product_attention
@@ -29,7 +29,8 @@ from .sdpa import scaled_dot_product_attention
 #   remark  what was recognised, or the edge that failed
 #   program the text of the kernel's program; None, too, for a call that goes to
 #           attn.torch's function of the same name
-Found = collections.namedtuple("Found", "kind name place raised remark program")
+#   edge    file, line and text of what failed, "" where nobody knows
+Found = collections.namedtuple("Found", "kind name place raised remark program edge", defaults=("",))
 
 _MAX_STEPS = 40  # from a softmax to its product
 _CALLS = ("scaled_dot_product_attention", "flex_attention")
@@ -73,28 +74,19 @@ def analyse(graph):
         is_call = kind in _CALLS
         if not is_call and not (kind == "softmax" and nodes.is_tensor(node)):
             continue
-        outline = program = dropin = None
+        outline = program = dropin = edge = None
         try:
             outline, program, remark = (_of_call if is_call else _of_softmax)(order, node)
         except Unread as reason:
-            remark = str(reason)
+            remark, edge = str(reason), reason.node or node
             if kind == "scaled_dot_product_attention" and _is_served(node):
                 dropin, remark = scaled_dot_product_attention, f"by the drop-in function: {remark}"
         except Exception as error:  # a fault of this package is no reason not to compile a model
             remark = f"this could not be read: {type(error).__name__}: {error}"
-        found = Found(kind, node.name, _place(node), (program or dropin) is not None, remark,
-                      program.text if program is not None else None)
+        found = Found(kind, node.name, places.written(node), (program or dropin) is not None, remark,
+                      program.text if program is not None else None, places.quoted(edge) if edge is not None else "")
         result.append(Rewritten(found, node, outline, program, dropin))
     return result
-
-
-def _place(node):
-    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
-    files = [line for line in lines if line.startswith("File ")]
-    if not files:
-        return ""
-    parts = files[-1].split(", ")
-    return parts[0][len('File "'):-1] + ":" + parts[1].replace("line ", "")
 
 
 # ---------------------------------------------------------------------------
@@ -108,18 +100,18 @@ def _weights(softmax):
     for _ in range(_MAX_STEPS):
         users = list(node.users)
         if any(user.op == "output" for user in users):
-            raise Unread("the weights are also returned" if len(users) > 1 else "the weights are returned")
+            raise Unread("the weights are also returned" if len(users) > 1 else "the weights are returned", node)
         if len(users) != 1:
             what = nodes_read(users)
             raise Unread(f"the weights are read by several operations: {what}" if users
-                         else "nothing reads the weights")
+                         else "nothing reads the weights", users[-1] if users else node)
         user = users[0]
         if nodes.product_letters(user):
             return node, user
         if nodes.name(user) == "dropout" and not nodes.drops_nothing(user):
-            raise Unread("dropout drops weights: PyTorch's generator says which")
+            raise Unread("dropout drops weights: PyTorch's generator says which", user)
         if not nodes.is_tensor(user):
-            raise Unread(f"the weights are read by {nodes.written_name(user)}")
+            raise Unread(f"the weights are read by {nodes.written_name(user)}", user)
         node = user
     raise Unread("no product with values is near the softmax")
 
@@ -151,8 +143,26 @@ def _of_softmax(graph, softmax):
             try:
                 return _prove(Outline(graph, product, output, weights), keeps_floats)
             except Unread as error:
+                error.node = error.node or _edge(str(error), softmax, product, output)
                 reason = reason or error
     raise reason or Unread("no product of queries and keys is before the softmax")
+
+
+_NAMED = (  # what reasons of the compiler speak of, and which node that is
+    ("the product with the values", "output"), ("values", "output"), ("the weights are", "weights"),
+    ("queries", "product"), ("query", "product"), ("keys", "product"), ("scale", "product"), ("scores", "product"),
+)
+
+
+def _edge(reason, softmax, product, output):
+    """The node that a reason without one speaks of; None where that is not known."""
+    named = next((node for words, node in _NAMED if words in reason), None)
+    if named != "weights":
+        return {"output": output, "product": product}.get(named)
+    node, = softmax.users
+    while node is not output and (nodes.is_view(node) or nodes.name(node) in ("to", "dropout")):
+        node, = node.users
+    return node
 
 
 def _of_call(graph, call):

@@ -65,8 +65,9 @@ class Attention:
 
     def leaf(self, node, indices, at, body):
         """The element of a tensor that is an argument."""
-        if self.graph.writes(node, self.graph.order[at], self.graph.order[self.output]):
-            raise Unread("a tensor that is written to before its values are used")
+        writes = self.graph.writes(node, self.graph.order[at], self.graph.order[self.output])
+        if writes:
+            raise Unread("a tensor that is written to before its values are used", writes[0])
         held, steps, places, sizes = nodes.value(node), [], [], []
         if not isinstance(held, torch.Tensor):
             raise Unread("a part of several results")
