@@ -81,6 +81,30 @@ def test_a_mask_made_in_the_graph():
     near(torch.compile(model, fullgraph=True, backend="aot_eager")(q, k, v), model(q, k, v), torch.float32)
 
 
+def test_views_of_one_tensor():
+    """q, k and v as one linear layer gives them; a function that is a module."""
+    torch._dynamo.reset()
+
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.scale = parameter(2, 33), 0.3
+
+        def forward(self, x, b, h, i, j):
+            return x + self.table[h, (i - j).clamp(-16, 16) + 16]
+    layer = Layer()
+
+    def model(qkv):
+        q, k, v = (x.unflatten(-1, (2, 16)).transpose(1, 2) for x in qkv.chunk(3, -1))
+        return flex_attention(q, k, v, layer, scale=layer.scale)
+    qkv, = tensors((2, 21, 96))
+    got, wanted = torch.compile(model, fullgraph=True, backend="aot_eager")(qkv), model(qkv)
+    near(got, wanted, torch.float32)
+    leaves = [qkv, layer.table]
+    for a, b in zip(*(torch.autograd.grad(x.square().sum(), leaves) for x in (got, wanted))):
+        near(a, b, torch.float32, room=12.0)
+
+
 def test_scale_and_sizes_that_are_symbols():
     """With dynamic=True every number is one at first."""
     torch._dynamo.reset()

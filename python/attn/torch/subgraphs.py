@@ -36,6 +36,14 @@ def _fake_marked(q, k, v, scalars, operands):
     return ops._empty_results(q, v)
 
 
+_LIBRARY.define("apart(Tensor x) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))
+
+
+# The tensor itself. While Dynamo traces it is another one (see _Traced): it refuses inputs
+# of a higher-order operator that are views of one tensor, as q, k and v of models are.
+_LIBRARY.impl("apart", lambda x: x, "CompositeImplicitAutograd")
+
+
 class _WithFunctions(BaseHOP):
     """(o, lse, results of functions) of a body that holds attn::marked. Keywords: choice,
     what else the program depends on, as text; has_score, has_mask."""
@@ -49,7 +57,7 @@ class _WithFunctions(BaseHOP):
         return super().__call__(subgraph, *inputs, **keywords)
 
     def gen_schema(self, subgraph, *inputs, **keywords):
-        with _Indexed():  # traces the body once more
+        with _Traced():  # traces the body once more
             return super().gen_schema(subgraph, *inputs, **keywords)
 
     def _call_Autograd(self, subgraph, *inputs, **keywords):
@@ -89,11 +97,12 @@ def attend(q, k, v, operands, score, mask, choice):
         if mask is not None:
             results.append(_owned(mask(b, h, i, j), x))
         return tuple(results)
-    written, depth = _written(**choice), _begin_indexing()
+    written, depth = _written(**choice), _begin_tracing()
+    q, k, v, *operands = (torch.ops.attn.apart(tensor) for tensor in (q, k, v, *operands))
     o, lse, *_ = _with_functions(
         body, q, k, v, x, *positions, *operands, choice=written, has_score=score is not None,
         has_mask=mask is not None)
-    _end_indexing(depth)
+    _end_tracing(depth)
     return o, lse
 
 
@@ -104,38 +113,40 @@ def _owned(value, x):
     return torch.full((), value, device=x.device)
 
 
-class _Indexed(TorchFunctionMode):
-    """Indices without dimensions, which would be numbers of Python's that nobody knows,
-    as vectors of one element. Dynamo sees nothing of it: while it traces, shapes are
-    right, and the graph has the indices as they were."""
+class _Traced(TorchFunctionMode):
+    """What operations give while Dynamo traces, which sees nothing of it: the graph has
+    them as they were. Indices without dimensions, which would be numbers of Python's that
+    nobody knows, are vectors of one element; what is taken apart is a copy."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if function is torch.Tensor.__getitem__:
             return _element(args[0], args[1] if isinstance(args[1], tuple) else (args[1],))
+        if function in (torch.ops.attn.apart, torch.ops.attn.apart.default):
+            return args[0].clone()
         return function(*args, **(kwargs or {}))
 
 
 # Dynamo calls these where it meets them; what an error leaves open its cleanup ends.
 
 @torch.compiler.assume_constant_result
-def _begin_indexing():
+def _begin_tracing():
     from torch._dynamo.symbolic_convert import InstructionTranslator
 
     depth = torch._C._len_torch_function_stack()
     InstructionTranslator.current_tx().output.add_cleanup_hook(lambda: _leave(depth))
-    _Indexed().__enter__()
+    _Traced().__enter__()
     return depth
 
 
 @torch.compiler.assume_constant_result
-def _end_indexing(depth):
+def _end_tracing(depth):
     _leave(depth)
     return True
 
 
 def _leave(depth):
     while torch._C._len_torch_function_stack() > depth:
-        _Indexed().__exit__(None, None, None)  # of the one on top
+        _Traced().__exit__(None, None, None)  # of the one on top
 
 
 def _element(x, at):

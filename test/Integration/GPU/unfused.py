@@ -159,7 +159,7 @@ def judge_gradient(torch, gradient, exact, plain, element):
     exact = _finite(exact)
     e, e0 = _errors(gradient, exact)[0], _errors(plain.to(gradient.dtype), exact)[0]
     largest = exact.abs().max().item() if exact.numel() else 0.0
-    bound = max(3 * e0, error_rule.last_place(coarser, largest)) + 1e-4
+    bound = error_rule.gradient_bound(coarser, e0, largest)
     return f"error {e:.3g}, allowed {bound:.3g} (unfused {e0:.3g})" if not e <= bound else ""
 
 
