@@ -52,10 +52,12 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
       runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpDoubleBuffer(
         {passes.getUse(OptionalPass::DoubleBuffer) == PassUse::Selective}));
-  if (hasRoles)
+  if (hasRoles) {
     functions.addPass(warp::createWarpSpecialize());
-  else if (runs(OptionalPass::Buffer))
+    functions.addPass(warp::createWarpShareRegisters());
+  } else if (runs(OptionalPass::Buffer)) {
     functions.addPass(warp::createWarpBuffer());
+  }
   if (runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpMakeAsync());
   // Turns order products in flight.

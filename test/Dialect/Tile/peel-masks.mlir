@@ -244,12 +244,15 @@ func.func @only_opaque_is_untouched(%x: !tile, %m0: !row, %l0: !row, %row: index
 // j != i hides something around the diagonal only: two loops over visits, first
 // those of the masked blocks, then those of the full ones before and after.
 // CHECK-LABEL: func.func @not_equal(
+// What lives as long as the loops has 32 bits.
 // CHECK: %[[A:.*]]:2 = scf.for %[[T:.*]] = %{{.*}} to %[[MASKED:.*]] step
-// CHECK: %[[BEHIND:.*]] = arith.cmpi sge, %[[T]], %[[MASKED]] : index
+// CHECK: %[[VISIT:.*]] = arith.index_cast %[[T]] : index to i32
+// CHECK: %[[BEHIND:.*]] = arith.cmpi sge, %[[VISIT]], %{{.*}} : i32
 // CHECK: %[[SHIFT0:.*]] = arith.select %[[BEHIND]]
-// CHECK: %[[LAST:.*]] = arith.cmpi sge, %[[T]], %{{.*}} : index
-// CHECK: %[[SHIFT:.*]] = arith.select %[[LAST]], %{{.*}}, %[[SHIFT0]] : index
-// CHECK: %[[N:.*]] = arith.addi %[[T]], %[[SHIFT]] : index
+// CHECK: %[[LAST:.*]] = arith.cmpi sge, %[[VISIT]], %{{.*}} : i32
+// CHECK: %[[SHIFT:.*]] = arith.select %[[LAST]], %{{.*}}, %[[SHIFT0]] : i32
+// CHECK: %[[SUM:.*]] = arith.addi %[[VISIT]], %[[SHIFT]] : i32
+// CHECK: %[[N:.*]] = arith.index_cast %[[SUM]] : i32 to index
 // CHECK: arith.muli %[[N]]
 // CHECK: arith.select {{.*}} : vector
 // CHECK: %[[B:.*]]:2 = scf.for %{{.*}} = %[[MASKED]] to %{{.*}} step %{{.*}} iter_args(%{{.*}} = %[[A]]#0

@@ -125,7 +125,8 @@ private:
   const VisitSet &set;
   SmallVector<Value> state;
   PeeledLoop peeled;
-  /// Block = visit + shift, the last of those whose visits have begun.
+  /// Block = visit + shift, the last of those whose visits have begun. Numbers
+  /// of blocks have 32 bits: those of all pieces live as long as the loops.
   struct Piece {
     Value firstVisit, shift;
   };
@@ -169,13 +170,17 @@ void Peeling::addRange() {
 void Peeling::addPieces() {
   KeyBlockPieces blocks = emitPieces(rewriter, problem, set, loop);
   Location loc = loop.getLoc();
+  auto narrow = [&](Value number) {
+    return rewriter.createOrFold<arith::IndexCastOp>(loc, rewriter.getI32Type(),
+                                                     number);
+  };
   Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
   Value visits = zero;
   auto addPiece = [&](KeyBlockPiece piece) {
     if (isNeverEntered(piece.lo, piece.hi))
       return;
-    pieces.push_back(
-        {visits, rewriter.createOrFold<arith::SubIOp>(loc, piece.lo, visits)});
+    Value shift = rewriter.createOrFold<arith::SubIOp>(loc, piece.lo, visits);
+    pieces.push_back({narrow(visits), narrow(shift)});
     Value length =
         rewriter.createOrFold<arith::SubIOp>(loc, piece.hi, piece.lo);
     visits = rewriter.createOrFold<arith::AddIOp>(loc, visits, length);
@@ -196,7 +201,8 @@ void Peeling::mapVisits(scf::ForOp segment) {
   Location loc = segment.getLoc();
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPointToStart(segment.getBody());
-  Value visit = segment.getInductionVar();
+  auto visit = arith::IndexCastOp::create(rewriter, loc, rewriter.getI32Type(),
+                                          segment.getInductionVar());
   Value shift = pieces.front().shift;
   for (const Piece &piece : ArrayRef<Piece>(pieces).drop_front()) {
     Value isBehind = arith::CmpIOp::create(
@@ -204,13 +210,10 @@ void Peeling::mapVisits(scf::ForOp segment) {
     shift =
         arith::SelectOp::create(rewriter, loc, isBehind, piece.shift, shift);
   }
-  auto block = arith::AddIOp::create(rewriter, loc, visit, shift);
-  rewriter.replaceUsesWithIf(visit, block, [&](OpOperand &use) {
-    Operation *user = use.getOwner();
-    return user != block && !(isa<arith::CmpIOp>(user) &&
-                              user->getBlock() == segment.getBody() &&
-                              user->isBeforeInBlock(block));
-  });
+  Value block = arith::IndexCastOp::create(
+      rewriter, loc, rewriter.getIndexType(),
+      arith::AddIOp::create(rewriter, loc, visit, shift));
+  rewriter.replaceAllUsesExcept(segment.getInductionVar(), block, visit);
 }
 
 PeeledLoop Peeling::run() {

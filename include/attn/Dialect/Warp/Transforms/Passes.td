@@ -268,6 +268,25 @@ def WarpStageStores : Pass<"warp-stage-stores", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::attn::warp::WarpDialect"];
 }
 
+def WarpShareRegisters : Pass<"warp-share-registers", "::mlir::func::FuncOp"> {
+  let summary = "a producer with many intervals of key blocks has more registers";
+  let description = [{
+    Needs: `warp-roles`. Gives: the same, where the loops of a producer use more
+    numbers than it has registers, it has more of them and the consumer fewer.
+    The consumer keeps what its products need. Nothing changes where the plan
+    says how many registers the consumer has.
+    ```mlir
+    warp.role @load copy warps(4) registers(40) { … }
+    warp.role @softmax compute warps(8) registers(232) { … }
+    // becomes
+    warp.role @load copy warps(4) registers(72) { … }
+    warp.role @softmax compute warps(8) registers(216) { … }
+    ```
+    Example: `test/Dialect/Warp/share-registers.mlir`.
+  }];
+  let dependentDialects = ["::attn::warp::WarpDialect"];
+}
+
 def WarpDeepenRings : Pass<"warp-deepen-rings", "::mlir::func::FuncOp"> {
   let summary = "the next tile's queries are loaded beside this one's use";
   let description = [{

@@ -53,6 +53,12 @@ FailureOr<int64_t> doubleBufferOperands(KernelOp kernel, bool selective,
 FailureOr<int64_t> specializeCopies(RewriterBase &rewriter, KernelOp kernel,
                                     int64_t depth, std::string &reason);
 
+/// Gives a producer whose loops need more numbers than it has registers more of
+/// them, of those that the consumer can spare. Gives how many more each thread
+/// has; if none, `reason` says why.
+int64_t spareForProducer(RewriterBase &rewriter, KernelOp kernel,
+                         std::string &reason);
+
 /// Splits the products of slots with panels into issue and wait, and moves each
 /// wait to the first use. Gives the number of products; `reason` says why there
 /// is none.
