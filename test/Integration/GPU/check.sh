@@ -21,5 +21,7 @@ run dropin_cases.py --lib "$lib"
 run flex_cases.py --lib "$lib" --seconds 500
 run backend_cases.py --lib "$lib" --time-limit 500
 run ../CPU/families.py --lib "$lib" --device cuda --dtype bf16 --jobs 4 --time-limit 500
+run ../CPU/flex_matrix.py --lib "$lib" --device cuda --jobs 8 --count 400 --lengthen 4 --time-limit 400
+run ../CPU/flash_matrix.py --lib "$lib" --device cuda --jobs 8 --count 400 --lengthen 3 --time-limit 400
 run sanitize.py --lib "$lib"
 exit $bad
