@@ -35,8 +35,7 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
                                    const PassSelection &passes) {
   const TargetInfo *info = findTarget(target.str());
   int64_t sm = info ? info->sm : 0;
-  // No canonicalisation before this conversion: it would fold unit dimensions
-  // of the grid and loops of one step, which the next passes look for.
+  // Kernels are canonicalised once, when everything has its place.
   functions.addPass(createCSEPass());
   functions.addPass(createConvertTileToWarp());
   auto runs = [&](OptionalPass pass) {

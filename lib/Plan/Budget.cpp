@@ -9,6 +9,7 @@
 
 #include "attn/Plan/Budget.h"
 
+#include "attn/Layout/Products.h"
 #include "attn/Support/RoleRegisters.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -20,29 +21,18 @@ using namespace attn;
 using namespace attn::plan;
 using llvm::Twine;
 
-static constexpr int64_t matrixRows = 16;
-static constexpr int64_t matrixDepth = 16;
-static constexpr int64_t warpSize = 32;
-// Operand fragments, addresses, loop counters; from the ptxas reports of the
-// kernels in the heuristics' table.
-static constexpr int64_t registerAllowance = 48;
-// Eight columns of two rows, and of two columns, where f32 lanes multiply.
-static constexpr int64_t multiplyAddAllowance = 32;
-static constexpr int64_t warpsPerGroup = 4;
-static constexpr int64_t groupRows = 64;
 static constexpr int64_t barrierBytesPerSlot = 16;
-// The same beside the two accumulators and the weights of a warpgroup: of 240
-// registers scans of kernels found 212 to compile without spills.
-static constexpr int64_t warpgroupAllowance = 28;
 
 int64_t plan::padHeadDim(int64_t dim) {
-  return llvm::alignTo(dim, matrixDepth);
+  return llvm::alignTo(dim, layout::mmaSync.depth);
 }
 
-/// True if the target's matrix instructions are those of warpgroups for such
-/// elements, which read panels and run in roles.
-static bool usesWarpgroups(const Workload &workload, const TargetInfo &target) {
-  return target.hasWarpgroups && workload.elementBytes == 2;
+/// The instruction that multiplies such elements on a GPU.
+static const layout::ProductTraits &chooseProduct(const Workload &workload,
+                                                  const TargetInfo &target) {
+  if (workload.elementBytes != 2)
+    return workload.hasIeeeProducts ? layout::fmaF32 : layout::mmaTF32;
+  return target.hasWarpgroups ? layout::wgmma : layout::mmaSync;
 }
 
 const TileBuffer &Budget::getBuffer(std::string_view name) const {
@@ -93,7 +83,7 @@ std::string Budget::describeShared() const {
 static int64_t tileBytes(int64_t rows, int64_t dim, const Workload &workload,
                          const TargetInfo &target) {
   int64_t rowBytes = dim * workload.elementBytes;
-  if (usesWarpgroups(workload, target))
+  if (chooseProduct(workload, target).readsPanels)
     rowBytes = llvm::alignTo(rowBytes, rowBytes % 128 == 0 ? 128
                                        : rowBytes <= 32    ? 32
                                                            : 64);
@@ -116,7 +106,7 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
                            const TargetInfo &target) {
   int64_t dim = padHeadDim(workload.headDim);
   int64_t valueDim = padHeadDim(workload.valueHeadDim);
-  bool warpgroups = usesWarpgroups(workload, target);
+  const layout::ProductTraits &product = chooseProduct(workload, target);
   Budget budget;
   auto slot = [&](int64_t rows, int64_t columns) {
     return tileBytes(rows, columns, workload, target);
@@ -132,7 +122,7 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
          {"lse", tiles.blockK * 4, tiles.stages, /*isRing=*/true},
          {"delta", tiles.blockK * 4, tiles.stages, /*isRing=*/true}});
 
-  int64_t threads = tiles.warps * warpSize;
+  int64_t threads = tiles.warps * layout::warpSize;
   auto perThread = [&](int64_t elements, int64_t bytes) -> int64_t {
     return llvm::divideCeil(elements * bytes, threads * 4);
   };
@@ -142,12 +132,12 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
   if (workload.isBackward)
     budget.tiles.push_back(
         {"gradient", perThread(tiles.blockQ * tiles.blockK, 4)});
-  if (warpgroups) {
+  budget.allowance = product.registers;
+  if (product.isAsync) {
     for (const TileBuffer &buffer : budget.buffers)
       budget.barrierBytes += barrierBytesPerSlot * buffer.slots;
     budget.registerLimit =
         shareRegisters(tiles.warps, tiles.consumerRegisters).consumer;
-    budget.allowance = warpgroupAllowance;
     // Of gradients the weights lie where scores were.
     if (!workload.isBackward)
       budget.tiles.push_back(
@@ -155,12 +145,9 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
     return budget;
   }
   int64_t rowsPerThread =
-      2 * llvm::divideCeil(tiles.blockQ, tiles.warps * matrixRows);
+      2 * llvm::divideCeil(tiles.blockQ, tiles.warps * product.rows);
   budget.registerLimit = target.registersPerThread;
-  budget.allowance = registerAllowance;
   budget.tiles.push_back({"statistics", 3 * rowsPerThread});
-  if (workload.hasIeeeProducts)
-    budget.allowance += multiplyAddAllowance;
   if (tiles.qInRegisters)
     budget.tiles.push_back(
         {"Q", perThread(tiles.blockQ * dim, workload.elementBytes)});
@@ -174,10 +161,11 @@ int64_t plan::blocksPerSM(const Budget &budget, const Tiles &tiles,
   // Blocks with roles take all registers of a multiprocessor.
   if (budget.barrierBytes != 0)
     return 1;
-  int64_t threads = tiles.warps * warpSize;
-  int64_t registersPerWarp = llvm::alignTo(
-      std::min(budget.registers(), target.registersPerThread) * warpSize,
-      target.registerGranularity);
+  int64_t threads = tiles.warps * layout::warpSize;
+  int64_t registersPerWarp =
+      llvm::alignTo(std::min(budget.registers(), target.registersPerThread) *
+                        layout::warpSize,
+                    target.registerGranularity);
   return std::min({target.sharedBytesPerSM /
                        (budget.sharedBytes() + target.sharedBytesReserved),
                    target.registersPerSM / (registersPerWarp * tiles.warps),
@@ -225,8 +213,9 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
              tiles.warps != 8) {
     return outside("warps", tiles.warps, "1, 2, 4 or 8", target);
   }
-  if (usesWarpgroups(workload, target)) {
-    int64_t rows = groupRows * (tiles.warps / warpsPerGroup);
+  const layout::ProductTraits &product = chooseProduct(workload, target);
+  int64_t rows = product.rows * (tiles.warps / product.warpsAtOnce);
+  if (product.isAsync) {
     if (tiles.blockQ % rows)
       return notMultiple("block_q", tiles.blockQ, rows,
                          ", 64 rows per group of 4 warps");
@@ -238,12 +227,11 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
   } else if (tiles.consumerRegisters != 0) {
     return "consumer_registers = " + std::to_string(tiles.consumerRegisters) +
            ", expected none: such a kernel has no roles";
-  } else if (tiles.blockQ % (matrixRows * tiles.warps)) {
-    return notMultiple("block_q", tiles.blockQ, matrixRows * tiles.warps,
-                       ", 16 rows per warp");
+  } else if (tiles.blockQ % rows) {
+    return notMultiple("block_q", tiles.blockQ, rows, ", 16 rows per warp");
   }
-  if (tiles.blockK % matrixDepth)
-    return notMultiple("block_k", tiles.blockK, matrixDepth,
+  if (tiles.blockK % layout::mmaSync.depth)
+    return notMultiple("block_k", tiles.blockK, layout::mmaSync.depth,
                        ", the depth of a matrix instruction");
   if (tiles.stages > 4)
     return outside("stages", tiles.stages, "1 to 4", target);
@@ -257,9 +245,8 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
     return ("about " + Twine(budget.registers()) + " registers per thread, " +
             llvm::StringRef(target.name) + " has " +
             Twine(budget.registerLimit) +
-            (usesWarpgroups(workload, target)
-                 ? " with " + Twine(tiles.warps) + " warps"
-                 : Twine("")))
+            (product.isAsync ? " with " + Twine(tiles.warps) + " warps"
+                             : Twine("")))
         .str();
   return "";
 }

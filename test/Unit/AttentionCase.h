@@ -16,7 +16,7 @@
 #ifndef ATTN_TEST_UNIT_ATTENTIONCASE_H
 #define ATTN_TEST_UNIT_ATTENTIONCASE_H
 
-#include "attn/Simulator/Simulator.h"
+#include "Simulator/Simulator.h"
 
 #include "llvm/ADT/APFloat.h"
 #include "gtest/gtest.h"

@@ -15,9 +15,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Inputs/ProgramRuns.h"
+#include "Simulator/WarpSimulator.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Pipelines/Pipelines.h"
-#include "attn/Simulator/WarpSimulator.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Verifier.h"

@@ -16,9 +16,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Inputs/RoleKernels.h"
+#include "Simulator/WarpSimulator.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Pipelines/Pipelines.h"
-#include "attn/Simulator/WarpSimulator.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

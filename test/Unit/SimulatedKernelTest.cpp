@@ -15,8 +15,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionCase.h"
+#include "Simulator/Simulator.h"
 #include "attn/Pipelines/Pipelines.h"
-#include "attn/Simulator/Simulator.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

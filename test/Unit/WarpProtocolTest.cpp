@@ -14,9 +14,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionCase.h"
+#include "Simulator/WarpSimulator.h"
 #include "attn/Dialect/Warp/IR/GroupLoops.h"
 #include "attn/Pipelines/Pipelines.h"
-#include "attn/Simulator/WarpSimulator.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Simulator/WarpSimulator.h"
+#include "Simulator/WarpSimulator.h"
 #include "AttentionCase.h"
 #include "attn/Pipelines/Compile.h"
 #include "attn/Pipelines/Pipelines.h"

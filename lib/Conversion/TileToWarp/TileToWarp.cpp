@@ -13,6 +13,7 @@
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Descriptors.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -101,8 +102,7 @@ static void sinkConstants(RewriterBase &rewriter, warp::KernelOp kernel) {
 /// Groups of warps are those of the rows if each has as many.
 static void convertGroups(RewriterBase &rewriter, warp::KernelOp kernel,
                           PlanAttr plan, const TargetInfo &target) {
-  constexpr int64_t warpsPerGroup = 4;
-  int64_t groups = plan.getWarps() / warpsPerGroup;
+  int64_t groups = plan.getWarps() / layout::warpsPerGroup;
   bool hasGroups = target.hasWarpgroups && groups > 1;
   SmallVector<tile::GroupBoundsOp> ops;
   kernel.walk([&](tile::GroupBoundsOp op) { ops.push_back(op); });

@@ -10,7 +10,7 @@
 #ifndef ATTN_TEST_UNIT_INPUTS_PROGRAMRUNS_H
 #define ATTN_TEST_UNIT_INPUTS_PROGRAMRUNS_H
 
-#include "attn/Simulator/Simulator.h"
+#include "Simulator/Simulator.h"
 #include "llvm/ADT/APFloat.h"
 
 namespace attn {

@@ -9,31 +9,24 @@
 
 #include "attn/Dialect/Warp/IR/Atoms.h"
 
-#include "attn/Layout/Descriptors.h"
 #include "attn/Support/TargetInfo.h"
 
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-ProductTraits attn::warp::getTraits(ProductAtom atom) {
-  ProductTraits traits;
+const ProductTraits &attn::warp::getTraits(ProductAtom atom) {
   switch (atom) {
   case ProductAtom::MmaSync:
-    break;
+    return layout::mmaSync;
   case ProductAtom::MmaTF32:
+    return layout::mmaTF32;
   case ProductAtom::FmaF32:
-    traits.elementBits = 32;
-    traits.depth = 8;
-    traits.transposesA = false;
-    break;
+    return layout::fmaF32;
   case ProductAtom::Wgmma:
-    traits.readsPanels = traits.isAsync = traits.sharesColumns = true;
-    traits.warpsAtOnce = layout::warpsPerGroup;
-    traits.maxColumns = layout::maxWgmmaColumns;
-    break;
+    return layout::wgmma;
   }
-  return traits;
+  llvm_unreachable("no such atom");
 }
 
 ProductAtom attn::warp::chooseProductAtom(const TargetInfo &target,
@@ -71,7 +64,7 @@ static std::string findPartsObstacle(ProductOp op,
 LogicalResult attn::warp::verifyAtom(ProductOp op) {
   SlotType b = op.getB().getType();
   FragType acc = op.getAcc().getType();
-  ProductTraits traits = getTraits(op.getAtom());
+  const ProductTraits &traits = getTraits(op.getAtom());
   auto refuse = [&] {
     return op.emitOpError("of ") << stringifyProductAtom(op.getAtom());
   };

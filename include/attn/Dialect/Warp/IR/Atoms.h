@@ -9,7 +9,8 @@
 //
 // The atoms of products take their left operand from registers, as an `a`
 // fragment, or from a slot, their right one from a slot, either way round, and
-// add to an `acc` fragment of f32. Here is what they differ in.
+// add to an `acc` fragment of f32. What they differ in is in
+// attn/Layout/Products.h.
 //
 // The assembler (ptxas 13.0) leaves products of wgmma in flight only where it
 // sees that nobody else has their registers; else it runs all of them one after
@@ -33,6 +34,7 @@
 #define ATTN_DIALECT_WARP_IR_ATOMS_H
 
 #include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Products.h"
 
 namespace attn {
 struct TargetInfo;
@@ -40,26 +42,9 @@ struct TargetInfo;
 
 namespace attn::warp {
 
-struct ProductTraits {
-  /// Of the elements that it multiplies.
-  int64_t elementBits = 16;
-  /// What k is a multiple of.
-  int64_t depth = 16;
-  /// Its slots have panels; or none.
-  bool readsPanels = false;
-  /// A slot of `a` may be KxM.
-  bool transposesA = true;
-  /// Warps that execute it together.
-  int64_t warpsAtOnce = 1;
-  /// The most columns of the accumulator; 0: as many as there are.
-  int64_t maxColumns = 0;
-  /// It can be issued, and waited for later (`warp.mma_async`).
-  bool isAsync = false;
-  /// Groups of warps may have different columns of the accumulator.
-  bool sharesColumns = false;
-};
+using layout::ProductTraits;
 
-ProductTraits getTraits(ProductAtom atom);
+const ProductTraits &getTraits(ProductAtom atom);
 
 /// Whether it is wgmma that reads operands in such a slot: the warps of a group
 /// together, and, as TMA does, by another way than loads and stores, which what

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_SIMULATOR_MEETINGS_H
-#define ATTN_LIB_SIMULATOR_MEETINGS_H
+#ifndef ATTN_TEST_SIMULATOR_MEETINGS_H
+#define ATTN_TEST_SIMULATOR_MEETINGS_H
 
 #include "Rings.h"
 
@@ -72,4 +72,4 @@ private:
 
 } // namespace attn::simulator
 
-#endif // ATTN_LIB_SIMULATOR_MEETINGS_H
+#endif // ATTN_TEST_SIMULATOR_MEETINGS_H

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_SIMULATOR_WARPBLOCK_H
-#define ATTN_LIB_SIMULATOR_WARPBLOCK_H
+#ifndef ATTN_TEST_SIMULATOR_WARPBLOCK_H
+#define ATTN_TEST_SIMULATOR_WARPBLOCK_H
 
 #include "Interpreter.h"
 #include "Meetings.h"
@@ -108,4 +108,4 @@ struct WarpBlock {
 
 } // namespace attn::simulator
 
-#endif // ATTN_LIB_SIMULATOR_WARPBLOCK_H
+#endif // ATTN_TEST_SIMULATOR_WARPBLOCK_H

@@ -36,10 +36,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_SIMULATOR_WARPSIMULATOR_H
-#define ATTN_SIMULATOR_WARPSIMULATOR_H
+#ifndef ATTN_TEST_SIMULATOR_WARPSIMULATOR_H
+#define ATTN_TEST_SIMULATOR_WARPSIMULATOR_H
 
-#include "attn/Simulator/Simulator.h"
+#include "Simulator/Simulator.h"
 
 namespace attn::simulator {
 
@@ -49,4 +49,4 @@ LogicalResult simulateWarps(func::FuncOp host, ArrayRef<HostArgument> arguments,
 
 } // namespace attn::simulator
 
-#endif // ATTN_SIMULATOR_WARPSIMULATOR_H
+#endif // ATTN_TEST_SIMULATOR_WARPSIMULATOR_H

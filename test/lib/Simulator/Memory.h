@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_SIMULATOR_MEMORY_H
-#define ATTN_LIB_SIMULATOR_MEMORY_H
+#ifndef ATTN_TEST_SIMULATOR_MEMORY_H
+#define ATTN_TEST_SIMULATOR_MEMORY_H
 
 #include "attn/Support/LLVM.h"
 #include <array>
@@ -71,4 +71,4 @@ private:
 
 } // namespace attn::simulator
 
-#endif // ATTN_LIB_SIMULATOR_MEMORY_H
+#endif // ATTN_TEST_SIMULATOR_MEMORY_H

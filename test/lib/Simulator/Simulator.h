@@ -28,8 +28,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_SIMULATOR_SIMULATOR_H
-#define ATTN_SIMULATOR_SIMULATOR_H
+#ifndef ATTN_TEST_SIMULATOR_SIMULATOR_H
+#define ATTN_TEST_SIMULATOR_SIMULATOR_H
 
 #include "attn/Support/LLVM.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -49,4 +49,4 @@ LogicalResult simulate(func::FuncOp host, ArrayRef<HostArgument> arguments);
 
 } // namespace attn::simulator
 
-#endif // ATTN_SIMULATOR_SIMULATOR_H
+#endif // ATTN_TEST_SIMULATOR_SIMULATOR_H

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Simulator/WarpSimulator.h"
+#include "Simulator/WarpSimulator.h"
 
 #include "WarpRunner.h"
 #include "mlir/Transforms/RegionUtils.h"

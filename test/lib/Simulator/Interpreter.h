@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_SIMULATOR_INTERPRETER_H
-#define ATTN_LIB_SIMULATOR_INTERPRETER_H
+#ifndef ATTN_TEST_SIMULATOR_INTERPRETER_H
+#define ATTN_TEST_SIMULATOR_INTERPRETER_H
 
 #include "Memory.h"
-#include "attn/Simulator/Simulator.h"
+#include "Simulator.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Operation.h"
@@ -123,4 +123,4 @@ void allocate(memref::AllocOp op, Interpreter &host, GlobalMemory &global);
 
 } // namespace attn::simulator
 
-#endif // ATTN_LIB_SIMULATOR_INTERPRETER_H
+#endif // ATTN_TEST_SIMULATOR_INTERPRETER_H

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_SIMULATOR_RINGS_H
-#define ATTN_LIB_SIMULATOR_RINGS_H
+#ifndef ATTN_TEST_SIMULATOR_RINGS_H
+#define ATTN_TEST_SIMULATOR_RINGS_H
 
 #include <cstdint>
 #include <string>
@@ -126,4 +126,4 @@ struct SlotUse {
 
 } // namespace attn::simulator
 
-#endif // ATTN_LIB_SIMULATOR_RINGS_H
+#endif // ATTN_TEST_SIMULATOR_RINGS_H

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Simulator/Simulator.h"
+#include "Simulator/Simulator.h"
 
 #include "Interpreter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

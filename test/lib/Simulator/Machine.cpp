@@ -9,6 +9,7 @@
 
 #include "Interpreter.h"
 
+#include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -18,8 +19,7 @@
 
 using namespace mlir;
 using namespace attn::simulator;
-
-static constexpr int64_t warpSize = 32;
+using attn::layout::warpSize;
 
 //===----------------------------------------------------------------------===//
 // Copies

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_SIMULATOR_WARPRUNNER_H
-#define ATTN_LIB_SIMULATOR_WARPRUNNER_H
+#ifndef ATTN_TEST_SIMULATOR_WARPRUNNER_H
+#define ATTN_TEST_SIMULATOR_WARPRUNNER_H
 
 #include "WarpBlock.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -133,4 +133,4 @@ private:
 
 } // namespace attn::simulator
 
-#endif // ATTN_LIB_SIMULATOR_WARPRUNNER_H
+#endif // ATTN_TEST_SIMULATOR_WARPRUNNER_H
