@@ -27,6 +27,7 @@ not; 77: no PyTorch, no transformers or no GPU.
 
 import argparse
 import collections
+import concurrent.futures
 import copy
 import os
 import pathlib
@@ -195,25 +196,27 @@ def run_families(torch, names, options):
 
 def run_apart(names, options):
     """The same in several processes, which take turns."""
-    given = [word for word in sys.argv[1:]]
-    children = [
-        subprocess.Popen([sys.executable, __file__, *given, "--jobs", "1", "--until", str(options.until), "--only",
-                          ",".join(names[number::options.jobs])], stdout=subprocess.PIPE, text=True)
-        for number in range(min(options.jobs, len(names)))]
-    counts = collections.Counter()
-    for number, child in enumerate(children):
-        seen = []
+    marks = []
+
+    def relay(own):
+        child = subprocess.Popen(
+            [sys.executable, __file__, *sys.argv[1:], "--jobs", "1", "--until", str(options.until), "--only",
+             ",".join(own)], stdout=subprocess.PIPE, text=True)
+        left = set(own)
         for line in child.stdout:
             words = line.rstrip().split(": ")
-            if words[0] in names and len(words) > 1:
-                counts[words[1]] += 1
-                seen.append(words[0])
+            if words[0] in left and len(words) > 1:
+                marks.append(words[1])
+                left.remove(words[0])
                 print(line, end="", flush=True)
         child.wait()
-        for name in set(names[number::options.jobs]) - set(seen):
-            counts["FAILED"] += 1
+        for name in sorted(left):
+            marks.append("FAILED")
             print(f"{name}: FAILED: its process ended before, with code {child.returncode}", flush=True)
-    return counts
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(relay, [names[number::options.jobs] for number in range(min(options.jobs, len(names)))]))
+    return collections.Counter(marks)
 
 
 def main():
