@@ -10,6 +10,7 @@
 
 import collections
 import ctypes
+import functools
 import sys
 
 from . import elements
@@ -55,13 +56,18 @@ def _find_exchange(torch):
     return Exchange((tensor, parameter), pointer(capsule, b"dlpack_exchange_api"), torch.is_grad_enabled)
 
 
-def current_stream(device):
-    """The handle of PyTorch's current stream on a CUDA device."""
+def stream_reader(device):
+    """A function that gives the handle of PyTorch's current stream on a CUDA device."""
     torch = sys.modules["torch"]
     handle = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     if handle is None or device.index is None:
-        return torch.cuda.current_stream(device).cuda_stream
-    return handle(device.index)
+        return lambda: torch.cuda.current_stream(device).cuda_stream
+    return functools.partial(handle, device.index)
+
+
+def current_stream(device):
+    """The handle of PyTorch's current stream on a CUDA device."""
+    return stream_reader(device)()
 
 
 def is_torch(value):

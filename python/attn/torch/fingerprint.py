@@ -26,6 +26,28 @@ class Unknown(Exception):
     """The function reaches something whose state has no key."""
 
 
+def is_plain(value):
+    """Whether a value is its own key, with its type."""
+    return isinstance(value, _PLAIN) and type(value) in _PLAIN
+
+
+def is_itself(value):
+    """Whether there is one such object, and nothing in it that changes."""
+    if isinstance(value, (type, enum.Enum, types.BuiltinFunctionType, torch._ops.OpOverload,
+                          torch._ops.OpOverloadPacket)):
+        return True
+    if isinstance(value, types.ModuleType):
+        return value.__name__.split(".")[0] in _LIBRARIES
+    return isinstance(value, types.FunctionType) and _is_library(value) and not value.__closure__
+
+
+def tensor_key(x):
+    """All of a tensor but its elements."""
+    if type(x) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) or x.layout != torch.strided:
+        raise Unknown
+    return x.dtype, x.shape, x.stride(), x.device, x.requires_grad, x.is_neg(), x.is_conj()
+
+
 class Walk:
     """Keys of several functions; `leaves` are the tensors that they reach."""
 
@@ -34,16 +56,13 @@ class Walk:
         self._seen = {}
 
     def key(self, value, names=frozenset(), depth=0):
-        if isinstance(value, _PLAIN) and type(value) in _PLAIN:
+        if is_plain(value):
             return type(value), value
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
         if type(value) is float:
             return "float", value.hex()
-        if isinstance(value, (type, enum.Enum, types.BuiltinFunctionType, torch._ops.OpOverload,
-                              torch._ops.OpOverloadPacket)):
-            return "itself", value
-        if isinstance(value, types.ModuleType) and value.__name__.split(".")[0] in _LIBRARIES:
+        if is_itself(value):
             return "itself", value
         if depth > _MAX_DEPTH:
             raise Unknown
@@ -55,12 +74,11 @@ class Walk:
         return self._compound(value, names, depth + 1)
 
     def _tensor(self, x):
-        if type(x) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) or x.layout != torch.strided:
-            raise Unknown
+        key = tensor_key(x)
         number = next((number for number, leaf in enumerate(self.leaves) if leaf is x), len(self.leaves))
         if number == len(self.leaves):
             self.leaves.append(x)
-        return ("tensor", number, x.dtype, x.shape, x.stride(), x.device, x.requires_grad, x.is_neg(), x.is_conj())
+        return "tensor", number, key
 
     def _compound(self, value, names, depth):
         if isinstance(value, functools.partial):
@@ -68,7 +86,7 @@ class Walk:
         if isinstance(value, types.FunctionType):
             return self._function(value, depth)
         if isinstance(value, types.MethodType):
-            inside = names | _names(value.__func__.__code__)
+            inside = names | names_of(value.__func__.__code__)
             return "method", self.key(value.__func__, inside, depth), self.key(value.__self__, inside, depth)
         if isinstance(value, (list, tuple)) and len(value) <= _MAX_ITEMS:
             return type(value), tuple(self.key(item, names, depth) for item in value)
@@ -80,9 +98,9 @@ class Walk:
 
     def _function(self, function, depth):
         code = function.__code__
-        if _is_library(function) and not function.__closure__:
+        if is_itself(function):
             return "itself", function
-        names = _names(code)
+        names = names_of(code)
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
         reached = [function.__globals__[name] for name in sorted(names) if name in function.__globals__]
         extra = vars(function)  # __wrapped__ and the like, of decorators
@@ -109,7 +127,7 @@ class Walk:
             found = found.fget if isinstance(found, property) else found
             if isinstance(found, types.FunctionType) and not _is_library(found):
                 methods[name] = found
-                more = _names(found.__code__) - names
+                more = names_of(found.__code__) - names
                 names |= more
                 queue += more
         names = frozenset(names)
@@ -122,12 +140,12 @@ def _is_library(function):
 
 
 @functools.lru_cache(maxsize=4096)
-def _names(code):
+def names_of(code):
     """What the code, and code inside of it, calls things, or could with getattr."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            names |= _names(constant)
+            names |= names_of(constant)
         elif isinstance(constant, str):
             names.add(constant)
     return frozenset(names)

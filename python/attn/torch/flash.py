@@ -38,7 +38,8 @@ import functools
 import torch
 
 from .. import program
-from .functional import _ELEMENTS, _padded, run
+from . import warm
+from .functional import _ELEMENTS, _padded, call
 
 _UNBOUNDED = 2**30  # windows count no further
 
@@ -231,8 +232,9 @@ def _bound(count):
     return count if 0 <= count < _UNBOUNDED else -1
 
 
-def _attend(q, k, v, frame, captures, options, batch):
-    """out (b, s, h, d) and lse (b, h, s) of tensors (b, s, h, d) that were checked."""
+def _attend(q, k, v, frame, captures, options, batch, key=None):
+    """out (b, s, h, d) and lse (b, h, s) of tensors (b, s, h, d) that were checked; with
+    a key (warm.py) where these are the caller's."""
     dim, value_dim, slopes = q.shape[-1], v.shape[-1], options.slopes
     if slopes is not None:
         _check_slopes(slopes, batch, q.shape[-2], q.device)
@@ -248,8 +250,10 @@ def _attend(q, k, v, frame, captures, options, batch):
         operands[:0] = torch.randint(-2**31, 2**31, (2,), dtype=torch.int32).unbind()
     if slopes is not None:
         operands.append(slopes)
+    if dim % 8 or value_dim % 8:
+        key = None
     q, k, v = (_padded(tensor).transpose(1, 2) for tensor in (q, k, v))
-    out, lse = run(text, q, k, v, operands)
+    out, lse = call(text, q, k, v, operands, key, swaps=True)
     out = out.transpose(1, 2)
     return out if value_dim % 8 == 0 else out[..., :value_dim], lse
 
@@ -270,6 +274,12 @@ def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False,
     The other arguments are those of the module's docstring; with return_attn_probs=True
     (out, lse, None), lse (batch, heads, queries) of float32.
     """
+    key = None
+    if alibi_slopes is None and dropout_p == 0:
+        key = warm.key(q, k, v, "flash", softmax_scale, bool(causal), window_size, softcap)
+        results = key and warm.attend(key, q, k, v)
+        if results is not None:
+            return _results(*results, return_attn_probs)
     options = _options(dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes,
                        return_attn_probs)
     for name, tensor, length in (("q", q, "queries"), ("k", k, "keys"), ("v", v, "keys")):
@@ -277,7 +287,7 @@ def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False,
     _check_inputs(q, k, v)
     if k.shape[0] != q.shape[0]:
         raise RuntimeError(f"k: wanted the batch of q, {q.shape[0]}, got {k.shape[0]}")
-    out, lse = _attend(q, k, v, "dense", (), options, len(q))
+    out, lse = _attend(q, k, v, "dense", (), options, len(q), key)
     return _results(out, lse, return_attn_probs)
 
 

@@ -15,14 +15,15 @@
 import collections
 import functools
 import math
+import operator
 import warnings
 import weakref
 
 import torch
 
 from .. import attention as _attention
-from . import trace
-from .functional import MAX_HEAD_DIM, _ELEMENTS, _autocast, _padded, _padded_run, run
+from . import likeness, trace, warm
+from .functional import MAX_HEAD_DIM, _ELEMENTS, _autocast, _padded, _padded_run, call
 
 # Of Triton's kernels: how fast they are, or promises that make them faster.
 _OPTIONS = frozenset((
@@ -80,6 +81,12 @@ def flex_attention(
     Raises what PyTorch raises for arguments that do not fit; TraceError, where no kernel
     can do what a function does, with its file and line; TypeError for float64.
     """
+    given = query, key, value
+    if kernel_options is None and return_aux is None and not torch.compiler.is_dynamo_compiling():
+        known, leaves, _ = _warm_key(query, key, value, score_mod, block_mask, scale, enable_gqa)
+        results = known and warm.attend(known, query, key, value, (), leaves)
+        if results is not None:
+            return results if return_lse else results[0]
     _check_tensors(query, key, value)
     _check_heads(query, key, enable_gqa)
     _check_batch(query, key, block_mask)
@@ -96,15 +103,39 @@ def flex_attention(
     else:
         sizes = *query.shape[:3], key.shape[2]
         score, mask = trace.regions(score_mod, mask_mod, device=query.device, sizes=sizes)
-        o, lse = _run(query, key, value, scale, score, mask)
+        known = seen = None
+        if query is given[0] and key is given[1] and value is given[2]:
+            known, _, seen = _warm_key(query, key, value, score_mod, block_mask, scale, enable_gqa)
+        regions = seen and trace.known_regions(seen, device=query.device, sizes=sizes)
+        if seen is not None and regions is None:
+            known = None
+        o, lse = _run(query, key, value, scale, score, mask, known, regions)
     if return_aux is not None:
         output = getattr(torch.nn.attention.flex_attention, "AuxOutput", _Aux)
         return o, output(lse=lse if return_aux.lse else None, max_scores=None)
     return (o, lse) if return_lse else o
 
 
-def _run(query, key, value, scale, score, mask):
+def _warm_key(query, key, value, score_mod, block_mask, scale, enable_gqa):
+    """(the key of this call or None, the tensors that its functions reach, what these are
+    like), see warm.py."""
+    mask_mod = token = None
+    if block_mask is not None:
+        looked_at = _seen(block_mask)
+        if looked_at is None:
+            return None, None, None
+        mask_mod, token = looked_at.mask_mod, looked_at.token
+    if score_mod is None and mask_mod is None:
+        return warm.key(query, key, value, "flex", scale, bool(enable_gqa)), None, None
+    seen, leaves = likeness.find((score_mod, mask_mod))
+    return seen and warm.key(query, key, value, "flex", scale, bool(enable_gqa), seen, token,
+                             torch.get_default_dtype()), leaves, seen
+
+
+def _run(query, key, value, scale, score, mask, known, regions):
     dim, value_dim = query.shape[3], value.shape[3]
+    if dim % 8 or value_dim % 8:
+        known = None
     if scale is None and dim % 8:
         scale = 1 / math.sqrt(dim)
     query, key, value = (_padded(x) for x in (query, key, value))
@@ -115,7 +146,8 @@ def _run(query, key, value, scale, score, mask):
     text = _text(
         _ELEMENTS[query.dtype], query.shape[3], value.shape[3], None if scale is None else float(scale),
         score and score.lines, mask and mask.lines, tuple((name, type) for name, type, _ in captures))
-    o, lse = run(text, query, key, value, [tensor for _, _, tensor in captures])
+    o, lse = call(text, query, key, value, [tensor for _, _, tensor in captures], known,
+                  regions=regions)
     return (o if o.shape[3] == value_dim else o[..., :value_dim]), lse
 
 
@@ -128,27 +160,47 @@ def _text(element, dim, value_dim, scale, score, mask, captures):
 
 # Blocks
 
-_LOOKED_AT = weakref.WeakKeyDictionary()  # BlockMasks: (their tables and function, what these mean)
+_LOOKED_AT = {}  # by the id of a BlockMask
+
+
+class _LookedAt:
+    """What a BlockMask meant: mask_mod, with the blocks that it lists where these say
+    more: full ones are shown, partial ones as mask_mod has it, others are not."""
+
+    def __init__(self, block_mask):
+        number = id(block_mask)
+        self.block_mask = weakref.ref(block_mask, lambda _: _LOOKED_AT.pop(number, None))
+        self.facts, self.token = _facts(block_mask), warm.Token()
+        self.mask_mod = block_mask.mask_mod
+        if tuple(block_mask.BLOCK_SIZE) != (_LARGEST_BLOCK, _LARGEST_BLOCK):
+            maps = _maps(block_mask)
+            if maps is not None:
+                self.mask_mod = _blocks_shown(block_mask.mask_mod, *maps, *block_mask.BLOCK_SIZE)
+
+
+def _facts(block_mask):
+    state = vars(block_mask)
+    return [state.get(name) for name in (
+        "mask_mod", "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices", "BLOCK_SIZE", "seq_lengths")]
+
+
+def _seen(block_mask):
+    """What a BlockMask means, or None, where it was not looked at or has changed since."""
+    found = _LOOKED_AT.get(id(block_mask))
+    if found is None or found.block_mask() is not block_mask:
+        return None
+    return found if all(map(operator.is_, _facts(block_mask), found.facts)) else None
 
 
 def _mask_mod(block_mask):
-    """The mask_mod of a BlockMask, with the blocks that it lists where these say more:
-    full ones are shown, partial ones as mask_mod has it, others are not. Looked at once
-    for a BlockMask, which waits for the GPU: mask_mod is evaluated at nine places of
-    each block."""
-    if tuple(block_mask.BLOCK_SIZE) == (_LARGEST_BLOCK, _LARGEST_BLOCK):
-        return block_mask.mask_mod
+    """The function of a BlockMask. Looked at once, which waits for the GPU: mask_mod is
+    evaluated at nine places of each block."""
     if torch.compiler.is_dynamo_compiling():
         return _mask_mod_of_graph(block_mask)
-    facts = tuple(getattr(block_mask, name, None) for name in (
-        "mask_mod", "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices"))
-    known = _LOOKED_AT.get(block_mask)
-    if known is None or any(a is not b for a, b in zip(known[0], facts)):
-        known = facts, _maps(block_mask)
-        _LOOKED_AT[block_mask] = known
-    if known[1] is None:
-        return block_mask.mask_mod
-    return _blocks_shown(block_mask.mask_mod, *known[1], *block_mask.BLOCK_SIZE)
+    found = _seen(block_mask)
+    if found is None:
+        found = _LOOKED_AT[id(block_mask)] = _LookedAt(block_mask)
+    return found.mask_mod
 
 
 def _mask_mod_of_graph(block_mask):
@@ -156,7 +208,8 @@ def _mask_mod_of_graph(block_mask):
     blocks."""
     from torch.nn.attention.flex_attention import noop_mask
 
-    if block_mask.mask_mod is not noop_mask:
+    if (block_mask.mask_mod is not noop_mask
+            or tuple(block_mask.BLOCK_SIZE) == (_LARGEST_BLOCK, _LARGEST_BLOCK)):
         return block_mask.mask_mod
     counts = [-(-length // size) for length, size in zip(block_mask.shape[-2:], block_mask.BLOCK_SIZE)]
     return _blocks_shown(noop_mask, *_listed(block_mask, counts), *block_mask.BLOCK_SIZE)

@@ -12,7 +12,7 @@ import math
 
 import torch
 
-from . import kernels, ops, programs
+from . import kernels, likeness, ops, programs, trace, warm
 
 _ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 MAX_HEAD_DIM = 256
@@ -31,7 +31,21 @@ def run(program, q, k, v, operands=()):
     Raises attn.AttnError, where tensors do not fit the program or it cannot be compiled
     for their device.
     """
-    return ops.forward(q, k, v, list(operands), str(program))
+    return call(str(program), q, k, v, list(operands))
+
+
+def call(program, q, k, v, operands, key=None, swaps=False, regions=None):
+    """run() of a text and a list. With a key (warm.py) later calls that have it need not
+    come here; swaps, regions: as warm.note has them."""
+    if key is None:
+        key, swaps, regions = warm.program_key(program, q, k, v, operands), False, None
+        results = key and warm.attend(key, q, k, v, operands)
+        if results is not None:
+            return results
+    results = ops.forward(q, k, v, operands, program)
+    if key is not None:
+        warm.note(key, program, q, k, v, operands, swaps, regions)
+    return results
 
 
 @torch.compiler.assume_constant_result
@@ -86,6 +100,14 @@ def attention(
     not with other lengths.
     Raises TypeError or ValueError for arguments that do not fit.
     """
+    key = seen = None
+    if (sink is None and dropout_p == 0 and kv_lens is None and cu_seqlens_q is None and cu_seqlens_k is None
+            and not torch.compiler.is_dynamo_compiling()):
+        key, leaves, seen = _warm_key(
+            q, k, v, score, mask, (type(causal), causal, window, softcap, alibi, scale, layout))
+        results = key and warm.attend(key, q, k, v, (), leaves)
+        if results is not None:
+            return results if return_lse else results[0]
     q, k, v = _autocast(q, k, v)
     is_packed = cu_seqlens_q is not None or cu_seqlens_k is not None
     _check(q, k, v, is_packed, layout)
@@ -113,12 +135,21 @@ def attention(
             raise ValueError("got kv_lens and cu_seqlens: the latter say how many keys there are")
         operands.append(_integers("kv_lens", kv_lens, q.device, q.shape[0]))
     choices["packed"] = _offsets(cu_seqlens_q, cu_seqlens_k, q, operands)
-    o, lse = _padded_run(q, k, v, operands, score, mask, scale, choices)
+    o, lse = _padded_run(q, k, v, operands, score, mask, scale, choices, key, layout == "bshd", seen)
     if is_packed:
         o, lse = o.squeeze(0).transpose(0, 1), lse.squeeze(0)
     elif layout == "bshd":
         o = o.transpose(1, 2)
     return (o, lse) if return_lse else o
+
+
+def _warm_key(q, k, v, score, mask, rest):
+    """(the key of this call or None, the tensors that the functions reach, what these are
+    like), see warm.py."""
+    if score is None and mask is None:
+        return warm.key(q, k, v, "attention", rest), None, None
+    seen, leaves = likeness.find((score, mask))
+    return seen and warm.key(q, k, v, "attention", rest, seen, torch.get_default_dtype()), leaves, seen
 
 
 def _known(size, first=8, step=8):
@@ -144,8 +175,10 @@ def _known_scale(scale, dim, padded):
     return float(scale)
 
 
-def _padded_run(q, k, v, operands, score, mask, scale, choices):
+def _padded_run(q, k, v, operands, score, mask, scale, choices, key=None, swaps=False, seen=None):
     dim, value_dim = q.shape[3], v.shape[3]
+    if dim % 8 or value_dim % 8:
+        key = None
     q, k, v = (_padded(x) for x in (q, k, v))
     choices["element"] = _ELEMENTS[q.dtype]
     choices["head_dim"], choices["value_dim"] = _known(q.shape[3]), _known(v.shape[3])
@@ -156,7 +189,11 @@ def _padded_run(q, k, v, operands, score, mask, scale, choices):
         o, lse = subgraphs.attend(q, k, v, operands, score, mask, choices)
     else:
         lines = regions(score, mask, operands, q, k, choices["packed"])
-        o, lse = run(_text(**choices, **lines), q, k, v, operands)
+        known = seen and trace.known_regions(
+            seen, programs.NAMES, device=q.device, sizes=(*q.shape[:3], k.shape[2]))
+        if seen is not None and known is None:
+            key = None
+        o, lse = call(_text(**choices, **lines), q, k, v, operands, key, swaps, known)
     return (o if o.shape[3] == value_dim else o[..., :value_dim]), lse
 
 
@@ -320,8 +357,6 @@ def regions(score, mask, operands, q, k, packed):
         sizes = None  # of documents, or of lengths that torch.compile leaves open
     if score is None and mask is None:
         return dict(score=None, mask=None, captures=())
-    from . import trace
-
     lines, captures = [], {}
     for region in trace.regions(score, mask, programs.NAMES, device=q.device, sizes=sizes):
         lines.append(None if region is None else region.lines)

@@ -31,6 +31,7 @@ from ..elements import shape_and_element
 
 CACHE = ""  # the directory of artifacts; "": the user's, None: none
 PATIENCE = 1.0  # seconds of compiling before a line about it
+SMALL_WORKSPACE = 1 << 20  # bytes; such ones the runtime keeps with the stream
 
 # An argument of a program: its name for errors and the manifest; the sizes of a
 # tensor, None where unknown, or None for a scalar; its element type.
@@ -222,9 +223,6 @@ def launch(kernel, values):
     stream = views.current_stream(device)
     size = kernel.prepared_workspace_bytes(arguments)
     workspace = None
-    if size > _SMALL_WORKSPACE:
+    if size > SMALL_WORKSPACE:
         workspace = torch.empty(size, dtype=torch.uint8, device=device)
     kernel.launch_prepared(arguments, stream, workspace)
-
-
-_SMALL_WORKSPACE = 1 << 20  # bytes; such ones the runtime keeps with the stream

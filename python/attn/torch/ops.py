@@ -17,6 +17,7 @@ autograd, vmap and torch.compile know of attention.
 with of_captures, of the captured floats, in the order of the arguments.
 """
 
+import functools
 import re
 
 import torch
@@ -42,6 +43,7 @@ def _is_sink(program, name):
     return re.search(rf"\bsink\(%{re.escape(name)}\)", program) is not None
 
 
+@functools.lru_cache(maxsize=None)
 def differentiable(program, of_captures):
     """The numbers of the operands that have gradients."""
     return [
@@ -65,13 +67,13 @@ def _empty(like, sizes):
     return like.new_empty(sizes)
 
 
-def _empty_results(q, v):
+def empty_results(q, v):
     batch, heads, length, _ = q.shape
     o = _empty(q, (batch, heads, length, v.shape[3]))
     return o, q.new_empty((batch, heads, length), dtype=torch.float32)
 
 
-def _empty_gradients(q, k, v, operands, program, of_captures):
+def empty_gradients(q, k, v, operands, program, of_captures):
     gradients = [_empty(tensor, tensor.shape) for tensor in (q, k, v)]
     return gradients + [operands[number].new_empty(operands[number].shape)
                         for number in differentiable(program, of_captures)]
@@ -91,38 +93,45 @@ def _check_operands(operands, program):
 def _forward(q, k, v, operands, program):
     _check_operands(operands, program)
     with torch.no_grad():
-        o, lse = _empty_results(q, v)
+        o, lse = empty_results(q, v)
         kernels.launch(kernels.forward(program, q.device), [q, k, v, *operands, o, lse])
     return o, lse
 
 
+def gradient_launch(d_o, d_lse, q, k, v, operands, o, lse, gradients, program, of_captures):
+    """(the kernel, its arguments, (gradient, where it is written first) pairs)"""
+    kernel = kernels.backward(program, q.device, d_lse is not None, of_captures)
+    names = [parameter.name for parameter in kernels.parameters(program)[3:]]
+    given = {"query": q, "key": k, "value": v, "output": o, "lse": lse, "d_output": d_o, "d_lse": d_lse}
+    given.update(zip(("d_query", "d_key", "d_value"), gradients))
+    by_name = dict(zip(names, operands))
+    # Gradients of operands: kernels write f32 and the like where tensors lie, and
+    # those of scalars as tensors without dimensions.
+    written, later = {}, []
+    for number, gradient in zip(differentiable(program, of_captures), gradients[3:]):
+        shape = kernels.parameters(program)[3 + number].shape
+        place = gradient
+        if shape is None or gradient.device != q.device:
+            place = torch.empty(() if shape is None else gradient.shape, dtype=gradient.dtype, device=q.device)
+            later.append((gradient, place))
+        written["d_" + names[number]] = place
+    values = []
+    for info in kernel.manifest["arguments"]:
+        role = info["roles"][0]
+        if role in given:
+            values.append(given[role])
+        else:
+            values.append((written if info["output"] else by_name)[info["name"]])
+    return kernel, values, later
+
+
 def _backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures):
     with torch.no_grad():
-        gradients = _empty_gradients(q, k, v, operands, program, of_captures)
+        gradients = empty_gradients(q, k, v, operands, program, of_captures)
         if lse.numel() == 0:  # no query, nothing that depends on anything
             return [gradient.zero_() for gradient in gradients]
-        kernel = kernels.backward(program, q.device, d_lse is not None, of_captures)
-        names = [parameter.name for parameter in kernels.parameters(program)[3:]]
-        given = {"query": q, "key": k, "value": v, "output": o, "lse": lse, "d_output": d_o, "d_lse": d_lse}
-        given.update(zip(("d_query", "d_key", "d_value"), gradients))
-        by_name = dict(zip(names, operands))
-        # Gradients of operands: kernels write f32 and the like where tensors lie, and
-        # those of scalars as tensors without dimensions.
-        written, later = {}, []
-        for number, gradient in zip(differentiable(program, of_captures), gradients[3:]):
-            shape = kernels.parameters(program)[3 + number].shape
-            place = gradient
-            if shape is None or gradient.device != q.device:
-                place = torch.empty(() if shape is None else gradient.shape, dtype=gradient.dtype, device=q.device)
-                later.append((gradient, place))
-            written["d_" + names[number]] = place
-        values = []
-        for info in kernel.manifest["arguments"]:
-            role = info["roles"][0]
-            if role in given:
-                values.append(given[role])
-            else:
-                values.append((written if info["output"] else by_name)[info["name"]])
+        kernel, values, later = gradient_launch(
+            d_o, d_lse, q, k, v, operands, o, lse, gradients, program, of_captures)
         kernels.launch(kernel, values)
         for gradient, place in later:
             gradient.copy_(place.reshape(gradient.shape))
@@ -135,12 +144,12 @@ _LIBRARY.impl("backward", _backward, "CompositeExplicitAutograd")
 
 @torch.library.register_fake("attn::forward")
 def _fake_forward(q, k, v, operands, program):
-    return _empty_results(q, v)
+    return empty_results(q, v)
 
 
 @torch.library.register_fake("attn::backward")
 def _fake_backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures):
-    return _empty_gradients(q, k, v, operands, program, of_captures)
+    return empty_gradients(q, k, v, operands, program, of_captures)
 
 
 # ---------------------------------------------------------------------------
@@ -175,10 +184,14 @@ def _differentiate(ctx, d_o, d_lse):
 def _gradients(ctx, needed, d_o, d_lse):
     """Of q, k, v, a list of those of operands, and None; `needed` says of which operands."""
     q, k, v, *operands, o, lse = ctx.saved_tensors
-    program = ctx.program
+    return *gradients(ctx.program, q, k, v, operands, o, lse, needed, d_o, d_lse), None
+
+
+def gradients(program, q, k, v, operands, o, lse, needed, d_o, d_lse):
+    """Of q, k, v, and a list of those of operands; `needed` says of which operands."""
     none = [None] * len(operands)
     if d_o is None and d_lse is None:
-        return None, None, None, none, None
+        return None, None, None, none
     if d_o is None:
         d_o = torch.zeros_like(o)
     of_captures = _of_captures(program, needed)
@@ -187,7 +200,7 @@ def _gradients(ctx, needed, d_o, d_lse):
     for number, gradient in zip(differentiable(program, of_captures), others):
         if needed[number]:
             none[number] = gradient
-    return d_q, d_k, d_v, none, None
+    return d_q, d_k, d_v, none
 
 
 def _refuse_context(ctx, inputs, output):

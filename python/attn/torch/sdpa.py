@@ -13,7 +13,8 @@ import functools
 import torch
 
 from .. import program
-from .functional import _ELEMENTS, _padded, run
+from . import warm
+from .functional import _ELEMENTS, _padded, call
 
 _MASKS = {torch.bool: "i1", **_ELEMENTS}
 
@@ -220,6 +221,12 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
                            "when is_causal=True")
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
+    known = None
+    if attn_mask is None and dropout_p == 0:
+        known = warm.key(query, key, value, "sdpa", bool(is_causal), scale, bool(enable_gqa))
+        results = known and warm.attend(known, query, key, value)
+        if results is not None:
+            return results[0]
     query, key, value, attn_mask = _cast([query, key, value, attn_mask])
     _check_tensors(query, key, value)
     leading, q, k, v = _kernel_tensors(query, key, value, enable_gqa)
@@ -238,7 +245,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         _ELEMENTS[q.dtype], dim + -dim % 8, value_dim + -value_dim % 8,
         dim**-0.5 if scale is None else float(scale), bool(is_causal),
         0.0 if drops_all else float(dropout_p), element, dims)
-    out, _ = run(text, _padded(q), _padded(k), _padded(v), operands)
+    if dim % 8 or value_dim % 8 or q is not query or k is not key or v is not value:
+        known = None
+    out, _ = call(text, _padded(q), _padded(k), _padded(v), operands, known)
     if value_dim % 8:
         out = out[..., :value_dim]
     if drops_all:

@@ -33,7 +33,7 @@ _LIBRARY.define("marked(Tensor q, Tensor k, Tensor v, Tensor[] scalars, Tensor[]
 
 @torch.library.register_fake("attn::marked")
 def _fake_marked(q, k, v, scalars, operands):
-    return ops._empty_results(q, v)
+    return ops.empty_results(q, v)
 
 
 _LIBRARY.define("apart(Tensor x) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))

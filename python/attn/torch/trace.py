@@ -24,7 +24,7 @@ from typing import List, NamedTuple
 
 import torch
 
-from . import fingerprint
+from . import fingerprint, likeness
 from .captures import Region
 from .scalars import NAMES
 from .tracer import TraceError, traced  # noqa: F401: who traces catches it
@@ -95,13 +95,21 @@ def _narrowed(trace, sizes):
 _KNOWN, _WIDE, _MAX_KNOWN = {}, object(), 1024
 
 
+def _state(key):
+    return key, torch.get_default_dtype(), torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda")
+
+
 def _remembered(functions, key, sizes, trace):
     """The regions that trace(sizes) makes of the functions; known ones get their tensors
     from the functions."""
+    state = _state(key)
+    seen, leaves = likeness.find(functions)
+    kept = seen and seen.made.get((state, sizes))
+    if kept is not None:
+        return kept.filled(leaves)
     walk = fingerprint.Walk()
     try:
-        key = (key, tuple(map(walk.key, functions)), torch.get_default_dtype(),
-               torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda"))
+        key = (*state, tuple(map(walk.key, functions)))
         known = _KNOWN.get(key)
         is_sized = known is _WIDE
         if is_sized:
@@ -109,19 +117,57 @@ def _remembered(functions, key, sizes, trace):
             known = _KNOWN.get(key)
     except (fingerprint.Unknown, TypeError, ValueError):  # or what is empty, or cannot be hashed
         return _narrowed(trace, sizes)[1]
-    if known is not None:
-        return [one and one.filled(walk.leaves) for one in known]
-    tracers, found, is_wide = _narrowed(trace, sizes)
-    if len(_KNOWN) >= _MAX_KNOWN:
-        _KNOWN.clear()
-    if is_wide and not is_sized:
-        _KNOWN[key] = _WIDE
-        key = key, sizes
-    if all(tracer.is_repeatable and tracer.writer.is_repeatable for tracer in tracers):
+    found = None
+    if known is None:
+        tracers, found, is_wide = _narrowed(trace, sizes)
+        if len(_KNOWN) >= _MAX_KNOWN:
+            _KNOWN.clear()
+        if is_wide and not is_sized:
+            _KNOWN[key] = _WIDE
+            key = key, sizes
+        if not all(tracer.is_repeatable and tracer.writer.is_repeatable for tracer in tracers):
+            return found
         kept = [one and _Kept.of(one, walk.leaves, tracers) for one in found]
-        if all(one is None or isinstance(one, _Kept) for one in kept):
-            _KNOWN[key] = kept
-    return found
+        if not all(one is None or isinstance(one, _Kept) for one in kept):
+            return found
+        known = _KNOWN[key] = KeptRegions(kept, walk.leaves)
+    seen = likeness.learn(functions, walk.leaves)
+    if seen is not None:
+        if len(seen.made) >= _MAX_SIZES:
+            seen.made.clear()
+        seen.made[state, sizes] = known
+    return known.filled(walk.leaves) if found is None else found
+
+
+_MAX_SIZES = 64  # for each of which functions of one likeness are kept
+
+
+def known_regions(seen, taken=(), *, device=None, sizes=None):
+    """The KeptRegions of a Likeness of (score_mod, mask_mod), or None: what regions() gives
+    for functions like these, but for the tensors."""
+    return seen.made.get((_state(("both", tuple(taken), device)), sizes))
+
+
+class KeptRegions:
+    """What functions became, without their tensors."""
+
+    def __init__(self, kept, leaves):
+        self._kept, self._makers, names = kept, [], set()
+        for one in kept:
+            for name, _, number, maker in one.captures if one else ():
+                if name not in names:
+                    names.add(name)
+                    source = leaves[number] if isinstance(number, int) else number
+                    self._makers.append((number, None if maker(source) is source else maker))
+
+    def filled(self, leaves):
+        """The regions, with the tensors that these functions reach."""
+        return [one and one.filled(leaves) for one in self._kept]
+
+    def tensors(self, leaves):
+        """Those that the regions capture, each name once."""
+        sources = [(leaves[number] if isinstance(number, int) else number, maker) for number, maker in self._makers]
+        return [source if maker is None else maker(source) for source, maker in sources]
 
 
 class _Kept(NamedTuple):
