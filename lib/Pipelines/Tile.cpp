@@ -67,6 +67,7 @@ void attn::buildAttnToTilePipeline(OpPassManager &manager, StringRef target,
   for (OptionalPass pass : with)
     plan.with.emplace_back(optionalPasses[size_t(pass)].name);
   buildPlanPipeline(manager, plan);
+  manager.addPass(createAttnRecomputePass());
   manager.addPass(createConvertAttnToTile());
   buildTileSchedulePipeline(manager.nest<func::FuncOp>(), passes);
 }
@@ -92,6 +93,7 @@ LogicalResult attn::lowerPlannedToTile(ModuleOp module, PipelineRunner run) {
   return success(
       succeeded(run(module,
                     [](OpPassManager &manager) {
+                      manager.addPass(createAttnRecomputePass());
                       manager.addPass(createConvertAttnToTile());
                     })) &&
       succeeded(runSchedules(module, run, buildTileSchedulePipeline)));

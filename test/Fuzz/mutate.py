@@ -121,6 +121,7 @@ ROOMS = [
     ["--attn-expand-variants", "--attn-expand-math", "--attn-simplify"],
     ["--attn-plan=target=cpu", "--attn-plan=target=sm_80", "--attn-plan=target=sm_90a",
      "--attn-plan"],
+    ["--attn-recompute"],
     ["--convert-attn-to-tile", "--convert-attn-to-linalg",
      "--convert-attn-to-linalg=precision=input"],
     ["--tile-order-blocks", "--tile-list-blocks", "--tile-peel-masks",

@@ -8,6 +8,7 @@
 // TILED-NEXT: attn-expand-math
 // TILED-NEXT: attn-simplify
 // TILED-NEXT: attn-plan{fixed=true gpu= plan= results= target=cpu }
+// TILED-NEXT: attn-recompute
 // TILED-NEXT: convert-attn-to-tile
 // TILED: tile-order-blocks
 // TILED: tile-list-blocks

@@ -6,6 +6,7 @@
 // CHECK-NEXT: attn-expand-math,
 // CHECK-NEXT: attn-simplify,
 // CHECK-NEXT: attn-plan{fixed=true gpu= plan= results= target=sm_80 },
+// CHECK-NEXT: attn-recompute,
 // CHECK-NEXT: convert-attn-to-tile,
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: tile-order-blocks

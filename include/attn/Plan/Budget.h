@@ -74,10 +74,6 @@ struct Tiles {
   int64_t consumerRegisters = 0; // 0: what shareRegisters gives
 };
 
-/// Columns of gradients that one kernel adds up for a row of keys: of d_key and
-/// d_value together, or of one of them in a kernel of its own.
-inline constexpr int64_t maxSummedColumns = 256;
-
 /// A head dimension as tiles hold it.
 int64_t padHeadDim(int64_t dim);
 

@@ -13,6 +13,7 @@
 
 #include "attn/Conversion/Passes.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/Recompute.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -62,11 +63,18 @@ bool attn::hasAttention(func::FuncOp func) {
       .wasInterrupted();
 }
 
-/// Of an attn.attention_backward: its pullback, and what that adds to captures.
+/// Of an attn.attention_backward: its pullback, what that adds to captures, and
+/// what is computed again.
 static LogicalResult checkBackward(AttentionBackwardOp op) {
-  return success(!op.hasPullback() ||
-                 (succeeded(checkRegion(op.getPullback())) &&
-                  succeeded(matchCaptureSums(op))));
+  if (op.hasPullback() &&
+      (failed(checkRegion(op.getPullback())) || failed(matchCaptureSums(op))))
+    return failure();
+  RecomputeAttr recompute = op.getRecomputeAttr();
+  if (!recompute || recompute.getScores() == RecomputedScores::Auto ||
+      recompute.getLse() == RecomputedLse::Auto)
+    return op.emitOpError("leaves open what it recomputes: run attn-recompute "
+                          "first");
+  return checkRecompute(op);
 }
 
 FailureOr<KernelMatch> attn::matchKernels(func::FuncOp func) {

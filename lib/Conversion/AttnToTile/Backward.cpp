@@ -27,7 +27,6 @@
 #include "BackwardKernels.h"
 
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
-#include "attn/Plan/Budget.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -392,10 +391,8 @@ void BackwardKernels::buildKeyGradients(Value keyOutput, Value valueOutput) {
           f32, {numShared, heads, keyLength,
                 arith::ConstantIndexOp::create(b, loc, sum.numColumns)});
     }
-  int64_t numSummed = 0;
-  for (const Sum &sum : sums)
-    numSummed += sum.numColumns;
-  if (sums.size() == 2 && numSummed <= plan::maxSummedColumns)
+  bool isApart = op.getRecompute()->getScores() == RecomputedScores::Thrice;
+  if (sums.size() == 2 && !isApart)
     buildKeyGradient("_d_key_value", sums);
   else
     for (const Sum &sum : sums)
@@ -418,7 +415,7 @@ func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
     found[value] = output;
   Value dQuery = found.lookup(op.getDQuery());
   Value dKey = found.lookup(op.getDKey());
-  bool isSummed = dQuery && dKey && kernels.sumsQueryGradients();
+  bool isSummed = op.getRecompute()->getScores() == RecomputedScores::Once;
   if (isSummed)
     kernels.clearQuerySums();
   kernels.buildRows();

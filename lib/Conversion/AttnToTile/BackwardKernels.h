@@ -35,9 +35,7 @@ public:
   void buildCaptureGradients(ArrayRef<Value> outputs);
 
   // BackwardQuerySums.cpp
-  /// Whether blocks of keys add up the gradients of queries in a workspace,
-  /// where those may come in any order.
-  bool sumsQueryGradients() const;
+  /// Blocks of keys add up the gradients of queries in a workspace.
   void clearQuerySums();
   /// Rounds the sums.
   void buildRoundedQueryGradient(Value output);
@@ -90,7 +88,6 @@ private:
   void sumHeads(const Sum &sum, Value numBatches);
 
   // FarRows.cpp
-  bool hasFarRows();
   void storeFarRows(const BlockNumbers &block, Value logSum);
   void buildFarRows();
   Value subtractLse(Value scores, const LogSum &lse);

@@ -17,59 +17,10 @@
 
 #include "BackwardKernels.h"
 
-#include "attn/Dialect/Attn/IR/Attn.h"
-#include "attn/Layout/Descriptors.h"
-#include "attn/Layout/Fragments.h"
-#include "attn/Plan/Budget.h"
-#include "attn/Plan/Plan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace attn;
-
-/// Whether the warps of a plan can share a product of so many rows: along the
-/// rows or, where these are fewer, along the columns, too.
-static bool canShare(PlanAttr plan, int64_t rows, int64_t columns) {
-  if (plan.getTarget() == TargetKind::CPU)
-    return true;
-  layout::Fragment fragment = {layout::FragmentKind::Acc, rows, columns,
-                               plan.getWarps()};
-  if (!fragment.check().empty())
-    return false;
-  int64_t parts = fragment.columnGroups();
-  if (!plan::getTarget(plan.getTarget()).hasWarpgroups)
-    return parts == 1;
-  layout::SharedTile keys = {rows, columns, 2,
-                             layout::choosePanelBytes(2 * columns)};
-  return rows % layout::groupOfWarpsRows == 0 &&
-         layout::OperandTile{keys, layout::Major::MN}.checkParts(parts).empty();
-}
-
-/// Two programs are faster up to so many queries, on an H100 at d = 64 and 128
-/// (test/Benchmark/results/backward.json). Unknown lengths count as long.
-static bool isShort(Value queryLength, bool hasMask) {
-  constexpr int64_t mostQueries = 2896, mostMasked = 5792;
-  std::optional<int64_t> known = getConstantIntValue(queryLength);
-  return known && *known <= (hasMask ? mostMasked : mostQueries);
-}
-
-bool BackwardKernels::sumsQueryGradients() const {
-  ScoredOp attention = this->attention;
-  if (isShort(queryLength, attention.hasMask()))
-    return false;
-  // Beside five products of more columns there are no registers for what score
-  // functions and random numbers take.
-  constexpr int64_t mostColumns = 128;
-  if ((AttentionBackwardOp(op).hasPullback() || attention.hasDropout()) &&
-      paddedDim + paddedValueDim > mostColumns)
-    return false;
-  PlanAttr plan = attention.getPlanAttr();
-  return !attention.getNumericsOrDefault().getDeterministic() &&
-         element.getIntOrFloatBitWidth() == 16 &&
-         paddedDim + paddedValueDim <= plan::maxSummedColumns &&
-         canShare(plan, numColumns, paddedDim);
-}
 
 void BackwardKernels::clearQuerySums() {
   OpBuilder::InsertionGuard guard(b);

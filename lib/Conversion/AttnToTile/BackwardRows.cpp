@@ -101,7 +101,7 @@ void BackwardKernels::buildRows() {
   for (auto [value, view] : {std::pair(logSum, rowLse), {delta, rowDelta}})
     tile::StoreOp::create(b, loc, reshape(b, loc, value, numRows), view,
                           ValueRange{block.batch, block.head, block.first});
-  if (!hasFarRows())
+  if (op.getRecompute()->getLse() == RecomputedLse::Never)
     return;
   storeFarRows(block, logSum);
   b.setInsertionPointAfter(kernel);

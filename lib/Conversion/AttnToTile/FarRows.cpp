@@ -13,21 +13,22 @@
 //
 //   lse = m + log(l),   m = max(y),   l = sum exp(y - m)
 //
-// and y - m is exact for all y near m. So the rows with |lse| >= 512 are far: a
+// and y - m is exact for all y near m. So the rows with |lse| >= 512 are far,
+// or, where gradients of f32 show an error of 2^-20, those with |lse| >= 16: a
 // kernel after that of delta computes m and l once more, from the same scores
 // in the same way, and weights are exp((y - m) - log(l)). For the others the
-// pair is (lse, 0), and where |m| <= 512 it stays so: a step none of whose
-// first numbers is larger (tile-fold-exp2) need not read the second ones.
+// pair is (lse, 0), and where |m| is no larger it stays so: a step none of
+// whose first numbers is larger (tile-fold-exp2) need not read the second ones.
 //
 // Which blocks have far rows only data decide. A block of queries without one
-// reads a few numbers and ends; where the score function bounds the scores
-// there is no such kernel.
+// reads a few numbers and ends; where attn-recompute knows that there is none,
+// there is no such kernel. It may also be asked to compute lse of every row.
 //
 //===----------------------------------------------------------------------===//
 
 #include "BackwardKernels.h"
 
-#include "attn/Dialect/Tile/Analysis/ScoreBound.h"
+#include "attn/Dialect/Attn/IR/ScoreBound.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "attn/Support/OptionalPasses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -68,23 +69,6 @@ static Value reduceRows(OpBuilder &b, Location loc, vector::CombiningKind kind,
       b, loc, VectorType::get({rows, 1}, type.getElementType()), reduced);
 }
 
-/// Whether scores may be so large.
-bool BackwardKernels::hasFarRows() {
-  OpBuilder::InsertionGuard guard(b);
-  auto type = VectorType::get({numRows, numColumns}, f32);
-  // Only to look at.
-  b.setInsertionPointAfterValue(rowDelta);
-  tile::KernelOp kernel = beginKernel("_scores", ValueRange{c1, c1, c1});
-  BlockNumbers block = readNumbers(kernel);
-  tile::ScoresOp scores =
-      buildScores(b, b, *this, splat(b, loc, type, 0.0),
-                  {block.batch32, block.head32, coordinates(c0, numRows, 0),
-                   coordinates(c0, numColumns, 1)});
-  std::optional<double> bound = tile::boundMagnitude(scores);
-  kernel.erase();
-  return !bound || *bound > tile::maxFoldedScore;
-}
-
 /// In the kernel of rows: where far rows may be, and no rest for now.
 void BackwardKernels::storeFarRows(const BlockNumbers &block, Value logSum) {
   {
@@ -94,7 +78,7 @@ void BackwardKernels::storeFarRows(const BlockNumbers &block, Value logSum) {
     rowFar = allocate(f32, {batches, heads, paddedQueries});
   }
   Value isLarge = compareMagnitude(b, loc, arith::CmpFPredicate::OGE, logSum,
-                                   tile::maxFoldedScore);
+                                   getMaxFoldedLse(element));
   Value isFinite =
       compareMagnitude(b, loc, arith::CmpFPredicate::OLT, logSum, infinity);
   Value isFar = arith::AndIOp::create(b, loc, isLarge, isFinite);
@@ -118,8 +102,9 @@ void BackwardKernels::buildFarRows() {
       "_far_rows",
       ValueRange{batches, heads, ceilDiv(b, loc, paddedQueries, blockRows)});
   BlockNumbers block = readNumbers(kernel);
+  bool isAlways = op.getRecompute()->getLse() == RecomputedLse::Always;
   Value isIdle;
-  for (int64_t row = 0; row < numRows; row += rowsOfVote) {
+  for (int64_t row = 0; row < numRows && !isAlways; row += rowsOfVote) {
     Value place = arith::AddIOp::create(
         b, loc, block.first, arith::ConstantIndexOp::create(b, loc, row));
     Value vote = memref::LoadOp::create(
@@ -130,7 +115,8 @@ void BackwardKernels::buildFarRows() {
     isIdle = isIdle ? arith::AndIOp::create(b, loc, isIdle, isNear).getResult()
                     : isNear;
   }
-  tile::ExitIfOp::create(b, loc, isIdle);
+  if (isIdle)
+    tile::ExitIfOp::create(b, loc, isIdle);
 
   auto column = VectorType::get({numRows, 1}, f32);
   Value minusInf = splat(b, loc, column, -infinity);
@@ -185,15 +171,23 @@ void BackwardKernels::buildFarRows() {
   endLoop(loop, {newMax, newSum});
 
   max = loop.getResult(0);
-  Value isLarge = compareMagnitude(b, loc, arith::CmpFPredicate::OGE, saved,
-                                   tile::maxFoldedScore);
-  for (auto [value, limit, predicate] :
-       {std::tuple(saved, infinity, arith::CmpFPredicate::OLT),
-        std::tuple(max, double(tile::maxFoldedScore),
-                   arith::CmpFPredicate::OGT)})
-    isLarge = arith::AndIOp::create(
-        b, loc, isLarge, compareMagnitude(b, loc, predicate, value, limit));
+  auto compare = [&](arith::CmpFPredicate predicate, Value value,
+                     double limit) -> Value {
+    return compareMagnitude(b, loc, predicate, value, limit);
+  };
   Value log = math::LogOp::create(b, loc, loop.getResult(1));
+  // +inf is that of a row without keys.
+  Value isLarge = compare(arith::CmpFPredicate::OLT, saved, infinity);
+  if (isAlways)
+    saved = arith::SelectOp::create(
+        b, loc, isLarge, arith::AddFOp::create(b, loc, max, log), saved);
+  else
+    isLarge = arith::AndIOp::create(
+        b, loc, isLarge,
+        compare(arith::CmpFPredicate::OGE, saved, getMaxFoldedLse(element)));
+  isLarge = arith::AndIOp::create(
+      b, loc, isLarge,
+      compare(arith::CmpFPredicate::OGT, max, getMaxFoldedLse(element)));
   Value pair[] = {arith::SelectOp::create(b, loc, isLarge, max, saved),
                   arith::SelectOp::create(b, loc, isLarge, log, zero)};
   Value views[] = {rowLse, rowRest};

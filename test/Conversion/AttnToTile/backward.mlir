@@ -1,7 +1,7 @@
 // Which kernels gradients become, and what they go through.
 //
-// RUN: attn-opt %s --convert-attn-to-tile | FileCheck %s
-// RUN: attn-opt %s --convert-attn-to-tile --tile-order-blocks --tile-peel-masks | FileCheck %s --check-prefix=PEEL
+// RUN: attn-opt %s --attn-recompute --convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s --attn-recompute --convert-attn-to-tile --tile-order-blocks --tile-peel-masks | FileCheck %s --check-prefix=PEEL
 
 #plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>
 !t = tensor<2x4x?x64xbf16>

@@ -1,6 +1,6 @@
 // Which kernels gradients of captures become.
 //
-// RUN: attn-opt %s --split-input-file --convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s --split-input-file --attn-recompute --convert-attn-to-tile | FileCheck %s
 
 // A slope per head and a number: the keys of a query are summed in one kernel
 // for both, then the queries, then batch entries, and heads for the number.

@@ -1,6 +1,6 @@
 // lse of rows where f32 does not hold its fraction becomes two numbers.
 //
-// RUN: attn-opt %s --convert-attn-to-tile --cse | FileCheck %s
+// RUN: attn-opt %s --attn-recompute --convert-attn-to-tile --cse | FileCheck %s
 
 #plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>
 !t = tensor<2x4x?x64xbf16>

@@ -243,3 +243,25 @@ func.func @gradient_of_pairs_before_heads(%q: !t, %k: !t, %lse: !lse, %table: te
     : (!t, !t, !t, !t, !lse, !t, tensor<?x?x?xf32>) -> (!t, !t, !t, tensor<?x?x?xf32>)
   return %d : tensor<?x?x?xf32>
 }
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+func.func @backward_left_open(%q: !t, %k: !t, %lse: !lse) -> !t {
+  // expected-error @below {{'attn.attention_backward' op leaves open what it recomputes: run attn-recompute first}}
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %k, %q, %lse, %q {plan = #plan, recompute = #attn.recompute<scores = twice>} : (!t, !t, !t, !t, !lse, !t) -> (!t, !t, !t)
+  return %dq : !t
+}
+
+// -----
+
+!t = tensor<1x1x?x256xf16>
+!lse = tensor<1x1x?xf32>
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 8>
+func.func @backward_of_too_few_programs(%q: !t, %k: !t, %lse: !lse) -> !t {
+  // expected-error @below {{'attn.attention_backward' op cannot recompute scores twice: d_key and d_value have 512 columns, more than the 256 of which lanes have registers for both sums}}
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %k, %q, %lse, %q {plan = #plan, recompute = #attn.recompute<scores = twice, lse = never>} : (!t, !t, !t, !t, !lse, !t) -> (!t, !t, !t)
+  return %dq : !t
+}

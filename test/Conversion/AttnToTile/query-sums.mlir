@@ -2,8 +2,8 @@
 // queries: five products in one kernel. Groups of rows then read what others
 // compute, and go through the same blocks.
 //
-// RUN: attn-opt %s --convert-attn-to-tile | FileCheck %s
-// RUN: attn-opt %s --convert-attn-to-tile --tile-peel-masks --tile-group-bounds --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=GROUPS
+// RUN: attn-opt %s --attn-recompute --convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s --attn-recompute --convert-attn-to-tile --tile-peel-masks --tile-group-bounds --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=GROUPS
 
 #plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8>
 #any = #attn.numerics<deterministic = false>

@@ -1,6 +1,6 @@
 // What score and pullback both compute, a kernel computes once for each element.
 //
-// RUN: attn-opt %s --convert-attn-to-tile --tile-expand-scores | FileCheck %s
+// RUN: attn-opt %s --attn-recompute --convert-attn-to-tile --tile-expand-scores | FileCheck %s
 
 #plan = #attn.plan<target = cpu, block_q = 16, block_k = 32>
 !t = tensor<2x4x?x64xf32>

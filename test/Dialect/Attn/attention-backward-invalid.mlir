@@ -247,7 +247,7 @@ func.func @attention_backward_c6_not_listed(%q: tensor<2x4x16x64xf16>, %k: tenso
 // -----
 
 func.func @attention_backward_c7_variants(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x64xf16>, %v: tensor<2x2x32x64xf16>, %o: tensor<2x4x16x64xf16>, %lse: tensor<2x4x16xf32>, %do: tensor<2x4x16x64xf16>) {
-  // expected-error @+1 {{'attn.attention_backward' op has no attribute 'variants', expected among dropout_p, grad_captures, numerics, plan, scale, sorted_captures}}
+  // expected-error @+1 {{'attn.attention_backward' op has no attribute 'variants', expected among dropout_p, grad_captures, numerics, plan, recompute, scale, sorted_captures}}
   %r0, %r1, %r2 = attn.attention_backward %q, %k, %v, %o, %lse, %do {variants = [#attn.causal]}
     : (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16xf32>, tensor<2x4x16x64xf16>)
       -> (tensor<2x4x16x64xf16>, tensor<2x2x32x64xf16>, tensor<2x2x32x64xf16>)
@@ -291,5 +291,27 @@ func.func @syntax_d_lse(%q: tensor<2x4x16x64xf16>, %l: tensor<2x4x16xf32>) {
   // expected-error @+1 {{wants one d_lse, got 2}}
   %r:3 = attn.attention_backward %q, %q, %q, %q, %l, %q d_lse(%l, %l)
     : (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16xf32>, tensor<2x4x16x64xf16>, tensor<2x4x16xf32>, tensor<2x4x16xf32>) -> (tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>, tensor<2x4x16x64xf16>)
+  return
+}
+
+// -----
+
+!t = tensor<2x4x16x64xf16>
+!l = tensor<2x4x16xf32>
+func.func @backward_c20_order(%q: !t, %l: !l) {
+  // expected-error @+1 {{'attn.attention_backward' op wants numerics with deterministic = false where scores are recomputed once, got deterministic ones}}
+  %r:3 = attn.attention_backward %q, %q, %q, %q, %l, %q {recompute = #attn.recompute<scores = once>}
+    : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
+  return
+}
+
+// -----
+
+!t = tensor<2x4x16x64xf32>
+!l = tensor<2x4x16xf32>
+func.func @backward_c20_element(%q: !t, %l: !l) {
+  // expected-error @+1 {{'attn.attention_backward' op wants elements of 16 bits where scores are recomputed once, got 'f32'}}
+  %r:3 = attn.attention_backward %q, %q, %q, %q, %l, %q {numerics = #attn.numerics<deterministic = false>, recompute = #attn.recompute<scores = once>}
+    : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
   return
 }

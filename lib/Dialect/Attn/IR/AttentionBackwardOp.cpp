@@ -80,6 +80,22 @@ static LogicalResult verifyCaptureGradients(AttentionBackwardOp op) {
   return success();
 }
 
+/// (C20) Sums in any order.
+static LogicalResult verifyRecompute(AttentionBackwardOp op) {
+  RecomputeAttr recompute = op.getRecomputeAttr();
+  if (!recompute || recompute.getScores() != RecomputedScores::Once)
+    return success();
+  if (ScoredOp(op).getNumericsOrDefault().getDeterministic())
+    return op.emitOpError("wants numerics with deterministic = false where "
+                          "scores are recomputed once, got deterministic ones");
+  Type element = ScoredOp(op).getElementType();
+  if (element.getIntOrFloatBitWidth() != 16)
+    return op.emitOpError("wants elements of 16 bits where scores are "
+                          "recomputed once, got ")
+           << element;
+  return success();
+}
+
 LogicalResult AttentionBackwardOp::verify() {
   SmallVector<NamedTensor> tensors = {
       NamedTensor::ofQuery("query", getQuery()),
@@ -96,7 +112,8 @@ LogicalResult AttentionBackwardOp::verify() {
   return success(succeeded(verifyTensors(*this, tensors)) &&
                  succeeded(verifyOptions(*this)) &&
                  succeeded(verifySinkGradient(*this)) &&
-                 succeeded(verifyCaptureGradients(*this)));
+                 succeeded(verifyCaptureGradients(*this)) &&
+                 succeeded(verifyRecompute(*this)));
 }
 
 LogicalResult AttentionBackwardOp::verifyRegions() {

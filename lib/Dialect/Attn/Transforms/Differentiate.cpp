@@ -183,7 +183,7 @@ static AttentionBackwardOp createBackward(OpBuilder &b, AttentionOp op,
       op.getSortedCapturesAttr(),
       gradCaptures.empty() ? DenseI64ArrayAttr()
                            : b.getDenseI64ArrayAttr(gradCaptures),
-      op.getNumericsAttr(), PlanAttr());
+      op.getNumericsAttr(), PlanAttr(), RecomputeAttr());
   backward->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   backward.getScore().takeBody(op.getScore());
   backward.getMask().takeBody(op.getMask());

@@ -27,12 +27,6 @@ std::optional<int64_t> attn::tile::getIntegerConstant(Value value) {
   return std::nullopt;
 }
 
-bool attn::tile::isMinusInf(Value value) {
-  APFloat number(0.0f);
-  return matchPattern(value, m_ConstantFloat(&number)) && number.isInfinity() &&
-         number.isNegative();
-}
-
 bool attn::tile::isWholeNumber(Value value) {
   if (auto magnitude = value.getDefiningOp<math::AbsFOp>())
     value = magnitude.getOperand();

@@ -30,7 +30,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/Analysis/ScoreBound.h"
+#include "attn/Dialect/Attn/IR/ScoreBound.h"
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -46,6 +46,7 @@ namespace attn::tile {
 } // namespace attn::tile
 
 using namespace mlir;
+using namespace attn;
 using namespace attn::tile;
 
 static Value splat(OpBuilder &b, Location loc, Type type, APFloat value) {

@@ -11,9 +11,9 @@
 #include "ValueAxes.h"
 
 #include "attn/Dialect/Attn/IR/Decisions.h"
+#include "attn/Dialect/Attn/IR/ScoreBound.h"
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
-#include "attn/Dialect/Tile/Analysis/ScoreBound.h"
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -180,21 +180,25 @@ static void simplify(RewriterBase &rewriter, ScoresOp op,
     rewriter.eraseBlock(&block);
 }
 
-/// Whether the scores are known to be small; says so in a remark.
-static bool isBounded(ScoresOp op, const APFloat &scale) {
-  std::optional<double> bound = boundMagnitude(op);
+/// Whether the scores are known to be at most `limit`; says so in a remark.
+static bool isBounded(ScoresOp op, const APFloat &scale, float limit) {
+  std::optional<double> bound;
+  if (op.hasScore())
+    bound =
+        boundMagnitude(op.getScore().front().getTerminator()->getOperand(0));
   if (bound)
     *bound *= scale.convertToDouble();
   auto options =
       remark::RemarkOpts::name("score-bound").category("tile-fold-exp2");
-  if (bound && *bound <= maxFoldedScore) {
+  if (bound && *bound <= limit) {
     remark::passed(op.getLoc(), options)
         << remark::metric("bound", *bound) << "one fma per score";
     return true;
   }
   remark::missed(op.getLoc(), options)
-      << "scores are not known to be at most 512: where a row's maximum is "
-         "larger, it is subtracted first";
+      << ("scores are not known to be at most " + Twine(int64_t(limit)) +
+          ": where a row's maximum is larger, it is subtracted first")
+             .str();
   return false;
 }
 
@@ -204,12 +208,13 @@ static bool isBounded(ScoresOp op, const APFloat &scale) {
 
 namespace {
 /// exp(scores - lse), as gradients compute weights once more, or
-/// exp(min(scores - lse - rest, 0)), where only an lse of more than 512 has a
-/// rest.
+/// exp(min(scores - lse - rest, 0)), where only an lse of more than the limit
+/// has a rest.
 struct KnownWeights {
   math::ExpOp weights;
   Value lse; // a number for each row or column of the scores
   Value rest = {};
+  float limit = maxFoldedScore;
 };
 } // namespace
 
@@ -221,6 +226,13 @@ static Value getSubtrahend(arith::SubFOp op, Value value) {
   return isLine && op.getLhs() == value ? stretched.getSource() : Value();
 }
 
+/// Of lse, by what is multiplied.
+static float getLimit(ScoresOp op) {
+  auto product = op.getScores().getDefiningOp<vector::ContractionOp>();
+  return product ? getMaxFoldedLse(product.getLhsType().getElementType())
+                 : maxFoldedScore;
+}
+
 static std::optional<KnownWeights> matchKnownWeights(ScoresOp op) {
   for (Operation *user : op->getUsers()) {
     auto excess = dyn_cast<arith::SubFOp>(user);
@@ -229,7 +241,7 @@ static std::optional<KnownWeights> matchKnownWeights(ScoresOp op) {
       continue;
     Operation *next = *excess->user_begin();
     if (auto weights = dyn_cast<math::ExpOp>(next))
-      return KnownWeights{weights, lse};
+      return KnownWeights{weights, lse, Value(), getLimit(op)};
     Value rest = getSubtrahend(dyn_cast<arith::SubFOp>(next), excess);
     if (!rest || !next->hasOneUse())
       continue;
@@ -237,7 +249,7 @@ static std::optional<KnownWeights> matchKnownWeights(ScoresOp op) {
     if (limited && limited->hasOneUse() &&
         matchPattern(limited.getRhs(), m_AnyZeroFloat()))
       if (auto weights = dyn_cast<math::ExpOp>(*limited->user_begin()))
-        return KnownWeights{weights, lse, rest};
+        return KnownWeights{weights, lse, rest, getLimit(op)};
   }
   return std::nullopt;
 }
@@ -286,8 +298,10 @@ static SmallVector<Value> foldLse(RewriterBase &rewriter, Location loc,
     outer.setInsertionPointAfterValue(lse);
   if (bounded)
     return fold(outer);
+  // Far is what is compared with 512.
+  Value measured = multiply(outer, lse, maxFoldedScore / match.limit);
   return scf::IfOp::create(
-             rewriter, loc, isAnyFar(outer, loc, lse),
+             rewriter, loc, isAnyFar(outer, loc, measured),
              [&](OpBuilder &b, Location loc) {
                scf::YieldOp::create(b, loc, subtract(b));
              },
@@ -366,7 +380,7 @@ struct TileFoldExp2 final
         fuseBias(rewriter, op);
       numFactors = foldScales(rewriter, op, scale);
     }
-    bool bounded = isBounded(op, scale);
+    bool bounded = isBounded(op, scale, known ? known->limit : maxFoldedScore);
     if (softmax)
       rewriter.modifyOpInPlace(softmax, [&] {
         softmax.setScale(scale);

@@ -102,6 +102,10 @@ def Attn_AttentionBackwardOp : Attn_Op<"attention_backward", [
     (C7) There are no variants: `attn-differentiate` writes them out. There are
     no other attributes, but for those of other dialects.
 
+    (C20) recompute says what an evaluation computes again; results stay within
+    (C16). `scores = once` adds up in any order, and in f32 what is rounded to a
+    type of 16 bits: it wants numerics that are not deterministic, and such a T.
+
     True of every evaluation, on every target:
 
     (C8) output and lse are what `attn.attention` gives for the same operands,
@@ -188,7 +192,8 @@ def Attn_AttentionBackwardOp : Attn_Op<"attention_backward", [
     OptionalAttr<DenseI64ArrayAttr>:$sorted_captures,
     OptionalAttr<DenseI64ArrayAttr>:$grad_captures,
     OptionalAttr<Attn_NumericsAttr>:$numerics,
-    OptionalAttr<Attn_PlanAttr>:$plan);
+    OptionalAttr<Attn_PlanAttr>:$plan,
+    OptionalAttr<Attn_RecomputeAttr>:$recompute);
   let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$mask,
                         MaxSizedRegion<1>:$pullback);
   let results = (outs

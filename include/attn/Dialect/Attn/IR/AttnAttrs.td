@@ -190,4 +190,52 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// What gradients compute again
+//===----------------------------------------------------------------------===//
+
+def Attn_RecomputedScores : I32EnumAttr<"RecomputedScores", "how many programs of gradients compute the scores", [
+    I32EnumAttrCase<"Auto", 0, "auto">,
+    I32EnumAttrCase<"Once", 1, "once">,
+    I32EnumAttrCase<"Twice", 2, "twice">,
+    I32EnumAttrCase<"Thrice", 3, "thrice">]> {
+  let cppNamespace = "::attn";
+  let genSpecializedAttr = 0;
+}
+
+def Attn_RecomputedLse : I32EnumAttr<"RecomputedLse", "whose lse is computed again", [
+    I32EnumAttrCase<"Auto", 0, "auto">,
+    I32EnumAttrCase<"Never", 1, "never">,
+    I32EnumAttrCase<"FarRows", 2, "far_rows">,
+    I32EnumAttrCase<"Always", 3, "always">]> {
+  let cppNamespace = "::attn";
+  let genSpecializedAttr = 0;
+}
+
+def Attn_RecomputeAttr : Attn_Attr<"Recompute", "recompute"> {
+  let summary = "what gradients compute again, where memory could keep it";
+  let description = [{
+    `scores`: the programs that compute the scores, and what goes back to the
+    weights, from query, key, value and d_output; products count for all three
+    gradients. `once`: one program, five products, and the parts of d_query that
+    each block of keys gives are added up in memory, in any order. `twice`: one
+    for d_query, one for d_key and d_value, seven products, nothing in memory.
+    `thrice`: one for each, eight products, where lanes have no registers for two
+    sums. A program that nobody asks for is left out. Gradients of captures have
+    programs of their own.
+
+    `lse`: `never`: it is what the forward saved, one number for each row.
+    `far_rows`: where a row has an lse of 512 or more, of either sign, f32 may
+    not hold the fraction of it that weights need, and the row gets a maximum
+    and the logarithm of a sum, from its scores. `always`: every row with a key
+    gets its lse from its scores; what was saved says only which rows have one.
+
+    `auto`, the default of both: `attn-recompute` decides.
+  }];
+  let parameters = (ins
+    DefaultValuedParameter<"::attn::RecomputedScores", "::attn::RecomputedScores::Auto">:$scores,
+    DefaultValuedParameter<"::attn::RecomputedLse", "::attn::RecomputedLse::Auto">:$lse);
+  let assemblyFormat = "(`<` struct(params)^ `>`)?";
+}
+
 #endif // ATTN_DIALECT_ATTN_IR_ATTNATTRS_TD

@@ -127,6 +127,33 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     "::mlir::tensor::TensorDialect"];
 }
 
+def AttnRecomputePass : Pass<"attn-recompute"> {
+  let summary = "what gradients compute again, and what they keep in memory";
+  let description = [{
+    Needs: every `attn.attention_backward` has a plan (`attn-plan`), which says
+    what its lanes can hold.
+
+    Gives: each has a `recompute` without `auto`, which `convert-attn-to-tile`
+    follows. A part of it that was there stays, or is refused with the reason
+    why no program can do it. The forward saves output and lse of each row and
+    nothing else; between that and computing all again stand
+
+    | number | decision |
+    |---|---|
+    | scores, weights, what goes back to them | never saved; computed `once` where sums may come in any order, elements have 16 bits, and it was faster: then parts of d_query are added up in memory; else `twice`; `thrice` where d_key and d_value together have more than 256 columns |
+    | lse | read; where the score function does not bound it, rows with a large one get two numbers from their scores (`far_rows`) |
+    | delta = rowsum(dO * O) | once for each row, kept in memory: by step it would take as many operations for each block of keys, and O again |
+    | values of the score function (tanh, a read, a division) | in each program once for each element, for score and pullback together |
+    | which weights dropout keeps | drawn again, in each program once for each element |
+
+    A remark for each says what was decided, with the bytes and the operations of
+    either side: of one call, where its sizes are known, else by row, by row and
+    block of keys, and by score, hidden ones included.
+
+    Example: (* example filepath=test/Dialect/Attn/recompute.mlir *)
+  }];
+}
+
 def AttnOutlinePass : Pass<"attn-outline", "::mlir::ModuleOp"> {
   let summary = "each attn.attention becomes a function of its own";
   let description = [{

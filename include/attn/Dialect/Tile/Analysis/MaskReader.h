@@ -108,9 +108,6 @@ SmallVector<Value> getConjuncts(
     ScoresOp op,
     llvm::function_ref<bool(Value)> isWhole = [](Value) { return false; });
 
-/// True if all elements of `value` are -inf.
-bool isMinusInf(Value value);
-
 /// True for integers as floats, and for the magnitudes of such.
 bool isWholeNumber(Value value);
 

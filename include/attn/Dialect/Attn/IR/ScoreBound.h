@@ -12,23 +12,36 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_DIALECT_TILE_ANALYSIS_SCOREBOUND_H
-#define ATTN_DIALECT_TILE_ANALYSIS_SCOREBOUND_H
+#ifndef ATTN_DIALECT_ATTN_IR_SCOREBOUND_H
+#define ATTN_DIALECT_ATTN_IR_SCOREBOUND_H
 
-#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Support/LLVM.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Value.h"
 #include <optional>
 
-namespace attn::tile {
+namespace attn {
 
 /// exp(x - m) may be computed as exp2(c x - c m) where x and m are at most
 /// this: the product with log2(e) is then rounded by 2^-15 at most, which the
 /// weights of a row that another block gave do not share.
 constexpr float maxFoldedScore = 512;
 
-/// The greatest magnitude that a score of `op` can have, if its score function
-/// sets a limit. NaN does not count, nor does the -inf of hidden keys.
-std::optional<double> boundMagnitude(ScoresOp op);
+/// The same of an lse that gradients read, by their elements: nothing in its
+/// row shares what f32 loses of it, and gradients of f32 show an error of
+/// 2^-20.
+inline float getMaxFoldedLse(Type element) {
+  constexpr float ofF32 = 16;
+  return element.isF32() ? ofF32 : maxFoldedScore;
+}
 
-} // namespace attn::tile
+/// The greatest magnitude that a score can have which a score function yields,
+/// if that sets a limit. NaN does not count, nor does the -inf of hidden keys.
+std::optional<double> boundMagnitude(Value score);
 
-#endif // ATTN_DIALECT_TILE_ANALYSIS_SCOREBOUND_H
+/// True if all elements of `value` are -inf.
+bool isMinusInf(Value value);
+
+} // namespace attn
+
+#endif // ATTN_DIALECT_ATTN_IR_SCOREBOUND_H

@@ -7,9 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/Analysis/ScoreBound.h"
+#include "attn/Dialect/Attn/IR/ScoreBound.h"
 
-#include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -18,7 +17,7 @@
 #include <cmath>
 
 using namespace mlir;
-using namespace attn::tile;
+using namespace attn;
 
 namespace {
 /// The numbers between `lo` and `hi`, and NaN.
@@ -136,10 +135,13 @@ Interval IntervalReader::compute(Operation *op, unsigned depth) {
   return Interval();
 }
 
-std::optional<double> attn::tile::boundMagnitude(ScoresOp op) {
-  if (!op.hasScore())
-    return std::nullopt;
-  Value scores = op.getScore().front().getTerminator()->getOperand(0);
+bool attn::isMinusInf(Value value) {
+  APFloat number(0.0f);
+  return matchPattern(value, m_ConstantFloat(&number)) && number.isInfinity() &&
+         number.isNegative();
+}
+
+std::optional<double> attn::boundMagnitude(Value scores) {
   while (auto select = scores.getDefiningOp<arith::SelectOp>()) {
     if (isMinusInf(select.getFalseValue()))
       scores = select.getTrueValue();

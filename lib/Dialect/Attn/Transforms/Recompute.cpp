@@ -1,0 +1,215 @@
+//===- Recompute.cpp - attn-recompute -------------------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A number that two programs need is kept in memory between them, or computed
+// by both (Dao et al., "FlashAttention", section 3.1). Of N queries, N keys and
+// d columns, products cost N N d operations each; a number of each row costs N
+// numbers of memory, a part of d_query for each block of keys N d and as much
+// traffic for every block, the scores N N.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Attn/Transforms/Recompute.h"
+
+#include "RecomputeCosts.h"
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/IR/ScoreBound.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Layout/Descriptors.h"
+#include "attn/Layout/Fragments.h"
+#include "attn/Support/TargetInfo.h"
+#include "mlir/IR/Remarks.h"
+
+namespace attn {
+#define GEN_PASS_DEF_ATTNRECOMPUTEPASS
+#include "attn/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace attn;
+
+/// The columns of d_key and d_value, as tiles hold them.
+static int64_t countColumns(AttentionBackwardOp op) {
+  return padColumns(op.getHeadDim()) + padColumns(op.getValueHeadDim());
+}
+
+/// Whether the warps of a plan can share a product of so many rows: along the
+/// rows or, where these are fewer, along the columns, too.
+static bool canShare(PlanAttr plan, int64_t rows, int64_t columns) {
+  if (plan.getTarget() == TargetKind::CPU)
+    return true;
+  layout::Fragment fragment = {layout::FragmentKind::Acc, rows, columns,
+                               plan.getWarps()};
+  if (!fragment.check().empty())
+    return false;
+  int64_t parts = fragment.columnGroups();
+  if (!findTarget(stringifyTargetKind(plan.getTarget()))->hasWarpgroups)
+    return parts == 1;
+  layout::SharedTile keys = {rows, columns, 2,
+                             layout::choosePanelBytes(2 * columns)};
+  return rows % layout::groupOfWarpsRows == 0 &&
+         layout::OperandTile{keys, layout::Major::MN}.checkParts(parts).empty();
+}
+
+/// Why so few programs cannot compute the gradients; empty where they can.
+static std::string findObstacle(AttentionBackwardOp op,
+                                RecomputedScores scores) {
+  int64_t columns = countColumns(op);
+  if (scores != RecomputedScores::Thrice && columns > maxSummedColumns)
+    return ("d_key and d_value have " + Twine(columns) +
+            " columns, more than the " + Twine(maxSummedColumns) +
+            " of which lanes have registers for both sums")
+        .str();
+  if (scores != RecomputedScores::Once)
+    return "";
+  if (op.getDQuery().use_empty() || op.getDKey().use_empty())
+    return "nobody asks for both d_query and d_key";
+  ScoredOp scored = op;
+  if (scored.getNumericsOrDefault().getDeterministic())
+    return "sums are deterministic, and those of d_query have no order";
+  if (scored.getElementType().getIntOrFloatBitWidth() != 16)
+    return "elements are wider than 16 bits";
+  int64_t rows = op.getPlanAttr().getBlockK();
+  int64_t dim = padColumns(op.getHeadDim());
+  if (!canShare(op.getPlanAttr(), rows, dim))
+    return ("the warps of the plan cannot share a product of " + Twine(rows) +
+            " rows and " + Twine(dim) + " columns")
+        .str();
+  return "";
+}
+
+/// Why one program, which is possible, would be slower than two; empty where it
+/// is faster. Measured on an H100 at d = 64 and 128
+/// (test/Benchmark/results/backward.json).
+static std::string findDrawback(AttentionBackwardOp op) {
+  // Unknown lengths count as long.
+  constexpr int64_t mostQueries = 2896, mostMasked = 5792;
+  ScoredOp scored = op;
+  int64_t most = scored.hasMask() ? mostMasked : mostQueries;
+  int64_t queries = op.getQuery().getType().getDimSize(ScoredOp::kLength);
+  if (!ShapedType::isDynamic(queries) && queries <= most)
+    return ("up to " + Twine(most) + " queries two programs are faster").str();
+  // Beside five products of more columns there are no registers for what score
+  // functions and random numbers take.
+  constexpr int64_t mostColumns = 128;
+  if ((op.hasPullback() || scored.hasDropout()) &&
+      countColumns(op) > mostColumns)
+    return ("beside products of " + Twine(countColumns(op)) +
+            " columns a score function or random numbers would spill")
+        .str();
+  return "";
+}
+
+LogicalResult attn::checkRecompute(AttentionBackwardOp op) {
+  RecomputeAttr recompute = op.getRecomputeAttr();
+  if (!recompute || recompute.getScores() == RecomputedScores::Auto)
+    return success();
+  std::string obstacle = findObstacle(op, recompute.getScores());
+  if (obstacle.empty())
+    return success();
+  return op.emitOpError("cannot recompute scores ")
+         << stringifyRecomputedScores(recompute.getScores()) << ": "
+         << obstacle;
+}
+
+namespace {
+/// A choice, and why.
+template <typename T> struct Decision {
+  T choice;
+  std::string reason;
+};
+} // namespace
+
+static constexpr StringLiteral wasAskedFor = "asked for";
+
+static Decision<RecomputedScores> decideScores(AttentionBackwardOp op) {
+  RecomputeAttr recompute = op.getRecomputeAttr();
+  if (recompute && recompute.getScores() != RecomputedScores::Auto)
+    return {recompute.getScores(), wasAskedFor.str()};
+  std::string reason = findObstacle(op, RecomputedScores::Twice);
+  if (!reason.empty())
+    return {RecomputedScores::Thrice, reason};
+  reason = findObstacle(op, RecomputedScores::Once);
+  if (reason.empty())
+    reason = findDrawback(op);
+  if (!reason.empty())
+    return {RecomputedScores::Twice, reason};
+  return {RecomputedScores::Once, "sums may be in any order"};
+}
+
+static Decision<RecomputedLse> decideLse(AttentionBackwardOp op) {
+  RecomputeAttr recompute = op.getRecomputeAttr();
+  if (recompute && recompute.getLse() != RecomputedLse::Auto)
+    return {recompute.getLse(), wasAskedFor.str()};
+  std::optional<double> bound;
+  if (op.hasScore())
+    bound =
+        boundMagnitude(op.getScore().front().getTerminator()->getOperand(0));
+  if (bound && *bound <= getMaxFoldedLse(ScoredOp(op).getElementType()))
+    return {RecomputedLse::Never, "the score function yields no more"};
+  return {RecomputedLse::FarRows, "scores may be large"};
+}
+
+namespace {
+struct Recompute : attn::impl::AttnRecomputePassBase<Recompute> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    WalkResult walk = getOperation()->walk([&](AttentionBackwardOp op) {
+      return failed(decide(op)) ? WalkResult::interrupt()
+                                : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      signalPassFailure();
+  }
+
+  LogicalResult decide(AttentionBackwardOp op) {
+    if (!op.getPlanAttr())
+      return op.emitOpError("has no plan, which decides what its lanes can "
+                            "hold: run attn-plan first");
+    if (failed(checkRecompute(op)))
+      return failure();
+    auto [scores, why] = decideScores(op);
+    auto [lse, whyLse] = decideLse(op);
+    op.setRecomputeAttr(RecomputeAttr::get(&getContext(), scores, lse));
+    RecomputeCosts costs(op);
+    auto report = [&](StringRef name) {
+      return remark::analysis(
+          op.getLoc(), remark::RemarkOpts::name(name).category(getArgument()));
+    };
+    report("scores") << remark::metric("recomputed",
+                                       stringifyRecomputedScores(scores))
+                     << remark::metric("reason", why)
+                     << remark::metric("saved", costs.ofSavedWeights())
+                     << remark::metric("once", costs.ofScores(1))
+                     << remark::metric("twice", costs.ofScores(2))
+                     << remark::metric("thrice", costs.ofScores(3));
+    report("lse") << remark::metric("recomputed", stringifyRecomputedLse(lse))
+                  << remark::metric("reason", whyLse)
+                  << remark::metric("never", costs.ofSavedLse())
+                  << remark::metric("always", costs.ofComputedLse());
+    report("delta") << remark::metric("recomputed", "once")
+                    << remark::metric("once", costs.ofDelta())
+                    << remark::metric("by-block", costs.ofDeltaByBlock());
+    if (op.hasPullback())
+      report("score-function")
+          << remark::metric("recomputed", "once by program and element")
+          << remark::metric("costly", costs.countCostly())
+          << remark::metric("shared-with-pullback", costs.countShared())
+          << remark::metric("saved", costs.ofSavedIntermediates());
+    if (ScoredOp(op).hasDropout())
+      report("dropout") << remark::metric("recomputed",
+                                          "once by program and element")
+                        << remark::metric("drawn", costs.ofDrawnBits())
+                        << remark::metric("saved", costs.ofSavedBits());
+    return success();
+  }
+};
+} // namespace
