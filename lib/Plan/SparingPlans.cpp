@@ -54,7 +54,9 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
     RankedPlan candidate(workload, other);
     if (candidate.left > (most ? most->left : wanted.left))
       most = candidate;
+    // Scores of more keys at a time take more registers than tiles tell.
     if (candidate.left >= wanted.left + registers &&
+        candidate.tiles.blockK <= wanted.tiles.blockK &&
         (!best || rank(candidate, wanted) < rank(*best, wanted)))
       best = candidate;
   }
