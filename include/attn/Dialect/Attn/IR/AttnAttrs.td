@@ -225,9 +225,9 @@ def Attn_RecomputeAttr : Attn_Attr<"Recompute", "recompute"> {
     programs of their own.
 
     `lse`: `never`: it is what the forward saved, one number for each row.
-    `far_rows`: where a row has an lse of 512 or more, of either sign, f32 may
-    not hold the fraction of it that weights need, and the row gets a maximum
-    and the logarithm of a sum, from its scores. `always`: every row with a key
+    `far_rows`: where a row has an lse of 512 or more (16 or more where elements
+    are f32), of either sign, f32 may not hold the fraction of it that weights
+    need, and the row gets a maximum and the logarithm of a sum, from its scores. `always`: every row with a key
     gets its lse from its scores; what was saved says only which rows have one.
 
     `auto`, the default of both: `attn-recompute` decides.
