@@ -51,9 +51,17 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
       runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpDoubleBuffer(
         {passes.getUse(OptionalPass::DoubleBuffer) == PassUse::Selective}));
+  warp::WarpDelayExchangeOptions exchange;
+  warp::WarpStageStoresOptions staging;
+  warp::WarpDeepenRingsOptions rings;
+  if (info)
+    exchange.sharedLimit = staging.sharedLimit = rings.sharedLimit =
+        info->sharedBytesPerBlock;
   if (hasRoles) {
     functions.addPass(warp::createWarpSpecialize());
     functions.addPass(warp::createWarpShareRegisters());
+    if (runs(OptionalPass::DelayExchange))
+      functions.addPass(warp::createWarpDelayExchange(exchange));
   } else if (runs(OptionalPass::Buffer)) {
     functions.addPass(warp::createWarpBuffer());
   }
@@ -62,10 +70,6 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
   // Turns order products in flight.
   if (runs(OptionalPass::InsertTurns) && runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpInsertTurns());
-  warp::WarpStageStoresOptions staging;
-  warp::WarpDeepenRingsOptions rings;
-  if (info)
-    staging.sharedLimit = rings.sharedLimit = info->sharedBytesPerBlock;
   if (runs(OptionalPass::StageStores))
     functions.addPass(warp::createWarpStageStores(staging));
   if (runs(OptionalPass::DeepenRings))

@@ -19,6 +19,9 @@ using namespace attn;
 static constexpr int maxTries = 3;
 /// As which a kernel counts whose products ptxas does not overlap.
 static constexpr int64_t serializedBytes = 512;
+/// What one program for all gradients may spill: scalars that its loops do not
+/// touch. Smaller tiles have two programs, which are slower.
+static constexpr int64_t mostOfAllGradients = 64;
 
 namespace {
 /// A compilation, and what the rooms left.
@@ -137,7 +140,9 @@ FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
   auto first = std::make_unique<Try>(module, options);
   LogicalResult isDone = first->run();
   int64_t bytes = first->spilledBytes();
-  if (failed(isDone) || bytes <= 0 || !first->compilation.isPicked()) {
+  bool inAnyOrder = first->compilation.getWorkload().inAnyOrder;
+  if (failed(isDone) || bytes <= (inAnyOrder ? mostOfAllGradients : 0) ||
+      !first->compilation.isPicked()) {
     if (failed(first->finish(options, succeeded(isDone))))
       return failure();
     return first->compilation.takeArtifact();

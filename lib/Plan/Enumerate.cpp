@@ -16,7 +16,7 @@ static PlanAttr makePlan(MLIRContext *context, TargetKind target,
                          const plan::Tiles &tiles) {
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
                        tiles.stages, tiles.qInRegisters, SchedulerKind::Auto,
-                       /*consumer_registers=*/0, /*without=*/{}, /*with=*/{});
+                       tiles.consumerRegisters, /*without=*/{}, /*with=*/{});
 }
 
 SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {

@@ -53,6 +53,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation())) {
     workload.isBackward = true;
     workload.hasPullback = backward.hasPullback();
+    workload.inAnyOrder = !op.getNumericsOrDefault().getDeterministic();
   }
   // Before attn-expand-variants the same is said by name.
   if (ArrayAttr variants = op.getVariantsAttr())

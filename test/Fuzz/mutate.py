@@ -132,7 +132,7 @@ ROOMS = [
     ["--tile-expand-softmax"],
     ["--convert-tile-to-warp", "--convert-tile-to-loops", "--convert-tile-to-llvm"],
     ["--warp-defer-sum", "--warp-persist", "--warp-double-buffer", "--warp-buffer",
-     "--warp-specialize", "--warp-make-async", "--warp-insert-turns",
+     "--warp-specialize", "--warp-delay-exchange", "--warp-make-async", "--warp-insert-turns",
      "--warp-stage-stores", "--warp-deepen-rings", "--canonicalize"],
     ["--warp-assign-resources", "--warp-assign-resources=shared-limit=232448"],
     ["--convert-warp-to-gpu"],

@@ -35,6 +35,7 @@
 // CHECK-NEXT: warp-double-buffer{selective=true},
 // CHECK-NEXT: warp-specialize{depth=0},
 // CHECK-NEXT: warp-share-registers,
+// CHECK-NEXT: warp-delay-exchange{shared-limit=232448},
 // CHECK-NEXT: warp-make-async,
 // CHECK-NEXT: warp-insert-turns,
 // CHECK-NEXT: warp-stage-stores{shared-limit=232448},

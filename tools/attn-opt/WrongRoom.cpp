@@ -65,6 +65,8 @@ static constexpr RoomNeeds table[] = {
     {"warp-persist", kernel},
     {"warp-double-buffer", kernel},
     {"warp-specialize", kernel},
+    {"warp-share-registers", kernel},
+    {"warp-delay-exchange", kernel},
     {"warp-make-async", kernel},
     {"warp-insert-turns", kernel},
     {"warp-stage-stores", kernel},

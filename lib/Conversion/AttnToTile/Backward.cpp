@@ -318,12 +318,20 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   if (attention.hasScore())
     hideQueriesPastEnd(step);
   SmallVector<Value> factors(sums.size());
-  for (auto [sum, factor] : llvm::zip(sums, factors))
-    if (!sum.isKey)
-      factor = roundTo(b, loc, keepScaled(outer, step, step.weights), element);
+  auto buildFactors = [&] {
+    for (auto [sum, factor] : llvm::zip(sums, factors))
+      if (!sum.isKey)
+        factor =
+            roundTo(b, loc, keepScaled(outer, step, step.weights), element);
+  };
+  // Where registers are few, when the weights are needed no more.
+  if (!querySums)
+    buildFactors();
   Value dScores;
   if (needsScores)
     dScores = buildScoreGradient(outer, step, dWeights, readRow(rowDelta));
+  if (querySums)
+    buildFactors();
   SmallVector<Value> results;
   Value dQueries;
   for (auto [sum, factor, state] :

@@ -79,8 +79,8 @@ func.func @dropout(%q: !g, %k: !g, %v: !g, %o: !g, %lse: !l, %do: !g, %seed: i32
 }
 
 // Few queries: two programs are faster.
-!s = tensor<2x4x2048x64xbf16>
-!m = tensor<2x4x2048xf32>
+!s = tensor<2x4x256x64xbf16>
+!m = tensor<2x4x256xf32>
 // CHECK-LABEL: func.func @few(
 // CHECK-NOT: packed
 // CHECK: tile.kernel @few_d_query

@@ -10,7 +10,7 @@
 // RUN: not attn-opt %s --warp-buffer -o %t 2>&1 | FileCheck %s --check-prefix=ATTN
 // ATTN: error: warp-buffer needs warp-resident, got an attn.attention; run it after convert-attn-to-tile
 
-// RUN: %{warp} --warp-defer-sum --warp-persist --warp-double-buffer --warp-specialize --warp-make-async --warp-insert-turns --warp-stage-stores --warp-deepen-rings %{place} --convert-warp-to-gpu=chip=sm_90a -o %t
+// RUN: %{warp} --warp-defer-sum --warp-persist --warp-double-buffer --warp-specialize --warp-delay-exchange --warp-make-async --warp-insert-turns --warp-stage-stores --warp-deepen-rings %{place} --convert-warp-to-gpu=chip=sm_90a -o %t
 
 // RUN: not %{warp} --warp-specialize --warp-defer-sum -o %t 2>&1 | FileCheck %s --check-prefix=DEFER
 // DEFER: error: warp-defer-sum needs warp-sync, got warp-roles: a role; run it before warp-specialize
@@ -24,6 +24,9 @@
 // ROLES: error: warp-specialize needs warp-resident, got warp-buffered: a ring; run it before warp-buffer
 // RUN: not %{warp} --warp-specialize --warp-buffer -o %t 2>&1 | FileCheck %s --check-prefix=BUFFER
 // BUFFER: error: warp-buffer needs warp-resident, got warp-roles: a role; run it before warp-specialize
+
+// RUN: not %{warp} --warp-specialize --warp-make-async --warp-delay-exchange -o %t 2>&1 | FileCheck %s --check-prefix=DELAY
+// DELAY: error: warp-delay-exchange needs warp-roles, got warp-async: a product in flight; run it before warp-make-async
 
 // RUN: not %{warp} --warp-stage-stores --warp-make-async -o %t 2>&1 | FileCheck %s --check-prefix=ASYNC
 // ASYNC: error: warp-make-async needs warp-roles, got warp-staged: a store via shared memory; run it before warp-stage-stores

@@ -36,14 +36,13 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
     // CHECK-NEXT: warp.role @load copy warps(4) registers(40) {
     // CHECK-NEXT:   %[[C0:.*]] = arith.constant 0 : index
     // CHECK-NEXT:   warp.copy_async %[[QV]][%[[B]], %[[H]], %[[ROW]], %{{.*}}] to %[[Q]][%[[C0]]] by tma
-    // CHECK-NEXT:   scf.for %[[I:.*]] = %[[LO]] to %[[HI]] step %{{.*}} iter_args(%[[KN:.*]] = %[[C0]], %[[VN:.*]] = %[[C0]]) -> (index, index) {
+    // CHECK-NEXT:   scf.for %[[I:.*]] = %[[LO]] to %[[HI]] step %{{.*}} iter_args(%[[KN:.*]] = %[[C0]]) -> (index) {
     // CHECK-NEXT:     %[[KR:.*]] = arith.muli %[[I]], %{{.*}} : index
     // CHECK-NEXT:     warp.copy_async %[[KV]][%[[B]], %[[H]], %[[KR]], %{{.*}}] to %[[K]][%[[KN]]] by tma
     // CHECK-NEXT:     %[[C1:.*]] = arith.constant 1 : index
     // CHECK-NEXT:     %[[KN1:.*]] = arith.addi %[[KN]], %[[C1]] : index
-    // CHECK-NEXT:     warp.copy_async %[[VV]][%[[B]], %[[H]], %[[KR]], %{{.*}}] to %[[V]][%[[VN]]] by tma
-    // CHECK:          %[[VN1:.*]] = arith.addi %[[VN]], %{{.*}} : index
-    // CHECK-NEXT:     scf.yield %[[KN1]], %[[VN1]] : index, index
+    // CHECK-NEXT:     warp.copy_async %[[VV]][%[[B]], %[[H]], %[[KR]], %{{.*}}] to %[[V]][%[[KN]]] by tma
+    // CHECK:          scf.yield %[[KN1]] : index
     // CHECK-NEXT:   }
     // CHECK-NEXT: }
     // CHECK-NEXT: warp.role @softmax compute warps(8) registers(232) {
@@ -51,7 +50,7 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
     %zs = warp.splat %zero : !s
     %zo = warp.splat %zero : !o
     // CHECK:   %[[QT:.*]] = warp.await %[[Q]][%{{.*}}]
-    // CHECK:   %[[R:.*]]:3 = scf.for %[[J:.*]] = %[[LO]] to %[[HI]] step %{{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[KM:.*]] = %{{.*}}, %[[VM:.*]] = %{{.*}}) -> (!warp.frag<128x128xf32, acc, 8>, index, index)
+    // CHECK:   %[[R:.*]]:2 = scf.for %[[J:.*]] = %[[LO]] to %[[HI]] step %{{.*}} iter_args(%[[O:.*]] = %{{.*}}, %[[KM:.*]] = %{{.*}}) -> (!warp.frag<128x128xf32, acc, 8>, index)
     %r = scf.for %i = %lo to %hi step %c1 iter_args(%o = %zo) -> (!o) {
       %kr = arith.muli %i, %c64 : index
       warp.copy %k[%b, %h, %kr, %c0] to %ks : !view, !t
@@ -62,7 +61,7 @@ func.func @plain(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %v: !v
       %p = warp.cast truncf %s : !s to !p
       warp.copy %v[%b, %h, %kr, %c0] to %vs : !view, !t
       %pa = warp.convert %p : !p -> !a
-      // CHECK:   %[[VT:.*]] = warp.await %[[V]][%[[VM]]]
+      // CHECK:   %[[VT:.*]] = warp.await %[[V]][%[[KM]]]
       // CHECK:   warp.mma wgmma %{{.*}}, %[[VT]], %[[O]]
       // CHECK-NEXT:   warp.release %[[VT]]
       // CHECK-NEXT:   scf.yield

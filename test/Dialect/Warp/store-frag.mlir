@@ -106,8 +106,107 @@ func.func @never_awaited(%n: index, %f: bf16) {
     %S = warp.ring fills(@math) drains(@math) : !warp.ring<1, 64x64xbf16, panels<128>>
     warp.role @math compute warps(4) {
       %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
-      // expected-error@+1 {{'warp.store_frag' op fills an item that its own role does not await in the same block}}
+      // expected-error@+1 {{'warp.store_frag' op fills an item that its own role does not await}}
       warp.store_frag %h to %S[%c0] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<1, 64x64xbf16, panels<128>>
+    }
+  }
+  return
+}
+
+// -----
+
+// A loop may be ahead of what it reads, by as many items in each iteration.
+func.func @ahead(%n: index, %f: bf16) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.ring fills(@math) drains(@math) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @math compute warps(4) {
+      %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+      warp.store_frag %h to %S[%c0] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<2, 64x64xbf16, panels<128>>
+      %e = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        %next = arith.addi %j, %c1 : index
+        warp.store_frag %h to %S[%next] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<2, 64x64xbf16, panels<128>>
+        %s = warp.await %S[%j] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+        warp.release %s : !warp.slot<64x64xbf16, panels<128>>
+        scf.yield %next : index
+      }
+      %t = warp.await %S[%e] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      warp.release %t : !warp.slot<64x64xbf16, panels<128>>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @too_far_ahead(%n: index, %f: bf16) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.ring fills(@math) drains(@math) : !warp.ring<1, 64x64xbf16, panels<128>>
+    warp.role @math compute warps(4) {
+      %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+      // expected-note@+1 {{filled here}}
+      warp.store_frag %h to %S[%c0] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<1, 64x64xbf16, panels<128>>
+      %e = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        %next = arith.addi %j, %c1 : index
+        // expected-error@+1 {{'warp.store_frag' op is later by 1 than an item that is still held, the ring has 1 slot}}
+        warp.store_frag %h to %S[%next] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<1, 64x64xbf16, panels<128>>
+        %s = warp.await %S[%j] : !warp.ring<1, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+        warp.release %s : !warp.slot<64x64xbf16, panels<128>>
+        scf.yield %next : index
+      }
+      %t = warp.await %S[%e] : !warp.ring<1, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      warp.release %t : !warp.slot<64x64xbf16, panels<128>>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @falls_behind(%n: index, %f: bf16) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.ring fills(@math) drains(@math) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @math compute warps(4) {
+      %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+      // expected-error@+1 {{'scf.for' op fills 1 item of a ring of its own role in an iteration, awaits 0 and releases 0, expected as many}}
+      %e = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        %next = arith.addi %j, %c1 : index
+        warp.store_frag %h to %S[%j] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<2, 64x64xbf16, panels<128>>
+        scf.yield %next : index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// What is filled first is the item that the loop is ahead by, not another.
+func.func @another_number(%n: index, %f: bf16) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.ring fills(@math) drains(@math) : !warp.ring<2, 64x64xbf16, panels<128>>
+    warp.role @math compute warps(4) {
+      %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 4>
+      warp.store_frag %h to %S[%c0] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<2, 64x64xbf16, panels<128>>
+      %e = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        %next = arith.addi %j, %c1 : index
+        %wrong = arith.addi %j, %c2 : index
+        // expected-error@+1 {{'warp.store_frag' op is out of order: the items of a ring are numbered 0, 1, 2, … as they are used, carried through loops}}
+        warp.store_frag %h to %S[%wrong] : !warp.frag<64x64xbf16, acc, 4>, !warp.ring<2, 64x64xbf16, panels<128>>
+        %s = warp.await %S[%j] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+        warp.release %s : !warp.slot<64x64xbf16, panels<128>>
+        scf.yield %next : index
+      }
+      %t = warp.await %S[%e] : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+      warp.release %t : !warp.slot<64x64xbf16, panels<128>>
     }
   }
   return

@@ -54,6 +54,7 @@ PASSES = {
     "warp-persist": "a thread block takes tile after tile: the next loads overlap the last stores",
     "warp-double-buffer": "the next weights are made while P V reads the last, in other registers",
     "warp-specialize": "one warp loads by TMA, the others compute, with registers moved between them",
+    "warp-delay-exchange": "what warps write for each other is read one step later (gradients in any order)",
     "warp-buffer": "key and value tiles are loaded ahead (where no warp is set apart for it)",
     "warp-make-async": "products run while other instructions are issued",
     "warp-insert-turns": "warpgroups take turns at the tensor cores: one multiplies, one exponentiates",

@@ -89,10 +89,12 @@ static std::string findObstacle(AttentionBackwardOp op,
 /// is faster. Measured on an H100 at d = 64 and 128
 /// (test/Benchmark/results/backward.json).
 static std::string findDrawback(AttentionBackwardOp op) {
-  // Unknown lengths count as long.
-  constexpr int64_t mostQueries = 2896, mostMasked = 5792;
+  // Unknown lengths count as long. Half as many where no block is left out.
+  constexpr int64_t mostMasked = 724, mostOfWideMasked = 2896, narrow = 64;
   ScoredOp scored = op;
-  int64_t most = scored.hasMask() ? mostMasked : mostQueries;
+  bool isNarrow = std::max(op.getHeadDim(), op.getValueHeadDim()) <= narrow;
+  int64_t most = isNarrow ? mostMasked : mostOfWideMasked;
+  most = scored.hasMask() ? most : most / 2;
   int64_t queries = op.getQuery().getType().getDimSize(ScoredOp::kLength);
   if (!ShapedType::isDynamic(queries) && queries <= most)
     return ("up to " + Twine(most) + " queries two programs are faster").str();

@@ -33,7 +33,7 @@ static bool isDeepened(Operation *op) {
   auto ring = dyn_cast<RingOp>(op);
   return ring && ring.getRing().getType().getDepth() > 1 &&
          llvm::all_of(ring.getRing().getUsers(), [](Operation *user) {
-           return !isa<CopyAsyncOp>(user) ||
+           return !isa<CopyAsyncOp, StoreFragOp>(user) ||
                   isa<scf::WhileOp>(user->getParentOp());
          });
 }

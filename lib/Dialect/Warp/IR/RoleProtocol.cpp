@@ -23,10 +23,11 @@
 //     at most D - 1 other awaits of that ring, none in a loop that does not
 //     hold the release too. A release in the turn of a later await does not
 //     count as before it.
-// (e) What a role fills for itself, all of its warps a part each, it fills,
-//     awaits and releases in one block, in this order, and fills it outside of
-//     turns. Between the fill of an item and its release stand at most D - 1
-//     other fills of the ring, none in a loop.
+// (e) What a role fills for itself, all of its warps a part each, it fills
+//     before it awaits it, perhaps iterations before, and outside of turns; in
+//     the end it has awaited all of it. An iteration of a loop fills, awaits
+//     and releases equally many items of the ring. Where an item is filled at
+//     most D - 1 others are filled and not released.
 //
 // Suppose that warps are stuck, and let one of those least far in L stand at
 // entry p.
@@ -124,22 +125,32 @@ static LogicalResult verifyNumbers(ArrayRef<Step> steps,
     }
     llvm::MapVector<Value, Operation *> uses;
     collectFirstUses(step.body, uses);
-    DenseMap<Value, BlockArgument> counters;
+    // A role that fills a ring for itself may be ahead of its own awaits, which
+    // the loop counts.
+    struct Counter {
+      BlockArgument argument;
+      int64_t ahead;
+    };
+    DenseMap<Value, Counter> counters;
     for (auto [ring, use] : uses) {
       BlockArgument counter = getCounter(step.op, use);
-      if (!counter ||
-          !(RingItem::of(getCarriedValue(counter)->init) == next[ring]))
+      if (!counter)
         return refuseNumber(use);
-      counters[ring] = counter;
-      next[ring] = {counter, 0};
+      RingItem first = RingItem::of(getCarriedValue(counter)->init);
+      if (first.base != next[ring].base)
+        return refuseNumber(use);
+      counters[ring] = {counter, next[ring].offset - first.offset};
+      next[ring] = {counter, counters[ring].ahead};
     }
     if (failed(verifyNumbers(step.body, next)))
       return failure();
     for (auto [ring, use] : uses) {
-      BlockArgument counter = counters[ring];
-      if (!(RingItem::of(getCarriedValue(counter)->yielded) == next[ring]))
+      auto [counter, ahead] = counters[ring];
+      RingItem last = RingItem::of(getCarriedValue(counter)->yielded);
+      last.offset += ahead;
+      if (!(last == next[ring]))
         return refuseNumber(use);
-      next[ring] = {getLastValue(counter), 0};
+      next[ring] = {getLastValue(counter), ahead};
     }
   }
   return success();
@@ -211,71 +222,98 @@ static LogicalResult verifyHeld(RingOp ring) {
 // W3 (e): what a role fills for itself
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyOwnItem(Block *home, StoreFragOp fill,
-                                   AwaitOp await) {
-  auto note = [&](InFlightDiagnostic diag) {
-    diag.attachNote(fill.getLoc()) << "filled here";
+namespace {
+/// What a role has done with the items of a ring that it fills for itself.
+class OwnItems {
+public:
+  explicit OwnItems(RingOp ring) : ring(ring.getRing()) {}
+
+  LogicalResult verify(Block *block);
+  /// Nothing is left at the end of the role.
+  LogicalResult verifyEnd() const;
+
+private:
+  LogicalResult verifyFill(Operation *fill);
+  LogicalResult verifyLoop(LoopLikeOpInterface loop);
+
+  TypedValue<RingType> ring;
+  /// Not released, the oldest first.
+  SmallVector<Operation *> held;
+  int64_t numFilled = 0, numAwaited = 0, numReleased = 0;
+};
+} // namespace
+
+LogicalResult OwnItems::verifyFill(Operation *fill) {
+  int64_t depth = ring.getType().getDepth();
+  int64_t numHeld = held.size();
+  if (numHeld >= depth) {
+    InFlightDiagnostic diag = fill->emitOpError("is later by ")
+                              << depth
+                              << " than an item that is still held, the ring "
+                                 "has "
+                              << depth << (depth == 1 ? " slot" : " slots");
+    diag.attachNote(held[numHeld - depth]->getLoc()) << "filled here";
     return failure();
-  };
-  if (!fill->isBeforeInBlock(getAncestorIn(home, await)))
-    return note(await.emitOpError("waits for an item that its own role has not "
-                                  "filled before"));
-  int64_t depth = cast<RingType>(fill.getTarget().getType()).getDepth();
-  int64_t numLater = 0;
-  Operation *release = getAncestorIn(home, getOnlyRelease(await));
-  for (Operation *op = fill->getNextNode(); op != release;
-       op = op->getNextNode()) {
-    WalkResult walk = op->walk([&](StoreFragOp later) {
-      if (later.getTarget() != fill.getTarget())
-        return WalkResult::advance();
-      if (later.getOperation() != op)
-        return (void)note(later.emitOpError("fills an item while another is "
-                                            "held through the loop around it")),
-               WalkResult::interrupt();
-      if (++numLater < depth)
-        return WalkResult::advance();
-      return (void)note(later.emitOpError("is later by ")
-                        << numLater
-                        << " than an item that is still held, the ring has "
-                        << depth << (depth == 1 ? " slot" : " slots")),
-             WalkResult::interrupt();
-    });
-    if (walk.wasInterrupted())
-      return failure();
+  }
+  held.push_back(fill);
+  ++numFilled;
+  return success();
+}
+
+LogicalResult OwnItems::verifyLoop(LoopLikeOpInterface loop) {
+  int64_t filled = numFilled, awaited = numAwaited, released = numReleased;
+  for (Region *region : loop.getLoopRegions())
+    for (Block &block : *region)
+      if (failed(verify(&block)))
+        return failure();
+  filled = numFilled - filled;
+  awaited = numAwaited - awaited;
+  released = numReleased - released;
+  if (filled == awaited && awaited == released)
+    return success();
+  return loop.emitOpError("fills ")
+         << filled << (filled == 1 ? " item" : " items")
+         << " of a ring of its own role in an iteration, "
+         << "awaits " << awaited << " and releases " << released
+         << ", expected as many";
+}
+
+LogicalResult OwnItems::verify(Block *block) {
+  for (Operation &op : *block) {
+    if (auto release = dyn_cast<ReleaseOp>(op)) {
+      auto await =
+          getSourceThroughTurns(release.getSlot()).getDefiningOp<AwaitOp>();
+      if (!await || await.getRing() != ring || held.empty())
+        continue;
+      held.erase(held.begin());
+      ++numReleased;
+      continue;
+    }
+    std::optional<ItemUse> use = getItemUse(&op);
+    if (use && use->ring == ring) {
+      if (use->isFill ? failed(verifyFill(&op)) : numAwaited == numFilled)
+        return use->isFill ? failure()
+                           : op.emitOpError("waits for an item that its own "
+                                            "role has not filled before");
+      numAwaited += !use->isFill;
+      continue;
+    }
+    if (auto loop = dyn_cast<LoopLikeOpInterface>(op)) {
+      if (failed(verifyLoop(loop)))
+        return failure();
+    } else if (auto turn = dyn_cast<TurnOp>(op)) {
+      if (failed(verify(turn.getBodyBlock())))
+        return failure();
+    }
   }
   return success();
 }
 
-/// In each block the n-th item that is filled is the n-th that is awaited.
-static LogicalResult verifyOwnItems(RoleOp role, RingOp ring) {
-  struct Uses {
-    SmallVector<StoreFragOp> fills;
-    SmallVector<AwaitOp> awaits;
-  };
-  llvm::MapVector<Block *, Uses> homes;
-  role.walk([&](Operation *op) {
-    std::optional<ItemUse> use = getItemUse(op);
-    if (!use || use->ring != ring.getRing())
-      return;
-    if (auto fill = dyn_cast<StoreFragOp>(op))
-      homes[getHomeBlock(op)].fills.push_back(fill);
-    if (auto await = dyn_cast<AwaitOp>(op))
-      homes[getHomeBlock(op)].awaits.push_back(await);
-  });
-  for (auto &[home, uses] : homes) {
-    auto &[fills, awaits] = uses;
-    for (auto [fill, await] : llvm::zip(fills, awaits))
-      if (failed(verifyOwnItem(home, fill, await)))
-        return failure();
-    if (fills.size() > awaits.size())
-      return fills[awaits.size()].emitOpError(
-          "fills an item that its own role does not await in the same block");
-    if (awaits.size() > fills.size())
-      return awaits[fills.size()].emitOpError(
-          "waits for an item that its own role does not fill in the same "
-          "block");
-  }
-  return success();
+LogicalResult OwnItems::verifyEnd() const {
+  if (numFilled == numAwaited)
+    return success();
+  return held.back()->emitOpError(
+      "fills an item that its own role does not await");
 }
 
 LogicalResult attn::warp::verifyRoleRings(KernelOp kernel) {
@@ -298,9 +336,11 @@ LogicalResult attn::warp::verifyRoleRings(KernelOp kernel) {
     }
   for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>()) {
     RoleOp filler = kernel.getRole(getFiller(ring.getRing()));
-    if ((drains(filler, ring.getRing()) &&
-         failed(verifyOwnItems(filler, ring))) ||
-        failed(verifyHeld(ring)))
+    OwnItems own(ring);
+    if (drains(filler, ring.getRing()) &&
+        (failed(own.verify(filler.getBodyBlock())) || failed(own.verifyEnd())))
+      return failure();
+    if (failed(verifyHeld(ring)))
       return failure();
   }
   return success();

@@ -20,7 +20,7 @@
 // read in loops after its copy (the query) has a ring of one slot for itself.
 //
 // Items are counted: a loop in which a ring is used carries the number of the
-// ring's next item.
+// ring's next item, one number for all rings that are used in step.
 //
 // Of a loop over tiles (`warp-persist`) only the producer knows which tile
 // comes next. It sends what the loop carries, the consumer takes it: item 0
@@ -42,6 +42,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <map>
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPSPECIALIZE
@@ -277,6 +278,38 @@ static Block *getLoopBody(LoopLikeOpInterface loop) {
   return cast<scf::ForOp>(*loop).getBody();
 }
 
+/// How often a ring is used in a block: before, in and after each loop in it.
+/// What a role fills for itself it may come to be ahead of
+/// (`warp-delay-exchange`).
+static std::string describeUses(Block *block, Value ring) {
+  std::string text = getFiller(ring) == consumerName ? "own " : "";
+  int64_t numUses = 0;
+  for (Operation &op : *block) {
+    numUses += getUse(&op).first == ring;
+    if (!isa<scf::ForOp, scf::WhileOp>(op))
+      continue;
+    Block *body = getLoopBody(cast<LoopLikeOpInterface>(op));
+    text += std::to_string(numUses) + "(" + describeUses(body, ring) + ")";
+    numUses = 0;
+  }
+  return text + std::to_string(numUses);
+}
+
+/// Of each ring the first one that is used in step with it in the body of a
+/// loop and comes with the same number.
+static DenseMap<Value, Value> groupRings(const SetVector<Value> &rings,
+                                         Block *body,
+                                         const DenseMap<Value, Value> &next) {
+  std::map<std::pair<void *, std::string>, Value> groups;
+  DenseMap<Value, Value> firstOf;
+  for (Value ring : rings) {
+    auto key = std::pair(next.lookup(ring).getAsOpaquePointer(),
+                         describeUses(body, ring));
+    firstOf[ring] = groups.try_emplace(std::move(key), ring).first->second;
+  }
+  return firstOf;
+}
+
 /// Numbers the uses of items in a block; `next` holds the number of each ring's
 /// next item.
 void Specialization::countItems(Block *block, DenseMap<Value, Value> &next) {
@@ -302,20 +335,29 @@ void Specialization::countItems(Block *block, DenseMap<Value, Value> &next) {
     SetVector<Value> used = getUsedRings(getLoopBody(loop));
     if (used.empty())
       continue;
-    loop = carryCounters(loop, used.getArrayRef(), next);
+    DenseMap<Value, Value> firstOf = groupRings(used, getLoopBody(loop), next);
+    SmallVector<Value> counted;
+    for (Value ring : used)
+      if (firstOf[ring] == ring)
+        counted.push_back(ring);
+    loop = carryCounters(loop, counted, next);
     Block *body = getLoopBody(loop);
-    auto counters = body->getArguments().take_back(used.size());
-    for (auto [ring, counter] : llvm::zip_equal(used, counters))
+    auto counters = body->getArguments().take_back(counted.size());
+    for (auto [ring, counter] : llvm::zip_equal(counted, counters))
       next[ring] = counter;
+    for (Value ring : used)
+      next[ring] = next[firstOf[ring]];
     countItems(body, next);
     auto yield = cast<scf::YieldOp>(body->getTerminator());
-    unsigned first = yield.getNumOperands() - used.size();
+    unsigned first = yield.getNumOperands() - counted.size();
     rewriter.modifyOpInPlace(yield, [&] {
-      for (auto [number, ring] : llvm::enumerate(used))
+      for (auto [number, ring] : llvm::enumerate(counted))
         yield.setOperand(first + number, next[ring]);
     });
-    for (auto [ring, counter] : llvm::zip_equal(used, counters))
+    for (auto [ring, counter] : llvm::zip_equal(counted, counters))
       next[ring] = getLastValue(counter);
+    for (Value ring : used)
+      next[ring] = next[firstOf[ring]];
   }
 }
 

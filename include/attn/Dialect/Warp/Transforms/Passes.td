@@ -213,6 +213,53 @@ def WarpSpecialize : Pass<"warp-specialize", "::mlir::func::FuncOp"> {
                            "::attn::warp::WarpDialect"];
 }
 
+def WarpDelayExchange : Pass<"warp-delay-exchange", "::mlir::func::FuncOp"> {
+  let summary = "what warps write for each other is read one step later";
+  let description = [{
+    Needs: `warp-roles`. Gives: the same, where a product whose operand the
+    role wrote for itself in the same step (dS, of which all warps make their
+    share of dQ), and whose result is only added to memory, is one step late.
+    Groups of warps then do not wait for each other in each step. The ring gets
+    two slots, starts with zeros, and is read once more after the loops.
+    Optional: what is used in another way stays as it is, and a *missed* remark
+    says why.
+    ```mlir
+    scf.for %n = %lo to %hi step %c1 iter_args(…, %i = %c0) {
+      …
+      warp.store_frag %ds to %DS[%i]
+      %dst = warp.await %DS[%i]
+      %dq = warp.mma wgmma %dst, %k, %zero transpose_a ; warp.release %dst
+      %dk1 = warp.mma wgmma %dsa, %q, %dk
+      warp.store %dq, %sums[%n, %c0] accumulate packed
+    }
+    ```
+    becomes
+    ```mlir
+    warp.store_frag %zeros to %DS[%c0]
+    scf.for %n = %lo to %hi step %c1 iter_args(…, %i = %c0, %last = -1) {
+      …
+      %dst = warp.await %DS[%i]
+      %dq = warp.mma wgmma %dst, %k, %zero transpose_a ; warp.release %dst
+      %dk1 = warp.mma wgmma %dsa, %q, %dk
+      warp.store_frag %ds to %DS[%i + 1]
+      scf.if %last >= 0 {
+        warp.store %dq, %sums[%last, %c0] accumulate packed
+      }
+      scf.yield …, %n
+    }
+    …                                          // the last tile, after the loop
+    ```
+    Example: `test/Dialect/Warp/delay-exchange.mlir`.
+  }];
+  let options = [
+    Option<"sharedLimit", "shared-limit", "int64_t", "232448",
+           "Bytes of shared memory a block may use (227 KiB on sm_90a)">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::attn::warp::WarpDialect"];
+}
+
 def WarpMakeAsync : Pass<"warp-make-async", "::mlir::func::FuncOp"> {
   let summary = "products run beside what does not need their result";
   let description = [{

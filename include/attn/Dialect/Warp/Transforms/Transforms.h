@@ -59,6 +59,12 @@ FailureOr<int64_t> specializeCopies(RewriterBase &rewriter, KernelOp kernel,
 int64_t spareForProducer(RewriterBase &rewriter, KernelOp kernel,
                          std::string &reason);
 
+/// Lets a role read what it wrote for itself one step later, where that only
+/// adds to memory, as long as the kernel takes at most `limit` bytes. Gives the
+/// number of rings; `reason` says why one stayed as it is.
+int64_t delayExchanges(RewriterBase &rewriter, KernelOp kernel, int64_t limit,
+                       std::string &reason);
+
 /// Splits the products of slots with panels into issue and wait, and moves each
 /// wait to the first use. Gives the number of products; `reason` says why there
 /// is none.
