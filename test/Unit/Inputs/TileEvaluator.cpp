@@ -9,6 +9,7 @@
 
 #include "TileEvaluator.h"
 
+#include "attn/Dialect/Attn/IR/ScoreBound.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -228,7 +229,7 @@ static Visit visit(Evaluator &evaluator, scf::ForOp loop, int64_t firstRow,
   auto tile = cast<VectorType>(softmax.getScores().getType());
   // select mask, scores, -inf
   auto select = softmax.getScores().getDefiningOp<arith::SelectOp>();
-  if (select && !isMinusInf(select.getFalseValue()))
+  if (select && !attn::isMinusInf(select.getFalseValue()))
     select = {};
   Visit result{getKeyBlock(evaluator, loop, tile.getDimSize(1)), bool(select)};
   for (int64_t row = 0; row < tile.getDimSize(0); ++row)
