@@ -206,6 +206,7 @@ ErrorReport attn::checkErrorRule(const RunResult &result,
     report.failure = "results of different sizes";
     return report;
   }
+  report.hasOutput = result.gradients.empty() || !result.o.empty();
   Distance own = distance(result.o, float64.o);
   Distance reference = distance(unfused.o, float64.o);
   report.error = own.largest;

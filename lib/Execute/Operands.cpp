@@ -81,12 +81,13 @@ static std::vector<const char *> kernelLetters(const ArgumentInfo &info) {
     return llvm::any_of(roles, [&](Role role) { return info.is(role); });
   };
   // Of an argument that is key and query the key's, as they say more.
-  if (isOne({Role::Key, Role::Value, Role::KeyGradient, Role::ValueGradient}))
+  if (isOne({Role::Key, Role::Value, Role::KeyGradient, Role::ValueGradient,
+             Role::KeyTangent, Role::ValueTangent}))
     return {"b", "hkv", "sk", ""};
   if (isOne({Role::Query, Role::Output, Role::OutputGradient,
-             Role::QueryGradient}))
+             Role::QueryGradient, Role::QueryTangent, Role::OutputTangent}))
     return {"b", "h", "sq", ""};
-  if (isOne({Role::Lse, Role::LseGradient}))
+  if (isOne({Role::Lse, Role::LseGradient, Role::LseTangent}))
     return {"b", "h", "sq"};
   if (isOne({Role::Sink, Role::SinkGradient}))
     return {"h"};

@@ -71,7 +71,7 @@ static LogicalResult raise(func::FuncOp function) {
 
 static FailureOr<AttentionFunctions> prepare(func::FuncOp function) {
   if (isWarpProgram(function) || has<AttentionBackwardOp>(function) ||
-      isAttentionAlone(function))
+      has<AttentionJvpOp>(function) || isAttentionAlone(function))
     return AttentionFunctions{{function.getName().str()},
                               /*isUnchanged=*/true};
   if (!has<AttentionOp>(function))

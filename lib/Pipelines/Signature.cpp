@@ -205,6 +205,10 @@ static SmallVector<Part> listTensors(ScoredOp op) {
   SmallVector<Part> parts = {{op.getQuery(), "q", ArgumentRole::Query},
                              {op.getKey(), "k", ArgumentRole::Key},
                              {op.getValue(), "v", ArgumentRole::Value}};
+  if (auto jvp = dyn_cast<AttentionJvpOp>(op.getOperation()))
+    parts.append({{jvp.getTQuery(), "t_q", ArgumentRole::QueryTangent},
+                  {jvp.getTKey(), "t_k", ArgumentRole::KeyTangent},
+                  {jvp.getTValue(), "t_v", ArgumentRole::ValueTangent}});
   auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
   if (!backward)
     return parts;
@@ -219,9 +223,14 @@ static SmallVector<Part> listTensors(ScoredOp op) {
 /// The results, but for gradients of captures.
 static SmallVector<Part> listResults(ScoredOp op) {
   auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation());
-  if (!backward)
-    return {{op->getResult(0), "o", ArgumentRole::Output},
-            {op->getResult(1), "lse", ArgumentRole::Lse}};
+  if (!backward) {
+    SmallVector<Part> parts = {{op->getResult(0), "o", ArgumentRole::Output},
+                               {op->getResult(1), "lse", ArgumentRole::Lse}};
+    if (auto jvp = dyn_cast<AttentionJvpOp>(op.getOperation()))
+      parts.append({{jvp.getTOutput(), "t_o", ArgumentRole::OutputTangent},
+                    {jvp.getTLse(), "t_lse", ArgumentRole::LseTangent}});
+    return parts;
+  }
   SmallVector<Part> parts = {
       {backward.getDQuery(), "d_q", ArgumentRole::QueryGradient},
       {backward.getDKey(), "d_k", ArgumentRole::KeyGradient},
@@ -246,7 +255,7 @@ static FailureOr<ScoredOp> findAttention(func::FuncOp function) {
     if (!arg || arg.getOwner() != &function.getBody().front())
       return op->emitError()
              << (number < 3 ? "query, key and value"
-                            : "output and lse, and their gradients,")
+                            : "output and lse, their gradients, and tangents")
              << " must be arguments of the function, or reshapes or "
              << "transposes of them";
   }
@@ -305,6 +314,9 @@ void SignatureBuilder::identifyCaptures() {
                              "lse", "sink", "offset", "seed"};
   if (backward)
     for (StringRef name : {"d_o", "d_lse", "d_q", "d_k", "d_v", "d_sink"})
+      taken.insert(name);
+  if (isa<AttentionJvpOp>(op.getOperation()))
+    for (StringRef name : {"t_o", "t_lse", "t_q", "t_k", "t_v"})
       taken.insert(name);
   for (unsigned i = 0, e = op.getCaptures().size(); i != e; ++i) {
     taken.insert("c" + std::to_string(i));
@@ -368,7 +380,12 @@ LogicalResult SignatureBuilder::describeOperands() {
   places.q = numbers[0];
   places.k = numbers[1];
   places.keys = {numbers[2]};
-  places.rows.append(numbers.begin() + 3, numbers.end());
+  for (auto [part, number] : llvm::zip(listTensors(op), numbers))
+    if (part.role == ArgumentRole::KeyTangent ||
+        part.role == ArgumentRole::ValueTangent)
+      places.keys.push_back(number);
+    else if (part.role >= ArgumentRole::Output)
+      places.rows.push_back(number);
   if (op.getSink())
     places.perHead.push_back(find(op.getSink()));
   return success();

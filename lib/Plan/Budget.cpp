@@ -121,6 +121,12 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
         {{"dO", slot(tiles.blockQ, valueDim)},
          {"lse", tiles.blockK * 4, tiles.stages, /*isRing=*/true},
          {"delta", tiles.blockK * 4, tiles.stages, /*isRing=*/true}});
+  if (workload.isJvp)
+    budget.buffers.insert(
+        budget.buffers.end(),
+        {{"tQ", slot(tiles.blockQ, dim)},
+         {"tK", slot(tiles.blockK, dim), tiles.stages, /*isRing=*/true},
+         {"tV", slot(tiles.blockK, valueDim), tiles.stages, /*isRing=*/true}});
 
   int64_t threads = tiles.warps * layout::warpSize;
   auto perThread = [&](int64_t elements, int64_t bytes) -> int64_t {
@@ -132,6 +138,11 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
   if (workload.isBackward)
     budget.tiles.push_back(
         {"gradient", perThread(tiles.blockQ * tiles.blockK, 4)});
+  if (workload.isJvp)
+    budget.tiles.insert(
+        budget.tiles.end(),
+        {{"score tangents", perThread(tiles.blockQ * tiles.blockK, 4)},
+         {"output tangents", perThread(tiles.blockQ * valueDim, 4)}});
   budget.allowance = product.registers;
   if (product.isAsync) {
     for (const TileBuffer &buffer : budget.buffers)
@@ -140,8 +151,8 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
         shareRegisters(tiles.warps, tiles.consumerRegisters).consumer;
     // Of gradients the weights lie where scores were.
     if (!workload.isBackward)
-      budget.tiles.push_back(
-          {"weights", perThread(tiles.blockQ * tiles.blockK, 2)});
+      budget.tiles.push_back({"weights", perThread(tiles.blockQ * tiles.blockK,
+                                                   workload.isJvp ? 4 : 2)});
     return budget;
   }
   int64_t rowsPerThread =

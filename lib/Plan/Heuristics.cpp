@@ -28,6 +28,7 @@ struct Row {
   Row captures(bool has) && { return hasCaptures = has, *this; }
   Row dropout(bool has) && { return hasDropout = has, *this; }
   Row backward() && { return isBackward = true, *this; }
+  Row jvp() && { return isJvp = true, *this; }
   Row pullback(bool has) && { return hasPullback = has, *this; }
   Row inAnyOrder() && { return isInAnyOrder = true, *this; }
   Row upTo(int64_t queries) && { return maxQueries = queries, *this; }
@@ -36,8 +37,8 @@ struct Row {
     int64_t valueDim = padHeadDim(workload.valueHeadDim);
     int64_t dim = std::max(padHeadDim(workload.headDim), valueDim);
     return elementBytes == workload.elementBytes &&
-           isBackward == workload.isBackward && dim <= maxHeadDim &&
-           valueDim <= maxValueHeadDim &&
+           isBackward == workload.isBackward && isJvp == workload.isJvp &&
+           dim <= maxHeadDim && valueDim <= maxValueHeadDim &&
            (!hasMask || *hasMask == workload.hasMask) &&
            (!isHalf || *isHalf == workload.isHalf) &&
            (!hasScore || *hasScore == workload.hasScore) &&
@@ -53,7 +54,7 @@ struct Row {
   int64_t maxHeadDim; // of query and value, padded
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
   int64_t maxValueHeadDim = 256;
-  bool isBackward = false, isInAnyOrder = false;
+  bool isBackward = false, isInAnyOrder = false, isJvp = false;
   std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout,
       hasPullback;
   std::optional<int64_t> maxQueries; // known to be at most
@@ -147,15 +148,37 @@ static const Row sm90BackwardRows[] = {
     Row(4, 256, {64, 16, 4, 1, false}).backward(),
 };
 
+// Tangents: chosen to fit. Two accumulators of value_dim columns leave no
+// registers for values of more than 160.
+static const Row sm80JvpRows[] = {
+    Row(2, 64, {64, 32, 4, 2, false}).jvp(),
+    Row(2, 128, {64, 32, 4, 2, false}).jvp(),
+    Row(2, 160, {64, 16, 4, 1, false}).jvp(),
+    Row(4, 64, {64, 32, 4, 1, false}).jvp(),
+    Row(4, 160, {64, 16, 4, 1, false}).jvp(),
+};
+static const Row sm90JvpRows[] = {
+    Row(2, 64, {128, 64, 8, 2, false}).jvp(),
+    Row(2, 128, {128, 32, 8, 2, false}).jvp(),
+    Row(2, 160, {64, 16, 4, 2, false}).jvp(),
+    Row(4, 64, {64, 32, 4, 1, false}).jvp(),
+    Row(4, 160, {64, 16, 4, 1, false}).jvp(),
+};
+
 static const Row cpuRows[] = {
     Row(2, 256, {16, 32}),
     Row(4, 256, {16, 32}),
     Row(2, 256, {16, 32}).backward(),
     Row(4, 256, {16, 32}).backward(),
+    Row(2, 256, {16, 32}).jvp(),
+    Row(4, 256, {16, 32}).jvp(),
 };
 
 static llvm::ArrayRef<Row> rowsOf(const Workload &workload,
                                   const TargetInfo &target) {
+  if (target.sm != 0 && workload.isJvp)
+    return target.hasWarpgroups ? llvm::ArrayRef<Row>(sm90JvpRows)
+                                : sm80JvpRows;
   if (target.hasWarpgroups)
     return workload.isBackward ? llvm::ArrayRef<Row>(sm90BackwardRows)
                                : sm90Rows;

@@ -55,6 +55,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
     workload.hasPullback = backward.hasPullback();
     workload.inAnyOrder = !op.getNumericsOrDefault().getDeterministic();
   }
+  workload.isJvp = isa<AttentionJvpOp>(op.getOperation());
   // Before attn-expand-variants the same is said by name.
   if (ArrayAttr variants = op.getVariantsAttr())
     for (Attribute variant : variants) {

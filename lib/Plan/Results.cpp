@@ -34,14 +34,15 @@ bool ResultKey::operator==(const ResultKey &other) const {
          headDim == other.headDim && valueHeadDim == other.valueHeadDim &&
          hasMask == other.hasMask && hasScore == other.hasScore &&
          hasCaptures == other.hasCaptures && hasDropout == other.hasDropout &&
-         isBackward == other.isBackward;
+         isBackward == other.isBackward && isJvp == other.isJvp;
 }
 
 std::string ResultKey::describe() const {
   return target + " " + element + " " + std::to_string(headDim) + "/" +
          std::to_string(valueHeadDim) + (hasMask ? " masked" : "") +
          (hasScore ? " scored" : "") + (hasCaptures ? " captured" : "") +
-         (hasDropout ? " dropout" : "") + (isBackward ? " backward" : "");
+         (hasDropout ? " dropout" : "") + (isBackward ? " backward" : "") +
+         (isJvp ? " jvp" : "");
 }
 
 ResultKey plan::getResultKey(ScoredOp op, StringRef target) {
@@ -59,6 +60,7 @@ ResultKey plan::getResultKey(ScoredOp op, StringRef target) {
   key.hasCaptures = workload.hasCaptures;
   key.hasDropout = workload.hasDropout;
   key.isBackward = workload.isBackward;
+  key.isJvp = workload.isJvp;
   return key;
 }
 
@@ -86,6 +88,7 @@ static bool fromJSON(const llvm::json::Value &value, Measurement &result,
          map.mapOptional("captured", key.hasCaptures) &&
          map.mapOptional("dropout", key.hasDropout) &&
          map.mapOptional("backward", key.isBackward) &&
+         map.mapOptional("jvp", key.isJvp) &&
          map.map("device", result.device) && map.map("shapes", result.shapes) &&
          map.map("queries", result.queries) &&
          map.map("rows_per_multiprocessor", result.rows) &&
@@ -143,6 +146,8 @@ static void print(const Measurement &result, llvm::raw_ostream &os) {
   line("dropout", key.hasDropout);
   if (key.isBackward)
     line("backward", true);
+  if (key.isJvp)
+    line("jvp", true);
   line("device", result.device);
   line("shapes", result.shapes);
   if (result.queries)

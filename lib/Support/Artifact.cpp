@@ -70,9 +70,10 @@ std::optional<ElementKind> attn::findElement(std::string_view name) {
 
 // In the order of the enumeration.
 static constexpr std::string_view kRoles[] = {
-    "query",   "key",     "value",  "sink",     "seed",  "offset",
-    "capture", "output",  "lse",    "d_output", "d_lse", "d_query",
-    "d_key",   "d_value", "d_sink", "d_capture"};
+    "query",     "key",      "value",   "sink",     "seed",    "offset",
+    "capture",   "output",   "lse",     "d_output", "d_lse",   "t_query",
+    "t_key",     "t_value",  "d_query", "d_key",    "d_value", "d_sink",
+    "d_capture", "t_output", "t_lse"};
 
 std::string_view attn::roleName(ArgumentRole role) {
   return kRoles[static_cast<size_t>(role)];

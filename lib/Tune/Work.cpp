@@ -81,9 +81,13 @@ Work attn::countWork(ScoredOp op, ArrayAttr variants, const Artifact &manifest,
   work.batchHeads = q[0] * q[1];
   work.pairs = q[2] * k[2];
   work.countedPairs = countVisiblePairs(variants, q[2], k[2]);
-  // Scores and weights again, then the products of three gradients.
+  // Scores and weights again, then the products of three gradients; two
+  // products more for each product of the forward.
   bool isBackward = isa<AttentionBackwardOp>(op);
-  double perPair = isBackward ? 3.0 * q[3] + 2.0 * v[3] : 1.0 * (q[3] + v[3]);
+  bool isJvp = isa<AttentionJvpOp>(op);
+  double perPair = isJvp        ? 3.0 * (q[3] + v[3])
+                   : isBackward ? 3.0 * q[3] + 2.0 * v[3]
+                                : 1.0 * (q[3] + v[3]);
   work.flops = 2.0 * work.countedPairs * perPair * q[0] * q[1];
   return work;
 }

@@ -188,7 +188,7 @@ static Status simulate(ModuleOp module, const Options &options) {
       worst = report;
   }
   llvm::outs() << options.seeds << " schedules";
-  if (worst.gradients.empty())
+  if (worst.hasOutput)
     llvm::outs() << ": error " << worst.error << ", bound " << worst.bound;
   for (const GradientReport &gradient : worst.gradients)
     llvm::outs() << "; " << gradient.name << ": error " << gradient.error

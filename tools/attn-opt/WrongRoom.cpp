@@ -20,8 +20,8 @@ using namespace mlir;
 namespace {
 struct RoomNeeds {
   llvm::StringLiteral pass;
-  /// An operation, or that of its gradients; or, with a point at its end,
-  /// those of a dialect.
+  /// An operation, or that of its gradients or tangents; or, with a point at
+  /// its end, those of a dialect.
   llvm::StringLiteral operation;
 };
 } // namespace
@@ -40,6 +40,7 @@ static constexpr RoomNeeds table[] = {
     {"attn-expand-math", attention},
     {"attn-simplify", attention},
     {"attn-differentiate", attention},
+    {"attn-push-tangents", graph},
     {"attn-outline", attention},
     {"attn-plan", attention},
     {"attn-recompute", attention},
@@ -95,7 +96,7 @@ public:
             StringRef name = inner->getName().getStringRef();
             bool isIt = name.consume_front(needs->operation) &&
                         (needs->operation.ends_with(".") || name.empty() ||
-                         name == "_backward");
+                         name == "_backward" || name == "_jvp");
             return isIt ? WalkResult::interrupt() : WalkResult::advance();
           }).wasInterrupted();
   }

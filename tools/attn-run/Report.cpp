@@ -95,7 +95,7 @@ static void printWhole(const TrialReport &report, llvm::raw_ostream &os) {
                     << ", bound " << number(gradient.bound)
                     << " (unfused in the input type: "
                     << number(gradient.referenceError) << ")\n";
-    if (check->gradients.empty())
+    if (check->hasOutput)
       line("error") << "o " << number(check->error) << ", bound "
                     << number(check->bound) << " (unfused in the input type: "
                     << number(check->referenceError) << "); rmse "
@@ -116,7 +116,7 @@ static void printLine(const TrialReport &report, llvm::raw_ostream &os) {
     for (const GradientReport &gradient : check->gradients)
       os << ", " << gradient.name << " " << number(gradient.error) << " of "
          << number(gradient.bound);
-    if (check->gradients.empty())
+    if (check->hasOutput)
       os << ", o " << number(check->error) << " of " << number(check->bound)
          << ", lse " << number(check->lseError) << " of "
          << number(check->lseBound);
@@ -146,7 +146,7 @@ static llvm::json::Object describeCheck(const ErrorReport &check) {
       {"passes", check.passes()},
       {"failure", check.failure},
       {"empty_rows", static_cast<int64_t>(check.emptyRows)}};
-  if (check.gradients.empty()) {
+  if (check.hasOutput) {
     object["error"] = finiteOrNull(check.error);
     object["bound"] = finiteOrNull(check.bound);
     object["unfused_error"] = finiteOrNull(check.referenceError);
@@ -155,8 +155,9 @@ static llvm::json::Object describeCheck(const ErrorReport &check) {
     object["unfused_rmse"] = finiteOrNull(check.referenceRmse);
     object["lse_error"] = finiteOrNull(check.lseError);
     object["lse_bound"] = finiteOrNull(check.lseBound);
-    return object;
   }
+  if (check.gradients.empty())
+    return object;
   llvm::json::Object gradients;
   for (const GradientReport &gradient : check.gradients)
     gradients[gradient.name] = llvm::json::Object{

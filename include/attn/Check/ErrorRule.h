@@ -30,7 +30,7 @@ struct ErrorTerms {
   double cutOff = 0, scoreLoss = 0;
 };
 
-/// Gradients have the rule (C16) of attn.attention_backward:
+/// Gradients and tangents have the rule (C16) of attn.attention_backward:
 /// ```
 /// e(g) <= max(3 e(g0), u) + 1e-4
 /// ```
@@ -64,8 +64,10 @@ struct ErrorReport {
   /// Some lse is too far off.
   bool missesLse = false;
   long emptyRows = 0;
-  /// In the order of the outputs; o and lse are then not there.
+  /// Gradients, and tangents, in the order of the outputs; beside gradients
+  /// there are no o and lse.
   std::vector<GradientReport> gradients = {};
+  bool hasOutput = true; // there are o and lse
   /// What is wrong; empty if nothing is.
   std::string failure;
 

@@ -20,6 +20,7 @@ class OpBuilder;
 namespace attn {
 
 class AttentionBackwardOp;
+class AttentionJvpOp;
 class AttentionOp;
 
 /// What the definition is evaluated in.
@@ -40,6 +41,9 @@ llvm::SmallVector<mlir::Value>
 buildDefinition(mlir::OpBuilder &b, AttentionOp op, OraclePrecision precision);
 llvm::SmallVector<mlir::Value> buildDefinition(mlir::OpBuilder &b,
                                                AttentionBackwardOp op,
+                                               OraclePrecision precision);
+llvm::SmallVector<mlir::Value> buildDefinition(mlir::OpBuilder &b,
+                                               AttentionJvpOp op,
                                                OraclePrecision precision);
 
 } // namespace attn

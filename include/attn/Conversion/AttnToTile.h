@@ -24,7 +24,7 @@ namespace attn {
 /// A function that can become kernels, completely matched.
 struct KernelMatch {
   func::FuncOp func;
-  /// attn.attention or attn.attention_backward.
+  /// attn.attention, attn.attention_backward or attn.attention_jvp.
   ScoredOp attention;
   /// Scalar code and tensor.dim, in order.
   SmallVector<Operation *> scalarOps;
@@ -55,6 +55,10 @@ void copyRegion(OpBuilder &outer, OpBuilder &inner, Region &from, Region &to,
 /// Builds the kernel of an attn.attention, beside `match.func`; the source
 /// function stays.
 func::FuncOp buildForward(OpBuilder &builder, KernelMatch match);
+
+/// Builds the kernel of an attn.attention_jvp, beside `match.func`; the source
+/// function stays.
+func::FuncOp buildJvp(OpBuilder &builder, KernelMatch match);
 
 /// Builds the kernels of an attn.attention_backward, beside `match.func`; the
 /// source function stays.

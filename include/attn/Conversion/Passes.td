@@ -80,7 +80,7 @@ def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
   let summary = "attention to its unfused definition in linalg: the oracle";
   let description = [{
     Needs: `attn.attention` without variants (`attn-expand-variants`), and
-    `attn.attention_backward`.
+    `attn.attention_backward` or `attn.attention_jvp`.
 
     Gives: neither; scores, probabilities, their gradients and results are whole
     tensors, computed one after the other by `linalg.generic`. A pullback is
@@ -140,6 +140,9 @@ def ConvertAttnToTile : Pass<"convert-attn-to-tile", "::mlir::ModuleOp"> {
     batch, head and query block, with one loop over all key blocks, in which
     `tile.scores` holds the score and mask regions, and an online softmax; nothing
     of the size of the score matrix is stored.
+
+    An `attn.attention_jvp` becomes one kernel of this form: the loop carries the
+    sums of output and its tangents, and the mean of the scores' tangents.
 
     An `attn.attention_backward` becomes several kernels, which run one after
     the other: `_rows` (delta and lse per query), `_d_query` (like the forward),

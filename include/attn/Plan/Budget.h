@@ -25,6 +25,10 @@
 // and values in the rings, and the one of keys and values, with the others in
 // them, and two rows of f32 in rings of their own.
 //
+// The kernel of tangents holds the tile of the queries and that of their
+// tangents, and four rings: keys, values and the tangents of both. In registers
+// scores, weights and output are there twice.
+//
 // Registers per thread are an estimate: the two f32 accumulators (scores and
 // output), the query fragment if it is kept, three row statistics, and a fixed
 // allowance for operand fragments, addresses and loop counters. On sm_90a there
@@ -62,6 +66,7 @@ struct Workload {
   bool hasPullback = false;     // there: of scores that are not only added to
   /// There: sums may be made in any order, so one program may have all products.
   bool inAnyOrder = false;
+  bool isJvp = false;           // attn.attention_jvp
   /// Query length, 0 if it is not known.
   int64_t queries = 0;
 };
@@ -112,7 +117,8 @@ struct Budget {
   std::string describeShared() const;
 };
 
-/// That of the forward kernel, or of the larger one of its gradients.
+/// That of the forward kernel, of the larger one of its gradients, or of its
+/// tangents.
 Budget computeBudget(const Workload &workload, const Tiles &tiles,
                      const TargetInfo &target);
 

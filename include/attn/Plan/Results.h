@@ -27,8 +27,8 @@
 
 namespace attn::plan {
 
-/// What a measurement stands for: any attention, or gradients of one, that
-/// agree in this.
+/// What a measurement stands for: any attention, or gradients or tangents of
+/// one, that agree in this.
 struct ResultKey {
   std::string target;  // "sm_90a"
   std::string element; // "bf16"
@@ -36,6 +36,7 @@ struct ResultKey {
   bool hasMask = false, hasScore = false;       // as regions or variants
   bool hasCaptures = false, hasDropout = false; // captures: of tensors
   bool isBackward = false;                      // attn.attention_backward
+  bool isJvp = false;                           // attn.attention_jvp
 
   bool operator==(const ResultKey &other) const;
   /// "sm_90a bf16 128/128 masked scored", "sm_80 f16 64/64 backward".

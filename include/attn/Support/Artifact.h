@@ -48,14 +48,21 @@ enum class ArgumentRole {
   Lse,    // the same
   OutputGradient,
   LseGradient,
+  QueryTangent,
+  KeyTangent,
+  ValueTangent,
+  // What follows are results.
   QueryGradient,
   KeyGradient,
   ValueGradient,
   SinkGradient,
-  CaptureGradient
+  CaptureGradient,
+  OutputTangent,
+  LseTangent
 };
 
-/// "query", "key", …; "d_query" for the gradient of one.
+/// "query", "key", …; "d_query" for the gradient of one, "t_query" for its
+/// tangent.
 std::string_view roleName(ArgumentRole role);
 /// The reverse.
 std::optional<ArgumentRole> findRole(std::string_view name);

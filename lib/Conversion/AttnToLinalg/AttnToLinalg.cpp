@@ -79,6 +79,8 @@ static SmallVector<Value> buildDefinition(OpBuilder &b, ScoredOp op,
                                           OraclePrecision precision) {
   if (auto backward = dyn_cast<AttentionBackwardOp>(op.getOperation()))
     return buildDefinition(b, backward, precision);
+  if (auto jvp = dyn_cast<AttentionJvpOp>(op.getOperation()))
+    return buildDefinition(b, jvp, precision);
   return buildDefinition(b, cast<AttentionOp>(op.getOperation()), precision);
 }
 

@@ -52,9 +52,6 @@ private:
   SmallVector<Value> goBack(ValueRange at, Value x, Value dy,
                             SmallVector<Value> gradients);
 
-  /// A number as it is stored between two steps, in the type of the
-  /// computation.
-  Value store(OpBuilder &b, Value value) { return extend(b, round(b, value)); }
   /// delta - d_lse, or delta.
   Value addLse(OpBuilder &b, ValueRange deltaAndLse) {
     if (deltaAndLse.size() == 1)

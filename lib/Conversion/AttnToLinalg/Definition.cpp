@@ -7,16 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-//
-// With the softmax p of ScoreDefinition.h, its reference m and sum l,
-//   o[b,k,g,i,e] = sum_j p[b,k,g,i,j] v[b,k,j,e]
-//   lse = m + log l                                                   (C16)
-//
-//===----------------------------------------------------------------------===//
-
 #include "ScoreDefinition.h"
-
-#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace attn;
@@ -35,23 +26,13 @@ SmallVector<Value> Definition::build(AttentionOp attention) {
           [&](OpBuilder &b, Location, ValueRange v) {
             return buildPosition(b, scaleProduct(b, v[0]));
           });
-  auto [top, sums, probabilities] = buildSoftmax(scores);
+  Softmax softmax = buildSoftmax(scores);
+  Value weights = softmax.probabilities;
   if (op.hasDropout())
-    probabilities = buildDropout(probabilities);
-  Value output = contract({B, K, G, I, J, E}, probabilities, scoreDims,
-                          op.getValue(), {B, K, J, E}, {B, K, G, I, E});
-  if (stored() != compute)
-    output = generic(
-        {B, K, G, I, E}, {output}, {{B, K, G, I, E}},
-        filled({B, K, G, I, E}, stored(), 0), {B, K, G, I, E},
-        [&](OpBuilder &b, Location, ValueRange v) { return round(b, v[0]); });
-  Value lse = generic(rowDims, {top}, {{B, K, G, I}}, sums, rowDims,
-                      [&](OpBuilder &b, Location loc, ValueRange v) -> Value {
-                        Value log = math::LogOp::create(b, loc, v[1]);
-                        return arith::AddFOp::create(b, loc, v[0], log);
-                      });
-  return {joinHeads(output, attention.getOutput().getType(), stored()),
-          joinHeads(lse, attention.getLse().getType(), compute)};
+    weights = buildDropout(weights);
+  return {joinHeads(buildOutput(weights), attention.getOutput().getType(),
+                    stored()),
+          joinHeads(buildLse(softmax), attention.getLse().getType(), compute)};
 }
 
 SmallVector<Value> attn::buildDefinition(OpBuilder &b, AttentionOp op,

@@ -332,3 +332,22 @@ ScoreDefinition::Softmax ScoreDefinition::buildSoftmax(Value scores) {
       });
   return {top, sums, probabilities};
 }
+
+Value ScoreDefinition::buildOutput(Value weights) {
+  Value output = contract({B, K, G, I, J, E}, weights, scoreDims, op.getValue(),
+                          {B, K, J, E}, {B, K, G, I, E});
+  if (stored() == compute)
+    return output;
+  return generic(
+      {B, K, G, I, E}, {output}, {{B, K, G, I, E}},
+      filled({B, K, G, I, E}, stored(), 0), {B, K, G, I, E},
+      [&](OpBuilder &b, Location, ValueRange v) { return round(b, v[0]); });
+}
+
+Value ScoreDefinition::buildLse(const Softmax &softmax) {
+  return generic(rowDims, {softmax.top}, {{B, K, G, I}}, softmax.sums, rowDims,
+                 [&](OpBuilder &b, Location loc, ValueRange v) -> Value {
+                   Value log = math::LogOp::create(b, loc, v[1]);
+                   return arith::AddFOp::create(b, loc, v[0], log);
+                 });
+}

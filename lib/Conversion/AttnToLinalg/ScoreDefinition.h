@@ -16,7 +16,9 @@
 //   m[b,k,g,i] = max_j y, 0 where that is -inf                        (C17)
 //   w = exp(y - m), l = sum_j w
 //   p = w / l, 0 where l = 0                                          (C17)
-// A sink joins m and l (C26); dropout takes from p (C29).
+//   o[b,k,g,i,e] = sum_j p[b,k,g,i,j] v[b,k,j,e]
+//   lse = m + log l                                                   (C16)
+// A sink joins m and l (C26); dropout takes from p of o (C29).
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +32,8 @@
 
 namespace attn {
 
-/// What the definitions of attention and of its gradients have in common.
+/// What the definitions of attention, its gradients and its tangents have in
+/// common.
 class ScoreDefinition {
 public:
   ScoreDefinition(mlir::OpBuilder &b, ScoredOp op, OraclePrecision precision);
@@ -72,12 +75,17 @@ protected:
   mlir::Value buildPosition(mlir::OpBuilder &b, mlir::Value x);
   Softmax buildSoftmax(mlir::Value scores);
   mlir::Value buildDropout(mlir::Value tensor);
+  /// Sums of values, with weights; lse.
+  mlir::Value buildOutput(mlir::Value weights);
+  mlir::Value buildLse(const Softmax &softmax);
 
   mlir::Value buildHead(mlir::OpBuilder &b, mlir::Value keyHead,
                         mlir::Value group);
   mlir::Value buildHead(mlir::OpBuilder &b);
   mlir::Value buildSinkWeight(mlir::OpBuilder &b, mlir::Value top);
   mlir::Value isNone(mlir::OpBuilder &b, mlir::Value score);
+  llvm::SmallVector<mlir::Value> buildIndices(mlir::OpBuilder &b);
+  mlir::Value storeScore(mlir::OpBuilder &b, mlir::Value x);
 
   mlir::Value constant(mlir::OpBuilder &b, double value) {
     return mlir::arith::ConstantOp::create(b, loc,
@@ -97,6 +105,11 @@ protected:
                : mlir::arith::TruncFOp::create(b, loc, input, value)
                      .getResult();
   }
+  /// A number as it is stored between two steps, in the type of the
+  /// computation.
+  mlir::Value store(mlir::OpBuilder &b, mlir::Value value) {
+    return extend(b, round(b, value));
+  }
   /// The type of a tensor between two steps.
   mlir::Type stored() { return wide ? compute : input; }
 
@@ -110,8 +123,6 @@ protected:
 
 private:
   void findSizes();
-  llvm::SmallVector<mlir::Value> buildIndices(mlir::OpBuilder &b);
-  mlir::Value storeScore(mlir::OpBuilder &b, mlir::Value x);
 };
 
 } // namespace attn

@@ -132,10 +132,20 @@ FailureOr<KernelMatch> attn::matchKernels(func::FuncOp func) {
     if (!region->empty() && failed(checkRegion(*region)))
       return failure();
   auto backward = dyn_cast<AttentionBackwardOp>(attention.getOperation());
+  auto jvp = dyn_cast<AttentionJvpOp>(attention.getOperation());
   if ((backward && failed(checkBackward(backward))) ||
+      (jvp && jvp.hasPushforward() &&
+       failed(checkRegion(jvp.getPushforward()))) ||
       failed(checkRegionCost(attention)))
     return failure();
   return match;
+}
+
+static func::FuncOp buildKernels(OpBuilder &b, KernelMatch match) {
+  Operation *op = match.attention;
+  if (isa<AttentionBackwardOp>(op))
+    return buildBackward(b, match);
+  return isa<AttentionJvpOp>(op) ? buildJvp(b, match) : buildForward(b, match);
 }
 
 namespace {
@@ -165,9 +175,7 @@ struct ConvertAttnToTile final
 
     OpBuilder builder(&getContext());
     for (KernelMatch &match : matches) {
-      bool isForward = isa<AttentionOp>(match.attention.getOperation());
-      func::FuncOp kernel = isForward ? buildForward(builder, match)
-                                      : buildBackward(builder, match);
+      func::FuncOp kernel = buildKernels(builder, match);
       IRRewriter rewriter(builder);
       tile::shareScalarCode(rewriter, kernel);
       match.func->erase();

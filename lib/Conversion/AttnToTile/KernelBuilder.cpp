@@ -1,4 +1,4 @@
-//===- KernelBuilder.cpp - what kernels of both directions share ----------===//
+//===- KernelBuilder.cpp - what the kernels share -------------------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -62,6 +62,14 @@ static Location nameOf(ScoredOp attention, Value value) {
                      {backward.getDKey(), "d_key"},
                      {backward.getDValue(), "d_value"},
                      {backward.getDSink(), "d_sink"}});
+  if (auto jvp = dyn_cast<AttentionJvpOp>(attention.getOperation()))
+    operands.append({{jvp.getTQuery(), "t_query"},
+                     {jvp.getTKey(), "t_key"},
+                     {jvp.getTValue(), "t_value"},
+                     {jvp.getOutput(), "output"},
+                     {jvp.getLse(), "lse"},
+                     {jvp.getTOutput(), "t_output"},
+                     {jvp.getTLse(), "t_lse"}});
   for (auto [operand, name] : operands)
     if (operand == value)
       return named(name);

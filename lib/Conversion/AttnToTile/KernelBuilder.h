@@ -1,4 +1,4 @@
-//===- KernelBuilder.h - what kernels of both directions share -*- C++ -*- ===//
+//===- KernelBuilder.h - what the kernels share -*- C++ -*- ===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

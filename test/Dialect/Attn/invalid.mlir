@@ -797,7 +797,7 @@ func.func @capture_load_c1_rank_0(%q: tensor<2x4x16x64xf16>, %k: tensor<2x2x32x6
 // -----
 
 func.func @capture_load_outside(%t: tensor<4xf32>, %i: i32) {
-  // expected-error @+1 {{'attn.capture_load' op expects parent op to be one of 'attn.attention, attn.attention_backward'}}
+  // expected-error @+1 {{'attn.capture_load' op expects parent op to be one of 'attn.attention, attn.attention_backward, attn.attention_jvp'}}
   %s = attn.capture_load %t[%i] : tensor<4xf32>
   return
 }
@@ -805,7 +805,7 @@ func.func @capture_load_outside(%t: tensor<4xf32>, %i: i32) {
 // -----
 
 func.func @yield_outside(%x: f32) {
-  // expected-error @+1 {{'attn.yield' op expects parent op to be one of 'attn.attention, attn.attention_backward'}}
+  // expected-error @+1 {{'attn.yield' op expects parent op to be one of 'attn.attention, attn.attention_backward, attn.attention_jvp'}}
   attn.yield %x : f32
 }
 

@@ -29,6 +29,13 @@ void AttentionBackwardOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
     setName(gradient, "dc");
 }
 
+void AttentionJvpOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getOutput(), "o");
+  setName(getLse(), "lse");
+  setName(getTOutput(), "to");
+  setName(getTLse(), "tlse");
+}
+
 /// `keyword(%x: f32, …) { … }`, or nothing.
 static ParseResult parseBody(OpAsmParser &parser, StringRef keyword,
                              Region &region) {
@@ -65,6 +72,8 @@ static constexpr StringRef backwardKeywords[] = {"d_lse", "sink", "dropout",
                                                  "captures"};
 static constexpr StringRef backwardBodies[] = {"score", "mask", "pullback"};
 static constexpr Syntax backwardSyntax = {6, backwardKeywords, backwardBodies};
+static constexpr StringRef jvpBodies[] = {"score", "mask", "pushforward"};
+static constexpr Syntax jvpSyntax = {6, forwardKeywords, jvpBodies};
 
 /// `%q, …` and the operands in brackets; how many each part has.
 static ParseResult
@@ -167,6 +176,28 @@ ParseResult AttentionBackwardOp::parse(OpAsmParser &parser,
                                 result.operands);
 }
 
+ParseResult AttentionJvpOp::parse(OpAsmParser &parser, OperationState &result) {
+  SMLoc operandLoc = parser.getCurrentLocation();
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  std::array<int32_t, 9> segments;
+  if (parseParts(parser, result, jvpSyntax, operands, segments))
+    return failure();
+  result.getOrAddProperties<Properties>().operandSegmentSizes = segments;
+
+  FunctionType type;
+  SMLoc typeLoc;
+  if (parser.parseColon() || parser.getCurrentLocation(&typeLoc) ||
+      parser.parseType(type))
+    return failure();
+  if (type.getNumResults() != 4)
+    return parser.emitError(typeLoc)
+           << "wanted four result types, output, lse, t_output and t_lse, got "
+           << type.getNumResults();
+  result.addTypes(type.getResults());
+  return parser.resolveOperands(operands, type.getInputs(), operandLoc,
+                                result.operands);
+}
+
 /// The reverse of parseBody.
 static void printBody(OpAsmPrinter &p, StringRef keyword, Region &region) {
   if (region.empty())
@@ -225,4 +256,13 @@ void AttentionBackwardOp::print(OpAsmPrinter &p) {
   printBracket(p, "captures", getCaptures());
   printRest(p, *this, backwardSyntax,
             {getOperandSegmentSizeAttr(), getResultSegmentSizeAttr()});
+}
+
+void AttentionJvpOp::print(OpAsmPrinter &p) {
+  p << " " << getQuery() << ", " << getKey() << ", " << getValue() << ", "
+    << getTQuery() << ", " << getTKey() << ", " << getTValue();
+  printBracket(p, "sink", getODSOperands(6));
+  printBracket(p, "dropout", getDropoutKey());
+  printBracket(p, "captures", getCaptures());
+  printRest(p, *this, jvpSyntax, {getOperandSegmentSizeAttr()});
 }

@@ -199,6 +199,22 @@ struct DropIdentityPullback : OpRewritePattern<AttentionBackwardOp> {
   }
 };
 
+/// pushforward(%tx, …) { yield %tx } -> no pushforward.
+struct DropIdentityPushforward : OpRewritePattern<AttentionJvpOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AttentionJvpOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!op.hasPushforward())
+      return rewriter.notifyMatchFailure(op, "there is no pushforward region");
+    Block &block = op.getPushforward().front();
+    auto yield = cast<YieldOp>(block.getTerminator());
+    if (yield.getValue() != block.getArgument(0))
+      return rewriter.notifyMatchFailure(op, "pushforward computes something");
+    rewriter.modifyOpInPlace(op, [&] { rewriter.eraseBlock(&block); });
+    return success();
+  }
+};
+
 /// variants = [] -> no variants.
 struct DropEmptyVariants : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -213,7 +229,7 @@ struct DropEmptyVariants : OpRewritePattern<AttentionOp> {
 
 } // namespace
 
-/// What holds for both operations.
+/// What holds for all of the operations.
 template <typename Op>
 static void addCommonPatterns(RewritePatternSet &patterns) {
   patterns
@@ -231,4 +247,10 @@ void AttentionBackwardOp::getCanonicalizationPatterns(
     RewritePatternSet &patterns, MLIRContext *context) {
   addCommonPatterns<AttentionBackwardOp>(patterns);
   patterns.add<DropIdentityPullback>(context);
+}
+
+void AttentionJvpOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                 MLIRContext *context) {
+  addCommonPatterns<AttentionJvpOp>(patterns);
+  patterns.add<DropIdentityPushforward>(context);
 }

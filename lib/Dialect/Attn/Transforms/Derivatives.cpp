@@ -19,7 +19,7 @@ using namespace attn;
 
 namespace {
 
-/// A number of f32 with the operators of arithmetic.
+/// A number of f32, or of f64, with the operators of arithmetic.
 struct Number {
   OpBuilder *b;
   Location loc;
@@ -28,7 +28,7 @@ struct Number {
   Number at(Value other) const { return {b, loc, other}; }
   Number constant(double other) const {
     return at(arith::ConstantOp::create(
-        *b, loc, b->getF32FloatAttr(static_cast<float>(other))));
+        *b, loc, b->getFloatAttr(value.getType(), other)));
   }
   template <typename Op> Number apply() const {
     return at(Op::create(*b, loc, value));
@@ -68,15 +68,16 @@ Value operator==(Number a, Number b) {
 
 using Adjoints = SmallVector<Value>;
 
-/// An operation while its adjoints are built.
+/// An operation while its adjoints are built, in one type.
 struct Derivative {
   OpBuilder &b;
   Operation *op;
+  Type type;
 
   Number wide(Value value) {
     Location loc = op->getLoc();
-    if (!value.getType().isF32())
-      value = arith::ExtFOp::create(b, loc, b.getF32Type(), value);
+    if (value.getType() != type)
+      value = arith::ExtFOp::create(b, loc, type, value);
     return {&b, loc, value};
   }
   Number in(unsigned i) { return wide(op->getOperand(i)); }
@@ -195,8 +196,7 @@ static Adjoints adjointsOfIntegerPower(Derivative d, math::FPowIOp op,
                                      b.getIntegerAttr(n.getType(), value));
   };
   Value less = arith::SubIOp::create(b, loc, n, integer(1));
-  Number factor =
-      dy.at(arith::SIToFPOp::create(b, loc, b.getF32Type(), n).getResult());
+  Number factor = dy.at(arith::SIToFPOp::create(b, loc, d.type, n).getResult());
   Number lower =
       dy.at(math::FPowIOp::create(b, loc, d.in(0).value, less).getResult());
   Value isFlat =
@@ -231,9 +231,18 @@ static Adjoints adjointsOfSincos(Derivative d, ValueRange adjoints) {
   return {sum.value};
 }
 
+Type attn::getAdjointType(Operation *op) {
+  auto isF64 = [](Type type) { return type.isF64(); };
+  bool isWide = llvm::any_of(op->getOperandTypes(), isF64) ||
+                llvm::any_of(op->getResultTypes(), isF64);
+  if (isWide)
+    return Float64Type::get(op->getContext());
+  return Float32Type::get(op->getContext());
+}
+
 FailureOr<SmallVector<Value>> attn::buildAdjoints(OpBuilder &b, Operation *op,
                                                   ValueRange resultAdjoints) {
-  Derivative d{b, op};
+  Derivative d{b, op, getAdjointType(op)};
   // Whole numbers, integers and truth values do not move where floats do.
   bool isFlat = isa<math::CeilOp, math::FloorOp, math::RoundOp,
                     math::RoundEvenOp, math::TruncOp>(op) ||

@@ -34,6 +34,8 @@ struct Differentiable {
   AttentionOp attention;
   /// Captures whose gradients are asked for: arguments of floats.
   SmallVector<int64_t> gradCaptures;
+  /// Of tangents: the arguments that move, each once.
+  SmallVector<BlockArgument> moving;
   bool returnsOutput = false, returnsLse = false;
 };
 } // namespace
@@ -43,14 +45,15 @@ static bool isFloating(Type type) {
 }
 
 /// An argument of floats whose elements the value is made of, not only its
-/// sizes.
-static BlockArgument findSource(Value value) {
+/// sizes; the `wanted` one, if any is.
+static BlockArgument findSource(Value value, BlockArgument wanted = {}) {
   SetVector<Value> worklist;
   worklist.insert(value);
   for (unsigned i = 0; i < worklist.size(); ++i) {
     Value next = worklist[i];
     auto argument = dyn_cast<BlockArgument>(next);
-    if (argument && isFloating(argument.getType()))
+    bool isWanted = !wanted || argument == wanted;
+    if (argument && isWanted && isFloating(argument.getType()))
       return argument;
     if (Operation *op = next.getDefiningOp(); op && !isa<tensor::DimOp>(op))
       worklist.insert(op->operand_begin(), op->operand_end());
@@ -93,6 +96,38 @@ static LogicalResult matchOperands(Differentiable &match,
   return success();
 }
 
+/// Query, key and value are arguments, and nothing else is made of their
+/// elements.
+static LogicalResult matchMovingOperands(Differentiable &match) {
+  AttentionOp op = match.attention;
+  constexpr StringLiteral names[] = {"query", "key", "value"};
+  Value tensors[] = {op.getQuery(), op.getKey(), op.getValue()};
+  for (auto [name, tensor] : llvm::zip(names, tensors)) {
+    auto argument = dyn_cast<BlockArgument>(tensor);
+    if (!argument)
+      return op.emitOpError("has a ")
+             << name << " that is computed, wanted an argument of the "
+             << "function: only attention is differentiated";
+    if (!llvm::is_contained(match.moving, argument))
+      match.moving.push_back(argument);
+  }
+  auto check = [&](Value operand, const Twine &name) -> LogicalResult {
+    if (!operand || llvm::none_of(match.moving, [&](BlockArgument argument) {
+          return findSource(operand, argument);
+        }))
+      return success();
+    return op.emitOpError("has a ")
+           << name << " that is made of its query, key or value, wanted one "
+           << "that does not move with them";
+  };
+  if (failed(check(op.getSink(), "sink")))
+    return failure();
+  for (auto [number, capture] : llvm::enumerate(op.getCaptures()))
+    if (failed(check(capture, "capture #" + Twine(number))))
+      return failure();
+  return success();
+}
+
 static LogicalResult matchResults(Differentiable &match) {
   Operation *end = match.function.getBody().front().getTerminator();
   for (auto [number, value] : llvm::enumerate(end->getOperands())) {
@@ -111,10 +146,11 @@ static LogicalResult matchResults(Differentiable &match) {
 }
 
 static FailureOr<Differentiable> matchFunction(func::FuncOp function,
+                                               DerivativeMode mode,
                                                bool captureGradients) {
   SmallVector<AttentionOp> found;
   function.walk([&](AttentionOp op) { found.push_back(op); });
-  Differentiable match{function, found.front(), {}};
+  Differentiable match{function, found.front(), {}, {}};
   if (found.size() != 1) {
     InFlightDiagnostic diag = found[1].emitOpError(
         "is the second attention of its function, wanted one");
@@ -125,7 +161,9 @@ static FailureOr<Differentiable> matchFunction(func::FuncOp function,
       !function.getBody().hasOneBlock())
     return match.attention.emitOpError(
         "wants to be in the only block of a func.func to be differentiated");
-  if (failed(matchOperands(match, captureGradients)) ||
+  if (failed(mode == DerivativeMode::VJP
+                 ? matchOperands(match, captureGradients)
+                 : matchMovingOperands(match)) ||
       failed(matchResults(match)))
     return failure();
   return match;
@@ -208,24 +246,72 @@ static LogicalResult buildBackward(RewriterBase &rewriter,
   return buildPullback(rewriter, backward);
 }
 
+/// The operation, with the regions of the forward in it.
+static AttentionJvpOp createJvp(OpBuilder &b, AttentionOp op,
+                                ArrayRef<Value> tangents) {
+  Type output = op.getOutput().getType(), lse = op.getLse().getType();
+  auto jvp = AttentionJvpOp::create(
+      b, op.getLoc(), output, lse, output, lse, op.getQuery(), op.getKey(),
+      op.getValue(), tangents[0], tangents[1], tangents[2], op.getSink(),
+      op.getDropoutKey(), op.getCaptures(), op.getScaleAttr(),
+      op.getDropoutPAttr(), op.getSortedCapturesAttr(), op.getNumericsAttr(),
+      PlanAttr());
+  jvp->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  jvp.getScore().takeBody(op.getScore());
+  jvp.getMask().takeBody(op.getMask());
+  return jvp;
+}
+
+static LogicalResult buildJvp(RewriterBase &rewriter,
+                              const Differentiable &match) {
+  func::FuncOp function = cloneFunction(rewriter, match.function, "_jvp");
+  AttentionOp op = expandVariants(rewriter, findAttention(function));
+  constexpr StringLiteral names[] = {"t_query", "t_key", "t_value"};
+  Value tensors[] = {op.getQuery(), op.getKey(), op.getValue()};
+  SmallVector<Value> tangents;
+  llvm::SmallDenseMap<Value, Value> known;
+  for (auto [name, tensor] : llvm::zip(names, tensors)) {
+    Value &tangent = known[tensor];
+    if (!tangent)
+      tangent = addArgument(function, tensor.getType(), name);
+    tangents.push_back(tangent);
+  }
+  rewriter.setInsertionPoint(op);
+  AttentionJvpOp jvp = createJvp(rewriter, op, tangents);
+  setResults(function, jvp.getResults());
+  rewriter.eraseOp(op);
+  return buildPushforward(rewriter, jvp);
+}
+
 namespace {
 struct Differentiate : attn::impl::AttnDifferentiatePassBase<Differentiate> {
   using Base::Base;
 
   void runOnOperation() override {
+    if (mode == DerivativeMode::JVP && lseGradient) {
+      getOperation().emitError("attn-differentiate got lse-gradient with "
+                               "mode=jvp, wanted it with mode=vjp: tangents of "
+                               "lse are always there");
+      return signalPassFailure();
+    }
     SmallVector<Differentiable> matches;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (!function.walk([](AttentionOp) { return WalkResult::interrupt(); })
                .wasInterrupted())
         continue;
       FailureOr<Differentiable> match =
-          matchFunction(function, captureGradients);
+          matchFunction(function, mode, captureGradients);
       if (failed(match) || failed(checkNames(*match)))
         return signalPassFailure();
       matches.push_back(*match);
     }
     IRRewriter rewriter(&getContext());
     for (const Differentiable &match : matches) {
+      if (mode == DerivativeMode::JVP) {
+        if (failed(buildJvp(rewriter, match)))
+          return signalPassFailure();
+        continue;
+      }
       if (failed(buildBackward(rewriter, match, lseGradient)))
         return signalPassFailure();
       if (!match.returnsOutput || !match.returnsLse)
@@ -235,7 +321,10 @@ struct Differentiate : attn::impl::AttnDifferentiatePassBase<Differentiate> {
 
   /// The names of the new functions are free.
   LogicalResult checkNames(Differentiable match) {
-    for (StringRef suffix : {"_forward", "_backward"}) {
+    static constexpr StringLiteral vjp[] = {"_forward", "_backward"},
+                                   jvp[] = {"_jvp"};
+    for (StringRef suffix :
+         mode == DerivativeMode::JVP ? ArrayRef(jvp) : ArrayRef(vjp)) {
       std::string name = (match.function.getName() + suffix).str();
       if (Operation *other = SymbolTable::lookupSymbolIn(getOperation(), name))
         return other->emitError("'@")

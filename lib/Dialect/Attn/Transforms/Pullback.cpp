@@ -23,7 +23,9 @@ using namespace attn;
 namespace {
 class Pullback {
 public:
-  Pullback(RewriterBase &b, AttentionBackwardOp op) : b(b), op(op) {}
+  Pullback(RewriterBase &b, ScoredOp op, Region &to)
+      : b(b), op(op),
+        backward(dyn_cast<AttentionBackwardOp>(op.getOperation())), to(to) {}
   LogicalResult build();
 
 private:
@@ -34,7 +36,9 @@ private:
   bool hasGradient(Value capture);
 
   RewriterBase &b;
-  AttentionBackwardOp op;
+  ScoredOp op;
+  AttentionBackwardOp backward; // or null: then captures have no gradients
+  Region &to;
   Block *block = nullptr;
   SmallVector<Operation *> ops;          // of the score, in their order
   Value yielded;                         // by the score
@@ -47,7 +51,8 @@ private:
 bool Pullback::hasGradient(Value capture) {
   unsigned number = cast<BlockArgument>(capture).getArgNumber();
   unsigned first = AttentionBackwardOp::kPullbackArguments;
-  return number >= first && op.getGradientNumber(number - first);
+  return backward && number >= first &&
+         backward.getGradientNumber(number - first);
 }
 
 /// The code of the score, over (dy, x, b, h, i, j, captures).
@@ -55,10 +60,10 @@ void Pullback::cloneScore() {
   Block &score = op.getScore().front();
   SmallVector<Type> types = {b.getF32Type()};
   llvm::append_range(types, score.getArgumentTypes());
-  SmallVector<Location> locs = {op.getLoc()};
+  SmallVector<Location> locs = {op->getLoc()};
   for (BlockArgument argument : score.getArguments())
     locs.push_back(argument.getLoc());
-  block = b.createBlock(&op.getPullback(), {}, types, locs);
+  block = b.createBlock(&to, {}, types, locs);
   IRMapping mapping;
   mapping.map(score.getArguments(), block->getArguments().drop_front());
   for (Operation &nested : score.without_terminator())
@@ -123,11 +128,11 @@ LogicalResult Pullback::build() {
   for (BlockArgument argument : block->getArguments().drop_front(
            AttentionBackwardOp::kPullbackArguments))
     if (Value adjoint = adjoints.lookup(argument))
-      CaptureAddOp::create(b, op.getLoc(), adjoint, argument, ValueRange());
+      CaptureAddOp::create(b, op->getLoc(), adjoint, argument, ValueRange());
   Value dx = adjoints.lookup(block->getArgument(1));
   if (!dx)
-    dx = arith::ConstantOp::create(b, op.getLoc(), b.getF32FloatAttr(0));
-  YieldOp::create(b, op.getLoc(), dx);
+    dx = arith::ConstantOp::create(b, op->getLoc(), b.getF32FloatAttr(0));
+  YieldOp::create(b, op->getLoc(), dx);
 
   // Much of the score is not needed, nor are adjoints of what has none.
   SmallVector<Operation *> all =
@@ -145,5 +150,13 @@ LogicalResult attn::buildPullback(RewriterBase &rewriter,
   if (!op.hasScore())
     return success();
   OpBuilder::InsertionGuard guard(rewriter);
-  return Pullback(rewriter, op).build();
+  return Pullback(rewriter, op, op.getPullback()).build();
+}
+
+LogicalResult attn::buildPushforward(RewriterBase &rewriter,
+                                     AttentionJvpOp op) {
+  if (!op.hasScore())
+    return success();
+  OpBuilder::InsertionGuard guard(rewriter);
+  return Pullback(rewriter, op, op.getPushforward()).build();
 }

@@ -11,6 +11,7 @@
 #define ATTN_DIALECT_ATTN_IR_ATTNOPS_TD
 
 include "attn/Dialect/Attn/IR/AttentionBackward.td"
+include "attn/Dialect/Attn/IR/AttentionJvp.td"
 include "attn/Dialect/Attn/IR/AttnAttrs.td"
 include "attn/Dialect/Attn/IR/AttnInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -275,7 +276,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
 
 def Attn_CaptureLoadOp : Attn_Op<"capture_load", [
     Pure,
-    ParentOneOf<["AttentionOp", "AttentionBackwardOp"]>,
+    ParentOneOf<["AttentionOp", "AttentionBackwardOp", "AttentionJvpOp"]>,
     TypesMatchWith<"result is an element of the buffer", "buffer", "result",
                    "::llvm::cast<::mlir::ShapedType>($_self).getElementType()">]> {
   let summary = "reads a captured tensor at i32 indices; out of range reads 0";
@@ -302,7 +303,7 @@ def Attn_CaptureLoadOp : Attn_Op<"capture_load", [
 }
 
 def Attn_CaptureSearchOp : Attn_Op<"capture_search", [
-    Pure, ParentOneOf<["AttentionOp", "AttentionBackwardOp"]>]> {
+    Pure, ParentOneOf<["AttentionOp", "AttentionBackwardOp", "AttentionJvpOp"]>]> {
   let summary = "how many elements of a sorted captured tensor are <= a value";
   let description = [{
     With the leading indices as in `attn.capture_load`, the number of elements
@@ -335,10 +336,11 @@ def Attn_CaptureSearchOp : Attn_Op<"capture_search", [
 }
 
 def Attn_YieldOp : Attn_Op<"yield", [
-    Pure, Terminator, ParentOneOf<["AttentionOp", "AttentionBackwardOp"]>]> {
-  let summary = "the value of a score or pullback (f32) or mask (i1) region";
+    Pure, Terminator, ParentOneOf<["AttentionOp", "AttentionBackwardOp", "AttentionJvpOp"]>]> {
+  let summary = "the value of a score, pullback or pushforward (f32) or mask (i1) region";
   let description = [{
-    Ends a region of `attn.attention` or `attn.attention_backward`.
+    Ends a region of `attn.attention`, `attn.attention_backward` or
+    `attn.attention_jvp`.
 
     Example:
     ```mlir

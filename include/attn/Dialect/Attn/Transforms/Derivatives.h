@@ -13,6 +13,9 @@
 //
 //   y = a * b        da = dy * b, db = dy * a
 //
+// Forward the same factors are met: what the tangent of a adds to that of y is
+// the adjoint of a, with the tangent in the place of dy.
+//
 // Where a function has no derivative, what PyTorch returns is taken, and the
 // description of attn-differentiate lists it.
 //
@@ -26,9 +29,13 @@
 
 namespace attn {
 
-/// The adjoints of the operands of an operation of arith or math, in f32, from
-/// those of its results; null stands for 0, as an integer has. Fails where the
-/// derivative is not known. Some of what is built may be without use.
+/// The type of the adjoints of an operation: f64 where it has operands or
+/// results of that, else f32.
+mlir::Type getAdjointType(mlir::Operation *op);
+
+/// The adjoints of the operands of an operation of arith or math, in their
+/// type, from those of its results; null stands for 0, as an integer has. Fails
+/// where the derivative is not known. Some of what is built may be without use.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildAdjoints(mlir::OpBuilder &b, mlir::Operation *op,
               mlir::ValueRange resultAdjoints);

@@ -14,6 +14,10 @@
 #include "mlir/Pass/Pass.h"
 
 namespace attn {
+/// Vectors times the Jacobian (gradients), or the Jacobian times vectors
+/// (tangents).
+enum class DerivativeMode { VJP, JVP };
+
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "attn/Dialect/Attn/Transforms/Passes.h.inc"

@@ -73,7 +73,7 @@ def AttnSimplifyPass : Pass<"attn-simplify"> {
 }
 
 def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
-  let summary = "functions that compute gradients of attention";
+  let summary = "functions that compute gradients or tangents of attention";
   let description = [{
     Needs: every function with an `attn.attention` has one, in its only block;
     each of its query, key, value, sink and captures of floats is an argument of
@@ -90,13 +90,22 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
       `capture-gradients=false`, which may then be anything);
     - `@f_forward`, where `@f` does not return both output and lse: it does.
 
-    Variants are written out in `@f_backward`, plans are left out. The pullback
+    With `mode=jvp` there is instead, beside each such function `@f`,
+
+    - `@f_jvp`, over the arguments of `@f`, then t_query, t_key and t_value (one
+      for an argument that is several of query, key and value), which returns the
+      results of an `attn.attention_jvp`: output, lse, t_output and t_lse. What
+      else the attention reads does not move, so it is no matter what it is made
+      of, but that query, key and value have no part in it.
+
+    Variants are written out in both, plans are left out. The pullback
     region goes through the score region from its end to its start (reverse
     mode), with adjoints of f32. Known are the derivatives of `arith.addf`,
     `subf`, `mulf`, `divf`, `negf`, `maximumf`, `minimumf`, `maxnumf`,
     `minnumf`, `select`, `extf`, `truncf`, of all functions of `math` on
     floats, of reads of captures, and of what has no float operand. Any other
-    operation on a way from x or a capture to the score is an error.
+    operation on a way from x or a capture to the score is an error. The
+    pushforward region is the pullback of constant captures.
 
     Where there is no derivative, as in PyTorch:
 
@@ -118,6 +127,13 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     Example: (* example filepath=test/Dialect/Attn/differentiate.mlir *)
   }];
   let options = [
+    Option<"mode", "mode", "::attn::DerivativeMode",
+           "::attn::DerivativeMode::VJP", "what the new functions compute",
+           [{::llvm::cl::values(
+               clEnumValN(::attn::DerivativeMode::VJP, "vjp",
+                          "gradients of the operands from those of the results"),
+               clEnumValN(::attn::DerivativeMode::JVP, "jvp",
+                          "tangents of the results from those of query, key and value"))}]>,
     Option<"lseGradient", "lse-gradient", "bool", /*default=*/"false",
            "the backward takes the gradient of lse too; else it is 0">,
     Option<"captureGradients", "capture-gradients", "bool", /*default=*/"true",
@@ -152,6 +168,36 @@ def AttnRecomputePass : Pass<"attn-recompute"> {
 
     Example: (* example filepath=test/Dialect/Attn/recompute.mlir *)
   }];
+}
+
+def AttnPushTangentsPass : Pass<"attn-push-tangents", "::mlir::ModuleOp"> {
+  let summary = "functions that compute tangents, operation by operation";
+  let description = [{
+    Needs: functions with operations of linalg have one block, of `linalg.fill`
+    and `linalg.generic`, `scf.for` and `scf.if`, `tensor.cast`,
+    `collapse_shape`, `empty`, `expand_shape`, `extract`, `insert` and
+    `reshape`, scalar operations whose derivatives attn-differentiate knows, and
+    whatever computes no floats or from constants: what
+    `convert-attn-to-linalg` gives. Functions without linalg stay as they are.
+
+    Gives: beside each such function `@f`, which stays as it is, `@f_jvp`, over
+    the arguments of `@f`, then a tangent for each argument of floats, of its
+    type; it returns what `@f` does, then a tangent for each result of floats.
+
+    Second derivatives come from it: `attn-differentiate`, then
+    `convert-attn-to-linalg`, then this pass give `@f_backward_jvp`, in which
+    tangents of query, key and value become those of their gradients, the
+    product of the Hessian with a vector. What lse is where a row has no key,
+    -inf, has no tangent: NaN.
+
+    Where there is no derivative, the table of attn-differentiate holds.
+
+    Example: (* example filepath=test/Dialect/Attn/push-tangents.mlir *)
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"];
 }
 
 def AttnOutlinePass : Pass<"attn-outline", "::mlir::ModuleOp"> {

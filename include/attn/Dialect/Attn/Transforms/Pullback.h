@@ -13,6 +13,10 @@
 // with a gradient, have one; a read of such a capture becomes an
 // attn.capture_add.
 //
+// Where captures are constants, the score is a function of x alone, and one
+// number is its derivative: what goes back is dy times this number, what goes
+// forward is tx times the same.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_DIALECT_ATTN_TRANSFORMS_PULLBACK_H
@@ -27,12 +31,17 @@ class RewriterBase;
 namespace attn {
 
 class AttentionBackwardOp;
+class AttentionJvpOp;
 
 /// Writes the pullback of the score region of `op`, which has none yet; there
 /// stays none where dy goes back as it is. An operation without derivative is
 /// an error, at its place.
 mlir::LogicalResult buildPullback(mlir::RewriterBase &rewriter,
                                   AttentionBackwardOp op);
+
+/// The same for the pushforward, in which captures are constants.
+mlir::LogicalResult buildPushforward(mlir::RewriterBase &rewriter,
+                                     AttentionJvpOp op);
 
 } // namespace attn
 

@@ -1,0 +1,152 @@
+//===- QueryBlock.cpp - a block of queries, over blocks of keys -----------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "QueryBlock.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+
+QueryBlock attn::buildQueryBlock(OpBuilder &b, const QueryKernel &kernel,
+                                 Block::BlockArgListType numbers) {
+  Location loc = kernel.loc;
+  QueryBlock block;
+  block.batch = numbers[0];
+  block.head = numbers[1];
+  block.keyHead =
+      b.createOrFold<arith::DivSIOp>(loc, block.head, kernel.headsPerKeyHead);
+  block.row = arith::MulIOp::create(b, loc, numbers[2], kernel.blockRows);
+  block.batch32 = toCoordinate(b, loc, block.batch);
+  block.head32 = toCoordinate(b, loc, block.head);
+  block.rows = tile::CoordsOp::create(
+      b, loc, VectorType::get({kernel.numRows, 1}, b.getI32Type()),
+      toCoordinate(b, loc, block.row), 0);
+  return block;
+}
+
+KeyBlock attn::buildKeyBlock(OpBuilder &b, const QueryKernel &kernel,
+                             Value number) {
+  Location loc = kernel.loc;
+  Value column = arith::MulIOp::create(b, loc, number, kernel.blockColumns);
+  Value keys = tile::CoordsOp::create(
+      b, loc, VectorType::get({1, kernel.numColumns}, b.getI32Type()),
+      toCoordinate(b, loc, column), 1);
+  return {column, keys};
+}
+
+Value attn::loadQueries(OpBuilder &b, const QueryKernel &kernel,
+                        const QueryBlock &block, Value view) {
+  return tile::LoadOp::create(
+      b, kernel.loc,
+      VectorType::get({kernel.numRows, kernel.paddedDim}, kernel.element), view,
+      ValueRange{block.batch, block.head, block.row, kernel.c0});
+}
+
+Value attn::loadKeys(OpBuilder &b, const QueryKernel &kernel,
+                     const QueryBlock &block, const KeyBlock &keys, Value view,
+                     int64_t dim) {
+  return tile::LoadOp::create(
+      b, kernel.loc, VectorType::get({kernel.numColumns, dim}, kernel.element),
+      view, ValueRange{block.batch, block.keyHead, keys.column, kernel.c0});
+}
+
+tile::OnlineSoftmaxOp attn::buildSoftmax(OpBuilder &b,
+                                         const QueryKernel &kernel,
+                                         Value scores, Value max, Value sum) {
+  // Infinite keys give scores of -inf without a mask, too (C17).
+  ScoredOp attention = kernel.attention;
+  NumericsAttr numerics = attention.getNumericsOrDefault();
+  bool exact =
+      !numerics.getFastMath() || numerics.getF32Products() == F32Products::IEEE;
+  return tile::OnlineSoftmaxOp::create(b, kernel.loc, scores, max, sum,
+                                       llvm::APFloat(1.0f), /*guard=*/true,
+                                       /*exp2=*/false, exact);
+}
+
+/// One more key, with no value.
+///
+///   m' = max(m, sink)              0 below where that is -inf
+///   l' = l exp(m - m') + exp(sink - m')
+///   o' = o exp(m - m')
+SoftmaxState attn::joinSink(OpBuilder &b, const QueryKernel &kernel,
+                            const QueryBlock &block, SoftmaxState state,
+                            Value *correctionOfSums) {
+  Location loc = kernel.loc;
+  auto rowType = cast<VectorType>(state.max.getType());
+  Value scalar =
+      memref::LoadOp::create(b, loc, kernel.sink, ValueRange{block.head});
+  if (!scalar.getType().isF32())
+    scalar = arith::ExtFOp::create(b, loc, b.getF32Type(), scalar);
+  Value sink = vector::BroadcastOp::create(b, loc, rowType, scalar);
+  SoftmaxState joined;
+  joined.max = arith::MaximumFOp::create(b, loc, state.max, sink);
+  Value hidden =
+      splat(b, loc, rowType, -std::numeric_limits<double>::infinity());
+  Value empty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                      joined.max, hidden);
+  Value reference = arith::SelectOp::create(
+      b, loc, empty, splat(b, loc, rowType, 0.0), joined.max);
+  auto weightOf = [&](Value logit) -> Value {
+    Value difference = arith::SubFOp::create(b, loc, logit, reference);
+    return math::ExpOp::create(b, loc, difference);
+  };
+  Value correction = weightOf(state.max);
+  joined.sum = arith::AddFOp::create(
+      b, loc, arith::MulFOp::create(b, loc, state.sum, correction),
+      weightOf(sink));
+  for (Value sum : state.sums) {
+    Value stretched =
+        vector::BroadcastOp::create(b, loc, sum.getType(), correction);
+    joined.sums.push_back(arith::MulFOp::create(b, loc, sum, stretched));
+  }
+  if (correctionOfSums)
+    *correctionOfSums = correction;
+  return joined;
+}
+
+Value attn::normalize(OpBuilder &b, Location loc, Value lhs, Value sum,
+                      double factor) {
+  auto rowType = cast<VectorType>(sum.getType());
+  Value zero = splat(b, loc, rowType, 0.0);
+  Value empty =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, sum, zero);
+  Value inverse =
+      arith::DivFOp::create(b, loc, splat(b, loc, rowType, factor), sum);
+  inverse = arith::SelectOp::create(b, loc, empty, zero, inverse);
+  if (lhs.getType() != rowType)
+    inverse = vector::BroadcastOp::create(b, loc, lhs.getType(), inverse);
+  return arith::MulFOp::create(b, loc, lhs, inverse);
+}
+
+void attn::storeOutput(OpBuilder &b, const QueryKernel &kernel,
+                       const QueryBlock &block, Value tile, Value view) {
+  tile::StoreOp::create(
+      b, kernel.loc, roundTo(b, kernel.loc, tile, kernel.element), view,
+      ValueRange{block.batch, block.head, block.row, kernel.c0});
+}
+
+void attn::storeRows(OpBuilder &b, const QueryKernel &kernel,
+                     const QueryBlock &block, Value numbers, Value view) {
+  Value line = vector::ShapeCastOp::create(
+      b, kernel.loc, VectorType::get({kernel.numRows}, b.getF32Type()),
+      numbers);
+  tile::StoreOp::create(b, kernel.loc, line, view,
+                        ValueRange{block.batch, block.head, block.row});
+}
+
+Value attn::buildLse(OpBuilder &b, Location loc, const SoftmaxState &state) {
+  // Where the sum is 0, the maximum is -inf too.
+  Value log = math::LogOp::create(b, loc, state.sum);
+  return arith::AddFOp::create(b, loc, state.max, log);
+}

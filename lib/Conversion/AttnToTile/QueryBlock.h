@@ -1,0 +1,85 @@
+//===- QueryBlock.h - a block of queries, over blocks of keys --*- C++ -*- ===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the kernels with an online softmax share: those of attention and of its
+// tangents.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_QUERYBLOCK_H
+#define ATTN_LIB_CONVERSION_ATTNTOTILE_QUERYBLOCK_H
+
+#include "KernelBuilder.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace attn {
+
+/// A kernel with one block for each block of queries.
+struct QueryKernel : KernelValues {
+  QueryKernel(OpBuilder &b, ScoredOp op, IRMapping &mapping)
+      : KernelValues(b, op, mapping),
+        queryBlocks(ceilDiv(b, loc, queryLength, blockRows)),
+        keyBlocks(ceilDiv(b, loc, keyLength, blockColumns)) {}
+
+  Value queryBlocks, keyBlocks;
+};
+
+/// What the steps of one block of the kernel share.
+struct QueryBlock {
+  Value batch, head, keyHead, row;
+  Value batch32, head32, rows; // coordinates
+};
+
+/// The keys of one step: the first one, and the coordinates of all.
+struct KeyBlock {
+  Value column, keys;
+};
+
+/// An online softmax with sums of weighted values.
+struct SoftmaxState {
+  SmallVector<Value, 2> sums;
+  Value max, sum;
+};
+
+QueryBlock buildQueryBlock(OpBuilder &b, const QueryKernel &kernel,
+                           Block::BlockArgListType numbers);
+KeyBlock buildKeyBlock(OpBuilder &b, const QueryKernel &kernel, Value number);
+
+/// A tile of queries, and one of keys or values.
+Value loadQueries(OpBuilder &b, const QueryKernel &kernel,
+                  const QueryBlock &block, Value view);
+Value loadKeys(OpBuilder &b, const QueryKernel &kernel, const QueryBlock &block,
+               const KeyBlock &keys, Value view, int64_t dim);
+
+/// One step of the softmax.
+tile::OnlineSoftmaxOp buildSoftmax(OpBuilder &b, const QueryKernel &kernel,
+                                   Value scores, Value max, Value sum);
+
+/// The sink of a head joins the softmax. `correction`, if it is asked for, is
+/// what the sums were multiplied by.
+SoftmaxState joinSink(OpBuilder &b, const QueryKernel &kernel,
+                      const QueryBlock &block, SoftmaxState state,
+                      Value *correction = nullptr);
+
+/// lhs / sum, 0 where the sum is 0 (C17); times `factor`.
+Value normalize(OpBuilder &b, Location loc, Value lhs, Value sum,
+                double factor);
+
+/// Writes a tile of the output, rounded; a number of each row.
+void storeOutput(OpBuilder &b, const QueryKernel &kernel,
+                 const QueryBlock &block, Value tile, Value view);
+void storeRows(OpBuilder &b, const QueryKernel &kernel, const QueryBlock &block,
+               Value numbers, Value view);
+/// lse: -inf where no key was seen (C17).
+Value buildLse(OpBuilder &b, Location loc, const SoftmaxState &state);
+
+} // namespace attn
+
+#endif // ATTN_LIB_CONVERSION_ATTNTOTILE_QUERYBLOCK_H
