@@ -25,17 +25,31 @@ struct GradientOptions {
                     llvm::cl::desc("With --backward: there is a gradient of "
                                    "lse, too"),
                     llvm::cl::cat(category)),
+        jvp("jvp",
+            llvm::cl::desc("Instead of the function that with its tangents, "
+                           "which attn-differentiate makes: @NAME_jvp"),
+            llvm::cl::cat(category)),
         noCaptureGradients(
             "no-capture-gradients",
             llvm::cl::desc("With --backward: captures of floats have none"),
             llvm::cl::cat(category)) {}
 
   /// Puts the gradients into the module and makes them the function that the
-  /// tool works on. Returns the name of the forward; empty without --backward.
+  /// tool works on, or the tangents. Returns the name of the forward; empty
+  /// without --backward.
   FailureOr<std::string> apply(ToolOptions &tool, ModuleOp module) const {
     for (const llvm::cl::opt<bool> *flag : {&lseGradient, &noCaptureGradients})
       if (*flag && !backward)
         return tool.fail("--" + flag->ArgStr + " comes with --backward");
+    if (jvp && backward)
+      return tool.fail("got --jvp and --backward: tangents or gradients?");
+    if (jvp) {
+      FailureOr<std::string> name = addTangents(module, tool.function);
+      if (failed(name))
+        return failure();
+      tool.function.setValue(*name);
+      return std::string();
+    }
     if (!backward)
       return std::string();
     FailureOr<GradientFunctions> names =
@@ -53,7 +67,7 @@ struct GradientOptions {
     return request;
   }
 
-  llvm::cl::opt<bool> backward, lseGradient, noCaptureGradients;
+  llvm::cl::opt<bool> backward, lseGradient, jvp, noCaptureGradients;
 };
 
 } // namespace attn

@@ -117,6 +117,12 @@ chooseFunction(ModuleOp module, std::string name, const HostOptions &options) {
   OwningOpRef<ModuleOp> alone = isolateFunction(*prepared, *chosen);
   if (options.functions == FunctionChoice::Forward)
     return alone;
+  if (options.functions == FunctionChoice::Jvp) {
+    FailureOr<std::string> tangents = addTangents(*alone, *chosen);
+    if (failed(tangents))
+      return failure();
+    return isolateFunction(*alone, *tangents);
+  }
   FailureOr<GradientFunctions> names =
       addGradients(*alone, *chosen, options.gradients);
   if (failed(names))

@@ -51,12 +51,21 @@ struct ChosenFunction {
 };
 } // namespace
 
-/// One function, its gradients, or both.
+/// One function, its gradients, both, or the one with its tangents.
 static LogicalResult chooseFunctions(OwningOpRef<ModuleOp> module,
                                      const CompileOptions &options,
                                      std::vector<ChosenFunction> &chosen) {
   if (options.functions == FunctionChoice::Forward) {
     chosen.push_back({std::move(module), options});
+    return success();
+  }
+  if (options.functions == FunctionChoice::Jvp) {
+    FailureOr<std::string> name = addTangents(*module, options.function);
+    if (failed(name))
+      return failure();
+    CompileOptions tangents = options;
+    tangents.function = *name;
+    chosen.push_back({std::move(module), std::move(tangents)});
     return success();
   }
   FailureOr<GradientFunctions> names =

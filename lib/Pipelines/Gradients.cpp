@@ -37,28 +37,49 @@ static LogicalResult absorbViews(func::FuncOp function) {
   return isSeen ? absorbArgumentViews(function) : success();
 }
 
-FailureOr<GradientFunctions>
-attn::addGradients(ModuleOp module, StringRef name,
-                   const GradientRequest &request) {
+/// Differentiates function `name`; returns its name.
+static FailureOr<std::string>
+differentiate(ModuleOp module, StringRef name, StringRef what,
+              const AttnDifferentiatePassOptions &options) {
   FailureOr<func::FuncOp> function = findFunction(module, name);
   if (failed(function))
     return failure();
   if (!hasAttention(*function))
     return function->emitError("function '")
            << function->getName()
-           << "' has no attn.attention, wanted one to compute gradients of";
+           << "' has no attn.attention, wanted one to compute " << what
+           << " of";
   for (auto other : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
     if (other != *function && hasAttention(other))
       other.erase();
   if (failed(absorbViews(*function)))
     return failure();
-  AttnDifferentiatePassOptions options;
-  options.lseGradient = request.lse;
-  options.captureGradients = request.captures;
   PassManager manager(module->getName());
   manager.addPass(createAttnDifferentiatePass(options));
   if (failed(manager.run(module)))
     return failure();
-  std::string forward = function->getName().str();
-  return GradientFunctions{forward, forward + "_backward"};
+  return function->getName().str();
+}
+
+FailureOr<GradientFunctions>
+attn::addGradients(ModuleOp module, StringRef name,
+                   const GradientRequest &request) {
+  AttnDifferentiatePassOptions options;
+  options.lseGradient = request.lse;
+  options.captureGradients = request.captures;
+  FailureOr<std::string> forward =
+      differentiate(module, name, "gradients", options);
+  if (failed(forward))
+    return failure();
+  return GradientFunctions{*forward, *forward + "_backward"};
+}
+
+FailureOr<std::string> attn::addTangents(ModuleOp module, StringRef name) {
+  AttnDifferentiatePassOptions options;
+  options.mode = DerivativeMode::JVP;
+  FailureOr<std::string> forward =
+      differentiate(module, name, "tangents", options);
+  if (failed(forward))
+    return failure();
+  return *forward + "_jvp";
 }

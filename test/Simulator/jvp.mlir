@@ -1,12 +1,11 @@
 // Attention and its tangents in one kernel, on both targets.
 
-// RUN: attn-opt %s --attn-differentiate=mode=jvp -o %t.mlir
-// RUN: attn-simulate %t.mlir --target=sm_90a --function=causal_jvp --shape=b=1,h=2,hkv=1,sq=150,sk=170 | FileCheck %s
-// RUN: attn-simulate %t.mlir --target=sm_80 --function=causal_jvp --shape=b=1,h=2,hkv=1,sq=90,sk=130 | FileCheck %s
-// RUN: attn-simulate %t.mlir --target=sm_90a --function=scores_jvp --shape=b=1,h=2,sq=70,sk=100 | FileCheck %s
-// RUN: attn-simulate %t.mlir --target=sm_80 --function=scores_jvp --shape=b=1,h=2,sq=70,sk=100 | FileCheck %s
-// RUN: attn-simulate %t.mlir --target=sm_80 --function=single_jvp --shape=b=1,h=1,sq=40,sk=70 | FileCheck %s
-// RUN: attn-simulate %t.mlir --target=sm_90a --function=causal_jvp --shape=b=1,h=1,sq=70,sk=100 --disable-pass=warp-specialize,warp-make-async,tile-peel-masks | FileCheck %s
+// RUN: attn-simulate %s --jvp --target=sm_90a --function=causal --shape=b=1,h=2,hkv=1,sq=150,sk=170 | FileCheck %s
+// RUN: attn-simulate %s --jvp --target=sm_80 --function=causal --shape=b=1,h=2,hkv=1,sq=90,sk=130 | FileCheck %s
+// RUN: attn-simulate %s --jvp --target=sm_90a --function=scores --shape=b=1,h=2,sq=70,sk=100 | FileCheck %s
+// RUN: attn-simulate %s --jvp --target=sm_80 --function=scores --shape=b=1,h=2,sq=70,sk=100 | FileCheck %s
+// RUN: attn-simulate %s --jvp --target=sm_80 --function=single --shape=b=1,h=1,sq=40,sk=70 | FileCheck %s
+// RUN: attn-simulate %s --jvp --target=sm_90a --function=causal --shape=b=1,h=1,sq=70,sk=100 --disable-pass=warp-specialize,warp-make-async,tile-peel-masks | FileCheck %s
 
 // CHECK: 4 schedules: error {{.*}}; t_o: error {{.*}}; t_lse: error
 

@@ -200,6 +200,10 @@ static LogicalResult checkFunctions(const CompileCommand &options) {
   if (isBoth && options.gradients.backward)
     return fail("got --backward and --with-backward, expected one of them: the "
                 "gradients alone, or the function with them");
+  if (isBoth && options.gradients.jvp)
+    return fail("got --jvp and --with-backward, expected one of them: an "
+                "artifact has a function with its gradients, or with its "
+                "tangents");
   if (!isBoth && !options.backwardPlan.empty())
     return fail("--backward-plan comes with --with-backward; the plan of "
                 "--backward is --plan");
@@ -394,10 +398,12 @@ static int run(int argc, char **argv) {
   if (failed(functions))
     return 1;
   SmallVector<std::string> names = functions->names;
-  if (options.gradients.backward && names.size() > 1) {
-    (void)fail("--backward gives one function, got " +
-               std::to_string(names.size()) + ": expected --function=" +
-               names.front() + " or another, or --with-backward");
+  bool isJvp = options.gradients.jvp;
+  if ((options.gradients.backward || isJvp) && names.size() > 1) {
+    (void)fail(std::string(isJvp ? "--jvp" : "--backward") +
+               " gives one function, got " + std::to_string(names.size()) +
+               ": expected --function=" + names.front() + " or another" +
+               (isJvp ? "" : ", or --with-backward"));
     return 1;
   }
   if (!functions->isUnchanged && names.size() == 1)

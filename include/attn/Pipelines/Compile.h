@@ -58,7 +58,7 @@ struct CompileOptions {
   /// the only public one.
   std::string function;
   /// That function, its gradients, or one artifact with both: the gradients are
-  /// then its companion.
+  /// then its companion; or that function with its tangents.
   FunctionChoice functions = FunctionChoice::Forward;
   GradientRequest gradients;
   /// Of both: the plan of the gradients; `plan` is that of the function.

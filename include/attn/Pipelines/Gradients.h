@@ -18,8 +18,9 @@
 namespace attn {
 
 /// Which functions of a program are compiled: the one that it has, the
-/// gradients that attn-differentiate makes of that, or both.
-enum class FunctionChoice { Forward, Backward, Both };
+/// gradients that attn-differentiate makes of that, both, or the one with its
+/// tangents.
+enum class FunctionChoice { Forward, Backward, Both, Jvp };
 
 struct GradientFunctions {
   std::string forward, backward;
@@ -39,6 +40,9 @@ struct GradientRequest {
 /// Returns the names of the two functions.
 FailureOr<GradientFunctions> addGradients(ModuleOp module, StringRef name,
                                           const GradientRequest &request);
+
+/// The same with the function that has tangents; returns its name.
+FailureOr<std::string> addTangents(ModuleOp module, StringRef name);
 
 } // namespace attn
 

@@ -3,12 +3,15 @@
 // no block divides, rows without keys.
 
 // RUN: attn-opt %s --attn-differentiate=mode=jvp -o %t.mlir
-// RUN: attn-run %t.mlir --target=cpu --function=plain_jvp --shape=b=2,h=4,hkv=2,sq=37,sk=67 --check | FileCheck %s
+// RUN: attn-run %s --jvp --target=cpu --function=plain --shape=b=2,h=4,hkv=2,sq=37,sk=67 --check | FileCheck %s
 // RUN: attn-run %t.mlir --target=cpu --function=causal_jvp --shape=b=1,h=2,sq=50,sk=33 --check | FileCheck %s
 // RUN: attn-run %t.mlir --target=cpu --function=window_jvp --shape=b=1,h=2,sq=41,sk=90 --check | FileCheck %s
 // RUN: attn-run %t.mlir --target=cpu --function=scores_jvp --shape=b=1,h=4,hkv=2,sq=33,sk=40,c0=4 --check | FileCheck %s
 // RUN: attn-run %t.mlir --target=cpu --function=sink_jvp --shape=b=1,h=4,sq=29,sk=20 --scalar=seed=5 --scalar=offset=7 --check | FileCheck %s
 // RUN: attn-run %t.mlir --target=cpu --function=log_jvp --shape=b=1,h=1,sq=9,sk=10,c0=9x10 --check | FileCheck %s
+
+// RUN: not attn-run %s --jvp --backward --function=plain 2>&1 | FileCheck %s --check-prefix=ONE
+// ONE: got --jvp and --backward: tangents or gradients?
 
 // CHECK: error     t_o
 // CHECK: error     t_lse
