@@ -54,12 +54,15 @@ PASSES = {
     "warp-persist": "a thread block takes tile after tile: the next loads overlap the last stores",
     "warp-double-buffer": "the next weights are made while P V reads the last, in other registers",
     "warp-specialize": "one warp loads by TMA, the others compute, with registers moved between them",
-    "warp-delay-exchange": "what warps write for each other is read one step later (gradients in any order)",
     "warp-buffer": "key and value tiles are loaded ahead (where no warp is set apart for it)",
     "warp-make-async": "products run while other instructions are issued",
     "warp-insert-turns": "warpgroups take turns at the tensor cores: one multiplies, one exponentiates",
     "warp-stage-stores": "the output leaves through shared memory in whole lines",
     "warp-deepen-rings": "the next tile's queries are loaded beside this one's use",
+}
+# Those that change gradients alone.
+OF_GRADIENTS = {
+    "warp-delay-exchange": "what warps write for each other is read one step later",
 }
 # Those that are off by default, or not everywhere.
 ADDED = ["+warp-double-buffer"]
@@ -98,7 +101,8 @@ def parse_arguments():
 
 def changes(options):
     """Names of contestants, with the pass that each does without and the one that is added."""
-    names = options.passes.split(",") if options.passes else [*PASSES, *ADDED]
+    passes = {**PASSES, **OF_GRADIENTS} if options.backward else PASSES
+    names = options.passes.split(",") if options.passes else [*passes, *ADDED]
     found = {"all passes": ("", "")}
     for name in names:
         if name.startswith("+"):
@@ -252,7 +256,8 @@ def main():
             rows.append(row_of(shape, dims, causal, length, times, cycles, multiprocessors))
             show(rows[-1])
             if options.json:
-                results.write(options.json, results.contest(WHAT, found, rows, passes=PASSES))
+                results.write(options.json, results.contest(WHAT, found, rows, passes={
+                    **PASSES, **(OF_GRADIENTS if options.backward else {})}))
     return 1 if any("error" in f for row in rows for f in row["contestants"].values()) else 0
 
 
