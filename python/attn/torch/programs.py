@@ -52,9 +52,15 @@ def own_captures(choice):
     return captures
 
 
+def one_line(program):
+    """The text of a program without line ends: Inductor writes the arguments of
+    operators into comments of the code that it makes."""
+    return " ".join(line.strip() for line in program.splitlines())
+
+
 @lru_cache(maxsize=None)
 def text(choice):
-    """The program of a choice."""
+    """The program of a choice, in one line."""
     variants, score, mask = _variants(choice), [], []
     if choice.packed or choice.has_lens:
         variants, mask = [], [_visible(choice)]
@@ -70,13 +76,13 @@ def text(choice):
         mask.append(_inlined(choice.mask, choice))
     with warnings.catch_warnings():  # a score may ignore the products here
         warnings.filterwarnings("ignore", message="the score ignores x")
-        return str(_attention(
+        return one_line(str(_attention(
             choice.element, choice.head_dim, choice.value_dim, scale=choice.scale, variants=variants,
             captures=[*own_captures(choice), *choice.captures],
             score=_chained(score) if score else None, mask=_all(mask) if mask else None,
             sink=choice.has_sink, dropout_p=choice.dropout_p,
             sorted_captures=[name for name, _ in own_captures(choice) if name in (QUERY_OFFSETS, KEY_OFFSETS)],
-        ))
+        )))
 
 
 def _alignment(choice):

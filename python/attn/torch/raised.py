@@ -11,6 +11,7 @@
 import collections
 import re
 
+from . import programs
 from .indices import Unread
 
 # The text, which arguments of the function it has after v (by number), and the element
@@ -70,7 +71,7 @@ def program(text):
     if sink:
         result = re.sub(re.escape(sink[1]) + r"(: tensor<[^>]*>) loc\(\"[^\"]*\"\)", r"%sink\1", result)
         result = result.replace(f" sink({sink[1]})", " sink(%sink)")
-    return RaisedProgram(result, operands, query[query.rindex("x") + 1:-1])
+    return RaisedProgram(programs.one_line(result), operands, query[query.rindex("x") + 1:-1])
 
 
 def _operations(body):
