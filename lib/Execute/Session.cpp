@@ -189,6 +189,25 @@ static runtime::CacheKey makeKey(StringRef text,
   return key;
 }
 
+/// What was compiled with the same plans. A plan that was picked, and kept, has
+/// given what it gives where it is asked for.
+static std::optional<Artifact> findCompiled(const runtime::Cache &cache,
+                                            const runtime::CacheKey &key,
+                                            StringRef text,
+                                            const CompileOptions &options) {
+  if (std::optional<Artifact> found = cache.find(key))
+    return found;
+  if (options.plans.size() != 1 || options.plans.begin()->second.isPicked)
+    return std::nullopt;
+  CompileOptions picked = options;
+  picked.plans.begin()->second.isPicked = true;
+  std::optional<Artifact> found = cache.find(makeKey(text, picked));
+  if (found && found->variants.size() == 1 &&
+      found->variants.front().plan == options.plans.begin()->second.plan)
+    return found;
+  return std::nullopt;
+}
+
 runtime::Result<Artifact> Session::compile(StringRef text,
                                            const CompileOptions &options,
                                            const runtime::Cache *cache) {
@@ -210,7 +229,8 @@ runtime::Result<Artifact> Session::compile(StringRef text,
       return takeError();
     planned = std::move(*resolved);
     key = makeKey(text, planned);
-    if (std::optional<Artifact> found = cache->find(key)) {
+    if (std::optional<Artifact> found =
+            findCompiled(*cache, key, text, planned)) {
       fromCache = true;
       messages.clear();
       return std::move(*found);
