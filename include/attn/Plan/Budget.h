@@ -64,9 +64,10 @@ struct Workload {
   bool hasIeeeProducts = false; // f32 without tensor cores
   bool isBackward = false;      // attn.attention_backward
   bool hasPullback = false;     // there: of scores that are not only added to
-  /// There: sums may be made in any order, so one program may have all products.
+  /// There: sums may be made in any order, so one program may have all
+  /// products.
   bool inAnyOrder = false;
-  bool isJvp = false;           // attn.attention_jvp
+  bool isJvp = false; // attn.attention_jvp
   /// Query length, 0 if it is not known.
   int64_t queries = 0;
 };
