@@ -123,6 +123,24 @@ parseParts(OpAsmParser &parser, OperationState &result, const Syntax &syntax,
   return success();
 }
 
+/// The types of operands and of so many results, which `wanted` names.
+static ParseResult parseTypes(OpAsmParser &parser, OperationState &result,
+                              ArrayRef<OpAsmParser::UnresolvedOperand> operands,
+                              SMLoc operandLoc, unsigned numResults,
+                              StringRef wanted) {
+  FunctionType type;
+  SMLoc typeLoc;
+  if (parser.parseColon() || parser.getCurrentLocation(&typeLoc) ||
+      parser.parseType(type))
+    return failure();
+  if (type.getNumResults() != numResults)
+    return parser.emitError(typeLoc)
+           << "wanted " << wanted << ", got " << type.getNumResults();
+  result.addTypes(type.getResults());
+  return parser.resolveOperands(operands, type.getInputs(), operandLoc,
+                                result.operands);
+}
+
 ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
   SMLoc operandLoc = parser.getCurrentLocation();
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
@@ -130,19 +148,8 @@ ParseResult AttentionOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parseParts(parser, result, forwardSyntax, operands, segments))
     return failure();
   result.getOrAddProperties<Properties>().operandSegmentSizes = segments;
-
-  FunctionType type;
-  SMLoc typeLoc;
-  if (parser.parseColon() || parser.getCurrentLocation(&typeLoc) ||
-      parser.parseType(type))
-    return failure();
-  if (type.getNumResults() != 2)
-    return parser.emitError(typeLoc)
-           << "wanted two result types, output and lse, got "
-           << type.getNumResults();
-  result.addTypes(type.getResults());
-  return parser.resolveOperands(operands, type.getInputs(), operandLoc,
-                                result.operands);
+  return parseTypes(parser, result, operands, operandLoc, 2,
+                    "two result types, output and lse");
 }
 
 ParseResult AttentionBackwardOp::parse(OpAsmParser &parser,
@@ -183,19 +190,8 @@ ParseResult AttentionJvpOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parseParts(parser, result, jvpSyntax, operands, segments))
     return failure();
   result.getOrAddProperties<Properties>().operandSegmentSizes = segments;
-
-  FunctionType type;
-  SMLoc typeLoc;
-  if (parser.parseColon() || parser.getCurrentLocation(&typeLoc) ||
-      parser.parseType(type))
-    return failure();
-  if (type.getNumResults() != 4)
-    return parser.emitError(typeLoc)
-           << "wanted four result types, output, lse, t_output and t_lse, got "
-           << type.getNumResults();
-  result.addTypes(type.getResults());
-  return parser.resolveOperands(operands, type.getInputs(), operandLoc,
-                                result.operands);
+  return parseTypes(parser, result, operands, operandLoc, 4,
+                    "four result types, output, lse, t_output and t_lse");
 }
 
 /// The reverse of parseBody.

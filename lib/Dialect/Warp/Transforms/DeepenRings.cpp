@@ -31,9 +31,23 @@ namespace attn::warp {
 using namespace mlir;
 using namespace attn::warp;
 
-static RingType withDepth(RingType type, int64_t depth) {
-  return RingType::get(type.getContext(), depth, type.getShape(),
-                       type.getElementType(), type.getPanelBytes());
+bool attn::warp::addSecondSlot(RewriterBase &rewriter, RingOp ring,
+                               int64_t limit, std::string &reason) {
+  // Items are counted, so a ring's depth is a matter of its type alone.
+  RingType type = ring.getRing().getType();
+  auto deeper = RingType::get(type.getContext(), 2, type.getShape(),
+                              type.getElementType(), type.getPanelBytes());
+  auto setType = [&](RingType wanted) {
+    rewriter.modifyOpInPlace(ring, [&] { ring.getRing().setType(wanted); });
+  };
+  setType(deeper);
+  int64_t bytes = getSharedBytesUsed(ring->getParentOfType<KernelOp>());
+  if (bytes <= limit)
+    return true;
+  setType(type);
+  reason = "a second slot would make it " + std::to_string(bytes) +
+           " bytes of shared memory of " + std::to_string(limit);
+  return false;
 }
 
 int64_t attn::warp::deepenRings(RewriterBase &rewriter, KernelOp kernel,
@@ -41,20 +55,8 @@ int64_t attn::warp::deepenRings(RewriterBase &rewriter, KernelOp kernel,
   int64_t numDeepened = 0;
   bool refills = kernel.getResident() && kernel.hasRoles();
   for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>()) {
-    RingType type = ring.getRing().getType();
-    if (!refills || type.getDepth() != 1)
-      continue;
-    // Items are counted, so a ring's depth is a matter of its type alone.
-    rewriter.modifyOpInPlace(
-        ring, [&] { ring.getRing().setType(withDepth(type, 2)); });
-    int64_t bytes = getSharedBytesUsed(kernel);
-    if (bytes <= limit) {
-      ++numDeepened;
-      continue;
-    }
-    rewriter.modifyOpInPlace(ring, [&] { ring.getRing().setType(type); });
-    reason = "a second slot would make it " + std::to_string(bytes) +
-             " bytes of shared memory of " + std::to_string(limit);
+    if (refills && ring.getRing().getType().getDepth() == 1)
+      numDeepened += addSecondSlot(rewriter, ring, limit, reason);
   }
   if (numDeepened == 0 && reason.empty())
     reason = "no loop over tiles refills a ring of one slot";

@@ -159,11 +159,6 @@ static FailureOr<SmallVector<ExchangeStep>> matchChain(RingOp ring,
   return steps;
 }
 
-static RingType withDepth(RingType type, int64_t depth) {
-  return RingType::get(type.getContext(), depth, type.getShape(),
-                       type.getElementType(), type.getPanelBytes());
-}
-
 /// Adds to memory, if there is anything to add.
 static void addSum(RewriterBase &b, ExchangeStep step, Value part, Value last,
                    Value zero) {
@@ -259,7 +254,6 @@ int64_t attn::warp::delayExchanges(RewriterBase &rewriter, KernelOp kernel,
                                    int64_t limit, std::string &reason) {
   int64_t numDelayed = 0;
   for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>()) {
-    RingType type = ring.getRing().getType();
     RoleOp role = kernel.getRole(getFiller(ring.getRing()));
     if (!role || role.isCopy() || !drains(role, ring.getRing()))
       continue;
@@ -267,17 +261,9 @@ int64_t attn::warp::delayExchanges(RewriterBase &rewriter, KernelOp kernel,
     if (failed(steps) || steps->empty())
       continue;
     // One tile is written while the one before is read.
-    if (type.getDepth() < 2) {
-      rewriter.modifyOpInPlace(
-          ring, [&] { ring.getRing().setType(withDepth(type, 2)); });
-      int64_t bytes = getSharedBytesUsed(kernel);
-      if (bytes > limit) {
-        rewriter.modifyOpInPlace(ring, [&] { ring.getRing().setType(type); });
-        reason = "a second slot would make it " + std::to_string(bytes) +
-                 " bytes of shared memory of " + std::to_string(limit);
-        continue;
-      }
-    }
+    if (ring.getRing().getType().getDepth() == 1 &&
+        !addSecondSlot(rewriter, ring, limit, reason))
+      continue;
     delayChain(rewriter, *steps);
     ++numDelayed;
   }

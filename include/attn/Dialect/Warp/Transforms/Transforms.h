@@ -82,6 +82,11 @@ FailureOr<int64_t> insertTurns(RewriterBase &rewriter, KernelOp kernel,
 int64_t stageStores(RewriterBase &rewriter, KernelOp kernel, int64_t limit,
                     std::string &reason);
 
+/// Gives a ring of one slot a second one. False, with `reason` set and the ring
+/// as it was, if the kernel would take more than `limit` bytes.
+bool addSecondSlot(RewriterBase &rewriter, RingOp ring, int64_t limit,
+                   std::string &reason);
+
 /// Gives rings of one slot that a loop over tiles refills a second one, as long
 /// as the kernel takes at most `limit` bytes. Gives the number of such rings;
 /// `reason` says why one stayed as it is.
