@@ -53,7 +53,8 @@ static void moveSizes(RewriterBase &rewriter, const AttentionMatch &match,
   for (Operation *op : match.replaced)
     for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
       auto dim = dyn_cast<tensor::DimOp>(user);
-      if (!dim || !dim.getConstantIndex())
+      if (!dim || !dim.getConstantIndex() ||
+          dim.getSource().getDefiningOp() != op)
         continue;
       rewriter.setInsertionPoint(dim);
       Extent extent = extents.of(OpFoldResult(dim.getResult()));
@@ -63,8 +64,12 @@ static void moveSizes(RewriterBase &rewriter, const AttentionMatch &match,
       else
         size =
             readSize(rewriter, dim.getLoc(), extents, extent, match.replaced);
-      if (size && size != dim.getResult())
-        rewriter.replaceOp(dim, size);
+      if (!size || size == dim.getResult())
+        continue;
+      rewriter.replaceAllUsesWith(dim, size);
+      // One that goes away itself is erased with the others.
+      if (!llvm::is_contained(match.replaced, dim.getOperation()))
+        rewriter.eraseOp(dim);
     }
 }
 
