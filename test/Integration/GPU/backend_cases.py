@@ -15,23 +15,25 @@ test/python/torch_models.py) in bf16, with gradients, beside eager.
     backend_cases.py --lib ... --device cpu --inner eager     a test of this program itself
 
 Each softmax and call of attention has to become a kernel; errors beside float64 may be
-twice (of gradients three times) those of eager in the same type. After --time-limit
-seconds no new case is begun: those left out are listed. Exit code 0: all passed; 1: some
-did not; 77: no GPU.
+twice (of gradients three times) those of eager in the same type. Models run in several
+processes (case_pool.py). After --time-limit seconds no new one is begun: those left out
+are listed. Exit code 0: all passed; 1: some did not; 77: no GPU.
 """
 
 import argparse
 import copy
 import pathlib
 import sys
-import time
-import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 for place in ("python", "test/python", "test/Integration/GPU"):
     sys.path.insert(0, str(ROOT / place))
+import case_pool  # noqa: E402
+from case_pool import Verdict  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
 from model_errors import judge  # noqa: E402
+
+WHAT = 'Models through torch.compile(backend="attn") beside eager'
 
 ELEMENTS = {"bf16": "bfloat16", "f16": "float16"}
 
@@ -76,46 +78,24 @@ def check(cls, device, element="bf16", inner=None):
     return said, agrees
 
 
+def run_case(torch, name, options):
+    from torch_models import MODELS
+
+    models = {cls.__name__: cls for cls in MODELS}
+    return Verdict(*check(models[name], options.device, options.dtype, options.inner))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lib", required=True)
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--dtype", default="bf16", choices=tuple(ELEMENTS))
     parser.add_argument("--inner", help="what the backend gives the rest of a graph to (default: its own)")
-    parser.add_argument("--only", default="", help="names of models, with commas between them")
-    parser.add_argument("--time-limit", type=float, default=1e9, help="seconds")
-    options = parser.parse_args()
-    torch = find_torch("cpu" if options.device == "cpu" else "sm_80")
-    if torch is None:
+    options = case_pool.parse(case_pool.add_arguments(parser))
+    if find_torch("cpu" if options.device == "cpu" else "sm_80") is None:
         return SKIP
-    import attn
-
-    attn.use_library(str(pathlib.Path(options.lib).resolve()))
     import torch_models
 
-    models = {cls.__name__: cls for cls in torch_models.MODELS}
-    wanted = [name for name in options.only.split(",") if name] or list(models)
-    for name in wanted:
-        if name not in models:
-            parser.error(f"--only: wanted some of {', '.join(models)}, got {name!r}")
-    start, failed, left_out = time.time(), [], []
-    for name in wanted:
-        if time.time() - start > options.time_limit:
-            left_out.append(name)
-            continue
-        try:
-            said, agrees = check(models[name], options.device, options.dtype, options.inner)
-        except Exception:
-            said, agrees = traceback.format_exc(limit=-4), False
-        if not agrees:
-            failed.append(name)
-        print(f"{name}: {'ok' if agrees else 'FAILED'}: {said}", flush=True)
-    if left_out:
-        print(f"left out for want of time: {', '.join(left_out)}")
-    passed = len(wanted) - len(failed) - len(left_out)
-    print(f"{passed} passed, {len(failed)} failed{': ' if failed else ''}{', '.join(failed)}, "
-          f"{time.time() - start:.0f} s")
-    return 1 if failed or not passed else 0
+    names = case_pool.chosen(options, [cls.__name__ for cls in torch_models.MODELS])
+    return case_pool.main(options, names, run_case, WHAT)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,12 @@ evaluation in float64, and what else PyTorch does around it: streams, threads, g
 torch.compile, several GPUs.
 
     torch_cases.py --lib build/lib/libattn.so
+    torch_cases.py --lib ... --jobs 8 --time-limit 300 --json f.json
     torch_cases.py --lib ... --device cpu --only causal    a test of this program itself
 
 Errors may be three times those of the eager evaluation in the type of the inputs, and
-two units in the last place of the largest value. Exit code 0: all right; 1: not; 77: no
-GPU.
+two units in the last place of the largest value. Cases run in several processes
+(case_pool.py). Exit code 0: all right; 1: not; 77: no GPU.
 """
 
 import argparse
@@ -25,19 +26,28 @@ import pathlib
 import sys
 import threading
 import time
-import traceback
 
-from gpu import SKIP, find_torch
+import case_pool
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
 
+WHAT = "attn.torch beside PyTorch's eager evaluation in float64"
 torch = None
 DEVICE = "cuda"
-CASES = {}
+TYPES = []  # the case in hand checks these
+ELEMENTS = {"bf16": "bfloat16", "f16": "float16", "f32": "float32"}
+CASES = {}  # the function of attn, and the elements
 
 
 def case(function):
-    CASES[function.__name__] = function
+    """One that is run once, for all types."""
+    CASES[function.__name__] = function, tuple(ELEMENTS)
+    return function
+
+
+def case_of_types(function):
+    """One for each type that `types` names."""
+    CASES.update({f"{function.__name__}-{element}": (function, (element,)) for element in ELEMENTS})
     return function
 
 
@@ -124,7 +134,7 @@ def random(*shape):
 
 
 def types():
-    return [torch.bfloat16, torch.float16, torch.float32]
+    return TYPES
 
 
 # ---------------------------------------------------------------------------
@@ -145,12 +155,12 @@ def lower(q, k):
     return j <= i
 
 
-@case
+@case_of_types
 def plain(attn):
     check(attn, {}, lambda q, k: {})
 
 
-@case
+@case_of_types
 def causal(attn):
     for dim in (64, 128, 96):
         check(attn, dict(causal=True), lambda q, k: dict(shown=lower(q, k)), dim=dim)
@@ -162,7 +172,7 @@ def wide_heads(attn):
     check(attn, dict(causal=True), lambda q, k: dict(shown=lower(q, k)), [torch.bfloat16], dim=192, value_dim=128)
 
 
-@case
+@case_of_types
 def odd_heads(attn):
     check(attn, {}, lambda q, k: {}, dim=20, value_dim=36)
 
@@ -179,7 +189,7 @@ def few_queries(attn):
         check(attn, dict(causal=True), lambda q, k: dict(shown=lower(q, k)), [torch.bfloat16], queries=queries, keys=700)
 
 
-@case
+@case_of_types
 def window_and_softcap(attn):
     def described(q, k):
         i, j = positions(q, k)
@@ -187,7 +197,7 @@ def window_and_softcap(attn):
     check(attn, dict(window=(40, 3), softcap=2.0), described)
 
 
-@case
+@case_of_types
 def alibi(attn):
     slopes = torch.rand(2, 4, device=DEVICE, requires_grad=True)
 
@@ -197,13 +207,13 @@ def alibi(attn):
     check(attn, dict(causal=True, alibi=slopes), described, others=[slopes])
 
 
-@case
+@case_of_types
 def sink(attn):
     logits = random(4)
     check(attn, dict(causal=True, sink=logits), lambda q, k: dict(shown=lower(q, k), sink=logits), others=[logits])
 
 
-@case
+@case_of_types
 def functions(attn):
     """A score that reads a bias with a gradient, and a mask that reads numbers."""
     bias = random(4, 133, 201)
@@ -215,7 +225,7 @@ def functions(attn):
                      mask=lambda b, h, i, j: kinds[b, j] < 2), described, others=[bias])
 
 
-@case
+@case_of_types
 def scalar_of_the_gpu(attn):
     """A captured tensor of no dimensions with a gradient."""
     factor = torch.tensor(0.7, device=DEVICE, requires_grad=True)
@@ -226,7 +236,7 @@ def scalar_of_the_gpu(attn):
                 [*x, factor], dtype)
 
 
-@case
+@case_of_types
 def lengths(attn):
     lens = torch.tensor([140, 0], device=DEVICE)
 
@@ -237,12 +247,12 @@ def lengths(attn):
     check(attn, dict(causal=True, kv_lens=lens), described)
 
 
-@case
+@case_of_types
 def empty_rows(attn):
     check(attn, dict(causal=True), lambda q, k: dict(shown=lower(q, k)), queries=300, keys=100)
 
 
-@case
+@case_of_types
 def documents(attn):
     """Packed sequences: each by itself is what is right."""
     for queries, keys in ([[30, 0, 120, 77]] * 2, [[30, 0, 120, 77], [64, 9, 150, 0]]):
@@ -274,7 +284,7 @@ def documents(attn):
 # ---------------------------------------------------------------------------
 
 
-@case
+@case_of_types
 def layouts(attn):
     def leaf(x):
         return x.detach().requires_grad_()
@@ -297,7 +307,7 @@ def layouts(attn):
         assert o.is_contiguous() and torch.equal(o.transpose(1, 2), attn.torch.attention(*x, causal=True))
 
 
-@case
+@case_of_types
 def expanded(attn):
     """One head for all, one number for all gradients."""
     for dtype in types():
@@ -323,7 +333,7 @@ def nothing(attn):
 # ---------------------------------------------------------------------------
 
 
-@case
+@case_of_types
 def dropout(attn):
     """With values that show the weights: the share, the mean, and the gradients."""
     for dtype in types():
@@ -609,41 +619,20 @@ def times(attn):
         torch.cuda.synchronize()
 
 
-def main():
-    global torch, DEVICE
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lib", help="path of libattn.so")
-    parser.add_argument("--device", default="cuda", help="cuda or cpu")
-    parser.add_argument("--only", help="names of cases, with commas between them")
-    options = parser.parse_args()
-    torch = find_torch("cpu" if options.device == "cpu" else "sm_80")
-    if torch is None:
-        return SKIP
-    DEVICE = options.device
+def run_case(pytorch, name, options):
+    global torch, DEVICE, TYPES
     import attn
-    import attn.torch
 
-    if options.lib:
-        attn.use_library(options.lib)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    names = options.only.split(",") if options.only else list(CASES)
-    passed, failed = 0, []
-    for name in names:
-        torch.manual_seed(1)
-        start = time.perf_counter()
-        try:
-            CASES[name](attn)
-            if DEVICE == "cuda":
-                torch.cuda.synchronize()
-            passed += 1
-            print(f"{name}: ok ({time.perf_counter() - start:.1f} s)", flush=True)
-        except Exception as problem:
-            failed.append(name)
-            if not isinstance(problem, AssertionError) or not str(problem):
-                traceback.print_exc()
-            print(f"{name}: FAILED: {str(problem)[:500]}", flush=True)
-    print(f"{passed} passed, {len(failed)} failed{': ' if failed else ''}{', '.join(failed)}")
-    return 1 if failed else 0
+    function, elements = CASES[name]
+    torch, DEVICE, TYPES = pytorch, options.device, [getattr(pytorch, ELEMENTS[element]) for element in elements]
+    function(attn)
+    return case_pool.Verdict("", True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = case_pool.parse(case_pool.add_arguments(parser, lib_required=False))
+    return case_pool.main(options, case_pool.chosen(options, CASES), run_case, WHAT, alone=("times",))
 
 
 if __name__ == "__main__":
