@@ -9,6 +9,7 @@
 """Cases in several processes (test/Integration/GPU/case_pool.py): what passes, fails,
 ends its process, does not end, or has no time."""
 
+import argparse
 import json
 import pathlib
 import subprocess
@@ -86,3 +87,16 @@ def test_parts(run):
     code, said, found = run("--part", "2/2", "--only", "first,second,third")
     assert code == 0 and "] second: ok" in said and "1 passed, 0 failed, 0 left out" in said, said
     assert run("--part", "3/2")[0] == 2
+
+
+def test_whole_names(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    import case_pool
+
+    def chosen(only, part="1/1"):
+        return case_pool.chosen(argparse.Namespace(only=only, part=part), ["bert", "roberta", "albert", "t5"])
+    assert chosen("") == ["bert", "roberta", "albert", "t5"] and chosen("", "2/2") == ["roberta", "t5"]
+    assert chosen("bert") == ["bert"] and chosen("ber") == ["bert", "roberta", "albert"]
+    assert chosen("t5,rob") == ["roberta", "t5"]
+    with pytest.raises(SystemExit, match="wanted a part of a name, got 'gpt'"):
+        chosen("bert,gpt")

@@ -13,7 +13,7 @@ eager attention, against eager.
 
     families.py --lib build/lib/libattn.so
     families.py --lib ... --backend --only llama,bert     what the backend raises, too
-    families.py --lib ... --device cuda --dtype bf16 --jobs 6 --time-limit 500
+    families.py --lib ... --device cuda --dtype bf16 --time-limit 500
 
 In f32 an output may differ by 1e-4 of the largest, a gradient by 1e-3 of its parameter's
 largest. In bf16 and f16 errors against eager in float64 count: that of the output may be
@@ -21,27 +21,26 @@ twice that of eager in the same type, those of gradients three times (or one uni
 last place of the largest), as the numerics contract has it; a gradient of which eager
 errs by a quarter says nothing (differences of numbers that are alike; there are few). A
 family that this transformers does not have, or that its eager attention does not run, is
-named and not counted; nor is one that the time limit leaves out. Exit code 0: all agree; 1: some do
+skipped. They run in --jobs processes (case_pool.py). Exit code 0: all agree; 1: some do
 not; 77: no PyTorch, no transformers or no GPU.
 """
 
 import argparse
-import collections
-import concurrent.futures
 import copy
+import importlib.util
 import os
 import pathlib
-import subprocess
 import sys
-import time
 import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 for place in ("python", "test/Integration/GPU"):
     sys.path.insert(0, str(ROOT / place))
-from gpu import SKIP, find_torch  # noqa: E402
+import case_pool  # noqa: E402
+from gpu import SKIP  # noqa: E402
 from model_errors import judge, largest  # noqa: E402
 
+WHAT = "Models of transformers with the attention of attn, beside eager"
 COMMON = dict(hidden_size=32, num_attention_heads=4, num_hidden_layers=2, intermediate_size=48, vocab_size=64,
               max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 GROUPED = dict(num_key_value_heads=2)
@@ -83,7 +82,6 @@ DROPOUTS = ("attention_dropout", "attention_probs_dropout_prob", "hidden_dropout
 ACTIVATIONS = ("hidden_act", "activation_function", "dense_act_fn", "activation")
 DTYPES = {"f32": lambda torch: torch.float32, "bf16": lambda torch: torch.bfloat16,
           "f16": lambda torch: torch.float16}
-LEFT_OUT = "left out for want of time"
 
 
 def make_config(transformers, name):
@@ -155,7 +153,7 @@ def compare(torch, transformers, attn, name, options):
             exact = run(torch, wide, wide, move(inputs, torch.float64), places)
     except Exception as problem:
         return f"not here: {type(problem).__name__}: {str(problem)[:100]}", None
-    start, call, raised = time.perf_counter(), model, ""
+    call, raised = model, ""
     if options.backend:
         torch._dynamo.reset()
         found = attn.torch.explain(model, **inputs)
@@ -166,90 +164,32 @@ def compare(torch, transformers, attn, name, options):
     got = run(torch, model, call, inputs, places)
     line, agrees = judge_f32(got, wanted) if options.dtype == "f32" \
         else judge(options.dtype, got, wanted, exact)
-    return f"{line}{raised}, {time.perf_counter() - start:.1f} s", agrees
+    return f"{line}{raised}", agrees
 
 
-def run_families(torch, names, options):
-    """How many have which mark."""
+def check(torch, name, options):
     import transformers
 
     import attn.torch
     import attn.transformers
 
-    if options.lib:
-        attn.use_library(options.lib)
+    warnings.simplefilter("ignore")
     attn.transformers.register()
-    counts = collections.Counter()
-    for name in names:
-        if time.time() > options.until:
-            line, mark = "", LEFT_OUT
-        else:
-            try:
-                line, agrees = compare(torch, transformers, attn, name, options)
-            except Exception as problem:
-                line, agrees = f"{type(problem).__name__}: {str(problem)[:300]}", False
-            mark = "ok" if agrees else "FAILED" if agrees is False else "skipped"
-        counts[mark] += 1
-        print(f"{name}: {mark}{line and ': '}{line}", flush=True)
-    return counts
-
-
-def run_apart(names, options):
-    """The same in several processes, which take turns."""
-    marks = []
-
-    def relay(own):
-        child = subprocess.Popen(
-            [sys.executable, __file__, *sys.argv[1:], "--jobs", "1", "--until", str(options.until), "--only",
-             ",".join(own)], stdout=subprocess.PIPE, text=True)
-        left = set(own)
-        for line in child.stdout:
-            words = line.rstrip().split(": ")
-            if words[0] in left and len(words) > 1:
-                marks.append(words[1])
-                left.remove(words[0])
-                print(line, end="", flush=True)
-        child.wait()
-        for name in sorted(left):
-            marks.append("FAILED")
-            print(f"{name}: FAILED: its process ended before, with code {child.returncode}", flush=True)
-
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(relay, [names[number::options.jobs] for number in range(min(options.jobs, len(names)))]))
-    return collections.Counter(marks)
+    return case_pool.Verdict(*compare(torch, transformers, attn, name, options))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lib", help="path of libattn.so")
+    case_pool.add_arguments(parser, lib_required=False, device="cpu")
     parser.add_argument("--backend", action="store_true", help='torch.compile(backend="attn") instead')
     parser.add_argument("--inner", default="eager", help="what the backend gives the rest of a graph to")
-    parser.add_argument("--only", help="families, with commas between them")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--dtype", default="f32", choices=tuple(DTYPES))
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--time-limit", type=float, default=1e9, help="seconds after which no family is begun")
-    parser.add_argument("--until", type=float, help=argparse.SUPPRESS)  # the same for processes of --jobs
-    options = parser.parse_args()
-    options.until = options.until or time.time() + options.time_limit
-    names = options.only.split(",") if options.only else list(FAMILIES)
-    unknown = [name for name in names if name not in FAMILIES]
-    if unknown:
-        parser.error(f"--only: no family {unknown[0]!r}")
-    warnings.simplefilter("ignore")
+    options = case_pool.parse(parser)
     os.environ["TRANSFORMERS_VERBOSITY"] = "error"
-    torch = find_torch("cpu" if options.device == "cpu" else "sm_80")
-    if torch is None:
+    if importlib.util.find_spec("transformers") is None:
+        print("skipped: no transformers")
         return SKIP
-    try:
-        import transformers  # noqa: F401
-    except ImportError as missing:
-        print(f"skipped: {missing}")
-        return SKIP
-    counts = run_apart(names, options) if options.jobs > 1 else run_families(torch, names, options)
-    left_out = f", {counts[LEFT_OUT]} {LEFT_OUT}" if counts[LEFT_OUT] else ""
-    print(f"{counts['ok']} passed, {counts['FAILED']} failed, {counts['skipped']} skipped{left_out}")
-    return 1 if counts["FAILED"] or not counts["ok"] else 0
+    return case_pool.main(options, case_pool.chosen(options, FAMILIES), check, WHAT)
 
 
 if __name__ == "__main__":

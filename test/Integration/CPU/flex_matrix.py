@@ -13,7 +13,7 @@ element types. o, lse and the gradients of q, k, v and of what is captured again
 PyTorch's eager evaluation in float64, by the error rule.
 
     flex_matrix.py --lib build/lib/libattn.so                          on the CPU
-    flex_matrix.py --lib ... --device cuda --jobs 12 --count 1000 --lengthen 5 --time-limit 500
+    flex_matrix.py --lib ... --device cuda --count 1000 --lengthen 5 --time-limit 500
     flex_matrix.py --lib ... --only learned_,bfloat16
 
 Exit code 0: all right; 1: not; 77: no PyTorch, or no GPU.

@@ -42,9 +42,10 @@ Verdict = collections.namedtuple("Verdict", "said right rows", defaults=((),))
 
 
 def add_arguments(parser, lib_required=True, device="cuda"):
+    """Those that each program takes."""
     parser.add_argument("--lib", required=lib_required, help="path of libattn.so")
     parser.add_argument("--device", default=device, choices=("cuda", "cpu"))
-    parser.add_argument("--only", default="", help="parts of names, with commas between them")
+    parser.add_argument("--only", default="", help="names, or parts of them, with commas between")
     parser.add_argument("--part", default="1/1", help="K/N: the K-th of every N cases")
     parser.add_argument("--jobs", type=int, help="processes (default: on a GPU one for each core, else 1)")
     parser.add_argument("--time-limit", type=float, default=1e9, help="seconds after which no case is begun")
@@ -74,10 +75,16 @@ def cores():
 
 
 def chosen(options, names):
-    """The names that --only and --part leave."""
-    parts = [part for part in options.only.split(",") if part]
+    """The names that --only and --part leave. A whole name stands for itself alone."""
+    names = list(names)
+    for part in filter(None, options.only.split(",")):
+        if not any(part in name for name in names):
+            sys.exit(f"--only: wanted a part of a name, got {part!r}; names: {', '.join(names[:60])}")
+    parts = [part for part in options.only.split(",") if part and part not in names]
+    whole = set(options.only.split(","))
+    if options.only:
+        names = [name for name in names if name in whole or any(part in name for part in parts)]
     first, step = map(int, options.part.split("/"))
-    names = [name for name in names if not parts or any(part in name for part in parts)]
     return names[first - 1::step]
 
 

@@ -18,10 +18,11 @@ run stress.py --lib "$lib" --target sm_90a
 run suite.py --lib "$lib" --long 262144
 run suite.py --lib "$lib" --huge
 run dropin_cases.py --lib "$lib"
-run flex_cases.py --lib "$lib" --seconds 500
+run torch_cases.py --lib "$lib" --time-limit 500
+run flex_cases.py --lib "$lib" --time-limit 500
 run backend_cases.py --lib "$lib" --time-limit 500
-run ../CPU/families.py --lib "$lib" --device cuda --dtype bf16 --jobs 4 --time-limit 500
-run ../CPU/flex_matrix.py --lib "$lib" --device cuda --jobs 8 --count 400 --lengthen 4 --time-limit 400
-run ../CPU/flash_matrix.py --lib "$lib" --device cuda --jobs 8 --count 400 --lengthen 3 --time-limit 400
+run ../CPU/families.py --lib "$lib" --device cuda --dtype bf16 --time-limit 500
+run ../CPU/flex_matrix.py --lib "$lib" --device cuda --count 400 --lengthen 4 --time-limit 400
+run ../CPU/flash_matrix.py --lib "$lib" --device cuda --count 400 --lengthen 3 --time-limit 400
 run sanitize.py --lib "$lib"
 exit $bad

@@ -10,8 +10,8 @@
 """The drop-ins of attn.torch on CUDA tensors, forward and backward.
 
     dropin_cases.py --lib build/lib/libattn.so
-    dropin_cases.py --lib ... --only varlen --jobs 4
-    dropin_cases.py --lib ... --part 1/4 --jobs 4           of four processes, the first
+    dropin_cases.py --lib ... --only varlen --jobs 4        in four processes (case_pool.py)
+    dropin_cases.py --lib ... --part 1/4                    a fourth of the cases
     dropin_cases.py --lib ... --time --json dropins.json    the host's time of a call
 
 flash-attn's functions over its matrix of kinds (head dimensions, lengths, groups of
@@ -24,14 +24,13 @@ new case is begun: those left out are counted. --device cpu: a dry run without a
 """
 
 import argparse
-import concurrent.futures
 import itertools
 import pathlib
 import statistics
 import sys
 import time
-import traceback
 
+import case_pool
 import error_rule
 import results
 from gpu import SKIP, find_torch
@@ -48,26 +47,10 @@ HEADS = [(6, 6), (6, 2), (6, 1)]
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--lib", required=True)
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--only", default="", help="names that contain one of these, by comma")
-    parser.add_argument("--jobs", type=int, default=14, help="cases at a time, as long as they compile")
-    parser.add_argument("--part", default="1/1", help="K/N: the K-th of every N cases")
-    parser.add_argument("--time-limit", type=float, default=1e9, help="seconds")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    case_pool.add_arguments(parser)
     parser.add_argument("--time", action="store_true", help="the host's time of warm calls, no cases")
-    parser.add_argument("--json", help="file for the summary, and what failed")
-    parser.add_argument("--commit", default="", help="recorded in the JSON")
-    options = parser.parse_args()
-    try:
-        options.first, options.parts = map(int, options.part.split("/"))
-    except ValueError:
-        parser.error(f"--part: wanted K/N, got {options.part!r}")
-    if not 1 <= options.first <= options.parts:
-        parser.error(f"--part: wanted K from 1 to N, got {options.part!r}")
-    return options
+    return case_pool.parse(parser)
 
 
 class Tensors:
@@ -422,41 +405,16 @@ def measure(torch, device):
     return rows
 
 
-def run_cases(torch, options):
-    together, until = flash_cases(torch) + sdpa_cases(torch), time.time() + options.time_limit
-    # These set the seed of all threads.
-    alone = [(f"dropout-{dim}", lambda make, dim=dim: dropout(torch, make, torch.bfloat16, dim)) for dim in (64, 128)]
-    chosen = [words for words in options.only.split(",") if words]
-    cases = [(number, *case) for number, case in enumerate(together + alone)
-             if not chosen or any(words in case[0] for words in chosen)][options.first - 1::options.parts]
-    failed, left_out = [], []
+def all_cases(torch):
+    """{name: function of the tensors}"""
+    dropouts = [(f"dropout-{dim}", lambda make, dim=dim: dropout(torch, make, torch.bfloat16, dim)) for dim in (64, 128)]
+    return dict(flash_cases(torch) + sdpa_cases(torch) + dropouts)
 
-    def run(case):
-        number, name, function = case
-        if time.time() > until:
-            return name, None
-        try:
-            return name, function(Tensors(torch, options.device, number))
-        except Exception as error:  # of one case: the others go on
-            return name, [f"{type(error).__name__}: {error}", traceback.format_exc(limit=-3)]
 
-    def note(name, failures):
-        if failures is None:
-            left_out.append(name)
-        elif failures:
-            failed.append({"case": name, "failures": failures})
-            print(f"FAIL {name}: " + "\n    ".join(failures), flush=True)
-
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for name, failures in pool.map(run, [case for case in cases if case[0] < len(together)]):
-            note(name, failures)
-    for case in cases:
-        if case[0] >= len(together):
-            note(*run(case))
-    passed = len(cases) - len(failed) - len(left_out)
-    words = f", {len(left_out)} left out for want of time" if left_out else ""
-    print(f"{passed} of {len(cases)} cases passed{words}")
-    return {"cases": len(cases), "passed": passed, "left_out": left_out}, failed
+def check(torch, name, options):
+    cases = all_cases(torch)
+    failures = cases[name](Tensors(torch, options.device, list(cases).index(name)))
+    return case_pool.Verdict("\n    ".join(failures), not failures)
 
 
 def main():
@@ -464,23 +422,15 @@ def main():
     torch = find_torch("cpu" if options.device == "cpu" else "sm_80")
     if torch is None:
         return SKIP
-    import attn
-
-    attn.use_library(str(pathlib.Path(options.lib).resolve()))
-    torch.manual_seed(0)
-    name = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
-    report = {"what": WHAT, "command": results.command(),
-              "environment": {"gpu": name, "torch": torch.__version__, "commit": options.commit}}
-    failed = []
-    if options.time:
-        report["what"] = "Microseconds of the host between call and return, median; shapes (2, 8, 512, 64)"
-        report["times"] = results.table(measure(torch, options.device))
-    else:
-        report["summary"], failed = run_cases(torch, options)
-        report["failures"] = failed
+    if not options.time:
+        return case_pool.main(options, case_pool.chosen(options, all_cases(torch)), check, WHAT)
+    case_pool.load(options)
+    report = {"what": "Microseconds of the host between call and return, median; shapes (2, 8, 512, 64)",
+              "command": results.command(), "environment": case_pool.environment(torch, options),
+              "times": results.table(measure(torch, options.device))}
     if options.json:
         results.write(options.json, report)
-    return 1 if failed or not (options.time or report["summary"]["passed"]) else 0
+    return 0
 
 
 if __name__ == "__main__":

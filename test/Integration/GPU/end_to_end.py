@@ -41,7 +41,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
+import case_pool  # noqa: E402
 import results  # noqa: E402
+from case_pool import Verdict  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
 
 WHAT = "Milliseconds of models of transformers at one length, by their attention"
@@ -71,25 +73,18 @@ MODELS = {
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lib", required=True)
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--only", default=",".join(MODELS), help="models, with commas between them")
+    case_pool.add_arguments(parser)
     parser.add_argument("--contestants", default=",".join([*IMPLEMENTATIONS, *COMPILED]))
     parser.add_argument("--tokens", type=int, default=8192)
     parser.add_argument("--tiny", action="store_true", help="small models, 256 tokens, two rounds")
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--time-limit", type=float, default=1e9, help="seconds")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json")
-    parser.add_argument("--commit", default="", help="recorded in the JSON")
-    options = parser.parse_args()
-    options.until = time.time() + options.time_limit
-    options.models, options.contestants = (
-        [name for name in given.split(",") if name] for given in (options.only, options.contestants))
-    for given, known in ((options.models, MODELS), (options.contestants, (*IMPLEMENTATIONS, *COMPILED))):
-        for name in given:
-            if name not in known:
-                parser.error(f"wanted some of {', '.join(known)}, got {name!r}")
+    options = case_pool.parse(parser)
+    options.jobs, known = 1, (*IMPLEMENTATIONS, *COMPILED)
+    options.contestants = [name for name in options.contestants.split(",") if name]
+    for name in options.contestants:
+        if name not in known:
+            parser.error(f"--contestants: wanted some of {', '.join(known)}, got {name!r}")
     if options.tiny:
         options.tokens, options.rounds = min(options.tokens, 256), min(options.rounds, 2)
     return options
@@ -275,38 +270,27 @@ def main():
     except ImportError as missing:
         print(f"skipped: {missing}")
         return SKIP
-    import attn
-    import attn.torch
     import attn.transformers
 
     transformers.utils.logging.set_verbosity_error()
-    attn.use_library(str(pathlib.Path(options.lib).resolve()))
     attn.transformers.register()
-    rng, start, rows, failures, left_out = random.Random(options.seed), time.time(), [], [], []
-    for name in options.models:
-        if time.time() > options.until:
-            left_out.append(name)
-            continue
-        found = measure(torch, transformers, name, options, rng)
-        rows += found[0]
-        failures += found[1]
-        if options.device == "cuda":
-            torch.cuda.empty_cache()
-    behind = slower(rows)
+    rng = random.Random(options.seed)
+
+    def check(torch, name, options):
+        rows, failures = measure(torch, transformers, name, options, rng)
+        return Verdict("; ".join(f"{one['contestant']}: {one['error']}" for one in failures), not failures, rows)
+    loop = case_pool.Loop(options, check, case_pool.chosen(options, MODELS)).run()
+    behind = slower(loop.rows)
     print(f"slower: {'; '.join(behind) or 'never'}")
-    if left_out:
-        print(f"left out for want of time: {', '.join(left_out)}")
-    print(f"{len(options.models) - len(left_out)} models timed, {len(failures)} failures, {time.time() - start:.0f} s")
+    loop.conclude()
     if options.json:
-        name = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
         results.write(options.json, {
             "what": WHAT, "command": results.command(),
-            "environment": {"gpu": name, "torch": torch.__version__, "transformers": transformers.__version__,
-                            "commit": options.commit, "date": time.strftime("%Y-%m-%d")},
-            "tokens": options.tokens, "summary": {"slower": behind, "left_out": left_out}, "failures": failures,
-            "rows": results.table(rows, last=("error",)),
+            "environment": {**case_pool.environment(torch, options), "transformers": transformers.__version__},
+            "tokens": options.tokens, "slower": behind, **loop.report(),
+            "rows": results.table(loop.rows, last=("error",)),
         })
-    return 1 if failures or not rows else 0
+    return loop.code()
 
 
 if __name__ == "__main__":

@@ -10,17 +10,17 @@
 """attn.torch.flex_attention on a GPU: results and gradients against PyTorch's unfused
 evaluation of the same functions in float64, and times beside torch.compile(flex_attention).
 
-    flex_cases.py --lib build/lib/libattn.so                     is it right?
-    flex_cases.py --lib ... --time --seconds 500 --json f.json   and how fast?
-    flex_cases.py --lib ... --device cpu --only causal           a test of this program itself
+    flex_cases.py --lib build/lib/libattn.so                        is it right?
+    flex_cases.py --lib ... --time --time-limit 500 --json f.json   and how fast?
+    flex_cases.py --lib ... --device cpu --only causal              a test of this program itself
 
 Errors are judged by the error rule, against an unfused evaluation that rounds each step
 and takes delta from the rounded output, as the kernels do: the sums of a table's gradient
 are off by what that rounding does to a whole row, which PyTorch's backward does not have. Times are of bf16, hidden size 2048,
 batch 2, medians of CUDA events; both sides take turns in random order and L2 is
 overwritten before each. Backward is torch.autograd.grad alone, with the gradient of
-the table where there is one. The block mask of PyTorch is made before. After --seconds
-no new case is begun: those left out are listed.
+the table where there is one. The block mask of PyTorch is made before. What is right is
+asked in --jobs processes (case_pool.py), times are taken in one.
 Exit code 0: all right; 1: not; 77: no GPU.
 """
 
@@ -30,14 +30,15 @@ import pathlib
 import random
 import sys
 import time
-import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
+import case_pool  # noqa: E402
 import results  # noqa: E402
 import unfused  # noqa: E402
+from case_pool import Verdict  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
 from turns import flush_buffer, medians  # noqa: E402
 
@@ -118,24 +119,16 @@ def neighbourhood(torch, device, heads, length):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lib", required=True)
-    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    case_pool.add_arguments(parser)
     parser.add_argument("--dims", default="64,128")
-    parser.add_argument("--only", default="", help="names of cases, by comma")
     parser.add_argument("--elements", default="bfloat16", help="those that results are checked in")
     parser.add_argument("--checked-length", type=int, default=500)
-    parser.add_argument("--time", action="store_true")
+    parser.add_argument("--time", action="store_true", help="of what is right, the time")
     parser.add_argument("--length", type=int, default=8192)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--warmup", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json")
-    parser.add_argument("--commit", default="")
-    options = parser.parse_args()
-    options.cases = [name for name in options.only.split(",") if name] or list(CASES)
-    options.dims = list(map(int, options.dims.split(",")))
-    return options
+    return case_pool.parse(parser)
 
 
 # ---------------------------------------------------------------------------
@@ -165,12 +158,13 @@ def gradients(torch, attend, leaves, d_o):
     return [o.detach(), lse.detach(), *torch.autograd.grad(loss, leaves)]
 
 
-def check(options, torch, name, dim, element):
-    """A list of what is wrong."""
+def check(torch, name, options):
+    """Whether "case dim element" is right."""
     from attn.torch import flex_attention
     from torch.nn.attention.flex_attention import create_block_mask
 
-    dtype, length = getattr(torch, element), options.checked_length
+    name, dim, element = name.split(" ")
+    dim, dtype, length = int(dim), getattr(torch, element), options.checked_length
     heads, kv_heads = (2, 1) if options.device == "cpu" else (4, 2)
     score, mask, parameters = CASES[name](torch, options.device, heads, length)
     tensors = [torch.randn(BATCH, h, length, dim, device=options.device).to(dtype) for h in (heads, kv_heads, kv_heads)]
@@ -203,7 +197,7 @@ def check(options, torch, name, dim, element):
             wrong.append(f"{what}: {found}")
         if not torch.equal(g, a):
             wrong.append(f"{what}: not the same bits twice")
-    return wrong
+    return Verdict("; ".join(wrong), not wrong)
 
 
 # ---------------------------------------------------------------------------
@@ -284,14 +278,16 @@ def summary_of(rows):
     return found
 
 
-def attempt(failed, name, function, *arguments):
-    """What the function returns; None, and a line in `failed`, where it raises."""
-    try:
-        return function(*arguments)
-    except Exception:
-        failed.append({"case": name, "wrong": traceback.format_exc()})
-        print(f"{name}: {failed[-1]['wrong']}", flush=True)
-        return None
+def measured(options, torch, names):
+    """The times of cases, "case dim", one by one."""
+    rng, flush = random.Random(options.seed), flush_buffer(torch)
+
+    def time_one(torch, name, options):
+        name, dim = name.split(" ")
+        rows = rows_of_case(options, torch, flush, rng, name, int(dim))
+        return Verdict("", True, rows)
+    alone = argparse.Namespace(**{**vars(options), "jobs": 1})
+    return case_pool.Loop(alone, time_one, names).run().conclude()
 
 
 def main():
@@ -299,49 +295,22 @@ def main():
     torch = find_torch("cpu" if options.device == "cpu" else "sm_80")
     if torch is None:
         return SKIP
-    import attn
-
-    attn.use_library(options.lib)
-    import attn.torch  # noqa: F401
-
-    torch.manual_seed(options.seed)
-    rng, start, checked, failed, left_out, rows = random.Random(options.seed), time.time(), 0, [], [], []
-    timed = options.time and options.device == "cuda"
-    flush = flush_buffer(torch) if timed else None
-    for name, dim in ((name, dim) for name in options.cases for dim in options.dims):
-        for element in options.elements.split(","):
-            if time.time() - start > options.seconds:
-                left_out.append(f"{name} d = {dim} {element}")
-                continue
-            found = attempt(failed, f"{name} d = {dim} {element}", check, options, torch, name, dim, element)
-            checked += 1
-            if found is not None:
-                print(f"{name} d = {dim} {element}: {'; '.join(found) or 'ok'}", flush=True)
-            if found:
-                failed.append({"case": f"{name} d = {dim} {element}", "wrong": "; ".join(found)})
-        if timed and time.time() - start > options.seconds:
-            left_out.append(f"time of {name} d = {dim}")
-        elif timed:
-            rows += attempt(failed, f"time of {name} d = {dim}", rows_of_case, options, torch, flush, rng, name,
-                            dim) or []
-            torch.cuda.empty_cache()
-    means = summary_of(rows)
-    for mean in means:
-        print(f"{mean['pass']}: {mean['geometric_mean']:.3f} times the speed of torch.compile(flex_attention) in "
-              f"geometric mean of {mean['cases']}, lowest {mean['lowest']:.3f}")
-    if left_out:
-        print(f"left out for want of time: {', '.join(left_out)}")
-    print(f"{checked} checked, {len(rows)} timed, {len(failed)} failed, {time.time() - start:.0f} s")
+    names = case_pool.chosen(options, [f"{name} {dim}" for name in CASES for dim in options.dims.split(",")])
+    checked = [f"{name} {element}" for name in names for element in options.elements.split(",")]
+    loops = [case_pool.Loop(options, check, checked).run().conclude()]
+    report, rows = loops[0].report(), []
+    if options.time and options.device == "cuda":
+        loops.append(measured(options, torch, names))
+        rows = loops[1].rows
+        report["times"] = {**loops[1].report(), "speed": summary_of(rows)}
+        for mean in report["times"]["speed"]:
+            print(f"{mean['pass']}: {mean['geometric_mean']:.3f} times the speed of torch.compile(flex_attention) in "
+                  f"geometric mean of {mean['cases']}, lowest {mean['lowest']:.3f}")
     if options.json:
-        device = torch.cuda.get_device_name() if options.device == "cuda" else "cpu"
-        results.write(options.json, {
-            "what": WHAT, "command": results.command(),
-            "environment": {"gpu": device, "torch": torch.__version__, "commit": options.commit,
-                            "date": time.strftime("%Y-%m-%d")},
-            "summary": {"checked": checked, "failed": len(failed), "speed": means, "left_out": left_out},
-            "failed": failed, "rows": results.table(rows),
-        })
-    return 1 if failed or not checked else 0
+        results.write(options.json, {"what": WHAT, "command": results.command(),
+                                     "environment": case_pool.environment(torch, options), **report,
+                                     "rows": results.table(rows)})
+    return max(loop.code() for loop in loops)
 
 
 if __name__ == "__main__":
