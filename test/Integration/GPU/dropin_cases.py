@@ -33,6 +33,7 @@ import time
 import case_pool
 import error_rule
 import results
+import unfused
 from gpu import SKIP, find_torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -318,8 +319,21 @@ def sdpa(torch, make, dtype, dim, shape, is_float, is_causal, kv_heads):
         with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
             return model(q.to(precision), k.to(precision), v.to(precision), bias, **options), None
 
+    # The gradient of a bias shows what the rounded output does to delta, which PyTorch's
+    # unfused backward does not read: rows that see one key have none, but for that.
+    everything = None if mask is None else torch.broadcast_to(mask, (2, 4, 200, 333))
+
+    def score(x, b, h, i, j):
+        return x + everything[b, h, i, j]
+
+    def visible(b, h, i, j):
+        return (j <= i) if is_causal else everything[b, h, i, j]
+
+    masked = is_causal or (everything is not None and not is_float)
+    rough = unfused.attend(torch, q.float(), k.float(), v.float(), score if is_float else None,
+                           visible if masked else None, dtype=dtype)
     leaves = (q, k, v, mask) if is_float else (q, k, v)
-    return judge_all(torch, dtype, (out, None), reference(torch.float64), reference(dtype), leaves)
+    return judge_all(torch, dtype, (out, None), reference(torch.float64), rough, leaves)
 
 
 def sdpa_cases(torch):
