@@ -225,8 +225,8 @@ def attend(options, torch, name, q, k, v, causal):
 class Shape:
     """The tensors of one shape and who competes on them."""
 
-    def __init__(self, options, torch, dim, value_dim, causal, length):
-        batch, heads = shape_of(options, dim, length)
+    def __init__(self, options, torch, dim, value_dim, causal, length, batch_and_heads=None):
+        batch, heads = batch_and_heads or shape_of(options, dim, length)
         self.flops = 2 * batch * heads * length * length * (dim + value_dim) / (2 if causal else 1)
         dtype = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}[
             options.element
@@ -298,7 +298,7 @@ class Shape:
             facts["error"] = str(failure)[:500]
             return
         arguments = kernel.prepare(*self.values)
-        size = kernel.workspace_bytes(*self.values) if options.backward else 0
+        size = kernel.workspace_bytes(*self.values)
         space = torch.empty(size, dtype=torch.uint8, device="cuda") if size else None
         stream = torch.cuda.current_stream().cuda_stream
         self.keep.append((arguments, space))

@@ -39,82 +39,12 @@ import case_pool  # noqa: E402
 import results  # noqa: E402
 import unfused  # noqa: E402
 from case_pool import Verdict  # noqa: E402
+from flex_case_table import CASES  # noqa: E402
 from gpu import SKIP, find_torch  # noqa: E402
 from turns import flush_buffer, medians  # noqa: E402
 
 HIDDEN, BATCH = 2048, 2
 WHAT = "attn.torch.flex_attention beside torch.compile(flex_attention)"
-CASES = {}
-
-
-def case(function):
-    """A function of (torch, device, heads, length) that returns (score_mod, mask_mod,
-    parameters); score_mod and mask_mod are functions of the parameters."""
-    CASES[function.__name__] = function
-    return function
-
-
-def causal_mask(b, h, q, k):
-    return q >= k
-
-
-@case
-def causal(torch, device, heads, length):
-    return None, lambda: causal_mask, []
-
-
-@case
-def alibi(torch, device, heads, length):
-    def score(s, b, h, q, k):
-        return s + (k - q) * torch.exp2(-((h + 1) * 8.0 / heads))
-    return lambda: score, lambda: causal_mask, []
-
-
-@case
-def softcap(torch, device, heads, length):
-    return lambda: lambda s, b, h, q, k: 20 * torch.tanh(s / 20), lambda: causal_mask, []
-
-
-@case
-def window(torch, device, heads, length):
-    reach = length // 8
-    return None, lambda: lambda b, h, q, k: (q >= k) & (q - k < reach), []
-
-
-@case
-def documents(torch, device, heads, length):
-    generator = random.Random(5)
-    starts = sorted(generator.sample(range(1, length), 11))
-    ids = torch.zeros(length, dtype=torch.int32)
-    for start in starts:
-        ids[start:] += 1
-    ids = ids.to(device)
-    return None, lambda: lambda b, h, q, k: (ids[q] == ids[k]) & (q >= k), []
-
-
-@case
-def prefix(torch, device, heads, length):
-    prefixes = torch.tensor([length // 4, length // 3], device=device, dtype=torch.int32)
-    return None, lambda: lambda b, h, q, k: (k < prefixes[b]) | (q >= k), []
-
-
-@case
-def relative_bias(torch, device, heads, length):
-    reach = 128
-    table = torch.randn(heads, 2 * reach + 1, device=device)
-
-    def make(table):
-        return lambda s, b, h, q, k: s + table[h, torch.clamp(q - k, -reach, reach) + reach]
-    return make, None, [table]
-
-
-@case
-def neighbourhood(torch, device, heads, length):
-    width = 2 ** (int(math.log2(length)) // 2)
-
-    def mask(b, h, q, k):
-        return ((q // width - k // width).abs() <= 6) & ((q % width - k % width).abs() <= 6)
-    return None, lambda: mask, []
 
 
 def parse_arguments():
