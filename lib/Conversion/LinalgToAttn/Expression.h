@@ -209,6 +209,9 @@ struct LinearSum {
   bool matches(const LinearSum &other) const;
 };
 LinearSum linearForm(ExprRef expr);
+/// The same, where what holds no reduction is a term: to take (1 - m) * 1e9
+/// apart loses what is added to it.
+LinearSum linearFormOfReductions(ExprRef expr);
 
 /// The factors of a product, divisors apart.
 struct FactorList {

@@ -49,7 +49,8 @@ bool LinearSum::matches(const LinearSum &other) const {
   return true;
 }
 
-LinearSum attn::raise::linearForm(ExprRef expr) {
+/// What `isTerm` says is not taken apart.
+static LinearSum takeApart(ExprRef expr, function_ref<bool(ExprRef)> isTerm) {
   LinearSum form;
   // What is still to be taken apart, users first: they were created later. Each
   // node once, however often it is added.
@@ -64,6 +65,8 @@ LinearSum attn::raise::linearForm(ExprRef expr) {
     auto [part, factor] = open.extract(open.begin()).mapped();
     if (part->isConstant()) {
       form.constant += factor * part->real;
+    } else if (isTerm(part)) {
+      form.terms[part->id] = {part, factor};
     } else if (part->is<arith::AddFOp>() || part->is<arith::SubFOp>()) {
       add(part->operands[0], factor);
       add(part->operands[1], part->is<arith::SubFOp>() ? -factor : factor);
@@ -74,6 +77,14 @@ LinearSum attn::raise::linearForm(ExprRef expr) {
     }
   }
   return form;
+}
+
+LinearSum attn::raise::linearForm(ExprRef expr) {
+  return takeApart(expr, [](ExprRef) { return false; });
+}
+
+LinearSum attn::raise::linearFormOfReductions(ExprRef expr) {
+  return takeApart(expr, [](ExprRef part) { return part->height == 0; });
 }
 
 /// Factors beyond which a product is not taken apart: of a power of a power the

@@ -102,8 +102,9 @@ static ExprRef guarded(ExprRef expr) {
 }
 
 /// What an exponential to any base is one of, to the base e.
-static LinearSum exponentOf(ExprRef exponential) {
-  LinearSum form = linearForm(exponential->operands[0]);
+static LinearSum exponentOf(ExprRef exponential,
+                            LinearSum (*formOf)(ExprRef) = linearForm) {
+  LinearSum form = formOf(exponential->operands[0]);
   form.scale(exponential->is<math::Exp2Op>() ? kLn2 : 1);
   return form;
 }
@@ -378,9 +379,15 @@ bool Matcher::matchReference(SoftmaxMatch &softmax, LinearSum arguments,
     return false;
   if (softmax.maximum && !inMaximum)
     softmax.maximum = guarded(softmax.maximum);
-  // The scores in normal form: a sum of terms with one factor each.
+  // The scores: a sum of terms with one factor each, without what was taken out
+  // of the exponent.
+  LinearSum all = exponentOf(softmax.weight);
+  LinearSum written = exponentOf(softmax.weight, linearFormOfReductions);
+  for (auto &[id, term] : all.terms)
+    if (!scores.terms.count(id))
+      written.terms.erase(id);
   ExprRef sum = nullptr;
-  for (auto &[id, term] : scores.terms) {
+  for (auto &[id, term] : written.terms) {
     double factor = std::fabs(term.second - 1) < 1e-6 ? 1 : term.second;
     ExprRef scaled = e.mul(term.first, e.real(factor));
     sum = sum ? e.add(sum, scaled) : scaled;
@@ -390,7 +397,7 @@ bool Matcher::matchReference(SoftmaxMatch &softmax, LinearSum arguments,
     return false;
   }
   softmax.scores =
-      scores.constant == 0 ? sum : e.add(sum, e.real(scores.constant));
+      written.constant == 0 ? sum : e.add(sum, e.real(written.constant));
   return true;
 }
 
