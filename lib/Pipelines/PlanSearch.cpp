@@ -118,15 +118,16 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
 
   std::unique_ptr<Try> best = std::move(first);
   int64_t lacking = 0, bytes = leastBytes;
-  PlanAttr next = least;
+  PlanAttr next = least, spilling = least;
   for (int number = 0; number < maxTries && best->spilledBytes() > 0;
        ++number) {
     if (bytes > 0) {
       lacking += countLacking(bytes);
-      next = plan::pickSparing(workload, least, lacking);
+      next = plan::pickSparing(workload, least, spilling, lacking);
     }
     if (!next)
       break;
+    spilling = next;
     std::unique_ptr<Try> attempt = compile(next);
     bytes = attempt ? attempt->spilledBytes() : serializedBytes;
     if (attempt && bytes < best->spilledBytes())

@@ -46,13 +46,15 @@ static auto rank(const RankedPlan &candidate, const RankedPlan &wanted) {
 }
 
 PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
-                           int64_t registers) {
-  RankedPlan wanted(workload, plan);
+                           PlanAttr spilling, int64_t registers) {
+  RankedPlan wanted(workload, plan), last(workload, spilling);
   std::optional<RankedPlan> best, most;
   for (PlanAttr other :
        enumeratePlans(workload, plan.getContext(), plan.getTarget())) {
     RankedPlan candidate(workload, other);
-    if (candidate.left > (most ? most->left : wanted.left))
+    if (candidate.left <= last.left)
+      continue;
+    if (!most || candidate.left > most->left)
       most = candidate;
     // Scores of more keys at a time take more registers than tiles tell.
     if (candidate.left >= wanted.left + registers &&

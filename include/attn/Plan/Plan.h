@@ -66,9 +66,10 @@ Estimate estimate(const Workload &workload, PlanAttr plan);
 PlanAttr pick(ScoredOp op, TargetKind target, int64_t queries = 0);
 
 /// The legal plan with the lowest estimate that leaves at least so many
-/// registers per thread more than `plan` does, else the one that leaves most;
-/// its schedules are those of `plan`. Null if none leaves more.
-PlanAttr pickSparing(const Workload &workload, PlanAttr plan,
+/// registers per thread more than `plan` does, and more than `spilling`, the
+/// last one that was tried; else the one that leaves most. Its schedules are
+/// those of `plan`. Null if none leaves more than `spilling`.
+PlanAttr pickSparing(const Workload &workload, PlanAttr plan, PlanAttr spilling,
                      int64_t registers);
 
 /// The table of measured choices: the row for a workload, not checked.
