@@ -22,7 +22,9 @@ that sees no key is 0 and its lse +inf. Of all functions:
     softcap        above 0: scores become softcap * tanh(scores / softcap).
     alibi_slopes   (heads,) or (batch, heads) of float32: a slope times the distance
                    of query and key is taken from each score.
-    deterministic  gradients are deterministic either way.
+    deterministic  True: equal calls have gradients of equal bits. False: these may be
+                   sums in any order, where that is faster, unless
+                   torch.use_deterministic_algorithms asks for such gradients.
     return_attn_probs  True: (out, lse, None). Weights are never in memory, so there
                    is no third result, and with dropout, where it would show what was
                    dropped, asking for it is an error.
@@ -38,18 +40,18 @@ import functools
 import torch
 
 from .. import program
-from . import warm
+from . import forms, warm
 from .functional import _ELEMENTS, _padded, call
 
 _UNBOUNDED = 2**30  # windows count no further
 
 # What all functions take, after their tensors.
-_Options = collections.namedtuple("_Options", "dropout_p scale causal window softcap slopes")
+_Options = collections.namedtuple("_Options", "dropout_p scale causal window softcap slopes numerics")
 
 # What a program depends on. `frame` says where sequences are, see _FRAMES; `slopes` is
-# the rank of alibi_slopes, or 0.
+# the rank of alibi_slopes, or 0; `numerics` are those of forms.py.
 _Form = collections.namedtuple(
-    "_Form", "element head_dim value_dim frame scale dropout_p left right softcap slopes")
+    "_Form", "element head_dim value_dim frame scale dropout_p left right softcap slopes numerics")
 
 
 #===----------------------------------------------------------------------===#
@@ -139,7 +141,7 @@ def _program(form):
         form.element, form.head_dim, form.value_dim, scale=form.scale, variants=variants,
         captures=captures, score=_alibi(form, frame) if form.slopes else None, mask=mask,
         sorted_captures=[name for name in frame.captures if name in _SORTED],
-        dropout_p=form.dropout_p or None))
+        dropout_p=form.dropout_p or None, numerics=form.numerics))
 
 
 @torch.compiler.assume_constant_result
@@ -212,7 +214,7 @@ def _check_slopes(slopes, batch, heads, device):
 
 
 def _options(dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes,
-             return_attn_probs=False):
+             deterministic=False, return_attn_probs=False):
     if not 0 <= dropout_p < 1:
         raise RuntimeError(f"dropout_p: wanted at least 0 and below 1, got {dropout_p}")
     if return_attn_probs and dropout_p > 0:
@@ -221,7 +223,7 @@ def _options(dropout_p, softmax_scale, causal, window_size, softcap, alibi_slope
             "with dropout_p=0 (out, lse, None) can be had")
     left, right = window_size
     return _Options(dropout_p, softmax_scale, causal, (left, 0 if causal else right), softcap,
-                    alibi_slopes)
+                    alibi_slopes, forms.numerics(True if deterministic else None))
 
 
 #===----------------------------------------------------------------------===#
@@ -244,7 +246,7 @@ def _attend(q, k, v, frame, captures, options, batch, key=None):
         _ELEMENTS[q.dtype], dim + -dim % 8, value_dim + -value_dim % 8, frame,
         dim**-0.5 if options.scale is None else float(options.scale), drops,
         _bound(left), _bound(right), max(0.0, float(options.softcap)),
-        0 if slopes is None else slopes.dim())
+        0 if slopes is None else slopes.dim(), options.numerics)
     operands = list(captures)
     if drops:
         operands[:0] = torch.randint(-2**31, 2**31, (2,), dtype=torch.int32).unbind()
@@ -276,12 +278,13 @@ def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False,
     """
     key = None
     if alibi_slopes is None and dropout_p == 0:
-        key = warm.key(q, k, v, "flash", softmax_scale, bool(causal), window_size, softcap)
+        key = warm.key(q, k, v, "flash", softmax_scale, bool(causal), window_size, softcap,
+                       bool(deterministic))
         results = key and warm.attend(key, q, k, v)
         if results is not None:
             return _results(*results, return_attn_probs)
     options = _options(dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes,
-                       return_attn_probs)
+                       deterministic, return_attn_probs)
     for name, tensor, length in (("q", q, "queries"), ("k", k, "keys"), ("v", v, "keys")):
         _check_rank(name, tensor, ("batch", length, "heads", "head_dim"))
     _check_inputs(q, k, v)
@@ -345,7 +348,7 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, ma
     arguments are those of the module's docstring.
     """
     options = _options(dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes,
-                       return_attn_probs)
+                       deterministic, return_attn_probs)
     _check_rank("q", q, ("total_q", "heads", "head_dim"))
     words = ("total_k",) if block_table is None else ("pages", "page_size")
     _check_rank("k", k, (*words, "heads", "head_dim"))

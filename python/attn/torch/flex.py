@@ -22,7 +22,7 @@ import weakref
 import torch
 
 from .. import attention as _attention
-from . import likeness, trace, warm
+from . import forms, likeness, trace, warm
 from .functional import MAX_HEAD_DIM, _ELEMENTS, _autocast, _padded, _padded_run, call
 
 # Of Triton's kernels: how fast they are, or promises that make them faster.
@@ -36,7 +36,7 @@ _LARGEST_BLOCK = 2**30  # the block of a BlockMask that is none
 
 # Of programs.Choice, in graphs of torch.compile.
 _NOTHING_ELSE = dict(causal="", window=(-1, -1), softcap=None, dropout_p=None, has_sink=False, alibi="",
-                     has_lens=False, packed="")
+                     has_lens=False, packed="", numerics=forms.numerics(None))
 
 # Where this PyTorch has no flex attention that returns more than lse.
 _Aux = collections.namedtuple("AuxOutput", "lse max_scores", defaults=(None, None))
@@ -155,7 +155,8 @@ def _run(query, key, value, scale, score, mask, known, regions):
 def _text(element, dim, value_dim, scale, score, mask, captures):
     with warnings.catch_warnings():  # a score may ignore the products here
         warnings.filterwarnings("ignore", message="the score ignores x")
-        return str(_attention(element, dim, value_dim, scale=scale, score=score, mask=mask, captures=captures))
+        return str(_attention(element, dim, value_dim, scale=scale, score=score, mask=mask, captures=captures,
+                              numerics=forms.numerics(None)))
 
 
 # Blocks

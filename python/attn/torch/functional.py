@@ -12,7 +12,7 @@ import math
 
 import torch
 
-from . import kernels, likeness, ops, programs, trace, warm
+from . import forms, kernels, likeness, ops, programs, trace, warm
 
 _ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 MAX_HEAD_DIM = 256
@@ -56,7 +56,7 @@ def _text(**choice):
 def attention(
     q, k, v, *, score=None, mask=None, causal=False, window=None, softcap=None, alibi=None, sink=None,
     scale=None, dropout_p=0.0, kv_lens=None, cu_seqlens_q=None, cu_seqlens_k=None, return_lse=False,
-    layout="bhsd",
+    layout="bhsd", deterministic=None,
 ):
     """softmax(score(scale q k^T) where mask) v, as one kernel, with gradients.
 
@@ -89,6 +89,10 @@ def attention(
               cu_seqlens_k the offsets of the queries. Score and mask functions see the
               number of the document as b, and positions inside of it. What lies after
               the last offset is one more document.
+    deterministic  True: equal calls have gradients of equal bits. False: these may be
+              sums in any order, where that is faster (forms.py). None: as
+              torch.use_deterministic_algorithms says, which is asked when the gradients
+              are computed. o and lse are always the same bits.
     return_lse  True: (o, lse), lse the logarithm of the denominators in f32, (b, h, s),
               or (h, queries).
     Returns o, as q with the last size of v. A query that sees no key has o = 0 and
@@ -104,7 +108,7 @@ def attention(
     if (sink is None and dropout_p == 0 and kv_lens is None and cu_seqlens_q is None and cu_seqlens_k is None
             and not torch.compiler.is_dynamo_compiling()):
         key, leaves, seen = _warm_key(
-            q, k, v, score, mask, (type(causal), causal, window, softcap, alibi, scale, layout))
+            q, k, v, score, mask, (type(causal), causal, window, softcap, alibi, scale, layout, deterministic))
         results = key and warm.attend(key, q, k, v, (), leaves)
         if results is not None:
             return results if return_lse else results[0]
@@ -116,7 +120,7 @@ def attention(
     elif layout == "bshd":
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     _check_heads(q, k, v)
-    operands, choices = [], {}
+    operands, choices = [], {"numerics": forms.numerics(deterministic)}
     choices["causal"] = _causal(causal)
     choices["window"] = _window(window)
     choices["softcap"] = _positive("softcap", softcap)
@@ -197,7 +201,7 @@ def _padded_run(q, k, v, operands, score, mask, scale, choices, key=None, swaps=
     return (o if o.shape[3] == value_dim else o[..., :value_dim]), lse
 
 
-def precompile(program, device=None, *, gradients=True, of_lse=False, of_captures=False):
+def precompile(program, device=None, *, gradients=True, of_lse=False, of_captures=False, lengths=None):
     """Compiles a program before its first call, with its gradients.
 
     program   the text that attn.attention() returns, or several, in a list: they are
@@ -207,13 +211,20 @@ def precompile(program, device=None, *, gradients=True, of_lse=False, of_capture
     gradients False: those alone that need none.
     of_lse, of_captures  True: for gradients that come from lse; that floats captured by
               the program require.
+    lengths   (queries, keys) of the calls: where numerics="deterministic = false" lets
+              gradients be sums in any order, that form alone which such calls get. None:
+              both, where calls may get either.
     A call of attention() uses programs of its own: run it once on small tensors.
     """
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    texts = [program] if isinstance(program, str) else list(program)
-    choices = [None, kernels.Gradients(bool(of_lse), bool(of_captures))] if gradients else [None]
-    kernels.precompile([str(text) for text in texts], torch.device(device), choices)
+    device, wanted = torch.device(device), []
+    for text in map(str, [program] if isinstance(program, str) else program):
+        wanted.append((kernels.in_order(text), None))
+        if gradients:
+            choice = kernels.Gradients(bool(of_lse), bool(of_captures))
+            wanted += [(form, choice) for form in forms.possible(text, device, lengths)]
+    kernels.precompile(wanted, device)
 
 
 def _autocast(*tensors):

@@ -37,6 +37,8 @@ SMALL_WORKSPACE = 1 << 20  # bytes; such ones the runtime keeps with the stream
 # tensor, None where unknown, or None for a scalar; its element type.
 Parameter = collections.namedtuple("Parameter", "name shape element")
 
+_ANY_ORDER = re.compile(r"(#attn\.numerics<[^>]*\bdeterministic = )false(?:, fast_math = true(?=>))?")
+
 # Which gradients a kernel gives; None instead of it: the function itself.
 Gradients = collections.namedtuple("Gradients", "of_lse of_captures")
 
@@ -57,6 +59,13 @@ def parameters(program):
             type = re.search(rf"^{re.escape(type)}\s*=\s*(\S+)", program, re.M)[1]
         found.append(Parameter(place[1] if place else name, *shape_and_element(type)))
     return found
+
+
+@lru_cache(maxsize=None)
+def in_order(program):
+    """The program with sums of its gradients in a fixed order (forms.py): itself, where
+    they are. Kernels that are no gradients are the same."""
+    return _ANY_ORDER.sub(r"\1true", program) if _ANY_ORDER.search(program) else program
 
 
 def _split(text, start):
@@ -175,7 +184,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: (_compiled.forget_locks(), _loaded.forget_locks()))
 
 
-def _place(device):
+def place(device):
     """(type, index) of a device; the current GPU where it has no index."""
     kind, index = device.type, device.index
     if kind == "cpu":
@@ -187,26 +196,25 @@ def _place(device):
 
 def forward(program, device):
     """The kernel of a program, loaded onto `device`."""
-    return _loaded.get((program, *_place(device), None))
+    return _loaded.get((in_order(program), *place(device), None))
 
 
 def backward(program, device, of_lse, of_captures):
     """The kernel with its gradients: of_lse: one of lse comes in, too; of_captures:
     those of captured floats go out."""
-    return _loaded.get((program, *_place(device), Gradients(bool(of_lse), bool(of_captures))))
+    return _loaded.get((program, *place(device), Gradients(bool(of_lse), bool(of_captures))))
 
 
 def compile_backward(program, device, of_lse, of_captures):
     """The same, compiled and not loaded: what cannot be differentiated is known then."""
     gradients = Gradients(bool(of_lse), bool(of_captures))
-    _compiled.get((program, *target(*_place(device)), gradients))
+    _compiled.get((program, *target(*place(device)), gradients))
 
 
-def precompile(programs, device, choices):
-    """Compiles all `programs` for each of `choices` (None or Gradients), on several
-    threads, and loads them onto `device`, a GPU, where there is one."""
-    place = _place(device)
-    keys = [(program, *place, choice) for program in programs for choice in choices]
+def precompile(wanted, device):
+    """Compiles programs, each with None or Gradients, on several threads, and loads them
+    onto `device`, a GPU, where there is one."""
+    keys = [(program, *place(device), choice) for program, choice in dict.fromkeys(wanted)]
     with ThreadPoolExecutor(min(len(keys), os.cpu_count() or 1) or 1) as pool:
         for _ in pool.map(_loaded.get, keys):
             pass

@@ -23,7 +23,7 @@ import re
 import torch
 
 from .._capi import AttnError
-from . import kernels
+from . import forms, kernels
 
 _LIBRARY = torch.library.Library("attn", "FRAGMENT")
 _LIBRARY.define(
@@ -100,7 +100,7 @@ def _forward(q, k, v, operands, program):
 
 def gradient_launch(d_o, d_lse, q, k, v, operands, o, lse, gradients, program, of_captures):
     """(the kernel, its arguments, (gradient, where it is written first) pairs)"""
-    kernel = kernels.backward(program, q.device, d_lse is not None, of_captures)
+    kernel = forms.backward(program, q, k, operands, d_lse is not None, of_captures)
     names = [parameter.name for parameter in kernels.parameters(program)[3:]]
     given = {"query": q, "key": k, "value": v, "output": o, "lse": lse, "d_output": d_o, "d_lse": d_lse}
     given.update(zip(("d_query", "d_key", "d_value"), gradients))
@@ -174,7 +174,7 @@ def _setup_context(ctx, inputs, output):
     parameters = kernels.parameters(program)[3:]
     needed = [operand.requires_grad for operand in operands]
     if len(operands) == len(parameters) and _of_captures(program, needed):
-        kernels.compile_backward(program, q.device, False, True)
+        forms.check(program, q, k, operands, True)
 
 
 def _differentiate(ctx, d_o, d_lse):

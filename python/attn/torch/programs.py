@@ -25,11 +25,11 @@ from .. import expression
 # What a program depends on, hashable. causal: "", "bottom_right" or "top_left"; window:
 # (left, right), -1 for no bound; alibi: "", "named" (slopes by number of the head),
 # "h" or "bh" (captured); packed: "", "one" (queries and keys have the same offsets) or
-# "two"; score, mask: lines of MLIR; captures: (name, type) pairs of theirs.
+# "two"; numerics: those of forms.py; score, mask: lines of MLIR; captures: (name, type) pairs of theirs.
 Choice = collections.namedtuple(
     "Choice",
     "element head_dim value_dim scale causal window softcap alibi has_sink dropout_p has_lens "
-    "packed score mask captures",
+    "packed numerics score mask captures",
 )
 
 NAMES = SLOPES, LENS, QUERY_OFFSETS, KEY_OFFSETS = "slopes", "kv_lens", "cu_seqlens_q", "cu_seqlens_k"
@@ -80,7 +80,7 @@ def text(choice):
             choice.element, choice.head_dim, choice.value_dim, scale=choice.scale, variants=variants,
             captures=[*own_captures(choice), *choice.captures],
             score=_chained(score) if score else None, mask=_all(mask) if mask else None,
-            sink=choice.has_sink, dropout_p=choice.dropout_p,
+            sink=choice.has_sink, dropout_p=choice.dropout_p, numerics=choice.numerics,
             sorted_captures=[name for name, _ in own_captures(choice) if name in (QUERY_OFFSETS, KEY_OFFSETS)],
         )))
 

@@ -16,7 +16,7 @@ import torch
 
 from .._capi import AttnError
 from ..raising import raise_
-from . import inlining, kernels, nodes, places, raised
+from . import forms, inlining, kernels, nodes, places, raised
 from .indices import Index, Unread
 from .outline import CallOutline, FlexOutline, Outline
 from .sdpa import scaled_dot_product_attention
@@ -214,6 +214,7 @@ def _prove(outline, keeps_floats):
     if not any(": raised: " in line for line in log):
         raise Unread(log[-1].split(": not raised: ")[-1] if log else "what was found does not look like attention")
     program = raised.program(after)
+    program = program._replace(text=forms.with_numerics(program.text, forms.numerics(None)))
     try:
         kernels.forward(program.text, nodes.value(outline.like).device)
     except AttnError as error:
@@ -227,7 +228,7 @@ def _check_gradients(outline, program):
     captured = [nodes.value(outline.arguments[number].node) for number in program.operands]
     if any(tensor.requires_grad and tensor.is_floating_point() for tensor in captured):
         try:
-            kernels.compile_backward(program.text, nodes.value(outline.like).device, False, True)
+            kernels.compile_backward(kernels.in_order(program.text), nodes.value(outline.like).device, False, True)
         except AttnError as error:
             raise Unread("gradients: " + str(error).splitlines()[0]) from None
 

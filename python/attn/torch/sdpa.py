@@ -13,7 +13,7 @@ import functools
 import torch
 
 from .. import program
-from . import warm
+from . import forms, warm
 from .functional import _ELEMENTS, _padded, call
 
 _MASKS = {torch.bool: "i1", **_ELEMENTS}
@@ -36,7 +36,8 @@ def _program(element, head_dim, value_dim, scale, is_causal, dropout_p, mask, di
                 return p.x + at(p)
     return str(program.attention(
         element, head_dim, value_dim, scale=scale, dropout_p=dropout_p or None, captures=captures,
-        variants=["causal<top_left>"] if is_causal else [], score=score, mask=visible))
+        variants=["causal<top_left>"] if is_causal else [], score=score, mask=visible,
+        numerics=forms.numerics(None)))
 
 
 @torch.compiler.assume_constant_result

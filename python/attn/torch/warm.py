@@ -21,7 +21,7 @@ from torch.autograd import forward_ad
 
 from .. import views
 from ..prepared import Prepared
-from . import kernels, ops
+from . import forms, kernels, ops
 
 _MAX_KNOWN = 1024
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -183,7 +183,7 @@ class _Launch:
         o, lse = tensors[-2:]
         o = o.transpose(1, 2) if swaps else o
         self._o, self._lse, self._device = (o.shape, o.stride()), (lse.shape, lse.stride()), q.device
-        self._gradients = {}  # by layouts
+        self._gradients = {}  # by PyTorch's switch, which a form is chosen by, and layouts
 
     def start(self, addresses, given):
         """(o, lse) of the tensors (q, k, v, *operands) at these addresses."""
@@ -199,7 +199,7 @@ class _Launch:
         given = (*saved, d_o) if d_lse is None else (*saved, d_o, d_lse)
         if any([type(x) not in _PLAIN for x in given]) or torch.is_grad_enabled() or not is_plain(saved[0]):
             return None
-        layouts = tuple([(x.shape, x.stride(), x.dtype, x.device) for x in given])
+        layouts = (forms.is_strict(), *[(x.shape, x.stride(), x.dtype, x.device) for x in given])
         known = self._gradients.get(layouts)
         if known is None:
             self._note(layouts, given, len(saved))

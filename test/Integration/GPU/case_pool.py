@@ -296,5 +296,6 @@ def main(options, names, check, what, alone=()):
     loop = Loop(options, check, names, alone).run().conclude()
     if options.json:
         results.write(options.json, {"what": what, "command": results.command(),
-                                     "environment": environment(torch, options), **loop.report()})
+                                     "environment": environment(torch, options), **loop.report(),
+                                     **({"rows": results.table(loop.rows)} if loop.rows else {})})
     return loop.code()

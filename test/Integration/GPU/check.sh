@@ -19,6 +19,7 @@ run suite.py --lib "$lib" --long 262144
 run suite.py --lib "$lib" --huge
 run dropin_cases.py --lib "$lib"
 run torch_cases.py --lib "$lib" --time-limit 500
+run form_cases.py --lib "$lib" --time-limit 300
 run flex_cases.py --lib "$lib" --time-limit 500
 run backend_cases.py --lib "$lib" --time-limit 500
 run ../CPU/families.py --lib "$lib" --device cuda --dtype bf16 --time-limit 500

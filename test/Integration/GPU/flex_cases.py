@@ -90,7 +90,7 @@ def gradients(torch, attend, leaves, d_o):
 
 def check(torch, name, options):
     """Whether "case dim element" is right."""
-    from attn.torch import flex_attention
+    from attn.torch import flex_attention, forms
     from torch.nn.attention.flex_attention import create_block_mask
 
     name, dim, element = name.split(" ")
@@ -125,7 +125,8 @@ def check(torch, name, options):
             found = unfused.judge_gradient(torch, g, e, p, unfused.NAMES[str(dtype)])
         if found:
             wrong.append(f"{what}: {found}")
-        if not torch.equal(g, a):
+        # Gradients of long sequences may be sums in any order.
+        if not torch.equal(g, a) and (what in ("o", "lse") or length < forms.FEWEST_QUERIES):
             wrong.append(f"{what}: not the same bits twice")
     return Verdict("; ".join(wrong), not wrong)
 

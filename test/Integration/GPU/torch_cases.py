@@ -359,7 +359,7 @@ def dropout(attn):
 
 def step(attn, x, **options):
     """o and the gradients of q, k, v."""
-    o = attn.torch.attention(*x, causal=True, **options)
+    o = attn.torch.attention(*x, causal=True, deterministic=True, **options)
     return [o, *torch.autograd.grad(o.float().square().sum(), x)]
 
 
@@ -619,12 +619,17 @@ def times(attn):
         torch.cuda.synchronize()
 
 
-def run_case(pytorch, name, options):
+def use(pytorch, device, elements=tuple(ELEMENTS)):
+    """What the functions of this file work with."""
     global torch, DEVICE, TYPES
+    torch, DEVICE, TYPES = pytorch, device, [getattr(pytorch, ELEMENTS[element]) for element in elements]
+
+
+def run_case(pytorch, name, options):
     import attn
 
     function, elements = CASES[name]
-    torch, DEVICE, TYPES = pytorch, options.device, [getattr(pytorch, ELEMENTS[element]) for element in elements]
+    use(pytorch, options.device, elements)
     function(attn)
     return case_pool.Verdict("", True)
 

@@ -1,0 +1,149 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Which form of the gradients a call gets: with sums in a fixed order, or in any.
+
+In a fixed order two programs compute scores, seven products in all, and equal calls have
+equal bits. In any order it is one program with five products, in which blocks of keys add
+to the gradients of queries as they end. A program lets sums be in any order where its
+numerics say `deterministic = false`; then each call decides, when its gradients are
+computed, by PyTorch's switch (torch.use_deterministic_algorithms) and by its sizes.
+"""
+
+import functools
+import re
+from collections import namedtuple
+
+import torch
+
+from .._capi import AttnError
+from . import kernels
+
+# Sums in any order are faster, by target and head dimension, where a query sees more keys
+# than this on average; of dimensions that are not here nothing is known. From
+# test/Benchmark/results/backward.json (an H100, bf16): at d = 64 the speed is 0.93 of that
+# in a fixed order with 256 keys and 1.03 with 512, at d = 128 0.96 with 1024 and 1.03 with
+# 2048; these are the geometric means of such neighbours.
+MOST_KEYS_IN_ORDER = {("sm_90a", 64): 362, ("sm_90a", 128): 1448}
+FEWEST_QUERIES = 512  # that were measured
+WIDEST_WITH_FUNCTIONS = 64  # of wider ones the compiler makes two programs, for want of registers
+
+_SWITCHED = "deterministic = false"
+_FREE = "deterministic = false, fast_math = true"  # the same numerics; PyTorch's switch does not count
+_DOCUMENTS = ("cu_seqlens_q", "queries_at")  # captures that have one element more than there are
+
+# Of a program that lets sums be in any order: the texts with sums in a fixed one and in
+# any, one for all programs that differ in that alone; whether PyTorch's switch counts; what the rule asks for. documents: the number of the operand that
+# says where sequences begin, or None.
+_Facts = namedtuple("_Facts", "in_order any_order is_switched element dims has_functions has_mask window documents")
+
+
+def numerics(deterministic):
+    """The numerics of a program that attention(deterministic=) calls for."""
+    if deterministic is None:
+        return _SWITCHED
+    if deterministic is True or deterministic is False:
+        return None if deterministic else _FREE
+    raise TypeError(f"deterministic: wanted True, False or None, got {deterministic!r}")
+
+
+@functools.lru_cache(maxsize=None)
+def with_numerics(program, numerics):
+    """A program without numerics, with these."""
+    attribute = f"numerics = #attn.numerics<{numerics}>"
+    match = re.search(r"= attn\.attention (?:%[\w$.-]+(?:, )?)+(?: (?:sink|dropout|captures)\([^)]*\))*( \{)?", program)
+    if numerics is None or match is None or "#attn.numerics" in program:
+        return program
+    rest = program[match.end():]
+    return program[:match.end()] + (f"{attribute}, {rest}" if match[1] else f" {{{attribute}}}{rest}")
+
+
+@functools.lru_cache(maxsize=None)
+def _facts(program):
+    in_order = kernels.in_order(program)
+    if in_order == program:
+        return None
+    parameters = kernels.parameters(program)
+    names = [parameter.name for parameter in parameters[3:]]
+    window = re.search(r"#attn\.window<left = (-?\d+), right = (-?\d+)", program)
+    is_causal = "#attn.causal" in program
+    left, right = map(int, window.groups()) if window else (-1, -1)
+    right = min(right, 0) if is_causal and right >= 0 else 0 if is_causal else right
+    return _Facts(
+        in_order, program.replace(_FREE, _SWITCHED), _FREE not in program, parameters[0].element, {parameters[0].shape[-1], parameters[2].shape[-1]},
+        re.search(r" (?:score|dropout)\(|#attn\.(?:softcap|alibi)", program) is not None,
+        is_causal or window is not None or " mask(" in program,
+        left + right + 1 if left >= 0 and right >= 0 else None,
+        next((names.index(name) for name in _DOCUMENTS if name in names), None))
+
+
+def pays(target, facts, queries, keys):
+    """The rule: whether sums in any order are faster."""
+    dim = max(facts.dims)
+    most = MOST_KEYS_IN_ORDER.get((target, dim)) if len(facts.dims) == 1 and facts.element != "f32" else None
+    if most is None or (facts.has_functions and dim > WIDEST_WITH_FUNCTIONS) or queries < FEWEST_QUERIES:
+        return False
+    seen = keys / 2 if facts.has_mask else keys
+    return (seen if facts.window is None else min(seen, facts.window)) > most
+
+
+def is_strict():
+    """Whether PyTorch's switch asks for equal bits; with warn_only, too."""
+    return torch.are_deterministic_algorithms_enabled()
+
+
+_refused = set()  # programs that the compiler does not take with sums in any order
+
+
+def chosen(program, q, k, operands):
+    """The text whose gradients are those of this call, for q (b, h, s, d) and k."""
+    facts = _facts(program)
+    if facts is None:
+        return program
+    if (facts.is_switched and is_strict()) or facts.any_order in _refused:
+        return facts.in_order
+    keys = k.shape[2]
+    if facts.documents is not None:
+        keys /= max(1, operands[facts.documents].shape[0] - 1)
+    target = kernels.target(*kernels.place(q.device))[0]
+    return facts.any_order if pays(target, facts, q.shape[2], keys) else facts.in_order
+
+
+def backward(program, q, k, operands, of_lse, of_captures):
+    """kernels.backward of the form that this call gets."""
+    text = chosen(program, q, k, operands)
+    try:
+        return kernels.backward(text, q.device, of_lse, of_captures)
+    except AttnError:
+        in_order = kernels.in_order(text)
+        if in_order == text:
+            raise
+        kernel = kernels.backward(in_order, q.device, of_lse, of_captures)
+        _refused.add(text)  # an error of both is none of the form
+        return kernel
+
+
+def check(program, q, k, operands, of_captures):
+    """Compiles the form that a call will get: what cannot be differentiated is an error."""
+    known = all(isinstance(size, int) for x in (q, k, *operands) for size in x.shape)
+    text = chosen(program, q, k, operands) if known else kernels.in_order(program)
+    kernels.compile_backward(text, q.device, False, of_captures)
+
+
+def possible(program, device, lengths):
+    """The texts that gradients of calls may need on a device; lengths: (queries, keys) of
+    the calls, or None."""
+    facts = _facts(program)
+    if facts is None:
+        return [program]
+    if (facts.is_switched and is_strict()) or facts.any_order in _refused:
+        return [facts.in_order]
+    target = kernels.target(*kernels.place(device))[0]
+    if lengths is None:
+        return [facts.in_order] + [facts.any_order] * pays(target, facts, 1 << 30, 1 << 30)
+    return [facts.any_order if pays(target, facts, *lengths) else facts.in_order]
