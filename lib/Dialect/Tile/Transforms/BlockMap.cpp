@@ -1,4 +1,4 @@
-//===- BlockMap.cpp - which key blocks a mask leaves, found at run time ---===//
+//===- BlockMap.cpp - which blocks a mask leaves, found at run time -------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The first grid has a block for each pair of a query and a key block, and
-// evaluates the mask a few rows at a time, so that one warp can hold them; of
-// rows and of columns that are alike (MaskGrain.h) one of each group. In the
-// second one each block puts a few key blocks into the list of a query block,
-// after those before, which it counts. Lists in the order of key blocks, and
-// not of arrival: two launches agree in every bit.
+// The first grid has a block for each pair of a tile and a block of the loop,
+// and evaluates the mask a few rows at a time, so that one warp can hold them;
+// of rows and of columns that are alike (MaskGrain.h) one of each group. In the
+// second one each block puts a few blocks of the loop into the list of a tile,
+// after those before, which it counts. Lists in the order of blocks, and not of
+// arrival: two launches agree in every bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ using namespace attn::tile;
 static constexpr int64_t rowsAtOnce = 16;
 /// As few columns as they can hold.
 static constexpr int64_t leastColumns = 8;
-/// Key blocks that one block of the second grid puts into a list; rows of
-/// states are as long as whole groups of them.
+/// Blocks that one block of the second grid puts into a list; rows of states
+/// are as long as whole groups of them.
 static constexpr int64_t blocksAtOnce = 16;
 static constexpr int64_t statePartial = 1, stateFull = 2;
 
@@ -83,7 +83,9 @@ private:
     return program.grain.rows != 1 || program.grain.columns != 1;
   }
   Value sample(Value base, Value first, int64_t axis);
-  Value limitColumns(IRMapping &mapping, Value mask, Value keys, int64_t shift);
+  Value isBelow(Value positions, Value limit, Type mask);
+  Value limitShown(IRMapping &mapping, Value mask, ValueRange positions,
+                   bool isLast);
   Value anyOf(Value acc, Value vector);
   void buildStates();
   void buildLists();
@@ -99,17 +101,17 @@ private:
   MaskProgram &program;
   int64_t numRows, numColumns; // of groups that are alike
   int64_t rows, columns;       // at once
-  Value batches, heads, queryBlocks, keyBlocks;
-  Value groups; // of key blocks, as many as states are read at once
+  Value batches, heads, tiles, blocks;
+  Value groups; // of blocks, as many as states are read at once
   Value states, counts, lists;
 };
 } // namespace
 
-/// memref<batches x heads x query blocks x last>.
+/// memref<batches x heads x tiles x last>.
 Value MapBuilder::allocate(Type element, Value last) {
   SmallVector<int64_t> shape;
   SmallVector<Value> sizes;
-  for (Value size : {batches, heads, queryBlocks, last}) {
+  for (Value size : {batches, heads, tiles, last}) {
     std::optional<int64_t> known = getConstantIntValue(size);
     shape.push_back(known.value_or(ShapedType::kDynamic));
     if (!known)
@@ -152,19 +154,34 @@ Value MapBuilder::sample(Value base, Value first, int64_t axis) {
       b, loc, vector::BroadcastOp::create(b, loc, type, base), offset);
 }
 
-/// Those of `mask` whose key, `shift` after the first one of its group, is in
-/// front of all limits.
-Value MapBuilder::limitColumns(IRMapping &mapping, Value mask, Value keys,
-                               int64_t shift) {
-  for (Value limit : program.grain.limits) {
-    Value bound = b.createOrFold<arith::SubIOp>(
-        loc, mapping.lookupOrDefault(limit), integer(shift, 32));
-    bound = vector::BroadcastOp::create(b, loc, keys.getType(), bound);
-    Value isInside =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, keys, bound);
-    isInside = vector::BroadcastOp::create(b, loc, mask.getType(), isInside);
-    mask = arith::AndIOp::create(b, loc, mask, isInside);
-  }
+/// Which of `positions`, rows or columns, are below a number, as `mask`.
+Value MapBuilder::isBelow(Value positions, Value limit, Type mask) {
+  Value limits =
+      vector::BroadcastOp::create(b, loc, positions.getType(), limit);
+  Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                         positions, limits);
+  return vector::BroadcastOp::create(b, loc, mask, isInside);
+}
+
+/// Those of `mask` for which the first ones of their groups, or the last ones,
+/// are in front of all limits. `positions` are those of queries and of keys.
+Value MapBuilder::limitShown(IRMapping &mapping, Value mask,
+                             ValueRange positions, bool isLast) {
+  const MaskGrain &grain = program.grain;
+  int64_t sizes[] = {grain.rows, grain.columns};
+  if (program.isTransposed())
+    std::swap(sizes[0], sizes[1]);
+  auto limit = [&](ArrayRef<Value> limits, unsigned which) {
+    for (Value value : limits) {
+      Value bound = b.createOrFold<arith::SubIOp>(
+          loc, mapping.lookupOrDefault(value),
+          integer(isLast ? sizes[which] - 1 : 0, 32));
+      Value isInside = isBelow(positions[which], bound, mask.getType());
+      mask = arith::AndIOp::create(b, loc, mask, isInside);
+    }
+  };
+  limit(grain.queryLimits, 0);
+  limit(grain.keyLimits, 1);
   return mask;
 }
 
@@ -177,47 +194,51 @@ Value MapBuilder::anyOf(Value acc, Value vector) {
 
 void MapBuilder::buildStates() {
   OpBuilder::InsertionGuard guard(b);
+  bool isTransposed = program.isTransposed();
   Value size = index(blocksAtOnce);
   Value width = b.createOrFold<arith::MulIOp>(loc, groups, size);
-  Value pairs = b.createOrFold<arith::MulIOp>(loc, queryBlocks, width);
+  Value pairs = b.createOrFold<arith::MulIOp>(loc, tiles, width);
   Value length = toI32(
       b.createOrFold<memref::DimOp>(loc, program.query.getView(), int64_t(2)));
   KernelOp grid = beginKernel("_block_states", pairs);
   Value pair = grid.getNumber(2);
-  Value query = arith::DivUIOp::create(b, loc, pair, width);
-  Value key = arith::RemUIOp::create(b, loc, pair, width);
+  Value tile = arith::DivUIOp::create(b, loc, pair, width);
+  Value block = arith::RemUIOp::create(b, loc, pair, width);
   IRMapping mapping;
   mapping.map(program.grid.getNumbers(),
-              ValueRange{grid.getNumber(0), grid.getNumber(1), query});
-  mapping.map(program.loop.getInductionVar(), key);
+              ValueRange{grid.getNumber(0), grid.getNumber(1), tile});
+  mapping.map(program.loop.getInductionVar(), block);
   for (Operation *op : program.ops)
     b.clone(*op, mapping);
   auto lookup = [&](Value value) { return mapping.lookupOrDefault(value); };
-  Value keys = sample(lookup(program.keys.getBase()), integer(0, 32), 1);
+  Value column = sample(lookup(program.columns().getBase()), integer(0, 32), 1);
   Value never = integer(0, 1);
   auto loop = scf::ForOp::create(b, loc, index(0), index(numRows), index(rows),
                                  ValueRange{never, never});
   b.setInsertionPointToStart(loop.getBody());
   Value row = toI32(loop.getInductionVar());
   ScoresOp scores = program.scores;
-  Value mask = expandScalarCode(
-      b, loop, scores.getMask(),
-      {lookup(scores.getBatch()), lookup(scores.getHead()),
-       sample(lookup(program.queries.getBase()), row, 0), keys},
-      {rows, columns}, program.grain.mask, mapping);
+  Value positions[] = {sample(lookup(program.rows().getBase()), row, 0),
+                       column};
+  if (isTransposed)
+    std::swap(positions[0], positions[1]);
+  Value mask =
+      expandScalarCode(b, loop, scores.getMask(),
+                       {lookup(scores.getBatch()), lookup(scores.getHead()),
+                        positions[0], positions[1]},
+                       {rows, columns}, program.grain.mask, mapping);
   Value first = toI32(lookup(program.query.getIndices()[2]));
-  Value coords = sample(first, row, 0);
-  Value limit = vector::BroadcastOp::create(b, loc, coords.getType(), length);
-  Value exists =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, coords, limit);
-  exists = vector::BroadcastOp::create(b, loc, mask.getType(), exists);
+  Value coords =
+      isTransposed ? sample(first, integer(0, 32), 1) : sample(first, row, 0);
+  Value exists = isBelow(coords, length, mask.getType());
   Value ones = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(cast<ShapedType>(mask.getType()), true));
-  Value shown = limitColumns(mapping, mask, keys, 0);
+  Value shown = limitShown(mapping, mask, positions, /*isLast=*/false);
   Value seen = arith::AndIOp::create(b, loc, shown, exists);
-  shown = limitColumns(mapping, mask, keys, program.grain.columns - 1);
+  shown = limitShown(mapping, mask, positions, /*isLast=*/true);
   Value hidden = arith::XOrIOp::create(b, loc, shown, ones);
-  hidden = arith::AndIOp::create(b, loc, hidden, exists);
+  if (!isTransposed)
+    hidden = arith::AndIOp::create(b, loc, hidden, exists);
   Value anySeen = anyOf(loop.getRegionIterArg(0), seen);
   Value anyHidden = anyOf(loop.getRegionIterArg(1), hidden);
   scf::YieldOp::create(b, loc, ValueRange{anySeen, anyHidden});
@@ -228,17 +249,17 @@ void MapBuilder::buildStates() {
                               integer(statePartial, 8), integer(stateFull, 8));
   // The last group may have more blocks than there are.
   Value isBlock =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, key, keyBlocks);
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, block, blocks);
   Value isSeen = arith::AndIOp::create(b, loc, loop.getResult(0), isBlock);
   state = arith::SelectOp::create(b, loc, isSeen, state, integer(0, 8));
   memref::StoreOp::create(
       b, loc, state, states,
-      ValueRange{grid.getNumber(0), grid.getNumber(1), query, key});
-  for (Block *block : {loop.getBody(), grid.getBody()})
-    eraseDeadOps(b, block);
+      ValueRange{grid.getNumber(0), grid.getNumber(1), tile, block});
+  for (Block *body : {loop.getBody(), grid.getBody()})
+    eraseDeadOps(b, body);
 }
 
-/// The states of `blocksAtOnce` key blocks from `begin` on.
+/// The states of `blocksAtOnce` blocks from `begin` on.
 SmallVector<Value> MapBuilder::loadStates(ValueRange place, Value begin) {
   SmallVector<Value> found;
   for (int64_t number = 0; number < blocksAtOnce; ++number) {
@@ -261,7 +282,7 @@ Value MapBuilder::countState(ArrayRef<Value> found, int64_t state) {
   return sum;
 }
 
-/// How many key blocks are partial, and full, of those before part `part`,
+/// How many blocks are partial, and full, of those before part `part`,
 /// and of all.
 MapBuilder::Counts MapBuilder::countBlocks(ValueRange place, Value part,
                                            Value parts) {
@@ -299,7 +320,7 @@ void MapBuilder::enterIfAny(Value count) {
   b.setInsertionPointToStart(branch.thenBlock());
 }
 
-/// Puts the key blocks from `begin` on whose state is `state` into the list,
+/// Puts the blocks from `begin` on whose state is `state` into the list,
 /// from `position` on.
 void MapBuilder::appendBlocks(ValueRange place, ArrayRef<Value> found,
                               int64_t state, Value begin, Value position) {
@@ -323,14 +344,14 @@ void MapBuilder::appendBlocks(ValueRange place, ArrayRef<Value> found,
 void MapBuilder::buildLists() {
   OpBuilder::InsertionGuard guard(b);
   Value size = index(blocksAtOnce);
-  // Where there is no key the list still has an end.
+  // Where there is no block the list still has an end.
   Value parts = b.createOrFold<arith::MaxSIOp>(loc, groups, index(1));
-  Value pairs = b.createOrFold<arith::MulIOp>(loc, queryBlocks, parts);
+  Value pairs = b.createOrFold<arith::MulIOp>(loc, tiles, parts);
   KernelOp grid = beginKernel("_block_lists", pairs);
   Value pair = grid.getNumber(2);
-  Value query = arith::DivUIOp::create(b, loc, pair, parts);
+  Value tile = arith::DivUIOp::create(b, loc, pair, parts);
   Value part = arith::RemUIOp::create(b, loc, pair, parts);
-  SmallVector<Value> place = {grid.getNumber(0), grid.getNumber(1), query};
+  SmallVector<Value> place = {grid.getNumber(0), grid.getNumber(1), tile};
   Counts counted = countBlocks(place, part, groups);
   Value hasBlocks =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, part, groups);
@@ -349,7 +370,7 @@ void MapBuilder::buildLists() {
   SmallVector<Value> behind(place);
   behind.push_back(
       toIndex(arith::AddIOp::create(b, loc, counted.all[0], counted.all[1])));
-  memref::StoreOp::create(b, loc, toI32(keyBlocks), lists, behind);
+  memref::StoreOp::create(b, loc, toI32(blocks), lists, behind);
   for (auto [number, count] : llvm::enumerate(counted.all)) {
     SmallVector<Value> indices(place);
     indices.push_back(index(int64_t(number)));
@@ -365,15 +386,15 @@ BlockMap MapBuilder::build() {
   Value zero = index(0), one = index(1);
   batches = program.usesBatch ? sizes[0] : one;
   heads = program.usesHead ? sizes[1] : one;
-  queryBlocks = sizes[2];
-  keyBlocks = program.loop.getUpperBound();
+  tiles = sizes[2];
+  blocks = program.loop.getUpperBound();
   Value size = index(blocksAtOnce);
-  groups = b.createOrFold<arith::CeilDivSIOp>(loc, keyBlocks, size);
+  groups = b.createOrFold<arith::CeilDivSIOp>(loc, blocks, size);
   states =
       allocate(b.getI8Type(), b.createOrFold<arith::MulIOp>(loc, groups, size));
   counts = allocate(b.getI32Type(), index(2));
-  lists = allocate(b.getI32Type(),
-                   b.createOrFold<arith::AddIOp>(loc, keyBlocks, one));
+  lists =
+      allocate(b.getI32Type(), b.createOrFold<arith::AddIOp>(loc, blocks, one));
   buildStates();
   buildLists();
 
@@ -386,9 +407,9 @@ BlockMap MapBuilder::build() {
   map.lists = lists;
   map.batch = program.usesBatch ? grid.getNumber(0) : zero;
   map.head = program.usesHead ? grid.getNumber(1) : zero;
-  map.query = grid.getNumber(2);
-  if (numRows == 1 && numColumns == 1)
-    map.limits = program.grain.limits;
+  map.tile = grid.getNumber(2);
+  if (numRows == 1 && numColumns == 1 && program.grain.queryLimits.empty())
+    map.limits = program.grain.keyLimits;
   return map;
 }
 

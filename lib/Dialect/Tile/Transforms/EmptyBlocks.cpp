@@ -1,4 +1,4 @@
-//===- EmptyBlocks.cpp - query blocks that see no key -----------*- C++ -*-===//
+//===- EmptyBlocks.cpp - tiles of which nothing shows -----------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// Whether the map lists a key block, by `predicate` of their number and 0; at
+/// Whether the map lists a block, by `predicate` of their number and 0; at
 /// the start of the body.
 static Value compareVisits(RewriterBase &rewriter, KernelOp grid,
                            const BlockMap &map,
@@ -30,7 +30,7 @@ static Value compareVisits(RewriterBase &rewriter, KernelOp grid,
     Value which = arith::ConstantIndexOp::create(rewriter, loc, number);
     return memref::LoadOp::create(
         rewriter, loc, map.counts,
-        ValueRange{map.batch, map.head, map.query, which});
+        ValueRange{map.batch, map.head, map.tile, which});
   };
   Value visits = arith::AddIOp::create(rewriter, loc, count(0), count(1));
   Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
@@ -49,9 +49,14 @@ static Attribute foldComparison(arith::CmpFOp op) {
   return DenseElementsAttr::get(cast<ShapedType>(op.getType()), result);
 }
 
-/// Constants for what can be computed now, nothing for what nobody uses.
+/// Constants for what can be computed now, also in inner blocks, nothing for
+/// what nobody uses.
 static void fold(RewriterBase &rewriter, Block *body) {
   for (Operation &op : llvm::make_early_inc_range(body->without_terminator())) {
+    for (Region &region : op.getRegions())
+      for (Block &inner : region)
+        if (inner.mightHaveTerminator())
+          fold(rewriter, &inner);
     SmallVector<Value> folded;
     rewriter.setInsertionPoint(&op);
     if (auto compare = dyn_cast<arith::CmpFOp>(op))
@@ -84,7 +89,7 @@ void attn::tile::separateEmptyBlocks(RewriterBase &rewriter, KernelOp grid,
   BlockMap own = map;
   own.batch = mapping.lookupOrDefault(map.batch);
   own.head = mapping.lookupOrDefault(map.head);
-  own.query = mapping.lookupOrDefault(map.query);
+  own.tile = mapping.lookupOrDefault(map.tile);
   Value hasWork = compareVisits(rewriter, empty, own, arith::CmpIPredicate::ne);
   ExitIfOp::create(rewriter, grid.getLoc(), hasWork);
   Value isEmpty = compareVisits(rewriter, grid, map, arith::CmpIPredicate::eq);

@@ -1,4 +1,4 @@
-//===- EmptyBlocks.h - query blocks that see no key -----------------------===//
+//===- EmptyBlocks.h - tiles of which nothing shows -----------------------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a kernel writes where its loop over key blocks visits none: a grid of
+// What a kernel writes where its loop over blocks visits none: a grid of
 // its own writes that, before the kernel, whose blocks are then idle.
 // Zeros are written faster than computed.
 //
@@ -20,9 +20,9 @@
 
 namespace attn::tile {
 
-/// Puts a grid before `grid` that writes the results of all query blocks
-/// for which `map` lists no key block; those blocks of `grid`, with `loop` over
-/// all key blocks, are idle from then on.
+/// Puts a grid before `grid` that writes the results of all tiles for which
+/// `map` lists no block; those of `grid`, with `loop` over all blocks, are idle
+/// from then on.
 void separateEmptyBlocks(RewriterBase &rewriter, KernelOp grid, scf::ForOp loop,
                          const BlockMap &map);
 

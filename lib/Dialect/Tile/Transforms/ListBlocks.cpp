@@ -1,4 +1,4 @@
-//===- ListBlocks.cpp - loops over lists of key blocks --------*- C++ -*-===//
+//===- ListBlocks.cpp - loops over lists of blocks ------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -9,7 +9,7 @@
 //
 // The loops count visits: `warp-buffer` and its like number what they copy by
 // them. A visit after the last one, which a copy ahead may ask for, reads the
-// entry after the list: a block after all keys. So does, where the list is
+// entry after the list: a block after all others. So does, where the list is
 // empty, the visit before the first one, which `tile-overlap-products`
 // asks for. It comes to that only where nobody makes use of it that the block
 // is idle.
@@ -55,7 +55,7 @@ static void mapVisits(RewriterBase &rewriter, scf::ForOp segment,
   auto first = arith::MaxSIOp::create(rewriter, loc, visit, zero);
   auto entry = arith::MinSIOp::create(rewriter, loc, first, numVisits);
   Value block = loadIndex(rewriter, loc, map.lists,
-                          {map.batch, map.head, map.query, entry});
+                          {map.batch, map.head, map.tile, entry});
   rewriter.replaceAllUsesExcept(visit, block, first);
 }
 
@@ -78,6 +78,24 @@ static void limitKeys(RewriterBase &rewriter, ScoresOp op,
     rewriter.eraseBlock(&op.getMask().front());
 }
 
+/// Whether the columns of scores are queries.
+static bool isOverQueries(ScoresOp scores) {
+  auto queries = scores.getQueries().getDefiningOp<CoordsOp>();
+  return queries && queries.getAxis() == 1;
+}
+
+/// Whether bounds on both sides are known of the blocks of a tile. A tile of
+/// keys has all its queries in there (their sequence, a window), for many keys
+/// few: to evaluate the mask for all of them would take longer than to visit
+/// some blocks in vain.
+static bool hasRange(const MaskProblem &problem) {
+  return llvm::all_of(computeVisitSet(problem.problem).visited,
+                      [](const BlockInterval &interval) {
+                        return !interval.lowerBounds().empty() &&
+                               !interval.upperBounds().empty();
+                      });
+}
+
 FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
                                              scf::ForOp loop,
                                              std::string &reason) {
@@ -87,8 +105,13 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
     reason = "not one tile.scores that hides keys in a kernel";
     return failure();
   }
-  if (!readMask(*scores, loop).hasOpaque) {
+  MaskProblem problem = readMask(*scores, loop);
+  if (!problem.hasOpaque) {
     reason = "bounds of rows and keys say which blocks the mask leaves";
+    return failure();
+  }
+  if (isOverQueries(*scores) && hasRange(problem)) {
+    reason = "bounds of rows and keys leave ranges of queries";
     return failure();
   }
   FailureOr<BlockMap> map =
@@ -107,7 +130,7 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
   auto count = [&](int64_t number) {
     Value which = arith::ConstantIndexOp::create(rewriter, loc, number);
     return loadIndex(rewriter, loc, map->counts,
-                     {map->batch, map->head, map->query, which});
+                     {map->batch, map->head, map->tile, which});
   };
   Value numMasked = count(0);
   Value numVisits = arith::AddIOp::create(rewriter, loc, numMasked, count(1));

@@ -17,10 +17,10 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// How many rows and columns in a row are alike; 0: all of them.
+/// How many queries and keys in a row are alike; 0: all of them.
 struct Grain {
-  int64_t rows = 0, columns = 0;
-  /// Set where the value is floor(row / rows), or the same of columns.
+  int64_t queries = 0, keys = 0;
+  /// Set where the value is floor(query / queries), or the same of keys.
   bool isQuotient = false;
 };
 
@@ -80,26 +80,27 @@ Grain GrainReader::compute(Value value) {
   if (std::optional<int64_t> divisor = getDivisor(op)) {
     Grain grain = read(op->getOperand(0));
     if (grain.isQuotient &&
-        std::max(grain.rows, grain.columns) <= maxDivisor / *divisor) {
-      grain.rows *= *divisor;
-      grain.columns *= *divisor;
+        std::max(grain.queries, grain.keys) <= maxDivisor / *divisor) {
+      grain.queries *= *divisor;
+      grain.keys *= *divisor;
       return grain;
     }
   }
   Grain all;
   for (Value operand : op->getOperands()) {
     Grain one = read(operand);
-    all.rows = std::gcd(all.rows, one.rows);
-    all.columns = std::gcd(all.columns, one.columns);
+    all.queries = std::gcd(all.queries, one.queries);
+    all.keys = std::gcd(all.keys, one.keys);
   }
   return all;
 }
 
-/// The limit that `value` says the key is below; null if it says another thing.
-static Value matchLimit(Value value, ScoresOp scores, scf::ForOp loop) {
+/// The limit that `value` says each of `positions` is below; null if it says
+/// another thing.
+static Value matchLimit(Value value, Value positions, scf::ForOp loop) {
   auto compare = value.getDefiningOp<arith::CmpIOp>();
   if (!compare || compare.getPredicate() != arith::CmpIPredicate::slt ||
-      ScoresOp::resolve(compare.getLhs()) != scores.getKeys())
+      ScoresOp::resolve(compare.getLhs()) != positions)
     return {};
   Value limit = ScoresOp::resolve(compare.getRhs());
   bool isLimit =
@@ -107,17 +108,20 @@ static Value matchLimit(Value value, ScoresOp scores, scf::ForOp loop) {
   return isLimit ? limit : Value();
 }
 
-MaskGrain attn::tile::findMaskGrain(ScoresOp scores, scf::ForOp loop) {
+MaskGrain attn::tile::findMaskGrain(ScoresOp scores, int64_t queryAxis,
+                                    scf::ForOp loop) {
   Block &block = scores.getMask().front();
   MaskGrain whole;
   whole.mask = block.getTerminator()->getOperand(0);
   if (Value below = scores.getBelow())
-    whole.limits.push_back(below);
+    whole.keyLimits.push_back(below);
   MaskGrain result = whole;
   SmallVector<Value> others;
   for (Value conjunct : getConjuncts(scores)) {
-    if (Value limit = matchLimit(conjunct, scores, loop))
-      result.limits.push_back(limit);
+    if (Value limit = matchLimit(conjunct, scores.getKeys(), loop))
+      result.keyLimits.push_back(limit);
+    else if (Value limit = matchLimit(conjunct, scores.getQueries(), loop))
+      result.queryLimits.push_back(limit);
     else
       others.push_back(conjunct);
   }
@@ -125,12 +129,14 @@ MaskGrain attn::tile::findMaskGrain(ScoresOp scores, scf::ForOp loop) {
   if (others.size() != 1)
     return whole;
   Grain grain = GrainReader(block).read(others.front());
-  if (grain.rows == 0 || grain.columns == 0)
+  if (grain.queries == 0 || grain.keys == 0)
     return whole;
   auto type = cast<VectorType>(scores.getScores().getType());
   result.mask = others.front();
-  result.rows = std::gcd(grain.rows, type.getDimSize(0));
-  result.columns = std::gcd(grain.columns, type.getDimSize(1));
+  if (queryAxis == 1)
+    std::swap(grain.queries, grain.keys);
+  result.rows = std::gcd(grain.queries, type.getDimSize(0));
+  result.columns = std::gcd(grain.keys, type.getDimSize(1));
   if (result.rows == 1 && result.columns == 1)
     return whole;
   return result;

@@ -10,8 +10,8 @@
 // A mask that sees its positions through quotients only, a captured block map
 // at (i / 128, j / 128) say, is the same for all rows and all columns of a
 // group: aligned groups of as many rows as the greatest common divisor of all
-// divisors. One element of each tells everything. The end of the keys, which
-// cuts through groups, stands apart.
+// divisors. One element of each tells everything. The ends of keys and of
+// queries, which cut through groups, stand apart.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,18 +24,20 @@
 namespace attn::tile {
 
 /// What `tile.scores` hides is the conjunction of `mask`, a value of its
-/// region, and of key < limit for all `limits`, i32 from outside of the loop.
-/// `mask` is the same for aligned groups of `rows` rows and of `columns`
-/// columns, which divide the block.
+/// region, and of key < limit for all `keyLimits` and query < limit for all
+/// `queryLimits`, i32 from outside of the loop. `mask` is the same for aligned
+/// groups of `rows` rows and of `columns` columns of the scores, which divide
+/// their shape.
 struct MaskGrain {
   Value mask;
-  SmallVector<Value> limits;
+  SmallVector<Value> keyLimits, queryLimits;
   int64_t rows = 1, columns = 1;
 };
 
-/// The grain of the mask of `scores`, in `loop`, whose first query and key are
-/// multiples of the sizes of its block.
-MaskGrain findMaskGrain(ScoresOp scores, scf::ForOp loop);
+/// The grain of the mask of `scores`, in `loop`, whose first row and column are
+/// multiples of the sizes of its shape, and whose queries lie along
+/// `queryAxis`.
+MaskGrain findMaskGrain(ScoresOp scores, int64_t queryAxis, scf::ForOp loop);
 
 } // namespace attn::tile
 

@@ -9,6 +9,7 @@
 
 #include "MaskProgram.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -82,18 +83,26 @@ LogicalResult ProgramReader::visit(Value value) {
   return grid->isAncestor(op) ? visit(op) : success();
 }
 
-/// The tile whose first row the grid computes and that is loaded once.
+/// The tile whose first row the grid computes and that is loaded once; or the
+/// block that the loop loads at the queries of its scores.
 LogicalResult ProgramReader::findQuery() {
-  for (auto load : program.grid.getBody()->getOps<LoadOp>()) {
+  bool isBlock = program.isTransposed();
+  KernelOp grid = program.grid;
+  int64_t numQueries = isBlock ? program.numColumns : program.numRows;
+  auto cast32 = program.queries.getBase().getDefiningOp<arith::IndexCastOp>();
+  Block *body = isBlock ? program.loop.getBody() : grid.getBody();
+  for (auto load : body->getOps<LoadOp>()) {
     auto type = cast<VectorType>(load.getResult().getType());
-    if (type.getDimSize(0) == program.numRows &&
-        load.getIndices().size() == 4) {
+    if (type.getDimSize(0) == numQueries && load.getIndices().size() == 4) {
+      if (isBlock && (!cast32 || load.getIndices()[2] != cast32.getIn()))
+        continue;
       program.query = load;
       worklist.push_back(load.getIndices()[2]);
       return success();
     }
   }
-  return fail("the kernel loads no tile of queries before its loop");
+  return fail(isBlock ? "the loop loads no block of queries"
+                      : "the kernel loads no tile of queries before its loop");
 }
 
 LogicalResult ProgramReader::run() {
@@ -107,13 +116,13 @@ LogicalResult ProgramReader::run() {
   program.keys = scores.getKeys().getDefiningOp<CoordsOp>();
   if (!scores.hasMask())
     return fail("no mask hides keys");
-  if (!program.queries || program.queries.getAxis() != 0 || !program.keys)
-    return fail("the rows of the scores are not those of a block of queries");
+  if (!program.queries || !program.keys)
+    return fail("the scores are not those of a block of queries and of keys");
   if (!isZeroInteger(loop.getLowerBound()) || !isOneInteger(loop.getStep()) ||
       !grid->isAncestor(loop) ||
       grid->isAncestor(loop.getUpperBound().getParentRegion()->getParentOp()))
-    return fail("the loop does not run over all key blocks");
-  program.grain = findMaskGrain(scores, loop);
+    return fail("the loop does not run over all blocks");
+  program.grain = findMaskGrain(scores, program.queries.getAxis(), loop);
   // Reading the first row must not make the map depend on batch and head.
   if (failed(findQuery()))
     return failure();
@@ -121,7 +130,8 @@ LogicalResult ProgramReader::run() {
   getUsedValuesDefinedAbove(scores.getMask(), captured);
   llvm::append_range(worklist, captured);
   worklist.append({program.queries.getBase(), program.keys.getBase()});
-  llvm::append_range(worklist, program.grain.limits);
+  llvm::append_range(worklist, program.grain.keyLimits);
+  llvm::append_range(worklist, program.grain.queryLimits);
   for (unsigned number : {0, 1})
     if (!scores.getMask().getArgument(number).use_empty())
       worklist.push_back(scores->getOperand(number + 1));

@@ -24,18 +24,24 @@ struct MaskProgram {
   ScoresOp scores;
   CoordsOp queries, keys; // of the scores
   int64_t numRows = 0, numColumns = 0;
-  /// The tile of queries: its view and its first row.
+  /// A tile or block of queries: its view and its first row.
   LoadOp query;
   /// The scalars that the region and the coordinates ask for, in order.
   llvm::SetVector<Operation *> ops;
   bool usesBatch = false, usesHead = false;
   /// The mask without `limits`, and how it is sampled.
   MaskGrain grain;
+
+  /// Whether the loop is one over blocks of queries.
+  bool isTransposed() { return queries.getAxis() == 1; }
+  /// Those of the tile, and those of a block.
+  CoordsOp rows() { return isTransposed() ? keys : queries; }
+  CoordsOp columns() { return isTransposed() ? queries : keys; }
 };
 
-/// Reads the mask of `scores`, in `loop`, the loop over all key blocks of the
-/// kernel `grid`. Fails, with the reason in `reason`, where another grid cannot
-/// compute it.
+/// Reads the mask of `scores`, in `loop`, the loop of the kernel `grid` over
+/// all blocks of keys, or of queries. Fails, with the reason in `reason`, where
+/// another grid cannot compute it.
 FailureOr<MaskProgram> readMaskProgram(KernelOp grid, scf::ForOp loop,
                                        ScoresOp scores, std::string &reason);
 

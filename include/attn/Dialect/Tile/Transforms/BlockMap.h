@@ -1,4 +1,4 @@
-//===- BlockMap.h - which key blocks a mask leaves, found at run time -----===//
+//===- BlockMap.h - which blocks a mask leaves, found at run time ---------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -7,22 +7,26 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where no interval arithmetic tells which key blocks a mask leaves (it reads
-// a block map of the user's, documents in any order, …), two grids before
-// the kernel find out:
+// Where no interval arithmetic tells which blocks a mask leaves (it reads a
+// block map of the user's, documents in any order, …), two grids before the
+// kernel find out. The kernel has tiles, of queries or of keys, and its loop
+// goes through N blocks, of keys or of queries:
 //
-//   states[b, h, q, n]   0: no row of query block q sees a key of block n;
-//                        1: some row sees some key; 2: every row sees every
-//                        key; 0 again where rows of states end after the last
-//                        block
-//   counts[b, h, q, :]   P, the number of ones, and F, the number of twos
-//   lists[b, h, q, :]    the P blocks with a one, ascending, then the F blocks
+//   states[b, h, t, n]   0: the mask shows nothing of block n to tile t; 1: it
+//                        shows something; 2: it shows everything; 0 again where
+//                        rows of states end after the last block
+//   counts[b, h, t, :]   P, the number of ones, and F, the number of twos
+//   lists[b, h, t, :]    the P blocks with a one, ascending, then the F blocks
 //                        with a two, ascending, then N, a block after all
-//                        keys; what stands after that is undefined
+//                        others; what stands after that is undefined
 //
-// Rows past the query length count for nothing. b and h are there once where
-// the mask does not depend on them. The three are allocations of the function:
-// workspaces of a launch on a GPU.
+// Nothing shows to queries past the end. In a tile of queries they hide nothing
+// either: what a kernel computes of them goes nowhere. Where blocks are ones of
+// queries it goes into sums over these: there the mask says what they hide.
+//
+// b and h are there once where the mask does not depend on them; h numbers
+// heads of queries. The three are allocations of the function, workspaces of a
+// launch on a GPU: 5 bytes for each pair of a tile and a block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,19 +44,19 @@
 namespace attn::tile {
 
 struct BlockMap {
-  /// memref<B x H x Q x 2 x i32> and memref<B x H x Q x (N + 1) x i32>.
+  /// memref<B x H x T x 2 x i32> and memref<B x H x T x (N + 1) x i32>.
   Value counts, lists;
-  /// The first three indices for the query block at hand; values of the grid.
-  Value batch, head, query;
+  /// The first three indices for the tile at hand; values of the grid.
+  Value batch, head, tile;
   /// Set where the mask shows all or nothing of a block but for these limits,
   /// i32, that keys are below: nothing else is left to ask of blocks that are
   /// listed.
   std::optional<SmallVector<Value>> limits;
 };
 
-/// Builds the map of what `scores` hides in `loop`, the loop over all key
-/// blocks of the kernel `grid`. Fails, with the reason in `reason`, and changes
-/// nothing where they have another form.
+/// Builds the map of what `scores` hides in `loop`, the loop of the kernel
+/// `grid` over all blocks of keys, or of queries. Fails, with the reason in
+/// `reason`, and changes nothing where they have another form.
 FailureOr<BlockMap> buildBlockMap(RewriterBase &rewriter, KernelOp grid,
                                   scf::ForOp loop, ScoresOp scores,
                                   std::string &reason);

@@ -58,32 +58,37 @@ def TileOrderBlocks : Pass<"tile-order-blocks", "::mlir::func::FuncOp"> {
 }
 
 def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
-  let summary = "visit the key blocks that two earlier grids found in the mask";
+  let summary = "visit the blocks that two earlier grids found in the mask";
   let description = [{
     Needs: `tile-stepped`; a loop that holds one `tile.scores` that hides keys.
     Gives: `tile-listed`, in several grids.
 
     A mask that depends on more than bounds of rows and keys (a captured block
     map, documents in any order) tells nothing before it is evaluated. Two grids
-    before the kernel evaluate it once for each pair of a query and a key
-    block, and write, per query block, the numbers of the blocks in which
+    before the kernel evaluate it once for each pair of a tile (of queries, or of
+    keys where gradients of keys are summed) and a block that the loop visits (of
+    keys, or of queries), and write, per tile, the numbers of the blocks in which
     something shows: P that also hide something, then F that hide nothing. What
-    they write are allocations of the function; a batch or head that the mask
-    does not depend on does not multiply them. A mask that sees positions through
-    quotients only (a block map at (i / 128, j / 128)) is evaluated once for each
-    group of rows and columns that are alike; where a block is one group nothing
-    is left to ask of a block that is listed, but for the end of the keys. A third
-    grid writes the results of query blocks that see nothing, which are then idle
-    in the kernel (`tile.exit_if`). The loop becomes two, which count visits:
+    they write are allocations of the function, 5 bytes for each pair; a batch or
+    head that the mask does not depend on does not multiply them. A mask that
+    sees positions through quotients only (a block map at (i / 128, j / 128)) is
+    evaluated once for each group of rows and columns that are alike; where a
+    block is one group nothing is left to ask of a block that is listed, but for
+    the end of the keys. A third grid writes the results of tiles to which nothing
+    shows, which are then idle in the kernel (`tile.exit_if`). The loop becomes
+    two, which count visits:
 
     ```mlir
     %a:3 = scf.for %t = %c0 to %P step %c1 iter_args(…) {        // masked
       %e = arith.minsi %t, %visits : index       // and not below 0
-      %n32 = memref.load %lists[%b, %h, %q, %e]
+      %n32 = memref.load %lists[%b, %h, %tile, %e]
       …
     %b:3 = scf.for %t = %P to %visits step %c1 iter_args(%a…)     // not masked
     ```
-    Where bounds say enough it is left to `tile-peel-masks`.
+    Where bounds say enough it is left to `tile-peel-masks`; so are loops over
+    queries if bounds leave a range of them, with two ends, for each tile (a
+    window, a sequence of packed ones): to visit all of it takes less time than to
+    evaluate the mask outside of it.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
