@@ -67,15 +67,17 @@ struct Row {
 // to 16384. At d = 128 block_k = 48 is as fast as 64 with a mask and 3 % slower
 // without, but spills nothing, also where the driver compiles it for sm_90.
 // Random numbers take registers that are not there with the queries in them, or
-// with 48 keys at d = 128 (ptxas 13.0). f32: not measured, chosen to fit.
+// with 48 keys at d = 128 (ptxas 13.0). f32: the fastest of a few on an H100, d
+// = 64 and 128, s = 4096: 32 rows per warp split each key once for two
+// products.
 static const Row sm80Rows[] = {
     Row(2, 64, {128, 64, 4, 2, false}).dropout(true),
     Row(2, 128, {128, 32, 4, 2, false}).dropout(true),
     Row(2, 64, {128, 64, 4, 2, true}),
     Row(2, 128, {128, 48, 4, 2, false}),
     Row(2, 256, {64, 64, 4, 1, false}),
-    Row(4, 64, {64, 64, 4, 2, false}),
-    Row(4, 128, {64, 64, 4, 1, false}),
+    Row(4, 64, {128, 32, 4, 1, false}),
+    Row(4, 128, {128, 32, 4, 1, false}),
     Row(4, 256, {64, 32, 4, 1, false}),
 };
 
@@ -86,7 +88,7 @@ static const Row sm80Rows[] = {
 // maps) leave less half-empty in small tiles; score functions want registers,
 // or warpgroups to hide behind; so do random numbers, which spill with four
 // warpgroups. Which tiles short and long rows want at d = 64 and 128: an H100
-// (test/Benchmark/results/length-plans.json). f32: chosen to fit.
+// (test/Benchmark/results/length-plans.json). f32: as on sm_80.
 static const Row sm90Rows[] = {
     Row(2, 64, {192, 64, 12, 4, false}).dropout(true),
     Row(2, 64, {192, 64, 12, 4, false}).score(true).captures(true),
@@ -112,8 +114,8 @@ static const Row sm90Rows[] = {
     Row(2, 160, {128, 64, 8, 3, false}),
     Row(2, 192, {128, 128, 8, 2, false}).maxValue(128),
     Row(2, 256, {128, 64, 8, 2, false}),
-    Row(4, 64, {64, 64, 4, 2, false}),
-    Row(4, 128, {64, 64, 4, 1, false}),
+    Row(4, 64, {128, 32, 4, 2, false}),
+    Row(4, 128, {128, 32, 4, 1, false}),
     Row(4, 256, {64, 32, 4, 1, false}),
 };
 

@@ -8,7 +8,8 @@
 //===----------------------------------------------------------------------===//
 //
 // tf32 keeps 10 bits of the mantissa. An f32 number x is split into big, x
-// rounded to tf32, and small, the rounded rest; then
+// rounded to tf32, and small, the rest, of which the instruction cuts off the
+// last bit or two; then
 //
 //   a b = big(a) big(b) + big(a) small(b) + small(a) big(b)
 //
@@ -19,8 +20,8 @@
 //
 // Tensor cores cut their sums off instead of rounding them, each product at the
 // last bit of the largest term: on one accumulator for all steps of k these
-// errors, all towards zero, add up to several times that of f32. So each step
-// of 8 starts from zero, the small terms first, and its sum joins the
+// errors, all towards zero, add up to several times that of f32. So one or two
+// steps of 8 start from zero, the small terms first, and their sum joins the
 // accumulator by an ordinary addition, which rounds to nearest.
 //
 // The operands are read by ordinary loads, two neighbouring columns at a time:
@@ -72,6 +73,9 @@ private:
   Location loc;
   std::optional<LaneAddress> lanes[2];
 };
+
+/// Low bits of a register that the instruction does not read.
+constexpr int unreadBits = 13;
 
 /// A number as two of tf32, in i32; an infinite or NaN one has no finite part.
 struct Split {
@@ -134,13 +138,19 @@ std::array<Value, 2> ColumnReader::read(int64_t row, int64_t column) {
   return result;
 }
 
-static Value toTf32(OpBuilder &builder, Location loc, Value x) {
-  return NVVM::ConvertFloatToTF32Op::create(builder, loc, builder.getI32Type(),
-                                            x, NVVM::FPRoundingMode::RNA);
+/// x rounded to tf32, ties away from zero as cvt.rna.tf32 has them. That
+/// instruction is four on the chip, which also look for infinities and NaNs:
+/// there are none here.
+static Value roundToTf32(OpBuilder &builder, Location loc, Value x) {
+  Integers ints(builder, loc);
+  Value bits = arith::BitcastOp::create(builder, loc, builder.getI32Type(), x);
+  Value half = ints.add(bits, 1 << (unreadBits - 1));
+  return arith::AndIOp::create(builder, loc, half,
+                               ints.constant(-1 << unreadBits));
 }
 
 static Split split(OpBuilder &builder, Location loc, Value x) {
-  Type f32 = builder.getF32Type();
+  Type f32 = builder.getF32Type(), i32 = builder.getI32Type();
   auto constant = [&](float value) -> Value {
     return arith::ConstantOp::create(builder, loc,
                                      builder.getF32FloatAttr(value));
@@ -154,13 +164,14 @@ static Split split(OpBuilder &builder, Location loc, Value x) {
                             constant(std::numeric_limits<float>::infinity()));
   Value number =
       arith::SelectOp::create(builder, loc, isFinite, x, constant(0));
-  Value finite = toTf32(builder, loc, number);
+  Value finite = roundToTf32(builder, loc, number);
   Value rest = arith::SubFOp::create(
       builder, loc, number,
       arith::BitcastOp::create(builder, loc, f32, finite));
-  Value bits = arith::BitcastOp::create(builder, loc, builder.getI32Type(), x);
-  Value big = arith::SelectOp::create(builder, loc, isFinite, finite, bits);
-  return {big, finite, toTf32(builder, loc, rest)};
+  Value big =
+      arith::SelectOp::create(builder, loc, isFinite, finite,
+                              arith::BitcastOp::create(builder, loc, i32, x));
+  return {big, finite, arith::BitcastOp::create(builder, loc, i32, rest)};
 }
 
 /// One instruction; `acc` is updated in place.
@@ -179,17 +190,23 @@ static void emitMma(OpBuilder &builder, Location loc, ValueRange a,
     value = LLVM::ExtractValueOp::create(builder, loc, f32, result, i);
 }
 
-/// A step of k on one tile: acc += the three products, summed by themselves.
-static void emitStep(OpBuilder &builder, Location loc, const Operand &a,
-                     const Operand &b, MutableArrayRef<Value> acc) {
+/// Steps of k on one tile: acc += their products, summed by themselves, the
+/// small ones of all steps first.
+static void emitSteps(OpBuilder &builder, Location loc, ArrayRef<Operand> left,
+                      ArrayRef<Operand> right, MutableArrayRef<Value> acc) {
   Value zero =
       arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
   SmallVector<Value, 4> sum(acc.size(), zero);
-  emitMma(builder, loc, a.small, b.finite, sum);
-  emitMma(builder, loc, a.finite, b.small, sum);
-  emitMma(builder, loc, a.big, b.big, sum);
-  for (auto [value, step] : llvm::zip_equal(acc, sum))
-    value = arith::AddFOp::create(builder, loc, value, step);
+  for (auto [a, b] : llvm::zip_equal(left, right)) {
+    emitMma(builder, loc, a.small, b.finite, sum);
+    emitMma(builder, loc, a.finite, b.small, sum);
+  }
+  for (auto [a, b] : llvm::zip_equal(left, right))
+    emitMma(builder, loc, a.big, b.big, sum);
+  for (auto [value, part] : llvm::zip_equal(acc, sum))
+    value = matchPattern(value, m_AnyZeroFloat())
+                ? part
+                : arith::AddFOp::create(builder, loc, value, part).getResult();
 }
 
 /// The four registers of an A operand at a row group and k-step of a slot.
@@ -198,6 +215,13 @@ static SmallVector<Value> readLeft(PairReader &reader, int64_t row,
   std::array<Value, 2> upper = reader.read(row, column);
   std::array<Value, 2> lower = reader.read(row + 8, column);
   return {upper[0], lower[0], upper[1], lower[1]};
+}
+
+/// How many steps are summed from zero before they join the accumulator: two
+/// save additions, and take registers that a large accumulator, or a deep
+/// product, which has much to load ahead, does not leave (ptxas 13.0).
+static int64_t countStepsAtOnce(size_t accRegisters, int64_t steps) {
+  return accRegisters <= 64 && steps <= 8 ? 2 : 1;
 }
 
 SmallVector<Value> attn::warp::emitMmaTF32(OpBuilder &builder,
@@ -222,28 +246,32 @@ SmallVector<Value> attn::warp::emitMmaTF32(OpBuilder &builder,
                  ints.mul(ints.warp(), layout::groupRows));
 
   SmallVector<Value> acc = llvm::to_vector(product.acc);
-  for (int64_t s = 0; s < steps; ++s) {
-    SmallVector<Operand> lefts;
-    for (int64_t t = 0; t < layout.rowSteps(); ++t) {
-      SmallVector<Value> values;
-      if (left)
-        values =
-            readLeft(*left, t * accType.getWarps() * layout::groupRows, 8 * s);
-      else
-        values = llvm::to_vector(product.a.slice((t * steps + s) * 4, 4));
-      Operand &operand = lefts.emplace_back();
-      for (Value value : values)
-        operand.append(split(builder, loc, value));
-    }
+  auto splitAll = [&](ValueRange values) {
+    Operand operand;
+    for (Value value : values)
+      operand.append(split(builder, loc, value));
+    return operand;
+  };
+  auto readRows = [&](int64_t t, int64_t s) {
+    int64_t row = t * accType.getWarps() * layout::groupRows;
+    return left ? readLeft(*left, row, 8 * s)
+                : llvm::to_vector(product.a.slice((t * steps + s) * 4, 4));
+  };
+  int64_t atOnce = countStepsAtOnce(acc.size(), steps);
+  for (int64_t first = 0; first < steps; first += atOnce) {
+    auto chunk = llvm::seq(first, std::min(first + atOnce, steps));
+    SmallVector<SmallVector<Operand>> lefts(layout.rowSteps());
+    for (auto [t, operands] : llvm::enumerate(lefts))
+      for (int64_t s : chunk)
+        operands.push_back(splitAll(readRows(t, s)));
     for (int64_t c = 0; c < tiles; ++c) {
-      std::array<Value, 2> b =
-          transposed ? pairs->read(8 * c, 8 * s) : columns->read(8 * s, 8 * c);
-      Operand operand;
-      for (Value value : b)
-        operand.append(split(builder, loc, value));
+      SmallVector<Operand> right;
+      for (int64_t s : chunk)
+        right.push_back(splitAll(transposed ? pairs->read(8 * c, 8 * s)
+                                            : columns->read(8 * s, 8 * c)));
       for (int64_t t = 0; t < layout.rowSteps(); ++t)
-        emitStep(builder, loc, lefts[t], operand,
-                 MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4));
+        emitSteps(builder, loc, lefts[t], right,
+                  MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4));
     }
   }
   return acc;

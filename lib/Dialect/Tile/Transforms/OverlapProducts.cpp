@@ -128,6 +128,11 @@ static FailureOr<ProductStep> matchStep(scf::ForOp loop, std::string &reason) {
     reason = "the output is not a product of the weights with loaded values";
     return failure();
   }
+  if (step.product.getLhsType().getElementType().isF32()) {
+    reason = "a product of f32 is done where it stands, two blocks of scores "
+             "only take registers";
+    return failure();
+  }
   unsigned numRows = 0;
   for (auto [number, index] : llvm::enumerate(step.values.getIndices()))
     if (!loop.isDefinedOutsideOfLoop(index)) {
