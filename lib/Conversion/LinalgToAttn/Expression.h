@@ -205,6 +205,7 @@ struct LinearSum {
   double constant = 0;
 
   void scale(double factor);
+  void add(std::pair<ExprRef, double> term);
   /// Equal up to rounding of coefficients.
   bool matches(const LinearSum &other) const;
 };

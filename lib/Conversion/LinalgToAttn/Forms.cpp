@@ -33,6 +33,11 @@ void LinearSum::scale(double factor) {
     term.second *= factor;
 }
 
+void LinearSum::add(std::pair<ExprRef, double> term) {
+  auto &sum = terms[term.first->id];
+  sum = {term.first, sum.second + term.second};
+}
+
 static bool nearly(double a, double b) {
   return a == b || std::fabs(a - b) <= 2e-3 * std::fabs(a) * 1e-3;
 }

@@ -130,7 +130,8 @@ std::optional<bool> Matcher::computesLse(AttentionMatch &match,
   ExprRef lse = e.make<math::LogOp>(e.f32, {softmax.sum});
   if (softmax.maximum)
     lse = e.add(lse, softmax.maximum);
-  if (type.getElementType().isF32() && reader.read(result, indices) == lse) {
+  if (!softmax.hidesMore && type.getElementType().isF32() &&
+      reader.read(result, indices) == lse) {
     if (match.lse)
       return std::nullopt;
     match.lse = result;

@@ -24,6 +24,7 @@ struct SoftmaxMatch {
   ExprRef sum;     // with the sink's exponential, if there is one
   ExprRef value;   // the other factor of the product, an element
   ExprRef sink;    // a logit that joins the sum; null: none
+  bool hidesMore;  // the scores hide what only the weights of the graph do
 };
 
 /// The scores taken apart.
@@ -88,8 +89,9 @@ private:
                  double coefficient, ExprRef inMaximum);
   bool isSinkOfHeads(const AttentionMatch &match);
   bool isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
-                   const LinearSum &scores);
-  bool checkGuards(const SoftmaxMatch &softmax);
+                   const LinearSum &scores, LinearSum &others);
+  bool checkGuards(SoftmaxMatch &softmax);
+  bool hideByGuard(SoftmaxMatch &softmax, ExprRef condition);
   ExprRef withoutGuards(ExprRef expr);
   SmallVector<ScoreMatch> matchScores(const SoftmaxMatch &softmax);
   bool captureReductions(ScoreMatch &scores);
@@ -125,9 +127,12 @@ struct MaskedScore {
   ExprRef mask; // null: none
   bool isFinite = false;
 };
-/// Takes conditions that hide keys out of `scores`: choices of -inf and, with
-/// `finite`, of numbers that no score comes near.
-MaskedScore splitMask(Expressions &e, ExprRef scores, bool finite);
+/// Which numbers hide a key: -inf alone, those that no score comes near, or
+/// those of which a softmax leaves nothing beside a key that is seen.
+enum class Hides { Infinite, Lowest, Far };
+
+/// Takes conditions that hide keys out of `scores`: choices of such numbers.
+MaskedScore splitMask(Expressions &e, ExprRef scores, Hides which);
 
 /// True if every row certainly sees a key: `mask` holds at key 0, at the key of
 /// the row's number or at the last key, whatever the other variables are.

@@ -17,11 +17,13 @@ using namespace mlir;
 using namespace attn::raise;
 using Kind = Expr::Kind;
 
-/// No weight is left of a score that is this constant. A finite one is near
-/// the lowest number of f32 or bf16, from where no score brings it back.
-static bool hides(ExprRef expr, bool finite) {
+/// No weight is left of a score that is this constant. One that no score brings
+/// back is near the lowest number of f32 or bf16; one that is far is -10000 as
+/// bf16 has it.
+static bool hides(ExprRef expr, Hides which) {
+  static constexpr double kLargest[] = {-HUGE_VAL, -1e37, -9984};
   return expr->isConstant() && expr->isFloat() &&
-         (expr->real == -HUGE_VAL || (finite && expr->real <= -1e37));
+         expr->real <= kLargest[static_cast<int>(which)];
 }
 
 static ExprRef conjunction(Expressions &e, ExprRef a, ExprRef b) {
@@ -34,40 +36,40 @@ class MaskSplitter {
 public:
   explicit MaskSplitter(Expressions &e) : e(e) {}
 
-  MaskedScore split(ExprRef scores, bool finite) {
-    auto known = results[finite].find(scores);
-    if (known != results[finite].end())
+  MaskedScore split(ExprRef scores, Hides which) {
+    auto known = results[static_cast<int>(which)].find(scores);
+    if (known != results[static_cast<int>(which)].end())
       return known->second;
-    MaskedScore result = compute(scores, finite);
-    results[finite][scores] = result;
+    MaskedScore result = compute(scores, which);
+    results[static_cast<int>(which)][scores] = result;
     return result;
   }
 
 private:
-  MaskedScore compute(ExprRef scores, bool finite);
+  MaskedScore compute(ExprRef scores, Hides which);
 
   Expressions &e;
-  llvm::DenseMap<ExprRef, MaskedScore> results[2]; // by `finite`
+  llvm::DenseMap<ExprRef, MaskedScore> results[3];
 };
 } // namespace
 
 MaskedScore attn::raise::splitMask(Expressions &e, ExprRef scores,
-                                   bool finite) {
-  return MaskSplitter(e).split(scores, finite);
+                                   Hides which) {
+  return MaskSplitter(e).split(scores, which);
 }
 
-MaskedScore MaskSplitter::compute(ExprRef scores, bool finite) {
+MaskedScore MaskSplitter::compute(ExprRef scores, Hides which) {
   MaskedScore result{scores, nullptr};
   if (scores->is<arith::SelectOp>()) {
     ExprRef condition = scores->operands[0];
     ExprRef shown = scores->operands[1], hidden = scores->operands[2];
-    if (hides(shown, finite)) {
+    if (hides(shown, which)) {
       std::swap(shown, hidden);
       condition = e.negated(condition);
     }
-    if (!hides(hidden, finite) || hides(shown, finite))
+    if (!hides(hidden, which) || hides(shown, which))
       return result;
-    result = split(shown, finite);
+    result = split(shown, which);
     result.mask = conjunction(e, condition, result.mask);
     result.isFinite |= !std::isinf(hidden->real);
     return result;
@@ -77,7 +79,8 @@ MaskedScore MaskSplitter::compute(ExprRef scores, bool finite) {
     // Both sides of a choice are scaled alike; -inf stays what it is. A finite
     // constant is judged after the scale.
     ExprRef factor = scores->operands[1];
-    MaskedScore inner = split(scores->operands[0], finite && factor->real >= 1);
+    MaskedScore inner =
+        split(scores->operands[0], factor->real >= 1 ? which : Hides::Infinite);
     if (!inner.mask)
       return result;
     inner.score = e.mul(inner.score, factor);
@@ -92,19 +95,19 @@ MaskedScore MaskSplitter::compute(ExprRef scores, bool finite) {
       continue;
     ExprRef condition = choice->operands[0];
     ExprRef shown = choice->operands[1], hidden = choice->operands[2];
-    if (hides(shown, finite)) {
+    if (hides(shown, which)) {
       std::swap(shown, hidden);
       condition = e.negated(condition);
     }
-    if (!shown->isReal(0) || !hides(hidden, finite))
+    if (!shown->isReal(0) || !hides(hidden, which))
       continue;
-    result = split(rest, finite);
+    result = split(rest, which);
     result.mask = conjunction(e, condition, result.mask);
     result.isFinite |= !std::isinf(hidden->real);
     return result;
   }
-  MaskedScore a = split(scores->operands[0], finite);
-  MaskedScore b = split(scores->operands[1], finite);
+  MaskedScore a = split(scores->operands[0], which);
+  MaskedScore b = split(scores->operands[1], which);
   if (!a.mask && !b.mask)
     return result;
   return {e.add(a.score, b.score), conjunction(e, a.mask, b.mask),

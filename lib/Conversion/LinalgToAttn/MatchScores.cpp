@@ -16,14 +16,14 @@ using Kind = Expr::Kind;
 SmallVector<ScoreMatch> Matcher::matchScores(const SoftmaxMatch &softmax) {
   // A finite constant hides a key only if no row is left without one: a row of
   // such constants alone has equal weights.
-  MaskedScore masked = splitMask(e, softmax.scores, /*finite=*/true);
+  MaskedScore masked = splitMask(e, softmax.scores, Hides::Lowest);
   bool keepsFinite = false;
   if (masked.isFinite) {
     bool sees = llvm::any_of(rootIndices, [&](ExprRef row) {
       return everyRowSees(e, masked.mask, row, softmax.key);
     });
     if (!sees) {
-      masked = splitMask(e, softmax.scores, /*finite=*/false);
+      masked = splitMask(e, softmax.scores, Hides::Infinite);
       keepsFinite = true;
     }
   }

@@ -38,10 +38,23 @@ static bool looksLikeWeights(ExprRef expr) {
   return hasExponential && hasReduction;
 }
 
+/// Whether `condition` says that `value` is no number.
+static bool isNaN(ExprRef condition, ExprRef value) {
+  if (!condition->is<arith::CmpFOp>())
+    return false;
+  auto predicate = static_cast<arith::CmpFPredicate>(condition->predicate);
+  return (predicate == arith::CmpFPredicate::UNO ||
+          predicate == arith::CmpFPredicate::UNE) &&
+         condition->operands[0] == value && condition->operands[1] == value;
+}
+
 /// select(c, 0, x): c is noted, to be judged later; x.
 ExprRef Matcher::withoutGuards(ExprRef expr) {
   while (expr->is<arith::SelectOp>()) {
-    if (expr->operands[1]->isReal(0)) {
+    if (expr->operands[1]->isReal(0) &&
+        isNaN(expr->operands[0], expr->operands[2])) {
+      expr = expr->operands[2]; // of a row that sees no key
+    } else if (expr->operands[1]->isReal(0)) {
       guards.push_back(expr->operands[0]);
       expr = expr->operands[2];
     } else if (expr->operands[2]->isReal(0)) {
@@ -248,6 +261,11 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
     FactorList parts = product(withoutGuards(expanded));
     constant *= parts.constant;
     for (ExprRef factor : parts.factors) {
+      if (factor->is<arith::SelectOp>() && factor->operands[1]->isReal(1) &&
+          factor->operands[2]->isReal(0)) { // a mask, as a number
+        guards.push_back(e.negated(factor->operands[0]));
+        continue;
+      }
       // The product again, of what stood under a guard.
       if (!isExponential(factor) || result.weight)
         return fail("the weights are multiplied with " + describe(factor) +
@@ -316,8 +334,10 @@ std::optional<SoftmaxMatch> Matcher::matchSoftmax(ExprRef output) {
   return result;
 }
 
+/// Whether `maximum` is that of `scores` and of `others`, which are the same
+/// for all keys.
 bool Matcher::isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
-                          const LinearSum &scores) {
+                          const LinearSum &scores, LinearSum &others) {
   std::string other = overAnother(maximum, softmax.key);
   if (!other.empty()) {
     fail("the maximum " + other);
@@ -331,6 +351,14 @@ bool Matcher::isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
   LinearSum form = linearForm(e.instantiate(maximum, {softmax.key}));
   if (form.matches(scores))
     return true;
+  for (auto &[id, term] : LinearSum(form).terms)
+    if (isMaximum(term.first) &&
+        !Expressions::dependsOn(term.first, softmax.key)) {
+      others.add(term);
+      form.terms.erase(id);
+    }
+  if (form.matches(scores))
+    return true;
   fail("the reference that is subtracted is the maximum of something else "
        "than the scores");
   return false;
@@ -340,36 +368,49 @@ bool Matcher::isMaximumOf(ExprRef maximum, const SoftmaxMatch &softmax,
 /// the scores.
 bool Matcher::matchReference(SoftmaxMatch &softmax, LinearSum arguments,
                              std::optional<LinearSum> sink) {
+  // Reductions that are the same for all keys of a row, the outermost first.
+  SmallVector<std::pair<ExprRef, double>> references;
   LinearSum scores = arguments;
-  double coefficient = 0;
-  ExprRef inMaximum = nullptr, maximum = nullptr;
   for (auto &[id, term] : arguments.terms) {
     ExprRef reference = guarded(term.first);
-    ExprRef joined = takeSinkOfMaximum(reference);
+    takeSinkOfMaximum(reference);
     if (reference->kind != Kind::Reduction || isContraction(reference) ||
         Expressions::dependsOn(reference, softmax.key))
       continue;
-    if (!reference->isReduction(Combiner::Max) || softmax.maximum) {
-      fail("what is subtracted from the scores is " + describe(reference) +
-           ", wanted their maximum");
-      return false;
-    }
-    softmax.maximum = term.first;
-    maximum = reference;
-    inMaximum = joined;
-    coefficient = term.second;
+    references.insert(references.begin(), term);
     scores.terms.erase(id);
   }
-  if (softmax.maximum) {
-    LinearSum unscaled = scores;
-    if (coefficient >= 0) {
+  double coefficient = 0;
+  ExprRef inMaximum = nullptr;
+  LinearSum rest; // what is subtracted beside their maximum, and added in it
+  for (auto &[term, factor] : references) {
+    ExprRef reference = guarded(term);
+    ExprRef joined = takeSinkOfMaximum(reference);
+    rest.add({term, factor});
+    if (softmax.maximum || !reference->isReduction(Combiner::Max))
+      continue;
+    if (factor >= 0) {
       fail("the maximum is added to the scores, wanted it subtracted");
       return false;
     }
-    unscaled.scale(-1 / coefficient);
-    if (!isMaximumOf(maximum, softmax, unscaled))
+    LinearSum unscaled = scores, others;
+    unscaled.scale(-1 / factor);
+    if (!isMaximumOf(reference, softmax, unscaled, others))
       return false;
+    rest.add({term, -factor});
+    others.scale(factor);
+    for (auto &[id, other] : others.terms)
+      rest.add(other);
+    softmax.maximum = term;
+    inMaximum = joined;
+    coefficient = factor;
   }
+  for (auto &[id, term] : rest.terms)
+    if (std::fabs(term.second) > 1e-6 * std::fabs(coefficient)) {
+      fail("what is subtracted from the scores is " +
+           describe(guarded(term.first)) + ", wanted their maximum");
+      return false;
+    }
   if (inMaximum && !sink) {
     fail("the maximum is not that of the scores alone");
     return false;
@@ -433,24 +474,38 @@ bool Matcher::matchSink(SoftmaxMatch &softmax, LinearSum sink,
   return true;
 }
 
+using Conditions = llvm::SmallSetVector<ExprRef, 8>;
+
+/// What has to hold where a mask does; of no mask nothing.
+static Conditions conditionsOf(Expressions &e, ExprRef mask) {
+  Conditions found;
+  SmallVector<ExprRef> open;
+  if (mask)
+    open.push_back(mask);
+  while (!open.empty()) {
+    ExprRef node = open.pop_back_val();
+    bool isNegation =
+        node->is<arith::XOrIOp>() && node->operands[1]->isInteger(1);
+    ExprRef inner = isNegation ? node->operands[0] : node;
+    if (node->is<arith::AndIOp>())
+      llvm::append_range(open, node->operands);
+    else if (isNegation && inner->is<arith::OrIOp>())
+      for (ExprRef operand : inner->operands)
+        open.push_back(e.negated(operand));
+    else
+      found.insert(node);
+  }
+  return found;
+}
+
 /// Whether `scores` are -inf where `part` is: it is added to them, or hides by
 /// conditions that hide them, too.
 static bool hidesLike(Expressions &e, ExprRef part, ExprRef scores) {
-  MaskedScore inner = splitMask(e, part, /*finite=*/false);
-  MaskedScore outer = splitMask(e, scores, /*finite=*/false);
-  auto conditions = [](ExprRef mask) {
-    llvm::SmallSetVector<ExprRef, 8> found;
-    if (mask)
-      Expressions::walk(mask, [&](ExprRef node) {
-        if (!node->is<arith::AndIOp>())
-          found.insert(node);
-        return node->is<arith::AndIOp>();
-      });
-    return found;
-  };
-  auto known = conditions(outer.mask);
+  MaskedScore inner = splitMask(e, part, Hides::Infinite);
+  MaskedScore outer = splitMask(e, scores, Hides::Infinite);
+  Conditions known = conditionsOf(e, outer.mask);
   LinearSum added = linearForm(inner.score), all = linearForm(outer.score);
-  return llvm::all_of(conditions(inner.mask),
+  return llvm::all_of(conditionsOf(e, inner.mask),
                       [&](ExprRef node) { return known.contains(node); }) &&
          llvm::all_of(added.terms, [&](const auto &entry) {
            auto found = all.terms.find(entry.first);
@@ -459,9 +514,37 @@ static bool hidesLike(Expressions &e, ExprRef part, ExprRef scores) {
          });
 }
 
+/// Weights that are 0 where `condition` says so are those of a mask: of whole
+/// rows, or of what hides the scores, too. Then rows that see no key are 0 as
+/// well, whatever the scores were filled with.
+bool Matcher::hideByGuard(SoftmaxMatch &softmax, ExprRef condition) {
+  if (Expressions::contains(condition, isContraction))
+    return false;
+  ExprRef seen = e.negated(condition);
+  MaskedScore masked{softmax.scores, seen};
+  if (Expressions::dependsOn(condition, softmax.key)) {
+    MaskedScore infinite = splitMask(e, softmax.scores, Hides::Infinite);
+    masked = splitMask(e, softmax.scores, Hides::Far);
+    Conditions all = conditionsOf(e, masked.mask);
+    Conditions guarded = conditionsOf(e, seen);
+    Conditions surely = conditionsOf(e, infinite.mask);
+    auto isIn = [](const Conditions &some, const Conditions &others) {
+      return llvm::all_of(some,
+                          [&](ExprRef each) { return others.contains(each); });
+    };
+    surely.insert(guarded.begin(), guarded.end());
+    if (!isIn(guarded, all) || !isIn(all, surely))
+      return false;
+  }
+  softmax.scores = e.make<arith::SelectOp>(
+      e.f32, {masked.mask, masked.score, e.real(-HUGE_VAL)});
+  softmax.hidesMore = true;
+  return true;
+}
+
 /// The conditions under which weights or results are 0 are those of rows that
-/// see no key.
-bool Matcher::checkGuards(const SoftmaxMatch &softmax) {
+/// see no key, or those of a mask.
+bool Matcher::checkGuards(SoftmaxMatch &softmax) {
   for (ExprRef guard : guards) {
     ExprRef condition = reader.expand(guard);
     if (isEquality(condition, softmax.sum, 0) ||
@@ -500,8 +583,11 @@ bool Matcher::checkGuards(const SoftmaxMatch &softmax) {
           linearForm(compared).matches(linearForm(softmax.scores)))
         continue;
     }
+    if (hideByGuard(softmax, condition))
+      continue;
     fail("the weights are 0 where " + describe(condition) +
-         " says so, wanted rows without a visible key only");
+         " says so, wanted rows without a visible key, or what "
+         "hides the scores, too");
     return false;
   }
   return true;

@@ -8,7 +8,9 @@
 #===----------------------------------------------------------------------===#
 """What a node of a graph of PyTorch is called, what it views, and what writes to it."""
 
+import collections
 import operator
+import re
 
 import torch
 
@@ -31,6 +33,8 @@ _NAMES = {
     "cuda": "to", "cpu": "to", "contiguous": "same", "clone": "same", "lift_fresh_copy": "same",
     "alias": "same", "_assert_tensor_metadata": "none", "amax": "max", "adjoint": "mT",
 }
+# What begins and ends a transform of torch.func in a graph.
+_NESTING = re.compile(r"_(?:(\w+)_)?(increment_nesting|decrement_nesting|enter_dual_level|exit_dual_level)")
 _BY_TARGET = {operator.and_: "and", operator.or_: "or", operator.not_: "not"}
 
 _IN_PLACE = {getattr(operator, name) for name in
@@ -103,14 +107,24 @@ def sized(given):
 
 
 class Graph:
-    """The order of the nodes of a graph, and which write to what others hold."""
+    """The order of the nodes of a graph, which write to what others hold, and which are
+    inside of a transform of torch.func."""
 
     def __init__(self, graph):
         self.order = {node: number for number, node in enumerate(graph.nodes)}
-        self._writes = {}
+        self._writes, self._transforms, open_transforms = {}, {}, []
         for node in graph.nodes:
             for target in writes_to(node):
                 self._writes.setdefault(storage(target), []).append(node)
+            begun, ended = (_NESTING.fullmatch(written_name(node)) if node.op == "call_function" else None), False
+            if begun:
+                ended = begun[2] in ("decrement_nesting", "exit_dual_level")
+                open_transforms.pop() if ended and open_transforms else open_transforms.append(begun[1] or "jvp")
+            self._transforms[node] = tuple(open_transforms)
+
+    def transforms(self, node):
+        """The transforms of torch.func that a node is inside of: "vmap", "grad", "jvp"."""
+        return self._transforms[node]
 
     def writes(self, node, after, before):
         """The writes to the memory of `node` between two positions."""
@@ -331,9 +345,12 @@ def product_letters(node):
     """(a, b, letters of a, of b, of the result) of a product; None in place of the letter
     of a dimension that has size 1 where the result has more."""
     kind = name(node)
-    if kind in ("matmul", "bmm", "__matmul__"):
-        a, b = node.args[0], argument(node, 1, "other", node.kwargs.get("mat2"))
+    if kind in ("matmul", "bmm", "__matmul__", "mm", "linalg_matmul"):
+        a, b = argument(node, 0, "input"), argument(node, 1, "other", node.kwargs.get("mat2"))
         return _matmul(a, b, node)
+    if kind == "inner" and is_tensor(node) and len(shape(node)) == 2:
+        a, b = argument(node, 0, "input"), argument(node, 1, "other")
+        return (a, b, ["i", "d"], ["j", "d"], ["i", "j"]) if len(shape(a)) == len(shape(b)) == 2 else None
     if kind == "baddbmm":
         a, b = argument(node, 1, "batch1"), argument(node, 2, "batch2")
         return _matmul(a, b, node)
@@ -367,13 +384,28 @@ def _einsum(node):
         operands = operands[0]
     if not isinstance(text, str) or len(operands) != 2 or not all(map(is_tensor, operands)):
         return None
-    text = text.replace(" ", "")
-    if "." in text or "->" not in text:
-        return None
-    inputs, result = text.split("->")
+    inputs, _, result = text.replace(" ", "").partition("->")
     first, second = inputs.split(",")
-    for letters in (first, second, result):
-        if len(set(letters)) != len(letters):
-            return None
-    return operands[0], operands[1], list(first), list(second), list(result)
+    wide = max(len(shape(operand)) - len(letters.replace("...", ""))
+               for operand, letters in zip(operands, (first, second)))
+    batch = [f"n{number}" for number in range(wide)]
+    if "->" not in text:  # what is there once, by the alphabet
+        result = "..." * ("..." in inputs) + "".join(sorted(
+            x for x in inputs if x.isalpha() and inputs.count(x) == 1))
 
+    def spelled(letters, rank):
+        before, dots, after = letters.partition("...")
+        count = rank - len(before) - len(after)
+        return [*before, *batch[wide - count:], *after] if dots else [*before]
+    result = spelled(result, len(shape(node)))
+    letters = [spelled(own, len(shape(operand))) for own, operand in zip((first, second), operands)]
+    if any(len(set(own)) != len(own) for own in (*letters, result)):
+        return None
+    sizes = collections.defaultdict(set)
+    for own, operand in zip(letters, operands):
+        for letter, size in zip(own, shape(operand)):
+            sizes[letter].add(size)
+    # What is of size 1 beside more is repeated.
+    a, b = ([None if size == 1 and len(sizes[letter]) > 1 else letter for letter, size in zip(own, shape(operand))]
+            for own, operand in zip(letters, operands))
+    return operands[0], operands[1], a, b, result

@@ -343,7 +343,7 @@ class _Gradients(torch.autograd.Function):
 
 def _in_transform():
     """Whether a transform of torch.func is at work."""
-    return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
+    return not torch.compiler.is_dynamo_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def forward(q, k, v, operands, program):

@@ -44,6 +44,10 @@ def program(text):
         raise Unread(f"scores and mask of more than {MAX_LINES} operations")
     for factor, (own, _) in zip(factors, parameters):
         if _through_casts(factor, made) != own:
+            dims = [int(type.split("x")[-2]) for _, type in parameters[:3] if type.split("x")[-2].isdigit()]
+            uneven = next((dim for dim in dims if dim % 8), None)
+            if uneven is not None:
+                raise Unread(f"a head dimension of {uneven}, wanted a multiple of 8")
             raise Unread("query, key or value are not arguments of the raised function")
         attention = re.sub(re.escape(factor) + r"(?![\w$.-])", own, attention, count=1)
     returned = re.match(r"\s*return (%[\w$.-]+) :", operations[-1])

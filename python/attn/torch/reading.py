@@ -17,7 +17,7 @@ import math
 
 import torch
 
-from . import nodes
+from . import nodes, softmaxes
 from .indices import ZERO, Unread
 
 TYPES = {
@@ -41,6 +41,8 @@ _UNARY = {"exp": "math.exp", "exp2": "math.exp2", "log": "math.log", "log2": "ma
           "log1p": "math.log1p", "tanh": "math.tanh", "sqrt": "math.sqrt", "rsqrt": "math.rsqrt",
           "sin": "math.sin", "cos": "math.cos", "floor": "math.floor", "ceil": "math.ceil",
           "erf": "math.erf"}
+_ARITHMETIC = ("add", "sub", "rsub", "mul", "div", "maximum", "minimum", "pow", "floordiv", "remainder", "and", "or",
+               "xor")
 _FILLED = {"zeros": 0, "ones": 1, "zeros_like": 0, "ones_like": 1, "new_zeros": 0, "new_ones": 1}
 
 
@@ -175,7 +177,13 @@ class Body:
     def read(self, node, indices, at):
         """The element of a node as `at` reads it."""
         try:
-            node = self.outline.graph.resolve(node, at)
+            try:
+                node = self.outline.graph.resolve(node, at)
+            except Unread:
+                if self.outline.is_spine(node):
+                    raise
+                key = (node, tuple(indices), "written")
+                return self.once(key, lambda: self.outline.leaf(node, indices, at, self))
             key = (node, tuple(indices))
             if key not in self._known:
                 found = self.outline.element(node, indices, self)
@@ -243,8 +251,7 @@ class Body:
             return self._unary(node, indices, dtype, _UNARY[name])
         if name in _FILLED:
             return self.number(_FILLED[name], dtype)
-        if name in ("add", "sub", "rsub", "mul", "div", "maximum", "minimum", "pow", "floordiv", "remainder",
-                    "and", "or", "xor"):
+        if name in _ARITHMETIC:
             return self._arithmetic(node, indices, name, dtype)
         if name in _METHODS:
             return getattr(self, _METHODS[name])(node, indices, dtype)
@@ -378,6 +385,19 @@ class Body:
         if nodes.value(node.args[0]).requires_grad:
             raise Unread("detach")
         return self.read(node.args[0], indices, node)
+
+    def _read_nan_to_num(self, node, indices, dtype):
+        """Of weights, which are no numbers where a row sees no key, and never infinite."""
+        given = [nodes.argument(node, n, key) for n, key in ((1, "nan"), (2, "posinf"), (3, "neginf"))]
+        if nodes.name(softmaxes.behind_moves(node.args[0])) != "softmax" or given[0] not in (None, 0):
+            raise Unread("nan_to_num of other than a softmax, or to other than 0")
+        a = self.read(node.args[0], indices, node)
+        nothing = Scalar(self.emit(f"arith.cmpf uno, {a.name}, {a.name} : {TYPES[a.dtype]}"), torch.bool, False)
+        return self._select(nothing, self.number(0, a.dtype), a, dtype)
+
+    def _read_isnan(self, node, indices, dtype):
+        a = self.read(node.args[0], indices, node)
+        return self._made(self.emit(f"arith.cmpf uno, {a.name}, {a.name} : {TYPES[a.dtype]}"), torch.bool, a)
 
     def _read_dropout(self, node, indices, dtype):
         if not nodes.drops_nothing(node):
@@ -545,6 +565,11 @@ def _common(first, second):
     return torch.result_type(*dtypes)
 
 
+def is_read(node):
+    """Whether an operation is one that Body reads element by element."""
+    return nodes.is_view(node) or nodes.name(node) in _READ
+
+
 # What costs nothing in a kernel.
 _MOVES = ("to", "detach", "where", "masked_fill", "tril", "triu", "embedding", "index_select", "gather", "dropout")
 
@@ -558,5 +583,7 @@ _METHODS = {
     "full_like": "_read_full", "new_full": "_read_full", "scalar_tensor": "_read_full", "tensor": "_read_full",
     "as_tensor": "_read_full", "eye": "_read_eye", "embedding": "_read_embedding",
     "index_select": "_read_index_select", "gather": "_read_gather", "getitem": "_read_getitem",
-    "baddbmm": "_read_baddbmm",
+    "baddbmm": "_read_baddbmm", "nan_to_num": "_read_nan_to_num", "isnan": "_read_isnan",
 }
+
+_READ = frozenset((*_METHODS, *_COMPARED, *_UNARY, *_FILLED, *_ARITHMETIC, "min", "max", "baddbmm"))

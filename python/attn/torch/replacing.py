@@ -16,7 +16,7 @@ import torch
 
 from .._capi import AttnError
 from ..raising import raise_
-from . import forms, inlining, kernels, nodes, places, raised
+from . import forms, inlining, kernels, nodes, ops, places, raised, reading, softmaxes
 from .indices import Index, Unread
 from .outline import CallOutline, FlexOutline, Outline
 from .sdpa import scaled_dot_product_attention
@@ -72,18 +72,21 @@ def analyse(graph):
     for node in graph.nodes:
         kind = nodes.name(node)
         is_call = kind in _CALLS
-        if not is_call and not (kind == "softmax" and nodes.is_tensor(node)):
+        if not is_call and not softmaxes.is_softmax(node):
             continue
         outline = program = dropin = edge = None
+        is_possible = False
         try:
+            _check_transforms(order, node)
+            is_possible = True
             outline, program, remark = (_of_call if is_call else _of_softmax)(order, node)
         except Unread as reason:
             remark, edge = str(reason), reason.node or node
-            if kind == "scaled_dot_product_attention" and _is_served(node):
+            if is_possible and kind == "scaled_dot_product_attention" and _is_served(node):
                 dropin, remark = scaled_dot_product_attention, f"by the drop-in function: {remark}"
         except Exception as error:  # a fault of this package is no reason not to compile a model
             remark = f"this could not be read: {type(error).__name__}: {error}"
-        found = Found(kind, node.name, places.written(node), (program or dropin) is not None, remark,
+        found = Found(kind if is_call else "softmax", node.name, places.written(node), (program or dropin) is not None, remark,
                       program.text if program is not None else None, places.quoted(edge) if edge is not None else "")
         result.append(Rewritten(found, node, outline, program, dropin))
     return result
@@ -95,10 +98,18 @@ def analyse(graph):
 
 
 def _weights(softmax):
-    """(weights, product): the product with the values, and its factor."""
-    node = softmax
+    """(weights, product, quotient): the product with the values, its factor, and what it is
+    divided by; None: nothing."""
+    node, parts = softmax, softmaxes.divided(softmax)
+    if parts is not None and nodes.name(parts[0]) != "exp":  # the product is divided
+        output = parts[0]
+        for factor in (nodes.product_letters(output) or ())[:2]:
+            if nodes.name(softmaxes.behind_moves(factor)) == "exp":
+                return factor, output, softmax
+        if nodes.product_letters(softmaxes.behind_moves(output)):
+            raise Unread("a view of the product with values is divided", softmax)
     for _ in range(_MAX_STEPS):
-        users = list(node.users)
+        users = [user for user in node.users if not _is_guard(user, node)]
         if any(user.op == "output" for user in users):
             raise Unread("the weights are also returned" if len(users) > 1 else "the weights are returned", node)
         if len(users) != 1:
@@ -107,13 +118,19 @@ def _weights(softmax):
                          else "nothing reads the weights", users[-1] if users else node)
         user = users[0]
         if nodes.product_letters(user):
-            return node, user
+            return node, user, None
         if nodes.name(user) == "dropout" and not nodes.drops_nothing(user):
             raise Unread("dropout drops weights: PyTorch's generator says which", user)
-        if not nodes.is_tensor(user):
+        if not nodes.is_tensor(user) or not (reading.is_read(user) or nodes.name(user) == "cat"):
             raise Unread(f"the weights are read by {nodes.written_name(user)}", user)
         node = user
     raise Unread("no product with values is near the softmax")
+
+
+def _is_guard(node, weights):
+    """Whether it only says where weights are no numbers, to what replaces them."""
+    return nodes.name(node) in ("isnan", "bitwise_not", "logical_not") and all(
+        user in weights.users or _is_guard(user, weights) for user in node.users)
 
 
 def nodes_read(users):
@@ -136,15 +153,20 @@ def _products(softmax):
 
 
 def _of_softmax(graph, softmax):
-    weights, output = _weights(softmax)
+    weights, output, quotient = _weights(softmax)
     reason = None
-    for product in _products(softmax):
-        for keeps_floats in (False, True):
-            try:
-                return _prove(Outline(graph, product, output, weights), keeps_floats)
-            except Unread as error:
-                error.node = error.node or _edge(str(error), softmax, product, output)
-                reason = reason or error
+    for product in _products(softmax if quotient is None else weights):
+        attempt, attempts = 0, 1
+        while attempt < attempts:
+            for keeps_floats in (False, True):
+                outline = None
+                try:
+                    outline = Outline(graph, product, output, weights, quotient, attempt)
+                    return _prove(outline, keeps_floats)
+                except Unread as error:
+                    error.node = error.node or _edge(str(error), softmax, product, output)
+                    reason = reason or error
+            attempt, attempts = attempt + 1, outline.attempts if outline else 1
     raise reason or Unread("no product of queries and keys is before the softmax")
 
 
@@ -223,6 +245,16 @@ def _prove(outline, keeps_floats):
     return outline, program, log[-1].split(": raised: ")[-1]
 
 
+def _check_transforms(graph, node):
+    """Kernels have no derivatives of the forward mode, and none of derivatives."""
+    transforms = graph.transforms(node)
+    if "jvp" in transforms:
+        raise Unread("inside of torch.func.jvp: a kernel has no derivatives of the forward mode")
+    if transforms.count("grad") > 1 or "grad" in transforms and torch.is_grad_enabled() and any(
+            nodes.value(each).requires_grad for each in graph.order if each.op == "placeholder" and nodes.is_tensor(each)):
+        raise Unread("inside of torch.func.grad, of what has gradients: a kernel has no gradients of gradients")
+
+
 def _check_gradients(outline, program):
     """Captures that kernels have no gradients of are refused here."""
     captured = [nodes.value(outline.arguments[number].node) for number in program.operands]
@@ -247,9 +279,10 @@ def _replace_one(graph, rewritten, replaced):
         factors = [_cast(graph, factor, nodes.value(named["%" + name].node).dtype, wanted)
                    for name, factor in zip("qkv", factors)]
         operands = [_argument(graph, outline, outline.arguments[number], replaced) for number in program.operands]
-        both = graph.call_function(torch.ops.attn.forward.default, (*factors, operands, program.text))
+        target = ops.forward if outline.graph.transforms(old) else torch.ops.attn.forward.default
+        both = graph.call_function(target, (*factors, operands, program.text))
         result = graph.call_function(operator.getitem, (both, 0))
-        result = _in_form(graph, result, outline)
+        result = _in_form(graph, result, outline, replaced)
         new = _cast(graph, result, wanted, nodes.value(old).dtype)
     new.meta = dict(old.meta)
     dead = _dead(graph, outline)
@@ -274,6 +307,8 @@ def _argument(graph, outline, argument, replaced):
             node = _expanded(graph, outline, node, step, argument, replaced)
         elif step[0] == "reshape":
             node = graph.call_method("reshape", (node, step[1]))
+        elif step[0] == "behind":
+            node = graph.call_function(operator.getitem, (node, (*[slice(None)] * step[1], slice(step[2], None))))
         else:
             node = graph.call_method(step[0], (node, *step[1:]))
     return node
@@ -294,18 +329,19 @@ def _expanded(graph, outline, node, step, argument, replaced):
     return graph.call_method("expand", (node, *sizes))
 
 
-def _in_form(graph, node, outline):
+def _in_form(graph, node, outline, replaced):
     """(b, h, i, e) as the product of weights and values had it."""
     parts = []
-    for place, var in enumerate("bhie"):
-        own = [digit for index in outline.result for digit in index.digits if digit.var == var]
-        own.sort(key=lambda digit: digit.div == 1)
+    for var in "bhie":
+        own = outline.parts_of(var)
         if not own:
             node = graph.call_method("select", (node, len(parts), 0))
             continue
         if len(own) > 1:
-            own.sort(key=lambda digit: -digit.div if isinstance(digit.div, int) else -(1 << 62))
             sizes = [digit.size if isinstance(digit.size, int) else -1 for digit in own]
+            for digit in outline.unknown(own)[1:]:
+                values, dim = outline.size_of(digit)
+                sizes[own.index(digit)] = graph.call_method("size", (replaced.get(values, values), dim))
             node = graph.call_method("unflatten", (node, len(parts), tuple(sizes)))
         parts += own
     order = [parts.index(digit) for index in outline.result for digit in index.digits]
@@ -325,7 +361,8 @@ _PURE = {
     "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "where", "masked_fill", "to", "and", "or", "xor", "tril",
     "triu", "arange", "full", "zeros", "ones", "embedding", "tanh", "neg", "bitwise_not", "logical_not", "detach",
     "scaled_dot_product_attention", "flex_attention", "argsort", "sum", "abs", "log", "exp", "clamp", "minimum", "maximum", "full_like", "zeros_like",
-    "pow", "floordiv", "remainder", "rsub", "sigmoid", "logical_and", "logical_or", "__matmul__",
+    "pow", "floordiv", "remainder", "rsub", "sigmoid", "logical_and", "logical_or", "__matmul__", "mm", "inner",
+    "linalg_matmul", "logsumexp", "log_softmax", "pad", "nan_to_num",
 }
 
 

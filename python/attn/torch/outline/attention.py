@@ -11,7 +11,7 @@ elements between them are read from.
 """
 
 from .. import nodes
-from ..indices import Index, Unread
+from ..indices import Index, Unread, joined
 from ..reading import TYPES, Body, Scalar, computed_in, type_of
 from .function import Function, dtype_of, element_of
 
@@ -77,12 +77,17 @@ class Attention:
         if dtype == torch.uint8:
             dtype = torch.int32
             steps.append(("to", dtype))
-        removed = 0
+        removed, read = 0, []
         for dim, (index, size) in enumerate(zip(indices, nodes.shape(node))):
             if isinstance(index, Index) and not index.digits and isinstance(index.offset, int):
                 steps.append(("select", dim - removed, index.offset))
                 removed += 1
                 continue
+            if isinstance(index, Index) and isinstance(index.offset, int) and index.offset > 0:
+                steps.append(("behind", dim - removed, index.offset))
+                index, size = index._replace(offset=0), size - index.offset
+            read.append((index, size))
+        for index, size in self._in_order(read, steps):
             is_heads = isinstance(index, Index) and index.offset == 0 and len(index.digits) == 1 \
                 and index.digits[0].var == "h" and isinstance(size, int)
             places.append(body.position(index))
@@ -95,6 +100,27 @@ class Attention:
         scalar = Scalar(body.emit(f"tensor.extract {name}[{', '.join(places)}] : {type}"), dtype,
                         dtype.is_floating_point)
         return body.cast(scalar, held.dtype) if held.dtype != torch.uint8 else scalar
+
+    def _in_order(self, read, steps):
+        """Indices and sizes of dimensions as gradients of captures want them: queries and
+        keys last, and a batch or head that is one in one dimension; the steps to it."""
+        def place(pair):
+            variables = {digit.var for digit in pair[0].digits} if isinstance(pair[0], Index) else set()
+            return 2 if variables & set(self.function.key_vars.values()) else int("i" in variables)
+        order = sorted(range(len(read)), key=lambda dim: place(read[dim]))
+        if order != list(range(len(read))):
+            steps.append(("permute", tuple(order)))
+        result = []
+        for index, size in (read[dim] for dim in order):
+            before, wide = result[-1] if result else (None, None)
+            if isinstance(before, Index) and isinstance(index, Index) and before.offset == index.offset == 0:
+                together = joined((*before.digits, *index.digits))
+                if len(together) < len(before.digits) + len(index.digits) and {x.var for x in together} <= {"b", "h"}:
+                    result[-1] = Index(together, 0), wide * size
+                    steps.append(("flatten", len(result) - 1, len(result)))
+                    continue
+            result.append((index, size))
+        return result
 
     # -----------------------------------------------------------------------
     # The function
@@ -166,4 +192,24 @@ class Attention:
         result = self.function.cast((name, type, variables), dtype_of(element_of(type)), dtype)
         # The positions of the output, for who brings the result into its form.
         self.result = [self._positions[x] for x in self.of_output]
+        for digits in map(self.parts_of, "bhie"):
+            if any(self.size_of(digit) is None for digit in self.unknown(digits)[1:]):
+                raise Unread("several unknown sizes in one dimension")
         return self.function.text(result)
+
+    def parts_of(self, var):
+        """The digits of a position that are in the output, the most significant first."""
+        own = [digit for index in self.result for digit in index.digits if digit.var == var]
+        if len(own) > 1:
+            own.sort(key=lambda digit: -digit.div if isinstance(digit.div, int) else -(1 << 62))
+        return own
+
+    @staticmethod
+    def unknown(digits):
+        return [digit for digit in digits if not isinstance(digit.size, int)]
+
+    def size_of(self, digit):
+        """(node, dimension) of the values where a digit is a dimension; else None."""
+        letter = next((x for x, index in zip(self.of_output, self.result) if index.digits == (digit,)), None)
+        of_values = getattr(self, "of_values", ())
+        return (self.values, of_values.index(letter)) if letter is not None and letter in of_values else None

@@ -100,8 +100,15 @@ class Function:
         known = self._reads.get(var)
         if known is None:
             extent = self.extents[var]
-            known = self._reads[var] = self.size(extent)
+            known = self._reads[var] = self._keys_beside(extent) or self.size(extent)
         return known
+
+    def _keys_beside(self, extent):
+        """A known size of keys, which is read where theirs is: so much more or less."""
+        keys = self.extents[self.last]
+        if "j" not in self._reads or not isinstance(extent, int) or not isinstance(keys, int):
+            return None
+        return self.line(f"arith.addi {self._reads['j']}, {self.size(extent - keys)} : index")
 
     def dims(self, variables):
         """(text of the type's sizes, values of the unknown ones)"""

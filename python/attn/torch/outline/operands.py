@@ -17,8 +17,9 @@ from ..indices import Index, Unread, joined, product, quotient
 
 import torch
 
-# A factor of a product before what is done to each element.
-Operand = collections.namedtuple("Operand", "node indices steps")
+# A factor of a product before what is done to each element; `at` is the operation that
+# reads its memory.
+Operand = collections.namedtuple("Operand", "node indices steps at", defaults=(None,))
 
 
 def substituted(index, positions):
@@ -43,16 +44,18 @@ def substituted(index, positions):
 
 
 def walk(graph, node, indices, at):
-    """(node, indices, steps) from a factor of a product back to what it is made of."""
+    """(node, indices, steps, at) from a factor of a product, which `at` reads, back to what
+    it is made of."""
     steps = ()
     while True:
-        yield node, indices, steps
+        yield node, indices, steps, at
         try:
             if graph.resolve(node, at) is not node or not isinstance(node, torch.fx.Node):
                 return
             kind, dtype = nodes.name(node), nodes.value(node).dtype
             if nodes.is_view(node) and not (kind == "getitem" and not nodes.is_tensor(node.args[0])):
-                indices, at, node = nodes.viewed(node, indices), node, node.args[0]
+                copies = nodes.storage(node) != nodes.storage(node.args[0])
+                indices, at, node = nodes.viewed(node, indices), node if copies else at, node.args[0]
                 if not all(isinstance(index, Index) for index in indices):
                     return
             elif kind == "to" and nodes.is_tensor(node.args[0]) and nodes.value(node.args[0]).device \

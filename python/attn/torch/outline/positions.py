@@ -42,7 +42,8 @@ class Positions:
         rows = [x for x in result if x in first and x not in second]
         if not rows or [x for x in result if x in second and x not in first] != [key]:
             raise Unread("queries and keys do not have positions of their own")
-        row = rows[-1]
+        unknown = [x for x in rows if not isinstance(nodes.shape(self.outline.scores)[result.index(x)], int)]
+        row = (unknown or rows)[-1]
         row_vars = self.product[row].digits
         if len(row_vars) > 1 or (row_vars and row_vars[0].div != 1) or self.product[row].offset != 0:
             raise Unread("the queries of the scores are not those of the output")
@@ -56,6 +57,10 @@ class Positions:
         if row_var is not None:
             positions[row_var] = whole("i", rows_size)
         batch, heads = self._batch_and_heads(others)
+        if len(others) > 1 and all(isinstance(size, int) for _, _, size in batch):
+            self.outline.attempts = 2
+            if self.outline.attempt == 1:
+                batch, heads = [], [*batch, *heads]
         sizes = {"b": product(size for _, _, size in batch), "h": product(size for _, _, size in heads)}
         if not isinstance(sizes["h"], int):
             raise Unread(f"{sizes['h']} heads: wanted a number that is known")
@@ -86,14 +91,12 @@ class Positions:
             if heads is None:
                 return whole_of, []
             return [(letters[0], heads, quotient(self.outline.sizes[letters[0]], heads))], [(letters[0], 1, heads)]
-        if len(letters) == 2:
-            if not isinstance(self.outline.sizes[letters[1]], int) and isinstance(self.outline.sizes[letters[0]], int):
-                return whole_of[1:], whole_of[:1]
-            return whole_of[:1], whole_of[1:]
-        if len(letters) == 3:
-            is_group = letters[2] not in self.outline.of_values or self._product_lacks(letters[2])
-            return (whole_of[:1], whole_of[1:]) if is_group else (whole_of[:2], whole_of[2:])
-        raise Unread(f"{len(letters)} dimensions beside queries and keys")
+        last = len(letters) - 1
+        if last == 1 and not isinstance(whole_of[1][2], int) and isinstance(whole_of[0][2], int):
+            return whole_of[1:], whole_of[:1]
+        is_group = last > 1 and (letters[last] not in self.outline.of_values or self._product_lacks(letters[last]))
+        first = last - 1 if is_group else last
+        return whole_of[:first], whole_of[first:]
 
     def _product_lacks(self, letter):
         """Whether keys have no position for a letter of the output."""
@@ -115,7 +118,7 @@ class Positions:
                 at = self.product.get(x) if node is not self.outline.values else (
                     whole(x, self.outline.sizes[x]) if x in self.outline.sizes else None)
                 indices.append(whole("d", size) if at is None and x is not None else at or ZERO)
-            for _, state, _ in walk(self.outline.graph, node, indices, self.outline.output):
+            for _, state, *_ in walk(self.outline.graph, node, indices, self.outline.output):
                 for index in state:
                     found |= {digit.size for digit in index.digits if digit.var == letter and digit.div == 1}
         smaller = [size for size in found if isinstance(size, int) and size != self.outline.sizes[letter] and size > 1]

@@ -8,7 +8,7 @@
 #===----------------------------------------------------------------------===#
 """The outline of an attention whose products a graph has."""
 
-from .. import nodes
+from .. import nodes, softmaxes
 from ..indices import ZERO, Unread, whole
 from ..reading import TYPES, Body, Scalar, computed_in
 from .attention import Attention
@@ -33,10 +33,14 @@ class Outline(Attention):
     """The graph between the product `scores` and the product `output`, whose factor
     `weights` is made of it."""
 
-    def __init__(self, graph, scores, output, weights):
+    # How many ways there are to tell heads from batches, and which of them this is.
+    attempts = 1
+
+    def __init__(self, graph, scores, output, weights, quotient=None, attempt=0):
+        self.attempt, self.quotient = attempt, quotient
         self.graph, self.scores, self.output, self.weights = graph, scores, output, weights
-        self.replaced = self.like = output  # what goes, and a tensor of its type
-        self.spine = _between(scores, output)
+        self.replaced = self.like = quotient or output  # what goes, and a tensor of its type
+        self.spine = _between(scores, quotient or output)
         found = _letters(output, weights)
         if found is None:
             raise Unread("weights that are multiplied with themselves")
@@ -85,7 +89,13 @@ class Outline(Attention):
 
     def _write_weights(self, positions):
         indices = [ZERO if x is None else positions[x] for x in self.of_weights]
-        return self._materialise(self.weights, indices, self.function.last, self.output)
+        if self.quotient is None:
+            return self._materialise(self.weights, indices, self.function.last, self.output)
+        # The sum, by which the product is divided, divides the weights.
+        divisor = self.quotient.args[1]
+        letters = self.of_output[len(self.of_output) - len(nodes.shape(divisor)):]
+        own = [ZERO if x is None or size == 1 else positions[x] for x, size in zip(letters, nodes.shape(divisor))]
+        return self._materialise(self.weights, indices, self.function.last, self.output, (divisor, own))
 
     def element(self, node, indices, body):
         """The element of a tensor of the spine; None: to be read."""
@@ -94,30 +104,44 @@ class Outline(Attention):
         kind = nodes.name(node)
         if node is self.scores and kind != "baddbmm":
             return body.cast(self.raw_product(node, indices, body), nodes.value(node).dtype)
-        if kind == "softmax":
-            dim = nodes.argument(node, 1, "dim")
-            if not isinstance(dim, int):
+        softmax = softmaxes.as_softmax(node)
+        if softmax is not None:
+            if not isinstance(softmax[1], int):
                 raise Unread("a softmax over no dimension that is given")
-            return self._of_tensor(node, indices, dim % len(indices), self._softmax, body)
+            return self._of_tensor(node, indices, softmax[1] % len(indices), self._softmax, body)
         if kind == "cat":
             return self._of_tensor(node, indices, nodes.argument(node, 1, "dim", 0) % len(indices),
                                    self._concatenate, body)
         if kind == "getitem" and nodes.name(node.args[0]) == "max" and node.args[1] == 0:
-            return self._maximum(node, node.args[0], indices, body)
-        if kind == "max" and nodes.argument(node, 1, "dim") is not None and nodes.is_tensor(node):
-            return self._maximum(node, node, indices, body)
+            return self._reduced(node, node.args[0], indices, body)
+        dim = nodes.argument(node, 1, "dim")
+        if kind in ("max", "sum") and dim is not None and not nodes.is_tensor(dim) and nodes.is_tensor(node):
+            return self._reduced(node, node, indices, body)
+        if kind == "detach" and self._is_of_rows(node):
+            return body.read(node.args[0], indices, node)
         return None
+
+    def _is_of_rows(self, node):
+        """Whether it is one number for each row, of which the weights, a quotient of
+        exponentials, know nothing."""
+        source = node.args[0]
+        if nodes.name(source) == "getitem":
+            source = source.args[0]
+        return nodes.name(source) in ("max", "sum") and softmaxes.reduced_dim(source) is not None
 
     # -----------------------------------------------------------------------
     # Tensors of the spine: over the outer positions and keys
     # -----------------------------------------------------------------------
 
-    def _materialise(self, node, indices, last, at):
+    def _materialise(self, node, indices, last, at, divisor=None):
         """(tensor, type, variables) of the elements of a node over outer positions and
-        the key `last`."""
+        the key `last`, divided by those of a divisor, (node, indices)."""
         variables = [*self.function.outer, last]
         body = Body(self, variables)
         scalar = body.read(node, indices, at)
+        if divisor is not None:
+            wide = computed_in(scalar.dtype)
+            scalar = body._binary("div", body.cast(scalar, wide), body.cast(body.read(*divisor, at), wide), wide)
         if not body.lines and len(body.inputs) == 1 and body.inputs[0][2] == variables:
             return body.inputs[0]
         empty, type = self.function.empty(variables, TYPES[scalar.dtype])
@@ -161,7 +185,7 @@ class Outline(Attention):
 
     def _softmax(self, node, indices, dim):
         var = self.function.key_var(nodes.shape(node)[dim])
-        source = nodes.argument(node, 0, "input")
+        source = self._without_rows(softmaxes.as_softmax(node)[0], dim)
         at = [*indices[:dim], whole(var, self.function.extents[var]), *indices[dim + 1:]]
         scores = self._materialise(source, at, var, node)
         dtype, own = nodes.value(node).dtype, nodes.value(source).dtype
@@ -171,6 +195,21 @@ class Outline(Attention):
         name, type, variables = self.function.cast(scores, own, wide)
         name = self.function.softmax(name, type, variables)
         return self.function.cast((name, type, variables), wide, dtype)
+
+    def _without_rows(self, scores, dim):
+        """Scores before a number was subtracted that is the same for the keys of a row: a
+        softmax does not see it."""
+        while nodes.name(scores) in ("sub", "add") and len(scores.args) == 2 and not nodes.writes_to(scores):
+            first, rest = scores.args
+            rank = len(nodes.shape(scores))
+            if not (nodes.is_tensor(first) and nodes.is_tensor(rest) and self.is_spine(rest) and self.is_spine(first)):
+                break
+            own = nodes.shape(rest)
+            at = dim - rank + len(own)
+            if nodes.shape(first) != nodes.shape(scores) or at >= 0 and own[at] != 1 or nodes.value(first).dtype != nodes.value(scores).dtype:
+                break
+            scores = first
+        return scores
 
     def _concatenate(self, node, indices, dim):
         parts, tensors = nodes.argument(node, 0, "tensors"), []
@@ -187,25 +226,25 @@ class Outline(Attention):
         whole_of = self.function.line(f"tensor.concat dim({len(variables) - 1}) {names} : ({types}) -> {type}")
         return whole_of, type, variables
 
-    def _maximum(self, node, maximum, indices, body):
-        """max over keys."""
-        source = nodes.argument(maximum, 0, "input")
-        rank = len(nodes.shape(source))
-        dim = nodes.argument(maximum, 1, "dim")
-        if isinstance(dim, (tuple, list)):
-            dim, = dim if len(dim) == 1 else (None,)
-        if not isinstance(dim, int) or nodes.is_tensor(dim):
-            raise Unread("a maximum over several dimensions")
-        dim %= rank
+    def _reduced(self, node, reduction, indices, body):
+        """A maximum or a sum over keys."""
+        source = nodes.argument(reduction, 0, "input")
+        kind, dim, rank = nodes.name(reduction), softmaxes.reduced_dim(reduction), len(nodes.shape(source))
+        what = {"max": "a maximum", "sum": "a sum"}[kind]
+        if dim is None:
+            raise Unread(f"{what} over several dimensions")
+        if reduction.kwargs.get("dtype") is not None:
+            raise Unread(f"{what} in another type")
         if len(indices) == rank:
             indices = indices[:dim] + indices[dim + 1:]
         if (node, tuple(indices)) not in self._tensors:
             var = self.function.key_var(nodes.shape(source)[dim])
             at = [*indices[:dim], whole(var, self.function.extents[var]), *indices[dim:]]
-            name, type, variables = self._materialise(source, at, var, maximum)
+            name, type, variables = self._materialise(source, at, var, reduction)
             dtype = nodes.value(source).dtype
-            init, out = self.function.filled(self.function.outer, float("-inf"), dtype)
-            lines = [f"%m = arith.maximumf %in0, %acc : {TYPES[dtype]}"]
+            how, first = {"max": ("arith.maximumf", float("-inf")), "sum": ("arith.addf", 0)}[kind]
+            init, out = self.function.filled(self.function.outer, first, dtype)
+            lines = [f"%m = {how} %in0, %acc : {TYPES[dtype]}"]
             rows = list(self.function.outer)
             top = self.function.generic(variables, [(name, type, variables)], (init, out, rows), lines, "%m",
                                         variables[-1])
@@ -246,9 +285,10 @@ class Outline(Attention):
         self._kv_heads = {}
         for name, node, own, dims in (("q", a, indices(first, result), "hid"), ("k", b, indices(second, result), "hjd"),
                                       ("v", self.values, indices(self.of_values, self._positions), "hje")):
-            found, (steps, heads) = operand(self.graph, node, own, self.output, dims, self.canonical, name == "q")
+            reader = self.output if name == "v" else self.scores
+            found, (steps, heads) = operand(self.graph, node, own, reader, dims, self.canonical, name == "q")
             self._operands[name], node = found, found.node
-            if self.graph.writes(node, self.graph.order[node], self.graph.order[self.output]):
+            if self.graph.writes(node, self.graph.order[found.at], self.graph.order[self.output]):
                 raise Unread("queries, keys or values that are written to before they are used")
             self._kv_heads[name] = heads
             self.function.operand(name, node, steps, heads, self.canonical[dims[2]])

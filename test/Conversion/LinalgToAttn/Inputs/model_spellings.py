@@ -372,29 +372,29 @@ def guard_of_two_masks_as_a_bias(g):
     return with_guarded_bias(g, g.binary("addf", first, second))
 
 
-@kept
+@raised
 def guard_of_another_bias(g):
     return with_guarded_bias(g, g.arg("ij"), added=g.arg("ij"))
 
 
-@kept
+@raised
 def guard_of_another_mask_as_a_bias(g):
     first, second = bias_of(g, g.arg("bij", "i1")), bias_of(g, g.arg("bij", "i1"))
     return with_guarded_bias(g, first, added=second)
 
 
-@kept
+@raised
 def guard_of_a_bias_under_a_cap(g):
     """-inf becomes a number: the keys of such a row are visible."""
     return with_guarded_bias(g, g.arg("ij"), between=lambda s: g.unary("math.tanh", s))
 
 
-@kept
+@raised
 def guard_of_a_bias_that_is_not_infinite(g):
     return with_guarded_bias(g, g.arg("ij"), hidden="0.0")
 
 
-@kept
+@raised
 def guard_of_a_bias_negated(g):
     return with_guarded_bias(g, g.arg("ij"), condition="une")
 

@@ -1200,5 +1200,6 @@ if __name__ == "__main__":
     import more_spellings  # noqa: F401 (fills the table)
     import sink_spellings  # noqa: F401
     import model_spellings  # noqa: F401
+    import weight_spellings  # noqa: F401
 
     main(sys.argv[1:])
