@@ -74,7 +74,18 @@ FAMILIES = {
     "vit_mae": dict(IMAGES, decoder_hidden_size=32, decoder_num_attention_heads=4, decoder_num_hidden_layers=1,
                     decoder_intermediate_size=32),
     "bart": BOTH, "mbart": BOTH, "pegasus": BOTH,
-    "t5": dict(d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4),
+    **{name: dict(d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4) for name in ("t5", "mt5", "umt5", "longt5")},
+    # Those whose own attention is what runs with "attn", too: --backend is what finds it.
+    **{name: dict(GPT, rotary_dim=4, n_positions=64) for name in ("gptj", "codegen")},
+    "gpt_neo": dict(num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]], window_size=8),
+    "bloom": dict(n_layer=2, n_head=4), "mpt": dict(d_model=32, n_heads=4, n_layers=2, max_seq_len=64),
+    "falcon": dict(multi_query=True, alibi=False), "persimmon": {}, "openai-gpt": dict(GPT, n_positions=64),
+    "xglm": dict(d_model=32, ffn_dim=48, num_layers=2, attention_heads=4),
+    "ctrl": dict(n_embd=32, n_head=4, n_layer=2, dff=48, n_positions=64),
+    **{name: WIDE for name in ("doge", "nanochat")}, **{name: GROUPED for name in ("bitnet", "jais2", "eurobert")},
+    "vaultgemma": dict(WIDE, sliding_window=8), "granite_swa": dict(GROUPED, sliding_window=8),
+    **{name: {} for name in ("mpnet", "megatron-bert", "ernie", "nomic_bert")}, "roformer": dict(embedding_size=32),
+    **{name: BOTH for name in ("blenderbot", "m2m_100", "plbart")},
 }
 DROPOUTS = ("attention_dropout", "attention_probs_dropout_prob", "hidden_dropout_prob", "dropout", "attn_pdrop",
             "embd_pdrop", "resid_pdrop", "activation_dropout")
