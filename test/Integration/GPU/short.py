@@ -14,8 +14,8 @@ that of the host.
     short.py --lib ... --shapes 1x8x128,8x16x512 --dims 64
 
 A shape is batch x heads x length. Each contestant's call is recorded in a CUDA graph
-CALLS times; replays take turns in random order, and a figure is the median, in
-microseconds of a call. Nothing is done to L2: such inputs stand in it anyway.
+CALLS times; replays take turns in random order, and a figure is the median of
+a call. Nothing is done to L2: such inputs stand in it anyway.
 Exit code 0: no shape is slower than the faster peer; 1: some are, or failed; 77: no GPU.
 """
 
@@ -109,13 +109,13 @@ def run_shape(options, torch, rng, kernels, dim, causal, sizes):
     row = {"d": dim, "causal": bool(causal), "b": batch, "h": heads, "s": length, "contestants": shape.facts}
     for name, microseconds in times.items():
         entry = shape.facts.setdefault(name, {})
-        entry["us"] = round(microseconds, 2)
+        entry["ms"] = round(microseconds / 1000, 5)
         for peer in PEERS:
             if peer in times and name not in PEERS:
                 entry[f"of_{peer}"] = round(times[peer] / microseconds, 3)
-    said = "  ".join(f"{name} {entry.get('us', entry.get('error'))}" for name, entry in shape.facts.items())
+    said = "  ".join(f"{name} {1000 * entry['ms']:.2f}" if "ms" in entry else f"{name} ERROR" for name, entry in shape.facts.items())
     ours = shape.facts.get(options.target, {})
-    least = min((ours.get(f"of_{peer}", 9.0) for peer in PEERS), default=9.0) if "us" in ours else 0.0
+    least = min((ours.get(f"of_{peer}", 9.0) for peer in PEERS), default=9.0) if "ms" in ours else 0.0
     print(f"d={dim:<4} {'causal' if causal else 'full  '} {batch}x{heads}x{length}: {said}  ({least:.2f} of the faster)",
           flush=True)
     return row, least
