@@ -67,8 +67,6 @@ Result<Device> Device::open(int ordinal) {
   CUcontext context = nullptr;
   status = driver.check(driver.devicePrimaryCtxRetain(&context, handle),
                         "cuDevicePrimaryCtxRetain");
-  if (status.ok())
-    status = driver.check(driver.ctxSetCurrent(context), "cuCtxSetCurrent");
   if (!status.ok())
     return status;
   return describe(driver, handle, context);
@@ -84,8 +82,13 @@ Result<Device> Device::current() {
       driver.check(driver.ctxGetCurrent(&context), "cuCtxGetCurrent");
   if (!status.ok())
     return status;
-  if (!context)
-    return open(0);
+  if (!context) {
+    Result<Device> first = open(0);
+    if (first.ok())
+      status =
+          driver.check(driver.ctxSetCurrent(first->context), "cuCtxSetCurrent");
+    return status.ok() ? first : Result<Device>(status);
+  }
   CUdevice handle = 0;
   status = driver.check(driver.ctxGetDevice(&handle), "cuCtxGetDevice");
   if (!status.ok())

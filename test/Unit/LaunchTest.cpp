@@ -79,6 +79,18 @@ TEST_F(LaunchTest, DeviceIsThePrimaryContext) {
   EXPECT_EQ(Device::open(1).message(), "no GPU number 1: this process sees 1");
 }
 
+TEST_F(LaunchTest, OpeningLeavesTheCurrentContext) {
+  CUcontext other = reinterpret_cast<CUcontext>(uintptr_t(77));
+  for (CUcontext current : {CUcontext(), other}) {
+    fakeThread()->current = current;
+    Result<Device> device = Device::open(0);
+    ASSERT_TRUE(device.ok()) << device.message();
+    EXPECT_NE(device->context, other);
+    EXPECT_TRUE(Module::load(*device, artifact).ok());
+    EXPECT_EQ(fakeThread()->current, current);
+  }
+}
+
 TEST_F(LaunchTest, PassesEverythingOn) {
   Result<Device> device = Device::current();
   Result<Module> module = Module::load(*device, artifact);

@@ -31,7 +31,8 @@ struct Device {
   /// primary context of device 0 becomes current (what the CUDA runtime and
   /// PyTorch use too).
   static Result<Device> current();
-  /// The primary context of device `ordinal`, made current.
+  /// The primary context of device `ordinal`. What is current stays so: callers
+  /// work on one GPU while kernels run on another.
   static Result<Device> open(int ordinal);
 
   /// Waits for all work of the context.
