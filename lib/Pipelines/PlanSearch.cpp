@@ -23,7 +23,8 @@ static constexpr int64_t serializedBytes = 512;
 /// touch. Smaller tiles have two programs, which are slower.
 static constexpr int64_t mostOfAllGradients = 64;
 /// What an f32 kernel may spill: plans that spill nothing split the same keys
-/// for half as many rows, and take up to half as long again (H100).
+/// for half as many rows, and took 1.2 to 1.4 times as long (sm_80 code on an
+/// H100, d = 64 and 128, s = 4096).
 static constexpr int64_t mostOfF32 = 64;
 
 namespace {
