@@ -31,8 +31,16 @@ class Unread(Exception):
 
 
 def size(given):
-    """A size as a number, or as the symbol it is known by."""
-    return given if isinstance(given, int) else given.node.expr
+    """A size as a number, or as the symbol it is known by. One that is computed may be 1 by
+    a guard of the graph, which nothing puts in its place."""
+    if isinstance(given, int):
+        return given
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    expression = given.node.expr
+    if not expression.is_Symbol and statically_known_true(given == 1):
+        return 1
+    return expression
 
 
 def quotient(a, b):
