@@ -92,6 +92,41 @@ def test_unknown_lengths(spelling):
     check(spelling, True, is_chosen(spelling, 10))
 
 
+def nan_to_num(w):
+    return torch.nan_to_num(w, 0.0)
+
+
+def where_isnan(w):
+    return torch.where(torch.isnan(w), 0.0, w)
+
+
+@pytest.mark.parametrize("guard", [nan_to_num, where_isnan])
+@pytest.mark.parametrize("bad", ["q", "k"])
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_guards_clear_rows_with_nan(guard, bad, number):
+    """Those that see no key, and those with a NaN of an input; gradients of q and k have
+    it in both."""
+    def guarded(q, k, v, seen):
+        return guard((q @ k.mT * 0.3).masked_fill(~seen, float("-inf")).softmax(-1)) @ v
+
+    q, k, v = (torch.rand(2, 4, 10, 8) for _ in range(3))
+    seen = torch.ones(10, 10, dtype=torch.bool).tril()
+    seen[2] = False
+    {"q": q, "k": k}[bad][0, 1, 6, 0] = number
+    inputs = [x.requires_grad_() for x in (q, k, v)]
+    found = []
+    torch._dynamo.reset()
+    got = torch.compile(guarded, backend=lambda graph, examples: backend.backend(
+        graph, examples, inner="eager", listener=found.extend))(*inputs, seen)
+    wanted = guarded(*inputs, seen)
+    assert [each.raised for each in found] == [True]
+    assert (wanted[0, 1, 6] == 0).all() and (wanted[:, :, 2] == 0).all()
+    assert_close(got, wanted, 2e-5, "result")
+    upstream = torch.randn_like(got)
+    for a, b in zip(*(torch.autograd.grad(result, inputs[:2], upstream) for result in (got, wanted))):
+        assert a[0, 1].isnan().any() and b[0, 1].isnan().any()
+
+
 @pytest.mark.parametrize("name", ["vmap", "grad", "vjp", "jvp"])
 @pytest.mark.parametrize("inner", ["eager", "aot_eager"])
 def test_transforms(name, inner):

@@ -57,7 +57,9 @@ def ConvertLinalgToAttn
     A mask is taken out of the scores where it hides keys with -inf, or with a
     number near the lowest of f32 and every row certainly sees a key; any other
     choice, bias or function of the scores is part of the score region. A row
-    that sees no key has output 0 where the graph may have had NaN.
+    that sees no key has output 0 where the graph may have had NaN. Weights that
+    become 0 where they are NaN are taken for a guard of such rows: a NaN that
+    comes from query or key stays one (C23).
 
     A graph that only looks like attention stays as it is: another dimension of
     the softmax, another reduction, a factor after the exponential, scores or

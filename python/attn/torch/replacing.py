@@ -282,6 +282,8 @@ def _replace_one(graph, rewritten, replaced):
         target = ops.forward if outline.graph.transforms(old) else torch.ops.attn.forward.default
         both = graph.call_function(target, (*factors, operands, program.text))
         result = graph.call_function(operator.getitem, (both, 0))
+        if outline.clears_nan:
+            result = _without_nan(graph, result, graph.call_function(operator.getitem, (both, 1)))
         result = _in_form(graph, result, outline, replaced)
         new = _cast(graph, result, wanted, nodes.value(old).dtype)
     new.meta = dict(old.meta)
@@ -291,6 +293,13 @@ def _replace_one(graph, rewritten, replaced):
     for node in dead:
         if not node.users:
             graph.erase_node(node)
+
+
+def _without_nan(graph, result, lse):
+    """0 in rows with a NaN or +inf among their scores."""
+    is_number = graph.call_method("lt", (graph.call_method("detach", (lse,)), float("inf")))
+    hidden = graph.call_method("unsqueeze", (graph.call_method("logical_not", (is_number,)), -1))
+    return graph.call_method("masked_fill", (result, hidden, 0.0))
 
 
 _ELEMENTS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}

@@ -29,6 +29,7 @@ class Attention:
     # -----------------------------------------------------------------------
 
     keeps_floats = False  # floats are not computed in the kernel, but arguments of it
+    clears_nan = False  # rows with a NaN or +inf among their scores are 0
 
     def dtype_of(self, node):
         """The type that the elements of a node are computed in."""

@@ -54,6 +54,14 @@ class Outline(Attention):
             raise Unread("values of other than one dimension of their own")
         self.value_dim = own[0]
         self.sizes = self._sizes_of_letters()
+        self.clears_nan = any(map(self._clears_nan, self.spine))
+
+    def _clears_nan(self, node):
+        """Whether weights that are no numbers become others by it: those of rows that see no
+        key, which a kernel has anyway, and those of rows with a NaN or +inf among scores."""
+        return nodes.name(node) in ("isnan", "nan_to_num") and any(
+            node in _between(each, self.output) for each in self.spine
+            if nodes.name(each) == "exp" or softmaxes.as_softmax(each) is not None)
 
     def _sizes_of_letters(self):
         sizes = {}
