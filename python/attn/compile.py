@@ -13,7 +13,7 @@ import os
 import re
 import warnings
 
-from . import _capi
+from . import _capi, assembler
 from .program import Program
 from .runtime import Artifact, Kernel
 
@@ -63,8 +63,10 @@ def compile(
             does not, if one of three does not: `log` says so.
     cache   a directory that keeps artifacts between runs, "" for the user's
             cache directory; None: no cache.
-    ptxas   the ptxas to use, or the root of a CUDA Toolkit; "": the one on the
-            PATH, if any; None: the driver compiles the PTX at load.
+    ptxas   the ptxas to use, or the root of a CUDA Toolkit; "": the first of a Toolkit
+            (CUDAToolkit_ROOT, CUDA_HOME, CUDA_PATH, the PATH, /usr/local/cuda) or of
+            PyTorch's packages, if any (assembler.py); None: the driver compiles the
+            PTX at load.
     disable names of optional passes ("tile-overlap-products") that shall not run,
     enable  or shall run although the target does not by default: lists, or
             strings with commas. They change the plan; the kernel gets slower or
@@ -110,6 +112,11 @@ def compile(
         made.add_companion(compile(text, plan=backward_plan, backward=True, lse_gradient=lse_gradient,
                                    capture_gradients=capture_gradients, **same))
         return made
+    if ptxas == "" and target != "cpu":
+        again = dict(plan=plan, cache=cache, disable=disable, enable=enable, results=results, debug=debug,
+                     gpu=gpu, backward=backward, with_backward=with_backward, lse_gradient=lse_gradient,
+                     capture_gradients=capture_gradients, backward_plan=backward_plan)
+        return _with_assembler(text, target, again)
     library = _capi.compiler()
     source = text.encode() if isinstance(text, str) else bytes(text)
     options = _capi.CompileOptions(
@@ -152,6 +159,19 @@ def _warn_of_parts(name, source):
             "own for the attention alone, and the rest is left to the caller (functions, manifest)",
             stacklevel=3,
         )
+
+
+def _with_assembler(text, target, options):
+    """compile() with the ptxas that is found; without, where there is none or it fails."""
+    path = assembler.find() or None
+    try:
+        return compile(text, target, ptxas=path, **options)
+    except _capi.AttnError as error:
+        if path is None or f"{path} failed" not in str(error):
+            raise
+        warnings.warn(f"attn: {path} failed ({str(error).strip().splitlines()[-1]}); "
+                      "the driver compiles instead", RuntimeWarning, stacklevel=3)
+        return compile(text, target, **options)
 
 
 def _for_cpu(text, plan, debug, cpu, chosen):

@@ -49,3 +49,12 @@ def test_the_plan_that_was_taken_is_a_plan(assembler, tmp_path):
     spilling = "#attn.plan<target = sm_80, block_q = 128, block_k = 48, warps = 4, stages = 2>"
     assert picked != spilling
     assert plan_of(attn.compile(TEXT, plan=spilling, **options)) == spilling
+
+
+@pytest.mark.parametrize("spills, runs", [("256 0", 1), ("264 0", 2)])
+def test_gradients_may_spill_a_little(assembler, monkeypatch, spills, runs):
+    """Smaller tiles are slower than what that costs."""
+    monkeypatch.setenv("SPILLS", spills)
+    monkeypatch.setenv("ENTRY", "wanted_backward_d_query")
+    attn.compile(TEXT, ptxas=str(PTXAS), backward=True)
+    assert assembler() == runs

@@ -115,6 +115,8 @@ def test_targets(monkeypatch):
     for capability, wanted in [((8, 0), "sm_80"), ((8, 9), "sm_80"), ((9, 0), "sm_90a"), ((12, 0), "sm_80")]:
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: capability)
         assert kernels.target.__wrapped__("cuda", 0) == (wanted, "GPU")
+        # What ptxas makes runs on GPUs of the same generation.
+        assert kernels._assembler(wanted, "GPU") == ("" if capability[0] < 10 else None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: (7, 5))
     with pytest.raises(attn.AttnError, match="GPU has compute capability 7.5, wanted 8.0 or newer"):
         kernels.target.__wrapped__("cuda", 0)

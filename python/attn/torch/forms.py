@@ -31,16 +31,16 @@ from . import kernels
 # 2048; these are the geometric means of such neighbours.
 MOST_KEYS_IN_ORDER = {("sm_90a", 64): 362, ("sm_90a", 128): 1448}
 FEWEST_QUERIES = 512  # that were measured
-WIDEST_WITH_FUNCTIONS = 64  # of wider ones the compiler makes two programs, for want of registers
 
 _SWITCHED = "deterministic = false"
 _FREE = "deterministic = false, fast_math = true"  # the same numerics; PyTorch's switch does not count
 _DOCUMENTS = ("cu_seqlens_q", "queries_at")  # captures that have one element more than there are
 
 # Of a program that lets sums be in any order: the texts with sums in a fixed one and in
-# any, one for all programs that differ in that alone; whether PyTorch's switch counts; what the rule asks for. documents: the number of the operand that
-# says where sequences begin, or None.
-_Facts = namedtuple("_Facts", "in_order any_order is_switched element dims has_functions has_mask window documents")
+# any, one for all programs that differ in that alone; whether PyTorch's switch counts;
+# what the rule asks for. documents: the number of the operand that says where sequences
+# begin, or None.
+_Facts = namedtuple("_Facts", "in_order any_order is_switched element dims has_mask window documents")
 
 
 def numerics(deterministic):
@@ -76,7 +76,6 @@ def _facts(program):
     right = min(right, 0) if is_causal and right >= 0 else 0 if is_causal else right
     return _Facts(
         in_order, program.replace(_FREE, _SWITCHED), _FREE not in program, parameters[0].element, {parameters[0].shape[-1], parameters[2].shape[-1]},
-        re.search(r" (?:score|dropout)\(|#attn\.(?:softcap|alibi)", program) is not None,
         is_causal or window is not None or " mask(" in program,
         left + right + 1 if left >= 0 and right >= 0 else None,
         next((names.index(name) for name in _DOCUMENTS if name in names), None))
@@ -86,7 +85,7 @@ def pays(target, facts, queries, keys):
     """The rule: whether sums in any order are faster."""
     dim = max(facts.dims)
     most = MOST_KEYS_IN_ORDER.get((target, dim)) if len(facts.dims) == 1 and facts.element != "f32" else None
-    if most is None or (facts.has_functions and dim > WIDEST_WITH_FUNCTIONS) or queries < FEWEST_QUERIES:
+    if most is None or queries < FEWEST_QUERIES:
         return False
     seen = keys / 2 if facts.has_mask else keys
     return (seen if facts.window is None else min(seen, facts.window)) > most

@@ -86,6 +86,9 @@ def _split(text, start):
     raise AttnError("the arguments of the program's function have no end")
 
 
+_majors = {}  # of the compute capabilities of GPUs, by name
+
+
 @lru_cache(maxsize=None)
 def target(device_type, index):
     """(target, name of the GPU or None) of a device."""
@@ -98,6 +101,7 @@ def target(device_type, index):
     name = torch.cuda.get_device_name(index)
     if capability < (8, 0):
         raise AttnError(f"{name} has compute capability {capability[0]}.{capability[1]}, wanted 8.0 or newer")
+    _majors[name] = capability[0]
     return ("sm_90a" if capability == (9, 0) else "sm_80"), name
 
 
@@ -163,12 +167,18 @@ def _describe(program, gradients, where):
     return f"{'the gradients of ' * bool(gradients)}attention, {q.element}, head_dim {q.shape[-1]}, for {where}"
 
 
+def _assembler(where, gpu):
+    """The ptxas, which tells what spills: any ("") for a GPU that runs what it makes; none
+    for newer ones, whose driver compiles the PTX."""
+    return "" if _majors.get(gpu) == int(where[3]) else None
+
+
 def _make_compiled(program, where, gpu, gradients):
     options = {}
     if gradients is not None:
         options = dict(backward=True, lse_gradient=gradients.of_lse, capture_gradients=gradients.of_captures)
     if where != "cpu":  # kernels of the CPU have no cache
-        options.update(cache=CACHE, gpu=gpu)
+        options.update(cache=CACHE, gpu=gpu, ptxas=_assembler(where, gpu))
     with _Progress(_describe(program, gradients, where)):
         return _compile(program, target=where, **options)
 
