@@ -9,31 +9,13 @@
 
 #include "attn/Plan/Plan.h"
 
+#include "MaskShape.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/ErrorHandling.h"
 
 using namespace mlir;
 using namespace attn;
-
-/// The mask compares sums of positions and scalars, once.
-static bool isHalf(Region &mask) {
-  int comparisons = 0;
-  for (Operation &op : mask.front()) {
-    if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
-      using arith::CmpIPredicate;
-      ++comparisons;
-      if (compare.getPredicate() == CmpIPredicate::eq ||
-          compare.getPredicate() == CmpIPredicate::ne)
-        return false;
-    } else if (!isa<arith::AddIOp, arith::SubIOp, arith::ConstantOp,
-                    arith::ExtSIOp, arith::IndexCastOp>(op) &&
-               !op.hasTrait<OpTrait::IsTerminator>()) {
-      return false;
-    }
-  }
-  return comparisons == 1;
-}
 
 plan::Workload plan::getWorkload(ScoredOp op) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
@@ -44,6 +26,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   workload.hasScore = op.hasScore();
   workload.hasMask = op.hasMask();
   workload.isHalf = op.hasMask() && isHalf(op.getMask());
+  workload.isScattered = op.hasMask() && isScattered(op.getMask());
   // Scalars are lengths, which a causal mask captures as well.
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);

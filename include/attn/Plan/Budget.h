@@ -59,6 +59,9 @@ struct Workload {
   /// The mask is one comparison of positions, as the causal one is: about half
   /// of the blocks are full.
   bool isHalf = false;
+  /// The mask shows keys here and there: of several intervals, every few, or as
+  /// data say that are read by position.
+  bool isScattered = false;
   bool hasCaptures = false; // of tensors
   bool hasDropout = false;
   bool hasIeeeProducts = false; // f32 without tensor cores

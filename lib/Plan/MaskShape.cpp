@@ -1,0 +1,169 @@
+//===- MaskShape.cpp - what a mask shows a query --------------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MaskShape.h"
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace attn;
+using arith::CmpIPredicate;
+
+/// Of b, h, i, j.
+static constexpr unsigned queryNumber = 2, keyNumber = 3;
+
+static bool isEquality(arith::CmpIOp compare) {
+  return compare.getPredicate() == CmpIPredicate::eq ||
+         compare.getPredicate() == CmpIPredicate::ne;
+}
+
+bool plan::isHalf(Region &mask) {
+  int comparisons = 0;
+  for (Operation &op : mask.front()) {
+    if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+      ++comparisons;
+      if (isEquality(compare))
+        return false;
+    } else if (!isa<arith::AddIOp, arith::SubIOp, arith::ConstantOp,
+                    arith::ExtSIOp, arith::IndexCastOp>(op) &&
+               !op.hasTrait<OpTrait::IsTerminator>()) {
+      return false;
+    }
+  }
+  return comparisons == 1;
+}
+
+namespace {
+/// How values of a mask change from key to key. Operations are read in order,
+/// each once.
+class Trends {
+public:
+  explicit Trends(Block &block)
+      : positions(
+            {block.getArgument(queryNumber), block.getArgument(keyNumber)}) {
+    trends[block.getArgument(keyNumber)] = 1;
+  }
+
+  void read(Operation &op);
+  /// Whether it depends on the query or the key.
+  bool isOfPosition(Value value) const { return positions.contains(value); }
+  /// Whether a condition bounds the keys from above (1), from below (-1) or not
+  /// at all (0); nullopt: otherwise.
+  std::optional<int> boundOf(arith::CmpIOp compare) const;
+
+private:
+  /// Whether a value grows with the key (1), falls (-1), or has nothing to do
+  /// with it (0); nullopt: neither.
+  std::optional<int> trendOf(Value value) const {
+    auto found = trends.find(value);
+    return found == trends.end() ? 0 : found->second;
+  }
+  std::optional<int> combine(Operation &op) const;
+
+  DenseSet<Value> positions;
+  DenseMap<Value, std::optional<int>> trends; // of those that are not 0
+};
+} // namespace
+
+std::optional<int> Trends::combine(Operation &op) const {
+  if (isa<arith::ExtSIOp, arith::IndexCastOp>(op))
+    return trendOf(op.getOperand(0));
+  bool isDifference = isa<arith::SubIOp>(op);
+  if (!isDifference && !isa<arith::AddIOp, arith::MinSIOp, arith::MaxSIOp>(op))
+    return std::nullopt;
+  std::optional<int> first = trendOf(op.getOperand(0)),
+                     second = trendOf(op.getOperand(1));
+  if (!first || !second)
+    return std::nullopt;
+  int other = isDifference ? -*second : *second;
+  if (*first * other < 0)
+    return std::nullopt;
+  return *first != 0 ? *first : other;
+}
+
+void Trends::read(Operation &op) {
+  bool isOfKey = llvm::any_of(
+      op.getOperands(), [&](Value operand) { return trendOf(operand) != 0; });
+  bool isOfPosition = llvm::any_of(op.getOperands(), [&](Value operand) {
+    return positions.contains(operand);
+  });
+  for (Value result : op.getResults()) {
+    if (isOfKey)
+      trends[result] = combine(op);
+    if (isOfPosition)
+      positions.insert(result);
+  }
+}
+
+std::optional<int> Trends::boundOf(arith::CmpIOp compare) const {
+  std::optional<int> lhs = trendOf(compare.getLhs()),
+                     rhs = trendOf(compare.getRhs());
+  if (!lhs || !rhs || *lhs * *rhs > 0)
+    return std::nullopt;
+  int trend = *lhs != 0 ? *lhs : -*rhs;
+  if (trend == 0)
+    return 0;
+  switch (compare.getPredicate()) {
+  case CmpIPredicate::eq:
+  case CmpIPredicate::ne:
+    return std::nullopt;
+  case CmpIPredicate::slt:
+  case CmpIPredicate::sle:
+  case CmpIPredicate::ult:
+  case CmpIPredicate::ule:
+    return trend;
+  default:
+    return -trend;
+  }
+}
+
+/// x / c * c.
+static bool isRounded(Value value) {
+  auto product = value.getDefiningOp<arith::MulIOp>();
+  return product && llvm::any_of(product->getOperands(), [](Value operand) {
+           Operation *op = operand.getDefiningOp();
+           return isa_and_nonnull<arith::DivSIOp, arith::DivUIOp,
+                                  arith::FloorDivSIOp>(op);
+         });
+}
+
+/// A remainder, or x - x / c * c.
+static bool isRemainder(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto difference = dyn_cast_or_null<arith::SubIOp>(op))
+    return isRounded(difference.getRhs());
+  return isa_and_nonnull<arith::RemSIOp, arith::RemUIOp, arith::AndIOp>(op) ||
+         isRounded(value);
+}
+
+bool plan::isScattered(Region &mask) {
+  Trends trends(mask.front());
+  bool hasChoice = false, isUnknown = false;
+  bool isBoundedAbove = false, isBoundedBelow = false;
+  for (Operation &op : mask.front()) {
+    trends.read(op);
+    bool readsData = isa<CaptureLoadOp, CaptureSearchOp>(op);
+    if (readsData && trends.isOfPosition(op.getResult(0)))
+      return true;
+    if (isa<arith::OrIOp, arith::XOrIOp>(op))
+      hasChoice |= op.getResult(0).getType().isInteger(1);
+    auto compare = dyn_cast<arith::CmpIOp>(op);
+    if (!compare)
+      continue;
+    if (isEquality(compare) &&
+        (isRemainder(compare.getLhs()) || isRemainder(compare.getRhs())))
+      return true;
+    std::optional<int> bound = trends.boundOf(compare);
+    isUnknown |= !bound;
+    isBoundedAbove |= bound == 1;
+    isBoundedBelow |= bound == -1;
+  }
+  return hasChoice && (isUnknown || (isBoundedAbove && isBoundedBelow));
+}

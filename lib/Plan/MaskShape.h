@@ -1,0 +1,33 @@
+//===- MaskShape.h - what a mask shows a query -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How well large tiles suit a mask, told from its region alone. A guess for the
+// choice of a plan: what is computed does not depend on it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_PLAN_MASKSHAPE_H
+#define ATTN_LIB_PLAN_MASKSHAPE_H
+
+#include "mlir/IR/Region.h"
+
+namespace attn::plan {
+
+/// The mask compares sums of positions and scalars, once: as the causal one.
+bool isHalf(mlir::Region &mask);
+
+/// A query sees keys here and there: where data say so that are read by
+/// position, every few keys (a remainder is compared for equality), or keys of
+/// several intervals (one of several conditions, of which some bound the keys
+/// from above and some from below).
+bool isScattered(mlir::Region &mask);
+
+} // namespace attn::plan
+
+#endif // ATTN_LIB_PLAN_MASKSHAPE_H
