@@ -19,21 +19,13 @@
 #include "attn/Pipelines/Variants.h"
 #include "attn/Support/TargetInfo.h"
 #include "attn/Support/Version.h"
+#include "attn/Target/Jobs.h"
 #include "attn/Target/LaunchRule.h"
 #include "attn/Target/PTX.h"
 #include "mlir/IR/Verifier.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
 
 using namespace mlir;
 using namespace attn;
-
-template <typename T> static std::string print(T &&thing) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << thing;
-  return text;
-}
 
 /// Checks what was asked for and describes the function.
 LogicalResult Compilation::begin() {
@@ -86,6 +78,10 @@ LogicalResult Compilation::runPasses(StringRef step, Operation *op,
 LogicalResult Compilation::leave(Room room,
                                  llvm::function_ref<std::string()> text) {
   return options.onRoom ? options.onRoom(room, text()) : success();
+}
+
+unsigned Compilation::threads() const {
+  return options.threads != 0 ? options.threads : countProcessors();
 }
 
 gpu::GPUModuleOp Compilation::kernels() {
@@ -212,23 +208,21 @@ LogicalResult Compilation::run() {
 
 LogicalResult Compilation::emitImage() {
   gpu::GPUModuleOp source = kernels();
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> ir;
+  std::optional<KernelCode> code;
   {
     TimingScope scope = time("llvm");
-    FailureOr<std::unique_ptr<llvm::Module>> result =
-        translateKernels(source, context);
+    FailureOr<KernelCode> result = KernelCode::translate(source, threads());
     if (failed(result))
       return failure();
-    ir = std::move(*result);
+    code = std::move(*result);
   }
-  if (failed(leave(Room::LLVM, [&] { return print(*ir); })))
+  if (failed(leave(Room::LLVM, [&] { return code->print(); })))
     return failure();
   if (options.last == Room::LLVM)
     return success();
   {
     TimingScope scope = time("ptx");
-    FailureOr<std::string> ptx = emitPTX(source, *ir);
+    FailureOr<std::string> ptx = code->emitPTX(threads());
     if (failed(ptx))
       return failure();
     artifact.ptx = std::move(*ptx);

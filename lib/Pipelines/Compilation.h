@@ -65,6 +65,7 @@ private:
   LogicalResult emitImage();
   LogicalResult emitCubin();
   gpu::GPUModuleOp kernels();
+  unsigned threads() const;
   func::FuncOp host(StringRef name) {
     return this->module->lookupSymbol<func::FuncOp>(name);
   }

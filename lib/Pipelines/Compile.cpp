@@ -11,8 +11,12 @@
 
 #include "Compilation.h"
 #include "PlanSearch.h"
+#include "SeparateModule.h"
 
 #include "attn/Pipelines/AttentionFunctions.h"
+#include "attn/Target/Jobs.h"
+
+#include <atomic>
 
 using namespace mlir;
 using namespace attn;
@@ -114,16 +118,50 @@ chooseFunctions(ModuleOp module, const CompileOptions &options) {
   return chosen;
 }
 
+/// Each with the threads that the options give. They go on beside each other in
+/// contexts of their own, the first one in its own, and say what they have to
+/// say in order: the first one, and the others when all are done.
+static std::vector<FailureOr<Artifact>>
+compileFunctions(std::vector<ChosenFunction> &chosen, unsigned threads) {
+  std::vector<std::unique_ptr<SeparateModule>> others(chosen.size());
+  if (threads > 1)
+    for (size_t number = 1; number < chosen.size(); ++number)
+      others[number] = std::make_unique<SeparateModule>(*chosen[number].module);
+  std::vector<FailureOr<Artifact>> artifacts;
+  artifacts.resize(chosen.size(), failure());
+  std::atomic<size_t> firstFailed = chosen.size();
+  runJobs(chosen.size(), threads, [&](size_t number) {
+    if (number > firstFailed)
+      return;
+    SeparateModule *other = others[number].get();
+    artifacts[number] = compileSparingly(
+        other ? other->get() : *chosen[number].module, chosen[number].options);
+    size_t first = firstFailed;
+    while (failed(artifacts[number]) && number < first &&
+           !firstFailed.compare_exchange_weak(first, number)) {
+    }
+  });
+  for (auto [other, artifact] : llvm::zip_equal(others, artifacts)) {
+    if (other)
+      other->say();
+    if (failed(artifact))
+      break;
+  }
+  return artifacts;
+}
+
 FailureOr<Artifact> attn::compile(ModuleOp module,
                                   const CompileOptions &options) {
   FailureOr<std::vector<ChosenFunction>> chosen =
       chooseFunctions(module, options);
   if (failed(chosen))
     return failure();
+  // Who looks on sees one room after another.
+  bool isWatched = options.onRoom || module.getContext()->getRemarkEngine();
+  unsigned threads = options.threads != 0 ? options.threads : countProcessors();
   std::optional<Artifact> artifact;
-  for (const ChosenFunction &function : *chosen) {
-    FailureOr<Artifact> compiled =
-        compileSparingly(*function.module, function.options);
+  for (FailureOr<Artifact> &compiled :
+       compileFunctions(*chosen, isWatched ? 1 : threads)) {
     if (failed(compiled))
       return failure();
     if (artifact)

@@ -9,18 +9,25 @@
 
 #include "attn/Target/PTX.h"
 
+#include "attn/Target/Jobs.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Bitcode/BitcodeReader.h"
+#include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <atomic>
 #include <mutex>
 
 using namespace mlir;
@@ -152,38 +159,162 @@ static void markConvergent(llvm::Module &module) {
               call->setConvergent();
 }
 
-FailureOr<std::unique_ptr<llvm::Module>>
-attn::translateKernels(gpu::GPUModuleOp kernels, llvm::LLVMContext &context) {
-  FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
-      createMachine(kernels);
-  if (failed(machine))
-    return failure();
-  markGridConstants(kernels);
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+/// In which part each kernel goes: one of its own if it is a large part of the
+/// module, else the last one. Parts are in the order of the kernels.
+static llvm::StringMap<size_t> assignParts(const llvm::Module &module,
+                                           size_t &numParts) {
+  constexpr unsigned large = 8; // an eighth of all
+  llvm::StringMap<size_t> parts;
+  // A constant that two parts define would be there twice.
+  bool isShared = llvm::any_of(module.globals(), [](const auto &global) {
+    return !global.isDeclaration();
+  });
+  unsigned all = module.getInstructionCount();
+  numParts = 0;
+  bool hasSmall = false;
+  for (const llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    bool isLarge = function.getInstructionCount() * large >= all;
+    if (isLarge && !isShared)
+      parts[function.getName()] = numParts++;
+    else
+      hasSmall = true;
+  }
+  size_t numLarge = numParts;
+  numParts += hasSmall;
+  // A function that others call is not taken from them.
+  for (const llvm::Function &function : module)
+    if (!function.isDeclaration() && !function.use_empty())
+      numParts = 1;
+  if (numLarge <= 1)
+    numParts = 1;
+  for (const llvm::Function &function : module)
+    if (!function.isDeclaration())
+      parts.try_emplace(function.getName(), numLarge);
+  return parts;
+}
+
+/// Reads the functions of a part.
+static std::unique_ptr<llvm::Module>
+readPart(StringRef bitcode, llvm::LLVMContext &context,
+         llvm::function_ref<bool(StringRef)> isWanted) {
+  llvm::MemoryBufferRef buffer(bitcode, "kernels");
   std::unique_ptr<llvm::Module> module =
-      translateModuleToLLVMIR(kernels, context, kernels.getName());
-  if (!module)
-    return kernels.emitOpError("cannot be translated to LLVM IR");
-  module->setTargetTriple((*machine)->getTargetTriple());
-  module->setDataLayout((*machine)->createDataLayout());
-  if (failed(checkComplete(kernels, *module)))
-    return failure();
-  markConvergent(*module);
-  optimize(*module, **machine, targetOf(kernels).getO());
+      llvm::cantFail(llvm::getLazyBitcodeModule(buffer, context));
+  for (llvm::Function &function : *module)
+    if (!function.isDeclaration() && !isWanted(function.getName()))
+      function.deleteBody();
+  llvm::cantFail(module->materializeAll());
   return module;
 }
 
-FailureOr<std::string> attn::emitPTX(gpu::GPUModuleOp kernels,
-                                     llvm::Module &module) {
+FailureOr<KernelCode> KernelCode::translate(gpu::GPUModuleOp kernels,
+                                            unsigned threads) {
+  KernelCode code(kernels);
+  Part whole;
   FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
       createMachine(kernels);
   if (failed(machine))
     return failure();
-  SmallString<0> text;
-  llvm::raw_svector_ostream stream(text);
-  llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
-                                      llvm::CodeGenFileType::AssemblyFile))
+  whole.machine = std::move(*machine);
+  markGridConstants(kernels);
+  whole.module =
+      translateModuleToLLVMIR(kernels, *whole.context, kernels.getName());
+  if (!whole.module)
+    return kernels.emitOpError("cannot be translated to LLVM IR");
+  whole.module->setTargetTriple(whole.machine->getTargetTriple());
+  whole.module->setDataLayout(whole.machine->createDataLayout());
+  if (failed(checkComplete(kernels, *whole.module)))
+    return failure();
+  markConvergent(*whole.module);
+
+  size_t numParts;
+  llvm::StringMap<size_t> assigned = assignParts(*whole.module, numParts);
+  SmallVector<char, 0> bitcode;
+  if (numParts > 1) {
+    llvm::raw_svector_ostream stream(bitcode);
+    llvm::WriteBitcodeToFile(*whole.module, stream);
+    code.parts.resize(numParts);
+    for (Part &part : code.parts)
+      part.machine = std::move(*createMachine(kernels));
+  } else {
+    code.parts.push_back(std::move(whole));
+  }
+  unsigned level = targetOf(kernels).getO();
+  runJobs(numParts, threads, [&](size_t number) {
+    Part &part = code.parts[number];
+    if (!part.module)
+      part.module = readPart(
+          StringRef(bitcode.data(), bitcode.size()), *part.context,
+          [&](StringRef name) { return assigned.lookup(name) == number; });
+    optimize(*part.module, *part.machine, level);
+  });
+  return code;
+}
+
+std::string KernelCode::print() const {
+  llvm::LLVMContext context;
+  auto all = std::make_unique<llvm::Module>(
+      parts.front().module->getModuleIdentifier(), context);
+  all->setTargetTriple(parts.front().module->getTargetTriple());
+  all->setDataLayout(parts.front().module->getDataLayout());
+  llvm::Linker linker(*all);
+  for (const Part &part : parts) {
+    SmallVector<char, 0> bitcode;
+    llvm::raw_svector_ostream stream(bitcode);
+    llvm::WriteBitcodeToFile(*part.module, stream);
+    linker.linkInModule(readPart(StringRef(bitcode.data(), bitcode.size()),
+                                 context, [](StringRef) { return true; }));
+  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << *all;
+  return text;
+}
+
+/// Appends the kernels of a part to a text: what stands once in it, its head
+/// and shared memory, is in the first part's.
+static void appendKernels(StringRef ptx, std::string &text,
+                          llvm::StringSet<> &declared) {
+  constexpr StringLiteral head = ".address_size 64\n\n";
+  bool isFirst = text.empty();
+  size_t end = ptx.find(head);
+  assert(end != StringRef::npos && "PTX without a head");
+  if (isFirst)
+    text = ptx.take_front(end + head.size());
+  StringRef rest = ptx.drop_front(end + head.size());
+  while (!rest.empty()) {
+    auto [line, tail] = rest.split('\n');
+    rest = tail;
+    if (!line.starts_with(".extern") || declared.insert(line).second)
+      (text += line) += '\n';
+  }
+}
+
+FailureOr<std::string> KernelCode::emitPTX(unsigned threads) {
+  std::atomic<bool> isWritten = true;
+  runJobs(parts.size(), threads, [&](size_t number) {
+    Part &part = parts[number];
+    llvm::raw_svector_ostream stream(part.ptx);
+    llvm::legacy::PassManager passes;
+    if (part.machine->addPassesToEmitFile(passes, stream, nullptr,
+                                          llvm::CodeGenFileType::AssemblyFile))
+      isWritten = false;
+    else
+      passes.run(*part.module);
+  });
+  if (!isWritten)
     return kernels.emitOpError("cannot be written as PTX");
-  passes.run(module);
-  return std::string(text);
+  if (parts.size() == 1)
+    return std::string(parts.front().ptx);
+  std::string text;
+  llvm::StringSet<> declared;
+  for (const Part &part : parts)
+    appendKernels(part.ptx, text, declared);
+  return text;
 }

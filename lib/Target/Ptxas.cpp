@@ -16,7 +16,6 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Regex.h"
-#include "llvm/Support/Threading.h"
 
 using namespace mlir;
 using namespace attn;
@@ -164,12 +163,11 @@ FailureOr<AssembledCubin> attn::assemble(Location loc, StringRef ptxas,
              << "cannot write " << input.path << ": " << error.message();
   }
   std::string arch = ("-arch=" + chip).str();
-  // Kernels at the same time; the code is the same, and so is the log.
-  std::string split =
-      "--split-compile=" +
-      std::to_string(llvm::hardware_concurrency().compute_thread_count());
-  SmallVector<StringRef> arguments = {ptxas, "-v",        arch,       "-O3",
-                                      "-o",  output.path, input.path, split};
+  // Kernels at the same time, one per processor; the code is the same, and so
+  // is the log. A number would stand in the cubin.
+  SmallVector<StringRef> arguments = {
+      ptxas, "-v",        arch,       "-O3",
+      "-o",  output.path, input.path, "--split-compile=0"};
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log.path),
                                           StringRef(log.path)};
   std::string message, text;

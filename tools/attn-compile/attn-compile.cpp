@@ -193,6 +193,22 @@ static LogicalResult configure(PassManager &manager) {
   return applyPassManagerCLOptions(manager);
 }
 
+/// One thread where MLIR is to have no others, or where its passes print, which
+/// they do as they run; else as many as there are processors.
+static unsigned countThreads() {
+  auto isOn = [](const cl::Option *option) {
+    return static_cast<const cl::opt<bool> *>(option)->getValue();
+  };
+  for (const auto &[name, option] : cl::getRegisteredOptions())
+    if (name == "mlir-disable-threading"
+            ? isOn(option)
+            : option->getNumOccurrences() > 0 &&
+                  (name.starts_with("mlir-print-ir") ||
+                   name.starts_with("mlir-pass")))
+      return 1;
+  return 0;
+}
+
 /// Whether the options for gradients go together.
 static LogicalResult checkFunctions(const CompileCommand &options) {
   bool isBoth = options.withBackward;
@@ -251,6 +267,7 @@ static FailureOr<CompiledOutput> compileForGPU(ModuleOp module,
   compileOptions.gpu = gpuName(options);
   compileOptions.strict = options.strict;
   compileOptions.configure = configure;
+  compileOptions.threads = countThreads();
   compileOptions.timing = &timing;
   if (room) {
     compileOptions.last = *room;

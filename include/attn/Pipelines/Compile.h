@@ -77,6 +77,10 @@ struct CompileOptions {
   /// Spills and warnings of ptxas are errors.
   bool strict = false;
 
+  /// How many threads may work, on what does not depend on each other; the
+  /// artifact is the same with any number of them. 0: one per processor.
+  unsigned threads = 0;
+
   /// Called with the program as each room leaves it.
   std::function<LogicalResult(Room, StringRef)> onRoom;
   /// The last room that is wanted; nothing after it is done.

@@ -12,14 +12,13 @@
 
 #include "attn/Support/LLVM.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
 
 #include <memory>
 #include <string>
-
-namespace llvm {
-class LLVMContext;
-class Module;
-} // namespace llvm
+#include <vector>
 
 namespace attn {
 
@@ -28,14 +27,35 @@ namespace attn {
 /// keeps them in a list without a lock (attn/Execute/Processor.h).
 void initializeGPUBackend();
 
-/// A `gpu.module` of functions of the llvm dialect as LLVM IR for NVPTX,
-/// optimised at the level of its `#nvvm.target`. The error names what is
-/// wrong with the module.
-FailureOr<std::unique_ptr<llvm::Module>>
-translateKernels(gpu::GPUModuleOp kernels, llvm::LLVMContext &context);
+/// Kernels as LLVM IR for NVPTX, and then as PTX. Large kernels are modules of
+/// their own, so that threads can work on them; which these are, and so the
+/// code, does not depend on the number of threads.
+class KernelCode {
+public:
+  /// Optimises a `gpu.module` of functions of the llvm dialect at the level of
+  /// its `#nvvm.target`. The error names what is wrong with it.
+  static FailureOr<KernelCode> translate(gpu::GPUModuleOp kernels,
+                                         unsigned threads);
+  /// All kernels in one module.
+  std::string print() const;
+  /// The PTX text. Once: it takes the IR.
+  FailureOr<std::string> emitPTX(unsigned threads);
 
-/// The PTX text of a module of `translateKernels`.
-FailureOr<std::string> emitPTX(gpu::GPUModuleOp kernels, llvm::Module &module);
+private:
+  /// Some of the kernels.
+  struct Part {
+    // Before what is made in it.
+    std::unique_ptr<llvm::LLVMContext> context =
+        std::make_unique<llvm::LLVMContext>();
+    std::unique_ptr<llvm::Module> module;
+    std::unique_ptr<llvm::TargetMachine> machine;
+    SmallString<0> ptx;
+  };
+  explicit KernelCode(gpu::GPUModuleOp kernels) : kernels(kernels) {}
+
+  gpu::GPUModuleOp kernels;
+  std::vector<Part> parts;
+};
 
 } // namespace attn
 
