@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 9
+#define ATTN_API_VERSION 10
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -100,7 +100,8 @@ typedef struct AttnCompileOptions {
   const char *gpu;
   /* Since API version 7. Which functions: ATTN_FORWARD, the one of the text;
      ATTN_BACKWARD, its gradients, which attn-differentiate makes and calls
-     NAME_backward; ATTN_BOTH, an artifact with both (for a GPU only). */
+     NAME_backward; ATTN_BOTH, an artifact with both (for a GPU only). Since API
+     version 10: ATTN_JVP, the function with its tangents, NAME_jvp. */
   int32_t functions;
   /* Since API version 7. 1: there is a gradient of lse, too; captures of floats
      have none. */
@@ -110,7 +111,7 @@ typedef struct AttnCompileOptions {
   const char *backward_plan;
 } AttnCompileOptions;
 
-enum { ATTN_FORWARD = 0, ATTN_BACKWARD = 1, ATTN_BOTH = 2 };
+enum { ATTN_FORWARD = 0, ATTN_BACKWARD = 1, ATTN_BOTH = 2, ATTN_JVP = 3 };
 
 /* Compiles MLIR text with one function that holds one attn.attention; of one
    with several, with other operations around them, or in linalg, each attention

@@ -45,10 +45,10 @@ static T read(const AttnCompileOptions *options,
 static runtime::Status readFunctions(const AttnCompileOptions *given,
                                      ParsedOptions &options) {
   int32_t functions = read(given, &AttnCompileOptions::functions);
-  if (functions < ATTN_FORWARD || functions > ATTN_BOTH)
+  if (functions < ATTN_FORWARD || functions > ATTN_JVP)
     return runtime::Status::error(
         "attnCompile: functions is " + std::to_string(functions) +
-        ", wanted ATTN_FORWARD, ATTN_BACKWARD or ATTN_BOTH (0 to 2)");
+        ", wanted ATTN_FORWARD, ATTN_BACKWARD, ATTN_BOTH or ATTN_JVP (0 to 3)");
   bool lse = false, noCaptures = false;
   for (auto [name, member, flag] :
        {std::tuple("lse_gradient", &AttnCompileOptions::lse_gradient, &lse),
@@ -59,7 +59,7 @@ static runtime::Status readFunctions(const AttnCompileOptions *given,
     if (value != 0 && value != 1)
       return runtime::Status::error(prefix + " is " + std::to_string(value) +
                                     ", wanted 0 or 1");
-    if (value == 1 && functions == ATTN_FORWARD)
+    if (value == 1 && functions != ATTN_BACKWARD && functions != ATTN_BOTH)
       return runtime::Status::error(prefix +
                                     " comes with ATTN_BACKWARD or ATTN_BOTH");
     *flag = value == 1;

@@ -56,7 +56,7 @@ class Argument(ctypes.Structure):
 
 
 TENSOR, INTEGER, REAL = 0, 1, 2
-FORWARD, BACKWARD, BOTH = 0, 1, 2
+FORWARD, BACKWARD, BOTH, JVP = 0, 1, 2, 3
 
 # name: (result, arguments)
 _FUNCTIONS = {

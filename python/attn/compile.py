@@ -52,7 +52,7 @@ def _quoted(message, source):
 def compile(
     text, target="sm_80", plan=None, cache=None, ptxas=None, disable=None, enable=None,
     results=None, debug=False, cpu=None, gpu=None, backward=False, with_backward=False,
-    lse_gradient=False, capture_gradients=True, backward_plan=None,
+    lse_gradient=False, capture_gradients=True, backward_plan=None, jvp=False,
 ):
     """Compiles MLIR text with one function that holds one attn.attention.
 
@@ -91,6 +91,9 @@ def compile(
     lse_gradient  True: there is a gradient of lse, too, after d_o.
     capture_gradients  False: captures of floats have none.
     backward_plan  with with_backward the plan of the gradients, as `plan`.
+    jvp     True: the function with its tangents instead: its arguments, then t_q, t_k
+            and t_v, then o, lse, t_o and t_lse: how far o and lse move where q, k and
+            v move by t_q, t_k and t_v (a Jacobian-vector product).
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"wanted MLIR text, got {type(text).__name__}")
@@ -100,6 +103,9 @@ def compile(
         raise ValueError(f'cpu={cpu!r} is for target="cpu", got target={target!r}')
     if backward and with_backward:
         raise ValueError("got backward=True and with_backward=True: the gradients alone, or both?")
+    if jvp and (backward or with_backward):
+        raise ValueError(f"got jvp=True and {'backward' if backward else 'with_backward'}=True: "
+                         "tangents or gradients?")
     for name, is_set in (("lse_gradient=True", lse_gradient), ("capture_gradients=False", not capture_gradients)):
         if is_set and not (backward or with_backward):
             raise ValueError(f"{name} comes with backward=True or with_backward=True")
@@ -115,7 +121,7 @@ def compile(
     if ptxas == "" and target != "cpu":
         again = dict(plan=plan, cache=cache, disable=disable, enable=enable, results=results, debug=debug,
                      gpu=gpu, backward=backward, with_backward=with_backward, lse_gradient=lse_gradient,
-                     capture_gradients=capture_gradients, backward_plan=backward_plan)
+                     capture_gradients=capture_gradients, backward_plan=backward_plan, jvp=jvp)
         return _with_assembler(text, target, again)
     library = _capi.compiler()
     source = text.encode() if isinstance(text, str) else bytes(text)
@@ -130,7 +136,7 @@ def compile(
         results_file=_bytes(results),
         cpu=_bytes(cpu),
         gpu=_bytes(gpu),
-        functions=_capi.BOTH if with_backward else _capi.BACKWARD if backward else _capi.FORWARD,
+        functions=_capi.JVP if jvp else _capi.BOTH if with_backward else _capi.BACKWARD if backward else _capi.FORWARD,
         lse_gradient=bool(lse_gradient),
         no_capture_gradients=not capture_gradients,
         backward_plan=_bytes(backward_plan),

@@ -120,9 +120,9 @@ int main(int argc, char **argv) {
   // CHECK-SAME: function or its gradients, got both
   options.functions = ATTN_BOTH;
   compile(&options);
-  // CHECK-NEXT: compile: attnCompile: functions is 3, wanted ATTN_FORWARD,
-  // CHECK-SAME: ATTN_BACKWARD or ATTN_BOTH (0 to 2)
-  options.functions = 3;
+  // CHECK-NEXT: compile: attnCompile: functions is 4, wanted ATTN_FORWARD,
+  // CHECK-SAME: ATTN_BACKWARD, ATTN_BOTH or ATTN_JVP (0 to 3)
+  options.functions = 4;
   compile(&options);
   // CHECK-NEXT: compile: attnCompile: lse_gradient is 2, wanted 0 or 1
   options.functions = ATTN_BACKWARD;
@@ -132,6 +132,15 @@ int main(int argc, char **argv) {
   options.lse_gradient = 0;
   options.no_capture_gradients = -1;
   compile(&options);
+  // CHECK-NEXT: named plain_jvp
+  options.functions = ATTN_JVP;
+  options.no_capture_gradients = 0;
+  attnKernelDestroy(forward);
+  forward = compile(&options);
+  printf("named %s\n",
+         forward && strstr(attnKernelGetManifest(forward), "\"plain_jvp\"")
+             ? "plain_jvp"
+             : "otherwise");
   // What a caller of before does not have is not read.
   options.struct_size = offsetof(AttnCompileOptions, functions);
   attnKernelDestroy(forward);

@@ -121,7 +121,7 @@ def test_what_was_not_measured_is_in_order():
     assert not pays(8192, target="sm_80") and not pays(8192, target="cpu")
     assert not pays(8192, dim=96) and not pays(8192, dim=256) and not pays(8192, value_dim=128)
     assert not pays(8192, element="f32") and not pays(100, 8192)
-    assert pays(8192, dim=128, softcap=20.0) and pays(8192, dim=128, dropout_p=0.1)
+    assert pays(8192, dim=128, softcap=20.0) and not pays(8192, dim=128, dropout_p=0.1)
 
 
 def test_keys_that_are_seen_count():

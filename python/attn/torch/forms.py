@@ -31,6 +31,7 @@ from . import kernels
 # 2048; these are the geometric means of such neighbours.
 MOST_KEYS_IN_ORDER = {("sm_90a", 64): 362, ("sm_90a", 128): 1448}
 FEWEST_QUERIES = 512  # that were measured
+WIDEST_WITH_DROPOUT = 64  # that was measured
 
 _SWITCHED = "deterministic = false"
 _FREE = "deterministic = false, fast_math = true"  # the same numerics; PyTorch's switch does not count
@@ -40,7 +41,7 @@ _DOCUMENTS = ("cu_seqlens_q", "queries_at")  # captures that have one element mo
 # any, one for all programs that differ in that alone; whether PyTorch's switch counts;
 # what the rule asks for. documents: the number of the operand that says where sequences
 # begin, or None.
-_Facts = namedtuple("_Facts", "in_order any_order is_switched element dims has_mask window documents")
+_Facts = namedtuple("_Facts", "in_order any_order is_switched element dims has_dropout has_mask window documents")
 
 
 def numerics(deterministic):
@@ -76,6 +77,7 @@ def _facts(program):
     right = min(right, 0) if is_causal and right >= 0 else 0 if is_causal else right
     return _Facts(
         in_order, program.replace(_FREE, _SWITCHED), _FREE not in program, parameters[0].element, {parameters[0].shape[-1], parameters[2].shape[-1]},
+        " dropout(" in program,
         is_causal or window is not None or " mask(" in program,
         left + right + 1 if left >= 0 and right >= 0 else None,
         next((names.index(name) for name in _DOCUMENTS if name in names), None))
@@ -85,7 +87,7 @@ def pays(target, facts, queries, keys):
     """The rule: whether sums in any order are faster."""
     dim = max(facts.dims)
     most = MOST_KEYS_IN_ORDER.get((target, dim)) if len(facts.dims) == 1 and facts.element != "f32" else None
-    if most is None or queries < FEWEST_QUERIES:
+    if most is None or (facts.has_dropout and dim > WIDEST_WITH_DROPOUT) or queries < FEWEST_QUERIES:
         return False
     seen = keys / 2 if facts.has_mask else keys
     return (seen if facts.window is None else min(seen, facts.window)) > most

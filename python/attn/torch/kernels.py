@@ -41,6 +41,7 @@ _ANY_ORDER = re.compile(r"(#attn\.numerics<[^>]*\bdeterministic = )false(?:, fas
 
 # Which gradients a kernel gives; None instead of it: the function itself.
 Gradients = collections.namedtuple("Gradients", "of_lse of_captures")
+TANGENTS = "tangents"  # in the place of Gradients: the function with its tangents
 
 
 @lru_cache(maxsize=None)
@@ -164,7 +165,8 @@ class _Table:
 
 def _describe(program, gradients, where):
     q = parameters(program)[0]
-    return f"{'the gradients of ' * bool(gradients)}attention, {q.element}, head_dim {q.shape[-1]}, for {where}"
+    derivative = "the tangents of " if gradients == TANGENTS else "the gradients of " if gradients else ""
+    return f"{derivative}attention, {q.element}, head_dim {q.shape[-1]}, for {where}"
 
 
 def _assembler(where, gpu):
@@ -175,7 +177,9 @@ def _assembler(where, gpu):
 
 def _make_compiled(program, where, gpu, gradients):
     options = {}
-    if gradients is not None:
+    if gradients == TANGENTS:
+        options = dict(jvp=True)
+    elif gradients is not None:
         options = dict(backward=True, lse_gradient=gradients.of_lse, capture_gradients=gradients.of_captures)
     if where != "cpu":  # kernels of the CPU have no cache
         options.update(cache=CACHE, gpu=gpu, ptxas=_assembler(where, gpu))
@@ -213,6 +217,11 @@ def backward(program, device, of_lse, of_captures):
     """The kernel with its gradients: of_lse: one of lse comes in, too; of_captures:
     those of captured floats go out."""
     return _loaded.get((program, *place(device), Gradients(bool(of_lse), bool(of_captures))))
+
+
+def tangents(program, device):
+    """The kernel with its tangents, NAME_jvp."""
+    return _loaded.get((in_order(program), *place(device), TANGENTS))
 
 
 def compile_backward(program, device, of_lse, of_captures):

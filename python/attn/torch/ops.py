@@ -6,21 +6,24 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""The operators torch.ops.attn.forward and backward: what PyTorch's dispatcher,
+"""The operators torch.ops.attn.forward, backward and jvp: what PyTorch's dispatcher,
 autograd, vmap and torch.compile know of attention.
 
     attn::forward(q, k, v, operands, program) -> (o, lse)
     attn::backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures) -> gradients
+    attn::jvp(t_q, t_k, t_v, q, k, v, operands, program) -> (t_o, t_lse)
 
 `operands` are the arguments of the program after v, scalars as tensors of one element
 (of the CPU, if nothing shall wait). The gradients are those of q, k, v, the sink and,
-with of_captures, of the captured floats, in the order of the arguments.
+with of_captures, of the captured floats, in the order of the arguments. The tangents
+t_o and t_lse are how far o and lse move with q, k and v (forward-mode AD).
 """
 
 import functools
 import re
 
 import torch
+from torch.autograd import forward_ad
 
 from .._capi import AttnError
 from . import forms, kernels
@@ -33,6 +36,11 @@ _LIBRARY.define(
 _LIBRARY.define(
     "backward(Tensor d_o, Tensor? d_lse, Tensor q, Tensor k, Tensor v, Tensor[] operands, Tensor o, "
     "Tensor lse, str program, bool of_captures) -> Tensor[]",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+_LIBRARY.define(
+    "jvp(Tensor t_q, Tensor t_k, Tensor t_v, Tensor q, Tensor k, Tensor v, Tensor[] operands, str program) "
+    "-> (Tensor, Tensor)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 
@@ -138,8 +146,18 @@ def _backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures):
     return gradients
 
 
+def _jvp(t_q, t_k, t_v, q, k, v, operands, program):
+    _check_operands(operands, program)
+    with torch.no_grad():
+        o, lse = empty_results(q, v)
+        t_o, t_lse = empty_results(q, v)
+        kernels.launch(kernels.tangents(program, q.device), [q, k, v, *operands, t_q, t_k, t_v, o, lse, t_o, t_lse])
+    return t_o, t_lse
+
+
 _LIBRARY.impl("forward", _forward, "CompositeExplicitAutograd")
 _LIBRARY.impl("backward", _backward, "CompositeExplicitAutograd")
+_LIBRARY.impl("jvp", _jvp, "CompositeExplicitAutograd")
 
 
 @torch.library.register_fake("attn::forward")
@@ -150,6 +168,11 @@ def _fake_forward(q, k, v, operands, program):
 @torch.library.register_fake("attn::backward")
 def _fake_backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures):
     return empty_gradients(q, k, v, operands, program, of_captures)
+
+
+@torch.library.register_fake("attn::jvp")
+def _fake_jvp(t_q, t_k, t_v, q, k, v, operands, program):
+    return empty_results(q, v)
 
 
 # ---------------------------------------------------------------------------
@@ -208,11 +231,13 @@ def _refuse_context(ctx, inputs, output):
 
 
 def _refuse(ctx, *gradients):
-    raise RuntimeError("attn has no gradients of gradients: create_graph=True asked for them")
+    raise RuntimeError("attn has no gradients of gradients or tangents: create_graph=True, or torch.func, asked "
+                       "for them")
 
 
 torch.library.register_autograd("attn::forward", _differentiate, setup_context=_setup_context)
 torch.library.register_autograd("attn::backward", _refuse, setup_context=_refuse_context)
+torch.library.register_autograd("attn::jvp", _refuse, setup_context=_refuse_context)
 
 
 # ---------------------------------------------------------------------------
@@ -287,7 +312,15 @@ def _map_backward(info, in_dims, *arguments):
     return results, [0] * len(results)
 
 
+def _map_jvp(info, in_dims, t_q, t_k, t_v, q, k, v, operands, program):
+    results = _map(jvp, info, in_dims, [t_q, t_k, t_v, q, k, v], operands, program, (), True)
+    if results is None:
+        results = _one_by_one(jvp, info.batch_size, in_dims, (t_q, t_k, t_v, q, k, v, operands, program))
+    return tuple(results), (0, 0)
+
+
 torch.library.register_vmap("attn::forward", _map_forward)
+torch.library.register_vmap("attn::jvp", _map_jvp)
 torch.library.register_vmap("attn::backward", _map_backward)
 
 
@@ -308,11 +341,21 @@ class _Attention(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         program, q, k, v, *operands = inputs
         _setup_context(ctx, (q, k, v, operands, program), output)
+        ctx.save_for_forward(q, k, v, *operands)
 
     @staticmethod
     def backward(ctx, d_o, d_lse):
         d_q, d_k, d_v, others, _ = _gradients(ctx, ctx.needs_input_grad[4:], d_o, d_lse)
         return None, d_q, d_k, d_v, *others
+
+    @staticmethod
+    def jvp(ctx, _, *tangents):
+        program, (q, k, v, *operands) = ctx.program, ctx.saved_tensors
+        for parameter, tangent in zip(kernels.parameters(program)[3:], tangents[3:]):
+            if tangent is not None:
+                raise RuntimeError(f"attn has tangents of query, key and value alone, got one of '{parameter.name}'")
+        moved = [torch.zeros_like(x) if tangent is None else tangent for x, tangent in zip((q, k, v), tangents)]
+        return jvp(*moved, q, k, v, operands, program)
 
     @staticmethod
     def vmap(info, in_dims, program, q, k, v, *operands):
@@ -346,9 +389,14 @@ def _in_transform():
     return not torch.compiler.is_dynamo_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
 
 
+def _in_forward_mode():
+    """Whether tensors may carry tangents (torch.autograd.forward_ad)."""
+    return not torch.compiler.is_dynamo_compiling() and forward_ad._current_level >= 0
+
+
 def forward(q, k, v, operands, program):
-    """torch.ops.attn.forward, under torch.func too."""
-    if _in_transform():
+    """torch.ops.attn.forward, under torch.func and forward-mode AD too."""
+    if _in_transform() or _in_forward_mode():
         return _Attention.apply(program, q, k, v, *operands)
     return torch.ops.attn.forward(q, k, v, operands, program)
 
@@ -358,3 +406,25 @@ def backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures):
     if _in_transform():
         return list(_Gradients.apply(program, of_captures, d_o, d_lse, q, k, v, o, lse, *operands))
     return torch.ops.attn.backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures)
+
+
+class _Tangents(torch.autograd.Function):
+    """The same for the tangents."""
+
+    @staticmethod
+    def forward(program, t_q, t_k, t_v, q, k, v, *operands):
+        return torch.ops.attn.jvp(t_q, t_k, t_v, q, k, v, list(operands), program)
+
+    setup_context = staticmethod(_refuse_context)
+    backward = staticmethod(_refuse)
+
+    @staticmethod
+    def vmap(info, in_dims, program, t_q, t_k, t_v, q, k, v, *operands):
+        return _map_jvp(info, [*in_dims[1:7], list(in_dims[7:]), None], t_q, t_k, t_v, q, k, v, list(operands), program)
+
+
+def jvp(t_q, t_k, t_v, q, k, v, operands, program):
+    """torch.ops.attn.jvp, under torch.func too."""
+    if _in_transform():
+        return _Tangents.apply(program, t_q, t_k, t_v, q, k, v, *operands)
+    return torch.ops.attn.jvp(t_q, t_k, t_v, q, k, v, operands, program)

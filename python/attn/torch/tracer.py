@@ -18,6 +18,8 @@ import os
 import sys
 
 import torch
+from torch._functorch import pyfunctorch
+from torch.autograd import forward_ad
 
 from .._capi import AttnError
 from . import aten, symbols
@@ -41,9 +43,21 @@ def traced(function, kind, device, sizes):
     _check_signature(function, kind)
     tracer = Tracer(function, kind, device)
     arguments = tracer.arguments(sizes)
-    with Operations(tracer), Calls(tracer):
+    with _outside_transforms(), Operations(tracer), Calls(tracer):
         result = function(*arguments)
     return tracer, tracer.result(result)
+
+
+@contextlib.contextmanager
+def _outside_transforms():
+    """Where torch.func would wrap what is recorded in tensors of its own, and forward-mode
+    AD ask for tangents of it."""
+    with contextlib.ExitStack() as stack:
+        if not torch.compiler.is_dynamo_compiling():
+            if torch._C._functorch.peek_interpreter_stack() is not None:
+                stack.enter_context(pyfunctorch.temporarily_clear_interpreter_stack())
+            stack.enter_context(forward_ad._set_fwd_grad_enabled(False))
+        yield
 
 
 def _check_signature(function, kind):
