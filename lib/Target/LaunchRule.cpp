@@ -147,6 +147,20 @@ static FailureOr<WorkspaceInfo> describeWorkspace(memref::AllocOp alloc) {
   return workspace;
 }
 
+/// 1 where a resident kernel has more tiles than there are multiprocessors,
+/// else 0: then no tile is drawn.
+static LaunchExpr countDrawn(ArrayRef<KernelInfo> kernels) {
+  LaunchExpr more = constant(0);
+  for (const KernelInfo &kernel : kernels) {
+    const LaunchExpr &blocks = kernel.grid[0];
+    if (blocks.kind == Kind::Min &&
+        blocks.operands[1].kind == Kind::Multiprocessors)
+      more = binary(Kind::Max, std::move(more),
+                    binary(Kind::Sub, blocks.operands[0], blocks.operands[1]));
+  }
+  return binary(Kind::Min, std::move(more), constant(1));
+}
+
 static void describeTensorMaps(gpu::LaunchFuncOp launch, KernelInfo &kernel) {
   auto maps =
       launch->getAttrOfType<ArrayAttr>(warp::WarpDialect::kTensorMapsAttrName);
@@ -261,6 +275,9 @@ LogicalResult attn::describeLaunch(func::FuncOp host, Artifact &artifact,
                                 artifact)))
       return failure();
   }
+  for (auto [alloc, workspace] : llvm::zip_equal(allocs, variant.workspaces))
+    if (alloc->hasAttr(warp::WarpDialect::kDrawnAttrName))
+      workspace.sizes = {countDrawn(variant.kernels)};
   describeRelayouts(launches.front(), artifact);
   return success();
 }

@@ -18,6 +18,7 @@ import pytest
 from cases import Case
 from emulate import Artifact
 from emulated_case import Inputs, run
+from machine import Block
 from memory import Fault
 from test_kernels import drop
 
@@ -110,6 +111,28 @@ def test_blocks_draw_tiles(multiprocessors, seed, monkeypatch):
     assert run(case, artifact, seed=seed) == []
     [counter] = artifact.workspaces
     assert not counter.bits.any()
+
+
+@pytest.mark.parametrize("multiprocessors", [5, 6])
+def test_nothing_is_drawn_where_each_tile_has_a_block(multiprocessors, monkeypatch):
+    """Six tiles: with a multiprocessor for each there is no counter, and nobody asks for it."""
+    drawn, compile_atom = [], Block.compile_atom
+
+    def compile_counted(block, words, operands):
+        draw = compile_atom(block, words, operands)
+
+        def step(mask, pc):
+            drawn.append(pc)
+            return draw(mask, pc)
+        return step
+
+    monkeypatch.setattr(Block, "compile_atom", compile_counted)
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", multiprocessors)
+    case = dataclasses.replace(PLAIN, queries=300, causal="top_left")
+    artifact = compiled(case)
+    assert run(case, artifact) == []
+    [counter] = artifact.workspaces
+    assert (counter.bits.size, len(drawn)) == ((4, 6) if multiprocessors < 6 else (0, 0))
 
 
 @pytest.mark.parametrize("scheduler", ["grid", "static", "dynamic"])

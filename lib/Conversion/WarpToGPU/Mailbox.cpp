@@ -9,7 +9,8 @@
 //
 // The counter starts at 0 and goes up by one with each draw; with the number of
 // tiles it wraps around. Each tile is followed by one draw, so the last draw of
-// a launch, wherever it happens, leaves 0 behind.
+// a launch, wherever it happens, leaves 0 behind. Where each tile has a block
+// none is left to draw, and the counter is not touched: there may be none.
 //
 // An item of `warp.mailbox`: its two barriers (as those of a ring), then the
 // numbers, 4 bytes each.
@@ -68,13 +69,16 @@ struct LowerDraw final : OpConversionPattern<DrawOp> {
     if (failed(view))
       return failure();
     Value last = ints.add(ints.fromIndex(adaptor.getTiles()), -1);
+    Value blocks = ints.fromIndex(
+        gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x));
     Type word = rewriter.getI32Type();
     auto drawn = LLVM::InlineAsmOp::create(
         rewriter, loc, TypeRange{word},
-        ValueRange{view->address, last, ints.lane()},
-        "{ .reg .pred first; setp.eq.u32 first, $3, 0; "
-        "@first atom.global.inc.u32 $0, [$1], $2; }",
-        "=r,l,r,r,~{memory}",
+        ValueRange{view->address, last, ints.lane(), blocks},
+        "{ .reg .pred draws; setp.eq.u32 draws, $3, 0; "
+        "setp.le.and.u32 draws, $4, $2, draws; mov.u32 $0, 0; "
+        "@draws atom.global.inc.u32 $0, [$1], $2; }",
+        "=&r,l,r,r,r,~{memory}",
         /*has_side_effects=*/true, /*is_align_stack=*/false,
         LLVM::TailCallKind::None,
         LLVM::AsmDialectAttr::get(rewriter.getContext(),
@@ -94,9 +98,7 @@ struct LowerDraw final : OpConversionPattern<DrawOp> {
                                          drawn.getRes(), ints.constant(0),
                                          ints.constant(toLastLane),
                                          NVVM::ShflKind::idx, UnitAttr());
-    Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);
-    Value number = ints.add(ofLane0, ints.fromIndex(blocks));
-    rewriter.replaceOp(op, ints.toIndex(number));
+    rewriter.replaceOp(op, ints.toIndex(ints.add(ofLane0, blocks)));
     return success();
   }
 };

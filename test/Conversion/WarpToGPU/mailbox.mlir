@@ -27,16 +27,16 @@
 // CHECK: mbarrier.arrive.shared::cta.b64 _
 // CHECK: scf.while (%{{.*}} = %[[FIRST]],
 //
-// The producer draws, waits, writes and arrives.
+// The producer draws, if there are more tiles than blocks, waits, writes and arrives.
 // CHECK: nvvm.setmaxregister decrease 24
 // CHECK: scf.while
 // CHECK: %[[ALL:.*]] = arith.constant -1 : i32
 // CHECK-NEXT: %[[LAST:.*]] = arith.addi %{{.*}}, %[[ALL]] : i32
-// CHECK: %[[DRAWN:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred first; setp.eq.u32 first, $3, 0; @first atom.global.inc.u32 $0, [$1], $2; }", "=r,l,r,r,~{memory}" %{{.*}}, %[[LAST]], %{{.*}}
-// CHECK: %[[FOR_ALL:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[DRAWN]],
 // CHECK: %[[BLOCKS:.*]] = gpu.grid_dim x
 // CHECK-NEXT: %[[COUNT:.*]] = arith.index_cast %[[BLOCKS]] : index to i32
-// CHECK-NEXT: arith.addi %[[FOR_ALL]], %[[COUNT]] : i32
+// CHECK: %[[DRAWN:.*]] = llvm.inline_asm has_side_effects asm_dialect = att "{ .reg .pred draws; setp.eq.u32 draws, $3, 0; setp.le.and.u32 draws, $4, $2, draws; mov.u32 $0, 0; @draws atom.global.inc.u32 $0, [$1], $2; }", "=&r,l,r,r,r,~{memory}" %{{.*}}, %[[LAST]], %{{.*}}, %[[COUNT]]
+// CHECK: %[[FOR_ALL:.*]] = nvvm.shfl.sync idx %{{.*}}, %[[DRAWN]],
+// CHECK: arith.addi %[[FOR_ALL]], %[[COUNT]] : i32
 // CHECK: mbarrier.try_wait
 // CHECK: @first st.shared.b32 [$0], $2;
 // CHECK: @first st.shared.b32 [$0], $2;

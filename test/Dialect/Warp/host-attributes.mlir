@@ -2,8 +2,8 @@
 
 // CHECK-LABEL: func.func @counter
 func.func @counter() {
-  // CHECK: memref.alloc() {warp.restored, warp.zeroed}
-  %m = memref.alloc() {warp.zeroed, warp.restored} : memref<1xi32>
+  // CHECK: memref.alloc() {warp.drawn, warp.restored, warp.zeroed}
+  %m = memref.alloc() {warp.zeroed, warp.restored, warp.drawn} : memref<1xi32>
   return
 }
 
@@ -70,6 +70,14 @@ func.func @zeroed_value() {
 func.func @restored_alone() {
   // expected-error @below {{'warp.restored' stands beside 'warp.zeroed', got none}}
   %m = memref.alloc() {warp.restored} : memref<1xi32>
+  return
+}
+
+// -----
+
+func.func @drawn_from_what_is_left() {
+  // expected-error @below {{'warp.drawn' stands beside 'warp.restored', got none}}
+  %m = memref.alloc() {warp.zeroed, warp.drawn} : memref<1xi32>
   return
 }
 

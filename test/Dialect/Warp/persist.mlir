@@ -47,7 +47,7 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
 // The next tile is drawn before the last copy; the loop's bound is computed
 // with its number.
 // CHECK-LABEL: @uneven(
-// CHECK: %[[COUNTER:.*]] = memref.alloc() {warp.restored, warp.zeroed} : memref<1xi32>
+// CHECK: %[[COUNTER:.*]] = memref.alloc() {warp.drawn, warp.restored, warp.zeroed} : memref<1xi32>
 // CHECK: warp.kernel @{{.*}} blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES:.*]], %{{.*}}, %{{.*}}) warps(4) resident {
 // CHECK: %[[END0:.*]] = arith.addi %[[X0:.*]], %{{.*}} : index
 // CHECK-NEXT: scf.while (%[[T0:.*]] = %[[FIRST]], %{{.*}} = %[[X0]], %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %[[END0]]) :
@@ -63,7 +63,9 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
 // CHECK-NEXT: warp.copy
 // CHECK: %[[NUMBER:.*]] = arith.index_cast %[[NEXT]] : index to i32
 // CHECK-NEXT: %[[TILE:.*]] = arith.minui %[[NUMBER]],
-// CHECK: arith.divui %[[TILE]],
+// CHECK: scf.if
+// CHECK-NEXT: %{{.*}} = arith.muli
+// CHECK-NEXT: arith.divui %[[TILE]],
 // CHECK: %[[NEXT_END:.*]] = arith.addi %[[NEXT_X:.*]], %{{.*}} : index
 // CHECK-NEXT: scf.yield %[[NEXT]], %[[NEXT_X]], %{{.*}}, %{{.*}}, %[[NEXT_END]] :
 func.func @uneven(%nx: index, %n: index, %k: !view) {

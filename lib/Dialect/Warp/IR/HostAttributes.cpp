@@ -51,6 +51,7 @@ static constexpr HostAttribute hostAttributes[] = {
     {WarpDialect::kZeroedAttrName, "a memref.alloc", isAlloc, "a unit", isUnit},
     {WarpDialect::kRestoredAttrName, "a memref.alloc", isAlloc, "a unit",
      isUnit},
+    {WarpDialect::kDrawnAttrName, "a memref.alloc", isAlloc, "a unit", isUnit},
     {WarpDialect::kTensorMapsAttrName, "a gpu.launch_func", isLaunch,
      "an array of #warp.tensor_map", areTensorMaps},
     {WarpDialect::kResidentAttrName, "a gpu.launch_func", isLaunch, "a unit",
@@ -76,6 +77,9 @@ LogicalResult WarpDialect::verifyOperationAttribute(Operation *op,
   if (name == kRestoredAttrName && !op->hasAttr(kZeroedAttrName))
     return op->emitError("'")
            << name << "' stands beside '" << kZeroedAttrName << "', got none";
+  if (name == kDrawnAttrName && !op->hasAttr(kRestoredAttrName))
+    return op->emitError("'")
+           << name << "' stands beside '" << kRestoredAttrName << "', got none";
   return success();
 }
 

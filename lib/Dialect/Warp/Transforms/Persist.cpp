@@ -334,6 +334,7 @@ void TileLoop::draw() {
   counter->setAttr(WarpDialect::kZeroedAttrName, rewriter.getUnitAttr());
   // As many draws as tiles, and the last one wraps around.
   counter->setAttr(WarpDialect::kRestoredAttrName, rewriter.getUnitAttr());
+  counter->setAttr(WarpDialect::kDrawnAttrName, rewriter.getUnitAttr());
 
   rewriter.setInsertionPoint(body->getTerminator());
   Value blocks = gpu::GridDimOp::create(rewriter, loc, gpu::Dimension::x);

@@ -20,7 +20,8 @@ def Warp_DrawOp : Warp_Op<"draw"> {
     In a `resident` kernel block n starts with tile n; then each draw gives the
     next number, counted over all blocks, from the number of blocks on. The
     counter is an element of memory that is zero when the kernel starts, and zero
-    again when every tile below `tiles` has been followed by one draw.
+    again when every tile below `tiles` has been followed by one draw. Where there
+    are as many blocks as tiles nobody touches it: no tile is left.
 
     (C1) Stands in a `resident` kernel; if that has roles, in one that copies.
     (C2) The counter is one i32.

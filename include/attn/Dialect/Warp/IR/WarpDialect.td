@@ -41,6 +41,9 @@ def Warp_Dialect : Dialect {
     /// Beside it: all bytes are zero again when the last kernel has ended, so
     /// that the next launch may find them so.
     static constexpr ::llvm::StringLiteral kRestoredAttrName = "warp.restored";
+    /// Beside it: tiles are drawn from it. Where no resident kernel has more
+    /// tiles than there are multiprocessors none is, and it has no element.
+    static constexpr ::llvm::StringLiteral kDrawnAttrName = "warp.drawn";
     /// On a `gpu.launch_func`: an array of `#warp.tensor_map`, one for each of
     /// its last operands.
     static constexpr ::llvm::StringLiteral kTensorMapsAttrName =
