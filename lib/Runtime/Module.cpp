@@ -156,6 +156,15 @@ Status Module::configure(const KernelInfo &kernel,
       "asking for shared memory");
 }
 
+// Whether a launch may ask for zeros that it leaves behind.
+static bool leavesZeros(const Artifact &artifact) {
+  for (const VariantInfo &variant : artifact.variants)
+    for (const WorkspaceInfo &workspace : variant.workspaces)
+      if (workspace.isRestored)
+        return true;
+  return false;
+}
+
 Result<Module> Module::load(const Device &device, Artifact artifact) {
   Result<Image> image =
       chooseImage(artifact, device.computeMajor, device.computeMinor);
@@ -190,6 +199,8 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
           ("finding the kernel '" + kernel.entry + "'").c_str());
   if (!status.ok())
     return status;
+  if (leavesZeros(module.source))
+    module.streamMemory->reserve();
   return module;
 }
 

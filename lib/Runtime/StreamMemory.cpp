@@ -17,15 +17,63 @@ static constexpr size_t kMaxStreams = 1024;
 /// Of a piece.
 static constexpr size_t kMinBytes = 4096;
 
+namespace {
+/// In a scope this thread may allocate while streams are being captured.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const Driver &driver) : driver(driver) { exchange(); }
+  ~RelaxedCapture() { exchange(); }
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+private:
+  void exchange() {
+    if (driver.threadExchangeStreamCaptureMode)
+      (void)driver.threadExchangeStreamCaptureMode(&mode);
+  }
+
+  const Driver &driver;
+  int mode = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
+};
+} // namespace
+
+void StreamMemory::reserve() {
+  // Apart from everything else that the GPU does: CU_STREAM_NON_BLOCKING.
+  constexpr unsigned kNonBlocking = 1;
+  constexpr size_t size = kCapturedBytes * kMaxCaptured;
+  RelaxedCapture relaxed(driver);
+  CUstream stream = nullptr;
+  CUdeviceptr address = 0;
+  if (driver.streamCreate(&stream, kNonBlocking) != 0)
+    return;
+  if (driver.memAlloc(&address, size) == 0) {
+    if (driver.memsetD8Async(address, 0, size, stream) == 0 &&
+        driver.streamSynchronize(stream) == 0)
+      reserved = address;
+    else
+      (void)driver.memFree(address);
+  }
+  (void)driver.streamDestroy(stream);
+}
+
+void *StreamMemory::takeReserved(size_t bytes) {
+  if (!reserved || bytes > kCapturedBytes || numTaken == kMaxCaptured)
+    return nullptr;
+  return reinterpret_cast<void *>(reserved + numTaken++ * kCapturedBytes);
+}
+
 void *StreamMemory::find(CUstream stream, size_t zeroBytes, size_t bytes) {
   void *none = nullptr;
   int captureStatus = 0;
   // A handle may come back with another stream, its number never does.
   unsigned long long number = 0;
-  if (!driver.streamGetId || !driver.streamIsCapturing ||
-      !driver.memAllocAsync || !driver.memFreeAsync ||
-      driver.streamIsCapturing(stream, &captureStatus) != 0 ||
-      captureStatus != 0 || driver.streamGetId(stream, &number) != 0)
+  if (!driver.streamIsCapturing ||
+      driver.streamIsCapturing(stream, &captureStatus) != 0)
+    return none;
+  if (captureStatus != 0)
+    return takeReserved(bytes);
+  if (!driver.streamGetId || !driver.memAllocAsync || !driver.memFreeAsync ||
+      driver.streamGetId(stream, &number) != 0)
     return none;
   auto found = pieces.find(number);
   Piece old;
@@ -64,4 +112,6 @@ StreamMemory::~StreamMemory() {
   // The driver waits for what uses it.
   for (auto &[number, piece] : pieces)
     (void)driver.memFree(piece.address);
+  if (reserved)
+    (void)driver.memFree(reserved);
 }

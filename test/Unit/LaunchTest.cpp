@@ -19,6 +19,8 @@
 
 #include "gtest/gtest.h"
 
+#include <set>
+
 using namespace attn;
 using namespace attn::runtime;
 
@@ -65,6 +67,10 @@ struct LaunchTest : testing::Test {
   int64_t sizes[2] = {10, 8};
   int64_t strides[2] = {12, 1};
 };
+
+/// What a module clears when it is loaded, if launches leave zeros behind.
+constexpr int kReserved =
+    StreamMemory::kCapturedBytes * StreamMemory::kMaxCaptured;
 } // namespace
 
 TEST_F(LaunchTest, DeviceIsThePrimaryContext) {
@@ -271,28 +277,92 @@ TEST_F(LaunchTest, RestoredWorkspacesStayWithTheStream) {
     EXPECT_EQ(places[1], places[5]);
     EXPECT_NE(places[0], places[1]);
     // Once for each stream.
-    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 256);
-    EXPECT_EQ(fakeRecord()->buffers, 2);
+    EXPECT_EQ(fakeRecord()->clearedBytes, kReserved + 2 * 256);
+    EXPECT_EQ(fakeRecord()->buffers, 1 + 2);
     EXPECT_EQ(fakeRecord()->orderedAllocations, 2);
 
-    // A graph has memory of its own.
-    fakeRecord()->isCapturing = true;
-    ASSERT_TRUE(module->launch(arguments(), streams[0]).ok());
-    EXPECT_NE(fakeRecord()->parameters[15], places[0]);
-    EXPECT_EQ(fakeRecord()->orderedAllocations, 3);
-    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 256 + 4);
-    fakeRecord()->isCapturing = false;
-
-    // So has a launch with other workspaces beside it, and the caller's own.
+    // The caller's own memory may hold anything.
     alignas(256) static unsigned char own[256];
     WorkspaceMemory given{own, sizeof(own)};
     ASSERT_TRUE(module->launch(arguments(), streams[0], &given).ok());
-    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 256 + 8);
+    EXPECT_EQ(fakeRecord()->clearedBytes, kReserved + 2 * 256 + 4);
     Module moved = std::move(*module);
     ASSERT_TRUE(moved.launch(arguments(), streams[0]).ok());
     EXPECT_EQ(fakeRecord()->parameters[15], places[0]);
   }
   EXPECT_EQ(fakeRecord()->buffers, 0);
+}
+
+TEST_F(LaunchTest, LaunchesInGraphsHaveZerosOfTheirOwn) {
+  LaunchExpr one;
+  one.value = 1;
+  artifact.variants[0].workspaces = {{ElementKind::I32, {one}, true, true}};
+  auto stream = reinterpret_cast<CUstream>(uintptr_t(7));
+  {
+    Result<Module> module = Module::load(*Device::current(), artifact);
+    ASSERT_TRUE(module.ok()) << module.message();
+    // Set aside, cleared and waited for, with nothing left behind.
+    EXPECT_EQ(fakeRecord()->buffers, 1);
+    EXPECT_EQ(fakeRecord()->clearedBytes, kReserved);
+    EXPECT_EQ(fakeRecord()->streamWaits, 1);
+    EXPECT_EQ(fakeRecord()->streams, 0);
+    fakeRecord()->parameters.resize(15 + 5);
+    fakeRecord()->isCapturing = true;
+    std::set<uint64_t> places;
+    for (size_t i = 0; i < StreamMemory::kMaxCaptured; ++i) {
+      ASSERT_TRUE(module->launch(arguments(), stream).ok());
+      places.insert(fakeRecord()->parameters[15]);
+    }
+    EXPECT_EQ(places.size(), StreamMemory::kMaxCaptured);
+    EXPECT_EQ(*places.rbegin() - *places.begin(), kReserved - 256u);
+    EXPECT_EQ(fakeRecord()->clearedBytes, kReserved);
+    EXPECT_EQ(fakeRecord()->orderedAllocations, 0);
+
+    // One more is cleared by the graph itself.
+    ASSERT_TRUE(module->launch(arguments(), stream).ok());
+    EXPECT_EQ(fakeRecord()->clearedBytes, kReserved + 4);
+    EXPECT_EQ(fakeRecord()->orderedAllocations, 1);
+    fakeRecord()->isCapturing = false;
+  }
+  EXPECT_EQ(fakeRecord()->buffers, 0);
+
+  // A module may be loaded while somebody captures.
+  fakeRecord()->isCapturing = true;
+  ASSERT_TRUE(Module::load(*Device::current(), artifact).ok());
+  EXPECT_EQ(fakeRecord()->clearedBytes, 2 * kReserved + 4);
+  EXPECT_EQ(fakeThread()->captureMode, 0);
+  fakeRecord()->isCapturing = false;
+
+  // Nothing is set aside for launches that ask for no zeros, or leave none.
+  artifact.variants[0].workspaces[0].isRestored = false;
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  EXPECT_EQ(fakeRecord()->buffers, 0);
+}
+
+TEST_F(LaunchTest, NoTileIsDrawnWhereEachHasABlock) {
+  LaunchExpr one, rows, multiprocessors, more, counters;
+  one.value = 1;
+  rows.kind = LaunchExpr::Kind::Dim;
+  multiprocessors.kind = LaunchExpr::Kind::Multiprocessors;
+  more.kind = LaunchExpr::Kind::Sub;
+  more.operands = {rows, multiprocessors};
+  counters.kind = LaunchExpr::Kind::Max;
+  counters.operands = {LaunchExpr(), more};
+  more = counters;
+  counters.kind = LaunchExpr::Kind::Min;
+  counters.operands = {more, one};
+  artifact.variants[0].workspaces = {
+      {ElementKind::I32, {counters}, true, true}};
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  sizes[0] = 132; // as many as the fake GPU has
+  EXPECT_EQ(*module->workspaceBytes(arguments()), 0);
+  ASSERT_TRUE(module->launch(arguments(), nullptr).ok());
+  EXPECT_EQ(fakeRecord()->clearedBytes, kReserved);
+  EXPECT_EQ(fakeRecord()->orderedAllocations, 0);
+  ++sizes[0];
+  EXPECT_EQ(*module->workspaceBytes(arguments()), 256);
 }
 
 TEST_F(LaunchTest, WhatNeedNotBeZeroStaysToo) {
@@ -311,15 +381,15 @@ TEST_F(LaunchTest, WhatNeedNotBeZeroStaysToo) {
     EXPECT_EQ(fakeRecord()->parameters[15], place + 256);
     ASSERT_TRUE(module->launch(arguments(), stream).ok());
     EXPECT_EQ(fakeRecord()->parameters[22], place);
-    EXPECT_EQ(fakeRecord()->clearedBytes, 256);
+    EXPECT_EQ(fakeRecord()->clearedBytes, kReserved + 256);
     EXPECT_EQ(fakeRecord()->orderedAllocations, 1);
 
     // A larger piece takes the place of one that is too small,
     sizes[0] = 100;
     ASSERT_TRUE(module->launch(arguments(), stream).ok());
     EXPECT_EQ(fakeRecord()->orderedAllocations, 2);
-    EXPECT_EQ(fakeRecord()->buffers, 1);
-    EXPECT_EQ(fakeRecord()->clearedBytes, 2 * 256);
+    EXPECT_EQ(fakeRecord()->buffers, 1 + 1);
+    EXPECT_EQ(fakeRecord()->clearedBytes, kReserved + 2 * 256);
     sizes[0] = 10;
     ASSERT_TRUE(module->launch(arguments(), stream).ok());
     EXPECT_EQ(fakeRecord()->orderedAllocations, 2);
@@ -328,7 +398,7 @@ TEST_F(LaunchTest, WhatNeedNotBeZeroStaysToo) {
     sizes[0] = 1000;
     ASSERT_TRUE(module->launch(arguments(), stream).ok());
     EXPECT_EQ(fakeRecord()->orderedAllocations, 3);
-    EXPECT_EQ(fakeRecord()->buffers, 1);
+    EXPECT_EQ(fakeRecord()->buffers, 1 + 1);
   }
   EXPECT_EQ(fakeRecord()->buffers, 0);
 }

@@ -85,6 +85,8 @@ using CUevent = struct CUevent_st *;
   X(memFreeAsync, cuMemFreeAsync, (CUdeviceptr, CUstream))                     \
   X(streamIsCapturing, cuStreamIsCapturing, (CUstream, int *))                 \
   X(streamGetId, cuStreamGetId, (CUstream, unsigned long long *))              \
+  X(threadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode,        \
+    (int *))                                                                   \
   X(tensorMapEncodeTiled, cuTensorMapEncodeTiled,                              \
     (void *, int, unsigned, void *, const uint64_t *, const uint64_t *,        \
      const unsigned *, const unsigned *, int, int, int, int))

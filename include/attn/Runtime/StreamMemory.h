@@ -19,12 +19,17 @@ namespace attn::runtime {
 
 /// Memory for launches that ask for zeros only where they leave zeros behind (a
 /// counter that wraps around). One piece for each stream, whose launches run
-/// one after the other; cleared once. The context must be current in every call
-/// and at destruction.
+/// one after the other; cleared once. A launch that is captured in a graph gets
+/// memory that no other launch ever has: what a graph repeats runs one after
+/// the other, too. The context must be current in every call and at
+/// destruction.
 class StreamMemory {
 public:
   /// What a piece may have.
   static constexpr size_t kMaxBytes = size_t(1) << 20;
+
+  /// What a captured launch may have, and how many have some.
+  static constexpr size_t kCapturedBytes = 256, kMaxCaptured = 1024;
 
   explicit StreamMemory(const Driver &driver) : driver(driver) {}
   StreamMemory(const StreamMemory &) = delete;
@@ -37,10 +42,15 @@ public:
     return std::unique_lock<std::mutex>(mutex);
   }
 
+  /// Sets memory aside for launches that are captured: while a stream is being
+  /// captured nothing can be cleared before the graph runs. Without any they go
+  /// other ways.
+  void reserve();
+
   /// `bytes` of `stream`, at most `kMaxBytes`, of which the first `zeroBytes`
-  /// are zero; null where there can be none: the stream is being captured (a
-  /// graph keeps memory of its own), the driver does not tell streams apart or
-  /// has no memory, or there are too many.
+  /// are zero; null where there can be none: the stream is being captured and
+  /// what was set aside is used up or too small, the driver does not tell
+  /// streams apart or has no memory, or there are too many.
   void *find(CUstream stream, size_t zeroBytes, size_t bytes);
 
 private:
@@ -49,8 +59,12 @@ private:
     size_t zeroBytes = 0, bytes = 0;
   };
 
+  void *takeReserved(size_t bytes);
+
   const Driver &driver;
   std::mutex mutex;
+  CUdeviceptr reserved = 0; // all zero
+  size_t numTaken = 0;
   std::map<unsigned long long, Piece> pieces; // by number of the stream
 };
 

@@ -19,10 +19,13 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 using namespace attn::runtime;
 
-static constexpr CUresult kInvalidValue = 1, kInvalidPTX = 218, kNotFound = 500;
+static constexpr CUresult kInvalidValue = 1, kInvalidPTX = 218, kNotFound = 500,
+                          kCaptureUnsupported = 900;
+static constexpr int kRelaxed = 2; // of CUstreamCaptureMode
 
 FakeRecord *fakeRecord() {
   static FakeRecord record;
@@ -189,7 +192,7 @@ CUresult cuLaunchKernel(CUfunction, unsigned x, unsigned y, unsigned z,
     parameter = *static_cast<uint64_t *>(*parameters++);
   return 0;
 }
-CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
+static CUresult allocate(CUdeviceptr *pointer, size_t bytes) {
   if (bytes > (size_t(1) << 40))
     return 2;
   void *memory = nullptr;
@@ -198,6 +201,11 @@ CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
   ++fakeRecord()->buffers;
   *pointer = reinterpret_cast<CUdeviceptr>(memory);
   return 0;
+}
+CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
+  if (fakeRecord()->isCapturing && fakeThread()->captureMode != kRelaxed)
+    return kCaptureUnsupported;
+  return allocate(pointer, bytes);
 }
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
   --fakeRecord()->buffers;
@@ -225,7 +233,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream) {
   if (!fakeRecord()->hasMemoryPools)
     return 801;
   ++fakeRecord()->orderedAllocations;
-  return cuMemAlloc_v2(pointer, bytes);
+  return allocate(pointer, bytes);
 }
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream) {
   return cuMemFree_v2(pointer);
@@ -246,6 +254,10 @@ CUresult cuStreamDestroy_v2(CUstream) {
 }
 CUresult cuStreamIsCapturing(CUstream, int *status) {
   *status = fakeRecord()->isCapturing;
+  return 0;
+}
+CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
+  std::swap(*mode, fakeThread()->captureMode);
   return 0;
 }
 CUresult cuStreamGetId(CUstream stream, unsigned long long *number) {

@@ -75,6 +75,8 @@ FakeRecord *fakeRecord();
 struct FakeThread {
   attn::runtime::CUcontext current = nullptr, pushedOver = nullptr;
   int pushes = 0;
+  /// 0, global: no memory while a stream is being captured; 2, relaxed.
+  int captureMode = 0;
 };
 
 FakeThread *fakeThread();
