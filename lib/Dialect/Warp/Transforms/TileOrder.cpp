@@ -104,17 +104,30 @@ void TileOrder::chooseGroups(Value numBlocks) {
   constexpr int64_t cacheKiB = 16 * 1024, maxHeads = 16, tilesPerBlock = 2;
   Value blocks = toInt(numBlocks);
   heads = times(toInt(ny), toInt(nz));
-  auto [size, ratio] = measureCopies();
-  group = arith::MinUIOp::create(builder, loc,
-                                 atLeast1(over(constant(cacheKiB), size)),
-                                 atLeast1(over(constant(maxHeads), ratio)));
-  group = times(group, ratio);
-  Value columns = toInt(nx);
   Value wanted = times(blocks, constant(tilesPerBlock));
-  Value headsAtEnd = over(plus(wanted, minus(columns, constant(1))), columns);
-  Value others = arith::MaxSIOp::create(builder, loc, minus(heads, headsAtEnd),
-                                        constant(0));
-  fullGroups = over(others, group);
+  // Divisions take long, and the first copy waits for them: where there are no
+  // more tiles than the last group has in any case none is done.
+  Value isMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ugt,
+                                       toInt(tiles), wanted);
+  auto measure = [&](OpBuilder &, Location) {
+    auto [size, ratio] = measureCopies();
+    Value inGroup = arith::MinUIOp::create(
+        builder, loc, atLeast1(over(constant(cacheKiB), size)),
+        atLeast1(over(constant(maxHeads), ratio)));
+    inGroup = times(inGroup, ratio);
+    Value columns = toInt(nx);
+    Value headsAtEnd = over(plus(wanted, minus(columns, constant(1))), columns);
+    Value others = arith::MaxSIOp::create(
+        builder, loc, minus(heads, headsAtEnd), constant(0));
+    Value groups = over(others, inGroup);
+    scf::YieldOp::create(builder, loc, ValueRange{inGroup, groups});
+  };
+  auto takeAll = [&](OpBuilder &, Location) {
+    scf::YieldOp::create(builder, loc, ValueRange{heads, constant(0)});
+  };
+  auto chosen = scf::IfOp::create(builder, loc, isMore, measure, takeAll);
+  group = chosen.getResult(0);
+  fullGroups = chosen.getResult(1);
   lastGroup = minus(heads, times(fullGroups, group));
 }
 
@@ -131,8 +144,18 @@ TileOrder::Numbers TileOrder::decodeInRows(Value tile) {
 
 TileOrder::Numbers TileOrder::decodeInGroups(Value tile) {
   Value columns = toInt(nx);
-  Value number = arith::MinUIOp::create(
-      builder, loc, over(tile, times(group, columns)), fullGroups);
+  auto count = [&](OpBuilder &, Location) {
+    Value number = over(tile, times(group, columns));
+    number = arith::MinUIOp::create(builder, loc, number, fullGroups);
+    scf::YieldOp::create(builder, loc, number);
+  };
+  auto takeFirst = [&](OpBuilder &, Location) {
+    scf::YieldOp::create(builder, loc, constant(0));
+  };
+  Value isGrouped = arith::CmpIOp::create(
+      builder, loc, arith::CmpIPredicate::ne, fullGroups, constant(0));
+  Value number =
+      scf::IfOp::create(builder, loc, isGrouped, count, takeFirst).getResult(0);
   Value isFull = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult,
                                        number, fullGroups);
   Value size = arith::SelectOp::create(builder, loc, isFull, group, lastGroup);
