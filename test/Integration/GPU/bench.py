@@ -59,6 +59,7 @@ from turns import flush_buffer, medians  # noqa: E402
 
 TOKENS = 16384
 HOT_SECONDS = 0.02
+SMALL_WORKSPACE = 1 << 20
 WHAT = {
     False: "Forward speed beside PyTorch's flash (fa2) and cuDNN backends",
     True: "Speed of the gradients beside PyTorch's flash (fa2) and cuDNN backends: all that each launches",
@@ -138,7 +139,9 @@ def compile_kernels(options, directory):
     """{(dim name, causal, length or 0): [(label, plan, path, error, seconds)]}"""
     import attn
 
-    plans = json.loads(pathlib.Path(options.plans).read_text()) if options.plans else {}
+    plans = options.plans or {}
+    if isinstance(plans, str):
+        plans = json.loads(pathlib.Path(plans).read_text())
     compilers = {(target, suffix): Compiler(library, directory, target, python=python,
                                             backward=options.backward)
                  for target in options.targets.split(",")
@@ -299,7 +302,8 @@ class Shape:
             return
         arguments = kernel.prepare(*self.values)
         size = kernel.workspace_bytes(*self.values)
-        space = torch.empty(size, dtype=torch.uint8, device="cuda") if size else None
+        # As attn.torch does: small ones the runtime keeps, and clears once.
+        space = torch.empty(size, dtype=torch.uint8, device="cuda") if size > SMALL_WORKSPACE else None
         stream = torch.cuda.current_stream().cuda_stream
         self.keep.append((arguments, space))
         self.contestants[label] = lambda: kernel.launch_prepared(arguments, stream, space)

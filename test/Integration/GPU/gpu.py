@@ -36,3 +36,11 @@ def plan_of(kernel, *arguments):
         return kernel.manifest["plan"]
     number, _ = kernel.choose_variant(*arguments)
     return kernel.manifest["variants"][number]["plan"]
+
+
+def plan_of_tiles(target, text):
+    """128x64x8x4@grid: block_q, block_k, warps, stages, and a scheduler unless it is auto."""
+    sizes, _, scheduler = text.partition("@")
+    block_q, block_k, warps, stages = sizes.split("x")
+    return (f"#attn.plan<target = {target}, block_q = {block_q}, block_k = {block_k}, "
+            f"warps = {warps}, stages = {stages}, scheduler = {scheduler or 'auto'}>")

@@ -12,6 +12,8 @@ is visited.
 
     rates.py --lib build/lib/libattn.so --json rates.json --commit $(git rev-parse HEAD)
     rates.py --lib ... --dims 64 --lengths 8192 --window 1024
+    rates.py --lib ... --dims 64 --tiles 128x128x8x2,192x64x12x4@static    the window by other
+                  plans, too: block_q x block_k x warps x stages
 
 All kernels of a head dimension take turns in one process, in random order, L2 is
 overwritten before each launch, and a figure is the median of CUDA-event times.
@@ -30,7 +32,7 @@ sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 import results  # noqa: E402
 from bench import environment, numbers  # noqa: E402
-from gpu import SKIP, find_torch, plan_of  # noqa: E402
+from gpu import SKIP, find_torch, plan_of, plan_of_tiles  # noqa: E402
 from turns import flush_buffer, medians  # noqa: E402
 from variants import HIDDEN  # noqa: E402
 
@@ -47,6 +49,7 @@ def parse_arguments():
     parser.add_argument("--lengths", default="8192")
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--window", type=int, default=1024, help="keys that a row sees")
+    parser.add_argument("--tiles", default="", help="plans of windows that compete, by their tiles")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
@@ -74,11 +77,14 @@ def run_shape(options, torch, flush, rng, dim, length):
 
     heads = HIDDEN // dim
     left = options.window - 1
+    window = [f"window<left = {left}, right = 0>"], options.window
     programs = {
-        "causal": (["causal"], 0),
-        "window": ([f"window<left = {left}, right = 0>"], options.window),
-        "alibi": (["alibi", "causal"], 0),
+        "causal": (["causal"], 0, ""),
+        "window": (*window, ""),
+        "alibi": (["alibi", "causal"], 0, ""),
     }
+    for text in filter(None, options.tiles.split(",")):
+        programs[text] = (*window, plan_of_tiles(options.target, text))
 
     def make():
         sizes = (options.batch, length, heads, dim)
@@ -88,9 +94,14 @@ def run_shape(options, torch, flush, rng, dim, length):
     lse = torch.empty(options.batch, heads, length, device="cuda")
     stream = torch.cuda.current_stream().cuda_stream
     contestants, row = {}, {"d": dim, "s": length, "contestants": {}}
-    for name, (variants, window) in programs.items():
+    for name, (variants, window, plan) in programs.items():
         text = attn.attention("bf16", dim, variants=variants)
-        kernel = attn.compile(text, options.target).on_device()
+        try:
+            kernel = attn.compile(text, options.target, plan).on_device()
+        except attn.AttnError as error:
+            row["contestants"][name] = {"plan": plan, "error": str(error)}
+            print(f"d={dim:<4} {name}: {error}", flush=True)
+            continue
         arguments = kernel.prepare(q, k, v, o, lse)
         contestants[name] = lambda kernel=kernel, arguments=arguments: kernel.launch_prepared(
             arguments, stream
@@ -101,6 +112,7 @@ def run_shape(options, torch, flush, rng, dim, length):
             "plan": plan,
             "flops": 4 * options.batch * heads * dim * pairs,
         }
+    width = max(map(len, programs))
     for name, ms in medians(options, torch, flush, rng, contestants).items():
         entry = row["contestants"][name]
         entry["ms"] = round(ms, 4)
@@ -108,7 +120,7 @@ def run_shape(options, torch, flush, rng, dim, length):
         causal = row["contestants"]["causal"]["tflops_on_visited"]
         entry["of_causal"] = round(entry["tflops_on_visited"] / causal, 3)
         print(
-            f"d={dim:<4} s={length:<6} {name:<7} {ms:8.4f} ms  "
+            f"d={dim:<4} s={length:<6} {name:<{width}} {ms:8.4f} ms  "
             f"{entry['tflops_on_visited']:6.1f} TFLOP/s on visited tiles, {entry['of_causal']:.3f} of causal",
             flush=True,
         )
