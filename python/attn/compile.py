@@ -173,9 +173,12 @@ def _with_assembler(text, target, options):
     try:
         return compile(text, target, ptxas=path, **options)
     except _capi.AttnError as error:
-        if path is None or f"{path} failed" not in str(error):
+        # What it made of wgmma may be worse than nothing: the compiler then refuses it.
+        if path is None or not any(said in str(error) for said in (f"{path} failed", "cannot be kept")):
             raise
-        warnings.warn(f"attn: {path} failed ({str(error).strip().splitlines()[-1]}); "
+        lines = (line.strip() for line in str(error).splitlines())
+        said = [line for line in lines if line and not line.startswith(("func.func", "^"))]
+        warnings.warn(f"attn: no code by {path} ({'; '.join(said)}); "
                       "the driver compiles instead", RuntimeWarning, stacklevel=3)
         return compile(text, target, **options)
 

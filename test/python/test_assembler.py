@@ -84,5 +84,14 @@ def test_where_it_fails_the_driver_compiles(nowhere, monkeypatch):
     assert made.manifest["variants"][0]["kernels"][0]["registers"] == -1
     with pytest.raises(attn.AttnError, match="no space left"):
         attn.compile(TEXT, ptxas=assembler.find())
+    monkeypatch.setattr(assembler, "STANDARD", str(nowhere / "other"))
+    assembler.find.cache_clear()
+    program(nowhere / "other", "12.4", """
+while [ $# -gt 0 ]; do if [ "$1" = -o ]; then printf image > "$2"; fi; shift; done
+echo "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to x in f" >&2
+""")
+    with pytest.warns(RuntimeWarning, match="no code by .*serialized.*the driver compiles"):
+        made = attn.compile(TEXT, target="sm_90a", ptxas="")
+    assert made.manifest["variants"][0]["kernels"][0]["registers"] == -1
     with pytest.raises(attn.AttnError, match="expected"):
         attn.compile("func.func @f(", ptxas="")
