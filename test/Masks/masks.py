@@ -17,6 +17,7 @@ Each file says in comments what its regions mean, and what to capture:
 
     // sink: normal : h
     // dropout: 0.25
+    // longest: 192      queries and keys that the captured tables serve
 
 `mask` and `score` are NumPy expressions of x, b, h, i, j, the lengths sq and
 sk, and the captures c; at(c[0], b, j) reads 0 where an index is out of range,
@@ -40,6 +41,7 @@ l (the longer of these two), numbers, and size/number (rounded up). Kinds:
     permutation      of 0 ... size - 1, along the last dimension
 """
 
+import math
 import pathlib
 import re
 
@@ -166,10 +168,17 @@ class Mask:
         sink = re.search(r"%sink: (tensor<\?x\w+>)", self.text)
         self.sink = [Capture(text, sink.group(1)) for text in listed("sink")]
         self.dropout = float(listed("dropout")[0]) if listed("dropout") else 0
+        # The most queries and keys that the tables serve.
+        self.longest = int(listed("longest")[0]) if listed("longest") else math.inf
         types = re.findall(r"%c\d+: ([^,)]*(?:<[^>]*>)?)", self.text.split("{")[0])
         self.captures = [Capture(text, type.strip()) for text, type in zip(listed("capture"), types)]
         if len(types) != len(self.captures):
             raise ValueError(f"{name}: {len(types)} captured arguments, {len(self.captures)} described")
+
+    def lengths(self, pairs, number):
+        """One of the (queries, keys) that the tables serve."""
+        served = [pair for pair in pairs if max(pair) <= self.longest]
+        return served[number % len(served)]
 
     def names(self, shape, captured, b, h):
         i, j = np.arange(shape.queries)[:, None], np.arange(shape.keys)[None, :]

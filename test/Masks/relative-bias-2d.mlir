@@ -1,6 +1,7 @@
 // Biases by the distance of rows and columns of an image twelve wide.
 // score: x + at(c[0], h, i // 12 - j // 12 + 15, i % 12 - j % 12 + 11)
 // capture: normal : h 31 23
+// longest: 192
 
 !t = tensor<?x?x?x32xbf16>
 !l = tensor<?x?x?xf32>

@@ -92,15 +92,15 @@ def write_case(case, folder, options, repeat, wrapper=()):
 
 
 def write_mask(name, folder, options):
+    import masks
     from mask_case import MaskInputs
-    from masks import DIRECTORY
 
     number = zlib.crc32(name.encode())
-    queries, keys = MASK_LENGTHS[(number + options.seed) % len(MASK_LENGTHS)]
+    queries, keys = masks.Mask(name).lengths(MASK_LENGTHS, number + options.seed)
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)
     inputs = MaskInputs(name, queries, keys, seed=options.seed)
-    flags = [DIRECTORY / f"{name}.mlir", *inputs.flags(place), f"--seed={options.seed}"]
+    flags = [masks.DIRECTORY / f"{name}.mlir", *inputs.flags(place), f"--seed={options.seed}"]
     if (number + options.seed) % 2:
         flags.append("--lse-gradient")
     return Job(name, flags, f"--parts masks --seed {options.seed} --only {name}")
