@@ -224,7 +224,8 @@ ATTN_EXPORT int attnLaunch(const AttnKernel *kernel,
    allocates it in the order of the stream; who wants to allocate it himself
    asks for its size and launches with it. Device memory, aligned to 256 bytes,
    that nothing else uses until the launch is done; NULL and 0 where the size is
-   0. */
+   0. The memory of a launch that is captured in a graph is the graph's own:
+   instances of one graph run one after the other. */
 ATTN_EXPORT int attnGetWorkspaceBytes(const AttnKernel *kernel,
                                       const AttnArgument *arguments,
                                       size_t count, size_t *bytes);
