@@ -45,9 +45,52 @@ def register(name="attn"):
 # Masks
 #===----------------------------------------------------------------------===#
 
+class Flags(torch.Tensor):
+    """A bool tensor, True where a key is seen. What a model adds to its scores, and what it
+    makes floats of, is 0 there, and the lowest number of their type elsewhere: so are the
+    masks of "eager", which is what such code is written for."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        name = function.__name__
+        if name in _ADDITIONS:
+            floats = [x.dtype for x in args if isinstance(x, torch.Tensor) and x.is_floating_point()]
+            args = tuple(_penalty(x, floats[0]) if floats and isinstance(x, Flags) else x for x in args)
+        with torch._C.DisableTorchFunctionSubclass():
+            result = function(*args, **(kwargs or {}))
+            if not isinstance(result, torch.Tensor):
+                return result
+            if name in _CASTS and result.is_floating_point() and args[0].dtype == torch.bool:
+                result = _penalty(args[0].to(result.device), result.dtype)
+            is_mask = result.dtype == torch.bool and name in _MOVES | _CASTS
+            return result.as_subclass(cls if is_mask else torch.Tensor)
+
+
+# Models that add their masks in some layers and use the interface in others, which Dynamo
+# has to be told: it takes no Flags.
+_ADDERS = frozenset(("bigbird_pegasus", "git"))
+_ADDITIONS = frozenset(("add", "add_", "__add__", "__radd__", "__iadd__"))
+_CASTS = frozenset(("to", "type", "type_as"))
+_MOVES = frozenset(("__getitem__", "view", "reshape", "expand", "expand_as", "unsqueeze", "squeeze", "transpose", "permute",
+                    "contiguous", "clone", "detach", "repeat", "repeat_interleave", "narrow", "flatten", "unflatten"))
+
+
+def _plain(value):
+    if not isinstance(value, Flags):
+        return value
+    with torch._C.DisableTorchFunctionSubclass():
+        return value.as_subclass(torch.Tensor)
+
+
+def _penalty(flags, dtype):
+    """0 where a key is seen, else the lowest number of a type."""
+    seen = _plain(flags)
+    return torch.zeros((), dtype=dtype, device=seen.device).masked_fill(~seen, torch.finfo(dtype).min)
+
+
 class Mask:
     """What a model passes to its layers as attention_mask: which keys a query sees, as a
-    function of positions. Where code of a model wants a tensor, it becomes one: bool
+    function of positions. Where code of a model wants a tensor, it becomes one: Flags,
     (batch, 1, queries, keys)."""
 
     def __init__(self, function, padding, sizes, offsets, device, use_vmap):
@@ -75,12 +118,13 @@ class Mask:
 
     @functools.cached_property
     def tensor(self):
-        """bool (batch, 1, queries, keys), True where a key is seen."""
+        """Flags (batch, 1, queries, keys), True where a key is seen."""
         (batch, queries, keys), (q_offset, kv_offset) = self._sizes, self._offsets
         seen = masking_utils.sdpa_mask(
             batch, queries, keys, q_offset, kv_offset, self._function, None,
             allow_is_causal_skip=False, use_vmap=self._use_vmap, device=self._device)
-        return seen if self._padding is None else seen & self._padding[:, None, None, :]
+        seen = seen if self._padding is None else seen & self._padding[:, None, None, :]
+        return seen.as_subclass(Flags)
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -89,6 +133,9 @@ class Mask:
 
     def __getitem__(self, index):
         return self.tensor[index]
+
+    def __invert__(self):
+        return ~self.tensor
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -128,9 +175,13 @@ def make_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0,
     then that allow_is_causal_skip is False)."""
     sizes, offsets = (batch_size, q_length, kv_length), (q_offset, kv_offset)
     if torch.compiler.is_compiling() or (q_length == 1 and not allow_is_causal_skip):
-        return masking_utils.sdpa_mask(
+        seen = masking_utils.sdpa_mask(
             *sizes, *offsets, mask_function, attention_mask, allow_is_causal_skip=False,
             use_vmap=use_vmap, device=device)
+        if not torch.compiler.is_compiling():
+            return seen.as_subclass(Flags)
+        is_added = getattr(kwargs.get("config"), "model_type", None) in _ADDERS
+        return _penalty(seen, kwargs.get("dtype", torch.float32)) if is_added else seen
     padding = _shown(attention_mask, q_length, kv_length, kv_offset)
     return Mask(mask_function, padding, sizes, offsets, device, use_vmap)
 
@@ -286,6 +337,7 @@ def attention(module, query, key, value, attention_mask, dropout=0.0, scaling=No
     mask, bias = attention_mask, position_bias
     if isinstance(mask, Mask) and mask.region is None:
         mask = mask.tensor
+    mask = _plain(mask)
     if isinstance(mask, torch.Tensor) and mask.dtype != torch.bool:
         mask, bias = None, mask if bias is None else bias + mask
     why = _why_not(query, value)
@@ -297,7 +349,7 @@ def attention(module, query, key, value, attention_mask, dropout=0.0, scaling=No
             why = str(error)
     if why is not None:
         _say(f"attention by PyTorch's operations: {why}")
-        mask = mask.tensor if isinstance(mask, Mask) else mask
+        mask = _plain(mask.tensor) if isinstance(mask, Mask) else mask
         out = _eager(query, key, value, mask, bias, s_aux, scale, dropout, is_causal,
                      sliding_window, softcap)
     return out.transpose(1, 2).contiguous(), None

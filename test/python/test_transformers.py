@@ -156,6 +156,45 @@ def test_a_mask_is_a_tensor_for_who_wants_one():
     assert torch.equal(torch.where(mask, 1, 0), wanted.long())
 
 
+def test_a_mask_that_is_added_is_that_of_eager():
+    """By layers that know no other attention than their own, in any form."""
+    shown = padding(5, 8).bool()
+    mask = attn.transformers.make_mask(2, 8, 8, attention_mask=shown)
+    seen = masking_utils.sdpa_mask(2, 8, 8, attention_mask=shown, allow_is_causal_skip=False)
+    for dtype in (torch.float32, torch.bfloat16):
+        lowest = torch.zeros(seen.shape, dtype=dtype).masked_fill(~seen, torch.finfo(dtype).min)
+        scores = torch.randn(2, 4, 8, 8).to(dtype)
+        assert torch.equal(scores + mask, scores + lowest) and torch.equal(mask + scores, scores + lowest)
+        assert torch.equal(scores + mask[:, :, :, :8].to(scores.device), scores + lowest)
+        assert torch.equal(scores + mask.to(scores.dtype), scores + lowest)
+        assert torch.equal(scores[:, 0] + mask.squeeze(1), scores[:, 0] + lowest[:, 0])
+        added = scores.clone()
+        added += mask
+        assert torch.equal(added, scores + lowest)
+    flipped = ~mask
+    assert torch.equal(scores.masked_fill(flipped, 0), scores.masked_fill(~seen, 0))
+    assert type(flipped) is torch.Tensor and type(mask & seen) is torch.Tensor and type(scores + mask) is torch.Tensor
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_layers_that_add_their_masks(compiled):
+    """The encoder of BigBird-Pegasus has attention of its own, its decoder the interface's."""
+    torch.manual_seed(5)
+    config = transformers.BigBirdPegasusConfig(
+        vocab_size=50, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=32, decoder_ffn_dim=32, attention_type="original_full")
+    model = transformers.BigBirdPegasusModel(config).eval()
+    shown = padding(5, IDS.shape[1])
+    results = {}
+    for name in ("eager", "attn"):
+        model.set_attn_implementation(name)
+        torch._dynamo.reset()
+        call = torch.compile(model, backend="eager") if compiled and name == "attn" else model
+        with torch.no_grad():
+            results[name] = call(input_ids=IDS, attention_mask=shown, decoder_input_ids=IDS).last_hidden_state
+    torch.testing.assert_close(results["attn"], results["eager"], rtol=1e-4, atol=1e-5)
+
+
 def test_a_mask_for_a_compiled_forward_pass_is_a_tensor():
     mask = attn.transformers.make_mask(2, 1, 8, q_offset=4, allow_is_causal_skip=False)
     assert torch.equal(mask[:, 0, 0], (torch.arange(8) <= 4).expand(2, 8)) and isinstance(mask, torch.Tensor)

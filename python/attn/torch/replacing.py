@@ -318,6 +318,8 @@ def _argument(graph, outline, argument, replaced):
             node = graph.call_method("reshape", (node, step[1]))
         elif step[0] == "behind":
             node = graph.call_function(operator.getitem, (node, (*[slice(None)] * step[1], slice(step[2], None))))
+        elif step[0] == "pad":
+            node = graph.call_function(torch.nn.functional.pad, (node, step[1]))
         else:
             node = graph.call_method(step[0], (node, *step[1:]))
     return node
@@ -340,7 +342,9 @@ def _expanded(graph, outline, node, step, argument, replaced):
 
 def _in_form(graph, node, outline, replaced):
     """(b, h, i, e) as the product of weights and values had it."""
-    parts = []
+    parts, dim = [], outline.canonical["e"]
+    if dim != outline.extent("e"):
+        node = graph.call_method("narrow", (node, -1, 0, dim))
     for var in "bhie":
         own = outline.parts_of(var)
         if not own:

@@ -9,7 +9,7 @@
 """Spellings of attention in PyTorch, in the manner of public models: a table, which the
 modules beside this one fill, by what they are about."""
 
-from . import calls, decoders, encoders, masks, near, pairs, softmaxes, vision  # noqa: F401: they fill the table
+from . import calls, decoders, encoders, heads, masks, near, pairs, softmaxes, vision  # noqa: F401: they fill it
 from .table import SPELLINGS, Spelling, make, mark
 
 __all__ = ["SPELLINGS", "Spelling", "make", "mark"]

@@ -264,7 +264,7 @@ def sparse_queries_by_their_scores(q, k, v):
     return context.scatter(2, top[..., None].expand(-1, -1, -1, DIM), own)
 
 
-@spelling(of=[(BATCH, HEADS, 12, DIM)] * 3, raised=1, reasons=("", ""))
+@spelling(of=[(BATCH, HEADS, 12, DIM)] * 3, raised=2, reasons="read by cumsum")
 def landmarks(q, k, v):
     """Three softmaxes, with what stands for an inverse between them."""
     b, h, n, d = q.shape

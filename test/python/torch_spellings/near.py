@@ -321,3 +321,11 @@ def sparsemax(q, k, v):
     support = (rank * z > total).sum(-1, keepdim=True)
     tau = total.gather(-1, support - 1) / support
     return torch.clamp(s - tau, min=0) @ v
+
+
+@spelling((HEADS,), reasons="other positions than the keys")
+def a_sink_in_front_and_the_last_key_left_out(q, k, v, sink):
+    """What is left out is the last key, and no sink."""
+    s = q @ k.mT * 0.3
+    first = sink[None, :, None, None].expand(*s.shape[:3], 1)
+    return torch.cat((first, s), dim=-1).softmax(dim=-1)[..., :-1] @ v

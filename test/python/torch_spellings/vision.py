@@ -160,10 +160,10 @@ def class_token_alone(x, kv, weight):
     return (attn @ v).transpose(1, 2).reshape(b, 1, c)
 
 
-@spelling((HEADS, 1, 1), of=PACKED, reasons="a head dimension")
+@spelling((HEADS, 1, 1), of=[(BATCH, 12, 3 * WIDTH)])
 def attention_over_channels(qkv, temperature):
     """Rows and keys are channels, and what is summed over are positions: attention, of a
-    head dimension that is a length."""
+    head dimension that is a length, and known."""
     b, n, c = qkv.shape
     q, k, v = qkv.reshape(b, n, 3, HEADS, DIM).permute(2, 0, 3, 4, 1)
     q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)

@@ -140,7 +140,7 @@ class Attention:
         tensor, type = "%" + name, self.function.type_of(name)
         if heads == wanted:
             return tensor, type, ["b", "h", *dims]
-        kind, last = element_of(type), self.canonical[dims[1]]
+        kind, last = element_of(type), self.function.extents[dims[1]]
         group = wanted // heads
         wide = f"tensor<?x{heads}x{group}x?x{last}x{kind}>"
         lengths = f"{self.function.length('b')}, {self.function.length('j')}"

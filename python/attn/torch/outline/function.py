@@ -29,6 +29,8 @@ class Function:
 
     def __init__(self, extents, outer, last, is_draft=False):
         self.extents, self.outer, self.last, self.is_draft = dict(extents), outer, last, is_draft
+        if not is_draft:
+            self.extents.update({var: padded(extents[var]) for var in "de"})
         self.lines, self.arguments, self._names = [], [], {}
         self._sizes, self._reads, self._count = {}, {}, 0
         self.key_vars = {self.extents[last]: last}
@@ -53,9 +55,12 @@ class Function:
         return self._names[key]
 
     def operand(self, name, node, steps, heads, dim):
-        """Makes %q, %k or %v an argument: (batch, heads, length, dim)."""
+        """Makes %q, %k or %v an argument: (batch, heads, length, dim), with zeros behind what
+        it has."""
         kind = type_of(nodes.value(node).dtype)
-        self.arguments.append(Argument("%" + name, f"tensor<?x{heads}x?x{dim}x{kind}>", node, steps))
+        if padded(dim) != dim:
+            steps = (*steps, ("pad", (0, padded(dim) - dim)))
+        self.arguments.append(Argument("%" + name, f"tensor<?x{heads}x?x{padded(dim)}x{kind}>", node, steps))
 
     def mark(self):
         """What reset() takes: arguments that come after are forgotten."""
@@ -188,6 +193,11 @@ class Function:
         parameters = ", ".join(f"{each.name}: {each.type}" for each in self.arguments)
         lines = "\n".join("  " + line for line in self.lines)
         return f"func.func @attention({parameters}) -> {type} {{\n{lines}\n  return {name} : {type}\n}}\n"
+
+
+def padded(dim):
+    """The head dimension of a kernel for one of the graph."""
+    return dim + -dim % 8
 
 
 def dtype_of(kind):

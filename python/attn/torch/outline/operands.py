@@ -88,12 +88,15 @@ def _heads_of(indices):
 
 def operand(graph, node, indices, at, dims, extents, is_query):
     """Where a factor of a product is taken from, and (steps, heads) of _arranged: before
-    what is done to its elements and to its heads, where the fewest steps are left."""
+    what is done to its elements and to its heads, where the fewest steps are left. Heads
+    that are repeated in an order that no kernel has are taken behind that."""
     states = list(walk(graph, node, indices, at))
     last, best, reason = states[-1], None, None
     for state in reversed(states):
         if state[2] != last[2] or _count(_heads_of(state[1])) != _count(_heads_of(last[1])):
-            break
+            if best is not None:
+                break
+            last = state
         found = Operand(*state)
         try:
             arranged = _arranged(found, dims, extents, is_query)

@@ -9,7 +9,7 @@
 """The outline of an attention whose products a graph has."""
 
 from .. import nodes, softmaxes
-from ..indices import ZERO, Unread, whole
+from ..indices import ZERO, Index, Unread, whole
 from ..reading import TYPES, Body, Scalar, computed_in
 from .attention import Attention
 from .function import element_of
@@ -39,6 +39,7 @@ class Outline(Attention):
     def __init__(self, graph, scores, output, weights, quotient=None, attempt=0):
         self.attempt, self.quotient = attempt, quotient
         self.graph, self.scores, self.output, self.weights = graph, scores, output, weights
+        self._turned = set()
         self.replaced = self.like = quotient or output  # what goes, and a tensor of its type
         self.spine = _between(scores, quotient or output)
         found = _letters(output, weights)
@@ -169,7 +170,11 @@ class Outline(Attention):
             self._tensors[node, rest] = make(node, list(indices), dim)
         tensor = self._tensors[node, rest]
         last = body.loops[-1]
-        if index != whole(last, self.function.extents[last]):
+        first = index.offset if isinstance(index, Index) else None
+        if node in self._turned:  # as a whole where it is joined, from 1 on behind the softmax
+            before = 0 if nodes.name(node) == "cat" else 1
+            first = 0 if first == before and self.function.extents[last] == size - before else None
+        if first != 0 or index._replace(offset=0) != whole(last, self.function.extents[last]):
             what = nodes.written_name(node)
             raise Unread(f"{what} runs over other positions than the keys of the product with values")
         if self.function.extents[last] != size:
@@ -195,6 +200,7 @@ class Outline(Attention):
         var = self.function.key_var(nodes.shape(node)[dim])
         source = self._without_rows(softmaxes.as_softmax(node)[0], dim)
         at = [*indices[:dim], whole(var, self.function.extents[var]), *indices[dim + 1:]]
+        self._turn(node, source, dim)
         scores = self._materialise(source, at, var, node)
         dtype, own = nodes.value(node).dtype, nodes.value(source).dtype
         wide = computed_in(dtype)
@@ -203,6 +209,17 @@ class Outline(Attention):
         name, type, variables = self.function.cast(scores, own, wide)
         name = self.function.softmax(name, type, variables)
         return self.function.cast((name, type, variables), wide, dtype)
+
+    def _turn(self, softmax, scores, dim):
+        """Notes a softmax over one number and then keys, and what joins them: both are
+        written with the keys first. A softmax does not see an order."""
+        reader = softmax
+        while nodes.name(scores) == "to" and self.graph.resolve(scores, reader) is scores:
+            reader, scores = scores, scores.args[0]
+        parts = nodes.argument(scores, 0, "tensors") if nodes.name(scores) == "cat" else ()
+        if len(parts) == 2 and nodes.argument(scores, 1, "dim", 0) % len(nodes.shape(scores)) == dim \
+                and nodes.shape(parts[0])[dim] == 1 and self.graph.resolve(scores, reader) is scores:
+            self._turned |= {softmax, scores}
 
     def _without_rows(self, scores, dim):
         """Scores before a number was subtracted that is the same for the keys of a row: a
@@ -221,7 +238,7 @@ class Outline(Attention):
 
     def _concatenate(self, node, indices, dim):
         parts, tensors = nodes.argument(node, 0, "tensors"), []
-        for part in parts:
+        for part in reversed(parts) if node in self._turned else parts:
             var = self.function.key_var(nodes.shape(part)[dim])
             at = [*indices[:dim], whole(var, self.function.extents[var]), *indices[dim + 1:]]
             tensor = self._materialise(part, at, var, node)
@@ -290,18 +307,23 @@ class Outline(Attention):
             return [ZERO if x is None else of[x] for x in letters]
 
         self._operands = {"at": {x: result[x] for x in self._product}}
-        self._kv_heads = {}
-        for name, node, own, dims in (("q", a, indices(first, result), "hid"), ("k", b, indices(second, result), "hjd"),
-                                      ("v", self.values, indices(self.of_values, self._positions), "hje")):
-            reader = self.output if name == "v" else self.scores
-            found, (steps, heads) = operand(self.graph, node, own, reader, dims, self.canonical, name == "q")
-            self._operands[name], node = found, found.node
-            if self.graph.writes(node, self.graph.order[found.at], self.graph.order[self.output]):
+        factors = (("q", a, indices(first, result), "hid"), ("k", b, indices(second, result), "hjd"),
+                   ("v", self.values, indices(self.of_values, self._positions), "hje"))
+        found = {name: operand(self.graph, node, own, self.output if name == "v" else self.scores, dims,
+                               self.canonical, name == "q") for name, node, own, dims in factors}
+        self._kv_heads = {name: heads for name, (_, (_, heads)) in found.items()}
+        most = max(self._kv_heads["k"], self._kv_heads["v"])
+        for name, _, _, dims in factors:
+            self._operands[name], (steps, heads) = found[name]
+            node = self._operands[name].node
+            if name != "q" and heads != most:  # one for all, of keys or of values alone
+                if heads != 1 or most != self.canonical["h"]:
+                    raise Unread(f"{self._kv_heads['k']} heads of keys and {self._kv_heads['v']} of values")
+                steps, heads = (*steps, ("expand", 1, "h")), most
+                self._kv_heads[name] = most
+            if self.graph.writes(node, self.graph.order[self._operands[name].at], self.graph.order[self.output]):
                 raise Unread("queries, keys or values that are written to before they are used")
-            self._kv_heads[name] = heads
             self.function.operand(name, node, steps, heads, self.canonical[dims[2]])
-        if self._kv_heads["k"] != self._kv_heads["v"]:
-            raise Unread(f"{self._kv_heads['k']} heads of keys and {self._kv_heads['v']} of values")
         self.function.read_sizes()
 
 
