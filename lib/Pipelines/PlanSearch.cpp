@@ -100,6 +100,12 @@ std::unique_ptr<Try> PlanSearch::compile(PlanAttr plan) {
   return succeeded(attempt->run()) ? std::move(attempt) : nullptr;
 }
 
+static int64_t tolerated(const plan::Workload &workload) {
+  if (workload.isBackward)
+    return mostOfGradients;
+  return workload.elementBytes == 4 ? mostOfF32 : 0;
+}
+
 /// About how many registers a thread lacks: what is spilled in loops is stored
 /// and loaded more than once.
 static int64_t countLacking(int64_t spilledBytes) {
@@ -110,7 +116,7 @@ static int64_t countLacking(int64_t spilledBytes) {
 std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
   const Compilation &begun = first->compilation;
   plan::Workload workload = begun.getWorkload();
-  // The plan that spills least, if that is none at all for some sizes.
+  // The plan that spills least: that may be little enough for all sizes.
   PlanAttr least;
   int64_t leastBytes = 0;
   for (const plan::PlanCase &entry : begun.getPlans()) {
@@ -124,12 +130,12 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
     leastBytes = first->spilledBytes();
 
   std::unique_ptr<Try> best = std::move(first);
-  int64_t lacking = 0, bytes = leastBytes;
+  int64_t lacking = 0, bytes = leastBytes, most = tolerated(workload);
   PlanAttr next = least, spilling = least;
-  for (int number = 0; number < maxTries && best->spilledBytes() > 0;
+  for (int number = 0; number < maxTries && best->spilledBytes() > most;
        ++number) {
-    if (bytes > 0) {
-      lacking += countLacking(bytes);
+    if (bytes > most) {
+      lacking += countLacking(bytes - most);
       next = plan::pickSparing(workload, least, spilling, lacking);
     }
     if (!next)
@@ -141,12 +147,6 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
       best = std::move(attempt);
   }
   return best;
-}
-
-static int64_t tolerated(const plan::Workload &workload) {
-  if (workload.isBackward)
-    return mostOfGradients;
-  return workload.elementBytes == 4 ? mostOfF32 : 0;
 }
 
 FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
