@@ -73,3 +73,18 @@ ScopedContext::~ScopedContext() {
   if (pushed)
     (void)driver.ctxPopCurrent(&popped);
 }
+
+// CU_STREAM_CAPTURE_MODE_RELAXED.
+static constexpr int kRelaxed = 2;
+
+RelaxedCapture::RelaxedCapture(const Driver &driver)
+    : driver(driver), mode(kRelaxed) {
+  exchange();
+}
+
+RelaxedCapture::~RelaxedCapture() { exchange(); }
+
+void RelaxedCapture::exchange() {
+  if (driver.threadExchangeStreamCaptureMode)
+    (void)driver.threadExchangeStreamCaptureMode(&mode);
+}

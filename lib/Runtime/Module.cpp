@@ -181,6 +181,7 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
   module.kind = *image;
   module.streamMemory = std::make_unique<StreamMemory>(*device.driver);
   ScopedContext scope(*device.driver, device.context);
+  RelaxedCapture relaxed(*device.driver);
   Status status = scope.status();
   if (status.ok())
     status = module.loadImage();
@@ -208,6 +209,7 @@ Module::~Module() {
   if (!module)
     return;
   ScopedContext scope(*owner.driver, owner.context);
+  RelaxedCapture relaxed(*owner.driver);
   streamMemory.reset();
   (void)owner.driver->moduleUnload(module);
 }

@@ -17,31 +17,10 @@ static constexpr size_t kMaxStreams = 1024;
 /// Of a piece.
 static constexpr size_t kMinBytes = 4096;
 
-namespace {
-/// In a scope this thread may allocate while streams are being captured.
-class RelaxedCapture {
-public:
-  explicit RelaxedCapture(const Driver &driver) : driver(driver) { exchange(); }
-  ~RelaxedCapture() { exchange(); }
-  RelaxedCapture(const RelaxedCapture &) = delete;
-  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
-
-private:
-  void exchange() {
-    if (driver.threadExchangeStreamCaptureMode)
-      (void)driver.threadExchangeStreamCaptureMode(&mode);
-  }
-
-  const Driver &driver;
-  int mode = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
-};
-} // namespace
-
 void StreamMemory::reserve() {
   // Apart from everything else that the GPU does: CU_STREAM_NON_BLOCKING.
   constexpr unsigned kNonBlocking = 1;
   constexpr size_t size = kCapturedBytes * kMaxCaptured;
-  RelaxedCapture relaxed(driver);
   CUstream stream = nullptr;
   CUdeviceptr address = 0;
   if (driver.streamCreate(&stream, kNonBlocking) != 0)

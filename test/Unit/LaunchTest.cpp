@@ -326,11 +326,13 @@ TEST_F(LaunchTest, LaunchesInGraphsHaveZerosOfTheirOwn) {
   }
   EXPECT_EQ(fakeRecord()->buffers, 0);
 
-  // A module may be loaded while somebody captures.
+  // A module may come and go while somebody captures.
   fakeRecord()->isCapturing = true;
   ASSERT_TRUE(Module::load(*Device::current(), artifact).ok());
   EXPECT_EQ(fakeRecord()->clearedBytes, 2 * kReserved + 4);
   EXPECT_EQ(fakeThread()->captureMode, 0);
+  EXPECT_EQ(fakeRecord()->modules, 0);
+  EXPECT_EQ(fakeRecord()->buffers, 0);
   fakeRecord()->isCapturing = false;
 
   // Nothing is set aside for launches that ask for no zeros, or leave none.

@@ -120,6 +120,22 @@ private:
   Status result;
 };
 
+/// In a scope this thread may do what allocates, frees or waits although some
+/// stream is being captured: elsewhere that fails, and ends the capture.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const Driver &driver);
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+private:
+  void exchange();
+
+  const Driver &driver;
+  int mode; // the other one
+};
+
 } // namespace attn::runtime
 
 #endif // ATTN_RUNTIME_DRIVER_H

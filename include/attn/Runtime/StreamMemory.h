@@ -44,7 +44,7 @@ public:
 
   /// Sets memory aside for launches that are captured: while a stream is being
   /// captured nothing can be cleared before the graph runs. Without any they go
-  /// other ways.
+  /// other ways. To be called where RelaxedCapture is.
   void reserve();
 
   /// `bytes` of `stream`, at most `kMaxBytes`, of which the first `zeroBytes`

@@ -27,6 +27,12 @@ static constexpr CUresult kInvalidValue = 1, kInvalidPTX = 218, kNotFound = 500,
                           kCaptureUnsupported = 900;
 static constexpr int kRelaxed = 2; // of CUstreamCaptureMode
 
+/// While a stream is captured, what may wait or free wants a thread that says
+/// it knows.
+static bool isRefused() {
+  return fakeRecord()->isCapturing && fakeThread()->captureMode != kRelaxed;
+}
+
 FakeRecord *fakeRecord() {
   static FakeRecord record;
   return &record;
@@ -105,6 +111,8 @@ CUresult cuCtxGetDevice(CUdevice *device) {
 CUresult cuCtxSynchronize() { return 0; }
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
                             int *options, void **values) {
+  if (isRefused())
+    return kCaptureUnsupported;
   // A cubin may hold zeros; only its first bytes are looked at.
   const char *text = static_cast<const char *>(image);
   bool isBad = std::strstr(text, "nonsense");
@@ -121,6 +129,8 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
   return 0;
 }
 CUresult cuModuleUnload(CUmodule) {
+  if (isRefused())
+    return kCaptureUnsupported;
   --fakeRecord()->modules;
   return 0;
 }
@@ -203,14 +213,17 @@ static CUresult allocate(CUdeviceptr *pointer, size_t bytes) {
   return 0;
 }
 CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
-  if (fakeRecord()->isCapturing && fakeThread()->captureMode != kRelaxed)
+  if (isRefused())
     return kCaptureUnsupported;
   return allocate(pointer, bytes);
 }
-CUresult cuMemFree_v2(CUdeviceptr pointer) {
+static CUresult release(CUdeviceptr pointer) {
   --fakeRecord()->buffers;
   std::free(reinterpret_cast<void *>(pointer));
   return 0;
+}
+CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  return isRefused() ? kCaptureUnsupported : release(pointer);
 }
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
   *available = 1000;
@@ -236,7 +249,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream) {
   return allocate(pointer, bytes);
 }
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream) {
-  return cuMemFree_v2(pointer);
+  return release(pointer);
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes,
                          CUstream) {
