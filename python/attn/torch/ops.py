@@ -19,14 +19,12 @@ with of_captures, of the captured floats, in the order of the arguments. The tan
 t_o and t_lse are how far o and lse move with q, k and v (forward-mode AD).
 """
 
-import functools
 import re
 
 import torch
 from torch.autograd import forward_ad
 
-from .._capi import AttnError
-from . import forms, kernels
+from . import forms, kernels, launches
 
 _LIBRARY = torch.library.Library("attn", "FRAGMENT")
 _LIBRARY.define(
@@ -44,135 +42,24 @@ _LIBRARY.define(
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 
-_FLOATS = ("f16", "bf16", "f32")
-
-
-def _is_sink(program, name):
-    return re.search(rf"\bsink\(%{re.escape(name)}\)", program) is not None
-
-
-@functools.lru_cache(maxsize=None)
-def differentiable(program, of_captures):
-    """The numbers of the operands that have gradients."""
-    return [
-        number
-        for number, parameter in enumerate(kernels.parameters(program)[3:])
-        if parameter.element in _FLOATS and (of_captures or _is_sink(program, parameter.name))
-    ]
-
-
-# ---------------------------------------------------------------------------
-# What is computed
-# ---------------------------------------------------------------------------
-
-
-def _empty(like, sizes):
-    """A result beside `like`: (b, h, s, d), in memory (b, s, h, d) where `like` has
-    its heads inside, so that what a model transposed it transposes back for nothing."""
-    batch, heads, length, dim = sizes
-    if like.stride(1) < like.stride(2):
-        return like.new_empty((batch, length, heads, dim)).transpose(1, 2)
-    return like.new_empty(sizes)
-
-
-def empty_results(q, v):
-    batch, heads, length, _ = q.shape
-    o = _empty(q, (batch, heads, length, v.shape[3]))
-    return o, q.new_empty((batch, heads, length), dtype=torch.float32)
-
-
-def empty_gradients(q, k, v, operands, program, of_captures):
-    gradients = [_empty(tensor, tensor.shape) for tensor in (q, k, v)]
-    return gradients + [operands[number].new_empty(operands[number].shape)
-                        for number in differentiable(program, of_captures)]
-
-
-def _check_operands(operands, program):
-    wanted = kernels.parameters(program)[3:]
-    if len(operands) != len(wanted):
-        names = ", ".join(parameter.name for parameter in wanted) or "none"
-        raise AttnError(f"operands: wanted {len(wanted)} ({names}), got {len(operands)}")
-    for parameter, operand in zip(wanted, operands):
-        if parameter.shape is None and operand.device.type != "cpu":
-            raise AttnError(f"operand '{parameter.name}' is a number: wanted a tensor of the CPU, got one on "
-                            f"{operand.device}, which would have to be waited for")
-
-
-def _forward(q, k, v, operands, program):
-    _check_operands(operands, program)
-    with torch.no_grad():
-        o, lse = empty_results(q, v)
-        kernels.launch(kernels.forward(program, q.device), [q, k, v, *operands, o, lse])
-    return o, lse
-
-
-def gradient_launch(d_o, d_lse, q, k, v, operands, o, lse, gradients, program, of_captures):
-    """(the kernel, its arguments, (gradient, where it is written first) pairs)"""
-    kernel = forms.backward(program, q, k, operands, d_lse is not None, of_captures)
-    names = [parameter.name for parameter in kernels.parameters(program)[3:]]
-    given = {"query": q, "key": k, "value": v, "output": o, "lse": lse, "d_output": d_o, "d_lse": d_lse}
-    given.update(zip(("d_query", "d_key", "d_value"), gradients))
-    by_name = dict(zip(names, operands))
-    # Gradients of operands: kernels write f32 and the like where tensors lie, and
-    # those of scalars as tensors without dimensions.
-    written, later = {}, []
-    for number, gradient in zip(differentiable(program, of_captures), gradients[3:]):
-        shape = kernels.parameters(program)[3 + number].shape
-        place = gradient
-        if shape is None or gradient.device != q.device:
-            place = torch.empty(() if shape is None else gradient.shape, dtype=gradient.dtype, device=q.device)
-            later.append((gradient, place))
-        written["d_" + names[number]] = place
-    values = []
-    for info in kernel.manifest["arguments"]:
-        role = info["roles"][0]
-        if role in given:
-            values.append(given[role])
-        else:
-            values.append((written if info["output"] else by_name)[info["name"]])
-    return kernel, values, later
-
-
-def _backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures):
-    with torch.no_grad():
-        gradients = empty_gradients(q, k, v, operands, program, of_captures)
-        if lse.numel() == 0:  # no query, nothing that depends on anything
-            return [gradient.zero_() for gradient in gradients]
-        kernel, values, later = gradient_launch(
-            d_o, d_lse, q, k, v, operands, o, lse, gradients, program, of_captures)
-        kernels.launch(kernel, values)
-        for gradient, place in later:
-            gradient.copy_(place.reshape(gradient.shape))
-    return gradients
-
-
-def _jvp(t_q, t_k, t_v, q, k, v, operands, program):
-    _check_operands(operands, program)
-    with torch.no_grad():
-        o, lse = empty_results(q, v)
-        t_o, t_lse = empty_results(q, v)
-        kernels.launch(kernels.tangents(program, q.device), [q, k, v, *operands, t_q, t_k, t_v, o, lse, t_o, t_lse])
-    return t_o, t_lse
-
-
-_LIBRARY.impl("forward", _forward, "CompositeExplicitAutograd")
-_LIBRARY.impl("backward", _backward, "CompositeExplicitAutograd")
-_LIBRARY.impl("jvp", _jvp, "CompositeExplicitAutograd")
+_LIBRARY.impl("forward", launches.forward, "CompositeExplicitAutograd")
+_LIBRARY.impl("backward", launches.backward, "CompositeExplicitAutograd")
+_LIBRARY.impl("jvp", launches.jvp, "CompositeExplicitAutograd")
 
 
 @torch.library.register_fake("attn::forward")
 def _fake_forward(q, k, v, operands, program):
-    return empty_results(q, v)
+    return launches.empty_results(q, v)
 
 
 @torch.library.register_fake("attn::backward")
 def _fake_backward(d_o, d_lse, q, k, v, operands, o, lse, program, of_captures):
-    return empty_gradients(q, k, v, operands, program, of_captures)
+    return launches.empty_gradients(q, k, v, operands, program, of_captures)
 
 
 @torch.library.register_fake("attn::jvp")
 def _fake_jvp(t_q, t_k, t_v, q, k, v, operands, program):
-    return empty_results(q, v)
+    return launches.empty_results(q, v)
 
 
 # ---------------------------------------------------------------------------
@@ -184,8 +71,8 @@ def _of_captures(program, needed):
     """Whether one of the operands whose gradient is needed is a capture."""
     if not any(needed):
         return False
-    sinks = differentiable(program, False)
-    return any(needed[number] for number in differentiable(program, True) if number not in sinks)
+    sinks = launches.differentiable(program, False)
+    return any(needed[number] for number in launches.differentiable(program, True) if number not in sinks)
 
 
 def _setup_context(ctx, inputs, output):
@@ -220,7 +107,7 @@ def gradients(program, q, k, v, operands, o, lse, needed, d_o, d_lse):
     of_captures = _of_captures(program, needed)
     d_q, d_k, d_v, *others = backward(
         d_o, d_lse, q, k, v, operands, o, lse, program, of_captures)
-    for number, gradient in zip(differentiable(program, of_captures), others):
+    for number, gradient in zip(launches.differentiable(program, of_captures), others):
         if needed[number]:
             none[number] = gradient
     return d_q, d_k, d_v, none
@@ -306,7 +193,7 @@ def _map_backward(info, in_dims, *arguments):
 
     dims = [*in_dims[:5], in_dims[6], in_dims[7], in_dims[5]]
     results = _map(reordered, info, dims, [d_o, d_lse, q, k, v, o, lse], operands, program, (of_captures,),
-                   not differentiable(program, of_captures))
+                   not launches.differentiable(program, of_captures))
     if results is None:
         results = _one_by_one(backward, info.batch_size, in_dims, arguments)
     return results, [0] * len(results)

@@ -24,7 +24,7 @@ import torch
 from torch._higher_order_ops.base_hop import BaseHOP
 from torch.overrides import TorchFunctionMode
 
-from . import ops, programs
+from . import launches, programs
 
 _LIBRARY = torch.library.Library("attn", "FRAGMENT")
 _LIBRARY.define("marked(Tensor q, Tensor k, Tensor v, Tensor[] scalars, Tensor[] operands) -> (Tensor, Tensor)",
@@ -33,7 +33,7 @@ _LIBRARY.define("marked(Tensor q, Tensor k, Tensor v, Tensor[] scalars, Tensor[]
 
 @torch.library.register_fake("attn::marked")
 def _fake_marked(q, k, v, scalars, operands):
-    return ops.empty_results(q, v)
+    return launches.empty_results(q, v)
 
 
 _LIBRARY.define("apart(Tensor x) -> Tensor", tags=(torch.Tag.pt2_compliant_tag,))

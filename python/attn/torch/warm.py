@@ -21,7 +21,7 @@ from torch.autograd import forward_ad
 
 from .. import views
 from ..prepared import Prepared
-from . import forms, kernels, ops
+from . import forms, kernels, launches, ops
 
 _MAX_KNOWN = 1024
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -177,7 +177,7 @@ class _Launch:
     swaps  whether the caller has (b, s, h, d), and these are (b, h, s, d)."""
 
     def __init__(self, program, q, k, v, operands, swaps, regions):
-        tensors = [x.detach() for x in (q, k, v, *operands, *ops.empty_results(q, v))]
+        tensors = [x.detach() for x in (q, k, v, *operands, *launches.empty_results(q, v))]
         self.program, self.swaps, self.regions = program, swaps, regions
         self.kernel = _Kernel(kernels.forward(program, q.device), tensors, tensors)
         o, lse = tensors[-2:]
@@ -226,8 +226,8 @@ class _Launch:
                 for number in (0, 1, 2, count - 2, count):
                     seen[number] = seen[number].transpose(1, 2)
             (q, k, v, *operands, o, lse), (d_o, *d_lse) = seen[:count], seen[count:]
-            found = ops.empty_gradients(q, k, v, operands, self.program, False)[:3]
-            kernel, values, _ = ops.gradient_launch(
+            found = launches.empty_gradients(q, k, v, operands, self.program, False)[:3]
+            kernel, values, _ = launches.gradient_launch(
                 d_o, d_lse[0] if d_lse else None, q, k, v, operands, o, lse, found, self.program, False)
             kernel = _Kernel(kernel, values, [*seen, *found])
             found = [x.transpose(1, 2) if self.swaps else x for x in found]
@@ -251,7 +251,7 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx, d_o, d_lse):
         saved, launch = ctx.saved_tensors, ctx.launch
-        if d_o is not None and not any(ctx.needs_input_grad[5:]) and not ops.differentiable(launch.program, False):
+        if d_o is not None and not any(ctx.needs_input_grad[5:]) and not launches.differentiable(launch.program, False):
             found = launch.gradients(saved, d_o, d_lse)
             if found is not None:
                 return None, None, *found, *[None] * (len(saved) - 5)
