@@ -14,6 +14,7 @@ that of the host.
     short.py --lib ... --shapes 1x8x128,8x16x512 --dims 64
     short.py --lib ... --tiles sweep          beside what is picked: TILES with each scheduler
     short.py --lib ... --tiles 128x64x8x4@grid,256x64x16x4    block_q x block_k x warps x stages
+    short.py --lib NEW --old OLD [--old-python DIR]           what a change costs, as bench.py has it
 
 A shape is batch x heads x length. Each contestant's call is recorded in a CUDA graph
 CALLS times; replays take turns in random order, and a figure is the median of
@@ -62,6 +63,8 @@ def parse_arguments():
     parser.add_argument("--causal", default="0,1")
     parser.add_argument("--target", default="sm_90a")
     parser.add_argument("--tiles", default="", help="plans that compete, by their tiles, or sweep")
+    parser.add_argument("--old", help="another library, whose kernels take part as TARGET-old")
+    parser.add_argument("--old-python", default="", help="directory of the package attn of --old")
     parser.add_argument("--time-limit", type=float, default=1e9, help="seconds, of measuring")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--json")
@@ -77,7 +80,7 @@ def parse_arguments():
     options.plans = {str(dim): plans_of(options, dim) for dim in bench.numbers(options.dims)} if options.tiles else None
     # What bench.py asks for besides.
     vars(options).update(element="bf16", targets=options.target, gqa=1, logits=1.0, backward=False, static=False,
-                         old=None, old_python="", f32_products="", peers=",".join(PEERS), hidden=0,
+                         f32_products="", peers=",".join(PEERS), hidden=0,
                          hot=False)
     return options
 
@@ -126,7 +129,8 @@ def run_shape(options, torch, rng, kernels, dim, causal, sizes):
     for peer in PEERS:
         shape.add_peer(options, torch, peer)
     for label, plan, path, error, _ in kernels[str(dim), causal, 0]:
-        shape.add_kernel(options, torch, label, plan, path, error)
+        old = options.old_package if "-old" in label else None
+        shape.add_kernel(options, torch, label, plan, path, error, old)
     times = measure(options, torch, rng, shape)
     row = {"d": dim, "causal": bool(causal), "b": batch, "h": heads, "s": length, "contestants": shape.facts}
     for name, microseconds in times.items():
@@ -135,6 +139,8 @@ def run_shape(options, torch, rng, kernels, dim, causal, sizes):
         for peer in PEERS:
             if peer in times and name not in PEERS:
                 entry[f"of_{peer}"] = round(times[peer] / microseconds, 3)
+        if f"{name}-old" in times:
+            entry["of_old"] = round(times[f"{name}-old"] / microseconds, 4)
     said = "  ".join(f"{name} {1000 * entry['ms']:.2f}" if "ms" in entry else f"{name} ERROR"
                      for name, entry in shape.facts.items())
     ours = shape.facts.get(options.target, {})
@@ -146,13 +152,16 @@ def run_shape(options, torch, rng, kernels, dim, causal, sizes):
 
 def main():
     options = parse_arguments()
-    options.lib = str(pathlib.Path(options.lib).resolve())
+    for name in ("lib", "old", "old_python"):
+        if getattr(options, name):
+            setattr(options, name, str(pathlib.Path(getattr(options, name)).resolve()))
     import attn
 
     attn.use_library(options.lib)
     torch = find_torch(options.target)
     if torch is None:
         return SKIP
+    options.old_package = bench.old_package(options) if options.old else None
     torch.manual_seed(options.seed)
     rng, rows, ratios, deadline = random.Random(options.seed), [], [], None
     with tempfile.TemporaryDirectory() as directory:
@@ -177,6 +186,10 @@ def main():
     print(f"{len(rows)} shapes, {slower} slower than the faster of {', '.join(PEERS)}; "
           f"beside it {statistics.geometric_mean(max(r, 1e-9) for r in ratios):.3f} in geometric mean, "
           f"lowest {min(ratios):.3f}")
+    for mean in results.means(results.lines(rows)):
+        if mean["beside"] == "old":
+            print(f"{mean['contestant']} beside -old: {mean['geometric_mean']:.4f} in geometric mean, "
+                  f"lowest {mean['lowest']}")
     if options.json:
         found = bench.environment(options, torch) | {"protocol": f"graphs of {CALLS} calls, medians of {options.rounds}"}
         results.write(options.json, results.contest(WHAT, found, rows))
