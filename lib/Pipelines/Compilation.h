@@ -13,6 +13,7 @@
 #include "attn/Pipelines/Compile.h"
 #include "attn/Plan/ChoosePlans.h"
 #include "attn/Plan/Plan.h"
+#include "attn/Target/PTX.h"
 #include "attn/Target/Ptxas.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -27,6 +28,8 @@ public:
 
   /// All rooms that are wanted; what the assembler said is not judged yet.
   LogicalResult run();
+  /// Assembles what was not, because it will spill.
+  LogicalResult complete();
   /// Says what the assembler did: spills and warnings, and what cannot be kept.
   LogicalResult judge();
   Artifact takeArtifact() { return std::move(artifact); }
@@ -39,8 +42,11 @@ public:
   const plan::Workload &getWorkload() const { return workload; }
   Location getLoc() { return host(names.front()).getLoc(); }
 
-  /// What the kernels of a plan spill, in bytes; -1 where no assembler ran.
+  /// What the kernels of a plan spill, in bytes; -1 where no assembler ran. An
+  /// estimate, where it was not run because one of the plans, which was picked,
+  /// will spill much: that takes it longest.
   int64_t getSpilledBytes(PlanAttr plan) const;
+  bool isEstimated() const { return !estimates.empty(); }
   /// Whether the assembler gave up on products in flight.
   bool isSerialized() const;
 
@@ -63,6 +69,8 @@ private:
     return leave(room, [&] { return printProgram(*module); });
   }
   LogicalResult emitImage();
+  bool estimateSpills();
+  LogicalResult assembleImage();
   LogicalResult emitCubin();
   gpu::GPUModuleOp kernels();
   unsigned threads() const;
@@ -80,6 +88,9 @@ private:
   SmallVector<std::string> names;
   SmallVector<plan::PlanCase> plans;
   plan::Workload workload;
+  /// What is not assembled yet, and what each of its plans will spill.
+  std::optional<KernelCode> code;
+  std::map<std::string, int64_t> estimates;
   PtxasReport report;
   bool isProgram = false; // of the Warp room
   bool picked = false;

@@ -93,6 +93,7 @@ std::unique_ptr<Try> PlanSearch::compile(PlanAttr plan) {
   one.plan = "";
   llvm::raw_string_ostream(one.plan) << plan;
   one.results = one.gpu = "";
+  one.isPlanPicked = true;
   auto attempt = std::make_unique<Try>(module, one);
   // What was said of the first one would be said again.
   ScopedDiagnosticHandler silence(module.getContext(),
@@ -161,16 +162,18 @@ FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
     return first->compilation.takeArtifact();
   }
   std::string spilling = plan::printPlanCases(first->compilation.getPlans());
+  bool isEstimated = first->compilation.isEstimated();
   std::unique_ptr<Try> best = PlanSearch(module, options).run(std::move(first));
+  isDone = best->compilation.complete();
   std::string taken = plan::printPlanCases(best->compilation.getPlans());
-  if (taken != spilling)
+  if (succeeded(isDone) && taken != spilling)
     emitRemark(best->compilation.getLoc())
-        << "plan " << spilling << " spills " << bytes << " bytes; " << taken
-        << " is taken, which spills "
+        << "plan " << spilling << " spills " << (isEstimated ? "about " : "")
+        << bytes << " bytes; " << taken << " is taken, which spills "
         << (best->spilledBytes() > 0
                 ? std::to_string(best->spilledBytes()) + " bytes"
                 : "nothing");
-  if (failed(best->finish(options, /*isDone=*/true)))
+  if (failed(best->finish(options, succeeded(isDone))))
     return failure();
   return best->compilation.takeArtifact();
 }

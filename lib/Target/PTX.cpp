@@ -10,6 +10,7 @@
 #include "attn/Target/PTX.h"
 
 #include "attn/Target/Jobs.h"
+#include "attn/Target/LiveRegisters.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -255,6 +256,14 @@ FailureOr<KernelCode> KernelCode::translate(gpu::GPUModuleOp kernels,
     optimize(*part.module, *part.machine, level);
   });
   return code;
+}
+
+int64_t KernelCode::countLiveRegisters(StringRef kernel) const {
+  for (const Part &part : parts)
+    if (const llvm::Function *function = part.module->getFunction(kernel);
+        function && !function->isDeclaration())
+      return attn::countLiveRegisters(*function);
+  return 0;
 }
 
 std::string KernelCode::print() const {

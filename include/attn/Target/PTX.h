@@ -36,6 +36,8 @@ public:
   /// its `#nvvm.target`. The error names what is wrong with it.
   static FailureOr<KernelCode> translate(gpu::GPUModuleOp kernels,
                                          unsigned threads);
+  /// LiveRegisters.h; 0 if there is no such kernel.
+  int64_t countLiveRegisters(StringRef kernel) const;
   /// All kernels in one module.
   std::string print() const;
   /// The PTX text. Once: it takes the IR.

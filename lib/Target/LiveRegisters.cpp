@@ -1,0 +1,128 @@
+//===- LiveRegisters.cpp - how many registers a kernel needs -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Target/LiveRegisters.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/Function.h"
+#include "llvm/IR/Instructions.h"
+
+#include <vector>
+
+using namespace attn;
+
+/// Results of an instruction of several are structures: their elements are
+/// taken out right behind it, and it is these that live.
+static int64_t countRegisters(const llvm::Value &value) {
+  llvm::Type *type = value.getType();
+  if (type->isVoidTy() || type->isAggregateType() || type->isIntegerTy(1))
+    return 0;
+  // Addresses in shared memory are known to be short.
+  if (auto *pointer = llvm::dyn_cast<llvm::PointerType>(type))
+    return pointer->getAddressSpace() == 3 ? 1 : 2;
+  return (type->getPrimitiveSizeInBits().getFixedValue() + 31) / 32;
+}
+
+namespace {
+class Liveness {
+public:
+  explicit Liveness(const llvm::Function &kernel);
+  int64_t countMost();
+
+private:
+  void use(const llvm::Value &value, llvm::BitVector &live) {
+    if (auto found = numbers.find(&value); found != numbers.end())
+      live.set(found->second);
+  }
+  llvm::BitVector findLiveOut(const llvm::BasicBlock &block);
+  int64_t walk(const llvm::BasicBlock &block, llvm::BitVector &live);
+
+  const llvm::Function &kernel;
+  llvm::DenseMap<const llvm::Value *, unsigned> numbers;
+  std::vector<int64_t> registers; // of each value
+  /// At the first instruction that is no phi, with the phis.
+  llvm::DenseMap<const llvm::BasicBlock *, llvm::BitVector> liveIn;
+};
+} // namespace
+
+Liveness::Liveness(const llvm::Function &kernel) : kernel(kernel) {
+  for (const llvm::BasicBlock &block : kernel)
+    for (const llvm::Instruction &instruction : block)
+      if (int64_t count = countRegisters(instruction)) {
+        numbers[&instruction] = registers.size();
+        registers.push_back(count);
+      }
+}
+
+llvm::BitVector Liveness::findLiveOut(const llvm::BasicBlock &block) {
+  llvm::BitVector live(registers.size());
+  for (const llvm::BasicBlock *next : llvm::successors(&block)) {
+    llvm::BitVector needed = liveIn.lookup(next);
+    if (needed.empty())
+      needed.resize(registers.size());
+    for (const llvm::PHINode &phi : next->phis())
+      if (auto found = numbers.find(&phi); found != numbers.end())
+        needed.reset(found->second);
+    live |= needed;
+    for (const llvm::PHINode &phi : next->phis())
+      use(*phi.getIncomingValueForBlock(&block), live);
+  }
+  return live;
+}
+
+/// From the end of a block to its first instruction; returns the most.
+int64_t Liveness::walk(const llvm::BasicBlock &block, llvm::BitVector &live) {
+  int64_t now = 0;
+  for (unsigned number : live.set_bits())
+    now += registers[number];
+  int64_t most = now;
+  for (const llvm::Instruction &instruction : llvm::reverse(block)) {
+    if (llvm::isa<llvm::PHINode>(instruction))
+      break;
+    if (auto found = numbers.find(&instruction);
+        found != numbers.end() && live.test(found->second)) {
+      live.reset(found->second);
+      now -= registers[found->second];
+    }
+    for (const llvm::Value *operand : instruction.operands())
+      if (auto found = numbers.find(operand);
+          found != numbers.end() && !live.test(found->second)) {
+        live.set(found->second);
+        now += registers[found->second];
+      }
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+int64_t Liveness::countMost() {
+  int64_t most = 0;
+  for (bool isChanged = true; isChanged;) {
+    isChanged = false;
+    for (const llvm::BasicBlock *block :
+         llvm::post_order(&kernel.getEntryBlock())) {
+      llvm::BitVector live = findLiveOut(*block);
+      most = std::max(most, walk(*block, live));
+      llvm::BitVector &known = liveIn[block];
+      if (known != live) {
+        known = std::move(live);
+        isChanged = true;
+      }
+    }
+  }
+  return most;
+}
+
+int64_t attn::countLiveRegisters(const llvm::Function &kernel) {
+  return Liveness(kernel).countMost();
+}
