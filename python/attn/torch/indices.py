@@ -31,16 +31,16 @@ class Unread(Exception):
 
 
 def size(given):
-    """A size as a number, or as the symbol it is known by. One that is computed may be 1 by
-    a guard of the graph, which nothing puts in its place."""
+    """A size as a number, or as the symbol it is known by. What is computed of symbols may
+    be one number by a guard of the graph, which nothing puts in its place."""
     if isinstance(given, int):
         return given
     from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-    expression = given.node.expr
-    if not expression.is_Symbol and statically_known_true(given == 1):
-        return 1
-    return expression
+    node = given.node
+    if not node.expr.is_Symbol and node.has_hint() and statically_known_true(given == node.hint):
+        return node.hint
+    return node.expr
 
 
 def quotient(a, b):

@@ -298,3 +298,14 @@ def one_padded_block_that_sees_neighbours(q, k, v, shown):
     scores += penalty
     out = torch.einsum("...hqk,...khd->...qhd", F.softmax(scores, dim=-1), beside(blocks(v)))
     return out.reshape(out.shape[0], -1, HEADS, DIM)[:, :n]
+
+
+@spelling(torch.randn(4, 2, 2))
+def padded_block_of_an_unknown_length(q, k, v, table):
+    """Three blocks, whose size is that of a table: a guard of the graph where lengths are
+    unknown."""
+    b, h, n, d = q.shape
+    size = (n + -n % 4) // 3
+    q, k, v = (F.pad(x, (0, 0, 0, -n % 4)).reshape(b, h, 3, size, d) for x in (q, k, v))
+    scores = (q @ k.mT * 0.3).reshape(b, h, 3, size, 2, 2) + table
+    return (scores.reshape(b, h, 3, size, size).softmax(-1) @ v).reshape(b, h, -1, d)[:, :, :n]
