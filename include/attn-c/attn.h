@@ -118,7 +118,9 @@ enum { ATTN_FORWARD = 0, ATTN_BACKWARD = 1, ATTN_BOTH = 2, ATTN_JVP = 3 };
    is a function of the artifact, NAME_attention_0 and on. NULL options: all
    defaults. Texts that MLIR's parser is known not to survive are refused; a
    fault in it that nobody knows of ends the process: compile what strangers
-   wrote with attn-compile, in a process of its own. */
+   wrote with attn-compile, in a process of its own. Works on as many threads as
+   the calling one has processors, and ends the others; the artifact does not
+   depend on them. */
 ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
                                       const AttnCompileOptions *options);
 /* The same for the CPU this process runs on; only `plan`, the results, the
