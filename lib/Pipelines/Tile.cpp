@@ -40,6 +40,7 @@ void attn::buildTileSchedulePipeline(OpPassManager &functions,
   add(OptionalPass::OrderBlocks, tile::createTileOrderBlocks);
   add(OptionalPass::ListBlocks, tile::createTileListBlocks);
   add(OptionalPass::PeelMasks, tile::createTilePeelMasks);
+  add(OptionalPass::PeelScores, tile::createTilePeelScores);
   add(OptionalPass::GroupBounds, tile::createTileGroupBounds);
   add(OptionalPass::KeysToRanges, tile::createTileKeysToRanges);
   add(OptionalPass::ReverseKeys, tile::createTileReverseKeys);

@@ -1,7 +1,7 @@
 // The order of the passes for the host processor.
 // RUN: attn-opt %s --attn-cpu --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=TILED
 // RUN: attn-opt %s --attn-oracle=precision=input --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=ORACLE
-// RUN: attn-opt %s --attn-cpu="list-blocks=false peel-masks=false order-blocks=false keys-to-ranges=false fold-exp2=false" --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=PLAIN
+// RUN: attn-opt %s --attn-cpu="list-blocks=false peel-masks=false peel-scores=false order-blocks=false keys-to-ranges=false fold-exp2=false" --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=PLAIN
 
 // TILED: builtin.module(
 // TILED-NEXT: attn-expand-variants
@@ -13,6 +13,7 @@
 // TILED: tile-order-blocks
 // TILED: tile-list-blocks
 // TILED: tile-peel-masks
+// TILED: tile-peel-scores
 // TILED: tile-keys-to-ranges
 // TILED: tile-fold-exp2
 // TILED: tile-expand-scores

@@ -1,6 +1,6 @@
 // The passes of the named pipeline, in order: none is added or lost unseen; and with the optional ones dropped.
 // RUN: attn-opt %s --attn-sm90 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
-// RUN: attn-opt %s --attn-sm90="order-blocks=false list-blocks=false peel-masks=false group-bounds=false keys-to-ranges=false reverse-keys=false fold-exp2=false overlap-products=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
+// RUN: attn-opt %s --attn-sm90="order-blocks=false list-blocks=false peel-masks=false peel-scores=false group-bounds=false keys-to-ranges=false reverse-keys=false fold-exp2=false overlap-products=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
 // RUN: attn-opt %s --attn-sm90="double-buffer=true" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DOUBLE
 
 // DOUBLE: warp-persist
@@ -18,6 +18,7 @@
 // CHECK-NEXT: tile-order-blocks
 // CHECK-NEXT: tile-list-blocks
 // CHECK-NEXT: tile-peel-masks
+// CHECK-NEXT: tile-peel-scores
 // CHECK-NEXT: tile-group-bounds{rows=64}
 // CHECK-NEXT: tile-keys-to-ranges
 // CHECK-NEXT: tile-reverse-keys
@@ -66,6 +67,7 @@
 // BARE-NOT: tile-order-blocks
 // BARE-NOT: tile-list-blocks
 // BARE-NOT: tile-peel-masks
+// BARE-NOT: tile-peel-scores
 // BARE-NOT: tile-group-bounds
 // BARE-NOT: tile-keys-to-ranges
 // BARE-NOT: tile-reverse-keys

@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every tile pass is optional. tile-order-blocks, tile-peel-masks and
-// tile-overlap-products leave the very bits of a kernel's results;
-// tile-fold-exp2, tile-reverse-keys and tile-lazy-max stay within the rounding
-// of f32. (That the kernels are right is checked elsewhere, against the
-// definition. Where the visited blocks are several intervals, tile-peel-masks
-// visits them in another order, and sums round otherwise: no variant here is of
-// that kind.)
+// Every tile pass is optional. tile-order-blocks, tile-peel-masks,
+// tile-peel-scores and tile-overlap-products leave the very bits of a kernel's
+// results; tile-fold-exp2, tile-reverse-keys and tile-lazy-max stay within the
+// rounding of f32. (That the kernels are right is checked elsewhere, against
+// the definition. Where the visited blocks are several intervals,
+// tile-peel-masks visits them in another order, and sums round otherwise: no
+// variant here is of that kind.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,6 +79,34 @@ const Variant variants[] = {
         %c = arith.cmpi sle, %j, %i : i32
         %m = arith.andi %a, %c : i1
         attn.yield %m : i1
+      })"},
+    {"clamped_distance", "captures(%table)", R"({PLAN}
+      score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+        %d = arith.subi %i, %j : i32
+        %c3 = arith.constant 3 : i32
+        %c-2 = arith.constant -2 : i32
+        %a = arith.maxsi %d, %c-2 : i32
+        %c = arith.minsi %a, %c3 : i32
+        %c2 = arith.constant 2 : i32
+        %n = arith.addi %c, %c2 : i32
+        %zero = arith.constant 0 : i32
+        %e = attn.capture_load %t[%zero, %n] : tensor<?x?xf32>
+        %y = arith.addf %x, %e : f32
+        attn.yield %y : f32
+      })"},
+    {"bucketed_window", "captures(%table)",
+     R"({PLAN, variants = [#attn.window<left = 25, right = 16>]}
+      score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+        %d = arith.subi %i, %j : i32
+        %zero = arith.constant 0 : i32
+        %c3 = arith.constant 3 : i32
+        %right = arith.cmpi slt, %d, %zero : i32
+        %row = arith.extui %right : i1 to i32
+        %far = math.absi %d : i32
+        %n = arith.minsi %far, %c3 : i32
+        %e = attn.capture_load %t[%row, %n] : tensor<?x?xf32>
+        %y = arith.addf %x, %e : f32
+        attn.yield %y : f32
       })"},
     {"lengths", "captures(%lengths)", R"({PLAN}
       mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>) {
@@ -184,6 +212,7 @@ protected:
     options.processor = testProcessor();
     options.passes.add("tile-order-blocks", peel);
     options.passes.add("tile-peel-masks", peel);
+    options.passes.add("tile-peel-scores", peel);
     options.passes.add("tile-reverse-keys", reverse);
     options.passes.add("tile-fold-exp2", fold);
     options.passes.add("tile-overlap-products", overlap);
@@ -200,7 +229,8 @@ struct Inputs {
       : q(element, {2, 4, queries, 24}, {0, 2, 1, 3}, 3),
         k(element, {2, 2, keys, 24}, {}, 5),
         v(element, {2, 2, keys, 40}, {0, 2, 1, 3}, 1),
-        table(ElementKind::F32, {queries, keys}),
+        table(ElementKind::F32,
+              {std::max<int64_t>(queries, 2), std::max<int64_t>(keys, 6)}),
         lengths(ElementKind::I32, {2}) {
     unsigned state = 7;
     auto next = [&] {

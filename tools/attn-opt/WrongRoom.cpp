@@ -52,6 +52,7 @@ static constexpr RoomNeeds table[] = {
     {"tile-order-blocks", step},
     {"tile-list-blocks", step},
     {"tile-peel-masks", step},
+    {"tile-peel-scores", step},
     {"tile-group-bounds", step},
     {"tile-keys-to-ranges", step},
     {"tile-reverse-keys", step},

@@ -8,7 +8,7 @@
 // RUN: not attn-opt %s --tile-order-blocks -o %t 2>&1 | FileCheck %s --check-prefix=ATTN
 // ATTN: [[#@LINE+44]]:{{.*}}: error: tile-order-blocks needs tile-stepped, got an attn.attention; run it after convert-attn-to-tile
 
-// RUN: attn-opt %s %{tile} --tile-order-blocks --tile-list-blocks --tile-peel-masks --tile-group-bounds --tile-keys-to-ranges --tile-reverse-keys --tile-fold-exp2 --tile-expand-scores --tile-overlap-products --tile-lazy-max --tile-expand-softmax --convert-tile-to-warp -o %t
+// RUN: attn-opt %s %{tile} --tile-order-blocks --tile-list-blocks --tile-peel-masks --tile-peel-scores --tile-group-bounds --tile-keys-to-ranges --tile-reverse-keys --tile-fold-exp2 --tile-expand-scores --tile-overlap-products --tile-lazy-max --tile-expand-softmax --convert-tile-to-warp -o %t
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-order-blocks -o %t 2>&1 | FileCheck %s --check-prefix=ORDER
 // ORDER: error: tile-order-blocks needs tile-stepped, got tile-peeled: a loop over some of the key blocks; run it before tile-peel-masks
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-list-blocks -o %t 2>&1 | FileCheck %s --check-prefix=LIST

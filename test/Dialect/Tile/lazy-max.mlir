@@ -232,6 +232,59 @@ func.func @scaled_bias(%s: !s, %i: vector<16x32xi32>, %r: f32, %o0: !o, %m0: !ro
   return %a#0 : !o
 }
 
+// A bias that is one number for all keys of a loop goes into the reference of
+// the rows: one multiply-add per score, as without a bias.
+// CHECK-LABEL: func.func @row_bias
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>, %[[R:[a-z0-9]+]]: f32
+// CHECK: scf.for
+// CHECK: %[[BIAS:.*]] = vector.broadcast %[[R]] : f32 to vector<16x32xf32>
+// CHECK: %[[M:.*]] = arith.mulf %{{.*}}, %{{.*}} : vector<16x1xf32>
+// CHECK: %[[C:.*]] = arith.constant 1.44269502 : f32
+// CHECK: %[[RC:.*]] = arith.mulf %[[R]], %[[C]] : f32
+// CHECK: %[[RATE:.*]] = vector.broadcast %[[RC]] : f32 to vector<16x1xf32>
+// CHECK: %[[SUM:.*]] = arith.addf %[[M]], %[[RATE]] : vector<16x1xf32>
+// CHECK: %[[REF:.*]] = vector.broadcast %[[SUM]] : vector<16x1xf32> to vector<16x32xf32>
+// CHECK: %[[F:.*]] = arith.constant dense<0.18033{{[0-9]*}}> : vector<16x32xf32>
+// CHECK: %[[X:.*]] = math.fma %[[S]], %[[F]], %[[REF]] :
+// CHECK: math.exp2 %[[X]]
+// CHECK: scf.if
+// CHECK: %[[BIASED:.*]] = math.fma %[[S]], %{{.*}}, %[[BIAS]] :
+// CHECK: tile.online_softmax %[[BIASED]]
+func.func @row_bias(%s: !s, %r: f32, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %scale = arith.constant dense<0.125> : !s
+  %a:3 = scf.for %k = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %bias = vector.broadcast %r : f32 to !s
+    %x = math.fma %s, %scale, %bias : !s
+    %p, %m1, %l1, %c = tile.online_softmax %x, %m, %l {exp2} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %a#0 : !o
+}
+
+// One that differs from key to key does not.
+// CHECK-LABEL: func.func @key_bias
+// CHECK: math.fma
+// CHECK: math.fma
+// CHECK: math.exp2
+func.func @key_bias(%s: !s, %r: vector<1x32xf32>, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %scale = arith.constant dense<0.125> : !s
+  %a:3 = scf.for %k = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %bias = vector.broadcast %r : vector<1x32xf32> to !s
+    %x = math.fma %s, %scale, %bias : !s
+    %p, %m1, %l1, %c = tile.online_softmax %x, %m, %l {exp2} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %a#0 : !o
+}
+
 // Scores that are known to be small have no large maxima.
 // CHECK-LABEL: func.func @bounded
 // CHECK: scf.for

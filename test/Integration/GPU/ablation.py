@@ -45,6 +45,7 @@ from turns import flush_buffer  # noqa: E402
 PASSES = {
     "tile-order-blocks": "full blocks come first, so that the masked ones are the last of a row",
     "tile-peel-masks": "blocks that the mask hides are not visited, full ones run without the mask",
+    "tile-peel-scores": "blocks in which a bias by distance is one number read it once (no effect on others)",
     "tile-group-bounds": "a warpgroup passes over blocks that only other rows of its tile see",
     "tile-reverse-keys": "scores that grow with the key have their maximum in the first block (no effect on others)",
     "tile-fold-exp2": "the scale and log2 e become one factor inside the exponent's multiply-add",

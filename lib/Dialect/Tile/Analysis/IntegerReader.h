@@ -32,6 +32,8 @@ public:
   void readBounds();
   /// What `op` shows.
   Formula readScores(ScoresOp op);
+  /// Without `rhs`, of `lhs` with zero.
+  Formula readComparison(arith::CmpIPredicate predicate, Value lhs, Value rhs);
 
 private:
   Formula readBoolean(Value value);
@@ -45,7 +47,6 @@ private:
   using Cases = SmallVector<Case, 1>;
 
   Formula computeBoolean(Value value);
-  Formula readComparison(arith::CmpIPredicate predicate, Value lhs, Value rhs);
   Formula comparePredicate(arith::CmpIPredicate predicate,
                            const LinearForm &lhs, const LinearForm &rhs);
 

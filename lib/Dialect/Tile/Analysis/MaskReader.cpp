@@ -80,7 +80,7 @@ Formula IntegerReader::computeBoolean(Value value) {
 Formula IntegerReader::readComparison(arith::CmpIPredicate predicate, Value lhs,
                                       Value rhs) {
   using arith::CmpIPredicate;
-  if (getElementTypeOrSelf(lhs).isInteger(1)) {
+  if (rhs && getElementTypeOrSelf(lhs).isInteger(1)) {
     if (predicate != CmpIPredicate::eq && predicate != CmpIPredicate::ne) {
       result.hasOpaque = true;
       return Formula::unknown();
@@ -88,9 +88,11 @@ Formula IntegerReader::readComparison(arith::CmpIPredicate predicate, Value lhs,
     Formula same = equal(readBoolean(lhs), readBoolean(rhs));
     return predicate == CmpIPredicate::eq ? same : same.negated();
   }
+  Cases lefts = readInteger(lhs),
+        rights = rhs ? readInteger(rhs) : single(LinearForm::number(0));
   std::vector<Formula> alternatives;
-  for (const Case &left : readInteger(lhs))
-    for (const Case &right : readInteger(rhs))
+  for (const Case &left : lefts)
+    for (const Case &right : rights)
       alternatives.push_back(
           Formula::all({left.condition, right.condition,
                         comparePredicate(predicate, left.form, right.form)}));
@@ -182,6 +184,23 @@ MaskProblem attn::tile::readMask(ScoresOp op, scf::ForOp loop) {
   IntegerReader reader(loop, result);
   reader.readBounds();
   result.problem.mask = reader.readScores(op);
+  return result;
+}
+
+ComparisonProblem attn::tile::readComparison(ScoresOp op, scf::ForOp loop,
+                                             arith::CmpIPredicate predicate,
+                                             Value lhs, Value rhs) {
+  auto type = cast<VectorType>(op.getScores().getType());
+  ComparisonProblem result = {
+      MaskProblem(type.getDimSize(0), type.getDimSize(1)), {}, {}};
+  IntegerReader reader(loop, result.problem);
+  reader.readBounds();
+  Formula shown = reader.readScores(op);
+  auto read = [&](arith::CmpIPredicate predicate) {
+    return Formula::all({shown, reader.readComparison(predicate, lhs, rhs)});
+  };
+  result.holds = read(predicate);
+  result.fails = read(arith::invertPredicate(predicate));
   return result;
 }
 

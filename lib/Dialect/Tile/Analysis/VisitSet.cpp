@@ -423,3 +423,9 @@ VisitSet attn::tile::computeVisitSet(const VisitProblem &problem,
   set.isFirstBlockSeen = isFirstBlockSeen(problem, set);
   return set;
 }
+
+SmallVector<BlockInterval, 2>
+attn::tile::findBlocks(const VisitProblem &problem, const Formula &formula,
+                       size_t maxIntervals) {
+  return project(problem, formula, {}, maxIntervals);
+}

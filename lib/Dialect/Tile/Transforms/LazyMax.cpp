@@ -30,7 +30,9 @@
 //   P = exp(c * S + (r * n - m))
 //
 // whose part in brackets does not wait for S, and is that of the row's first
-// position plus constants. Only a step that is done once more needs the scores.
+// position plus constants. So does a bias that is one number for all keys of a
+// loop, c S + r, as tile-peel-scores leaves it. Only a step that is done once
+// more needs the scores.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,9 +58,10 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-/// What `sum` adds to scores, which are `unbiased` times `factor`.
+/// What `sum` adds to scores, which are `unbiased` times `factor`: `number`
+/// times `rate`, or `rate` alone.
 struct FusedBias {
-  math::FmaOp sum;
+  Operation *sum;
   Value number, rate;
   Value unbiased;
   arith::MulFOp scaled; // unbiased * factor; or null
@@ -103,6 +106,30 @@ static std::optional<FusedBias> matchBias(Value scores) {
   return bias;
 }
 
+/// scores = unbiased * factor + rate: what does not change in the loop, and
+/// from key to key.
+static std::optional<FusedBias> matchRowBias(Value scores, Type rowType) {
+  Operation *sum = scores.getDefiningOp();
+  auto loop = sum ? dyn_cast<scf::ForOp>(sum->getParentOp()) : nullptr;
+  if (!loop || !scores.hasOneUse() || !isa<math::FmaOp, arith::AddFOp>(sum))
+    return std::nullopt;
+  auto stretched =
+      sum->getOperands().back().getDefiningOp<vector::BroadcastOp>();
+  if (!stretched || !loop.isDefinedOutsideOfLoop(stretched.getSource()) ||
+      (isa<VectorType>(stretched.getSourceType()) &&
+       stretched.getSourceType() != rowType))
+    return std::nullopt;
+  FusedBias bias = {sum, Value(), stretched.getSource(), sum->getOperand(0),
+                    nullptr};
+  if (auto fused = dyn_cast<math::FmaOp>(sum)) {
+    DenseElementsAttr factor;
+    if (!matchPattern(fused.getB(), m_Constant(&factor)) || !factor.isSplat())
+      return std::nullopt;
+    bias.factor = factor.getSplatValue<APFloat>().convertToDouble();
+  }
+  return bias;
+}
+
 /// No row sum that a step may keep; and what it is of a block's f16 weights.
 static constexpr float sumLimit = 0x1p64f, f16Limit = 0x1p15f;
 
@@ -117,19 +144,35 @@ static double factorOf(OnlineSoftmaxOp softmax) {
   return softmax.getScale().convertToDouble() * llvm::numbers::log2e;
 }
 
-/// `rate` times `factor`; where one number is stretched to a tile, once.
+/// `rate` times `factor`.
 static Value multiplyRate(OpBuilder &b, Location loc, Value rate,
                           float factor) {
-  auto stretched = rate.getDefiningOp<vector::BroadcastOp>();
-  Value source = stretched ? stretched.getSource() : rate;
   Value constant =
-      isa<VectorType>(source.getType())
-          ? splat(b, loc, source.getType(), factor)
+      isa<VectorType>(rate.getType())
+          ? splat(b, loc, rate.getType(), factor)
           : arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor));
-  Value product = b.createOrFold<arith::MulFOp>(loc, source, constant);
+  return b.createOrFold<arith::MulFOp>(loc, rate, constant);
+}
+
+/// The same; where one number is stretched to a tile, once.
+static Value multiplyTileRate(OpBuilder &b, Location loc, Value rate,
+                              float factor) {
+  auto stretched = rate.getDefiningOp<vector::BroadcastOp>();
   if (!stretched)
-    return product;
-  return vector::BroadcastOp::create(b, loc, rate.getType(), product);
+    return multiplyRate(b, loc, rate, factor);
+  return vector::BroadcastOp::create(
+      b, loc, rate.getType(),
+      multiplyRate(b, loc, stretched.getSource(), factor));
+}
+
+/// `offset`, of each row, plus `rate`, one number or one of each row, times
+/// `factor`.
+static Value addRate(OpBuilder &b, Location loc, Value offset, Value rate,
+                     float factor) {
+  Value added = multiplyRate(b, loc, rate, factor);
+  if (!isa<VectorType>(added.getType()))
+    added = vector::BroadcastOp::create(b, loc, offset.getType(), added);
+  return arith::AddFOp::create(b, loc, offset, added);
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,13 +244,15 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b, scf::ForOp loop,
   // With the old maximum.
   Value offset = arith::MulFOp::create(
       b, loc, m, splat(b, loc, rowType, -llvm::numbers::log2e));
-  offset = vector::BroadcastOp::create(b, loc, tileType, offset);
   std::optional<FusedBias> bias = matchBias(scores);
+  if (!bias && (bias = matchRowBias(scores, rowType)))
+    offset = addRate(b, loc, offset, bias->rate, factorOf(softmax));
+  offset = vector::BroadcastOp::create(b, loc, tileType, offset);
   Value unbiased = bias ? bias->unbiased : scores;
   double scale = bias ? bias->factor : 1;
   Value factor = splat(b, loc, tileType, scale * factorOf(softmax));
-  if (bias) {
-    Value rate = multiplyRate(b, loc, bias->rate, factorOf(softmax));
+  if (bias && bias->number) {
+    Value rate = multiplyTileRate(b, loc, bias->rate, factorOf(softmax));
     offset = math::FmaOp::create(b, loc, bias->number, rate, offset,
                                  arith::FastMathFlags::reassoc);
   }
@@ -247,7 +292,7 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b, scf::ForOp loop,
           IRMapping mapping;
           if (bias->scaled)
             inner.clone(*bias->scaled.getOperation(), mapping);
-          again = inner.clone(*bias->sum.getOperation(), mapping)->getResult(0);
+          again = inner.clone(*bias->sum, mapping)->getResult(0);
         }
         auto proper = OnlineSoftmaxOp::create(
             inner, loc, again, m, l, softmax.getScale(), /*guard=*/true,

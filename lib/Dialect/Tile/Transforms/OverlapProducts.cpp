@@ -71,7 +71,9 @@ struct ProductStep : SoftmaxStep {
 /// A chain of loops: each starts where and from what the one before ended.
 struct Chain {
   SmallVector<ProductStep, 3> steps;
-  /// The step with most masks: these are right for every block.
+  /// The step with most masks, and of those with as many the one that does
+  /// most: it is right for every block. (Where the score function saturates
+  /// there is less to do.)
   size_t general = 0;
 };
 } // namespace
@@ -184,10 +186,15 @@ static FailureOr<Chain> matchChain(KernelOp kernel, std::string &reason) {
       return failure();
     chain.steps.push_back(*step);
   }
-  for (auto [number, step] : llvm::enumerate(chain.steps))
-    if (countMasks(step.softmax) >=
-        countMasks(chain.steps[chain.general].softmax))
-      chain.general = number;
+  std::pair<unsigned, size_t> most;
+  for (auto [number, step] : llvm::enumerate(chain.steps)) {
+    std::pair amount(countMasks(step.softmax),
+                     step.loop.getBody()->getOperations().size());
+    if (amount < most)
+      continue;
+    most = amount;
+    chain.general = number;
+  }
   return chain;
 }
 

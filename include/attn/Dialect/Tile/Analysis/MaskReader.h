@@ -36,6 +36,7 @@
 
 #include "attn/Dialect/Tile/Analysis/VisitSet.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -97,6 +98,19 @@ struct MaskProblem {
 
 /// Reads what `op`, in `loop`, whose step is 1, hides.
 MaskProblem readMask(ScoresOp op, scf::ForOp loop);
+
+/// A comparison in a score function: of the pairs that show, those for which it
+/// holds and those for which it fails.
+struct ComparisonProblem {
+  MaskProblem problem;
+  Formula holds, fails;
+};
+
+/// Reads a comparison of integers of the score function of `op`, in `loop`,
+/// whose step is 1; without `rhs`, of `lhs` with zero.
+ComparisonProblem readComparison(ScoresOp op, scf::ForOp loop,
+                                 arith::CmpIPredicate predicate, Value lhs,
+                                 Value rhs);
 
 /// The scores of a loop over blocks that hide something; fails if there are
 /// none, or several.

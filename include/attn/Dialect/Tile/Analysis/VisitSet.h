@@ -166,6 +166,12 @@ constexpr size_t maxPieces = 16;
 /// masked ones divide them into no more than `maxPieces`, or about.
 VisitSet computeVisitSet(const VisitProblem &problem, size_t maxIntervals = 6);
 
+/// The blocks in which some row and key satisfy `formula`, or a few more; as at
+/// most `maxIntervals` intervals. The mask of `problem` has no part in it.
+SmallVector<BlockInterval, 2> findBlocks(const VisitProblem &problem,
+                                         const Formula &formula,
+                                         size_t maxIntervals);
+
 /// True if no values of the variables satisfy `constraints` and the facts; may
 /// be false although there are none.
 bool isInfeasible(const VisitProblem &problem,

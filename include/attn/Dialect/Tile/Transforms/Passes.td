@@ -143,6 +143,48 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
   ];
 }
 
+def TilePeelScores : Pass<"tile-peel-scores", "::mlir::func::FuncOp"> {
+  let summary = "read no memory per score where the score function is constant";
+  let description = [{
+    Needs: `tile-peeled`. Gives: the same, in which loops over blocks that show
+    everything (or the only loop of a chain) are up to three:
+
+    ```mlir
+    %a:3 = scf.for %n = %lo to %first step %c1 iter_args(…)     // saturated
+    %b:3 = scf.for %n = %first to %end step %c1 iter_args(%a…)  // as it was
+    %c:3 = scf.for %n = %end to %hi step %c1 iter_args(%b…)     // saturated
+    ```
+    An operation of the score function that a comparison of integers decides (a
+    minimum, a maximum, an absolute value, the comparison itself) gives the same
+    operand for all pairs of a block, from some block on, where what is compared
+    grows or falls with the position: with
+
+    ```mlir
+      %d = arith.subi %i, %j : i32
+      %a = arith.maxsi %d, %least : i32
+      %c = arith.minsi %a, %most : i32
+      %bias = tile.gather %table[%h, %c]
+    ```
+    all pairs of a block far to the left take `%most`, and those far to the
+    right `%least`. The comparison is read as masks are (`tile-peel-masks`), the
+    bounds are computed before the loop, and in the pieces on both sides the
+    operand stands in place of the operation: `tile.gather %table[%h, %most]` is
+    one element, read before the loops. All results are what they were, bit for
+    bit, until `tile-lazy-max` takes what is one number for all keys of a loop
+    into the reference.
+
+    It pays where a piece has fewer reads of memory, or functions (`math`
+    operations of several instructions), per score than before; of the
+    operations that are decided on one side only those are written that it takes,
+    so that the piece is as long as can be. Else the loop stays as it is: three
+    loops are three times the code.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
   let summary = "parts of a tile's rows skip key blocks that only others see";
   let description = [{
@@ -380,8 +422,9 @@ def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
     A bias r n of the scores, n a position and r the same in the whole loop
     (ALiBi), goes into the reference: exp2 of fma(S, factor, fma(n, r log2(e),
     -m)), where the inner one may be reassociated (`fastmath<reassoc>`), that of
-    the first position plus constants. The biased scores are computed only where
-    the step is done once more.
+    the first position plus constants. So does a bias that is one number for all
+    keys of the loop. The biased scores are computed only where the step is done
+    once more.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",

@@ -53,6 +53,14 @@ FailureOr<PeeledLoop> peelMasks(RewriterBase &rewriter, scf::ForOp loop,
 /// that the loop visits shows everything.
 void dropMask(RewriterBase &rewriter, scf::ForOp loop);
 
+/// Divides `loop`, of the loops `chain`, where an operation of its score
+/// functions begins or ceases to give the same for all pairs of a block, if
+/// that spares a read of memory or a function per score; returns of how many
+/// loops that are left. Fails, with the reason in `reason`, and changes nothing
+/// where it spares none.
+FailureOr<int64_t> peelScores(RewriterBase &rewriter, scf::ForOp loop,
+                              ArrayRef<scf::ForOp> chain, std::string &reason);
+
 /// Lets each part of `rows` rows of a kernel's tiles go through those key
 /// blocks only that it sees; fails, with the reason in `reason`, and changes
 /// nothing where all parts see the same.
