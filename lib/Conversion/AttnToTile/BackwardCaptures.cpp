@@ -13,8 +13,9 @@
 //   Rows       sums over the keys of each query, by block of queries
 //   Keys       sums over the queries of each key, by block of keys
 //   Distances  a block of scores, and all that follow it down and to the right:
-//              in these a place of the block has one distance. Their sum is
-//              stored, and a second kernel sums its diagonals
+//              in these a place of the block has one distance, and one bias by
+//              distance. Their sum is stored, and a second kernel sums its
+//              diagonals
 //   Pairs      the gradient itself is stored, block by block; batch entries and
 //              heads that share it are summed in the block
 //
@@ -23,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BackwardKernels.h"
+#include "FixedDistances.h"
 
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -276,6 +278,8 @@ Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
       b, loc, queryBlocks,
       countRows(arith::SubIOp::create(b, loc, keyLength, offset)));
   auto type = VectorType::get({numRows, width}, f32);
+  BlockPositions first = {coordinates(c0, numRows, 0),
+                          coordinates(offset, width, 1)};
   scf::ForOp loop = beginLoop(low, high, splat(b, loc, type, 0.0));
 
   OpBuilder outer(b);
@@ -295,6 +299,8 @@ Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
   tile::StoreOp::create(b, loc, loop.getResult(0), stored,
                         ValueRange{block.batch, block.head, block.first, c0});
   expandAllScores(kernel);
+  IRRewriter rewriter(kernel.getContext());
+  readFixedDistances(rewriter, loop, {queries, at.keys}, first);
   return stored;
 }
 

@@ -159,11 +159,16 @@ func.func @query_and_key(%q: !t, %k: !t, %l: !l, %s: tensor<?xf32>) -> tensor<?x
 
 // Relative positions: blocks along a diagonal are one sum, stored as a block;
 // its diagonals are the sums by distance. What the table has of them says the
-// index.
+// index. A place of these blocks has one distance: the bias of the scores is read
+// before the loop, in which only what is by query is.
 // CHECK-LABEL: func.func @distances(
 // CHECK: %[[STORED:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x8xf32>
 // CHECK: tile.kernel @distances_capture_0_diagonals
+// CHECK: %[[BIAS:.*]] = tile.gather %arg3[%{{.*}}, %{{.*}}] : memref<4x?xf32, {{.*}} -> vector<8x8xf32>
 // CHECK: scf.for {{.*}} -> (vector<8x8xf32>) {
+// CHECK: tile.gather %{{.*}} -> vector<8x1xf32>
+// CHECK: arith.addf %{{.*}}, %[[BIAS]] : vector<8x8xf32>
+// CHECK-NOT: tile.gather
 // CHECK: tile.store %{{.*}}, %[[STORED]]
 // CHECK: %[[SUMS:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?xf32>
 // CHECK: tile.kernel @distances_capture_0_distances
