@@ -10,12 +10,19 @@
 #include "attn/Target/Ptxas.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Regex.h"
+
+#include <chrono>
+#include <cstring>
+#include <signal.h>
+#include <sys/wait.h>
+#include <thread>
 
 using namespace mlir;
 using namespace attn;
@@ -141,6 +148,46 @@ struct TemporaryFile {
 };
 } // namespace
 
+/// Runs a program; -1 or -2 with a message where it has no exit status. Its
+/// limit is no alarm, as LLVM's is, of which a process has one: threads wait
+/// for programs at the same time, and the host may have set its own.
+static int execute(StringRef program, ArrayRef<StringRef> arguments,
+                   ArrayRef<std::optional<StringRef>> redirects,
+                   std::string &message) {
+  constexpr auto limit = std::chrono::minutes(10);
+  constexpr auto pause = std::chrono::milliseconds(1);
+  bool isFailed = false;
+  pid_t child =
+      llvm::sys::ExecuteNoWait(program, arguments, std::nullopt, redirects,
+                               /*MemoryLimit=*/0, &message, &isFailed)
+          .Pid;
+  if (isFailed)
+    return -1;
+  auto end = std::chrono::steady_clock::now() + limit;
+  int status = 0;
+  for (pid_t ended = 0; ended != child;) {
+    ended = waitpid(child, &status, WNOHANG);
+    if (ended < 0 && errno != EINTR) {
+      message = llvm::sys::StrError();
+      return -1;
+    }
+    if (ended != 0)
+      continue;
+    if (std::chrono::steady_clock::now() > end) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      message = "it ran for ten minutes";
+      return -2;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+  if (WIFSIGNALED(status)) {
+    message = strsignal(WTERMSIG(status));
+    return -2;
+  }
+  return WEXITSTATUS(status);
+}
+
 FailureOr<AssembledCubin> attn::assemble(Location loc, StringRef ptxas,
                                          StringRef ptx, StringRef chip) {
   TemporaryFile input, output, log;
@@ -171,20 +218,18 @@ FailureOr<AssembledCubin> attn::assemble(Location loc, StringRef ptxas,
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log.path),
                                           StringRef(log.path)};
   std::string message, text;
-  auto execute = [&] {
+  auto run = [&] {
     std::error_code error; // to write the log is to empty it
     llvm::raw_fd_ostream(log.path, error);
-    int status = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt,
-                                           redirects, /*SecondsToWait=*/600,
-                                           /*MemoryLimit=*/0, &message);
+    int status = execute(ptxas, arguments, redirects, message);
     text = log.read();
     return status;
   };
-  int status = execute();
+  int status = run();
   // Older assemblers do not know it.
   if (status != 0 && StringRef(text).contains("split-compile")) {
     arguments.pop_back();
-    status = execute();
+    status = run();
   }
   if (status != 0) {
     InFlightDiagnostic error = emitError(loc) << ptxas << " failed";

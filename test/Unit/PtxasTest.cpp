@@ -58,6 +58,15 @@ TEST(Ptxas, AssemblersThatCannot) {
   EXPECT_EQ(assembleBy(refuse + "exit 255\n"), "");
 }
 
+// An alarm of the host is its own.
+TEST(Ptxas, AlarmsStay) {
+  alarm(1000);
+  EXPECT_NE(assembleBy("echo code >\"$out\"\n"), "");
+  EXPECT_GT(alarm(0), 900u);
+}
+
+TEST(Ptxas, Signals) { EXPECT_EQ(assembleBy("kill -SEGV $$\n"), ""); }
+
 TEST(Ptxas, Nothing) {
   for (const char *log : {"", "\n\n", "ptxas info    : 0 bytes gmem\n"}) {
     PtxasReport report = parsePtxasLog(log);
