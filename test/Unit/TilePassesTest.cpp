@@ -108,6 +108,23 @@ const Variant variants[] = {
         %y = arith.addf %x, %e : f32
         attn.yield %y : f32
       })"},
+    {"logarithms", "captures(%table)", R"({PLAN, variants = [#attn.causal]}
+      score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+        %s = arith.subi %i, %j : i32
+        %c1 = arith.constant 1 : i32
+        %c5 = arith.constant 5 : i32
+        %zero = arith.constant 0 : i32
+        %d = arith.maxsi %s, %c1 : i32
+        %f = arith.sitofp %d : i32 to f32
+        %l = math.log %f : f32
+        %c2 = arith.constant 2.0 : f32
+        %m = arith.mulf %l, %c2 : f32
+        %n = arith.fptosi %m : f32 to i32
+        %far = arith.minsi %n, %c5 : i32
+        %e = attn.capture_load %t[%zero, %far] : tensor<?x?xf32>
+        %y = arith.addf %x, %e : f32
+        attn.yield %y : f32
+      })"},
     {"lengths", "captures(%lengths)", R"({PLAN}
       mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>) {
         %n = attn.capture_load %t[%b] : tensor<?xi32>

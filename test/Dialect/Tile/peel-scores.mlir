@@ -144,6 +144,89 @@ func.func @near_function(%q: tensor<1x2x256x16xf32>, %k: tensor<1x2x256x16xf32>,
   return %o, %lse : tensor<1x2x256x16xf32>, tensor<1x2x256xf32>
 }
 
+// Buckets by the logarithm of the distance, 4 + 4 log(d / 4) / log(4) of 8. From
+// 12 on it is more than 7, rounding or not: 16 x - (32 n + 31) >= 12.
+// CHECK-LABEL: func.func @logarithms(
+// CHECK: scf.for
+// CHECK-NOT: math.log
+// CHECK: tile.gather %{{.*}}[%{{.*}}, %c7_i32]
+// CHECK: scf.for
+// CHECK: math.log
+// CHECK: scf.for
+// CHECK: mask {
+// REMARK: [Passed] peel-scores | {{.*}}loops=2
+func.func @logarithms(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x16xf32>,
+                      %table: tensor<?x8xf32>) -> (tensor<?x?x?x16xf32>, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v captures(%table) {plan = #attn.plan<target = cpu, block_q = 16, block_k = 32>}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x8xf32>) {
+      %c0 = arith.constant 0 : i32
+      %c4 = arith.constant 4 : i32
+      %c7 = arith.constant 7 : i32
+      %quarter = arith.constant 0.25 : f32
+      %rate = arith.constant 2.88539 : f32
+      %s = arith.subi %i, %j : i32
+      %d = arith.maxsi %s, %c0 : i32
+      %near = arith.cmpi slt, %d, %c4 : i32
+      %f = arith.sitofp %d : i32 to f32
+      %g = arith.mulf %f, %quarter : f32
+      %l = math.log %g : f32
+      %m = arith.mulf %l, %rate : f32
+      %n = arith.fptosi %m : f32 to i32
+      %a = arith.addi %n, %c4 : i32
+      %far = arith.minsi %a, %c7 : i32
+      %bucket = arith.select %near, %d, %far : i32
+      %e = attn.capture_load %t[%h, %bucket] : tensor<?x8xf32>
+      %y = arith.addf %x, %e : f32
+      attn.yield %y : f32
+    }
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x8xf32>) {
+      %m = arith.cmpi sge, %i, %j : i32
+      attn.yield %m : i1
+    }
+    : (tensor<?x?x?x16xf32>, tensor<?x?x?x16xf32>, tensor<?x?x?x16xf32>, tensor<?x8xf32>)
+      -> (tensor<?x?x?x16xf32>, tensor<?x?x?xf32>)
+  return %o, %lse : tensor<?x?x?x16xf32>, tensor<?x?x?xf32>
+}
+
+// A logarithm that no distance brings to the last bucket.
+// CHECK-LABEL: func.func @endless_logarithms(
+// CHECK-COUNT-2: scf.for
+// CHECK-NOT: scf.for
+// CHECK: return
+// REMARK: [Missed] peel-scores | {{.*}}"nothing that takes long is the same
+func.func @endless_logarithms(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x16xf32>,
+                      %table: tensor<?x8xf32>) -> (tensor<?x?x?x16xf32>, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v captures(%table) {plan = #attn.plan<target = cpu, block_q = 16, block_k = 32>}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x8xf32>) {
+      %c0 = arith.constant 0 : i32
+      %c4 = arith.constant 4 : i32
+      %c7 = arith.constant 1000 : i32
+      %quarter = arith.constant 0.25 : f32
+      %rate = arith.constant 2.88539 : f32
+      %s = arith.subi %i, %j : i32
+      %d = arith.maxsi %s, %c0 : i32
+      %near = arith.cmpi slt, %d, %c4 : i32
+      %f = arith.sitofp %d : i32 to f32
+      %g = arith.mulf %f, %quarter : f32
+      %l = math.log %g : f32
+      %m = arith.mulf %l, %rate : f32
+      %n = arith.fptosi %m : f32 to i32
+      %a = arith.addi %n, %c4 : i32
+      %far = arith.minsi %a, %c7 : i32
+      %bucket = arith.select %near, %d, %far : i32
+      %e = attn.capture_load %t[%h, %bucket] : tensor<?x8xf32>
+      %y = arith.addf %x, %e : f32
+      attn.yield %y : f32
+    }
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x8xf32>) {
+      %m = arith.cmpi sge, %i, %j : i32
+      attn.yield %m : i1
+    }
+    : (tensor<?x?x?x16xf32>, tensor<?x?x?x16xf32>, tensor<?x?x?x16xf32>, tensor<?x8xf32>)
+      -> (tensor<?x?x?x16xf32>, tensor<?x?x?xf32>)
+  return %o, %lse : tensor<?x?x?x16xf32>, tensor<?x?x?xf32>
+}
+
 // Nothing saturates: a bias for each distance.
 // CHECK-LABEL: func.func @all_distances(
 // CHECK-COUNT-2: scf.for

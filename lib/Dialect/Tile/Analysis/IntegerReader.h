@@ -32,8 +32,9 @@ public:
   void readBounds();
   /// What `op` shows.
   Formula readScores(ScoresOp op);
-  /// Without `rhs`, of `lhs` with zero.
-  Formula readComparison(arith::CmpIPredicate predicate, Value lhs, Value rhs);
+  /// Without `rhs`, of `lhs` with `number`.
+  Formula readComparison(arith::CmpIPredicate predicate, Value lhs, Value rhs,
+                         int64_t number = 0);
 
 private:
   Formula readBoolean(Value value);

@@ -78,7 +78,7 @@ Formula IntegerReader::computeBoolean(Value value) {
 }
 
 Formula IntegerReader::readComparison(arith::CmpIPredicate predicate, Value lhs,
-                                      Value rhs) {
+                                      Value rhs, int64_t number) {
   using arith::CmpIPredicate;
   if (rhs && getElementTypeOrSelf(lhs).isInteger(1)) {
     if (predicate != CmpIPredicate::eq && predicate != CmpIPredicate::ne) {
@@ -89,7 +89,7 @@ Formula IntegerReader::readComparison(arith::CmpIPredicate predicate, Value lhs,
     return predicate == CmpIPredicate::eq ? same : same.negated();
   }
   Cases lefts = readInteger(lhs),
-        rights = rhs ? readInteger(rhs) : single(LinearForm::number(0));
+        rights = rhs ? readInteger(rhs) : single(LinearForm::number(number));
   std::vector<Formula> alternatives;
   for (const Case &left : lefts)
     for (const Case &right : rights)
@@ -189,7 +189,8 @@ MaskProblem attn::tile::readMask(ScoresOp op, scf::ForOp loop) {
 
 ComparisonProblem attn::tile::readComparison(ScoresOp op, scf::ForOp loop,
                                              arith::CmpIPredicate predicate,
-                                             Value lhs, Value rhs) {
+                                             Value lhs, Value rhs,
+                                             int64_t number) {
   auto type = cast<VectorType>(op.getScores().getType());
   ComparisonProblem result = {
       MaskProblem(type.getDimSize(0), type.getDimSize(1)), {}, {}};
@@ -197,7 +198,8 @@ ComparisonProblem attn::tile::readComparison(ScoresOp op, scf::ForOp loop,
   reader.readBounds();
   Formula shown = reader.readScores(op);
   auto read = [&](arith::CmpIPredicate predicate) {
-    return Formula::all({shown, reader.readComparison(predicate, lhs, rhs)});
+    return Formula::all(
+        {shown, reader.readComparison(predicate, lhs, rhs, number)});
   };
   result.holds = read(predicate);
   result.fails = read(arith::invertPredicate(predicate));

@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeadOps.h"
+#include "ScoreChoice.h"
 #include "ValueAxes.h"
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
@@ -43,7 +44,7 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Comparisons that are looked at in one loop.
+/// Operations that choose, as many as are looked at in one loop.
 static constexpr size_t maxChoices = 16;
 
 //===----------------------------------------------------------------------===//
@@ -92,17 +93,6 @@ static int64_t countCostly(scf::ForOp loop) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// An operation whose result a comparison of integers decides.
-struct Choice {
-  size_t number; // of the operation
-  ComparisonProblem comparison;
-  /// The blocks with a pair for which it fails, and for which it holds.
-  std::array<SmallVector<BlockInterval, 2>, 2> blocks;
-};
-
-/// Blocks before, or after, all those that a set has.
-enum class Side { Before, After };
-
 /// On one side of `blocks[!outcome]` a choice has this outcome in all blocks.
 struct PieceDecision {
   const Choice *choice;
@@ -112,31 +102,6 @@ struct PieceDecision {
 };
 using PieceDecisions = SmallVector<PieceDecision, 4>;
 } // namespace
-
-/// What is compared where `op` chooses, null for zero.
-struct Comparison {
-  arith::CmpIPredicate predicate;
-  Value lhs, rhs;
-};
-static std::optional<Comparison> getComparison(Operation *op) {
-  using arith::CmpIPredicate;
-  auto compare = [&](CmpIPredicate predicate) {
-    return Comparison{predicate, op->getOperand(0), op->getOperand(1)};
-  };
-  if (auto comparison = dyn_cast<arith::CmpIOp>(op))
-    return compare(comparison.getPredicate());
-  if (isa<arith::MinSIOp>(op))
-    return compare(CmpIPredicate::sle);
-  if (isa<arith::MaxSIOp>(op))
-    return compare(CmpIPredicate::sge);
-  if (isa<arith::MinUIOp>(op))
-    return compare(CmpIPredicate::ule);
-  if (isa<arith::MaxUIOp>(op))
-    return compare(CmpIPredicate::uge);
-  if (isa<math::AbsIOp>(op))
-    return Comparison{CmpIPredicate::sge, op->getOperand(0), Value()};
-  return std::nullopt;
-}
 
 /// What a chooser gives with that outcome.
 static Value getOutcome(RewriterBase &rewriter, Operation *op, bool outcome) {
@@ -186,25 +151,6 @@ static int64_t countAfter(RewriterBase &rewriter, scf::ForOp loop,
   return count;
 }
 
-/// Whether all blocks on `side` of the others have `outcome`, and there may be
-/// one.
-static bool isDecided(const Choice &choice, bool outcome, Side side) {
-  ArrayRef<BlockInterval> others = choice.blocks[!outcome],
-                          own = choice.blocks[outcome];
-  if (own.empty())
-    return false;
-  if (others.empty())
-    return true;
-  const BlockInterval &interval = others.front();
-  auto bounds =
-      side == Side::Before ? interval.lowerBounds() : interval.upperBounds();
-  return llvm::any_of(bounds, [&](const LinearForm &bound) {
-    SmallVector<LinearForm, 4> beyond(own.front().constraints);
-    beyond.push_back(bound * -1 + LinearForm::number(-1));
-    return !isInfeasible(choice.comparison.problem.problem, beyond);
-  });
-}
-
 /// The decisions on one side that leave the least to do, no more than it takes;
 /// none if they leave as much as there is.
 static PieceDecisions findDecisions(RewriterBase &rewriter, scf::ForOp loop,
@@ -212,7 +158,7 @@ static PieceDecisions findDecisions(RewriterBase &rewriter, scf::ForOp loop,
   PieceDecisions decisions;
   for (const Choice &choice : choices)
     for (bool outcome : {true, false})
-      if (isDecided(choice, outcome, side)) {
+      if (choice.isDecided(outcome, side)) {
         decisions.push_back({&choice, outcome});
         break;
       }
@@ -233,20 +179,10 @@ static PieceDecisions findDecisions(RewriterBase &rewriter, scf::ForOp loop,
 /// Reads what decides in the score functions of `loop`.
 static SmallVector<Choice, 0> readChoices(scf::ForOp loop) {
   SmallVector<Choice, 0> choices;
-  for (auto [number, op] : llvm::enumerate(getOperations(loop))) {
-    std::optional<Comparison> compared = getComparison(op);
-    if (!compared || choices.size() == maxChoices)
-      continue;
-    auto scores = cast<ScoresOp>(op->getParentOp());
-    Choice choice = {number,
-                     readComparison(scores, loop, compared->predicate,
-                                    compared->lhs, compared->rhs),
-                     {}};
-    const auto &[problem, holds, fails] = choice.comparison;
-    choice.blocks = {findBlocks(problem.problem, fails, 1),
-                     findBlocks(problem.problem, holds, 1)};
-    choices.push_back(std::move(choice));
-  }
+  for (auto [number, op] : llvm::enumerate(getOperations(loop)))
+    if (choices.size() < maxChoices)
+      if (std::optional<Choice> choice = readChoice(op, number, loop))
+        choices.push_back(std::move(*choice));
   return choices;
 }
 

@@ -107,10 +107,10 @@ struct ComparisonProblem {
 };
 
 /// Reads a comparison of integers of the score function of `op`, in `loop`,
-/// whose step is 1; without `rhs`, of `lhs` with zero.
+/// whose step is 1; without `rhs`, of `lhs` with `number`.
 ComparisonProblem readComparison(ScoresOp op, scf::ForOp loop,
                                  arith::CmpIPredicate predicate, Value lhs,
-                                 Value rhs);
+                                 Value rhs, int64_t number = 0);
 
 /// The scores of a loop over blocks that hide something; fails if there are
 /// none, or several.

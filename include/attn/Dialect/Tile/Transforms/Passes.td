@@ -166,12 +166,14 @@ def TilePeelScores : Pass<"tile-peel-scores", "::mlir::func::FuncOp"> {
       %bias = tile.gather %table[%h, %c]
     ```
     all pairs of a block far to the left take `%most`, and those far to the
-    right `%least`. The comparison is read as masks are (`tile-peel-masks`), the
-    bounds are computed before the loop, and in the pieces on both sides the
-    operand stands in place of the operation: `tile.gather %table[%h, %most]` is
-    one element, read before the loops. All results are what they were, bit for
-    bit, until `tile-lazy-max` takes what is one number for all keys of a loop
-    into the reference.
+    right `%least`. The comparison is read as masks are (`tile-peel-masks`); of a
+    minimum or maximum of something else, min(8 + 3 log(d), 15), it is found from
+    which d on the range of the one operand lies beyond the other, where the
+    functions are off by a part in 2^16. The bounds are computed before the loop,
+    and in the pieces on both sides the operand stands in place of the operation:
+    `tile.gather %table[%h, %most]` is one element, read before the loops. All
+    results are what they were, bit for bit, until `tile-lazy-max` takes what is
+    one number for all keys of a loop into the reference.
 
     It pays where a piece has fewer reads of memory, or functions (`math`
     operations of several instructions), per score than before; of the
