@@ -172,14 +172,13 @@ const OperandLevel *attn::raise::cheapest(ArrayRef<OperandLevel> levels,
   return best;
 }
 
-bool attn::raise::isPermuted(ArrayRef<OperandLevel> levels, ExprRef length,
-                             ExprRef last, Extents &extents) {
+bool attn::raise::isPermuted(ArrayRef<OperandLevel> levels,
+                             ArrayRef<ExprRef> lengths, ExprRef last,
+                             Extents &extents) {
   return llvm::any_of(levels, [&](const OperandLevel &level) {
     auto order = atomsOf(level, extents);
-    if (!order || order->back() == last)
-      return false;
-    return order->back() != length || order->size() < 2 ||
-           order->end()[-2] != last;
+    return order && order->back() != last &&
+           !llvm::is_contained(lengths, order->back());
   });
 }
 

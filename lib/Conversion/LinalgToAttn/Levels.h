@@ -49,10 +49,11 @@ const OperandLevel *cheapest(ArrayRef<OperandLevel> levels,
                              Extents &extents);
 
 /// True if some level of an operand has its dimensions in an order that no
-/// layout of attention has: the dimension `last` is neither last nor in front
-/// of the length, which then is last.
-bool isPermuted(ArrayRef<OperandLevel> levels, ExprRef length, ExprRef last,
-                Extents &extents);
+/// layout of attention has: neither the dimension `last` nor one of the lengths
+/// is the last. (Images have channels, which are heads and `last`, in front of
+/// their positions.)
+bool isPermuted(ArrayRef<OperandLevel> levels, ArrayRef<ExprRef> lengths,
+                ExprRef last, Extents &extents);
 
 /// The widest of the narrowest types of the operands and that of the result.
 FloatType elementOf(ArrayRef<ArrayRef<OperandLevel>> operands, Value root);

@@ -314,8 +314,7 @@ bool Matcher::matchDimensions(AttentionMatch &match,
 /// Takes of each operand the level that is nearest to what attention wants.
 bool Matcher::chooseLevels(AttentionMatch &match,
                            const OperandLevels &operands) {
-  ExprRef row = match.rows.empty() ? nullptr : match.rows.front();
-  if (isPermuted(operands.queries, row, match.headDim, extents) ||
+  if (isPermuted(operands.queries, match.rows, match.headDim, extents) ||
       isPermuted(operands.keys, match.column, match.headDim, extents) ||
       isPermuted(operands.values, match.column, match.valueDim, extents))
     return fail("queries, keys or values are read in an order of dimensions "

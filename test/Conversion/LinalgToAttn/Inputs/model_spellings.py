@@ -570,3 +570,13 @@ def sink_before_a_computed_end(g):
 def sink_and_keys_before_another_end(g):
     """One key less than there are."""
     return with_a_sliced_sink(g, -2)
+
+
+@raised
+def channels_in_front_of_heads_and_positions(g):
+    """Head dimension, heads, positions: what is summed over are positions of an image, and
+    rows and keys its channels; values lie so, too."""
+    q, k, v = g.arg("bdhi"), g.arg("bdhj"), g.arg("behj")
+    s = g.einsum("bhid,bhdj->bhij", g.transpose(q, "bhid"), g.transpose(k, "bhdj"))
+    p = g.softmax(g.scale(s, "0.25"))
+    return g.returns(g.einsum("bhij,bhje->bhie", p, g.transpose(v, "bhje")))
