@@ -162,9 +162,10 @@ def test_a_file_can_be_read(path):
 
 
 def test_passes_have_their_names_of_today():
-    """A pass that is renamed is renamed in what was measured of it, too."""
+    """A pass that is renamed is renamed in what was measured of it, too; a new one may not
+    be measured yet."""
     found = results.read(TEST / "Benchmark" / "results" / "ablation.json")
-    assert found["passes"] == importlib.import_module("ablation").PASSES
+    assert found["passes"].items() <= importlib.import_module("ablation").PASSES.items()
     named = {name.split()[-1] for name in (row["contestant"] for row in results.rows_of(found["cases"]))}
     assert named - {"passes"} == set(found["passes"])
 
