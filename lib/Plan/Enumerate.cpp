@@ -43,7 +43,7 @@ SmallVector<PlanAttr> plan::enumeratePlans(const Workload &workload,
     for (int64_t groups : {1, 2, 3, 4})
       for (int64_t blockK : {32, 48, 64, 80, 96, 112, 128, 160, 192})
         for (int64_t stages : {1, 2, 3})
-          // Gradients by 48 keys take 1.1 to 1.6 times as long as by 32 (22
+          // Gradients by 48 keys take 1.1 to 1.7 times as long as by 32 (21
           // masks and scores on an H100, d = 64 and 128).
           if (!workload.isBackward || blockK != 48 || isWide)
             consider({64 * groups, blockK, 4 * groups, stages});

@@ -22,7 +22,6 @@ import subprocess
 
 OLDEST = (12, 1)  # the first that knows the instructions that kernels use (PTX 8.1)
 ROOTS = ("CUDAToolkit_ROOT", "CUDA_HOME", "CUDA_PATH")
-STANDARD = "/usr/local/cuda"
 # Packages of PyPI, and where a ptxas lies in each.
 PACKAGES = (("nvidia", "*/bin/ptxas"), ("torch", "bin/ptxas"), ("triton", "backends/nvidia/bin/ptxas"))
 
@@ -33,7 +32,6 @@ def candidates():
         if os.environ.get(variable):
             yield os.path.join(os.environ[variable], "bin", "ptxas")
     yield shutil.which("ptxas")
-    yield os.path.join(STANDARD, "bin", "ptxas")
     for package, pattern in PACKAGES:
         try:
             spec = importlib.util.find_spec(package)

@@ -64,7 +64,7 @@ def compile(
     cache   a directory that keeps artifacts between runs, "" for the user's
             cache directory; None: no cache.
     ptxas   the ptxas to use, or the root of a CUDA Toolkit; "": the first of a Toolkit
-            (CUDAToolkit_ROOT, CUDA_HOME, CUDA_PATH, the PATH, the usual place) or of
+            (CUDAToolkit_ROOT, CUDA_HOME, CUDA_PATH, the PATH) or of
             PyTorch's packages, if any (assembler.py); None: the driver compiles the
             PTX at load.
     disable names of optional passes ("tile-overlap-products") that shall not run,

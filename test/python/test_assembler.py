@@ -31,7 +31,6 @@ def nowhere(tmp_path, monkeypatch):
     for variable in assembler.ROOTS:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    monkeypatch.setattr(assembler, "STANDARD", str(tmp_path / "standard"))
     monkeypatch.setattr(assembler, "PACKAGES", ())
     assembler.find.cache_clear()
     yield tmp_path
@@ -45,11 +44,8 @@ def test_without_one_the_driver_compiles(nowhere):
 
 
 def test_the_order(nowhere, monkeypatch):
-    wanted = [program(nowhere / "standard", "13.0")]
-    path = program(nowhere / "path", "12.8")
     monkeypatch.setenv("PATH", f"{nowhere}/path/bin:/bin:/usr/bin")
-    wanted.insert(0, path)
-    wanted.insert(0, program(nowhere / "home", "12.9"))
+    wanted = [program(nowhere / "home", "12.9"), program(nowhere / "path", "12.8")]
     monkeypatch.setenv("CUDA_HOME", str(nowhere / "home"))
     found = [each for each in assembler.candidates() if each]
     assert found == wanted and assembler.find() == wanted[0]
@@ -60,8 +56,8 @@ def test_old_ones_and_what_does_not_run_are_passed_over(nowhere, monkeypatch):
     program(nowhere / "old", "11.8")
     monkeypatch.setenv("CUDA_PATH", str(nowhere / "broken"))
     program(nowhere / "broken", "").replace("ptxas", "")
-    good = program(nowhere / "standard", "12.1")
-    monkeypatch.setenv("PATH", f"{nowhere}/none:/bin:/usr/bin")
+    good = program(nowhere / "path", "12.1")
+    monkeypatch.setenv("PATH", f"{nowhere}/path/bin:/bin:/usr/bin")
     assert assembler.find() == good
 
 
@@ -77,14 +73,14 @@ def test_packages_bring_one(nowhere, monkeypatch):
 
 
 def test_where_it_fails_the_driver_compiles(nowhere, monkeypatch):
-    program(nowhere / "standard", "13.0", "echo no space left >&2; exit 3")
-    monkeypatch.setenv("PATH", "/bin:/usr/bin")
+    program(nowhere / "full", "13.0", "echo no space left >&2; exit 3")
+    monkeypatch.setenv("PATH", f"{nowhere}/full/bin:/bin:/usr/bin")
     with pytest.warns(RuntimeWarning, match="no space left.*the driver compiles"):
         made = attn.compile(TEXT, ptxas="")
     assert made.manifest["variants"][0]["kernels"][0]["registers"] == -1
     with pytest.raises(attn.AttnError, match="no space left"):
         attn.compile(TEXT, ptxas=assembler.find())
-    monkeypatch.setattr(assembler, "STANDARD", str(nowhere / "other"))
+    monkeypatch.setenv("PATH", f"{nowhere}/other/bin:/bin:/usr/bin")
     assembler.find.cache_clear()
     program(nowhere / "other", "12.4", """
 while [ $# -gt 0 ]; do if [ "$1" = -o ]; then printf image > "$2"; fi; shift; done
