@@ -19,8 +19,9 @@ using namespace attn::tile;
 
 using OptionalRange = std::optional<NumberRange>;
 
-/// Of each result of an operation on floats.
-static constexpr double relativeError = 0x1p-16, absoluteError = 0x1p-16;
+/// Of each result of an operation on floats; narrow ones are off by what
+/// rounding to them is, twice.
+static constexpr double leastError = 0x1p-16, absoluteError = 0x1p-16;
 
 static OptionalRange readConstant(Value value) {
   APInt integer;
@@ -118,14 +119,20 @@ static OptionalRange compute(Operation *op, NumberRange a, NumberRange b,
   return std::nullopt;
 }
 
-/// With the errors of a float; nothing where an integer may wrap around.
+/// With the errors of a float; nothing where that is not finite, or where an
+/// integer may wrap around.
 static OptionalRange widen(OptionalRange range, Type type) {
   if (!range || !std::isfinite(range->least) || !std::isfinite(range->most))
     return std::nullopt;
-  if (isa<FloatType>(type)) {
+  if (auto floats = dyn_cast<FloatType>(type)) {
+    const llvm::fltSemantics &semantics = floats.getFloatSemantics();
+    int precision = int(APFloat::semanticsPrecision(semantics));
+    double relativeError = std::max(leastError, std::exp2(1 - precision));
     range->least -= absoluteError + relativeError * std::abs(range->least);
     range->most += absoluteError + relativeError * std::abs(range->most);
-    return range;
+    double largest = std::exp2(APFloat::semanticsMaxExponent(semantics));
+    bool isFinite = range->least > -largest && range->most < largest;
+    return isFinite ? range : std::nullopt;
   }
   unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   double limit = std::exp2(std::min(bits, 53u) - 1.0);

@@ -11,7 +11,8 @@
 // between two: the distance of a pair, and its bucket min(8 + 3 log(distance),
 // 15). No operation is taken to be monotonic that only its exact result is:
 // each float is taken to be off by a part in 2^16 and by 2^-16, in which what
-// GPUs compute of logarithms, quotients and roots lies.
+// GPUs compute of logarithms, quotients and roots lies, and one of 16 bits by a
+// last place.
 //
 //===----------------------------------------------------------------------===//
 
