@@ -237,6 +237,29 @@ def scalar_of_the_gpu(attn):
 
 
 @case_of_types
+def tangents(attn):
+    """Of o and lse, from those of queries, keys and values (forward mode)."""
+    sizes = dict(dim=64), dict(dim=128, kv_heads=4), dict(dim=96, queries=300, keys=100)
+
+    def described(q, k):
+        return dict(shown=lower(q, k), cap=3.0)
+    for dtype in types():
+        for size in sizes:
+            x = tuple(y.detach() for y in tensors(dtype, **size))
+            moved = tuple(y.detach() for y in tensors(dtype, **size))
+            got = torch.func.jvp(lambda *x: attn.torch.attention(*x, causal=True, softcap=3.0, return_lse=True), x, moved)
+
+            def wanted(to):
+                # Rows without keys stand still. A tangent of -inf is NaN for eager.
+                y, t = (tuple(z.to(to or torch.float64) for z in z) for z in (x, moved))
+                return torch.func.jvp(lambda *y: eager(*y, dtype=to, **described(*y[:2])), y, t)
+            exact, plain = wanted(None), wanted(dtype)
+            for name, of, at in ("o", 0, dtype), ("lse", 1, torch.float32):
+                near(name, got[0][of], exact[0][of], plain[0][of], at)
+                near(f"tangent of {name}", got[1][of], *(z[1][of].nan_to_num(0.0) for z in (exact, plain)), dtype)
+
+
+@case_of_types
 def lengths(attn):
     lens = torch.tensor([140, 0], device=DEVICE)
 
