@@ -168,16 +168,13 @@ FailureOr<SmallVector<plan::PlanCase>> plan::parsePlanCases(StringRef text,
   return cases;
 }
 
-/// The pick; where the number of queries is only known at launch, one for each
-/// range of lengths that the table of measured choices tells apart.
+/// The pick; where sizes are only known at launch, one for each range of them
+/// that the table of measured choices tells apart.
 static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind) {
   SmallVector<plan::PlanCase> cases;
-  plan::Workload workload = plan::getWorkload(op);
-  if (workload.queries == 0)
-    for (int64_t limit :
-         plan::listHeuristicLimits(workload, plan::getTarget(kind)))
-      cases.push_back({plan::LengthPlan{"", limit, {}}.condition(),
-                       plan::pick(op, kind, limit)});
+  for (const plan::SizeLimits &limits :
+       plan::listHeuristicLimits(plan::getWorkload(op), plan::getTarget(kind)))
+    cases.push_back({limits.condition(), plan::pick(op, kind, limits)});
   cases.push_back({LaunchCondition(), plan::pick(op, kind)});
   // A case that those after it would decide alike says nothing.
   for (size_t i = cases.size() - 1; i-- > 0;)

@@ -15,7 +15,8 @@ using namespace attn;
 static PlanAttr makePlan(MLIRContext *context, TargetKind target,
                          const plan::Tiles &tiles) {
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
-                       tiles.stages, tiles.qInRegisters, SchedulerKind::Auto,
+                       tiles.stages, tiles.qInRegisters,
+                       tiles.onGrid ? SchedulerKind::Grid : SchedulerKind::Auto,
                        tiles.consumerRegisters, /*without=*/{}, /*with=*/{});
 }
 
@@ -67,10 +68,10 @@ SmallVector<PlanAttr> plan::listSchedulers(PlanAttr plan) {
   return plans;
 }
 
-PlanAttr plan::pick(ScoredOp op, TargetKind target, int64_t queries) {
+PlanAttr plan::pick(ScoredOp op, TargetKind target, const SizeLimits &limits) {
   Workload workload = getWorkload(op);
-  if (queries != 0)
-    workload.queries = queries;
+  workload.queries = limits.maxQueries.value_or(workload.queries);
+  workload.rows = limits.maxRows.value_or(workload.rows);
   std::optional<Tiles> row = lookupHeuristic(workload, getTarget(target));
   if (row && findObstacle(workload, *row, getTarget(target)).empty())
     return makePlan(op->getContext(), target, *row);

@@ -10,6 +10,7 @@
 #include "attn/Plan/Plan.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace attn;
 using namespace attn::plan;
@@ -28,11 +29,16 @@ struct Row {
   Row score(bool has) && { return hasScore = has, *this; }
   Row captures(bool has) && { return hasCaptures = has, *this; }
   Row dropout(bool has) && { return hasDropout = has, *this; }
+  /// No score function, no random numbers, and nothing read by position.
+  Row plain() && { return hasScore = hasCaptures = hasDropout = false, *this; }
   Row backward() && { return isBackward = true, *this; }
   Row jvp() && { return isJvp = true, *this; }
   Row pullback(bool has) && { return hasPullback = has, *this; }
   Row inAnyOrder() && { return isInAnyOrder = true, *this; }
-  Row upTo(int64_t queries) && { return maxQueries = queries, *this; }
+  Row upTo(int64_t queries) && { return limits.maxQueries = queries, *this; }
+  /// With so few rows for each multiprocessor.
+  Row rows(int64_t most) && { return limits.maxRows = most, *this; }
+  Row onGrid() && { return tiles.onGrid = true, *this; }
 
   bool takes(const Workload &workload) const {
     int64_t valueDim = padHeadDim(workload.valueHeadDim);
@@ -48,8 +54,13 @@ struct Row {
            (!hasDropout || *hasDropout == workload.hasDropout) &&
            (!hasPullback || *hasPullback == workload.hasPullback) &&
            (!isInAnyOrder || workload.inAnyOrder) &&
-           (!maxQueries ||
-            (workload.queries > 0 && workload.queries <= *maxQueries));
+           isWithin(workload.queries, limits.maxQueries) &&
+           isWithin(workload.rows, limits.maxRows);
+  }
+
+  /// Is a size, 0 if it is not known, within its limit, if it has one?
+  static bool isWithin(int64_t size, std::optional<int64_t> limit) {
+    return !limit || (size > 0 && size <= *limit);
   }
 
   int64_t elementBytes;
@@ -60,7 +71,7 @@ struct Row {
        isScattered = false;
   std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout,
       hasPullback;
-  std::optional<int64_t> maxQueries; // known to be at most
+  SizeLimits limits; // known to be at most
 };
 } // namespace
 
@@ -94,8 +105,16 @@ static const Row sm80Rows[] = {
 // 256); score functions want registers, or warpgroups to hide behind; so do
 // random numbers, which spill with four warpgroups. Which tiles short and long
 // rows want at d = 64 and 128: an H100
-// (test/Benchmark/results/length-plans.json). f32: as on sm_80.
+// (test/Benchmark/results/length-plans.json). With so few rows that each tile
+// of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
+// (test/Benchmark/results/short-tiles.json). f32: as on sm_80.
 static const Row sm90Rows[] = {
+    Row(2, 64, {64, 128, 4, 2, false}).plain().mask(false).rows(64).onGrid(),
+    Row(2, 64, {64, 128, 4, 2, false}).plain().half().rows(64).onGrid(),
+    Row(2, 64, {128, 64, 8, 4, false}).plain().mask(false).rows(128).onGrid(),
+    Row(2, 64, {128, 64, 8, 4, false}).plain().half().rows(128).onGrid(),
+    Row(2, 128, {64, 64, 4, 4, false}).plain().mask(false).rows(64).onGrid(),
+    Row(2, 128, {64, 64, 4, 4, false}).plain().half().rows(64).onGrid(),
     Row(2, 64, {192, 64, 12, 4, false}).dropout(true),
     Row(2, 64, {192, 64, 12, 4, false}).score(true).captures(true),
     Row(2, 64, {192, 96, 12, 3, false}).score(true),
@@ -126,12 +145,14 @@ static const Row sm90Rows[] = {
 };
 
 // Gradients, 16-bit: the fastest of the few tiles that were timed on an H100, d
-// = 64 and 128, s = 4096 (test/Benchmark/results/backward.json). f32 and larger
+// = 64 and 128, s = 4096 (test/Benchmark/results/backward.json); sm_80, d = 64:
+// s = 8192, where 128 x 32 is 1.10 (causal), 1.08 (prefix) and 1.02 (ALiBi)
+// times as fast as 64 x 64. f32 and larger
 // dimensions: chosen to fit. So are those of d = 128 whose score functions or
 // random numbers want registers: with 64 keys they spill 100 to 1,900 bytes
 // (ptxas 13.0), with 32 at most 16.
 static const Row sm80BackwardRows[] = {
-    Row(2, 64, {64, 64, 4, 2, false}).backward(),
+    Row(2, 64, {128, 32, 4, 2, false}).backward(),
     Row(2, 128, {64, 32, 4, 2, false}).backward().dropout(true),
     Row(2, 128, {64, 32, 4, 2, false}).backward().pullback(true),
     Row(2, 128, {64, 32, 4, 2, false}).backward().score(true).captures(true),
@@ -203,16 +224,26 @@ std::optional<Tiles> plan::lookupHeuristic(const Workload &workload,
   return std::nullopt;
 }
 
-SmallVector<int64_t> plan::listHeuristicLimits(const Workload &workload,
-                                               const TargetInfo &target) {
-  SmallVector<int64_t> limits;
+SmallVector<SizeLimits> plan::listHeuristicLimits(const Workload &workload,
+                                                  const TargetInfo &target) {
+  SmallVector<SizeLimits> all;
   for (const Row &row : rowsOf(workload, target)) {
+    const SizeLimits &limits = row.limits;
+    // What is known is known of every launch.
+    if ((limits.maxQueries && workload.queries != 0) ||
+        (limits.maxRows && workload.rows != 0))
+      continue;
     Workload limited = workload;
-    limited.queries = row.maxQueries.value_or(0);
-    if (row.maxQueries && row.takes(limited) &&
-        !llvm::is_contained(limits, *row.maxQueries))
-      limits.push_back(*row.maxQueries);
+    limited.queries = limits.maxQueries.value_or(workload.queries);
+    limited.rows = limits.maxRows.value_or(workload.rows);
+    if (limits != SizeLimits() && row.takes(limited) &&
+        !llvm::is_contained(all, limits))
+      all.push_back(limits);
   }
-  llvm::sort(limits);
-  return limits;
+  llvm::sort(all, [](const SizeLimits &a, const SizeLimits &b) {
+    constexpr int64_t any = std::numeric_limits<int64_t>::max();
+    return std::pair(a.maxRows.value_or(any), a.maxQueries.value_or(any)) <
+           std::pair(b.maxRows.value_or(any), b.maxQueries.value_or(any));
+  });
+  return all;
 }

@@ -159,7 +159,7 @@ plan::planLengths(ArrayRef<const Measurement *> results) {
   return best;
 }
 
-LaunchCondition LengthPlan::condition() const {
+LaunchCondition SizeLimits::condition() const {
   LaunchCondition condition;
   if (maxRows) {
     QuantityComparison &few = condition.comparisons.emplace_back();

@@ -50,13 +50,23 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   constexpr unsigned lengthDim = 2; // of batch, heads, length, dim
   if (!query.isDynamicDim(lengthDim))
     workload.queries = query.getDimSize(lengthDim);
+  // Of an H100 or H200: which GPU it will be is not known.
+  constexpr int64_t multiprocessors = 132;
+  auto outer = query.getShape().take_front(lengthDim + 1);
+  if (!ShapedType::isDynamicShape(outer))
+    workload.rows =
+        llvm::divideCeil(ShapedType::getNumElements(outer), multiprocessors);
   return workload;
 }
 
 plan::Tiles plan::getTiles(PlanAttr plan) {
-  return {plan.getBlockQ(),       plan.getBlockK(),
-          plan.getWarps(),        plan.getStages(),
-          plan.getQInRegisters(), plan.getConsumerRegisters()};
+  return {plan.getBlockQ(),
+          plan.getBlockK(),
+          plan.getWarps(),
+          plan.getStages(),
+          plan.getQInRegisters(),
+          plan.getConsumerRegisters(),
+          plan.getScheduler() == SchedulerKind::Grid};
 }
 
 const TargetInfo &plan::getTarget(TargetKind target) {

@@ -10,7 +10,7 @@
 // CPU-LABEL: @small
 // CPU: plan = #attn.plan<target = cpu, block_q = 16, block_k = 32>
 // SM80-LABEL: @small
-// SM80: plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>
+// SM80: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>
 // SM90-LABEL: @small
 // SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>
 // Q and dO, two of K and of V, and two rows of lse and of delta.

@@ -42,7 +42,9 @@
 #define ATTN_PLAN_BUDGET_H
 
 #include "attn/Support/TargetInfo.h"
+#include "attn/Support/VariantRule.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +75,21 @@ struct Workload {
   bool isJvp = false; // attn.attention_jvp
   /// Query length, 0 if it is not known.
   int64_t queries = 0;
+  /// At most so many rows of all batch entries and heads for each
+  /// multiprocessor, 0 if it is not known.
+  int64_t rows = 0;
+};
+
+/// Up to so many queries, and up to so many rows of all batch entries and heads
+/// for each multiprocessor; none: any number.
+struct SizeLimits {
+  std::optional<int64_t> maxQueries, maxRows;
+
+  LaunchCondition condition() const;
+  bool operator==(const SizeLimits &other) const {
+    return maxQueries == other.maxQueries && maxRows == other.maxRows;
+  }
+  bool operator!=(const SizeLimits &other) const { return !(*this == other); }
 };
 
 /// The numbers of a plan.
@@ -83,6 +100,7 @@ struct Tiles {
   int64_t stages = 1;
   bool qInRegisters = false;
   int64_t consumerRegisters = 0; // 0: what shareRegisters gives
+  bool onGrid = false; // a block of threads has one tile: no scheduler
 };
 
 /// A head dimension as tiles hold it.

@@ -62,8 +62,8 @@ Estimate estimate(const Workload &workload, PlanAttr plan);
 
 /// The measured choice for such an operation if the table has one that is
 /// legal, else the legal plan with the lowest estimate. Null if none is legal.
-/// With `queries` as if the operation had so many.
-PlanAttr pick(ScoredOp op, TargetKind target, int64_t queries = 0);
+/// With `limits` as if these were known of the operation's sizes.
+PlanAttr pick(ScoredOp op, TargetKind target, const SizeLimits &limits = {});
 
 /// The legal plan with the lowest estimate that leaves at least so many
 /// registers per thread more than `plan` does, and more than `spilling`, the
@@ -76,10 +76,11 @@ PlanAttr pickSparing(const Workload &workload, PlanAttr plan, PlanAttr spilling,
 std::optional<Tiles> lookupHeuristic(const Workload &workload,
                                      const TargetInfo &target);
 
-/// Up to which numbers of queries the table has another row for such a workload
-/// than for more, in ascending order.
-SmallVector<int64_t> listHeuristicLimits(const Workload &workload,
-                                         const TargetInfo &target);
+/// Up to which sizes, where they are only known at launch, the table has
+/// another row for such a workload than for larger ones: few rows first, then
+/// few queries, each in ascending order.
+SmallVector<SizeLimits> listHeuristicLimits(const Workload &workload,
+                                            const TargetInfo &target);
 
 } // namespace attn::plan
 

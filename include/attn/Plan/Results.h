@@ -18,6 +18,7 @@
 #define ATTN_PLAN_RESULTS_H
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Plan/Budget.h"
 #include "attn/Support/LLVM.h"
 #include "attn/Support/VariantRule.h"
 
@@ -90,13 +91,9 @@ private:
   std::vector<Measurement> results;
 };
 
-/// A plan for up to so many queries, and up to so many rows of all batch
-/// entries and heads for each multiprocessor; none: for any number.
-struct LengthPlan {
+/// A plan for such sizes.
+struct LengthPlan : SizeLimits {
   std::string plan;
-  std::optional<int64_t> maxQueries, maxRows;
-
-  LaunchCondition condition() const;
 };
 
 /// As few plans as possible for measurements of one kernel with growing numbers
