@@ -134,7 +134,7 @@ static const Row sm90Rows[] = {
         .upTo(5792),
     Row(2, 128, {128, 128, 8, 1, false}).half().score(false).dropout(false),
     Row(2, 128, {128, 64, 8, 4, false}).mask(true),
-    Row(2, 128, {128, 64, 8, 3, false}).score(false).dropout(false).upTo(1024),
+    Row(2, 128, {128, 64, 8, 4, false}).score(false).dropout(false).upTo(1024),
     Row(2, 128, {128, 128, 8, 2, false}),
     Row(2, 160, {128, 64, 8, 3, false}),
     Row(2, 192, {128, 128, 8, 2, false}).maxValue(128),
@@ -146,12 +146,12 @@ static const Row sm90Rows[] = {
 
 // Gradients, 16-bit: the fastest of the few tiles that were timed on an H100, d
 // = 64 and 128, s = 4096 (test/Benchmark/results/backward.json); sm_80, d = 64:
-// s = 8192, where 128 x 32 is 1.10 (causal), 1.08 (prefix) and 1.02 (ALiBi)
-// times as fast as 64 x 64. f32 and larger
-// dimensions: chosen to fit. So are those of d = 128 whose score functions or
-// random numbers want registers: with 64 keys they spill 100 to 1,900 bytes
-// (ptxas 13.0), with 32 at most 16.
+// two programs by 128 x 32 are 1.02 to 1.10 times as fast as by 64 x 64. f32
+// and larger dimensions: chosen to fit. So are those of d = 128 whose score
+// functions or random numbers want registers: with 64 keys they spill 100 to
+// 1,900 bytes (ptxas 13.0), with 32 at most 16.
 static const Row sm80BackwardRows[] = {
+    Row(2, 64, {64, 64, 4, 2, false}).backward().inAnyOrder(),
     Row(2, 64, {128, 32, 4, 2, false}).backward(),
     Row(2, 128, {64, 32, 4, 2, false}).backward().dropout(true),
     Row(2, 128, {64, 32, 4, 2, false}).backward().pullback(true),
@@ -164,6 +164,8 @@ static const Row sm80BackwardRows[] = {
 };
 // At d = 128 one program with all products, whose sums come in any order, wants
 // more registers than a producer usually leaves, and a third stage (up to 4 %).
+// Larger dimensions: of an H100, s = 1024 and 4096, where these take 0.5 to
+// 0.84 of the time of 64 x 32 (test/Benchmark/results/backward-wide.json).
 static const Row sm90BackwardRows[] = {
     Row(2, 64, {128, 64, 8, 2, false}).backward(),
     Row(2, 128, {128, 32, 8, 2, false}).backward().dropout(true),
@@ -171,7 +173,11 @@ static const Row sm90BackwardRows[] = {
     Row(2, 128, {128, 32, 8, 2, false}).backward().score(true).captures(true),
     Row(2, 128, {128, 64, 8, 3, false, 240}).backward().inAnyOrder(),
     Row(2, 128, {128, 64, 8, 2, false}).backward(),
-    Row(2, 256, {64, 32, 4, 1, false}).backward(),
+    Row(2, 160, {128, 64, 8, 2, false}).backward(),
+    Row(2, 192, {128, 64, 8, 2, false}).maxValue(128).backward(),
+    Row(2, 192, {128, 64, 8, 1, false}).backward(),
+    Row(2, 256, {128, 64, 8, 1, false}).plain().backward(),
+    Row(2, 256, {128, 32, 8, 2, false}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),
     Row(4, 128, {64, 32, 4, 1, false}).backward(),
     Row(4, 256, {64, 16, 4, 1, false}).backward(),
