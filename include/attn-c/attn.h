@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 10
+#define ATTN_API_VERSION 11
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -59,6 +59,18 @@ ATTN_EXPORT const char *attnErrorMessage(void);
 
 typedef struct AttnArtifact AttnArtifact; /* a compiled kernel, anywhere */
 typedef struct AttnKernel AttnKernel;     /* a kernel that can be launched */
+
+/* Since API version 11. The sizes of a launch, by which the rule of an artifact
+   chooses: the third dimension of the query and of the key, the first times the
+   second of the query, all 0 or more, and the multiprocessors of the GPU, 1 or
+   more. */
+typedef struct AttnLaunchSizes {
+  size_t struct_size; /* sizeof(AttnLaunchSizes) */
+  int64_t query_length;
+  int64_t key_length;
+  int64_t batch_heads;
+  int64_t multiprocessors;
+} AttnLaunchSizes;
 
 /* Zero-initialise, set struct_size, set what is wanted. */
 typedef struct AttnCompileOptions {
@@ -109,6 +121,14 @@ typedef struct AttnCompileOptions {
   /* Since API version 7. With ATTN_BOTH the plan of the gradients, as `plan` is
      that of the function; NULL or "": the compiler picks. */
   const char *backward_plan;
+  /* Since API version 11, for a GPU only. The sizes of a launch: where the plan
+     is a rule over several, the one that is for these sizes is compiled alone,
+     which takes less time. Launches of other sizes run, too, but by that plan.
+     The manifest says which variant of which rule it is, "variant_of_rule" and
+     "of_rule", so that the host can tell which other sizes it is meant for;
+     where it says neither, there is one plan, or the cache had them all. NULL:
+     all plans are compiled, and each launch chooses. */
+  const AttnLaunchSizes *sizes;
 } AttnCompileOptions;
 
 enum { ATTN_FORWARD = 0, ATTN_BACKWARD = 1, ATTN_BOTH = 2, ATTN_JVP = 3 };
@@ -125,7 +145,8 @@ ATTN_EXPORT AttnArtifact *attnCompile(const char *text, size_t size,
                                       const AttnCompileOptions *options);
 /* The same for the CPU this process runs on; only `plan`, the results, the
    passes, `cpu`, `functions` and what gradients there are, are read; a `gpu`,
-   ATTN_BOTH, and several attentions, are errors: a kernel is one function. */
+   `sizes`, ATTN_BOTH, and several attentions, are errors: a kernel is one
+   function. */
 ATTN_EXPORT AttnKernel *attnCompileForCPU(const char *text, size_t size,
                                           const AttnCompileOptions *options);
 

@@ -24,6 +24,7 @@ struct ParsedOptions {
   FunctionChoice functions = FunctionChoice::Forward;
   GradientRequest gradients;
   std::string backwardPlan;
+  std::optional<LaunchQuantities> sizes;
 };
 } // namespace
 
@@ -71,6 +72,31 @@ static runtime::Status readFunctions(const AttnCompileOptions *given,
   return {};
 }
 
+static runtime::Status readSizes(const AttnCompileOptions *given,
+                                 ParsedOptions &options) {
+  const AttnLaunchSizes *sizes = read(given, &AttnCompileOptions::sizes);
+  if (!sizes)
+    return {};
+  if (sizes->struct_size != sizeof(AttnLaunchSizes))
+    return runtime::Status::error(
+        "attnCompile: struct_size of the sizes is " +
+        std::to_string(sizes->struct_size) + ", this library knows " +
+        std::to_string(sizeof(AttnLaunchSizes)) + " bytes");
+  LaunchQuantities values = {sizes->query_length, sizes->key_length,
+                             sizes->batch_heads, sizes->multiprocessors};
+  for (size_t number = 0; number < values.size(); ++number) {
+    auto quantity = static_cast<LaunchQuantity>(number);
+    int64_t least = quantity == LaunchQuantity::Multiprocessors ? 1 : 0;
+    if (values[number] < least)
+      return runtime::Status::error(
+          "attnCompile: sizes: " + std::string(quantityName(quantity)) +
+          " is " + std::to_string(values[number]) + ", wanted " +
+          std::to_string(least) + " or more");
+  }
+  options.sizes = values;
+  return {};
+}
+
 static runtime::Result<ParsedOptions>
 readOptions(const AttnCompileOptions *given) {
   ParsedOptions options;
@@ -101,6 +127,8 @@ readOptions(const AttnCompileOptions *given) {
   if (const char *name = read(given, &AttnCompileOptions::cpu); name && *name)
     options.processor = name;
   if (runtime::Status status = readFunctions(given, options); !status.ok())
+    return status;
+  if (runtime::Status status = readSizes(given, options); !status.ok())
     return status;
   return options;
 }
@@ -156,6 +184,12 @@ AttnKernel *attnCompileForCPU(const char *text, size_t size,
   if (!options.ok() || !text) {
     capi::setError(text ? options.message()
                         : "attnCompileForCPU: text is NULL");
+    return nullptr;
+  }
+  if (options->sizes) {
+    capi::setError(
+        "attnCompileForCPU: got sizes of a launch, a program for the "
+        "CPU has one plan for all");
     return nullptr;
   }
   HostOptions hostOptions;
@@ -226,6 +260,7 @@ AttnArtifact *attnCompile(const char *text, size_t size,
   compileOptions.functions = options->functions;
   compileOptions.gradients = options->gradients;
   compileOptions.backwardPlan = options->backwardPlan;
+  compileOptions.sizes = options->sizes;
   compileOptions.cubin = CompileOptions::Cubin::No;
   if (options->ptxas) {
     compileOptions.ptxas = *options->ptxas;

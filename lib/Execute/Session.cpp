@@ -185,18 +185,36 @@ static runtime::CacheKey makeKey(StringRef text,
                 "\nbackward plan " + options.backwardPlan;
   for (const auto &[name, plan] : options.plans)
     key.options +=
-        "\nplan of " + name + (plan.isPicked ? " picked " : " ") + plan.plan;
+        "\nplan of " + name + (plan.isPicked ? " picked " : " ") +
+        (plan.variant ? "variant " + std::to_string(*plan.variant) + " of "
+                      : "") +
+        plan.plan;
   return key;
 }
 
-/// What was compiled with the same plans. A plan that was picked, and kept, has
-/// given what it gives where it is asked for.
+/// The same for all sizes; nothing if they are already.
+static std::optional<CompileOptions>
+withAllVariants(const CompileOptions &options) {
+  CompileOptions whole = options;
+  bool isOther = false;
+  for (auto &[name, plan] : whole.plans) {
+    isOther |= plan.variant.has_value();
+    plan.variant = std::nullopt;
+  }
+  return isOther ? std::optional(std::move(whole)) : std::nullopt;
+}
+
+/// What was compiled with the same plans, or with all of a rule that one is
+/// wanted of. A plan that was picked, and kept, has given what it gives where
+/// it is asked for.
 static std::optional<Artifact> findCompiled(const runtime::Cache &cache,
                                             const runtime::CacheKey &key,
                                             StringRef text,
                                             const CompileOptions &options) {
   if (std::optional<Artifact> found = cache.find(key))
     return found;
+  if (std::optional<CompileOptions> whole = withAllVariants(options))
+    return findCompiled(cache, makeKey(text, *whole), text, *whole);
   if (options.plans.size() != 1 || options.plans.begin()->second.isPicked)
     return std::nullopt;
   CompileOptions picked = options;

@@ -92,7 +92,7 @@ gpu::GPUModuleOp Compilation::kernels() {
 }
 
 /// Expands the attention, and chooses a plan for each range of sizes.
-LogicalResult Compilation::choosePlans() {
+FailureOr<SmallVector<plan::PlanCase>> Compilation::choosePlans() {
   if (failed(runPasses("expand", *module, buildExpandPipeline)))
     return failure();
   func::FuncOp function = host(names.front());
@@ -110,10 +110,19 @@ LogicalResult Compilation::choosePlans() {
     workload = plan::getWorkload(op);
     cases = plan::choosePlans(op, request);
   });
-  if (failed(cases))
-    return failure();
-  plans = std::move(*cases);
-  return success();
+  return cases;
+}
+
+/// Leaves the plan for the sizes that are wanted.
+void Compilation::keepPlans(SmallVector<plan::PlanCase> cases) {
+  plans = std::move(cases);
+  artifact.partOf = keepVariant(plans, options.sizes, options.variant);
+}
+
+std::optional<size_t> Compilation::getVariant() const {
+  if (!artifact.partOf)
+    return std::nullopt;
+  return artifact.partOf->variant;
 }
 
 FailureOr<std::string> Compilation::resolvePlan() {
@@ -121,9 +130,11 @@ FailureOr<std::string> Compilation::resolvePlan() {
     return failure();
   if (isProgram)
     return std::string(); // it has none
-  if (failed(choosePlans()))
+  FailureOr<SmallVector<plan::PlanCase>> cases = choosePlans();
+  if (failed(cases))
     return failure();
-  return plan::printPlanCases(plans);
+  keepPlans(*cases);
+  return plan::printPlanCases(*cases);
 }
 
 LogicalResult Compilation::describeLaunches() {
@@ -140,8 +151,13 @@ LogicalResult Compilation::lowerToWarp() {
   if (options.last == Room::Attn)
     return success();
 
-  if (failed(choosePlans()))
+  FailureOr<SmallVector<plan::PlanCase>> cases = choosePlans();
+  if (failed(cases))
     return failure();
+  keepPlans(std::move(*cases));
+  if (artifact.partOf)
+    emitRemark(getLoc()) << "compiled in variant " << artifact.partOf->variant
+                         << " of '" << artifact.partOf->rule.print() << "'";
   names = splitVariants(host(names.front()), plans, artifact);
   if (failed(lowerPlannedToTile(*module, runIn(Room::Tile))) ||
       failed(leave(Room::Tile)))

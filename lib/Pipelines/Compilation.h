@@ -34,8 +34,12 @@ public:
   LogicalResult judge();
   Artifact takeArtifact() { return std::move(artifact); }
 
-  /// The plans with their conditions.
+  /// The plans with their conditions, also those that are not compiled.
   FailureOr<std::string> resolvePlan();
+  /// Which of them is, of several; nothing: all.
+  std::optional<size_t> getVariant() const;
+  const std::optional<RulePart> &getPart() const { return artifact.partOf; }
+  /// Those that are compiled.
   ArrayRef<plan::PlanCase> getPlans() const { return plans; }
   /// Whether the plans are the compiler's choice and nobody's wish.
   bool isPicked() const { return picked; }
@@ -56,7 +60,8 @@ private:
   LogicalResult begin();
   LogicalResult lowerToWarp();
   LogicalResult placeProgram();
-  LogicalResult choosePlans();
+  FailureOr<SmallVector<plan::PlanCase>> choosePlans();
+  void keepPlans(SmallVector<plan::PlanCase> cases);
   LogicalResult describeLaunches();
   LogicalResult runPasses(StringRef step, Operation *op, Build build);
   auto runIn(Room room) {

@@ -114,6 +114,7 @@ chooseFunctions(ModuleOp module, const CompileOptions &options) {
         known != options.plans.end()) {
       function.options.plan = known->second.plan;
       function.options.isPlanPicked = known->second.isPicked;
+      function.options.variant = known->second.variant;
     }
   return chosen;
 }
@@ -184,11 +185,12 @@ FailureOr<CompileOptions> attn::resolvePlans(ModuleOp module,
     FailureOr<std::string> plan = compilation.resolvePlan();
     if (failed(plan))
       return failure();
-    resolved.plans[function.options.function] = {std::move(*plan),
-                                                 compilation.isPicked()};
+    resolved.plans[function.options.function] = {
+        std::move(*plan), compilation.isPicked(), compilation.getVariant()};
   }
   resolved.plan = resolved.backwardPlan = "";
   resolved.results = resolved.gpu = "";
+  resolved.sizes = std::nullopt;
   resolved.passes = PassRequest();
   return resolved;
 }

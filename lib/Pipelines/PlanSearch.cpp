@@ -94,6 +94,8 @@ std::unique_ptr<Try> PlanSearch::compile(PlanAttr plan) {
   llvm::raw_string_ostream(one.plan) << plan;
   one.results = one.gpu = "";
   one.isPlanPicked = true;
+  one.sizes = std::nullopt;
+  one.variant = std::nullopt;
   auto attempt = std::make_unique<Try>(module, one);
   // What was said of the first one would be said again.
   ScopedDiagnosticHandler silence(module.getContext(),
@@ -163,6 +165,7 @@ FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
   }
   std::string spilling = plan::printPlanCases(first->compilation.getPlans());
   bool isEstimated = first->compilation.isEstimated();
+  std::optional<RulePart> part = first->compilation.getPart();
   std::unique_ptr<Try> best = PlanSearch(module, options).run(std::move(first));
   isDone = best->compilation.complete();
   std::string taken = plan::printPlanCases(best->compilation.getPlans());
@@ -175,5 +178,7 @@ FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
                 : "nothing");
   if (failed(best->finish(options, succeeded(isDone))))
     return failure();
-  return best->compilation.takeArtifact();
+  Artifact artifact = best->compilation.takeArtifact();
+  artifact.partOf = std::move(part);
+  return artifact;
 }

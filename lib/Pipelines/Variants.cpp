@@ -31,6 +31,19 @@ static SmallVector<PlanAttr> numberPlans(ArrayRef<plan::PlanCase> cases,
   return plans;
 }
 
+std::optional<RulePart>
+attn::keepVariant(SmallVectorImpl<plan::PlanCase> &cases,
+                  const std::optional<LaunchQuantities> &sizes,
+                  std::optional<size_t> wanted) {
+  VariantRule rule;
+  SmallVector<PlanAttr> plans = numberPlans(cases, rule);
+  if (plans.size() == 1 || (!sizes && !wanted))
+    return std::nullopt;
+  size_t variant = wanted ? *wanted : rule.choose(*sizes);
+  cases.assign({plan::PlanCase{LaunchCondition(), plans[variant]}});
+  return RulePart{std::move(rule), static_cast<int64_t>(variant)};
+}
+
 SmallVector<std::string> attn::splitVariants(func::FuncOp function,
                                              ArrayRef<plan::PlanCase> cases,
                                              Artifact &artifact) {

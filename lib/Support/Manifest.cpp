@@ -121,6 +121,10 @@ static Json toJson(const Artifact &artifact) {
   for (const ArgumentInfo &argument : artifact.arguments)
     json["arguments"].push_back(toJson(argument));
   json["rule"] = artifact.rule.print();
+  if (artifact.partOf) {
+    json["of_rule"] = artifact.partOf->rule.print();
+    json["variant_of_rule"] = artifact.partOf->variant;
+  }
   json["variants"] = Json::array();
   for (const VariantInfo &variant : artifact.variants)
     json["variants"].push_back(toJson(variant));

@@ -231,6 +231,20 @@ static std::string findRuleFault(const Artifact &artifact) {
   return "";
 }
 
+/// A variant of a rule that has others.
+static std::string faultOf(const RulePart &part) {
+  int64_t last = 0;
+  for (const VariantRule::Case &entry : part.rule.cases())
+    last = std::max(last, entry.variant);
+  if (std::string fault = part.rule.findFault(last + 1); !fault.empty())
+    return "the rule in 'of_rule' " + fault;
+  if (last == 0)
+    return "the rule in 'of_rule' has one variant";
+  return isOutside(part.variant, 0, last)
+             ? "'variant_of_rule' is " + range(part.variant, 0, last)
+             : "";
+}
+
 std::string attn::findManifestFault(const Artifact &artifact) {
   if (artifact.name.empty())
     return "'name' is empty";
@@ -252,6 +266,8 @@ std::string attn::findManifestFault(const Artifact &artifact) {
       fault = findVariantFault(artifact, variant, entries);
   if (fault.empty())
     fault = findRuleFault(artifact);
+  if (fault.empty() && artifact.partOf)
+    fault = faultOf(*artifact.partOf);
   for (const RelayoutInfo &relayout : artifact.relayouts)
     if (fault.empty())
       fault =

@@ -59,6 +59,7 @@ private:
                   const VariantInfo &variant, KernelInfo &kernel);
   bool readVariant(const Json &json, const Artifact &artifact,
                    VariantInfo &variant);
+  bool readRule(const Json &json, const char *key, VariantRule &rule);
   bool readVariants(const Json &json, Artifact &artifact);
   /// An expression over the arguments of `artifact`.
   bool readExpr(const Json &json, const Artifact &artifact, LaunchExpr &expr) {
@@ -400,20 +401,32 @@ bool ManifestReader::readVariant(const Json &json, const Artifact &artifact,
   return true;
 }
 
+/// The rule under `key`.
+bool ManifestReader::readRule(const Json &json, const char *key,
+                              VariantRule &rule) {
+  std::string text, reason;
+  if (!get(json, key, text))
+    return false;
+  std::optional<VariantRule> parsed = VariantRule::parse(text, reason);
+  if (!parsed)
+    return fail(std::string("'") + key + "': " + reason);
+  rule = std::move(*parsed);
+  return true;
+}
+
 bool ManifestReader::readVariants(const Json &json, Artifact &artifact) {
   const Json *variants = getArray(json, "variants");
-  std::string text, reason;
-  if (!variants || !get(json, "rule", text))
+  if (!variants || !readRule(json, "rule", artifact.rule))
     return false;
   artifact.variants.clear();
   for (const Json &variant : *variants)
     if (!readVariant(variant, artifact, artifact.variants.emplace_back()))
       return false;
-  std::optional<VariantRule> rule = VariantRule::parse(text, reason);
-  if (!rule)
-    return fail("'rule': " + reason);
-  artifact.rule = std::move(*rule);
-  return true;
+  if (!json.contains("of_rule") && !json.contains("variant_of_rule"))
+    return true;
+  RulePart &part = artifact.partOf.emplace();
+  return readRule(json, "of_rule", part.rule) &&
+         get(json, "variant_of_rule", part.variant);
 }
 
 bool ManifestReader::readRelayout(const Json &json, RelayoutInfo &relayout) {

@@ -19,6 +19,16 @@ class AttnError(RuntimeError):
     """What the compiler or the runtime refused, in its words."""
 
 
+class LaunchSizes(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("query_length", c_int64),
+        ("key_length", c_int64),
+        ("batch_heads", c_int64),
+        ("multiprocessors", c_int64),
+    ]
+
+
 class CompileOptions(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -35,6 +45,7 @@ class CompileOptions(ctypes.Structure):
         ("lse_gradient", c_int32),
         ("no_capture_gradients", c_int32),
         ("backward_plan", c_char_p),
+        ("sizes", ctypes.POINTER(LaunchSizes)),  # since API version 11
     ]
 
 

@@ -9,6 +9,7 @@
 """Text in, artifacts out."""
 
 import ctypes
+import operator
 import os
 import re
 import warnings
@@ -34,6 +35,16 @@ def _names(passes):
     return passes if passes is None or isinstance(passes, str) else ",".join(passes)
 
 
+def _launch_sizes(sizes):
+    names = [name for name, _ in _capi.LaunchSizes._fields_[1:]]
+    if sorted(sizes) != sorted(names):
+        raise ValueError(f"sizes: wanted {', '.join(names)}, got {', '.join(map(str, sizes)) or 'none'}")
+    for name in names:
+        if not hasattr(sizes[name], "__index__"):
+            raise TypeError(f"sizes: {name}: wanted an integer, got {sizes[name]!r}")
+    return _capi.LaunchSizes(ctypes.sizeof(_capi.LaunchSizes), *[operator.index(sizes[name]) for name in names])
+
+
 def _quoted(message, source):
     """The message, with the line of the text below each of its "line:column:"."""
     lines, result = source.decode(errors="replace").split("\n"), []
@@ -52,7 +63,7 @@ def _quoted(message, source):
 def compile(
     text, target="sm_80", plan=None, cache=None, ptxas=None, disable=None, enable=None,
     results=None, debug=False, cpu=None, gpu=None, backward=False, with_backward=False,
-    lse_gradient=False, capture_gradients=True, backward_plan=None, jvp=False,
+    lse_gradient=False, capture_gradients=True, backward_plan=None, jvp=False, sizes=None,
 ):
     """Compiles MLIR text with one function that holds one attn.attention.
 
@@ -94,6 +105,12 @@ def compile(
     jvp     True: the function with its tangents instead: its arguments, then t_q, t_k
             and t_v, then o, lse, t_o and t_lse: how far o and lse move where q, k and
             v move by t_q, t_k and t_v (a Jacobian-vector product).
+    sizes   of a launch on a GPU: dict(query_length=, key_length=, batch_heads=,
+            multiprocessors=): where the plan is a rule over several, the one that is
+            for these sizes is compiled alone, which takes less time. Other sizes run,
+            too, but by that plan: manifest["of_rule"] and ["variant_of_rule"] say
+            which variant of which rule it is (docs/artifact.md), where it is one of
+            several. None: all are compiled, and each launch chooses.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"wanted MLIR text, got {type(text).__name__}")
@@ -111,6 +128,8 @@ def compile(
             raise ValueError(f"{name} comes with backward=True or with_backward=True")
     if backward_plan is not None and not with_backward:
         raise ValueError("backward_plan comes with with_backward=True")
+    if sizes is not None and target == "cpu":
+        raise ValueError('sizes are for a GPU, got target="cpu"')
     if with_backward and target == "cpu":  # where a kernel is one function
         same = dict(target="cpu", disable=disable, enable=enable, results=results, debug=debug, cpu=cpu,
                     gpu=gpu)
@@ -121,12 +140,13 @@ def compile(
     if ptxas == "" and target != "cpu":
         again = dict(plan=plan, cache=cache, disable=disable, enable=enable, results=results, debug=debug,
                      gpu=gpu, backward=backward, with_backward=with_backward, lse_gradient=lse_gradient,
-                     capture_gradients=capture_gradients, backward_plan=backward_plan, jvp=jvp)
+                     capture_gradients=capture_gradients, backward_plan=backward_plan, jvp=jvp, sizes=sizes)
         return _with_assembler(text, target, again)
     library = _capi.compiler()
     source = text.encode() if isinstance(text, str) else bytes(text)
     options = _capi.CompileOptions(
-        struct_size=ctypes.sizeof(_capi.CompileOptions),
+        # Older libraries know no sizes.
+        struct_size=_capi.CompileOptions.sizes.offset if sizes is None else ctypes.sizeof(_capi.CompileOptions),
         target=_bytes(target),
         plan=_bytes(plan),
         cache_directory=_bytes(cache),
@@ -140,6 +160,7 @@ def compile(
         lse_gradient=bool(lse_gradient),
         no_capture_gradients=not capture_gradients,
         backward_plan=_bytes(backward_plan),
+        sizes=None if sizes is None else ctypes.pointer(_launch_sizes(sizes)),
     )
     is_host = target == "cpu"
     function = library.attnCompileForCPU if is_host else library.attnCompile

@@ -28,6 +28,9 @@ static const char *program =
     "  return %o, %lse : tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>\n"
     "}\n";
 
+#define PLAN(rows)                                                             \
+  "#attn.plan<target = sm_80, block_q = " rows ", block_k = 32, warps = 4>"
+
 static AttnArtifact *compile(const AttnCompileOptions *options) {
   AttnArtifact *artifact = attnCompile(program, strlen(program), options);
   if (artifact)
@@ -52,6 +55,7 @@ static void reread(const AttnArtifact *artifact) {
 
 int main(int argc, char **argv) {
   AttnCompileOptions options;
+  AttnLaunchSizes sizes;
   AttnArtifact *artifact;
   AttnKernel *kernel;
   size_t size;
@@ -106,5 +110,28 @@ int main(int argc, char **argv) {
   options.target = NULL;
   options.plan = "#attn.plan<nothing>";
   compile(&options);
+
+  // One variant of a rule.
+  options.plan = "query_length <= 100 -> " PLAN("64") "; " PLAN("128");
+  options.sizes = &sizes;
+  memset(&sizes, 0, sizeof(sizes));
+  // CHECK: refused: attnCompile: struct_size of the sizes is 0, this library
+  compile(&options);
+  sizes.struct_size = sizeof(sizes);
+  sizes.query_length = 101;
+  // CHECK: refused: attnCompile: sizes: multiprocessors is 0, wanted 1 or more
+  compile(&options);
+  sizes.multiprocessors = 1;
+  // CHECK: compiled, from the cache: 0
+  // CHECK: "of_rule": "query_length <= 100 -> 0; 1"
+  // CHECK: "variant_of_rule": 1
+  options.cache_directory = NULL;
+  artifact = compile(&options);
+  printf("%s", attnArtifactGetManifest(artifact));
+  attnArtifactDestroy(artifact);
+  // CHECK: cpu: attnCompileForCPU: got sizes of a launch
+  options.plan = NULL;
+  if (!attnCompileForCPU(program, strlen(program), &options))
+    printf("cpu: %s\n", attnErrorMessage());
   return 0;
 }

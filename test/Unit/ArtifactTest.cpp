@@ -521,6 +521,30 @@ TEST(Artifact, SenselessRulesAreRefused) {
             prefix + "the rule names variant 0 of 0");
 }
 
+TEST(Artifact, MayBeAPartOfARule) {
+  Artifact artifact = sample();
+  artifact.arguments[2].name = "o";
+  std::string error;
+  VariantRule rule = *VariantRule::parse("query_length <= 1024 -> 0; 1", error);
+  artifact.partOf = RulePart{rule, 1};
+  std::optional<Artifact> read = Artifact::parse(artifact.serialize(), error);
+  ASSERT_TRUE(read.has_value()) << error;
+  EXPECT_EQ(read->partOf, artifact.partOf);
+  EXPECT_NE(artifact.manifest().find("\"variant_of_rule\": 1"),
+            std::string::npos);
+  std::string prefix = "artifact manifest: ";
+  artifact.partOf->variant = 2;
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "'variant_of_rule' is 2, wanted 0 to 1");
+  artifact.partOf = RulePart();
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "the rule in 'of_rule' has one variant");
+  rule = *VariantRule::parse("query_length <= 1024 -> 0; 2", error);
+  artifact.partOf = RulePart{rule, 0};
+  EXPECT_EQ(parseError(artifact.serialize()),
+            prefix + "the rule in 'of_rule' never takes variant 1 of 3");
+}
+
 TEST(Artifact, AVariantMayBeFixed) {
   Artifact artifact = twoVariants();
   EXPECT_EQ(artifact.fixVariant(2),

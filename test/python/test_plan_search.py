@@ -51,6 +51,19 @@ def test_the_plan_that_was_taken_is_a_plan(assembler, tmp_path):
     assert plan_of(attn.compile(TEXT, plan=spilling, **options)) == spilling
 
 
+def test_one_variant_is_searched_for(assembler, tmp_path):
+    """As if it were the only plan; it stays the part of the rule that was asked for."""
+    sizes = dict(query_length=100000, key_length=1, batch_heads=1000, multiprocessors=1)
+    options = dict(target="sm_90a", sizes=sizes, ptxas=str(PTXAS), cache=str(tmp_path / "cache"))
+    artifact = attn.compile(TEXT, **options)
+    made = artifact.manifest
+    assert assembler() == 3 and "which spills nothing" in artifact.log
+    rule, plans = made["of_rule"], attn.compile(TEXT, target="sm_90a").manifest
+    assert rule == plans["rule"] and rule.endswith(f"; {made['variant_of_rule']}")
+    assert plan_of(artifact) != plans["variants"][made["variant_of_rule"]]["plan"]
+    assert attn.compile(TEXT, **options).from_cache and assembler() == 3
+
+
 @pytest.mark.parametrize("spills, runs", [("256 0", 1), ("264 0", 2)])
 def test_gradients_may_spill_a_little(assembler, monkeypatch, spills, runs):
     """Smaller tiles are slower than what that costs."""

@@ -9,6 +9,7 @@
 """Kernels by program and device: compiled once, whoever asks; what the texts of programs
 say of their arguments."""
 
+import re
 import threading
 
 import pytest
@@ -33,7 +34,98 @@ def compiled(monkeypatch):
     monkeypatch.setattr(kernels, "_compile", compile)
     monkeypatch.setattr(kernels, "_compiled", kernels._Table(kernels._make_compiled))
     monkeypatch.setattr(kernels, "_loaded", kernels._Table(kernels._make_loaded))
+    monkeypatch.setattr(kernels, "_rules", kernels._Table(kernels._make_rule))
     return calls
+
+
+RULE = ("batch_heads * query_length <= 2 * multiprocessors -> {}; query_length <= 100 -> {}; {}".format(*[
+    f"#attn.plan<target = sm_80, block_q = {rows}, block_k = 32, warps = {rows // 16}>" for rows in (32, 64, 128)]))
+
+
+class OnGPU:
+    """An artifact, and the kernel that it would be."""
+
+    def __init__(self, artifact):
+        self.manifest = artifact.manifest
+        self.rows = [re.search(r"block_q = (\d+)", variant["plan"])[1] for variant in self.manifest["variants"]]
+
+    def on_device(self, index):
+        return self
+
+
+@pytest.fixture
+def gpu(compiled, monkeypatch, tmp_path):
+    """A GPU that compiles by RULE; a function that gives the kernel of a call."""
+    def compile(program, sizes=None, **options):
+        compiled.append(sizes)
+        options.update(ptxas=None, gpu=None, plan=rule[0], cache=str(tmp_path))
+        return OnGPU(attn.compile(program, sizes=sizes, **options))
+    monkeypatch.setattr(kernels, "_compile", compile)
+    monkeypatch.setattr(kernels, "place", lambda device: ("cuda", 0))
+    monkeypatch.setattr(kernels, "target", lambda *place: ("sm_80", "NVIDIA A100"))
+    monkeypatch.setattr(kernels, "multiprocessors", lambda index: 108)
+    program, rule = str(attn.attention("bf16", 16)), [RULE]
+
+    def find(*shape):
+        q = torch.empty(*shape, 16, dtype=torch.bfloat16, device="meta")
+        return kernels.forward(program, CPU, kernels.lengths(q, q))
+    find.program, find.rule = program, rule
+    return find
+
+
+def test_the_variant_of_a_call(gpu, compiled):
+    """It alone is compiled; calls of one case share it."""
+    first, second, third = gpu(1, 8, 20), gpu(1, 8, 100), gpu(1, 8, 101)
+    assert [kernel.rows for kernel in (first, second, third)] == [["32"], ["64"], ["128"]]
+    assert compiled[0] == dict(query_length=20, key_length=20, batch_heads=8, multiprocessors=108)
+    assert gpu(1, 1, 216) is gpu(1, 8, 27) is first
+    assert gpu(4, 2, 60) is second and gpu(2, 8, 9000) is third
+    assert len(compiled) == 3
+
+
+def test_one_plan_is_one_kernel(gpu, compiled):
+    gpu.rule[0] = RULE.split("; ")[-1]
+    assert gpu(1, 8, 20) is gpu(1, 8, 9000)
+    assert kernels.forward(gpu.program, CPU) is gpu(1, 8, 20)
+    assert len(compiled) == 1
+
+
+def test_all_variants_are_one_kernel(gpu, compiled):
+    """Those that are compiled before the first call."""
+    kernels.precompile([(gpu.program, None)], CPU)
+    assert compiled == [None]
+    assert gpu(1, 8, 20).rows == ["32", "64", "128"] and gpu(1, 8, 20) is gpu(1, 8, 9000)
+    assert len(compiled) == 1
+    # Another process finds them on disk.
+    for table in (kernels._compiled, kernels._loaded, kernels._rules):
+        table.clear()
+    assert gpu(1, 8, 20).rows == ["32", "64", "128"] and gpu(1, 8, 20) is gpu(1, 8, 9000)
+    assert len(compiled) == 2
+
+
+def test_threads_of_several_sizes(gpu, compiled):
+    """Two of each case: it is compiled once."""
+    found, start = {}, threading.Barrier(6)
+
+    def find(length):
+        start.wait()
+        found[length] = gpu(1, 8, length)
+    threads = [threading.Thread(target=find, args=(length,)) for length in (20, 21, 50, 51, 300, 301)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(compiled) == 3
+    assert all(found[length] is found[length + 1] for length in (20, 50, 300))
+
+
+def test_rules_in_words():
+    rule = "batch_heads * query_length <= 64 * multiprocessors and key_length > 7 -> 2; query_length == 9 -> 0; 1"
+    choose = kernels.chooser(rule)
+    assert [choose(*each) for each in ((64, 8, 1, 1), (64, 7, 1, 1), (9, 1, 900, 1), (65, 8, 1, 1))] == [2, 1, 0, 1]
+    for wrong in ("exit() -> 0; 1", "1 < 2 -> exit(); 1", "query_length < 2 or 1 -> 0; 1"):
+        with pytest.raises(attn.AttnError, match="wanted conditions on query_length, key_length, .* got "):
+            kernels.chooser(wrong)
 
 
 def test_parameters():

@@ -53,6 +53,96 @@ def test_rules_and_plans_are_part_of_the_cache_key(tmp_path):
     assert len({artifact.bytes for artifact in made}) == len(rules)
 
 
+def sizes(query_length, key_length=64, batch_heads=4, multiprocessors=132):
+    return dict(query_length=query_length, key_length=key_length, batch_heads=batch_heads,
+                multiprocessors=multiprocessors)
+
+
+@pytest.mark.parametrize("length, number", [(0, 0), (100, 0), (101, 1)])
+def test_sizes_ask_for_one_variant(length, number):
+    """It is the kernel that it is among all, and says which one of which rule."""
+    text = attn.attention("bf16", 64)
+    every = attn.compile(text, plan=RULE).manifest
+    artifact = attn.compile(text, plan=RULE, sizes=sizes(length))
+    made = attn.Artifact.load(artifact.bytes).manifest
+    (alone,), wanted = made["variants"], every["variants"][number]
+    for kernel, other in zip(alone["kernels"], wanted["kernels"], strict=True):
+        kernel["entry"] = other["entry"]
+    assert alone == wanted
+    assert (made["rule"], made["of_rule"], made["variant_of_rule"]) == ("0", every["rule"], number)
+    assert f"remark: compiled in variant {number} of '{every['rule']}'" in artifact.log
+    assert "of_rule" not in every and "variant_of_rule" not in every
+
+
+@pytest.mark.parametrize("condition, others", [
+    ("key_length > 64", dict(key_length=65)), ("batch_heads == 5", dict(batch_heads=5)),
+    ("batch_heads * query_length <= 3 * multiprocessors", dict(multiprocessors=134))])
+def test_every_size_counts(condition, others):
+    text, rule = attn.attention("bf16", 64), f"{condition} -> {PLANS[0]}; {PLANS[1]}"
+    numbers = [attn.compile(text, plan=rule, sizes={**sizes(100), **given}).manifest["variant_of_rule"]
+               for given in (others, {})]
+    assert numbers == [0, 1]
+
+
+def test_cases_of_one_plan_are_one_variant(tmp_path):
+    rule = f"query_length <= 100 -> {PLANS[0]}; query_length <= 200 -> {PLANS[1]}; {PLANS[0]}"
+    made = [attn.compile(attn.attention("bf16", 64), plan=rule, cache=tmp_path, sizes=sizes(length))
+            for length in (50, 150, 250)]
+    assert [artifact.manifest["variant_of_rule"] for artifact in made] == [0, 1, 0]
+    assert made[0].manifest["of_rule"] == "query_length <= 100 -> 0; query_length <= 200 -> 1; 0"
+    assert [artifact.from_cache for artifact in made] == [False, False, True]
+
+
+def test_sizes_say_nothing_of_one_plan(tmp_path):
+    text = attn.attention("bf16", 64)
+    made = attn.compile(text, plan=PLANS[0], cache=tmp_path, sizes=sizes(50))
+    assert "of_rule" not in made.manifest and "variant" not in made.log
+    again = attn.compile(text, plan=PLANS[0], cache=tmp_path)
+    assert again.from_cache and again.bytes == made.bytes
+
+
+def test_the_cache_knows_variants_and_not_sizes(tmp_path):
+    text, options = attn.attention("bf16", 64), dict(plan=RULE, cache=tmp_path)
+    made = [attn.compile(text, sizes=sizes(length), **options) for length in (1, 100, 101, 9000)]
+    assert [artifact.from_cache for artifact in made] == [False, True, False, True]
+    assert [artifact.manifest["variant_of_rule"] for artifact in made] == [0, 0, 1, 1]
+    assert made[0].bytes == made[1].bytes and made[2].bytes == made[3].bytes
+    every = attn.compile(text, **options)
+    assert not every.from_cache and len(every.manifest["variants"]) == 2
+
+
+def test_all_variants_serve_all_sizes(tmp_path):
+    """What was compiled without sizes is not compiled again with some."""
+    text, options = attn.attention("bf16", 64), dict(plan=RULE, cache=tmp_path)
+    every = attn.compile(text, **options)
+    made = attn.compile(text, sizes=sizes(100), **options)
+    assert made.from_cache and made.bytes == every.bytes
+
+
+def test_sizes_of_a_function_and_its_gradients():
+    made = attn.compile(attn.attention("bf16", 64), plan=RULE, backward_plan=PLANS[0], with_backward=True,
+                        sizes=sizes(101)).manifest
+    assert made["variant_of_rule"] == 1
+    assert "variant_of_rule" not in made["companions"][0]
+
+
+@pytest.mark.parametrize("wrong, error, message", [
+    (sizes(-1), attn.AttnError, "attnCompile: sizes: query_length is -1, wanted 0 or more"),
+    (sizes(1, multiprocessors=0), attn.AttnError, "attnCompile: sizes: multiprocessors is 0, wanted 1 or more"),
+    (sizes(1, batch_heads=1.5), TypeError, "sizes: batch_heads: wanted an integer, got 1.5"),
+    (dict(query_length=1), ValueError,
+     "sizes: wanted query_length, key_length, batch_heads, multiprocessors, got query_length"),
+    ({**sizes(1), "heads": 2}, ValueError, "got query_length, key_length, batch_heads, multiprocessors, heads")])
+def test_wrong_sizes(wrong, error, message):
+    with pytest.raises(error, match=message):
+        attn.compile(attn.attention("bf16", 64), plan=RULE, sizes=wrong)
+
+
+def test_the_cpu_takes_no_sizes():
+    with pytest.raises(ValueError, match='sizes are for a GPU, got target="cpu"'):
+        attn.compile(attn.attention("f32", 16), "cpu", sizes=sizes(1))
+
+
 def test_a_program_for_the_cpu_has_one():
     plan = "#attn.plan<target = cpu, block_q = 8, block_k = 8>"
     with pytest.raises(attn.AttnError, match="got a rule over 2 cases, expected one plan"):

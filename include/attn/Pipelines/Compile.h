@@ -45,6 +45,12 @@ struct CompileOptions {
   std::string plan;
   /// `plan` is such a pick, of `resolvePlans`.
   bool isPlanPicked = false;
+  /// The sizes of a launch: of several plans that one alone is compiled which
+  /// is meant for them. The artifact says of which rule it is a part.
+  std::optional<LaunchQuantities> sizes;
+  /// The same as a number of a plan, each plan of the rule counted once; of
+  /// `resolvePlans`.
+  std::optional<size_t> variant;
   /// A file of measured plans (attn-bench): the fastest one is taken where no
   /// plan is given; empty: none.
   std::string results;
@@ -67,6 +73,7 @@ struct CompileOptions {
   struct ResolvedPlan {
     std::string plan;
     bool isPicked = false; // as isPlanPicked
+    std::optional<size_t> variant;
   };
   std::map<std::string, ResolvedPlan> plans;
   /// The assembler, or the root of a CUDA Toolkit; empty: ptxas on the PATH.
@@ -100,7 +107,8 @@ struct CompileOptions {
 FailureOr<Artifact> compile(ModuleOp module, const CompileOptions &options);
 
 /// The same options with the plans that `compile` takes, or its rules over
-/// plans, and without results, GPU and passes, which say nothing beside them.
+/// plans and the variants of them that are wanted, and without results, GPU,
+/// passes and sizes, which say nothing beside them.
 FailureOr<CompileOptions> resolvePlans(ModuleOp module,
                                        const CompileOptions &options);
 

@@ -18,6 +18,14 @@
 
 namespace attn {
 
+/// Leaves of `cases` the plan that is variant number `wanted` of their rule
+/// alone, or the one for `sizes` where no number is given; says which one of
+/// which rule. Nothing if there is one plan, or neither is given.
+std::optional<RulePart>
+keepVariant(SmallVectorImpl<plan::PlanCase> &cases,
+            const std::optional<LaunchQuantities> &sizes,
+            std::optional<size_t> wanted);
+
 /// Gives the attention of `function` the first plan of `cases`, and makes
 /// copies of the function, `@NAME_variant1`, …, for the others: the variants of
 /// `artifact`, whose rule follows the cases. Returns the names of the

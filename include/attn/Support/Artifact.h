@@ -217,6 +217,18 @@ struct VariantInfo {
   bool operator==(const VariantInfo &other) const;
 };
 
+/// The rule that says for which sizes a function is compiled by which plan, and
+/// the one of its variants that an artifact has: for all other sizes it runs,
+/// too, but another variant was meant for them.
+struct RulePart {
+  VariantRule rule;
+  int64_t variant = 0;
+
+  bool operator==(const RulePart &other) const {
+    return rule == other.rule && variant == other.variant;
+  }
+};
+
 struct Artifact {
   std::string name;   // the source function
   std::string target; // "sm_80"
@@ -228,6 +240,8 @@ struct Artifact {
   /// At least one, and which of them a launch runs.
   std::vector<VariantInfo> variants = std::vector<VariantInfo>(1);
   VariantRule rule;
+  /// Where one variant of several was compiled, it alone is above.
+  std::optional<RulePart> partOf;
   /// For arguments whose layout the kernels cannot take.
   std::vector<RelayoutInfo> relayouts;
   /// Further functions for the same target, each with images of its own and no

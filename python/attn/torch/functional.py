@@ -202,7 +202,7 @@ def _padded_run(q, k, v, operands, score, mask, scale, choices, key=None, swaps=
 
 
 def precompile(program, device=None, *, gradients=True, of_lse=False, of_captures=False, lengths=None):
-    """Compiles a program before its first call, with its gradients.
+    """Compiles a program before its first call, with its gradients, for all sizes.
 
     program   the text that attn.attention() returns, or several, in a list: they are
               compiled beside each other, on several threads.

@@ -11,6 +11,9 @@
 A kernel is compiled at its first use, once for a process however many threads ask for
 it. Those of GPUs are kept on disk, too (`CACHE`), and the next process only loads
 them. What takes longer than a second says so on stderr.
+
+For a GPU a program may have several kernels, and a rule that says which sizes each is
+for (docs/artifact.md, "A rule"): that one alone is compiled which a call takes.
 """
 
 import collections
@@ -42,6 +45,9 @@ _ANY_ORDER = re.compile(r"(#attn\.numerics<[^>]*\bdeterministic = )false(?:, fas
 # Which gradients a kernel gives; None instead of it: the function itself.
 Gradients = collections.namedtuple("Gradients", "of_lse of_captures")
 TANGENTS = "tangents"  # in the place of Gradients: the function with its tangents
+
+# What the rule of a program chooses by, and how many there are of the last on a GPU.
+Sizes = collections.namedtuple("Sizes", "query_length key_length batch_heads multiprocessors")
 
 
 @lru_cache(maxsize=None)
@@ -106,6 +112,12 @@ def target(device_type, index):
     return ("sm_90a" if capability == (9, 0) else "sm_80"), name
 
 
+@lru_cache(maxsize=None)
+def multiprocessors(index):
+    """How many a GPU has."""
+    return torch.cuda.get_device_properties(index).multi_processor_count
+
+
 class _Progress:
     """Says on stderr that something takes long, once it does."""
 
@@ -132,7 +144,7 @@ class _Progress:
 
 class _Table:
     """Values by key, each made once: who comes while it is made waits for it; other
-    keys do not."""
+    keys do not. `rest` goes to the maker, too: it is how, not what."""
 
     def __init__(self, make):
         self._make = make
@@ -141,7 +153,7 @@ class _Table:
     def clear(self):
         self._values, self._locks, self._lock = {}, {}, threading.Lock()
 
-    def get(self, key):
+    def get(self, key, *rest):
         value = self._values.get(key)
         if value is not None:
             return value
@@ -150,10 +162,13 @@ class _Table:
         with lock:
             value = self._values.get(key)
             if value is None:
-                value = self._values[key] = self._make(*key)
+                value = self._values[key] = self._make(*key, *rest)
         with self._lock:
             self._locks.pop(key, None)
         return value
+
+    def put(self, key, value):
+        self._values[key] = value
 
     def forget_locks(self):
         """In the child of a fork: the threads that held them are not there."""
@@ -175,7 +190,7 @@ def _assembler(where, gpu):
     return "" if _majors.get(gpu) == int(where[3]) else None
 
 
-def _make_compiled(program, where, gpu, gradients):
+def _compile_for(program, where, gpu, gradients, sizes=None):
     options = {}
     if gradients == TANGENTS:
         options = dict(jvp=True)
@@ -183,19 +198,58 @@ def _make_compiled(program, where, gpu, gradients):
         options = dict(backward=True, lse_gradient=gradients.of_lse, capture_gradients=gradients.of_captures)
     if where != "cpu":  # kernels of the CPU have no cache
         options.update(cache=CACHE, gpu=gpu, ptxas=_assembler(where, gpu))
+    if sizes is not None:
+        options.update(sizes=sizes._asdict())
     with _Progress(_describe(program, gradients, where)):
         return _compile(program, target=where, **options)
 
 
-def _make_loaded(program, device_type, index, gradients):
-    made = _compiled.get((program, *target(device_type, index), gradients))
+def _make_compiled(program, where, gpu, gradients, variant=None, sizes=None):
+    """With all variants, or with one, for these sizes."""
+    made = _compile_for(program, where, gpu, gradients, None if variant is None else sizes)
+    if variant is None:
+        _rules.put((program, where, gpu, gradients), _has_all)
+    return made
+
+
+def _make_loaded(program, device_type, index, gradients, variant=None, sizes=None):
+    place = target(device_type, index)
+    made = _compiled.get((program, *place, gradients, variant), sizes)
     return made if device_type == "cpu" else made.on_device(index)
+
+
+def _make_rule(program, where, gpu, gradients, sizes):
+    """The function of sizes that gives the variant, or None for a kernel that has them all.
+    The compiler tells it with the kernel for these sizes, which is kept."""
+    made = _compile_for(program, where, gpu, gradients, sizes)
+    variant, rule = made.manifest.get("variant_of_rule"), made.manifest.get("of_rule")
+    _compiled.put((program, where, gpu, gradients, variant), made)
+    return _has_all if rule is None else chooser(rule)
+
+
+def _has_all(*sizes):
+    return None
+
+
+@lru_cache(maxsize=None)
+def chooser(rule):
+    """The function of Sizes that the text of a rule is."""
+    cases = [case.split("->") for case in rule.split(";")]
+    for *condition, variant in cases:
+        words = re.findall(r"[^\s*]+", *condition) if condition else []
+        known = all(word in (*Sizes._fields, "and", "<", "<=", "==", ">=", ">") or word.isdecimal() for word in words)
+        if not known or not variant.strip().isdecimal():
+            raise AttnError(f"wanted conditions on {', '.join(Sizes._fields)} and numbers of variants, got {rule!r}")
+    *others, (last,) = cases
+    text = "".join(f"{variant} if {condition} else " for condition, variant in others)
+    return eval(f"lambda {', '.join(Sizes._fields)}: {text}{last}")
 
 
 _compiled = _Table(_make_compiled)
 _loaded = _Table(_make_loaded)
+_rules = _Table(_make_rule)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: (_compiled.forget_locks(), _loaded.forget_locks()))
+    os.register_at_fork(after_in_child=lambda: [table.forget_locks() for table in (_compiled, _loaded, _rules)])
 
 
 def place(device):
@@ -208,32 +262,43 @@ def place(device):
     return kind, index
 
 
-def forward(program, device):
-    """The kernel of a program, loaded onto `device`."""
-    return _loaded.get((in_order(program), *place(device), None))
+def lengths(q, k):
+    """Of a call on q (b, h, s, d) and k: queries, keys, batch times heads."""
+    batch, heads, queries, _ = q.shape
+    return queries, k.shape[2], batch * heads
+
+
+def forward(program, device, lengths=None):
+    """The kernel of a program, loaded onto `device`: one of several that is meant for these
+    lengths, or without them one for all."""
+    program, (kind, index), variant, sizes = in_order(program), place(device), None, None
+    if kind == "cuda" and lengths is not None:
+        sizes = Sizes(*lengths, multiprocessors(index))
+        variant = _rules.get((program, *target(kind, index), None), sizes)(*sizes)
+    return _loaded.get((program, kind, index, None, variant), sizes)
 
 
 def backward(program, device, of_lse, of_captures):
     """The kernel with its gradients: of_lse: one of lse comes in, too; of_captures:
     those of captured floats go out."""
-    return _loaded.get((program, *place(device), Gradients(bool(of_lse), bool(of_captures))))
+    return _loaded.get((program, *place(device), Gradients(bool(of_lse), bool(of_captures)), None))
 
 
 def tangents(program, device):
     """The kernel with its tangents, NAME_jvp."""
-    return _loaded.get((in_order(program), *place(device), TANGENTS))
+    return _loaded.get((in_order(program), *place(device), TANGENTS, None))
 
 
 def compile_backward(program, device, of_lse, of_captures):
     """The same, compiled and not loaded: what cannot be differentiated is known then."""
     gradients = Gradients(bool(of_lse), bool(of_captures))
-    _compiled.get((program, *target(*place(device)), gradients))
+    _compiled.get((program, *target(*place(device)), gradients, None))
 
 
 def precompile(wanted, device):
-    """Compiles programs, each with None or Gradients, on several threads, and loads them
-    onto `device`, a GPU, where there is one."""
-    keys = [(program, *place(device), choice) for program, choice in dict.fromkeys(wanted)]
+    """Compiles programs, each with None or Gradients, for all sizes, on several threads,
+    and loads them onto `device`, a GPU, where there is one."""
+    keys = [(program, *place(device), choice, None) for program, choice in dict.fromkeys(wanted)]
     with ThreadPoolExecutor(min(len(keys), os.cpu_count() or 1) or 1) as pool:
         for _ in pool.map(_loaded.get, keys):
             pass

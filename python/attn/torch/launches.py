@@ -71,7 +71,8 @@ def forward(q, k, v, operands, program):
     _check_operands(operands, program)
     with torch.no_grad():
         o, lse = empty_results(q, v)
-        kernels.launch(kernels.forward(program, q.device), [q, k, v, *operands, o, lse])
+        kernel = kernels.forward(program, q.device, kernels.lengths(q, k))
+        kernels.launch(kernel, [q, k, v, *operands, o, lse])
     return o, lse
 
 

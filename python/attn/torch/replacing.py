@@ -238,11 +238,19 @@ def _prove(outline, keeps_floats):
     program = raised.program(after)
     program = program._replace(text=forms.with_numerics(program.text, forms.numerics(None)))
     try:
-        kernels.forward(program.text, nodes.value(outline.like).device)
+        kernels.forward(program.text, nodes.value(outline.like).device, _lengths(outline.function.extents))
     except AttnError as error:
         raise Unread(str(error).splitlines()[0]) from None
     _check_gradients(outline, program)
     return outline, program, log[-1].split(": raised: ")[-1]
+
+
+def _lengths(extents):
+    """kernels.lengths of the calls that will be; None where they are not known."""
+    batch, heads, queries, keys = (extents.get(var, 1) for var in "bhij")
+    if not all(isinstance(size, int) for size in (batch, heads, queries, keys)):
+        return None
+    return queries, keys, batch * heads
 
 
 def _check_transforms(graph, node):

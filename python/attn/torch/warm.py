@@ -179,7 +179,7 @@ class _Launch:
     def __init__(self, program, q, k, v, operands, swaps, regions):
         tensors = [x.detach() for x in (q, k, v, *operands, *launches.empty_results(q, v))]
         self.program, self.swaps, self.regions = program, swaps, regions
-        self.kernel = _Kernel(kernels.forward(program, q.device), tensors, tensors)
+        self.kernel = _Kernel(kernels.forward(program, q.device, kernels.lengths(q, k)), tensors, tensors)
         o, lse = tensors[-2:]
         o = o.transpose(1, 2) if swaps else o
         self._o, self._lse, self._device = (o.shape, o.stride()), (lse.shape, lse.stride()), q.device
