@@ -66,6 +66,8 @@ static LogicalResult lowerToLLVM(ModuleOp module, const HostOptions &options,
                            ? OraclePrecision::F64
                        : options.kind == HostOptions::Kind::OracleScore
                            ? OraclePrecision::Score
+                       : options.kind == HostOptions::Kind::OracleSaved
+                           ? OraclePrecision::Saved
                            : OraclePrecision::Input;
     return runPasses(module, [&](OpPassManager &manager) {
       buildOraclePipeline(manager, oracle);
@@ -161,7 +163,8 @@ FailureOr<HostProgram> HostProgram::compile(ModuleOp module, StringRef name,
     if (info.isOutput)
       kernel.results.push_back(int64_t(number));
   if (options.kind == HostOptions::Kind::OracleF64 ||
-      options.kind == HostOptions::Kind::OracleScore)
+      options.kind == HostOptions::Kind::OracleScore ||
+      options.kind == HostOptions::Kind::OracleSaved)
     for (ArgumentInfo &info : description.arguments)
       if (info.isOutput)
         info.element = ElementKind::F64;

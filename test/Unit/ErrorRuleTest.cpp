@@ -149,6 +149,43 @@ TEST(ErrorRule, Gradients) {
   EXPECT_EQ(check(exact).gradients[1].bound, 0x1p-5 + 1e-4);
 }
 
+// (C16) of attn.attention_backward.
+TEST(ErrorRule, CapturesMayBeJudgedFromTheSavedOutput) {
+  auto run = [](ArgumentRole role, std::vector<double> values) {
+    RunResult result;
+    result.gradients = {{"d_c0", role, ElementKind::F32, std::move(values)}};
+    return result;
+  };
+  constexpr auto capture = ArgumentRole::CaptureGradient;
+  // The rounding of output moves element 0 by 0.05; of g0 others offset it.
+  RunResult exact = run(capture, {1, 2}), saved = run(capture, {1.05, 2});
+  RunResult unfused = run(capture, {1.01, 2});
+  ErrorTerms terms;
+  terms.element = ElementKind::F16;
+  auto check = [&](const RunResult &result, const RunResult *saved) {
+    return checkErrorRule(result, exact, unfused, terms, saved);
+  };
+  ErrorReport report = check(saved, nullptr);
+  EXPECT_FALSE(report.passes());
+  EXPECT_TRUE(report.missesCapture);
+  report = check(saved, &saved);
+  EXPECT_EQ(report.failure, "");
+  EXPECT_TRUE(report.gradients[0].isFromSaved);
+  EXPECT_NEAR(report.gradients[0].bound, 0.03 + 1e-4, 1e-9);
+  EXPECT_EQ(report.gradients[0].error, 0);
+  EXPECT_FALSE(check(run(capture, {1.05, 2.031}), &saved).passes());
+  EXPECT_FALSE(check(run(capture, {NAN, 2}), &saved).passes());
+  // Only where r does not do.
+  report = check(run(capture, {1.02, 2}), &saved);
+  EXPECT_FALSE(report.missesCapture || report.gradients[0].isFromSaved);
+  // Other gradients keep their r.
+  exact = run(ArgumentRole::KeyGradient, {1, 2});
+  RunResult key = run(ArgumentRole::KeyGradient, {1.05, 2});
+  report = check(key, &key);
+  EXPECT_FALSE(report.passes() || report.missesCapture);
+  EXPECT_EQ(check(key, &float64).failure, "results of different sizes");
+}
+
 TEST(ErrorRule, EmptyRowsAreExact) {
   RunResult empty{{0, 0, 3, 4}, {-INFINITY, 1.5}};
   ErrorReport report = checkErrorRule(empty, empty, empty, ErrorTerms());

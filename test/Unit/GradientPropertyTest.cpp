@@ -216,4 +216,90 @@ TEST_P(GradientPropertyTest, ObeyTheErrorRule) {
               numPrograms, numEmptyRows);
 }
 
+// (C16) All keys of most queries fall into one entry of the table, where what
+// is left is what the rounding of output does. Mistakes are seen all the same.
+TEST(CaptureGradient, IsJudgedFromTheSavedOutput) {
+  Session session;
+  Gradients gradients(session, R"mlir(
+!q = tensor<2x1x192x48xf16>
+!k = tensor<2x1x3x48xf16>
+!t = tensor<1x65xf32>
+func.func @f(%q: !q, %k: !k, %v: !k, %sink: tensor<1xf32>, %table: !t)
+    -> (!q, tensor<2x1x192xf32>) {
+  %o, %lse = attn.attention %q, %k, %v sink(%sink) captures(%table)
+      {scale = 0.3}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !t) {
+      %low = arith.constant -32 : i32
+      %high = arith.constant 32 : i32
+      %d = arith.subi %j, %i : i32
+      %a = arith.maxsi %d, %low : i32
+      %c = arith.minsi %a, %high : i32
+      %n = arith.addi %c, %high : i32
+      %u = attn.capture_load %t[%h, %n] : !t
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    : (!q, !k, !k, tensor<1xf32>, !t) -> (!q, tensor<2x1x192xf32>)
+  return %o, %lse : !q, tensor<2x1x192xf32>
+}
+)mlir",
+                      /*lseGradient=*/false);
+  ASSERT_TRUE(gradients.isThere());
+  using Kind = HostOptions::Kind;
+  HostProgram forward = gradients.compileForward();
+  HostProgram wide = gradients.compile(Kind::OracleF64);
+  HostProgram unfused = gradients.compile(Kind::OracleInput);
+  HostProgram saved = gradients.compile(Kind::OracleSaved);
+  HostProgram tiled = gradients.compile(Kind::Tiled);
+  int numFromSaved = 0, numFound = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    OperandRequest request;
+    request.seed = seed;
+    auto operands = makeOperands(tiled.manifest(), request);
+    ASSERT_TRUE(operands.ok()) << operands.message();
+    ASSERT_TRUE(
+        fillSavedResults(forward, tiled.manifest(), request, *operands).ok());
+    ASSERT_TRUE(tiled.invoke(operands->arguments()).ok());
+    auto r = runOnHost(wide, *operands), g0 = runOnHost(unfused, *operands),
+         s = runOnHost(saved, *operands);
+    ASSERT_TRUE(r.ok() && g0.ok() && s.ok());
+    ErrorTerms terms =
+        findErrorTerms(gradients.operation(), tiled.manifest(), *operands);
+    auto judge = [&](const RunResult &result) {
+      return checkErrorRule(result, *r, *g0, terms, &*s);
+    };
+    RunResult result = readResult(tiled.manifest(), *operands);
+    ErrorReport report = judge(result);
+    EXPECT_TRUE(report.passes()) << report.failure;
+    numFromSaved += report.gradients.back().isFromSaved;
+    // What is clearly wrong without the saved output is wrong with it.
+    auto judgeMistake = [&](const RunResult &result) {
+      ErrorReport strict = checkErrorRule(result, *r, *g0, terms);
+      const GradientReport &found = strict.gradients.back();
+      bool passes = judge(result).passes();
+      EXPECT_FALSE(passes && found.error > 2 * found.bound) << seed;
+      numFound += !passes;
+    };
+    // A factor.
+    for (double &value : result.gradients.back().values)
+      value *= 1.01;
+    judgeMistake(result);
+    // A block of 16 queries is left out.
+    for (auto [info, tensor] :
+         llvm::zip_equal(tiled.manifest().arguments, operands->tensors)) {
+      if (!info.is(ArgumentRole::OutputGradient))
+        continue;
+      std::vector<double> values = tensor->values();
+      std::fill_n(values.begin() + 64 * 48, 16 * 48, 0);
+      tensor->assign(values);
+    }
+    auto without = runOnHost(saved, *operands);
+    ASSERT_TRUE(without.ok());
+    result.gradients.back() = without->gradients.back();
+    judgeMistake(result);
+  }
+  EXPECT_GE(numFound, 30); // of 40
+  EXPECT_GT(numFromSaved, 0);
+}
+
 } // namespace

@@ -94,7 +94,10 @@ static void printWhole(const TrialReport &report, llvm::raw_ostream &os) {
       line("error") << gradient.name << " " << number(gradient.error)
                     << ", bound " << number(gradient.bound)
                     << " (unfused in the input type: "
-                    << number(gradient.referenceError) << ")\n";
+                    << number(gradient.referenceError)
+                    << (gradient.isFromSaved ? "; from the output as saved"
+                                             : "")
+                    << ")\n";
     if (check->hasOutput)
       line("error") << "o " << number(check->error) << ", bound "
                     << number(check->bound) << " (unfused in the input type: "

@@ -30,6 +30,10 @@ enum class OraclePrecision {
   /// The scaled score rounded to f32 and the score region evaluated in f32, all
   /// else in f64: s of C20.
   Score,
+  /// Everything in f64, but gradients take delta from output as it was saved,
+  /// in
+  /// its type: r' of C16 of attn.attention_backward.
+  Saved,
   /// Every unfused step rounded to the input type, softmax in f32: t0 of C20.
   Input
 };

@@ -88,7 +88,8 @@ def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
     tensors, computed one after the other by `linalg.generic`. A pullback is
     evaluated in loops over all positions, as it may add to any element of a
     capture's gradient. The gradients make output and lse again (C8 of
-    `attn.attention_backward`): those of the operands are not read.
+    `attn.attention_backward`): those of the operands are not read, except for
+    output by `saved` and `input`, in delta.
 
     `precision=f64` (r of rule C20) evaluates everything in f64, the f32 code of
     the regions included. Where a function returns a result of one of these
@@ -97,6 +98,9 @@ def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
 
     `precision=score` (s of rule C20) does the same, but rounds the scaled score
     to f32 and evaluates the score region in f32, and the pullback too.
+
+    `precision=saved` (r' of C16 there) does what `f64` does, but takes delta of
+    the gradients from the operand output.
 
     `precision=input` (t0 of rule C20) is what an eager framework does: f32
     accumulation, and the scores after the scale, the scores after the score
@@ -116,6 +120,8 @@ def ConvertAttnToLinalg : Pass<"convert-attn-to-linalg", "::mlir::ModuleOp"> {
                           "everything in f64"),
                clEnumValN(::attn::OraclePrecision::Score, "score",
                           "the score region in f32, all else in f64"),
+               clEnumValN(::attn::OraclePrecision::Saved, "saved",
+                          "everything in f64, from output as it was saved"),
                clEnumValN(::attn::OraclePrecision::Input, "input",
                           "every step rounded to the input type"))}]>];
   let dependentDialects = [

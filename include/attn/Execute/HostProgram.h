@@ -30,7 +30,14 @@ struct HostOptions {
   /// Which definition of the function runs: the tiled kernel, one of the
   /// unfused ones of convert-attn-to-linalg, or a look at what the regions read
   /// (CaptureReads.h).
-  enum class Kind { Tiled, OracleF64, OracleScore, OracleInput, CaptureReads };
+  enum class Kind {
+    Tiled,
+    OracleF64,
+    OracleScore,
+    OracleSaved,
+    OracleInput,
+    CaptureReads
+  };
   Kind kind = Kind::Tiled;
   /// The function or its gradients; both are no program.
   FunctionChoice functions = FunctionChoice::Forward;

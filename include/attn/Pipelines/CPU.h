@@ -33,6 +33,9 @@ struct OracleOptions : public PassPipelineOptions<OracleOptions> {
                        clEnumValN(OraclePrecision::Score, "score",
                                   "the score region in f32, all else in f64 (s "
                                   "of C20)"),
+                       clEnumValN(OraclePrecision::Saved, "saved",
+                                  "everything in f64, gradients from output as "
+                                  "it was saved (C16)"),
                        clEnumValN(OraclePrecision::Input, "input",
                                   "every step rounded to the input type (t0 "
                                   "of C20)")),

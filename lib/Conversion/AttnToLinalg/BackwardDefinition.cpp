@@ -12,7 +12,8 @@
 // and w = p after dropout,
 //   dw[b,k,g,i,j] = sum_e d_output[b,k,g,i,e] v[b,k,j,e], after dropout dp
 //   delta[b,k,g,i] = sum_j p dp
-//     (in the input type: sum_e d_output output, with output as it is saved)
+//     (where output is read as it was saved, as in the input type:
+//     sum_e d_output output)
 //   dy = p (dp - delta + d_lse), 0 where y = -inf                     (C11)
 //   dx = pullback(dy, x), 0 where y = -inf
 //   d_query[b,k,g,i,d] = sum_j scale dx k[b,k,j,d]
@@ -39,7 +40,9 @@ class BackwardDefinition : ScoreDefinition {
 public:
   BackwardDefinition(OpBuilder &b, AttentionBackwardOp op,
                      OraclePrecision precision)
-      : ScoreDefinition(b, op, precision), backward(op) {}
+      : ScoreDefinition(b, op, precision), backward(op),
+        readsOutput(precision == OraclePrecision::Saved ||
+                    precision == OraclePrecision::Input) {}
   SmallVector<Value> build();
 
 private:
@@ -68,6 +71,8 @@ private:
   }
 
   AttentionBackwardOp backward;
+  /// delta comes from output, as it was saved.
+  bool readsOutput;
 };
 } // namespace
 
@@ -221,11 +226,11 @@ SmallVector<Value> BackwardDefinition::build() {
     dp = buildDropout(dp);
   }
   SmallVector<Dim> outputDims = {B, K, G, I, E};
-  Value delta = wide ? contract(scoreDims, softmax.probabilities, scoreDims, dp,
-                                scoreDims, rowDims)
-                     : contract(outputDims, dOutput, outputDims,
-                                splitHeads(backward.getOutput(), {I, E}),
-                                outputDims, rowDims);
+  Value delta = readsOutput ? contract(outputDims, dOutput, outputDims,
+                                       splitHeads(backward.getOutput(), {I, E}),
+                                       outputDims, rowDims)
+                            : contract(scoreDims, softmax.probabilities,
+                                       scoreDims, dp, scoreDims, rowDims);
   Value dx = buildScoreGradient(scores, softmax, dp, delta);
   SmallVector<Value> gradients = makeCaptureGradients();
   if (backward.hasPullback()) {

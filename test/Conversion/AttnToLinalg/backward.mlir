@@ -1,5 +1,6 @@
 // RUN: attn-opt %s --convert-attn-to-linalg --canonicalize | FileCheck %s
 // RUN: attn-opt %s --convert-attn-to-linalg=precision=input --canonicalize | FileCheck %s --check-prefix=INPUT
+// RUN: attn-opt %s --convert-attn-to-linalg=precision=saved --canonicalize | FileCheck %s --check-prefix=SAVED
 
 !q = tensor<2x8x5x64xf16>
 !k = tensor<2x2x7x64xf16>
@@ -24,6 +25,13 @@
 // CHECK-NOT: truncf
 // INPUT-LABEL: func.func @definition
 // INPUT-SAME: -> (tensor<2x8x5x64xf16>, tensor<2x2x7x64xf16>, tensor<2x2x7x32xf16>)
+// In f64 output may be read as it was saved.
+// SAVED-LABEL: func.func @definition
+// SAVED-SAME: %[[O:[^:]*]]: tensor<2x8x5x32xf16>, %[[LSE:[^:]*]]: tensor<2x8x5xf32>, %[[DO:[^:]*]]: tensor<2x8x5x32xf16>) -> (tensor<2x8x5x64xf64>, tensor<2x2x7x64xf64>, tensor<2x2x7x32xf64>)
+// SAVED-NOT: %[[LSE]]
+// SAVED: tensor.expand_shape %[[DO]]
+// SAVED: tensor.expand_shape %[[O]]
+// SAVED-NOT: truncf
 func.func @definition(%q: !q, %k: !k, %v: !v, %o: !o, %lse: !l, %do: !o) -> (!q, !k, !v) {
   %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do
     : (!q, !k, !v, !o, !l, !o) -> (!q, !k, !v)

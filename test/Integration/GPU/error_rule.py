@@ -23,7 +23,7 @@ With r in float64, t0 the unfused evaluation in the input type, e(t) the largest
 with c what tensor cores cut off of scores; it is large beyond one unit in the
 last place of the type at 1/2: weights lose more to it than to their rounding.
 What the score function itself loses in f32 is not granted here: the functions of
-these suites need none.
+these suites need none. Nor is C16's second reference for gradients of captures.
 Root mean squares are judged from 4096 elements on: those of fewer scatter."""
 
 import math
