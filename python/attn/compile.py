@@ -143,6 +143,8 @@ def compile(
                      capture_gradients=capture_gradients, backward_plan=backward_plan, jvp=jvp, sizes=sizes)
         return _with_assembler(text, target, again)
     library = _capi.compiler()
+    if sizes is not None and library.attnGetApiVersion() < 11:
+        raise _capi.AttnError(f"the library has API version {library.attnGetApiVersion()}, sizes want 11")
     source = text.encode() if isinstance(text, str) else bytes(text)
     options = _capi.CompileOptions(
         # Older libraries know no sizes.

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="attention on tensors of PyTorch nee
 
 import attn  # noqa: E402
 import attn.torch  # noqa: E402
-from attn.torch import kernels  # noqa: E402
+from attn.torch import kernels, ops  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -57,8 +57,9 @@ class OnGPU:
 def gpu(compiled, monkeypatch, tmp_path):
     """A GPU that compiles by RULE; a function that gives the kernel of a call."""
     def compile(program, sizes=None, **options):
-        compiled.append(sizes)
-        options.update(ptxas=None, gpu=None, plan=rule[0], cache=str(tmp_path))
+        compiled.append("gradients" if options.get("backward") else sizes)
+        plan = None if options.get("backward") else rule[0]
+        options.update(ptxas=None, gpu=None, plan=plan, cache=str(tmp_path))
         return OnGPU(attn.compile(program, sizes=sizes, **options))
     monkeypatch.setattr(kernels, "_compile", compile)
     monkeypatch.setattr(kernels, "place", lambda device: ("cuda", 0))
@@ -117,6 +118,70 @@ def test_threads_of_several_sizes(gpu, compiled):
         thread.join()
     assert len(compiled) == 3
     assert all(found[length] is found[length + 1] for length in (20, 50, 300))
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """The threads that begin_gradients() starts, on a machine of four processors."""
+    monkeypatch.setattr(kernels, "_processors", lambda: 4)
+    return lambda: [thread for thread in threading.enumerate() if thread.name == "attn: gradients"]
+
+
+def begin(gpu, *needed, program=None):
+    q, k, v = (torch.empty(1, 8, 20, 16, dtype=torch.bfloat16).requires_grad_(each) for each in needed)
+    ops.begin_gradients(program or gpu.program, q, k, v, [])
+
+
+@pytest.mark.parametrize("needed", [(True, False, False), (False, False, True)])
+def test_gradients_beside_the_first_call(gpu, compiled, begun, needed):
+    """They are compiled once, whoever asks first, and only before the first call."""
+    begin(gpu, *needed)
+    kernel = kernels.backward(gpu.program, CPU, False, False)
+    for thread in begun():
+        thread.join()
+    assert compiled == ["gradients"] and kernels.backward(gpu.program, CPU, False, False) is kernel
+    gpu(1, 8, 20)
+    kernels._compiled.clear()
+    begin(gpu, *needed)
+    assert not begun() and len(compiled) == 2
+
+
+def test_no_gradients_beside_the_first_call(gpu, compiled, begun, monkeypatch):
+    """Where no tensor requires any, or the machine has other things to do."""
+    begin(gpu, False, False, False)
+    assert not begun()
+    monkeypatch.setattr(kernels, "_processors", lambda: 3)
+    begin(gpu, True, True, True)
+    assert not begun() and compiled == []
+
+
+def test_errors_of_gradients_are_those_of_the_call(gpu, begun, capfd):
+    program = gpu.program.replace("attn.attention", "attn.attentive")
+    begin(gpu, True, True, True, program=program)
+    for thread in begun():
+        thread.join()
+    assert "attentive" not in capfd.readouterr().err
+    with pytest.raises(attn.AttnError, match="attentive"):
+        kernels.backward(program, CPU, False, False)
+
+
+@pytest.mark.parametrize("q", [None, torch.zeros(3)])
+def test_nothing_begins_for_what_is_no_call(gpu, compiled, begun, q):
+    """The operator says what is wrong with it."""
+    ops.begin_gradients(gpu.program, q, q, q, [])
+    assert not begun() and compiled == []
+
+
+def test_calls_begin_their_gradients(begun, monkeypatch):
+    seen = []
+    monkeypatch.setattr(ops, "begin_gradients", lambda program, *tensors: seen.append(len(tensors)))
+    q = torch.randn(1, 1, 5, 8, requires_grad=True)
+    program = attn.attention("f32", 8, scale=0.25)
+    attn.torch.run(program, q, q, q)
+    assert seen == [4]
+    with torch.no_grad():
+        attn.torch.run(program, q, q, q)
+    assert seen == [4]
 
 
 def test_rules_in_words():

@@ -42,6 +42,8 @@ def call(program, q, k, v, operands, key=None, swaps=False, regions=None):
         results = key and warm.attend(key, q, k, v, operands)
         if results is not None:
             return results
+    if not torch.compiler.is_dynamo_compiling() and torch.is_grad_enabled() and type(q) in warm.PLAIN:
+        ops.begin_gradients(program, q, k, v, operands)
     results = ops.forward(q, k, v, operands, program)
     if key is not None:
         warm.note(key, program, q, k, v, operands, swaps, regions)
@@ -100,8 +102,8 @@ def attention(
     that score and mask functions read.
 
     Under torch.autocast q, k and v are cast to its type. Nothing waits for the GPU;
-    kernels are compiled at the first call with other types, head sizes or functions,
-    not with other lengths.
+    kernels are compiled at the first call with other types, head sizes or functions; on
+    a GPU also with other lengths, where another plan is meant for these.
     Raises TypeError or ValueError for arguments that do not fit.
     """
     key = seen = None

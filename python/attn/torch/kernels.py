@@ -17,6 +17,7 @@ for (docs/artifact.md, "A rule"): that one alone is compiled which a call takes.
 """
 
 import collections
+import contextlib
 import os
 import re
 import sys
@@ -34,6 +35,7 @@ from ..elements import shape_and_element
 
 CACHE = ""  # the directory of artifacts; "": the user's, None: none
 PATIENCE = 1.0  # seconds of compiling before a line about it
+FEWEST_PROCESSORS = 4  # with which gradients are compiled beside the kernel that they are of
 SMALL_WORKSPACE = 1 << 20  # bytes; such ones the runtime keeps with the stream
 
 # An argument of a program: its name for errors and the manifest; the sizes of a
@@ -174,6 +176,9 @@ class _Table:
         """In the child of a fork: the threads that held them are not there."""
         self._locks, self._lock = {}, threading.Lock()
 
+    def __contains__(self, key):
+        return key in self._values
+
     def __len__(self):
         return len(self._values)
 
@@ -293,6 +298,29 @@ def compile_backward(program, device, of_lse, of_captures):
     """The same, compiled and not loaded: what cannot be differentiated is known then."""
     gradients = Gradients(bool(of_lse), bool(of_captures))
     _compiled.get((program, *target(*place(device)), gradients, None))
+
+
+def is_known(program, device):
+    """Whether a kernel of a program was compiled for a GPU, for some lengths."""
+    return (in_order(program), *target(*place(device)), None) in _rules
+
+
+def begin_backward(program, device, of_lse, of_captures):
+    """compile_backward on another thread, where a call will want the kernel later; what is
+    wrong with it that call says."""
+    gradients = Gradients(bool(of_lse), bool(of_captures))
+    key = (program, *target(*place(device)), gradients, None)
+    if _processors() >= FEWEST_PROCESSORS:
+        threading.Thread(target=_try_to_compile, args=(key,), name="attn: gradients").start()
+
+
+def _try_to_compile(key):
+    with contextlib.suppress(AttnError):
+        _compiled.get(key)
+
+
+def _processors():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def precompile(wanted, device):

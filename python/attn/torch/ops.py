@@ -75,6 +75,19 @@ def _of_captures(program, needed):
     return any(needed[number] for number in launches.differentiable(program, True) if number not in sinks)
 
 
+def begin_gradients(program, q, k, v, operands):
+    """Before a program's first call on a GPU: gradients that will be needed begin to be
+    compiled, beside the kernel of the call."""
+    is_wrong = any([not isinstance(x, torch.Tensor) for x in (q, k, v, *operands)]) or q.dim() != 4 or k.dim() != 4
+    if is_wrong or kernels.place(q.device)[0] != "cuda" or kernels.is_known(program, q.device):
+        return
+    needed = [operand.requires_grad for operand in operands]
+    if any((q.requires_grad, k.requires_grad, v.requires_grad, *needed)) \
+            and len(operands) == len(kernels.parameters(program)[3:]):
+        of_captures = _of_captures(program, needed)
+        kernels.begin_backward(forms.chosen(program, q, k, operands), q.device, False, of_captures)
+
+
 def _setup_context(ctx, inputs, output):
     q, k, v, operands, program = inputs
     ctx.set_materialize_grads(False)

@@ -24,7 +24,7 @@ from ..prepared import Prepared
 from . import forms, kernels, launches, ops
 
 _MAX_KNOWN = 1024
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 _known = {}  # by key: a Launch, or None where it was seen once
 
 
@@ -92,8 +92,8 @@ def _is_cast(x):
 def key(q, k, v, *rest):
     """The key of a call, or None where it has none. `rest` is what its program depends
     on besides the layouts of q, k and v."""
-    if (torch.compiler.is_dynamo_compiling() or type(q) not in _PLAIN or type(k) not in _PLAIN
-            or type(v) not in _PLAIN or not is_plain(q)):
+    if (torch.compiler.is_dynamo_compiling() or type(q) not in PLAIN or type(k) not in PLAIN
+            or type(v) not in PLAIN or not is_plain(q)):
         return None
     dtype = q.dtype
     if k.dtype is not dtype or v.dtype is not dtype:
@@ -109,7 +109,7 @@ def program_key(program, q, k, v, operands):
     """The key of a program on these tensors, or None."""
     if not operands:
         return key(q, k, v, program)
-    if torch.compiler.is_dynamo_compiling() or any([type(operand) not in _PLAIN for operand in operands]):
+    if torch.compiler.is_dynamo_compiling() or any([type(operand) not in PLAIN for operand in operands]):
         return None
     return key(q, k, v, program, *[
         (operand.shape, operand.stride(), operand.dtype, operand.device, operand.requires_grad)
@@ -197,7 +197,7 @@ class _Launch:
         """Of q, k and v, where operands need none, after start() made the last two of
         (q, k, v, *operands, o, lse); None where it has to go another way."""
         given = (*saved, d_o) if d_lse is None else (*saved, d_o, d_lse)
-        if any([type(x) not in _PLAIN for x in given]) or torch.is_grad_enabled() or not is_plain(saved[0]):
+        if any([type(x) not in PLAIN for x in given]) or torch.is_grad_enabled() or not is_plain(saved[0]):
             return None
         layouts = (forms.is_strict(), *[(x.shape, x.stride(), x.dtype, x.device) for x in given])
         known = self._gradients.get(layouts)
