@@ -22,6 +22,8 @@ pytest.importorskip("transformers", reason="models are those of transformers")
 
 INTEGRATION = pathlib.Path(__file__).resolve().parents[1] / "Integration"
 sys.path.insert(0, str(INTEGRATION / "GPU"))
+sys.path.insert(0, str(INTEGRATION / "CPU"))
+import families  # noqa: E402
 import model_errors  # noqa: E402
 
 
@@ -44,6 +46,20 @@ def test_families_in_bf16(lib):
 def test_families_without_time(lib):
     code, said = run("CPU/families.py", "--lib", lib, "--only", "llama", "--time-limit", "0")
     assert code == 1 and "0 passed, 0 failed, 1 left out" in said, said
+
+
+@pytest.mark.parametrize("verdicts, agrees, draws", [
+    ([True], True, 1), ([False, True, True, True], True, 4), ([False, True, False, True], False, 4), ([None], None, 1)])
+def test_a_family_that_misses_is_drawn_again(monkeypatch, verdicts, agrees, draws):
+    seen = []
+    monkeypatch.setattr(families, "draw", lambda *given: seen.append(given[-1]) or (f"draw {len(seen)}", verdicts[len(seen) - 1]))
+    options = type("Options", (), {"dtype": "bf16"})
+    line, verdict = families.compare(torch, None, attn, "llama", options)
+    assert (verdict, seen) == (agrees, list(range(draws)))
+    assert line == "; other weights: ".join(f"draw {n + 1}" for n in range(draws))
+    seen.clear()
+    options.dtype = "f32"
+    assert families.compare(torch, None, attn, "llama", options)[1] is verdicts[0] and len(seen) == 1
 
 
 def judged(scale):
