@@ -275,7 +275,6 @@ LogicalResult Compilation::complete() {
 }
 
 LogicalResult Compilation::assembleImage() {
-  gpu::GPUModuleOp source = kernels();
   if (failed(leave(Room::LLVM, [&] { return code->print(); })))
     return failure();
   if (options.last == Room::LLVM)

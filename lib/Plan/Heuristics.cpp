@@ -28,6 +28,7 @@ struct Row {
   Row scattered() && { return isScattered = true, *this; }
   Row score(bool has) && { return hasScore = has, *this; }
   Row captures(bool has) && { return hasCaptures = has, *this; }
+  Row byPosition() && { return readsByPosition = true, *this; }
   Row dropout(bool has) && { return hasDropout = has, *this; }
   /// No score function, no random numbers, and nothing read by position.
   Row plain() && { return hasScore = hasCaptures = hasDropout = false, *this; }
@@ -51,6 +52,7 @@ struct Row {
            (!isScattered || workload.isScattered) &&
            (!hasScore || *hasScore == workload.hasScore) &&
            (!hasCaptures || *hasCaptures == workload.hasCaptures) &&
+           (!readsByPosition || workload.readsByPosition) &&
            (!hasDropout || *hasDropout == workload.hasDropout) &&
            (!hasPullback || *hasPullback == workload.hasPullback) &&
            (!isInAnyOrder || workload.inAnyOrder) &&
@@ -68,7 +70,7 @@ struct Row {
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
   int64_t maxValueHeadDim = 256;
   bool isBackward = false, isInAnyOrder = false, isJvp = false,
-       isScattered = false;
+       isScattered = false, readsByPosition = false;
   std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout,
       hasPullback;
   SizeLimits limits; // known to be at most
@@ -103,7 +105,8 @@ static const Row sm80Rows[] = {
 // key of a window, first keys and a window, global tokens are 1.17 to 1.27
 // times as fast as with 256 rows; a captured prefix is 1.15 times as fast with
 // 256); score functions want registers, or warpgroups to hide behind; so do
-// random numbers, which spill with four warpgroups. Which tiles short and long
+// random numbers, which spill with four warpgroups, and what is read by
+// position, which spills with 128 keys at d = 128. Which tiles short and long
 // rows want at d = 64 and 128: an H100
 // (test/Benchmark/results/length-plans.json). With so few rows that each tile
 // of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
@@ -134,6 +137,7 @@ static const Row sm90Rows[] = {
         .upTo(5792),
     Row(2, 128, {128, 128, 8, 1, false}).half().score(false).dropout(false),
     Row(2, 128, {128, 64, 8, 4, false}).mask(true),
+    Row(2, 128, {128, 96, 8, 2, false}).byPosition(),
     Row(2, 128, {128, 64, 8, 4, false}).score(false).dropout(false).upTo(1024),
     Row(2, 128, {128, 128, 8, 2, false}),
     Row(2, 160, {128, 64, 8, 3, false}),

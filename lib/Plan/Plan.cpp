@@ -10,12 +10,23 @@
 #include "attn/Plan/Plan.h"
 
 #include "MaskShape.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/ErrorHandling.h"
 
 using namespace mlir;
 using namespace attn;
+
+/// Whether `score` reads a capture by what depends on the number of a query or
+/// a key.
+static bool readsByPosition(Region &score) {
+  constexpr unsigned queryNumber = 3; // of x, b, h, i, j
+  SetVector<Operation *> dependent;
+  for (BlockArgument number : score.getArguments().slice(queryNumber, 2))
+    getForwardSlice(number, &dependent);
+  return llvm::any_of(dependent, llvm::IsaPred<CaptureLoadOp>);
+}
 
 plan::Workload plan::getWorkload(ScoredOp op) {
   auto query = cast<RankedTensorType>(op.getQuery().getType());
@@ -30,6 +41,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   // Scalars are lengths, which a causal mask captures as well.
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);
+  workload.readsByPosition = op.hasScore() && readsByPosition(op.getScore());
   workload.hasDropout = op.getDropoutP().has_value();
   workload.hasIeeeProducts =
       op.getNumericsOrDefault().getF32Products() == F32Products::IEEE;

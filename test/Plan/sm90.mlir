@@ -143,3 +143,32 @@ func.func @d256(%q: !q256, %k: !q256) -> !q256 {
   %o, %lse = attn.attention %q, %k, %k : (!q256, !q256, !q256) -> (!q256, !lse)
   return %o : !q256
 }
+
+// What is read for each key takes registers.
+// CHECK-LABEL: func.func @d128_bias
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 96, warps = 8, stages = 2>
+func.func @d128_bias(%q: !q128, %k: !q128, %bias: tensor<?x?xf32>) -> !q128 {
+  %o, %lse = attn.attention %q, %k, %k captures(%bias)
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: tensor<?x?xf32>) {
+      %next = arith.addi %j, %b : i32
+      %t = attn.capture_load %c[%h, %next] : tensor<?x?xf32>
+      %y = arith.addf %x, %t : f32
+      attn.yield %y : f32
+    } : (!q128, !q128, !q128, tensor<?x?xf32>) -> (!q128, !lse)
+  return %o : !q128
+}
+
+// A number for each head does not.
+// CHECK-LABEL: func.func @d128_slopes
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>
+func.func @d128_slopes(%q: !q128, %k: !q128, %slopes: tensor<?xf32>) -> !q128 {
+  %o, %lse = attn.attention %q, %k, %k captures(%slopes)
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: tensor<?xf32>) {
+      %t = attn.capture_load %c[%h] : tensor<?xf32>
+      %f = arith.sitofp %j : i32 to f32
+      %m = arith.mulf %t, %f : f32
+      %y = arith.addf %x, %m : f32
+      attn.yield %y : f32
+    } : (!q128, !q128, !q128, tensor<?xf32>) -> (!q128, !lse)
+  return %o : !q128
+}

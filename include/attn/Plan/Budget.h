@@ -65,6 +65,8 @@ struct Workload {
   /// data say that are read by position.
   bool isScattered = false;
   bool hasCaptures = false; // of tensors
+  /// The score function reads a captured tensor by the query's or key's number.
+  bool readsByPosition = false;
   bool hasDropout = false;
   bool hasIeeeProducts = false; // f32 without tensor cores
   bool isBackward = false;      // attn.attention_backward
