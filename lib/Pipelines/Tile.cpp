@@ -45,8 +45,8 @@ void attn::buildTileSchedulePipeline(OpPassManager &functions,
   add(OptionalPass::KeysToRanges, tile::createTileKeysToRanges);
   add(OptionalPass::ReverseKeys, tile::createTileReverseKeys);
   add(OptionalPass::FoldExp2, tile::createTileFoldExp2);
-  functions.addPass(tile::createTileExpandScores());
   add(OptionalPass::OverlapProducts, tile::createTileOverlapProducts);
+  functions.addPass(tile::createTileExpandScores());
   // It works on exponentials that are folded.
   if (passes.runs(OptionalPass::FoldExp2))
     add(OptionalPass::LazyMax, tile::createTileLazyMax);

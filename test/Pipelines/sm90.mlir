@@ -23,8 +23,8 @@
 // CHECK-NEXT: tile-keys-to-ranges
 // CHECK-NEXT: tile-reverse-keys
 // CHECK-NEXT: tile-fold-exp2
-// CHECK-NEXT: tile-expand-scores
 // CHECK-NEXT: tile-overlap-products
+// CHECK-NEXT: tile-expand-scores
 // CHECK-NEXT: tile-lazy-max
 // CHECK-NEXT: tile-expand-softmax
 // CHECK-NEXT: ),

@@ -8,7 +8,7 @@
 // RUN: not attn-opt %s --tile-order-blocks -o %t 2>&1 | FileCheck %s --check-prefix=ATTN
 // ATTN: [[#@LINE+44]]:{{.*}}: error: tile-order-blocks needs tile-stepped, got an attn.attention; run it after convert-attn-to-tile
 
-// RUN: attn-opt %s %{tile} --tile-order-blocks --tile-list-blocks --tile-peel-masks --tile-peel-scores --tile-group-bounds --tile-keys-to-ranges --tile-reverse-keys --tile-fold-exp2 --tile-expand-scores --tile-overlap-products --tile-lazy-max --tile-expand-softmax --convert-tile-to-warp -o %t
+// RUN: attn-opt %s %{tile} --tile-order-blocks --tile-list-blocks --tile-peel-masks --tile-peel-scores --tile-group-bounds --tile-keys-to-ranges --tile-reverse-keys --tile-fold-exp2 --tile-overlap-products --tile-expand-scores --tile-lazy-max --tile-expand-softmax --convert-tile-to-warp -o %t
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-order-blocks -o %t 2>&1 | FileCheck %s --check-prefix=ORDER
 // ORDER: error: tile-order-blocks needs tile-stepped, got tile-peeled: a loop over some of the key blocks; run it before tile-peel-masks
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-list-blocks -o %t 2>&1 | FileCheck %s --check-prefix=LIST
@@ -21,8 +21,8 @@
 // GROUP: error: tile-group-bounds needs tile-peeled, got tile-expanded: a mask of vectors; run it before tile-expand-scores
 // RUN: not attn-opt %s %{tile} --tile-keys-to-ranges --tile-peel-masks -o %t 2>&1 | FileCheck %s --check-prefix=RANGED
 // RANGED: error: tile-peel-masks needs tile-listed, got tile-ranged: a mask that compares keys with ranges; run it before tile-keys-to-ranges
-// RUN: not attn-opt %s %{tile} --tile-overlap-products -o %t 2>&1 | FileCheck %s --check-prefix=SCORED
-// SCORED: error: tile-overlap-products needs tile-expanded, got a tile.scores; run it after tile-expand-scores
+// RUN: not attn-opt %s %{steps} --tile-overlap-products -o %t 2>&1 | FileCheck %s --check-prefix=SCORED
+// SCORED: error: tile-overlap-products needs tile-folded, got tile-expanded: a mask of vectors; run it before tile-expand-scores
 // RUN: not attn-opt %s %{steps} --tile-fold-exp2 -o %t 2>&1 | FileCheck %s --check-prefix=SCORES
 // SCORES: error: tile-fold-exp2 needs tile-reversed, got tile-expanded: a mask of vectors; run it before tile-expand-scores
 
@@ -32,12 +32,12 @@
 // RANGES: error: tile-keys-to-ranges needs tile-grouped, got tile-reversed: a loop from the last key block to the first; run it before tile-reverse-keys
 // RUN: not %{alibi} --tile-fold-exp2 --tile-reverse-keys -o %t 2>&1 | FileCheck %s --check-prefix=REVERSE
 // REVERSE: error: tile-reverse-keys needs tile-ranged, got tile-folded: a softmax with exp2; run it before tile-fold-exp2
-// RUN: not attn-opt %s %{steps} --tile-overlap-products --tile-fold-exp2 -o %t 2>&1 | FileCheck %s --check-prefix=FOLD
+// RUN: not attn-opt %s %{tile} --tile-overlap-products --tile-fold-exp2 -o %t 2>&1 | FileCheck %s --check-prefix=FOLD
 // FOLD: error: tile-fold-exp2 needs tile-reversed, got tile-overlapped: a first step before its loop; run it before tile-overlap-products
 // RUN: not attn-opt %s %{tile} --tile-fold-exp2 --tile-expand-scores --tile-lazy-max --tile-overlap-products -o %t 2>&1 | FileCheck %s --check-prefix=OVERLAP
-// OVERLAP: error: tile-overlap-products needs tile-expanded, got tile-lazy: a softmax under a condition; run it before tile-lazy-max
+// OVERLAP: error: tile-overlap-products needs tile-folded, got tile-lazy: a softmax under a condition; run it before tile-lazy-max
 // RUN: not attn-opt %s %{steps} --tile-lazy-max -o %t 2>&1 | FileCheck %s --check-prefix=LAZY
-// LAZY: error: tile-lazy-max needs tile-overlapped, got a softmax without exp2; run it after tile-fold-exp2
+// LAZY: error: tile-lazy-max needs tile-expanded, got a softmax without exp2; run it after tile-fold-exp2
 // RUN: not attn-opt %s %{steps} --tile-expand-softmax --convert-tile-to-warp --tile-expand-softmax -o %t 2>&1 | FileCheck %s --check-prefix=SOFTMAX
 // SOFTMAX: error: tile-expand-softmax needs tile-lazy, got warp-sync: a warp.kernel; run it before convert-tile-to-warp
 // RUN: not attn-opt %s %{steps} --convert-tile-to-warp -o %t 2>&1 | FileCheck %s --check-prefix=WARP

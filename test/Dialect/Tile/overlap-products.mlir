@@ -1,10 +1,7 @@
-// RUN: sed "/^func.func @visits/,$ d" %s > %t.scores
-// RUN: sed "/^func.func @overlap/,/^}/ d" %s > %t.others
-// RUN: attn-opt %t.scores --tile-expand-scores --tile-overlap-products -o %t.1
-// RUN: attn-opt %t.others --tile-overlap-products -o %t.2
-// RUN: cat %t.1 %t.2 | FileCheck %s
-// RUN: attn-opt %t.scores --tile-peel-masks --tile-expand-scores --tile-overlap-products | FileCheck %s --check-prefix=PEELED
-// RUN: attn-opt %t.others --tile-overlap-products --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: attn-opt %s --tile-overlap-products --tile-expand-scores | FileCheck %s
+// RUN: sed "/^func.func @visits/,$ d" %s > %t.first
+// RUN: attn-opt %t.first --tile-peel-masks --tile-overlap-products --tile-expand-scores | FileCheck %s --check-prefix=PEELED
+// RUN: attn-opt %s --tile-overlap-products --remarks-filter-missed=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 #qk_q = affine_map<(m, n, k) -> (m, k)>
 #qk_k = affine_map<(m, n, k) -> (n, k)>
@@ -128,7 +125,6 @@ func.func @visits_and_dropout(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, 
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
   %zero = arith.constant dense<0.0> : !s
-  %hidden = arith.constant dense<0xFF800000> : !s
   %none = arith.constant dense<0.0> : !p
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
@@ -145,7 +141,11 @@ func.func @visits_and_dropout(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, 
       %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
       %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
       %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
-      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %y = tile.scores %s at(%nq32, %nq32, %rows, %cols) mask {
+      ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+        %visible = arith.cmpi sle, %key, %query : i32
+        tile.yield %visible : i1
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       %vt = tile.load %v[%col, %c0] : !view, !kv
       %pr = arith.truncf %p : !s to !p
@@ -172,7 +172,6 @@ func.func @not_rescaled(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
   %zero = arith.constant dense<0.0> : !s
-  %hidden = arith.constant dense<0xFF800000> : !s
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
   tile.kernel @not_rescaled plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
@@ -182,10 +181,11 @@ func.func @not_rescaled(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
       %kt = tile.load %k[%col, %c0] : !view, !kv
       %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
-      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
-      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
-      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %y = tile.scores %s at(%nq32, %nq32, %rows, %cols) mask {
+      ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+        %visible = arith.cmpi sle, %key, %query : i32
+        tile.yield %visible : i1
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       %vt = tile.load %v[%col, %c0] : !view, !kv
       %pt = arith.truncf %p : !s to !p
@@ -209,7 +209,6 @@ func.func @values_of_another_block(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
   %zero = arith.constant dense<0.0> : !s
-  %hidden = arith.constant dense<0xFF800000> : !s
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
   tile.kernel @values_of_another_block plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
@@ -219,10 +218,11 @@ func.func @values_of_another_block(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
       %kt = tile.load %k[%col, %c0] : !view, !kv
       %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
-      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
-      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
-      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %y = tile.scores %s at(%nq32, %nq32, %rows, %cols) mask {
+      ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+        %visible = arith.cmpi sle, %key, %query : i32
+        tile.yield %visible : i1
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       %vt = tile.load %v[%c16, %c0] : !view, !kv
       %pt = arith.truncf %p : !s to !p
@@ -248,7 +248,6 @@ func.func @other_step(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !ro
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
   %zero = arith.constant dense<0.0> : !s
-  %hidden = arith.constant dense<0xFF800000> : !s
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
   tile.kernel @other_step plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
@@ -258,10 +257,11 @@ func.func @other_step(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !ro
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
       %kt = tile.load %k[%col, %c0] : !view, !kv
       %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
-      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
-      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
-      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %y = tile.scores %s at(%nq32, %nq32, %rows, %cols) mask {
+      ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+        %visible = arith.cmpi sle, %key, %query : i32
+        tile.yield %visible : i1
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       %vt = tile.load %v[%col, %c0] : !view, !kv
       %pt = arith.truncf %p : !s to !p
@@ -287,7 +287,6 @@ func.func @rescaled_output_is_used(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
   %c16 = arith.constant 16 : index
   %c32 = arith.constant 32 : index
   %zero = arith.constant dense<0.0> : !s
-  %hidden = arith.constant dense<0xFF800000> : !s
   %nq32 = arith.index_cast %nq : index to i32
   %rows = tile.coords %nq32, 0 : vector<16x1xi32>
   tile.kernel @rescaled_output_is_used plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
@@ -297,10 +296,11 @@ func.func @rescaled_output_is_used(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !
       %cols = tile.coords %col32, 1 : vector<1x32xi32>
       %kt = tile.load %k[%col, %c0] : !view, !kv
       %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
-      %i = vector.broadcast %rows : vector<16x1xi32> to vector<16x32xi32>
-      %j = vector.broadcast %cols : vector<1x32xi32> to vector<16x32xi32>
-      %mask = arith.cmpi sle, %j, %i : vector<16x32xi32>
-      %y = arith.select %mask, %s, %hidden : vector<16x32xi1>, !s
+      %y = tile.scores %s at(%nq32, %nq32, %rows, %cols) mask {
+      ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+        %visible = arith.cmpi sle, %key, %query : i32
+        tile.yield %visible : i1
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
       %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
       %vt = tile.load %v[%col, %c0] : !view, !kv
       %pt = arith.truncf %p : !s to !p
@@ -322,6 +322,46 @@ func.func @no_loop(%nq: index, %o: !o, %out: memref<?x16xf32>) {
   %c0 = arith.constant 0 : index
   tile.kernel @no_loop plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%nq, %nq, %nq) {
     tile.store %o, %out[%x, %c0] : !o, memref<?x16xf32>
+  }
+  return
+}
+
+// REMARK: overlap-products{{.*}}no product of queries and keys
+// CHECK-LABEL: func.func @scores_read_no_product(
+// CHECK: scf.for {{.*}} iter_args(%{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}}, %{{[a-z0-9]+}} = %{{[a-z0-9]+}})
+// CHECK: tile.store
+func.func @scores_read_no_product(%q: !q, %k: !view, %v: !view, %o0: !o, %m0: !row, %l0: !row,
+                  %nq: index, %nk: index, %out: memref<?x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant dense<0.0> : !s
+  %nq32 = arith.index_cast %nq : index to i32
+  %rows = tile.coords %nq32, 0 : vector<16x1xi32>
+  tile.kernel @scores_read_no_product plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%batch, %head, %x) in (%nq, %nq, %nq) {
+    %r:3 = scf.for %n = %c0 to %nk step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+      %col = arith.muli %n, %c32 : index
+      %col32 = arith.index_cast %col : index to i32
+      %cols = tile.coords %col32, 1 : vector<1x32xi32>
+      %kt = tile.load %k[%col, %c0] : !view, !kv
+      %s = vector.contract {indexing_maps = [#qk_q, #qk_k, #out], iterator_types = ["parallel", "parallel", "reduction"]} %q, %kt, %zero : !q, !kv into !s
+      %y = tile.scores %s at(%nq32, %nq32, %rows, %cols) score {
+      ^bb0(%x0: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+        %distance = arith.subi %j, %i : i32
+        %bias = arith.sitofp %distance : i32 to f32
+        tile.yield %bias : f32
+      } : !s, vector<16x1xi32>, vector<1x32xi32>
+      %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l : !s, !row
+      %vt = tile.load %v[%col, %c0] : !view, !kv
+      %pt = arith.truncf %p : !s to !p
+      %cb = vector.broadcast %c : !row to !o
+      %os = arith.mulf %o, %cb : !o
+      %o1 = vector.contract {indexing_maps = [#qk_q, #pv_v, #out], iterator_types = ["parallel", "parallel", "reduction"]} %pt, %vt, %os : !p, !kv into !o
+      scf.yield %o1, %m1, %l1 : !o, !row, !row
+    }
+    tile.store %r#0, %out[%x, %c0] : !o, memref<?x16xf32>
   }
   return
 }

@@ -1,7 +1,7 @@
 // Each pass of the room in a wrong order: the error names the form that the pass
 // needs and the one that is there. In the right order each one runs.
 
-// DEFINE: %{tile} = attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-fold-exp2 --tile-expand-scores --tile-overlap-products --tile-expand-softmax
+// DEFINE: %{tile} = attn-opt %s --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile --tile-fold-exp2 --tile-overlap-products --tile-expand-scores --tile-expand-softmax
 // DEFINE: %{warp} = %{tile} --cse --convert-tile-to-warp
 // DEFINE: %{place} = --warp-assign-resources=shared-limit=232448
 

@@ -108,10 +108,10 @@ static constexpr Sign reversed[] = {
      "tile-reverse-keys"}};
 static constexpr Sign folded[] = {
     {isFolded, "a softmax with exp2", "tile-fold-exp2"}};
-static constexpr Sign expanded[] = {
-    {hasVectorMask, "a mask of vectors", "tile-expand-scores"}};
 static constexpr Sign overlapped[] = {
     {isFirstStep, "a first step before its loop", "tile-overlap-products"}};
+static constexpr Sign expanded[] = {
+    {hasVectorMask, "a mask of vectors", "tile-expand-scores"}};
 static constexpr Sign lazy[] = {
     {isConditional, "a softmax under a condition", "tile-lazy-max"}};
 static constexpr Sign warp[] = {
@@ -134,8 +134,8 @@ static constexpr Form forms[] = {
     {"tile-ranged", ranged, attention},
     {"tile-reversed", reversed, attention},
     {"tile-folded", folded, attention},
-    {"tile-expanded", expanded, scores},
-    {"tile-overlapped", overlapped, unfolded},
+    {"tile-overlapped", overlapped, attention},
+    {"tile-expanded", expanded, unfolded},
     {"tile-lazy", lazy, scores},
     {"tile-flat", {}, unexpanded},
     {"warp-sync", warp, {}},

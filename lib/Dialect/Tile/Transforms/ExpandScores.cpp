@@ -91,7 +91,8 @@ struct TileExpandScores final
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(requireForm(getOperation(), TileForm::Folded, getArgument())))
+    if (failed(
+            requireForm(getOperation(), TileForm::Overlapped, getArgument())))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
     auto findFirst = [&] {

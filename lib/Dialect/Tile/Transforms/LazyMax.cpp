@@ -344,7 +344,7 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b, scf::ForOp loop,
 namespace {
 struct TileLazyMax final
     : attn::SchedulePass<attn::tile::impl::TileLazyMaxBase<TileLazyMax>,
-                         scf::ForOp, TileForm::Overlapped> {
+                         scf::ForOp, TileForm::Expanded> {
   using Base::Base;
 
   bool isWanted(scf::ForOp loop) override { return bool(findSoftmax(loop)); }

@@ -30,9 +30,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Attn/IR/ScoreBound.h"
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
-#include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -71,7 +69,7 @@ struct ProductStep : SoftmaxStep {
 /// A chain of loops: each starts where and from what the one before ended.
 struct Chain {
   SmallVector<ProductStep, 3> steps;
-  /// The step with most masks, and of those with as many the one that does
+  /// The step that masks most, and of those that mask as much the one that does
   /// most: it is right for every block. (Where the score function saturates
   /// there is less to do.)
   size_t general = 0;
@@ -99,6 +97,13 @@ static LogicalResult findPlace(Value value, scf::ForOp loop,
   llvm::sort(place,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   return success();
+}
+
+/// True if the score function reads no product: nobody does then.
+static bool ignoresProduct(OnlineSoftmaxOp softmax) {
+  auto scores = softmax.getScores().getDefiningOp<ScoresOp>();
+  return scores && scores.hasScore() &&
+         scores.getScore().getArgument(0).use_empty();
 }
 
 /// Matches one loop; says in `reason` what is missing.
@@ -149,7 +154,8 @@ static FailureOr<ProductStep> matchStep(scf::ForOp loop, std::string &reason) {
   for (auto contraction : loop.getBody()->getOps<vector::ContractionOp>())
     if (contraction != step.product)
       step.scores = contraction;
-  if (!step.scores || !step.scores->isBeforeInBlock(step.softmax)) {
+  if (!step.scores || !step.scores->isBeforeInBlock(step.softmax) ||
+      ignoresProduct(step.softmax)) {
     reason = "no product of queries and keys";
     return failure();
   }
@@ -161,17 +167,14 @@ static FailureOr<ProductStep> matchStep(scf::ForOp loop, std::string &reason) {
   return step;
 }
 
-/// How many masks lie one in the other around the scores: the score function
-/// may hide keys, too, in blocks where the mask does not.
-static unsigned countMasks(OnlineSoftmaxOp softmax) {
+/// How much a step masks, and after that how much it does.
+static std::pair<unsigned, size_t> measureStep(ProductStep &step) {
   unsigned masks = 0;
-  for (Value scores = softmax.getScores();;) {
-    auto select = scores.getDefiningOp<arith::SelectOp>();
-    if (!select || !isMinusInf(select.getFalseValue()))
-      return masks;
-    scores = select.getTrueValue();
-    ++masks;
-  }
+  if (auto scores = step.softmax.getScores().getDefiningOp<ScoresOp>())
+    masks = (scores.hasMask() ? 1 : 0) + (scores.getBelow() ? 1 : 0);
+  size_t amount = 0;
+  step.loop->walk([&](Operation *) { ++amount; });
+  return {masks, amount};
 }
 
 /// Matches the loops of a kernel.
@@ -188,8 +191,7 @@ static FailureOr<Chain> matchChain(KernelOp kernel, std::string &reason) {
   }
   std::pair<unsigned, size_t> most;
   for (auto [number, step] : llvm::enumerate(chain.steps)) {
-    std::pair amount(countMasks(step.softmax),
-                     step.loop.getBody()->getOperations().size());
+    std::pair<unsigned, size_t> amount = measureStep(step);
     if (amount < most)
       continue;
     most = amount;
@@ -333,7 +335,7 @@ namespace {
 struct TileOverlapProducts final
     : attn::SchedulePass<
           attn::tile::impl::TileOverlapProductsBase<TileOverlapProducts>,
-          KernelOp, TileForm::Expanded, attn::CleanUp::CSE> {
+          KernelOp, TileForm::Folded, attn::CleanUp::CSE> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

@@ -23,8 +23,8 @@ enum class TileForm {
   Ranged,     // masks may compare keys with ranges of their rows
   Reversed,   // loops may go from the last block to the first
   Folded,     // exponentials may be exp2 with folded scales
+  Overlapped, // a step may use the weights of the step before
   Expanded,   // without tile.scores: masks are code of vectors
-  Overlapped, // and are; a step may use the weights of the step before
   Lazy,       // a softmax may stand under a condition
   Flat,       // without tile.online_softmax
 };

@@ -15,7 +15,7 @@ include "mlir/Pass/PassBase.td"
 def TileExpandScores : Pass<"tile-expand-scores", "::mlir::func::FuncOp"> {
   let summary = "tile.scores as code on vectors";
   let description = [{
-    Needs: `tile-folded`. Gives: `tile-expanded`, without `tile.scores`: its
+    Needs: `tile-overlapped`. Gives: `tile-expanded`, without `tile.scores`: its
     scalar regions become vector code, in which every value has the smallest
     shape that holds it (a scalar, Mx1, 1xN or MxN), and hidden scores a select
     of -inf. What does not depend on the block is computed before the loops over
@@ -361,7 +361,7 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
 def TileOverlapProducts : Pass<"tile-overlap-products", "::mlir::func::FuncOp"> {
   let summary = "P V of one key block beside Q K^T of the next";
   let description = [{
-    Needs: `tile-expanded`; loops over key blocks that carry (o, m, l) and hold
+    Needs: `tile-folded`; loops over key blocks that carry (o, m, l) and hold
     one `tile.online_softmax`. Gives: `tile-overlapped`, a tile program that
     computes the scores and weights of its first block before the loops, and the
     product of the last weights with their values after them:
@@ -391,7 +391,7 @@ def TileOverlapProducts : Pass<"tile-overlap-products", "::mlir::func::FuncOp"> 
 def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
   let summary = "no row maximum where the one of the blocks before will do";
   let description = [{
-    Needs: `tile-overlapped`. Gives: `tile-lazy`, a tile program whose loops
+    Needs: `tile-expanded`. Gives: `tile-lazy`, a tile program whose loops
     compute the weights of a block with the maximum of the blocks before, and
     once more, with the true maximum, if a row sum of any row is not below 2^64
     (2^15 where the weights become f16):
