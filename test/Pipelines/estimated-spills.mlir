@@ -3,13 +3,13 @@
 // RUN: rm -f %t.*
 // RUN: env COUNT=%t.next SPILLS="0" attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas --dump-to=%t -o %t.attn 2>&1 | FileCheck %s --check-prefix=NEXT --implicit-check-not=warning
 // RUN: wc -l < %t.next | FileCheck %s --check-prefix=ONE
-// NEXT: remark: plan #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2> spills about {{[0-9]+}} bytes; #attn.plan<target = sm_90a, {{[^>]*}}> is taken, which spills nothing
+// NEXT: remark: plan #attn.plan<target = sm_90a, block_q = 128, block_k = 96, warps = 8, stages = 2> spills about {{[0-9]+}} bytes; #attn.plan<target = sm_90a, {{[^>]*}}> is taken, which spills nothing
 // ONE: {{^1$}}
 
 // What the rooms left is of the plan that was taken, once.
 // RUN: FileCheck %s --check-prefix=KEPT < %t/9-manifest.json
 // RUN: FileCheck %s --check-prefix=ROOM < %t/7-kernel.ptx
-// KEPT-NOT: block_k = 128
+// KEPT-NOT: block_k = 96
 // ROOM: .entry wanted
 // ROOM-NOT: .entry wanted(
 
@@ -42,9 +42,11 @@ func.func @wanted(%q: !t, %k: !t, %v: !t, %bias: tensor<?x?x?x?xf32>, %of: tenso
       %most = arith.constant 1024 : i32
       %least = arith.constant 0 : i32
       %half = arith.constant 512 : i32
-      %v0 = attn.capture_load %c0[%b, %h, %i, %j] : tensor<?x?x?x?xf32>
+      %two = arith.constant 2 : i32
+      %twice = arith.muli %j, %two : i32
+      %v0 = attn.capture_load %c0[%b, %h, %i, %twice] : tensor<?x?x?x?xf32>
       %s0 = arith.addf %x, %v0 : f32
-      %v1 = attn.capture_load %c1[%b, %j] : tensor<?x?xf32>
+      %v1 = attn.capture_load %c1[%b, %twice] : tensor<?x?xf32>
       %s1 = arith.addf %s0, %v1 : f32
       %distance = arith.subi %j, %i : i32
       %shifted = arith.addi %distance, %half : i32
@@ -55,7 +57,7 @@ func.func @wanted(%q: !t, %k: !t, %v: !t, %bias: tensor<?x?x?x?xf32>, %of: tenso
       %size = math.absf %s2 : f32
       %root = math.sqrt %size : f32
       %s3 = arith.subf %s2, %root : f32
-      %v3 = attn.capture_load %c3[%b, %j] : tensor<?x?xf32>
+      %v3 = attn.capture_load %c3[%b, %twice] : tensor<?x?xf32>
       %s4 = arith.addf %s3, %v3 : f32
       attn.yield %s4 : f32
     }

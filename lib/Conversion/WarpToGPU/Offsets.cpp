@@ -70,26 +70,18 @@ Positions Positions::plan(gpu::GPUFuncOp function, const DecisionPaths &exact) {
 // Values plus constants
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// base + constant; without a base the constant alone.
-struct Offset {
-  Value base;
-  int64_t constant = 0;
-
-  static Offset split(Value value) {
-    Offset result = {value, 0};
-    if (std::optional<int64_t> number = getConstantIntValue(value))
-      return {Value(), *number};
-    while (auto add = result.base.getDefiningOp<arith::AddIOp>()) {
-      std::optional<int64_t> number = getConstantIntValue(add.getRhs());
-      if (!number)
-        break;
-      result = {add.getLhs(), result.constant + *number};
-    }
-    return result;
+Offset Offset::split(Value value) {
+  Offset result = {value, 0};
+  if (std::optional<int64_t> number = getConstantIntValue(value))
+    return {Value(), *number};
+  while (auto add = result.base.getDefiningOp<arith::AddIOp>()) {
+    std::optional<int64_t> number = getConstantIntValue(add.getRhs());
+    if (!number)
+      break;
+    result = {add.getLhs(), result.constant + *number};
   }
-};
-} // namespace
+  return result;
+}
 
 static SmallVector<Offset> splitAll(ArrayRef<Value> values) {
   return llvm::map_to_vector(values, Offset::split);

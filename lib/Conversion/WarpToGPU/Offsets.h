@@ -18,6 +18,14 @@
 
 namespace attn::warp {
 
+/// base + constant; without a base the constant alone.
+struct Offset {
+  Value base;
+  int64_t constant = 0;
+
+  static Offset split(Value value);
+};
+
 /// Operands of comparisons and of conversions to floats that are coordinates,
 /// plus or minus each other and numbers that all elements share; not of
 /// conversions that `exact` names.
