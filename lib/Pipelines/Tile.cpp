@@ -51,6 +51,7 @@ void attn::buildTileSchedulePipeline(OpPassManager &functions,
   if (passes.runs(OptionalPass::FoldExp2))
     add(OptionalPass::LazyMax, tile::createTileLazyMax);
   functions.addPass(tile::createTileExpandSoftmax());
+  add(OptionalPass::MergeFactors, tile::createTileMergeFactors);
 }
 
 void attn::buildAttnToTilePipeline(OpPassManager &manager, StringRef target,

@@ -19,6 +19,7 @@
 // CHECK-NEXT: tile-expand-scores
 // CHECK-NEXT: tile-lazy-max
 // CHECK-NEXT: tile-expand-softmax
+// CHECK-NEXT: tile-merge-factors
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: cse,

@@ -1,6 +1,6 @@
 // The passes of the named pipeline, in order: none is added or lost unseen; and with the optional ones dropped.
 // RUN: attn-opt %s --attn-sm90 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
-// RUN: attn-opt %s --attn-sm90="order-blocks=false list-blocks=false peel-masks=false peel-scores=false group-bounds=false keys-to-ranges=false reverse-keys=false fold-exp2=false overlap-products=false lazy-max=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
+// RUN: attn-opt %s --attn-sm90="order-blocks=false list-blocks=false peel-masks=false peel-scores=false group-bounds=false keys-to-ranges=false reverse-keys=false fold-exp2=false overlap-products=false lazy-max=false merge-factors=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
 // RUN: attn-opt %s --attn-sm90="double-buffer=true" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DOUBLE
 
 // DOUBLE: warp-persist
@@ -27,6 +27,7 @@
 // CHECK-NEXT: tile-expand-scores
 // CHECK-NEXT: tile-lazy-max
 // CHECK-NEXT: tile-expand-softmax
+// CHECK-NEXT: tile-merge-factors
 // CHECK-NEXT: ),
 // CHECK-NEXT: func.func(
 // CHECK-NEXT: cse,
@@ -75,6 +76,7 @@
 // BARE-NOT: tile-overlap-products
 // BARE-NOT: tile-lazy-max
 // BARE: tile-expand-softmax
+// BARE-NOT: tile-merge-factors
 // BARE: convert-tile-to-warp
 // BARE-NEXT: warp-defer-sum
 // BARE-NOT: warp-persist

@@ -60,6 +60,7 @@ static constexpr RoomNeeds table[] = {
     {"tile-overlap-products", program},
     {"tile-lazy-max", program},
     {"tile-expand-softmax", program},
+    {"tile-merge-factors", "tile.kernel"},
     {"convert-tile-to-loops", program},
     {"convert-tile-to-warp", "tile.kernel"},
     {"warp-buffer", kernel},

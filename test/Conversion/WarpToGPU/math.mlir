@@ -44,6 +44,29 @@ func.func @tanh(%x: f32, %o: memref<?xf32>) {
   return
 }
 
+// Where an error that is small beside 1 is allowed: 1 - 2 / (exp(2 x) + 1) for
+// all x, and one factor with what x is a product of.
+// CHECK-LABEL: gpu.func @approximate_tanh
+// CHECK: %[[FACTOR:.*]] = arith.constant 1.442695{{.*}} : f32
+// CHECK: %[[Y:.*]] = arith.mulf %{{.*}}, %[[FACTOR]]
+// CHECK: %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[Y]])
+// CHECK: %[[SUM:.*]] = arith.addf %[[E]], %{{.*}}
+// CHECK: %[[SHARE:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%[[SUM]])
+// CHECK: llvm.intr.fma(%[[SHARE]]
+// CHECK-NOT: arith.select
+// CHECK: gpu.return
+func.func @approximate_tanh(%x: f32, %o: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  %half = arith.constant 0.5 : f32
+  warp.kernel @approximate_tanh blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %y = arith.mulf %x, %half : f32
+    %a = math.tanh %y fastmath<afn> : f32
+    %f = warp.splat %a : !rows
+    warp.store %f, %o[%i] rows : !rows, memref<?xf32>
+  }
+  return
+}
+
 // A power that all elements share is accurate: a polynomial for what is left of
 // the nearest integer, and 2 to the integer.
 // CHECK-LABEL: gpu.func @shared_power

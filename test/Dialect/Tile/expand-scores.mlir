@@ -230,3 +230,80 @@ func.func @unused(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vect
   %u = tile.scores %x at(%b, %b, %i, %j) : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
   return
 }
+
+// What goes back through a softcap, whose scores are finite, goes back where the
+// mask shows the score; without a mask everywhere.
+// CHECK-LABEL: func.func @pullback_by_mask(
+// CHECK-SAME: %[[X:[a-z0-9]+]]: vector<16x32xf32>, %[[G:[a-z0-9]+]]: vector<16x32xf32>
+// CHECK-NOT: arith.cmpf
+// CHECK: %[[MASK:.*]] = arith.cmpi sle
+// CHECK: %[[S:.*]] = arith.select %[[MASK]]
+// CHECK: %[[B:.*]] = arith.select %[[MASK]], %[[G]], %{{.*}}
+// CHECK: return %[[S]], %[[B]], %{{.*}}, %[[G]]
+func.func @pullback_by_mask(%x: vector<16x32xf32>, %g: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>)
+    -> (vector<16x32xf32>, vector<16x32xf32>, vector<16x32xf32>, vector<16x32xf32>) {
+  %zero = arith.constant dense<0.0> : vector<16x32xf32>
+  %low = arith.constant dense<0xFF800000> : vector<16x32xf32>
+  %y = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    %t = math.tanh %s : f32
+    tile.yield %t : f32
+  } mask {
+  ^bb0(%batch: i32, %head: i32, %query: i32, %key: i32):
+    %m = arith.cmpi sle, %key, %query : i32
+    tile.yield %m : i1
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  %hidden = arith.cmpf oeq, %y, %low : vector<16x32xf32>
+  %back = arith.select %hidden, %zero, %g : vector<16x32xi1>, vector<16x32xf32>
+  %z = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    %t = math.sin %s : f32
+    tile.yield %t : f32
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  %never = arith.cmpf oeq, %z, %low : vector<16x32xf32>
+  %all = arith.select %never, %zero, %g : vector<16x32xi1>, vector<16x32xf32>
+  return %y, %back, %z, %all : vector<16x32xf32>, vector<16x32xf32>, vector<16x32xf32>, vector<16x32xf32>
+}
+
+// A score function without a limit may give -inf, and one that hides scores does.
+// CHECK-LABEL: func.func @pullback_by_score(
+// CHECK: arith.cmpf oeq
+// CHECK: arith.cmpf oeq
+func.func @pullback_by_score(%x: vector<16x32xf32>, %g: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>)
+    -> (vector<16x32xf32>, vector<16x32xf32>) {
+  %zero = arith.constant dense<0.0> : vector<16x32xf32>
+  %low = arith.constant dense<0xFF800000> : vector<16x32xf32>
+  %y = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    %n = arith.negf %s : f32
+    tile.yield %n : f32
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  %hidden = arith.cmpf oeq, %y, %low : vector<16x32xf32>
+  %back = arith.select %hidden, %zero, %g : vector<16x32xi1>, vector<16x32xf32>
+  %z = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    %inf = arith.constant 0xFF800000 : f32
+    %t = math.tanh %s : f32
+    %m = arith.cmpi sle, %key, %query : i32
+    %u = arith.select %m, %t, %inf : f32
+    tile.yield %u : f32
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  %isHidden = arith.cmpf oeq, %z, %low : vector<16x32xf32>
+  %some = arith.select %isHidden, %zero, %g : vector<16x32xi1>, vector<16x32xf32>
+  return %back, %some : vector<16x32xf32>, vector<16x32xf32>
+}
+
+// A pullback takes the tanh of the score.
+// CHECK-LABEL: func.func @shared_tanh(
+// CHECK: %[[T:.*]] = math.tanh %{{.*}} fastmath<afn>
+// CHECK-NOT: math.tanh
+// CHECK: return %[[T]], %[[T]]
+func.func @shared_tanh(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j: vector<1x32xi32>) -> (vector<16x32xf32>, vector<16x32xf32>) {
+  %y = tile.scores %x at(%b, %b, %i, %j) score {
+  ^bb0(%s: f32, %batch: i32, %head: i32, %query: i32, %key: i32):
+    %t = math.tanh %s fastmath<afn> : f32
+    tile.yield %t : f32
+  } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
+  %t = math.tanh %x : vector<16x32xf32>
+  return %y, %t : vector<16x32xf32>, vector<16x32xf32>
+}

@@ -652,3 +652,52 @@ func.func @exponentials_of_other_differences(%s: !tile, %b: i32, %h: i32, %i: !r
   %p3 = math.exp %f3 : !tile
   return %p0, %p1, %p2, %d1, %p3 : !tile, !tile, !tile, !tile, !tile
 }
+
+#lhs = affine_map<(m, n, k) -> (m, k)>
+#rhs = affine_map<(m, n, k) -> (n, k)>
+#out = affine_map<(m, n, k) -> (m, n)>
+
+// Of a cap that is not large an error of tanh matters beside 1 only, and of
+// 16-bit numbers. A cap of 100, f32 and what is added afterwards: as it is written.
+// CHECK-LABEL: func.func @approximate_caps
+// CHECK: math.tanh %{{.*}} fastmath<afn>
+// CHECK: math.tanh %{{.*}} : f32
+// CHECK: math.tanh %{{.*}} : f32
+// CHECK: math.tanh %{{.*}} : f32
+func.func @approximate_caps(%q: vector<16x8xbf16>, %k: vector<32x8xbf16>, %q32: vector<16x8xf32>, %k32: vector<32x8xf32>, %b: i32, %h: i32, %i: !rows, %j: !cols, %m: !row, %l: !row) -> (!tile, !tile, !tile, !tile) {
+  %zero = arith.constant dense<0.0> : !tile
+  %s = vector.contract {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %q, %k, %zero : vector<16x8xbf16>, vector<32x8xbf16> into !tile
+  %s32 = vector.contract {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>} %q32, %k32, %zero : vector<16x8xf32>, vector<32x8xf32> into !tile
+  %x0 = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %cap = arith.constant 50.0 : f32
+    %t = math.tanh %y : f32
+    %z = arith.mulf %t, %cap : f32
+    tile.yield %z : f32
+  } : !tile, !rows, !cols
+  %p0:4 = tile.online_softmax %x0, %m, %l : !tile, !row
+  %x1 = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %cap = arith.constant 100.0 : f32
+    %t = math.tanh %y : f32
+    %z = arith.mulf %t, %cap : f32
+    tile.yield %z : f32
+  } : !tile, !rows, !cols
+  %p1:4 = tile.online_softmax %x1, %m, %l : !tile, !row
+  %x2 = tile.scores %s32 at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %cap = arith.constant 50.0 : f32
+    %t = math.tanh %y : f32
+    %z = arith.mulf %t, %cap : f32
+    tile.yield %z : f32
+  } : !tile, !rows, !cols
+  %p2:4 = tile.online_softmax %x2, %m, %l : !tile, !row
+  %x3 = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %t = math.tanh %y : f32
+    %z = arith.addf %t, %y : f32
+    tile.yield %z : f32
+  } : !tile, !rows, !cols
+  %p3:4 = tile.online_softmax %x3, %m, %l : !tile, !row
+  return %p0#0, %p1#0, %p2#0, %p3#0 : !tile, !tile, !tile, !tile
+}

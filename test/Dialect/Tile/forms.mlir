@@ -6,9 +6,9 @@
 // DEFINE: %{steps} = %{tile} --tile-expand-scores
 
 // RUN: not attn-opt %s --tile-order-blocks -o %t 2>&1 | FileCheck %s --check-prefix=ATTN
-// ATTN: [[#@LINE+44]]:{{.*}}: error: tile-order-blocks needs tile-stepped, got an attn.attention; run it after convert-attn-to-tile
+// ATTN: [[#@LINE+46]]:{{.*}}: error: tile-order-blocks needs tile-stepped, got an attn.attention; run it after convert-attn-to-tile
 
-// RUN: attn-opt %s %{tile} --tile-order-blocks --tile-list-blocks --tile-peel-masks --tile-peel-scores --tile-group-bounds --tile-keys-to-ranges --tile-reverse-keys --tile-fold-exp2 --tile-overlap-products --tile-expand-scores --tile-lazy-max --tile-expand-softmax --convert-tile-to-warp -o %t
+// RUN: attn-opt %s %{tile} --tile-order-blocks --tile-list-blocks --tile-peel-masks --tile-peel-scores --tile-group-bounds --tile-keys-to-ranges --tile-reverse-keys --tile-fold-exp2 --tile-overlap-products --tile-expand-scores --tile-lazy-max --tile-expand-softmax --tile-merge-factors --convert-tile-to-warp -o %t
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-order-blocks -o %t 2>&1 | FileCheck %s --check-prefix=ORDER
 // ORDER: error: tile-order-blocks needs tile-stepped, got tile-peeled: a loop over some of the key blocks; run it before tile-peel-masks
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-list-blocks -o %t 2>&1 | FileCheck %s --check-prefix=LIST
@@ -40,6 +40,8 @@
 // LAZY: error: tile-lazy-max needs tile-expanded, got a softmax without exp2; run it after tile-fold-exp2
 // RUN: not attn-opt %s %{steps} --tile-expand-softmax --convert-tile-to-warp --tile-expand-softmax -o %t 2>&1 | FileCheck %s --check-prefix=SOFTMAX
 // SOFTMAX: error: tile-expand-softmax needs tile-lazy, got warp-sync: a warp.kernel; run it before convert-tile-to-warp
+// RUN: not attn-opt %s %{steps} --tile-merge-factors -o %t 2>&1 | FileCheck %s --check-prefix=FACTORS
+// FACTORS: error: tile-merge-factors needs tile-flat, got a tile.online_softmax; run it after tile-expand-softmax
 // RUN: not attn-opt %s %{steps} --convert-tile-to-warp -o %t 2>&1 | FileCheck %s --check-prefix=WARP
 // WARP: error: convert-tile-to-warp needs tile-flat, got a tile.online_softmax; run it after tile-expand-softmax
 // RUN: not attn-opt %s %{steps} --convert-tile-to-loops -o %t 2>&1 | FileCheck %s --check-prefix=LOOPS

@@ -51,6 +51,7 @@ PASSES = {
     "tile-fold-exp2": "the scale and log2 e become one factor inside the exponent's multiply-add",
     "tile-overlap-products": "a block's Q K^T is issued with the block before's P V: two products over one softmax",
     "tile-lazy-max": "no row maximum after the first block, unless a sum says that one is due",
+    "tile-merge-factors": "constant factors of scores and gradients are one product (no effect without a score function)",
     "warp-defer-sum": "the sums of a row's four threads meet once per tile, not once per block",
     "warp-persist": "a thread block takes tile after tile: the next loads overlap the last stores",
     "warp-double-buffer": "the next weights are made while P V reads the last, in other registers",

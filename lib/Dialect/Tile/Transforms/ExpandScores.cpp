@@ -9,12 +9,14 @@
 
 #include "DeadOps.h"
 
+#include "attn/Dialect/Attn/IR/ScoreBound.h"
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <limits>
@@ -63,6 +65,34 @@ static Value expandMask(OpBuilder &b, ScoresOp op, Operation *head) {
   return mask ? arith::AndIOp::create(b, loc, visible, mask) : visible;
 }
 
+/// What goes back where a score is not -inf goes back where the mask shows it:
+/// the score itself, a softcap's, is none. Without a comparison of scores their
+/// quotients lead to no decision.
+static void choosePullbackByMask(RewriterBase &rewriter, ScoresOp op,
+                                 Value scores, Value mask) {
+  bool hidesItself = scores.getDefiningOp<arith::SelectOp>() != nullptr;
+  if (hidesItself || !boundMagnitude(scores))
+    return;
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers())) {
+    auto isHidden = dyn_cast<arith::CmpFOp>(user);
+    if (!isHidden || isHidden.getPredicate() != arith::CmpFPredicate::OEQ ||
+        isHidden.getLhs() != op.getResult() || !isMinusInf(isHidden.getRhs()) ||
+        !isHidden->hasOneUse())
+      continue;
+    auto choice = dyn_cast<arith::SelectOp>(*isHidden->user_begin());
+    if (!choice || choice.getCondition() != isHidden.getResult())
+      continue;
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(choice);
+    if (mask)
+      rewriter.replaceOpWithNewOp<arith::SelectOp>(
+          choice, mask, choice.getFalseValue(), choice.getTrueValue());
+    else
+      rewriter.replaceOp(choice, choice.getFalseValue());
+    rewriter.eraseOp(isHidden);
+  }
+}
+
 void attn::tile::expandScores(RewriterBase &rewriter, ScoresOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
@@ -75,7 +105,9 @@ void attn::tile::expandScores(RewriterBase &rewriter, ScoresOp op) {
         rewriter, head, op.getScore(),
         {scores, op.getBatch(), op.getHead(), op.getQueries(), op.getKeys()},
         type.getShape());
-  if (Value mask = expandMask(rewriter, op, head)) {
+  Value mask = expandMask(rewriter, op, head);
+  choosePullbackByMask(rewriter, op, scores, mask);
+  if (mask) {
     OpBuilder outer(head);
     Value hidden = arith::ConstantOp::create(
         outer, loc,
@@ -83,6 +115,28 @@ void attn::tile::expandScores(RewriterBase &rewriter, ScoresOp op) {
     scores = arith::SelectOp::create(rewriter, loc, mask, scores, hidden);
   }
   rewriter.replaceOp(op, scores);
+}
+
+/// A pullback takes the approximate tanh of the score, as it would an exact
+/// one.
+static void shareApproximations(RewriterBase &rewriter, Operation *root) {
+  auto isApproximate = [](math::TanhOp op) {
+    return arith::bitEnumContainsAll(op.getFastmath(),
+                                     arith::FastMathFlags::afn);
+  };
+  SmallVector<math::TanhOp> approximate;
+  root->walk([&](math::TanhOp op) {
+    if (isApproximate(op))
+      approximate.push_back(op);
+  });
+  for (math::TanhOp op : approximate)
+    for (Operation *user :
+         llvm::make_early_inc_range(op.getOperand().getUsers())) {
+      auto other = dyn_cast<math::TanhOp>(user);
+      if (other && !isApproximate(other) &&
+          other->getBlock() == op->getBlock() && op->isBeforeInBlock(other))
+        rewriter.replaceOp(other, op);
+    }
 }
 
 namespace {
@@ -113,6 +167,7 @@ struct TileExpandScores final
         eraseDeadOps(rewriter, block);
     }
     shareScalarCode(rewriter, getOperation());
+    shareApproximations(rewriter, getOperation());
   }
 };
 } // namespace

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeadOps.h"
+#include "Precision.h"
 #include "ValueAxes.h"
 
 #include "attn/Dialect/Attn/IR/Decisions.h"
@@ -24,6 +25,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 namespace attn::tile {
 #define GEN_PASS_DEF_TILEFOLDEXP2
@@ -226,11 +228,16 @@ static Value getSubtrahend(arith::SubFOp op, Value value) {
   return isLine && op.getLhs() == value ? stretched.getSource() : Value();
 }
 
+/// The type of what is multiplied; null where that is not known.
+static Type getElement(ScoresOp op) {
+  auto product = op.getScores().getDefiningOp<vector::ContractionOp>();
+  return product ? product.getLhsType().getElementType() : Type();
+}
+
 /// Of lse, by what is multiplied.
 static float getLimit(ScoresOp op) {
-  auto product = op.getScores().getDefiningOp<vector::ContractionOp>();
-  return product ? getMaxFoldedLse(product.getLhsType().getElementType())
-                 : maxFoldedScore;
+  Type element = getElement(op);
+  return element ? getMaxFoldedLse(element) : maxFoldedScore;
 }
 
 static std::optional<KnownWeights> matchKnownWeights(ScoresOp op) {
@@ -357,6 +364,28 @@ APFloat attn::tile::foldScores(RewriterBase &rewriter, ScoresOp op) {
   return scale;
 }
 
+/// A softcap of scores of 16-bit numbers, c tanh(x) with a c that is not large:
+/// what matters is the error of the score, and not that of tanh where it is
+/// small itself. `scale` is what the scores are multiplied by later.
+static void approximateCap(ScoresOp op, const APFloat &scale) {
+  constexpr double maxCap = 64; // 64 * 2^-21 is 3e-5: lse wants 1e-4
+  Type element = getElement(op);
+  if (!op.hasScore() || !element || element.getIntOrFloatBitWidth() > 16)
+    return;
+  Value score = getScore(op).get();
+  double cap = std::fabs(scale.convertToDouble());
+  while (auto product = score.getDefiningOp<arith::MulFOp>()) {
+    std::optional<APFloat> factor = constantValue(product.getRhs());
+    if (!factor)
+      return;
+    cap *= std::fabs(factor->convertToDouble());
+    score = product.getLhs();
+  }
+  auto tanh = score.getDefiningOp<math::TanhOp>();
+  if (tanh && tanh->hasOneUse() && cap <= maxCap)
+    tanh.setFastmath(tanh.getFastmath() | arith::FastMathFlags::afn);
+}
+
 namespace {
 struct TileFoldExp2 final
     : attn::SchedulePass<attn::tile::impl::TileFoldExp2Base<TileFoldExp2>,
@@ -392,6 +421,8 @@ struct TileFoldExp2 final
     passed() << remark::metric("factors", numFactors);
     if (op.hasScore() && isFree)
       simplify(rewriter, op, exact);
+    if (!isPrecise(op))
+      approximateCap(op, scale);
   }
 };
 } // namespace

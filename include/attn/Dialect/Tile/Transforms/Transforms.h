@@ -119,6 +119,10 @@ Value isAnyFar(OpBuilder &b, Location loc, Value reference);
 /// Replaces `op` by vector, arith and math operations.
 void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op);
 
+/// Makes one of the constant factors of each element of a kernel's tiles, but
+/// where they lead to a decision; returns how many were merged.
+int64_t mergeFactors(RewriterBase &rewriter, KernelOp kernel);
+
 } // namespace attn::tile
 
 #endif // ATTN_DIALECT_TILE_TRANSFORMS_TRANSFORMS_H
