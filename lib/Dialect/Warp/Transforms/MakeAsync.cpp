@@ -85,17 +85,19 @@ static bool usesInside(Operation *op, Value value) {
                       [&](Operation *user) { return op->isAncestor(user); });
 }
 
-static bool is16BitFloat(Type type) {
+/// True for fragments of the elements that `operand` has.
+static bool isLike(Type type, Value operand) {
   auto fragment = dyn_cast<FragType>(type);
-  return fragment && (fragment.getElementType().isF16() ||
-                      fragment.getElementType().isBF16());
+  return fragment &&
+         fragment.getElementType() == getElementTypeOrSelf(operand.getType());
 }
 
-/// The operations that make what takes the place of `value` in the next
-/// iteration, from where it became 16-bit floats: the yielded value, and what
-/// it comes from through conversions, selections and branches.
-static DenseSet<Operation *> findSuccessors(Value value) {
+/// The operations that make what takes the place of `operand` in the next
+/// iteration, from where it became what a product reads: the yielded value, and
+/// what it comes from through conversions, selections and branches.
+static DenseSet<Operation *> findSuccessors(Value operand) {
   DenseSet<Operation *> found;
+  Value value = operand;
   if (auto convert = value.getDefiningOp<ConvertOp>())
     value = convert.getValue();
   std::optional<CarriedValue> carried = getCarriedValue(value);
@@ -107,9 +109,9 @@ static DenseSet<Operation *> findSuccessors(Value value) {
     Operation *op = next.getDefiningOp();
     if (!op || !found.insert(op).second)
       continue;
-    for (Value operand : op->getOperands())
-      if (is16BitFloat(operand.getType()))
-        worklist.push_back(operand);
+    for (Value source : op->getOperands())
+      if (isLike(source.getType(), operand))
+        worklist.push_back(source);
     if (!isa<scf::IfOp>(op))
       continue;
     unsigned number = cast<OpResult>(next).getResultNumber();
@@ -126,7 +128,7 @@ static bool makesOperandRegisters(Operation *op, const Flight &flight) {
     if (isa<LoadFragOp>(inner))
       return WalkResult::interrupt();
     bool makes = isa<CastOp>(inner) &&
-                 is16BitFloat(inner->getResult(0).getType()) &&
+                 isLike(inner->getResult(0).getType(), flight.registers) &&
                  flight.successors.contains(inner);
     return makes ? WalkResult::interrupt() : WalkResult::advance();
   });
