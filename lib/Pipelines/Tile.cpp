@@ -41,6 +41,7 @@ void attn::buildTileSchedulePipeline(OpPassManager &functions,
   add(OptionalPass::ListBlocks, tile::createTileListBlocks);
   add(OptionalPass::PeelMasks, tile::createTilePeelMasks);
   add(OptionalPass::PeelScores, tile::createTilePeelScores);
+  functions.addPass(tile::createTileShareBlocks());
   add(OptionalPass::GroupBounds, tile::createTileGroupBounds);
   add(OptionalPass::KeysToRanges, tile::createTileKeysToRanges);
   add(OptionalPass::ReverseKeys, tile::createTileReverseKeys);

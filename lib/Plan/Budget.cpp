@@ -214,6 +214,11 @@ static std::string findCPUObstacle(const Tiles &tiles,
 
 std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
                                const TargetInfo &target) {
+  if (tiles.splitKeys != 1 && (workload.isBackward || workload.isJvp))
+    return (Twine("split_keys = ") + Twine(tiles.splitKeys) + ", " +
+            (workload.isBackward ? "gradients" : "tangents") +
+            " take 1: only attention itself merges parts")
+        .str();
   if (target.sm == 0)
     return findCPUObstacle(tiles, target);
   if (target.hasWarpgroups) {

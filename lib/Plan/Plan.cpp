@@ -78,7 +78,8 @@ plan::Tiles plan::getTiles(PlanAttr plan) {
           plan.getStages(),
           plan.getQInRegisters(),
           plan.getConsumerRegisters(),
-          plan.getScheduler() == SchedulerKind::Grid};
+          plan.getScheduler() == SchedulerKind::Grid,
+          plan.getSplitKeys()};
 }
 
 const TargetInfo &plan::getTarget(TargetKind target) {

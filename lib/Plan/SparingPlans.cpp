@@ -66,5 +66,6 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
   if (!taken)
     return nullptr;
   return taken->plan.withScheduler(plan.getScheduler())
+      .withSplitKeys(plan.getSplitKeys())
       .withPasses(plan.getPasses());
 }

@@ -14,6 +14,7 @@
 // TILED: tile-list-blocks
 // TILED: tile-peel-masks
 // TILED: tile-peel-scores
+// TILED-NEXT: tile-share-blocks
 // TILED: tile-keys-to-ranges
 // TILED: tile-fold-exp2
 // TILED: tile-expand-scores
@@ -38,6 +39,7 @@
 
 // PLAIN: convert-attn-to-tile
 // PLAIN-NEXT: func.func(
+// PLAIN-NEXT: tile-share-blocks
 // PLAIN-NEXT: tile-expand-scores
 // PLAIN-NEXT: tile-expand-softmax
 // PLAIN-NEXT: )

@@ -13,6 +13,7 @@
 // CHECK-NEXT: tile-list-blocks
 // CHECK-NEXT: tile-peel-masks
 // CHECK-NEXT: tile-peel-scores
+// CHECK-NEXT: tile-share-blocks
 // CHECK-NEXT: tile-keys-to-ranges
 // CHECK-NEXT: tile-reverse-keys
 // CHECK-NEXT: tile-fold-exp2

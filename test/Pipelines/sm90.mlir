@@ -19,6 +19,7 @@
 // CHECK-NEXT: tile-list-blocks
 // CHECK-NEXT: tile-peel-masks
 // CHECK-NEXT: tile-peel-scores
+// CHECK-NEXT: tile-share-blocks
 // CHECK-NEXT: tile-group-bounds{rows=64}
 // CHECK-NEXT: tile-keys-to-ranges
 // CHECK-NEXT: tile-reverse-keys

@@ -102,7 +102,8 @@ struct Tiles {
   int64_t stages = 1;
   bool qInRegisters = false;
   int64_t consumerRegisters = 0; // 0: what shareRegisters gives
-  bool onGrid = false; // a block of threads has one tile: no scheduler
+  bool onGrid = false;   // a block of threads has one tile: no scheduler
+  int64_t splitKeys = 1; // blocks that share the keys of a query block
 };
 
 /// A head dimension as tiles hold it.

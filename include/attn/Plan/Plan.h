@@ -67,8 +67,9 @@ PlanAttr pick(ScoredOp op, TargetKind target, const SizeLimits &limits = {});
 
 /// The legal plan with the lowest estimate that leaves at least so many
 /// registers per thread more than `plan` does, and more than `spilling`, the
-/// last one that was tried; else the one that leaves most. Its schedules are
-/// those of `plan`. Null if none leaves more than `spilling`.
+/// last one that was tried; else the one that leaves most. Its schedules, and
+/// parts of keys, are those of `plan`. Null if none leaves more than
+/// `spilling`.
 PlanAttr pickSparing(const Workload &workload, PlanAttr plan, PlanAttr spilling,
                      int64_t registers);
 

@@ -157,8 +157,8 @@ PlanAttr BackwardKernels::getPlanWithoutRings() {
   return PlanAttr::get(plan.getContext(), plan.getTarget(), plan.getBlockQ(),
                        plan.getBlockK(), plan.getWarps(), /*stages=*/1,
                        plan.getQInRegisters(), plan.getScheduler(),
-                       plan.getConsumerRegisters(), plan.getWithout(),
-                       plan.getWith());
+                       plan.getConsumerRegisters(), plan.getSplitKeys(),
+                       plan.getWithout(), plan.getWith());
 }
 
 /// The loops of a kernel are not over the blocks that a tile sees.

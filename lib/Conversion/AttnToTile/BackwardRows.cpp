@@ -17,7 +17,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <limits>
 #include <numeric>
@@ -28,15 +27,7 @@ using namespace attn;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Value BackwardKernels::allocate(Type type, ArrayRef<Value> sizes) {
-  SmallVector<int64_t> shape;
-  SmallVector<Value> dynamic;
-  for (Value size : sizes) {
-    std::optional<int64_t> known = getConstantIntValue(size);
-    shape.push_back(known.value_or(ShapedType::kDynamic));
-    if (!known)
-      dynamic.push_back(size);
-  }
-  return memref::AllocOp::create(b, loc, MemRefType::get(shape, type), dynamic);
+  return attn::allocate(b, loc, type, sizes);
 }
 
 /// The sum of a matrix over its columns, M.

@@ -17,15 +17,15 @@
 //   o       = o * correction + round(p) V[n]
 //
 // and at the end o / l, m + log(l). A sink joins l after the loop; dropout
-// takes weights away from the product with V[n], not from l.
+// takes weights away from the product with V[n], not from l. (SplitKeys.cpp:
+// several blocks share the keys of one.)
 //
 //===----------------------------------------------------------------------===//
 
-#include "QueryBlock.h"
+#include "ForwardKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include <limits>
 
 using namespace mlir;
 using namespace attn;
@@ -63,16 +63,32 @@ static SmallVector<Value> buildStep(OpBuilder &outer, OpBuilder &b,
   return {newO, softmax.getNewMax(), softmax.getNewSum()};
 }
 
-/// Writes the results that the function returns to the memrefs for them.
-static void buildEpilogue(OpBuilder &b, const QueryKernel &kernel,
-                          const QueryBlock &block, ValueRange returned,
-                          ValueRange outputs, SoftmaxState state) {
+SoftmaxState attn::buildSteps(OpBuilder &b, const QueryKernel &kernel,
+                              const QueryBlock &block) {
+  Location loc = kernel.loc;
+  Value queryTile = loadQueries(b, kernel, block, kernel.query);
+  SoftmaxState none = emptySoftmax(b, kernel, kernel.paddedValueDim);
+  Value initial[] = {none.sums[0], none.max, none.sum};
+  auto loop = scf::ForOp::create(b, loc, kernel.c0, kernel.keyBlocks, kernel.c1,
+                                 initial);
+  OpBuilder outer(loop);
+  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
+  SmallVector<Value> state =
+      buildStep(outer, inner, kernel, block, queryTile, loop.getInductionVar(),
+                loop.getRegionIterArgs());
+  scf::YieldOp::create(inner, loc, state);
+  return {{loop.getResult(0)}, loop.getResult(1), loop.getResult(2)};
+}
+
+void attn::buildEpilogue(OpBuilder &b, const QueryKernel &kernel,
+                         const QueryBlock &block, const ForwardResults &results,
+                         SoftmaxState state) {
   Location loc = kernel.loc;
   ScoredOp op = kernel.attention;
   auto attention = cast<AttentionOp>(op.getOperation());
   if (kernel.sink)
     state = joinSink(b, kernel, block, state);
-  for (auto [result, output] : llvm::zip(returned, outputs)) {
+  for (auto [result, output] : llvm::zip(results.returned, results.outputs)) {
     if (result == attention.getOutput())
       storeOutput(b, kernel, block,
                   normalize(b, loc, state.sums[0], state.sum,
@@ -88,34 +104,21 @@ func::FuncOp attn::buildForward(OpBuilder &b, KernelMatch match) {
   IRMapping mapping;
   func::FuncOp func = buildSignature(b, match, mapping);
   QueryKernel kernel(b, match.attention, mapping);
-  Location loc = kernel.loc;
-
+  ForwardResults results = {
+      llvm::to_vector_of<Value, 2>(
+          match.func.getBody().front().getTerminator()->getOperands()),
+      llvm::to_vector_of<Value, 2>(
+          func.getArguments().drop_front(match.func.getNumArguments()))};
+  PlanAttr plan = match.attention.getPlanAttr();
+  if (plan.getSplitKeys() != 1) {
+    buildSplitForward(b, kernel, func.getSymName(), results);
+    return func;
+  }
   auto program = tile::KernelOp::create(
-      b, loc, func.getSymName(), match.attention.getPlanAttr(),
+      b, kernel.loc, func.getSymName(), plan,
       ValueRange{kernel.batches, kernel.heads, kernel.queryBlocks});
-
   b.setInsertionPoint(program.getTerminator());
   QueryBlock block = buildQueryBlock(b, kernel, program.getNumbers());
-  Value queryTile = loadQueries(b, kernel, block, kernel.query);
-  Type f32 = b.getF32Type();
-  auto rowType = VectorType::get({kernel.numRows, 1}, f32);
-  Value initial[] = {
-      splat(b, loc,
-            VectorType::get({kernel.numRows, kernel.paddedValueDim}, f32), 0.0),
-      splat(b, loc, rowType, -std::numeric_limits<double>::infinity()),
-      splat(b, loc, rowType, 0.0)};
-  auto loop = scf::ForOp::create(b, loc, kernel.c0, kernel.keyBlocks, kernel.c1,
-                                 initial);
-  OpBuilder outer(loop);
-  OpBuilder inner = OpBuilder::atBlockEnd(loop.getBody());
-  SmallVector<Value> state =
-      buildStep(outer, inner, kernel, block, queryTile, loop.getInductionVar(),
-                loop.getRegionIterArgs());
-  scf::YieldOp::create(inner, loc, state);
-
-  buildEpilogue(b, kernel, block,
-                match.func.getBody().front().getTerminator()->getOperands(),
-                func.getArguments().drop_front(match.func.getNumArguments()),
-                {{loop.getResult(0)}, loop.getResult(1), loop.getResult(2)});
+  buildEpilogue(b, kernel, block, results, buildSteps(b, kernel, block));
   return func;
 }

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -177,6 +178,19 @@ KernelValues::KernelValues(OpBuilder &b, ScoredOp op, IRMapping &mapping)
 
 Value attn::ceilDiv(OpBuilder &b, Location loc, Value size, Value block) {
   return b.createOrFold<arith::CeilDivSIOp>(loc, size, block);
+}
+
+Value attn::allocate(OpBuilder &b, Location loc, Type type,
+                     ArrayRef<Value> sizes) {
+  SmallVector<int64_t> shape;
+  SmallVector<Value> dynamic;
+  for (Value size : sizes) {
+    std::optional<int64_t> known = getConstantIntValue(size);
+    shape.push_back(known.value_or(ShapedType::kDynamic));
+    if (!known)
+      dynamic.push_back(size);
+  }
+  return memref::AllocOp::create(b, loc, MemRefType::get(shape, type), dynamic);
 }
 
 Value attn::toCoordinate(OpBuilder &b, Location loc, Value index) {

@@ -70,6 +70,10 @@ Value contract(OpBuilder &b, Location loc, Value lhs, Value rhs,
 /// A value of f32 as one of `element`.
 Value roundTo(OpBuilder &b, Location loc, Value value, Type element);
 
+/// A workspace of the function: memory for so many elements along each
+/// dimension.
+Value allocate(OpBuilder &b, Location loc, Type type, ArrayRef<Value> sizes);
+
 /// An index as an i32.
 Value toCoordinate(OpBuilder &b, Location loc, Value index);
 

@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace attn;
 
 QueryBlock attn::buildQueryBlock(OpBuilder &b, const QueryKernel &kernel,
-                                 Block::BlockArgListType numbers) {
+                                 ValueRange numbers) {
   Location loc = kernel.loc;
   QueryBlock block;
   block.batch = numbers[0];
@@ -32,6 +32,7 @@ QueryBlock attn::buildQueryBlock(OpBuilder &b, const QueryKernel &kernel,
   block.rows = tile::CoordsOp::create(
       b, loc, VectorType::get({kernel.numRows, 1}, b.getI32Type()),
       toCoordinate(b, loc, block.row), 0);
+  block.column = kernel.c0;
   return block;
 }
 
@@ -74,9 +75,45 @@ tile::OnlineSoftmaxOp attn::buildSoftmax(OpBuilder &b,
                                        /*exp2=*/false, exact);
 }
 
+SoftmaxState attn::emptySoftmax(OpBuilder &b, const QueryKernel &kernel,
+                                ArrayRef<int64_t> columns) {
+  auto zero = [&](int64_t size) {
+    auto type = VectorType::get({kernel.numRows, size}, b.getF32Type());
+    return splat(b, kernel.loc, type, 0.0);
+  };
+  SoftmaxState state;
+  for (int64_t size : columns)
+    state.sums.push_back(zero(size));
+  state.max =
+      splat(b, kernel.loc, VectorType::get({kernel.numRows, 1}, b.getF32Type()),
+            -std::numeric_limits<double>::infinity());
+  state.sum = zero(1);
+  return state;
+}
+
+/// m' = max(first, second), and exp(first - m') and exp(second - m'), with 0 in
+/// place of an m' of -inf.
+JoinedMaxima attn::joinMaxima(OpBuilder &b, Location loc, Value first,
+                              Value second) {
+  auto rowType = cast<VectorType>(first.getType());
+  Value max = arith::MaximumFOp::create(b, loc, first, second);
+  Value hidden =
+      splat(b, loc, rowType, -std::numeric_limits<double>::infinity());
+  Value empty =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, max, hidden);
+  Value reference =
+      arith::SelectOp::create(b, loc, empty, splat(b, loc, rowType, 0.0), max);
+  auto weightOf = [&](Value logit) -> Value {
+    Value difference = arith::SubFOp::create(b, loc, logit, reference);
+    return math::ExpOp::create(b, loc, difference);
+  };
+  Value firstWeight = weightOf(first);
+  return {max, firstWeight, weightOf(second)};
+}
+
 /// One more key, with no value.
 ///
-///   m' = max(m, sink)              0 below where that is -inf
+///   m' = max(m, sink)
 ///   l' = l exp(m - m') + exp(sink - m')
 ///   o' = o exp(m - m')
 SoftmaxState attn::joinSink(OpBuilder &b, const QueryKernel &kernel,
@@ -89,22 +126,13 @@ SoftmaxState attn::joinSink(OpBuilder &b, const QueryKernel &kernel,
   if (!scalar.getType().isF32())
     scalar = arith::ExtFOp::create(b, loc, b.getF32Type(), scalar);
   Value sink = vector::BroadcastOp::create(b, loc, rowType, scalar);
+  JoinedMaxima maxima = joinMaxima(b, loc, state.max, sink);
   SoftmaxState joined;
-  joined.max = arith::MaximumFOp::create(b, loc, state.max, sink);
-  Value hidden =
-      splat(b, loc, rowType, -std::numeric_limits<double>::infinity());
-  Value empty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                      joined.max, hidden);
-  Value reference = arith::SelectOp::create(
-      b, loc, empty, splat(b, loc, rowType, 0.0), joined.max);
-  auto weightOf = [&](Value logit) -> Value {
-    Value difference = arith::SubFOp::create(b, loc, logit, reference);
-    return math::ExpOp::create(b, loc, difference);
-  };
-  Value correction = weightOf(state.max);
+  joined.max = maxima.max;
+  Value correction = maxima.firstWeight;
   joined.sum = arith::AddFOp::create(
       b, loc, arith::MulFOp::create(b, loc, state.sum, correction),
-      weightOf(sink));
+      maxima.secondWeight);
   for (Value sum : state.sums) {
     Value stretched =
         vector::BroadcastOp::create(b, loc, sum.getType(), correction);
@@ -133,7 +161,7 @@ void attn::storeOutput(OpBuilder &b, const QueryKernel &kernel,
                        const QueryBlock &block, Value tile, Value view) {
   tile::StoreOp::create(
       b, kernel.loc, roundTo(b, kernel.loc, tile, kernel.element), view,
-      ValueRange{block.batch, block.head, block.row, kernel.c0});
+      ValueRange{block.batch, block.head, block.row, block.column});
 }
 
 void attn::storeRows(OpBuilder &b, const QueryKernel &kernel,
@@ -141,6 +169,10 @@ void attn::storeRows(OpBuilder &b, const QueryKernel &kernel,
   Value line = vector::ShapeCastOp::create(
       b, kernel.loc, VectorType::get({kernel.numRows}, b.getF32Type()),
       numbers);
+  OpBuilder::InsertionGuard guard(b);
+  if (block.ownsRows)
+    b.setInsertionPointToStart(
+        scf::IfOp::create(b, kernel.loc, block.ownsRows).thenBlock());
   tile::StoreOp::create(b, kernel.loc, line, view,
                         ValueRange{block.batch, block.head, block.row});
 }

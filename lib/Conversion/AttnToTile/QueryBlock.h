@@ -35,6 +35,9 @@ struct QueryKernel : KernelValues {
 struct QueryBlock {
   Value batch, head, keyHead, row;
   Value batch32, head32, rows; // coordinates
+  Value column;                // the first one of the output that is written
+  /// Whether it writes numbers of rows; null where each block has its own rows.
+  Value ownsRows;
 };
 
 /// The keys of one step: the first one, and the coordinates of all.
@@ -48,8 +51,14 @@ struct SoftmaxState {
   Value max, sum;
 };
 
+/// The maximum of two softmaxes, and what the sums of each are worth with it.
+struct JoinedMaxima {
+  Value max, firstWeight, secondWeight;
+};
+
+/// `numbers` are those of the batch entry, the head and the block.
 QueryBlock buildQueryBlock(OpBuilder &b, const QueryKernel &kernel,
-                           Block::BlockArgListType numbers);
+                           ValueRange numbers);
 KeyBlock buildKeyBlock(OpBuilder &b, const QueryKernel &kernel, Value number);
 
 /// A tile of queries, and one of keys or values.
@@ -61,6 +70,11 @@ Value loadKeys(OpBuilder &b, const QueryKernel &kernel, const QueryBlock &block,
 /// One step of the softmax.
 tile::OnlineSoftmaxOp buildSoftmax(OpBuilder &b, const QueryKernel &kernel,
                                    Value scores, Value max, Value sum);
+
+/// Of no key at all, with sums over so many columns.
+SoftmaxState emptySoftmax(OpBuilder &b, const QueryKernel &kernel,
+                          ArrayRef<int64_t> columns);
+JoinedMaxima joinMaxima(OpBuilder &b, Location loc, Value first, Value second);
 
 /// The sink of a head joins the softmax. `correction`, if it is asked for, is
 /// what the sums were multiplied by.

@@ -3,12 +3,13 @@
 
 // DEFINE: %{masks} = %S/../../Masks
 // DEFINE: %{tile} = --attn-expand-variants --attn-plan=target=sm_90a --convert-attn-to-tile
+// DEFINE: %{split} = --attn-expand-variants --attn-plan='target=sm_90a plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, split_keys = 4>"' --convert-attn-to-tile
 // DEFINE: %{steps} = %{tile} --tile-expand-scores
 
 // RUN: not attn-opt %s --tile-order-blocks -o %t 2>&1 | FileCheck %s --check-prefix=ATTN
-// ATTN: [[#@LINE+46]]:{{.*}}: error: tile-order-blocks needs tile-stepped, got an attn.attention; run it after convert-attn-to-tile
+// ATTN: [[#@LINE+53]]:{{.*}}: error: tile-order-blocks needs tile-stepped, got an attn.attention; run it after convert-attn-to-tile
 
-// RUN: attn-opt %s %{tile} --tile-order-blocks --tile-list-blocks --tile-peel-masks --tile-peel-scores --tile-group-bounds --tile-keys-to-ranges --tile-reverse-keys --tile-fold-exp2 --tile-overlap-products --tile-expand-scores --tile-lazy-max --tile-expand-softmax --tile-merge-factors --convert-tile-to-warp -o %t
+// RUN: attn-opt %s %{tile} --tile-order-blocks --tile-list-blocks --tile-peel-masks --tile-peel-scores --tile-share-blocks --tile-group-bounds --tile-keys-to-ranges --tile-reverse-keys --tile-fold-exp2 --tile-overlap-products --tile-expand-scores --tile-lazy-max --tile-expand-softmax --tile-merge-factors --convert-tile-to-warp -o %t
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-order-blocks -o %t 2>&1 | FileCheck %s --check-prefix=ORDER
 // ORDER: error: tile-order-blocks needs tile-stepped, got tile-peeled: a loop over some of the key blocks; run it before tile-peel-masks
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-list-blocks -o %t 2>&1 | FileCheck %s --check-prefix=LIST
@@ -17,8 +18,15 @@
 // TWICE: error: tile-list-blocks needs tile-stepped, got tile-listed: a loop that takes its key blocks from a list; it has run already
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-group-bounds --tile-peel-masks -o %t 2>&1 | FileCheck %s --check-prefix=PEEL
 // PEEL: error: tile-peel-masks needs tile-listed, got tile-grouped: key blocks of a group of rows; run it before tile-group-bounds
+// RUN: not attn-opt %s %{split} --tile-group-bounds -o %t 2>&1 | FileCheck %s --check-prefix=SPLIT
+// SPLIT: error: tile-group-bounds needs tile-shared, got a tile.share_blocks; run it after tile-share-blocks
+// RUN: not attn-opt %s %{split} --tile-expand-scores -o %t 2>&1 | FileCheck %s --check-prefix=UNSHARED
+// UNSHARED: error: tile-expand-scores needs tile-overlapped, got a tile.share_blocks; run it after tile-share-blocks
+// RUN: attn-opt %s %{split} --tile-share-blocks --tile-group-bounds -o %t
+// RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-group-bounds --tile-share-blocks -o %t 2>&1 | FileCheck %s --check-prefix=SHARE
+// SHARE: error: tile-share-blocks needs tile-peeled, got tile-grouped: key blocks of a group of rows; run it before tile-group-bounds
 // RUN: not attn-opt %s %{tile} --tile-peel-masks --tile-expand-scores --tile-group-bounds -o %t 2>&1 | FileCheck %s --check-prefix=GROUP
-// GROUP: error: tile-group-bounds needs tile-peeled, got tile-expanded: a mask of vectors; run it before tile-expand-scores
+// GROUP: error: tile-group-bounds needs tile-shared, got tile-expanded: a mask of vectors; run it before tile-expand-scores
 // RUN: not attn-opt %s %{tile} --tile-keys-to-ranges --tile-peel-masks -o %t 2>&1 | FileCheck %s --check-prefix=RANGED
 // RANGED: error: tile-peel-masks needs tile-listed, got tile-ranged: a mask that compares keys with ranges; run it before tile-keys-to-ranges
 // RUN: not attn-opt %s %{steps} --tile-overlap-products -o %t 2>&1 | FileCheck %s --check-prefix=SCORED

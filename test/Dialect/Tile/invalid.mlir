@@ -192,6 +192,40 @@ func.func @idle_c1(%n: index, %c: i1) {
 
 // -----
 
+func.func @share_blocks_c1(%n: index, %c: i1) {
+  tile.kernel @inner plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
+    scf.if %c {
+      // expected-error @below {{must stand directly in a tile.kernel}}
+      tile.share_blocks %b of 8
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @share_blocks_c1_one(%n: index) {
+  tile.kernel @twice plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
+    // expected-note @below {{first one is here}}
+    tile.share_blocks %b of 8
+    // expected-error @below {{is the second one of its kernel, expected one}}
+    tile.share_blocks %h of 8
+  }
+  return
+}
+
+// -----
+
+func.func @share_blocks_c2(%n: index) {
+  tile.kernel @none plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
+    // expected-error @below {{is of 0 shares, expected at least 1}}
+    tile.share_blocks %b of 0
+  }
+  return
+}
+
+// -----
+
 func.func @group_bounds_c1(%lo: index, %hi: index) {
   // expected-error @below {{is of 0 rows, expected at least 1}}
   %r:2 = tile.group_bounds [%lo, %hi) of 0 {

@@ -77,6 +77,15 @@ func.func @idle(%n: index, %visits: memref<?xi32>) {
   return
 }
 
+// CHECK-LABEL: func.func @shares
+func.func @shares(%n: index) {
+  tile.kernel @shares plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
+    // CHECK: tile.share_blocks %{{.*}} of 8
+    tile.share_blocks %b of 8
+  }
+  return
+}
+
 // CHECK-LABEL: func.func @groups
 func.func @groups(%lo: index, %hi: index) -> (index, index) {
   // CHECK: tile.group_bounds[%[[LO:.*]], %{{.*}}) of 64 {

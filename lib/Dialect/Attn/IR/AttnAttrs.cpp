@@ -136,6 +136,7 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                TargetKind target, int64_t blockQ,
                                int64_t blockK, int64_t warps, int64_t stages,
                                bool, SchedulerKind, int64_t registers,
+                               int64_t splitKeys,
                                ArrayRef<OptionalPass> without,
                                ArrayRef<OptionalPass> with) {
   return success(
@@ -143,6 +144,7 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       succeeded(verifyRange(emitError, "block_k", blockK, 1, 65536)) &&
       succeeded(verifyRange(emitError, "warps", warps, 1, 32)) &&
       succeeded(verifyRange(emitError, "stages", stages, 1, 64)) &&
+      succeeded(verifyRange(emitError, "split_keys", splitKeys, 1, 64)) &&
       succeeded(verifyPasses(emitError, stringifyTargetKind(target), without,
                              with)) &&
       succeeded(verifyRegisters(emitError, target, warps, registers, without)));
@@ -151,13 +153,19 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 PlanAttr PlanAttr::withOneWarp() const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), /*warps=*/1,
              getStages(), getQInRegisters(), getScheduler(),
-             /*consumer_registers=*/0, getWithout(), getWith());
+             /*consumer_registers=*/0, getSplitKeys(), getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withScheduler(SchedulerKind scheduler) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), scheduler, getConsumerRegisters(),
-             getWithout(), getWith());
+             getSplitKeys(), getWithout(), getWith());
+}
+
+PlanAttr PlanAttr::withSplitKeys(int64_t parts) const {
+  return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
+             getStages(), getQInRegisters(), getScheduler(),
+             getConsumerRegisters(), parts, getWithout(), getWith());
 }
 
 PassSelection PlanAttr::getPasses() const {
@@ -176,8 +184,8 @@ PlanAttr PlanAttr::withPasses(const PassSelection &passes) const {
   int64_t registers =
       passes.runs(OptionalPass::Specialize) ? getConsumerRegisters() : 0;
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
-             getStages(), getQInRegisters(), getScheduler(), registers, without,
-             with);
+             getStages(), getQInRegisters(), getScheduler(), registers,
+             getSplitKeys(), without, with);
 }
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,

@@ -121,20 +121,23 @@ static constexpr Sign warp[] = {
 static constexpr Sign remains[] = {
     {isUnfolded, "a softmax without exp2", "tile-fold-exp2"},
     {isAttention, "an attn.attention", "convert-attn-to-tile"},
+    {isOp<ShareBlocksOp>, "a tile.share_blocks", "tile-share-blocks"},
     {isOp<ScoresOp>, "a tile.scores", "tile-expand-scores"},
     {isOp<OnlineSoftmaxOp>, "a tile.online_softmax", "tile-expand-softmax"}};
 static constexpr ArrayRef<Sign> attention(remains + 1, 1),
-    scores(remains + 1, 2), unfolded(remains, 3), unexpanded(remains + 1, 3);
+    shares(remains + 1, 2), scores(remains + 1, 3), unfolded(remains, 4),
+    unexpanded(remains + 1, 4);
 
 static constexpr Form forms[] = {
     {"tile-stepped", {}, attention},
     {"tile-listed", listed, attention},
     {"tile-peeled", peeled, attention},
-    {"tile-grouped", grouped, attention},
-    {"tile-ranged", ranged, attention},
-    {"tile-reversed", reversed, attention},
-    {"tile-folded", folded, attention},
-    {"tile-overlapped", overlapped, attention},
+    {"tile-shared", {}, shares},
+    {"tile-grouped", grouped, shares},
+    {"tile-ranged", ranged, shares},
+    {"tile-reversed", reversed, shares},
+    {"tile-folded", folded, shares},
+    {"tile-overlapped", overlapped, shares},
     {"tile-expanded", expanded, unfolded},
     {"tile-lazy", lazy, scores},
     {"tile-flat", {}, unexpanded},

@@ -38,6 +38,25 @@ LogicalResult ExitIfOp::verify() {
   return success();
 }
 
+LogicalResult ShareBlocksOp::verify() {
+  // (C1)
+  auto kernel = dyn_cast_if_present<KernelOp>((*this)->getParentOp());
+  if (!kernel)
+    return emitOpError("must stand directly in a tile.kernel");
+  ShareBlocksOp first = *kernel.getBody()->getOps<ShareBlocksOp>().begin();
+  if (first != *this) {
+    InFlightDiagnostic diagnostic =
+        emitOpError("is the second one of its kernel, expected one");
+    diagnostic.attachNote(first.getLoc()) << "first one is here";
+    return diagnostic;
+  }
+  // (C2)
+  if (getCount() < 1)
+    return emitOpError("is of ")
+           << getCount() << " shares, expected at least 1";
+  return success();
+}
+
 LogicalResult GroupBoundsOp::verifyRegions() {
   // (C1)
   if (getRows() < 1)

@@ -181,7 +181,7 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
 namespace {
 struct TileGroupBounds final
     : attn::SchedulePass<attn::tile::impl::TileGroupBoundsBase<TileGroupBounds>,
-                         KernelOp, TileForm::Peeled> {
+                         KernelOp, TileForm::Shared> {
   using Base::Base;
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {

@@ -160,6 +160,10 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     `consumer_registers` (sm_90a): registers of each thread that computes beside
     a producer, which has those that are left; 0: as many as leave the producer
     what it has use for.
+    `split_keys` (of attention, not of gradients or tangents): how many thread
+    blocks share the keys of a query block, 1 to 64. With more than one each
+    writes what it has summed to a workspace, and a second kernel merges the
+    parts: for few queries with many keys.
     `without`: optional passes that the target runs by default and this kernel
     does not; `with`: those that it runs although the target does not, or does
     only where it gains. Both are lists of names in the order in which the passes
@@ -176,14 +180,17 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     DefaultValuedParameter<"bool", "false">:$q_in_registers,
     DefaultValuedParameter<"::attn::SchedulerKind", "::attn::SchedulerKind::Auto">:$scheduler,
     DefaultValuedParameter<"int64_t", "0">:$consumer_registers,
+    DefaultValuedParameter<"int64_t", "1">:$split_keys,
     Attn_PassListParameter:$without,
     Attn_PassListParameter:$with);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The same plan for one warp, or with another scheduler.
+    /// The same plan for one warp, with another scheduler, or with keys shared
+    /// out in so many parts.
     PlanAttr withOneWarp() const;
     PlanAttr withScheduler(SchedulerKind scheduler) const;
+    PlanAttr withSplitKeys(int64_t parts) const;
     /// Which optional passes run, and the same plan with others.
     PassSelection getPasses() const;
     PlanAttr withPasses(const PassSelection &passes) const;

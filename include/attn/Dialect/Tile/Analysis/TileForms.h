@@ -19,6 +19,7 @@ enum class TileForm {
   Stepped,    // one loop through all key blocks, from the first to the last
   Listed,     // loops may take their blocks from lists
   Peeled,     // several loops, over the blocks that the mask shows
+  Shared,     // without tile.share_blocks: loops over a share of these blocks
   Grouped,    // bounds may differ between parts of the rows
   Ranged,     // masks may compare keys with ranges of their rows
   Reversed,   // loops may go from the last block to the first

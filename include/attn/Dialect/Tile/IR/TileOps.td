@@ -206,6 +206,30 @@ def Tile_ExitIfOp : Tile_Op<"exit_if", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_ShareBlocksOp : Tile_Op<"share_blocks", [MemoryEffects<[MemWrite]>]> {
+  let summary = "the loops over blocks go through one share of them";
+  let description = [{
+    The chain of loops over blocks in the kernel, in which every block is one
+    that somebody sees, goes through share `number` of `count` only:
+    consecutive visits, as many in each share but for the last ones.
+    ```mlir
+    tile.kernel @f plan(…) grid(%n, %h, %x) in (%parts, %nh, %nx) {
+      %number = arith.remui %n, %c8 : index
+      tile.share_blocks %number of 8
+      …
+    }
+    ```
+    `tile-share-blocks` writes it into the bounds of the loops, when it is known
+    which blocks they visit.
+
+    (C1) Stands directly in a `tile.kernel`, which holds no other one.
+    (C2) `count` is positive.
+  }];
+  let arguments = (ins Index:$number, I64Attr:$count);
+  let assemblyFormat = "$number `of` $count attr-dict";
+  let hasVerifier = 1;
+}
+
 def Tile_GroupBoundsOp : Tile_Op<"group_bounds", [
     SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable]> {
   let summary = "the key blocks that a group of the tile's rows goes through";

@@ -188,10 +188,41 @@ def TilePeelScores : Pass<"tile-peel-scores", "::mlir::func::FuncOp"> {
   ];
 }
 
+def TileShareBlocks : Pass<"tile-share-blocks", "::mlir::func::FuncOp"> {
+  let summary = "loops over blocks go through one share of them";
+  let description = [{
+    Needs: `tile-peeled`. Gives: `tile-shared`, the same without
+    `tile.share_blocks`. What the loops of a kernel visit together, whatever the
+    mask shows of it, is divided as evenly as whole blocks can be:
+
+    ```mlir
+    tile.share_blocks %p of 8
+    …
+    %a:3 = scf.for %n = %lo to %fullHi step %c1 iter_args(…)       // not masked
+    %b:3 = scf.for %n = %fullHi to %hi step %c1 iter_args(%a…)     // masked
+    ```
+    becomes
+    ```mlir
+    %count = arith.subi %hi, %lo : index
+    %raised = arith.addi %count, %c7 : index
+    %size = arith.divui %raised, %c8 : index
+    …                                     // first = min(lo + p * size, hi)
+    %mid = …                              // fullHi within [first, end]
+    %a:3 = scf.for %n = %first to %mid step %c1 iter_args(…)
+    %b:3 = scf.for %n = %mid to %end step %c1 iter_args(%a…)
+    ```
+    An empty share gives what the loops started with. A program without
+    `tile.share_blocks` stays as it is.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
   let summary = "parts of a tile's rows skip key blocks that only others see";
   let description = [{
-    Needs: `tile-peeled`. Gives: `tile-grouped`, a tile program whose first and
+    Needs: `tile-shared`. Gives: `tile-grouped`, a tile program whose first and
     last loop, where they are masked, have bounds that may differ between parts
     of `rows` rows of a tile, which warpgroups compute side by side:
 

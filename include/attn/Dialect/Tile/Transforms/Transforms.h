@@ -61,6 +61,12 @@ void dropMask(RewriterBase &rewriter, scf::ForOp loop);
 FailureOr<int64_t> peelScores(RewriterBase &rewriter, scf::ForOp loop,
                               ArrayRef<scf::ForOp> chain, std::string &reason);
 
+/// Lets the loops over blocks of a kernel go through the share that `op` says,
+/// and erases `op`; fails, with the reason in `reason`, and changes nothing
+/// where they are no chain.
+LogicalResult shareBlocks(RewriterBase &rewriter, ShareBlocksOp op,
+                          std::string &reason);
+
 /// Lets each part of `rows` rows of a kernel's tiles go through those key
 /// blocks only that it sees; fails, with the reason in `reason`, and changes
 /// nothing where all parts see the same.
