@@ -106,8 +106,8 @@ static const Row sm80Rows[] = {
 // times as fast as with 256 rows; a captured prefix is 1.15 times as fast with
 // 256); score functions want registers, or warpgroups to hide behind; so do
 // random numbers, which spill with four warpgroups, and what is read by
-// position, most of which spills with 128 keys at d = 128. Which tiles short and long
-// rows want at d = 64 and 128: an H100
+// position, most of which spills with 128 keys at d = 128. Which tiles short
+// and long rows want at d = 64 and 128: an H100
 // (test/Benchmark/results/length-plans.json). With so few rows that each tile
 // of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
 // (test/Benchmark/results/short-tiles.json). f32: as on sm_80.
