@@ -27,9 +27,44 @@ func.func @small(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, 
 // Keys and values in kernels of their own: a lane cannot hold both sums.
 // SM80-LABEL: @large
 // SM80: plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>
+// SM90-LABEL: @large
+// SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8>
 !t = tensor<1x1x?x256xf16>
 func.func @large(%q: !t, %k: !t, %v: !t, %o: !t, %lse: !l, %do: !t) -> (!t, !t, !t) {
   %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do
     : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
   return %dq, %dk, %dv : !t, !t, !t
+}
+
+// What scores read wants registers that 64 keys leave to nothing else.
+// SM90-LABEL: @large_bias
+// SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>
+func.func @large_bias(%q: !t, %k: !t, %v: !t, %o: !t, %lse: !l, %do: !t, %bias: tensor<?xf32>) -> (!t, !t, !t) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do captures(%bias)
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: tensor<?xf32>) {
+      %t = attn.capture_load %c[%j] : tensor<?xf32>
+      %y = arith.addf %x, %t : f32
+      attn.yield %y : f32
+    } : (!t, !t, !t, !t, !l, !t, tensor<?xf32>) -> (!t, !t, !t)
+  return %dq, %dk, %dv : !t, !t, !t
+}
+
+// Values of 128 leave room for a second stage; sums in any order, on sm_80, for 64 keys.
+// SM90-LABEL: @narrow_values
+// SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>
+!u = tensor<1x1x?x192xf16>
+!w = tensor<1x1x?x128xf16>
+func.func @narrow_values(%q: !u, %k: !u, %v: !w, %o: !w, %lse: !l, %do: !w) -> (!u, !u, !w) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do
+    : (!u, !u, !w, !w, !l, !w) -> (!u, !u, !w)
+  return %dq, %dk, %dv : !u, !u, !w
+}
+
+// SM80-LABEL: @in_any_order
+// SM80: plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>
+func.func @in_any_order(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, !q) {
+  %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do
+    {numerics = #attn.numerics<deterministic = false>}
+    : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
+  return %dq, %dk, %dv : !q, !q, !q
 }
