@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 11
+#define ATTN_API_VERSION 12
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -272,6 +272,49 @@ ATTN_EXPORT int attnViewObjects(const AttnKernel *kernel, const void *exchange,
                                 int device_type, int device,
                                 AttnArgument *arguments, int64_t *shapes,
                                 size_t room);
+/* Since API version 12. What attnLaunchObjects wants of Python. */
+typedef struct AttnPython {
+  size_t struct_size; /* sizeof(AttnPython) */
+  /* Functions of Python's stable interface: PyTuple_Size, PyTuple_GetItem,
+     PyObject_Type, PyObject_GetAttr, PyObject_CallMethodObjArgs, Py_DecRef,
+     PyLong_AsLongLongAndOverflow, PyFloat_AsDouble, PyEval_SaveThread and
+     PyEval_RestoreThread. */
+  ptrdiff_t (*tuple_size)(void *tuple);
+  void *(*tuple_item)(void *tuple, ptrdiff_t number);
+  void *(*type)(void *object);
+  void *(*attribute)(void *object, void *name);
+  void *(*call)(void *object, void *name, ...);
+  void (*release)(void *object);
+  long long (*integer)(void *object, int *overflow);
+  double (*real)(void *object);
+  void *(*unlock)(void);
+  void (*lock)(void *thread);
+  /* Objects: False, the types int, bool and float, those of plain tensors, and
+     the names "is_neg", of a method, and "requires_grad". */
+  void *no, *integer_type, *bool_type, *real_type, *tensor_types[2];
+  void *is_neg, *requires_grad;
+  /* As attnViewObjects has them. */
+  const void *exchange;
+  int32_t device_type, device;
+} AttnPython;
+enum {
+  ATTN_LAUNCHED = 0,
+  ATTN_FAILED = 1,
+  ATTN_COPIED = 2,
+  ATTN_NOT_PLAIN = 3
+};
+/* Since API version 12. For bindings to Python: attnLaunch on the objects of a
+   tuple, in one call. Tensors are of the types that `python` has, their signs
+   are in memory (is_neg() is False), they require no gradients where
+   `records_gradients` is not 0, and are else as attnViewObjects wants them;
+   numbers are an int, a bool or a float. To be called with Python's lock held,
+   which others may have while the kernel is launched. Returns ATTN_LAUNCHED;
+   ATTN_COPIED: the same, and launches of this kernel have copied tensors;
+   ATTN_FAILED, with a message; or ATTN_NOT_PLAIN, where an object is another
+   one, without a message (Python's error may be set) and with nothing done. */
+ATTN_EXPORT int attnLaunchObjects(const AttnKernel *kernel,
+                                  const AttnPython *python, void *tuple,
+                                  int records_gradients, void *stream);
 /* Since API version 3. What such a launch does besides its kernels: a line for
    each tensor that is copied, with the reason; "" where it copies nothing. The
    text lives until the next call of this function, or of attnChooseVariant, in

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 using namespace attn;
+using namespace attn::runtime;
 
 //===----------------------------------------------------------------------===//
 // DLPack 1.x, as its ABI has it
@@ -75,6 +76,10 @@ static bool isWanted(const TensorView &view, const ArgumentInfo &info,
          (view.rank == 0 || (view.sizes && view.strides));
 }
 
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
 static int fail(const std::string &what) {
   capi::setError("attnViewObjects: " + what);
   return 1;
@@ -115,4 +120,138 @@ int attnViewObjects(const AttnKernel *kernel, const void *exchange,
     room -= 2 * rank;
   }
   return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The arguments of a launch from objects.
+class ObjectReader {
+public:
+  ObjectReader(const AttnPython &python, const std::vector<ArgumentInfo> &infos,
+               bool recordsGradients)
+      : python(python), api(*static_cast<const ExchangeAPI *>(python.exchange)),
+        infos(infos), recordsGradients(recordsGradients) {}
+
+  /// Whether all objects are plain.
+  bool read(void *tuple);
+  /// Of as many as there are infos.
+  Arguments arguments;
+
+private:
+  bool isFalse(void *object) const;
+  bool readTensor(void *object, void *type, const ArgumentInfo &info);
+  bool readNumber(void *object, void *type, const ArgumentInfo &info);
+
+  const AttnPython &python;
+  const ExchangeAPI &api;
+  const std::vector<ArgumentInfo> &infos;
+  bool recordsGradients;
+  /// Sizes and strides; tensors may get others while the lock is not held.
+  std::vector<int64_t> shapes;
+};
+} // namespace
+
+bool ObjectReader::read(void *tuple) {
+  if (python.tuple_size(tuple) != static_cast<ptrdiff_t>(infos.size()))
+    return false;
+  size_t room = 0;
+  for (const ArgumentInfo &info : infos)
+    room += 2 * info.shape.size();
+  shapes.reserve(room); // `arguments` points into it
+  arguments.reserve(infos.size());
+  ptrdiff_t number = 0;
+  for (const ArgumentInfo &info : infos) {
+    void *object = python.tuple_item(tuple, number++);
+    void *type = object ? python.type(object) : nullptr;
+    if (!type)
+      return false;
+    python.release(type); // the object keeps it
+    if (!(info.isTensor ? readTensor(object, type, info)
+                        : readNumber(object, type, info)))
+      return false;
+  }
+  return true;
+}
+
+/// Takes the object; null: its maker failed.
+bool ObjectReader::isFalse(void *object) const {
+  if (object)
+    python.release(object); // False, if it is that, stays
+  return object == python.no;
+}
+
+bool ObjectReader::readTensor(void *object, void *type,
+                              const ArgumentInfo &info) {
+  if (type != python.tensor_types[0] && type != python.tensor_types[1])
+    return false;
+  if (recordsGradients &&
+      !isFalse(python.attribute(object, python.requires_grad)))
+    return false;
+  if (!isFalse(python.call(object, python.is_neg, nullptr)))
+    return false;
+  TensorView view = {};
+  if (api.view(object, &view) != 0 ||
+      !isWanted(view, info, python.device_type, python.device))
+    return false;
+  auto rank = static_cast<size_t>(view.rank);
+  const int64_t *shape = shapes.data() + shapes.size();
+  shapes.insert(shapes.end(), view.sizes, view.sizes + rank);
+  shapes.insert(shapes.end(), view.strides, view.strides + rank);
+  arguments.push_back(
+      Argument::tensor(static_cast<char *>(view.data) + view.byteOffset,
+                       view.rank, shape, shape + rank));
+  return true;
+}
+
+// As Python reads numbers.
+bool ObjectReader::readNumber(void *object, void *type,
+                              const ArgumentInfo &info) {
+  if (type == python.real_type) {
+    arguments.push_back(Argument::scalar(python.real(object)));
+    return true;
+  }
+  if (type != python.integer_type && type != python.bool_type)
+    return false;
+  int overflow = 0;
+  auto value = static_cast<int64_t>(python.integer(object, &overflow));
+  bool isKey = info.name == "seed" || info.name == "offset";
+  int64_t bits = 8 * elementBytes(info.element);
+  bool isNarrow = info.element == ElementKind::I8 ||
+                  info.element == ElementKind::I16 ||
+                  info.element == ElementKind::I32;
+  if (overflow != 0 ||
+      (isNarrow && !isKey && value >= int64_t(1) << (bits - 1)))
+    return false;
+  arguments.push_back(Argument::scalar(value));
+  return true;
+}
+
+int attnLaunchObjects(const AttnKernel *kernel, const AttnPython *python,
+                      void *tuple, int records_gradients, void *stream) {
+  auto refuse = [](const char *what) {
+    capi::setError(std::string("attnLaunchObjects: ") + what);
+    return ATTN_FAILED;
+  };
+  if (!kernel || !python || !tuple)
+    return refuse("kernel, python or tuple is NULL");
+  if (python->struct_size < sizeof(AttnPython))
+    return refuse("python has another struct_size");
+  const auto *api = static_cast<const ExchangeAPI *>(python->exchange);
+  if (!api || api->major != 1 || !api->view)
+    return ATTN_NOT_PLAIN;
+  ObjectReader reader(*python, kernel->kernel->artifact().arguments,
+                      records_gradients != 0);
+  if (!reader.read(tuple))
+    return ATTN_NOT_PLAIN;
+  void *thread = python->unlock();
+  Status status = kernel->kernel->launch(reader.arguments, stream, nullptr);
+  python->lock(thread);
+  if (!status.ok()) {
+    capi::setError(status.message());
+    return ATTN_FAILED;
+  }
+  return kernel->kernel->relayouts() > 0 ? ATTN_COPIED : ATTN_LAUNCHED;
 }

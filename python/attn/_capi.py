@@ -66,6 +66,20 @@ class Argument(ctypes.Structure):
     _fields_ = [("kind", c_int32), ("value", Value)]
 
 
+class Python(ctypes.Structure):
+    FUNCTIONS = ("PyTuple_Size", "PyTuple_GetItem", "PyObject_Type", "PyObject_GetAttr",
+                 "PyObject_CallMethodObjArgs", "Py_DecRef", "PyLong_AsLongLongAndOverflow",
+                 "PyFloat_AsDouble", "PyEval_SaveThread", "PyEval_RestoreThread")
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("functions", c_void_p * len(FUNCTIONS)),
+        ("objects", c_void_p * 8),
+        ("exchange", c_void_p),
+        ("device_type", c_int32),
+        ("device", c_int32),
+    ]
+
+
 TENSOR, INTEGER, REAL = 0, 1, 2
 FORWARD, BACKWARD, BOTH, JVP = 0, 1, 2, 3
 
@@ -118,6 +132,10 @@ _FUNCTIONS = {
         [c_void_p, c_void_p, c_void_p, c_size_t, c_int, c_int, ctypes.POINTER(Argument),
          ctypes.POINTER(c_int64), c_size_t],
     ),
+    "attnLaunchObjects": (
+        c_int,
+        [c_void_p, c_void_p, ctypes.py_object, c_int, c_void_p],
+    ),
     "attnDescribeLaunch": (
         c_int,
         [c_void_p, ctypes.POINTER(Argument), c_size_t, ctypes.POINTER(c_char_p)],
@@ -144,8 +162,9 @@ _SINCE = {
                  "attnRaisedGetCount")
 }
 _SINCE["attnViewObjects"] = 9
-# Those that call Python's functions: they keep its lock.
-_LOCKED = ("attnViewObjects",)
+_SINCE["attnLaunchObjects"] = 12
+# Those that call Python's functions: they begin with its lock.
+_LOCKED = ("attnViewObjects", "attnLaunchObjects")
 
 _library = None
 _path = None
@@ -197,6 +216,23 @@ def library():
         )
     _library = opened
     return opened
+
+
+def launchers():
+    """(attnLaunch, attnLaunchWithWorkspace) that take addresses of arguments, which
+    is faster."""
+    if not _LAUNCHERS:
+        opened = library()
+        for name in ("attnLaunch", "attnLaunchWithWorkspace"):
+            function = opened[name]  # another object than opened.attnLaunch
+            types = getattr(opened, name).argtypes
+            function.argtypes = [types[0], c_void_p, *types[2:]]
+            function.restype = c_int
+            _LAUNCHERS.append(function)
+    return _LAUNCHERS
+
+
+_LAUNCHERS = []
 
 
 def compiler(function=_COMPILER[0]):

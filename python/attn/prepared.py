@@ -42,7 +42,7 @@ class Prepared:
         self.alignment = _alignment(max(1, *(info["alignment"] for info in infos)),
                                     [words[place] for place in self._places])
         self._free = []  # of what launches write to: one for each thread inside launch()
-        self._launch, self._launch_with_workspace = _functions()
+        self._launch, self._launch_with_workspace = _capi.launchers()
 
     def launch(self, addresses, stream=None, workspace=None, scalars=()):
         """addresses  of the tensors, in the order of the arguments.
@@ -76,19 +76,3 @@ def _alignment(wanted, addresses):
     for address in addresses:
         together |= address
     return together & -together
-
-
-def _functions():
-    """(attnLaunch, attnLaunchWithWorkspace) that take addresses of arguments."""
-    if not _FUNCTIONS:
-        library = _capi.library()
-        for name in ("attnLaunch", "attnLaunchWithWorkspace"):
-            function = library[name]  # another object than library.attnLaunch
-            types = getattr(library, name).argtypes
-            function.argtypes = [types[0], ctypes.c_void_p, *types[2:]]
-            function.restype = ctypes.c_int
-            _FUNCTIONS.append(function)
-    return _FUNCTIONS
-
-
-_FUNCTIONS = []

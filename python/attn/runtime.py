@@ -14,7 +14,7 @@ import struct
 import warnings
 import weakref
 
-from . import _capi, debug, elements, views
+from . import _capi, debug, elements, plain, views
 from .elements import WIDTHS
 
 
@@ -109,6 +109,9 @@ class Kernel(_Owner, _Functions):
         self._Shapes = ctypes.c_int64 * (2 * sum(len(info["shape"]) for info in infos))
         self._addresses = struct.Struct(f"{len(infos)}P").pack
         self._view_objects = getattr(library, "attnViewObjects", None)
+        self._plain = plain.Launches(handle, infos)
+        self._attn_launch, self._attn_launch_with_workspace = _capi.launchers()
+        self._count = len(infos)
         self._has_warned = False
         self._device = "cpu" if self.manifest["target"] == "cpu" else "cuda"
         self._index = device
@@ -160,18 +163,32 @@ class Kernel(_Owner, _Functions):
         of bytes as `workspace` is used instead of memory from the driver; it
         must have workspace_bytes() bytes. A tensor whose layout the kernel cannot
         take (see describe_launch) is copied: a warning says so, once."""
-        arguments = self.prepare(*values)
-        if self.debugged is not None:
-            self.describe_launch(*values)  # what is wrong with sizes comes first
-            debug.check(self.debugged, self.manifest["arguments"], values)
-        handle = None if self._device == "cpu" else _stream_handle(stream, values)
-        self.launch_prepared(arguments, handle, workspace)
+        if workspace is None and self.debugged is None:
+            handle = None if stream is None or self._device == "cpu" else _stream_handle(stream, values)
+            done = self._plain.launch(values, handle, self._device, self._index)
+            if done == plain.LAUNCHED:
+                return
+            if done == plain.FAILED:
+                raise _capi.error()
+            if done == plain.NOT_PLAIN:
+                self._launch_any(values, stream, None)
+        else:
+            self._launch_any(values, stream, workspace)
         if not self._has_warned and self.relayouts:
             self._has_warned = True
             lines = "; ".join(self.describe_launch(*values))
             warnings.warn(
                 f"kernel '{self.manifest['name']}': {lines}", stacklevel=2
             )
+
+    def _launch_any(self, values, stream, workspace):
+        """launch() of whatever can be."""
+        arguments = self.prepare(*values)
+        if self.debugged is not None:
+            self.describe_launch(*values)  # what is wrong with sizes comes first
+            debug.check(self.debugged, self.manifest["arguments"], values)
+        handle = None if self._device == "cpu" else _stream_handle(stream, values)
+        self.launch_prepared(arguments, handle, workspace)
 
     @property
     def relayouts(self):
@@ -227,7 +244,7 @@ class Kernel(_Owner, _Functions):
                 f"kernel '{self.manifest['name']}' takes {len(infos)} arguments "
                 f"(results included: {names}), got {len(values)}"
             )
-        arguments = self._Arguments()
+        arguments = self._new_arguments()
         arguments.kept = [values]  # and what the C structures point to
         for argument, info, value in zip(arguments, infos, values):
             try:
@@ -236,6 +253,11 @@ class Kernel(_Owner, _Functions):
                 raise _capi.AttnError(
                     f"argument '{info['name']}': {error}"
                 ) from None
+        return arguments
+
+    def _new_arguments(self):
+        arguments = self._Arguments()
+        arguments.place = ctypes.addressof(arguments)
         return arguments
 
     def _prepare_at_once(self, values):
@@ -249,7 +271,7 @@ class Kernel(_Owner, _Functions):
             if is_tensor and (type(value) not in kinds or value.is_neg()
                               or (value.requires_grad and exchange.is_grad_enabled())):
                 return None
-        arguments, shapes = self._Arguments(), self._Shapes()
+        arguments, shapes = self._new_arguments(), self._Shapes()
         arguments.kept = values, shapes
         try:
             for number, info in self._scalars:
@@ -264,13 +286,11 @@ class Kernel(_Owner, _Functions):
 
     def launch_prepared(self, arguments, stream=None, workspace=None):
         if workspace is None:
-            failed = _capi.library().attnLaunch(
-                self._handle, arguments, len(arguments), stream
-            )
+            failed = self._attn_launch(self._handle, arguments.place, self._count, stream)
         else:
             address, count = self._memory(workspace)
-            failed = _capi.library().attnLaunchWithWorkspace(
-                self._handle, arguments, len(arguments), address, count, stream
+            failed = self._attn_launch_with_workspace(
+                self._handle, arguments.place, self._count, address, count, stream
             )
         if failed:
             raise _capi.error()
@@ -416,12 +436,7 @@ class Artifact(_Owner, _Functions):
     def launch(self, *values, stream=None):
         """Kernel.launch on the GPU of the first torch tensor, else on the current
         one; loads there the first time."""
-        device = -1
-        for value in values:
-            if views.is_torch(value) and value.is_cuda:
-                device = value.device.index
-                break
-        device = -1 if device is None else device
+        device = views.gpu(values)
         if device not in self._kernels:
             try:
                 self._kernels[device] = self.on_device(device)

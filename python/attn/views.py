@@ -74,6 +74,16 @@ def is_torch(value):
     return hasattr(value, "data_ptr") and hasattr(value, "stride")
 
 
+def gpu(values):
+    """The number of the GPU of the first tensor of PyTorch on one, -1 where there is
+    none, or it has no number."""
+    for value in values:
+        if is_torch(value) and value.is_cuda:
+            index = value.device.index
+            return -1 if index is None else index
+    return -1
+
+
 def lies_on_cpu(value):
     """Whether this is a tensor of PyTorch on the CPU, or an array of NumPy."""
     return not value.is_cuda if is_torch(value) else hasattr(value, "__array_interface__")

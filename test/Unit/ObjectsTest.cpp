@@ -7,7 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// attnViewObjects, with a library of tensors made up here, on the fake driver.
+// attnViewObjects and attnLaunchObjects, with a Python and a library of tensors
+// made up here, on the fake driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -167,4 +168,156 @@ TEST_F(ObjectsTest, WrongCalls) {
             1);
   EXPECT_STREQ(attnErrorMessage(), "attnViewObjects: wanted 3 objects, got 2");
   EXPECT_EQ(view(), 0);
+}
+
+namespace {
+/// An object of Python, with its tensor in front.
+struct Object {
+  Tensor tensor = {};
+  void *type = nullptr;
+  void *isNegative = nullptr, *needsGradients = nullptr;
+  int64_t integer = 0;
+  double real = 0;
+  int uses = 1;
+};
+int locks = 0;
+
+struct LaunchObjectsTest : ObjectsTest {
+  LaunchObjectsTest() {
+    Object *kinds[] = {&integerType, &boolType, &realType, &tensorType};
+    for (Object *kind : kinds)
+      kind->uses = 1000;
+    first.tensor = in;
+    last.tensor = out;
+    for (Object *object : {&first, &last}) {
+      object->type = &tensorType;
+      object->isNegative = object->needsGradients = &no;
+    }
+    factor.type = &realType;
+    factor.real = 2.5;
+    python.struct_size = sizeof(AttnPython);
+    python.tuple_size = [](void *tuple) {
+      return static_cast<ptrdiff_t>(
+          static_cast<std::vector<Object *> *>(tuple)->size());
+    };
+    python.tuple_item = [](void *tuple, ptrdiff_t i) -> void * {
+      return (
+          *static_cast<std::vector<Object *> *>(tuple))[static_cast<size_t>(i)];
+    };
+    python.type = [](void *object) {
+      return taken(static_cast<Object *>(object)->type);
+    };
+    python.attribute = [](void *object, void *) {
+      return taken(static_cast<Object *>(object)->needsGradients);
+    };
+    python.call = isNegative;
+    python.release = [](void *object) {
+      --static_cast<Object *>(object)->uses;
+    };
+    python.integer = [](void *object, int *overflow) -> long long {
+      *overflow = static_cast<Object *>(object)->real > 0;
+      return static_cast<Object *>(object)->integer;
+    };
+    python.real = [](void *object) {
+      return static_cast<Object *>(object)->real;
+    };
+    python.unlock = []() -> void * { return &(--locks, locks); };
+    python.lock = [](void *thread) { ++*static_cast<int *>(thread); };
+    python.no = &no;
+    python.integer_type = &integerType;
+    python.bool_type = &boolType;
+    python.real_type = &realType;
+    python.tensor_types[0] = python.tensor_types[1] = &tensorType;
+    python.exchange = &exchange;
+    python.device_type = 2;
+    python.device = -1;
+    locks = 1;
+  }
+
+  static void *isNegative(void *object, void *, ...) {
+    return taken(static_cast<Object *>(object)->isNegative);
+  }
+  static void *taken(void *object) {
+    if (object)
+      ++static_cast<Object *>(object)->uses;
+    return object;
+  }
+  /// Whatever comes of it, nothing is kept, and the lock is held.
+  int launch(bool recordsGradients = true) {
+    int result =
+        attnLaunchObjects(kernel, &python, &tuple, recordsGradients, nullptr);
+    EXPECT_EQ(locks, 1);
+    EXPECT_EQ(no.uses, 1);
+    EXPECT_EQ(yes.uses, 1);
+    EXPECT_EQ(tensorType.uses, 1000);
+    EXPECT_EQ(realType.uses, 1000);
+    return result;
+  }
+  size_t launches() { return fakeRecord()->grids.size(); }
+
+  AttnPython python = {};
+  Object no, yes, integerType, boolType, realType, tensorType;
+  Object first, factor, last;
+  std::vector<Object *> tuple = {&first, &factor, &last};
+};
+} // namespace
+
+TEST_F(LaunchObjectsTest, TensorsAndNumbers) {
+  EXPECT_EQ(launch(), ATTN_LAUNCHED) << attnErrorMessage();
+  EXPECT_EQ(launches(), 1u);
+  factor.type = &boolType;
+  factor.integer = 1;
+  factor.real = 0;
+  EXPECT_EQ(launch(), ATTN_LAUNCHED) << attnErrorMessage();
+  factor.type = &integerType;
+  EXPECT_EQ(launch(), ATTN_LAUNCHED) << attnErrorMessage();
+  EXPECT_EQ(launches(), 3u);
+}
+
+TEST_F(LaunchObjectsTest, OthersAreNotPlain) {
+  auto isNotPlain = [&](Object &changed, auto change) {
+    Object kept = changed;
+    change(changed);
+    bool isRefused = launch() == ATTN_NOT_PLAIN;
+    changed = kept;
+    return isRefused;
+  };
+  EXPECT_TRUE(isNotPlain(first, [&](Object &o) { o.type = &yes; }));
+  EXPECT_TRUE(isNotPlain(first, [&](Object &o) { o.type = nullptr; }));
+  EXPECT_TRUE(isNotPlain(first, [&](Object &o) { o.isNegative = &yes; }));
+  EXPECT_TRUE(isNotPlain(first, [&](Object &o) { o.isNegative = nullptr; }));
+  EXPECT_TRUE(isNotPlain(last, [&](Object &o) { o.needsGradients = &yes; }));
+  EXPECT_TRUE(isNotPlain(first, [&](Object &o) { o.tensor.lanes = 0; }));
+  EXPECT_TRUE(isNotPlain(first, [&](Object &o) { o.tensor.rank = 1; }));
+  EXPECT_TRUE(isNotPlain(first, [&](Object &o) { o.tensor.deviceType = 1; }));
+  EXPECT_TRUE(isNotPlain(factor, [&](Object &o) { o.type = &tensorType; }));
+  EXPECT_TRUE(isNotPlain(factor, [&](Object &o) { // overflows
+    o.type = &integerType;
+  }));
+  tuple.pop_back();
+  EXPECT_EQ(launch(), ATTN_NOT_PLAIN);
+  tuple.push_back(&last);
+  exchange.view = nullptr;
+  EXPECT_EQ(launch(), ATTN_NOT_PLAIN);
+  EXPECT_EQ(launches(), 0u);
+}
+
+TEST_F(LaunchObjectsTest, GradientsThatNobodyRecords) {
+  first.needsGradients = &yes;
+  EXPECT_EQ(launch(), ATTN_NOT_PLAIN);
+  EXPECT_EQ(launch(/*recordsGradients=*/false), ATTN_LAUNCHED);
+}
+
+TEST_F(LaunchObjectsTest, WrongLaunches) {
+  last.tensor.data = data; // overlaps the argument
+  EXPECT_EQ(launch(), ATTN_FAILED);
+  EXPECT_TRUE(std::string(attnErrorMessage()).find("'out'") !=
+              std::string::npos)
+      << attnErrorMessage();
+  python.struct_size = 8;
+  EXPECT_EQ(launch(), ATTN_FAILED);
+  EXPECT_STREQ(attnErrorMessage(),
+               "attnLaunchObjects: python has another struct_size");
+  EXPECT_EQ(attnLaunchObjects(kernel, nullptr, &tuple, 0, nullptr),
+            ATTN_FAILED);
 }

@@ -13,6 +13,8 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
+import time
 
 import attn
 import pytest
@@ -74,6 +76,50 @@ def test_one_call_reads_all(kernel, masked, monkeypatch):
     captured[2] = 1
     masked.launch(*parts, *captured, *results[1])
     assert not torch.equal(results[0][0], results[1][0])
+
+
+def test_one_call_launches(kernel, masked, monkeypatch):
+    """Neither prepare() nor attnLaunch has a part in it."""
+    if not hasattr(_capi.library(), "attnLaunchObjects"):
+        pytest.skip("this library has no attnLaunchObjects")
+    values, others = arguments(), arguments()
+    numbers = [torch.tensor([3], dtype=torch.int32), torch.ones(7, dtype=torch.bool)]
+    parts = [torch.randn(1, 2, 7, 16).bfloat16() for _ in range(3)]
+    results = torch.zeros(1, 2, 7, 16).bfloat16(), torch.zeros(1, 2, 7)
+    kernel.launch_prepared(kernel.prepare(*others))
+    monkeypatch.setattr(attn.Kernel, "prepare", None)
+    kernel.launch(*values)
+    assert torch.equal(values[3], others[3])
+    for near, gain in ((4, 0.5), (True, 1), (-3, False)):
+        masked.launch(*parts, *numbers, near, gain, *results)
+    values[0] = torch.nn.Parameter(values[0])
+    with torch.no_grad():
+        kernel.launch(*values, stream=3)  # which the CPU ignores
+    for wrong in ((values, 4), (others[:4], 4), ([*others[:3], None, others[4]], 4)):
+        with pytest.raises(TypeError):  # prepare() is asked what is wrong
+            kernel.launch(*wrong[0])
+    for near in (2**31, 2**63, -2**63 - 1, numbers[0], "4", 4.5j):
+        with pytest.raises(TypeError):
+            masked.launch(*parts, *numbers, near, 0.5, *results)
+
+
+def test_launches_leave_the_lock(kernel):
+    """Python goes on in other threads while a kernel runs on the CPU."""
+    ticks, is_done = [], threading.Event()
+
+    def tick():
+        while not is_done.wait(1e-3):
+            ticks.append(time.perf_counter())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    q, k, v, o = (torch.zeros(1, 1, 4096, 16) for _ in range(4))
+    start = time.perf_counter()
+    kernel.launch(q, k, v, o, torch.zeros(1, 1, 4096))
+    stop = time.perf_counter()
+    is_done.set()
+    thread.join()
+    assert stop - start < 0.02 or any(start + 5e-3 < at < stop - 5e-3 for at in ticks)
 
 
 def test_other_addresses(kernel, monkeypatch):
