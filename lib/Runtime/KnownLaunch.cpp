@@ -27,11 +27,9 @@ PackedLaunch::PackedLaunch(LaunchCall prepared) : call(std::move(prepared)) {
   for (const KernelCall &info : call.kernels) {
     Kernel &kernel = kernels.emplace_back();
     kernel.maps.resize(info.tensorMaps.size());
-    kernel.mapped.resize(info.tensorMaps.size());
     for (uint64_t &slot : slots)
       kernel.parameters.push_back(&slot);
-    for (TensorMap &map : kernel.maps)
-      kernel.parameters.push_back(&map);
+    kernel.parameters.resize(slots.size() + kernel.maps.size());
   }
 }
 

@@ -100,12 +100,11 @@ Status Module::run(PackedLaunch &launch, void *workspace, bool isCleared,
       const TensorMapCall &map = kernel.tensorMaps[m];
       void *data =
           map.offset ? static_cast<char *>(workspace) + *map.offset : map.data;
-      if (packed.mapped[m] == data)
-        continue;
-      packed.mapped[m] = nullptr;
-      status = encode(driver, map, data, packed.maps[m]);
-      if (status.ok())
-        packed.mapped[m] = data;
+      packed.parameters[launch.slots.size() + m] =
+          packed.maps[m].get(data, [&](TensorMap &made) {
+            status = encode(driver, map, data, made);
+            return status.ok();
+          });
     }
     if (!status.ok())
       break;

@@ -104,13 +104,32 @@ TEST_F(KnownLaunchTest, MapsAreMadeOnceForAnAddress) {
   EXPECT_EQ(maps[2].data, at(d));
   EXPECT_EQ(maps[2].sizes, maps[0].sizes);
   EXPECT_EQ(fakeRecord()->launches, 3);
+  // The first of several in turn are still there, the oldest of many is not.
+  fakeRecord()->parameters.resize(7 + 1 + 1 + 7 + 5 + 5 + 1);
+  auto mapOf = [&](uint64_t in) {
+    launch(in, b);
+    return fakeRecord()->parameters.back();
+  };
+  EXPECT_EQ(mapOf(a), 0u);
+  EXPECT_EQ(mapOf(d), 2u);
+  for (uint64_t i = 1; i <= 6; ++i)
+    EXPECT_EQ(mapOf(d + (i << 20)), 2 + i);
+  EXPECT_EQ(mapOf(d + (6 << 20)), 8u);
+  EXPECT_EQ(mapOf(a), 0u);
+  EXPECT_EQ(maps.size(), 9u);
+  EXPECT_EQ(mapOf(d + (7 << 20)), 9u);
+  EXPECT_EQ(mapOf(d), 2u);
+  EXPECT_EQ(mapOf(a), 10u);
+  EXPECT_EQ(maps.back().data, at(a));
+  maps.clear();
+  fakeRecord()->parameters.clear();
   // Another module knows nothing of that.
   std::vector<Module> others;
   for (size_t i = 1; i <= 40; ++i) {
     others.push_back(std::move(*Module::load(*Device::current(), artifact)));
     Arguments values = arguments(at(d), at(b), at(c));
     ASSERT_TRUE(others.back().launch(values, nullptr).ok());
-    EXPECT_EQ(maps.size(), 3 + 2 * i);
+    EXPECT_EQ(maps.size(), 2 * i);
   }
 }
 

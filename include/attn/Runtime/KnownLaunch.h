@@ -20,6 +20,7 @@
 
 #include "attn/Runtime/Arguments.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace attn::runtime {
@@ -29,13 +30,44 @@ struct alignas(64) TensorMap {
   unsigned char bytes[128];
 };
 
+/// The maps of a tensor at the last few addresses: programs launch a kernel on
+/// the same few in turn, those of their layers.
+class KnownMaps {
+public:
+  /// The map at that address, which `make(map)` makes if it is not here; null
+  /// where it gives false.
+  template <typename Make> TensorMap *get(void *data, Make make);
+
+private:
+  static constexpr size_t kCount = 8;
+  std::array<TensorMap, kCount> maps;
+  /// What each was made of; null: of nothing.
+  std::array<void *, kCount> places = {};
+  size_t last = 0, next = 0;
+};
+
+template <typename Make> TensorMap *KnownMaps::get(void *data, Make make) {
+  if (places[last] == data && data)
+    return &maps[last];
+  size_t found = static_cast<size_t>(
+      std::find(places.begin(), places.end(), data) - places.begin());
+  if (!data || found == kCount) {
+    found = next;
+    next = (next + 1) % kCount;
+    places[found] = nullptr;
+    if (!make(maps[found]))
+      return nullptr;
+    places[found] = data;
+  }
+  last = found;
+  return &maps[found];
+}
+
 /// A launch with the memory that the driver reads its parameters from.
 class PackedLaunch {
 public:
   struct Kernel {
-    std::vector<TensorMap> maps;
-    /// What each map was made of; null: not yet.
-    std::vector<void *> mapped;
+    std::vector<KnownMaps> maps;
     /// Those of arguments and workspaces, then the maps.
     std::vector<void *> parameters;
   };
