@@ -10,6 +10,7 @@
 #include "attn/Plan/Plan.h"
 
 #include "MaskShape.h"
+#include "attn/Dialect/Attn/IR/ScoreBound.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
@@ -35,6 +36,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   workload.valueHeadDim = op.getValueHeadDim();
   workload.elementBytes = query.getElementTypeBitWidth() / 8;
   workload.hasScore = op.hasScore();
+  workload.isSoftcap = isSoftcap(op.getScore());
   workload.hasMask = op.hasMask();
   workload.isHalf = op.hasMask() && isHalf(op.getMask());
   workload.isScattered = op.hasMask() && isScattered(op.getMask());

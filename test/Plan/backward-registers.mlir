@@ -1,5 +1,6 @@
 // At d = 128 score functions that are differentiated, and random numbers, want
-// registers: their gradients take smaller blocks, which do not spill.
+// registers: their gradients take smaller blocks, which do not spill. A softcap
+// alone does with more registers for the consumers.
 //
 // RUN: attn-opt %s --attn-expand-variants --attn-differentiate --attn-plan=target=sm_90a | FileCheck %s --check-prefix=SM90
 // RUN: attn-opt %s --attn-expand-variants --attn-differentiate --attn-plan=target=sm_80 | FileCheck %s --check-prefix=SM80
@@ -8,7 +9,7 @@
 !l = tensor<1x4x?xf32>
 
 // SM90-LABEL: @softcap_backward
-// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>
+// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2, consumer_registers = 240>
 // SM80-LABEL: @softcap_backward
 // SM80: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2>
 func.func @softcap(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
@@ -16,9 +17,24 @@ func.func @softcap(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
   return %o, %lse : !t, !l
 }
 
+// SM90-LABEL: @softcap_any_backward
+// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2, consumer_registers = 240>
+func.func @softcap_any(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.softcap<20.0 : f32>], numerics = #attn.numerics<deterministic = false>}
+    : (!t, !t, !t) -> (!t, !l)
+  return %o, %lse : !t, !l
+}
+
+// SM90-LABEL: @softcap_and_bias_backward
+// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>
+func.func @softcap_and_bias(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.softcap<20.0 : f32>, #attn.alibi]} : (!t, !t, !t) -> (!t, !l)
+  return %o, %lse : !t, !l
+}
+
 // What is added to scores has no derivative that costs.
 // SM90-LABEL: @alibi_backward
-// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>
+// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2, consumer_registers = 240>
 func.func @alibi(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
   %o, %lse = attn.attention %q, %k, %v {variants = [#attn.alibi]} : (!t, !t, !t) -> (!t, !l)
   return %o, %lse : !t, !l

@@ -57,6 +57,7 @@ struct Workload {
   int64_t valueHeadDim = 0;
   int64_t elementBytes = 0;
   bool hasScore = false;
+  bool isSoftcap = false; // the score function, and no more
   bool hasMask = false;
   /// The mask is one comparison of positions, as the causal one is: about half
   /// of the blocks are full.

@@ -141,6 +141,29 @@ bool attn::isMinusInf(Value value) {
          number.isNegative();
 }
 
+/// The factor of `value` that is no constant, of several the last.
+static Value withoutConstantFactors(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<arith::MulFOp>(op) && matchPattern(op->getOperand(0), m_Constant()))
+      value = op->getOperand(1);
+    else if (isa<arith::MulFOp, arith::DivFOp>(op) &&
+             matchPattern(op->getOperand(1), m_Constant()))
+      value = op->getOperand(0);
+    else
+      break;
+  }
+  return value;
+}
+
+bool attn::isSoftcap(Region &score) {
+  if (score.empty())
+    return false;
+  Value y = score.front().getTerminator()->getOperand(0);
+  auto bent = withoutConstantFactors(y).getDefiningOp<math::TanhOp>();
+  return bent &&
+         withoutConstantFactors(bent.getOperand()) == score.getArgument(0);
+}
+
 std::optional<double> attn::boundMagnitude(Value scores) {
   while (auto select = scores.getDefiningOp<arith::SelectOp>()) {
     if (isMinusInf(select.getFalseValue()))

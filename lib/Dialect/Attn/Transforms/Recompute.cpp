@@ -98,10 +98,11 @@ static std::string findDrawback(AttentionBackwardOp op) {
   int64_t queries = op.getQuery().getType().getDimSize(ScoredOp::kLength);
   if (!ShapedType::isDynamic(queries) && queries <= most)
     return ("up to " + Twine(most) + " queries two programs are faster").str();
-  // Beside five products of more columns there are no registers for what score
-  // functions and random numbers take.
+  // Beside five products of more columns there are no registers for what random
+  // numbers and most score functions take.
   constexpr int64_t mostColumns = 128;
-  if ((op.hasPullback() || scored.hasDropout()) &&
+  if (((op.hasPullback() && !isSoftcap(scored.getScore())) ||
+       scored.hasDropout()) &&
       countColumns(op) > mostColumns)
     return ("beside products of " + Twine(countColumns(op)) +
             " columns a score function or random numbers would spill")

@@ -17,6 +17,7 @@
 
 #include "attn/Support/LLVM.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Region.h"
 #include "mlir/IR/Value.h"
 #include <optional>
 
@@ -38,6 +39,10 @@ inline float getMaxFoldedLse(Type element) {
 /// The greatest magnitude that a score can have which a score function yields,
 /// if that sets a limit. NaN does not count, nor does the -inf of hidden keys.
 std::optional<double> boundMagnitude(Value score);
+
+/// Whether a score function, a region of (x, b, h, i, j), is a softcap and
+/// nothing else: a constant times tanh(x), with constant factors of x.
+bool isSoftcap(Region &score);
 
 /// True if all elements of `value` are -inf.
 bool isMinusInf(Value value);
