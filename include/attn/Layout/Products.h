@@ -45,7 +45,11 @@ struct ProductTraits {
   int64_t registers = 48;
 };
 
-inline constexpr ProductTraits mmaSync = {};
+inline constexpr ProductTraits mmaSync = [] {
+  ProductTraits traits;
+  traits.sharesColumns = true;
+  return traits;
+}();
 
 inline constexpr ProductTraits mmaTF32 = [] {
   ProductTraits traits;
@@ -74,6 +78,16 @@ inline constexpr ProductTraits wgmma = [] {
   traits.registers = 28;
   return traits;
 }();
+
+/// What is wrong with the columns that a group of warps has of an accumulator
+/// of mma.sync, in words; empty if their matrices are read two at a time.
+inline std::string checkColumnParts(const Fragment &acc) {
+  int64_t columns = acc.columns / acc.columnGroups();
+  if (acc.columnGroups() == 1 || columns % 16 == 0)
+    return "";
+  return "a group of warps has " + std::to_string(columns) +
+         " columns, expected a multiple of 16";
+}
 
 } // namespace attn::layout
 

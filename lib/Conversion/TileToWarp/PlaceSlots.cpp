@@ -31,7 +31,7 @@ static int64_t getOrdinal(tile::LoadOp load) {
   bool isLocal =
       isa<scf::ForOp>(load->getParentOp()) &&
       llvm::all_of(load.getResult().getUsers(), [&](Operation *user) {
-        return user->getBlock() == load->getBlock();
+        return load->getBlock()->findAncestorOpInBlock(*user) != nullptr;
       });
   if (!isLocal)
     return -1;

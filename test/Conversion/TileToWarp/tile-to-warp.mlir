@@ -208,3 +208,38 @@ func.func @row(%lse: memref<2x4x?xf32>, %out: memref<?x?xf32>) {
   }
   return
 }
+
+// A row that a branch of the loop reads is the loop's own, too: two loops have
+// one slot for it.
+// CHECK-LABEL: func.func @row_in_branch(
+// CHECK: %[[ROW:.*]] = warp.alloc : <1x64xf32>
+// CHECK-NOT: warp.alloc
+// CHECK-COUNT-2: warp.copy %{{.*}} to %[[ROW]] :
+func.func @row_in_branch(%lse: memref<?x?x?xf32>, %n: index, %take: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  tile.kernel @row_in_branch plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
+    %zero = arith.constant dense<0.0> : vector<1x64xf32>
+    %first = scf.for %j = %c0 to %x step %c1 iter_args(%sum = %zero) -> (vector<1x64xf32>) {
+      %row = tile.load %lse[%b, %h, %j] : memref<?x?x?xf32>, vector<1x64xf32>
+      %next = scf.if %take -> (vector<1x64xf32>) {
+        %added = arith.addf %sum, %row : vector<1x64xf32>
+        scf.yield %added : vector<1x64xf32>
+      } else {
+        scf.yield %sum : vector<1x64xf32>
+      }
+      scf.yield %next : vector<1x64xf32>
+    }
+    %second = scf.for %j = %x to %n step %c1 iter_args(%sum = %first) -> (vector<1x64xf32>) {
+      %row = tile.load %lse[%b, %h, %j] : memref<?x?x?xf32>, vector<1x64xf32>
+      %next = scf.if %take -> (vector<1x64xf32>) {
+        %added = arith.addf %sum, %row : vector<1x64xf32>
+        scf.yield %added : vector<1x64xf32>
+      } else {
+        scf.yield %sum : vector<1x64xf32>
+      }
+      scf.yield %next : vector<1x64xf32>
+    }
+  }
+  return
+}

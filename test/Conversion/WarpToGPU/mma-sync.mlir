@@ -68,3 +68,34 @@ func.func @load_frag() {
   }
   return
 }
+
+// 32 rows are two warps, so each half of the four has half of the columns: the
+// warp's rows of A, read transposed, and its columns of B differ.
+// CHECK-LABEL: gpu.func @shared_columns
+// CHECK-DAG: %[[TWO:.*]] = arith.constant 2 : i32
+// CHECK-DAG: arith.remui %[[WARP:.*]], %[[TWO]]
+// CHECK-DAG: arith.divui %[[WARP]], %[[TWO]]
+// Two k-steps of 16 x 32: A once, B twice, four instructions.
+// CHECK: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>
+// CHECK: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK: nvvm.ldmatrix
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK: nvvm.ldmatrix
+// CHECK: nvvm.ldmatrix
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK: nvvm.ldmatrix
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: gpu.return
+func.func @shared_columns() {
+  %c1 = arith.constant 1 : index
+  warp.kernel @shared_columns blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(8192) {
+    %zero = arith.constant 0.0 : f32
+    %ds = warp.alloc at 0 : !warp.slot<32x32xbf16>
+    %k = warp.alloc at 2048 : !warp.slot<32x64xbf16>
+    %acc = warp.splat %zero : !warp.frag<32x64xf32, acc, 4>
+    %dq = warp.mma mma_sync %ds, %k, %acc transpose_a : !warp.slot<32x32xbf16>, !warp.slot<32x64xbf16>, !warp.frag<32x64xf32, acc, 4>
+  }
+  return
+}

@@ -313,9 +313,21 @@ func.func @store_c2(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>, %f: !warp.
 
 func.func @mma_c7_atom(%n: index, %acc: !warp.frag<64x64xf32, acc, 8>) {
   warp.kernel @mma_c7_atom blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
-    %s = warp.alloc : !warp.slot<64x64xf16>
-    // expected-error@+1 {{'warp.mma' op of mma_sync has an accumulator of '!warp.frag<64x64xf32, acc, 8>': its rows do not spread over the warps}}
-    %0 = warp.mma mma_sync %s, %s, %acc : !warp.slot<64x64xf16>, !warp.slot<64x64xf16>, !warp.frag<64x64xf32, acc, 8>
+    %s = warp.alloc : !warp.slot<64x64xf32>
+    // expected-error@+1 {{'warp.mma' op of mma_tf32 has an accumulator of '!warp.frag<64x64xf32, acc, 8>': its rows do not spread over the warps}}
+    %0 = warp.mma mma_tf32 %s, %s, %acc : !warp.slot<64x64xf32>, !warp.slot<64x64xf32>, !warp.frag<64x64xf32, acc, 8>
+  }
+  return
+}
+
+// -----
+
+func.func @mma_c7_columns(%n: index, %acc: !warp.frag<64x16xf32, acc, 8>) {
+  warp.kernel @mma_c7_columns blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %a = warp.alloc : !warp.slot<64x64xf16>
+    %s = warp.alloc : !warp.slot<64x16xf16>
+    // expected-error@+1 {{'warp.mma' op of mma_sync has an accumulator of '!warp.frag<64x16xf32, acc, 8>': a group of warps has 8 columns, expected a multiple of 16}}
+    %0 = warp.mma mma_sync %a, %s, %acc : !warp.slot<64x64xf16>, !warp.slot<64x16xf16>, !warp.frag<64x16xf32, acc, 8>
   }
   return
 }

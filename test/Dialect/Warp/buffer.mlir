@@ -198,3 +198,43 @@ func.func @listed_blocks(%k: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset
   }
   return
 }
+
+// With more than two rings the warps meet once per step.
+// CHECK-LABEL: @three_rings(
+// OWN: scf.for
+// OWN-NEXT: warp.await
+// OWN-NEXT: warp.await
+// OWN-NEXT: warp.await
+// OWN: warp.copy_async
+// OWN: warp.copy_async
+// OWN: warp.copy_async
+// OWN: warp.mma
+// OWN-NOT: warp.await
+// OWN: return
+func.func @three_rings(%q: !view, %k: !view, %v: !view, %out: !view, %hi: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel @three_rings blocks(%x, %h, %b) in (%hi, %hi, %hi) warps(4) stages(2) {
+    %qs = warp.alloc : !q
+    %ks = warp.alloc : !tile
+    %vs = warp.alloc : !tile
+    %ts = warp.alloc : !tile
+    %s0 = warp.splat %zero : !s
+    %o0 = warp.splat %zero : !o
+    %sum = scf.for %n = %c0 to %hi step %c1 iter_args(%o = %o0) -> (!o) {
+      warp.copy %k[%b, %h, %n, %c0] to %ks : !view, !tile
+      %s = warp.mma mma_sync %qs, %ks, %s0 transpose_b : !q, !tile, !s
+      warp.copy %v[%b, %h, %n, %c0] to %vs : !view, !tile
+      %t = warp.mma mma_sync %qs, %vs, %s transpose_b : !q, !tile, !s
+      %pt = warp.cast truncf %t : !s to !warp.frag<64x32xbf16, acc, 4>
+      %pa = warp.convert %pt : !warp.frag<64x32xbf16, acc, 4> -> !warp.frag<64x32xbf16, a, 4>
+      warp.copy %q[%b, %h, %n, %c0] to %ts : !view, !tile
+      %o2 = warp.mma mma_sync %pa, %ts, %o : !warp.frag<64x32xbf16, a, 4>, !tile, !o
+      scf.yield %o2 : !o
+    }
+    %ot = warp.cast truncf %sum : !o to !warp.frag<64x64xbf16, acc, 4>
+    warp.store %ot, %out[%b, %h, %x, %c0] : !warp.frag<64x64xbf16, acc, 4>, !view
+  }
+  return
+}

@@ -54,6 +54,26 @@ static Value asOperand(OpBuilder &builder, Location loc, Type element,
   return LLVM::BitcastOp::create(builder, loc, type, value);
 }
 
+/// The first row of the running warp.
+static Value firstRow(Integers &ints, const layout::Fragment &acc) {
+  Value warp = ints.warp();
+  if (acc.columnGroups() > 1)
+    warp = ints.rem(warp, acc.rowWarps());
+  return ints.mul(warp, layout::groupRows);
+}
+
+/// The first column of the running warp; none where all have every column.
+static Value firstColumn(Integers &ints, const layout::Fragment &acc) {
+  if (acc.columnGroups() == 1)
+    return Value();
+  return ints.mul(ints.div(ints.warp(), acc.rowWarps()), 8 * acc.columnSteps());
+}
+
+/// Rows between two row steps of a warp.
+static int64_t rowsPerStep(FragType acc) {
+  return layoutOf(acc).rowWarps() * layout::groupRows;
+}
+
 namespace {
 
 /// The A operand, in registers or in a slot.
@@ -62,14 +82,14 @@ public:
   LeftOperand(OpBuilder &builder, Location loc, Product product)
       : builder(builder), loc(loc),
         element(product.rightType().getElementType()),
-        warps(product.accType().getWarps()) {
+        stepRows(rowsPerStep(product.accType())) {
     SlotType slot = product.leftSlot();
     if (!slot) {
       registers = llvm::to_vector(product.a);
       return;
     }
     Integers ints(builder, loc);
-    Value first = ints.mul(ints.warp(), layout::groupRows);
+    Value first = firstRow(ints, layoutOf(product.accType()));
     if (!product.op.getTransposeA()) {
       readers.emplace_back(builder, loc, slot, product.a.front(),
                            MatrixReader::Order::RowsFirst, first);
@@ -80,7 +100,7 @@ public:
     for (int64_t t = 0, e = layoutOf(product.accType()).rowSteps(); t < e; ++t)
       readers.emplace_back(builder, loc, slot, product.a.front(),
                            MatrixReader::Order::ColumnsFirstTransposed, Value(),
-                           ints.add(first, t * warps * layout::groupRows));
+                           ints.add(first, t * stepRows));
   }
 
   /// The four registers of row step `t` and k-step `s` of `steps`.
@@ -89,7 +109,7 @@ public:
     if (isTransposed)
       result = readers[t].read(16 * s, 0);
     else if (!readers.empty())
-      result = readers.front().read(t * warps * layout::groupRows, 16 * s);
+      result = readers.front().read(t * stepRows, 16 * s);
     else
       result = llvm::to_vector(
           ArrayRef<Value>(registers).slice((t * steps + s) * 4, 4));
@@ -102,7 +122,7 @@ private:
   OpBuilder &builder;
   Location loc;
   Type element;
-  int64_t warps;
+  int64_t stepRows;
   SmallVector<Value> registers;
   bool isTransposed = false;
   std::vector<MatrixReader> readers;
@@ -118,12 +138,15 @@ SmallVector<Value> attn::warp::emitMmaSync(OpBuilder &builder,
   Location loc = product.op.getLoc();
   bool transposed = product.op.getTransposeB();
   int64_t depth = right.getShape()[transposed ? 1 : 0];
-  int64_t columns = accType.getShape()[1], tiles = columns / 8;
   layout::Fragment layout = layoutOf(accType);
+  int64_t tiles = layout.columnSteps();
   LeftOperand a(builder, loc, product);
+  Integers ints(builder, loc);
+  Value first = firstColumn(ints, layout);
   MatrixReader b(builder, loc, right, product.b,
                  transposed ? MatrixReader::Order::ColumnsFirst
-                            : MatrixReader::Order::Transposed);
+                            : MatrixReader::Order::Transposed,
+                 transposed ? first : Value(), transposed ? Value() : first);
   SmallVector<Value> acc = llvm::to_vector(product.acc);
   auto tile = [&](int64_t t, int64_t c) {
     return MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4);

@@ -22,8 +22,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/IR/ScoreBound.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
-#include "attn/Layout/Descriptors.h"
-#include "attn/Layout/Fragments.h"
+#include "attn/Layout/Products.h"
 #include "attn/Support/TargetInfo.h"
 #include "mlir/IR/Remarks.h"
 
@@ -51,7 +50,7 @@ static bool canShare(PlanAttr plan, int64_t rows, int64_t columns) {
     return false;
   int64_t parts = fragment.columnGroups();
   if (!findTarget(stringifyTargetKind(plan.getTarget()))->hasWarpgroups)
-    return parts == 1;
+    return layout::checkColumnParts(fragment).empty();
   layout::SharedTile keys = {rows, columns, 2,
                              layout::choosePanelBytes(2 * columns)};
   return rows % layout::groupOfWarpsRows == 0 &&

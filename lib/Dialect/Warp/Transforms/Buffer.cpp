@@ -257,6 +257,10 @@ static bool canAwaitEarly(LoopChain &chain) {
   return true;
 }
 
+/// Where each await of a step is a meeting of the warps, more of them cost more
+/// than copies gain that start a little later.
+static constexpr size_t mostOwnRings = 2;
+
 FailureOr<int64_t> attn::warp::bufferLoops(RewriterBase &rewriter,
                                            KernelOp kernel, int64_t depth,
                                            BufferSchedule schedule,
@@ -267,7 +271,9 @@ FailureOr<int64_t> attn::warp::bufferLoops(RewriterBase &rewriter,
     return failure();
   depth = getRingDepth(kernel, depth);
   if (schedule == BufferSchedule::Auto)
-    schedule = depth == 1 ? BufferSchedule::Early : BufferSchedule::Own;
+    schedule = depth == 1                            ? BufferSchedule::Early
+               : chain->tiles.size() <= mostOwnRings ? BufferSchedule::Own
+                                                     : BufferSchedule::Together;
   bool needsTwo = schedule != BufferSchedule::Early || chain->tiles.size() == 1;
   if (depth == 1 && needsTwo) {
     reason = "the schedule needs a depth of at least 2";

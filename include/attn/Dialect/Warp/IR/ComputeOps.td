@@ -50,9 +50,10 @@ def Warp_MmaOp : Warp_Op<"mma", [Warp_ProductOpInterface, AllTypesMatch<["acc", 
          has at most 256 columns for `wgmma`.
     (C5) `transpose_a` is for slots, of 16-bit elements.
     (C6) A descriptor of `wgmma` can say where its slots lie.
-    (C7) Groups of 4 warps that have different columns of the accumulator, as it
-         has too few rows for all, read parts of operand b, by `wgmma` only:
-         whole panels, or parts of one.
+    (C7) Groups of warps that have different columns of the accumulator, as it
+         has too few rows for all, read parts of operand b: by `wgmma`, 4 warps
+         at a time, whole panels or parts of one; by `mma_sync` multiples of 16
+         columns; by no other.
     ```mlir
     %s = warp.mma mma_sync %q, %k, %zero transpose_b : !warp.frag<128x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<128x64xf32, acc, 4>
     ```

@@ -47,7 +47,8 @@ def WarpBuffer : Pass<"warp-buffer", "::mlir::func::FuncOp"> {
            "Where the copies ahead stand",
            [{::llvm::cl::values(
              clEnumValN(::attn::warp::BufferSchedule::Auto, "auto",
-                        "early for depth 1, own otherwise"),
+                        "early for depth 1, own for up to two rings, "
+                        "together otherwise"),
              clEnumValN(::attn::warp::BufferSchedule::Own, "own",
                         "after the await of the same ring"),
              clEnumValN(::attn::warp::BufferSchedule::Early, "early",
