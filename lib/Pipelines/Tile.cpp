@@ -39,7 +39,9 @@ void attn::buildTileSchedulePipeline(OpPassManager &functions,
   };
   add(OptionalPass::OrderBlocks, tile::createTileOrderBlocks);
   add(OptionalPass::ListBlocks, tile::createTileListBlocks);
-  add(OptionalPass::PeelMasks, tile::createTilePeelMasks);
+  if (passes.runs(OptionalPass::PeelMasks))
+    functions.addPass(tile::createTilePeelMasks(
+        {passes.getUse(OptionalPass::PeelMasks) == PassUse::Selective}));
   add(OptionalPass::PeelScores, tile::createTilePeelScores);
   functions.addPass(tile::createTileShareBlocks());
   add(OptionalPass::GroupBounds, tile::createTileGroupBounds);

@@ -2,7 +2,9 @@
 
 // f32: three products of tf32 per tile and k-step of 8, operands by plain loads.
 // Two steps are summed from zero, the small products first, and join the
-// accumulator by an addition, unless that is zero.
+// accumulator by an addition, unless that is zero. Numbers are split as if all
+// were finite; where a lane of the warp gets one that is not, the product is
+// computed once more, step by step, with infinities.
 // CHECK-LABEL: gpu.func @scores
 // CHECK: llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<3> -> vector<2xf32>
 // CHECK: %[[ROUND:.*]] = arith.addi %{{.*}}, %c4096_i32
@@ -10,7 +12,17 @@
 // CHECK: nvvm.mma.sync {{.*}}C[%[[ZERO:.*]], %[[ZERO]], %[[ZERO]], %[[ZERO]]]{{.*}}multiplicandAPtxType = #nvvm.mma_type<tf32>{{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 8>
 // CHECK-COUNT-5: nvvm.mma.sync
 // CHECK-NOT: nvvm.mma.sync
-// CHECK-NOT: arith.addf
+// CHECK-COUNT-3: arith.addf
+// CHECK: %[[SIZE:.*]] = llvm.call_intrinsic "llvm.fabs"
+// CHECK: %[[IS:.*]] = arith.cmpf olt, %[[SIZE]], %{{.*}} : f32
+// CHECK: %[[NOT:.*]] = arith.xori %[[IS]], %true
+// CHECK: %[[ANY:.*]] = nvvm.vote.sync any %{{.*}}, %[[NOT]] -> i1
+// CHECK: scf.if %[[ANY]]
+// CHECK: scf.for
+// CHECK: arith.cmpf olt
+// CHECK-COUNT-3: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: } else {
 // CHECK: gpu.return
 func.func @scores(%m: memref<?x8xf32, strided<[?, 1], offset: ?>>) {
   %c0 = arith.constant 0 : index

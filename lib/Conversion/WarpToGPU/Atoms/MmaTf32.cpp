@@ -17,6 +17,11 @@
 // single precision accuracy from Tensor Cores"). An infinity takes part in the
 // product of the big parts only: in the others it would meet the small part of
 // a number, of either sign or 0, and give NaN where f32 gives an infinity.
+// Half of the instructions of a split see to that. Where a product starts at
+// zero they are spared: its numbers are split as if all were finite, any other
+// makes its whole row or column NaN, and what is not finite is computed once
+// more, with infinities, in a loop. (A product that adds to what was there has
+// nothing left to start from.)
 //
 // Tensor cores cut their sums off instead of rounding them, each product at the
 // last bit of the largest term: on one accumulator for all steps of k these
@@ -40,6 +45,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <limits>
 
@@ -54,9 +60,16 @@ class PairReader {
 public:
   PairReader(OpBuilder &builder, Location loc, SlotType slot, Value base,
              Value firstRow = {});
+  /// The same from `column` on, a multiple of 8.
+  PairReader moved(OpBuilder &inner, Value column) const {
+    return {inner, loc, lane->moved(inner, Value(), column)};
+  }
   std::array<Value, 2> read(int64_t row, int64_t column);
 
 private:
+  PairReader(OpBuilder &builder, Location loc, LaneAddress lane)
+      : builder(builder), loc(loc), lane(lane) {}
+
   OpBuilder &builder;
   Location loc;
   std::optional<LaneAddress> lane;
@@ -149,29 +162,40 @@ static Value roundToTf32(OpBuilder &builder, Location loc, Value x) {
                                ints.constant(-1 << unreadBits));
 }
 
-static Split split(OpBuilder &builder, Location loc, Value x) {
-  Type f32 = builder.getF32Type(), i32 = builder.getI32Type();
-  auto constant = [&](float value) -> Value {
-    return arith::ConstantOp::create(builder, loc,
-                                     builder.getF32FloatAttr(value));
-  };
+/// Of a finite number; of others the small part is NaN.
+static Split splitFinite(OpBuilder &builder, Location loc, Value x) {
+  Value big = roundToTf32(builder, loc, x);
+  Value rest = arith::SubFOp::create(
+      builder, loc, x,
+      arith::BitcastOp::create(builder, loc, builder.getF32Type(), big));
+  return {big, big,
+          arith::BitcastOp::create(builder, loc, builder.getI32Type(), rest)};
+}
+
+/// |x| < inf.
+static Value isFinite(OpBuilder &builder, Location loc, Value x) {
+  Type f32 = builder.getF32Type();
   Value magnitude =
       LLVM::CallIntrinsicOp::create(builder, loc, f32,
                                     builder.getStringAttr("llvm.fabs"), x)
           .getResult(0);
-  Value isFinite =
-      arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT, magnitude,
-                            constant(std::numeric_limits<float>::infinity()));
-  Value number =
-      arith::SelectOp::create(builder, loc, isFinite, x, constant(0));
-  Value finite = roundToTf32(builder, loc, number);
-  Value rest = arith::SubFOp::create(
-      builder, loc, number,
-      arith::BitcastOp::create(builder, loc, f32, finite));
-  Value big =
-      arith::SelectOp::create(builder, loc, isFinite, finite,
-                              arith::BitcastOp::create(builder, loc, i32, x));
-  return {big, finite, arith::BitcastOp::create(builder, loc, i32, rest)};
+  Value infinity = arith::ConstantOp::create(
+      builder, loc,
+      builder.getF32FloatAttr(std::numeric_limits<float>::infinity()));
+  return arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OLT,
+                               magnitude, infinity);
+}
+
+static Split splitAny(OpBuilder &builder, Location loc, Value x) {
+  Value finite = isFinite(builder, loc, x);
+  Value zero =
+      arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
+  Split parts = splitFinite(
+      builder, loc, arith::SelectOp::create(builder, loc, finite, x, zero));
+  parts.big = arith::SelectOp::create(
+      builder, loc, finite, parts.big,
+      arith::BitcastOp::create(builder, loc, builder.getI32Type(), x));
+  return parts;
 }
 
 /// One instruction; `acc` is updated in place.
@@ -218,25 +242,47 @@ static SmallVector<Value> readLeft(PairReader &reader, int64_t row,
 }
 
 /// How many steps are summed from zero before they join the accumulator: two
-/// save additions, and take registers that a large accumulator, or a deep
-/// product, which has much to load ahead, does not leave (ptxas 13.0).
-static int64_t countStepsAtOnce(size_t accRegisters, int64_t steps) {
-  return accRegisters <= 64 && steps <= 8 ? 2 : 1;
+/// save additions, and take registers that a large accumulator does not leave
+/// (ptxas 13.0).
+static int64_t countStepsAtOnce(size_t accRegisters) {
+  return accRegisters <= 64 ? 2 : 1;
 }
 
-SmallVector<Value> attn::warp::emitMmaTF32(OpBuilder &builder,
-                                           Product product) {
-  SlotType right = product.rightType();
-  FragType accType = product.accType();
+using Splitter = function_ref<Split(OpBuilder &, Location, Value)>;
+
+namespace {
+
+/// Steps of k of one product.
+class DepthSteps {
+public:
+  DepthSteps(OpBuilder &builder, Product product);
+
+  /// The accumulator with all of them.
+  SmallVector<Value> addAll(OpBuilder &builder, Splitter split) {
+    return add(builder, product.acc, Value(), numSteps, split);
+  }
+  /// The same in a loop, which is little code.
+  SmallVector<Value> addInLoop(OpBuilder &builder, Splitter split);
+
+private:
+  /// `accumulator` with `number` steps from column `first` of k on; null is 0.
+  SmallVector<Value> add(OpBuilder &builder, ValueRange accumulator,
+                         Value first, int64_t number, Splitter split);
+
+  Product product;
+  int64_t numSteps;
+  std::optional<PairReader> left, pairs;
+  std::optional<ColumnReader> columns;
+};
+
+} // namespace
+
+DepthSteps::DepthSteps(OpBuilder &builder, Product product) : product(product) {
   Location loc = product.op.getLoc();
   Integers ints(builder, loc);
+  SlotType right = product.rightType();
   bool transposed = product.op.getTransposeB();
-  int64_t steps = right.getShape()[transposed ? 1 : 0] / 8;
-  int64_t tiles = accType.getShape()[1] / 8;
-  layout::Fragment layout = layoutOf(accType);
-
-  std::optional<PairReader> pairs, left;
-  std::optional<ColumnReader> columns;
+  numSteps = right.getShape()[transposed ? 1 : 0] / 8;
   if (transposed)
     pairs.emplace(builder, loc, right, product.b);
   else
@@ -244,8 +290,21 @@ SmallVector<Value> attn::warp::emitMmaTF32(OpBuilder &builder,
   if (SlotType slot = product.leftSlot())
     left.emplace(builder, loc, slot, product.a.front(),
                  ints.mul(ints.warp(), layout::groupRows));
+}
 
-  SmallVector<Value> acc = llvm::to_vector(product.acc);
+SmallVector<Value> DepthSteps::add(OpBuilder &builder, ValueRange accumulator,
+                                   Value first, int64_t number,
+                                   Splitter split) {
+  Location loc = product.op.getLoc();
+  FragType accType = product.accType();
+  layout::Fragment layout = layoutOf(accType);
+  int64_t tiles = accType.getShape()[1] / 8;
+  std::optional<PairReader> left = this->left, pairs = this->pairs;
+  if (first) {
+    assert(left && pairs && "the others are at constant places");
+    left.emplace(this->left->moved(builder, first));
+    pairs.emplace(this->pairs->moved(builder, first));
+  }
   auto splitAll = [&](ValueRange values) {
     Operand operand;
     for (Value value : values)
@@ -255,11 +314,12 @@ SmallVector<Value> attn::warp::emitMmaTF32(OpBuilder &builder,
   auto readRows = [&](int64_t t, int64_t s) {
     int64_t row = t * accType.getWarps() * layout::groupRows;
     return left ? readLeft(*left, row, 8 * s)
-                : llvm::to_vector(product.a.slice((t * steps + s) * 4, 4));
+                : llvm::to_vector(product.a.slice((t * numSteps + s) * 4, 4));
   };
-  int64_t atOnce = countStepsAtOnce(acc.size(), steps);
-  for (int64_t first = 0; first < steps; first += atOnce) {
-    auto chunk = llvm::seq(first, std::min(first + atOnce, steps));
+  SmallVector<Value> acc = llvm::to_vector(accumulator);
+  int64_t atOnce = countStepsAtOnce(acc.size());
+  for (int64_t next = 0; next < number; next += atOnce) {
+    auto chunk = llvm::seq(next, std::min(next + atOnce, number));
     SmallVector<SmallVector<Operand>> lefts(layout.rowSteps());
     for (auto [t, operands] : llvm::enumerate(lefts))
       for (int64_t s : chunk)
@@ -267,14 +327,69 @@ SmallVector<Value> attn::warp::emitMmaTF32(OpBuilder &builder,
     for (int64_t c = 0; c < tiles; ++c) {
       SmallVector<Operand> right;
       for (int64_t s : chunk)
-        right.push_back(splitAll(transposed ? pairs->read(8 * c, 8 * s)
-                                            : columns->read(8 * s, 8 * c)));
+        right.push_back(splitAll(pairs ? pairs->read(8 * c, 8 * s)
+                                       : columns->read(8 * s, 8 * c)));
       for (int64_t t = 0; t < layout.rowSteps(); ++t)
         emitSteps(builder, loc, lefts[t], right,
                   MutableArrayRef<Value>(acc).slice((t * tiles + c) * 4, 4));
     }
   }
   return acc;
+}
+
+SmallVector<Value> DepthSteps::addInLoop(OpBuilder &builder, Splitter split) {
+  Location loc = product.op.getLoc();
+  Integers ints(builder, loc);
+  auto loop = scf::ForOp::create(
+      builder, loc, ints.constant(0), ints.constant(numSteps * 8),
+      ints.constant(8), product.acc,
+      [&](OpBuilder &inner, Location loc, Value first, ValueRange acc) {
+        scf::YieldOp::create(inner, loc,
+                             add(inner, acc, first, /*number=*/1, split));
+      });
+  return llvm::to_vector_of<Value>(loop.getResults());
+}
+
+/// Whether a lane of the warp has a number that is not finite. A sum that is
+/// too large says so, too.
+static Value isAnyNotFinite(OpBuilder &builder, Location loc,
+                            ValueRange values) {
+  Integers ints(builder, loc);
+  SmallVector<Value> sums = llvm::to_vector(values);
+  while (sums.size() > 1) {
+    SmallVector<Value> halves;
+    for (size_t i = 0; i + 1 < sums.size(); i += 2)
+      halves.push_back(
+          arith::AddFOp::create(builder, loc, sums[i], sums[i + 1]));
+    if (sums.size() % 2 != 0)
+      halves.push_back(sums.back());
+    sums = halves;
+  }
+  Value isNot = arith::XOrIOp::create(
+      builder, loc, isFinite(builder, loc, sums.front()),
+      arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true)));
+  return NVVM::VoteSyncOp::create(builder, loc, builder.getI1Type(),
+                                  ints.constant(-1), isNot,
+                                  NVVM::VoteSyncKind::any);
+}
+
+SmallVector<Value> attn::warp::emitMmaTF32(OpBuilder &builder,
+                                           Product product) {
+  DepthSteps steps(builder, product);
+  if (!product.startsAtZero || !product.leftSlot() ||
+      !product.op.getTransposeB())
+    return steps.addAll(builder, splitAny);
+  Location loc = product.op.getLoc();
+  SmallVector<Value> fast = steps.addAll(builder, splitFinite);
+  auto chosen = scf::IfOp::create(
+      builder, loc, isAnyNotFinite(builder, loc, fast),
+      [&](OpBuilder &inner, Location loc) {
+        scf::YieldOp::create(inner, loc, steps.addInLoop(inner, splitAny));
+      },
+      [&](OpBuilder &inner, Location loc) {
+        scf::YieldOp::create(inner, loc, fast);
+      });
+  return llvm::to_vector_of<Value>(chosen.getResults());
 }
 
 SmallVector<Value> attn::warp::loadFragF32(OpBuilder &builder, LoadFragOp op,

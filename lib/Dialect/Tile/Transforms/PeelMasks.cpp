@@ -18,6 +18,7 @@
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
 
@@ -107,9 +108,9 @@ namespace {
 class Peeling {
 public:
   Peeling(RewriterBase &rewriter, scf::ForOp loop, const MaskProblem &problem,
-          const VisitSet &set)
+          const VisitSet &set, bool oneLoop)
       : rewriter(rewriter), loop(loop), problem(problem), set(set),
-        state(loop.getInitArgs()) {}
+        oneLoop(oneLoop), state(loop.getInitArgs()) {}
 
   PeeledLoop run();
 
@@ -123,6 +124,7 @@ private:
   scf::ForOp loop;
   const MaskProblem &problem;
   const VisitSet &set;
+  bool oneLoop;
   SmallVector<Value> state;
   PeeledLoop peeled;
   /// Block = visit + shift, the last of those whose visits have begun. Numbers
@@ -155,7 +157,7 @@ scf::ForOp Peeling::addSegment(Value lowerBound, Value upperBound,
 
 void Peeling::addRange() {
   KeyBlockRange range = emitRange(rewriter, problem, set, loop);
-  if (range.isAllMasked) {
+  if (range.isAllMasked || (oneLoop && (range.hasLower || range.hasUpper))) {
     addSegment(range.lo, range.hi, /*isMasked=*/true);
     return;
   }
@@ -192,6 +194,8 @@ void Peeling::addPieces() {
     if (scf::ForOp segment = addSegment(lowerBound, upperBound, isMasked))
       mapVisits(segment);
   };
+  if (oneLoop)
+    return add(zero, visits, /*isMasked=*/true);
   add(zero, numMasked, /*isMasked=*/true);
   add(numMasked, visits, /*isMasked=*/false);
 }
@@ -227,7 +231,7 @@ PeeledLoop Peeling::run() {
 
 FailureOr<PeeledLoop> attn::tile::peelMasks(RewriterBase &rewriter,
                                             scf::ForOp loop,
-                                            std::string &reason) {
+                                            std::string &reason, bool oneLoop) {
   FailureOr<ScoresOp> scores = findMaskedScores(loop);
   if (failed(scores)) {
     reason = "not one tile.scores that hides keys";
@@ -250,11 +254,30 @@ FailureOr<PeeledLoop> attn::tile::peelMasks(RewriterBase &rewriter,
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(loop);
   std::optional<BlockCounts> counts = countBlocks(problem, set, loop);
-  PeeledLoop peeled = Peeling(rewriter, loop, problem, set).run();
+  PeeledLoop peeled = Peeling(rewriter, loop, problem, set, oneLoop).run();
   peeled.counts = counts;
   peeled.numIntervals = set.visited.size();
   peeled.isFirstBlockSeen = set.isFirstBlockSeen;
   return peeled;
+}
+
+/// Whether two copies of the step are more code than a multiprocessor keeps.
+/// Products of f32 on tensor cores are unrolled: 16 rows and 8 columns of a
+/// warp take about 20 instructions for each 8 columns of k.
+static bool isLongStep(scf::ForOp loop) {
+  constexpr int64_t bytesPerTile = 20 * 16, mostBytes = 64 * 1024;
+  auto kernel = loop->getParentOfType<KernelOp>();
+  if (!kernel || kernel.getPlan().getTarget() == attn::TargetKind::CPU)
+    return false;
+  int64_t numTiles = 0;
+  for (auto product : loop.getBody()->getOps<vector::ContractionOp>()) {
+    VectorType left = product.getLhsType();
+    auto result = dyn_cast<VectorType>(product.getResultType());
+    if (result && left.getElementType().isF32())
+      numTiles += left.getNumElements() * result.getNumElements() /
+                  result.getDimSize(0) / (16 * 8 * 8);
+  }
+  return numTiles / kernel.getPlan().getWarps() * bytesPerTile > mostBytes;
 }
 
 namespace {
@@ -268,7 +291,8 @@ struct TilePeelMasks final
   void transform(RewriterBase &rewriter, scf::ForOp loop) override {
     Location loc = loop.getLoc();
     std::string reason;
-    FailureOr<PeeledLoop> peeled = peelMasks(rewriter, loop, reason);
+    FailureOr<PeeledLoop> peeled =
+        peelMasks(rewriter, loop, reason, selective && isLongStep(loop));
     if (failed(peeled))
       return missed(reason);
     if (peeled->counts)

@@ -137,7 +137,17 @@ def TilePeelMasks : Pass<"tile-peel-masks", "::mlir::func::FuncOp"> {
 
     Guards of steps go where every row has seen a key: in full blocks, and
     everywhere if every row sees one in its first block.
+
+    Each loop is a copy of the step. Steps of f32 products on tensor cores are
+    up to 90 KB of instructions, and a multiprocessor, whose thread blocks are at
+    different places, keeps 128 KB: with `selective` such a step stays one loop,
+    from `lo` to `hi`, whose blocks are all masked.
   }];
+  let options = [
+    Option<"selective", "selective", "bool", "false",
+           "Divide no loop whose step is so much code that two do not fit "
+           "the instruction cache of a GPU">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect"

@@ -44,10 +44,11 @@ struct PeeledLoop {
   std::optional<BlockCounts> counts;
 };
 
-/// Divides `loop` by what its mask shows; fails, with the reason in `reason`,
-/// and changes nothing where the mask is not understood at all.
+/// Divides `loop` by what its mask shows, or with `oneLoop` leaves out the
+/// blocks that show nothing, and masks all others; fails, with the reason in
+/// `reason`, and changes nothing where the mask is not understood at all.
 FailureOr<PeeledLoop> peelMasks(RewriterBase &rewriter, scf::ForOp loop,
-                                std::string &reason);
+                                std::string &reason, bool oneLoop = false);
 
 /// Removes the mask of the step in `loop`, and what only it needed: every block
 /// that the loop visits shows everything.
