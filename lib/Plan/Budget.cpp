@@ -212,13 +212,44 @@ static std::string findCPUObstacle(const Tiles &tiles,
   return "";
 }
 
+/// What is in the way of `split_keys` and `packed_heads`.
+static std::string findSharingObstacle(const Workload &workload,
+                                       const Tiles &tiles,
+                                       const TargetInfo &target) {
+  auto refuse = [&](const char *field, int64_t value, const char *why) {
+    return (Twine(field) + " = " + Twine(value) + ", " +
+            (workload.isBackward ? "gradients" : "tangents") +
+            " take 1: " + why)
+        .str();
+  };
+  bool isAttention = !workload.isBackward && !workload.isJvp;
+  if (tiles.splitKeys != 1 && !isAttention)
+    return refuse("split_keys", tiles.splitKeys,
+                  "only attention itself merges parts");
+  int64_t heads = tiles.packedHeads;
+  if (heads == 1)
+    return "";
+  if (!isAttention)
+    return refuse("packed_heads", heads,
+                  "only attention itself has tiles of several heads");
+  if (workload.headsPerKeyHead != 0 && heads > workload.headsPerKeyHead)
+    return (Twine("packed_heads = ") + Twine(heads) + ", " +
+            Twine(workload.headsPerKeyHead) + " query heads share a key head")
+        .str();
+  // Rows of shared memory are swizzled by eight.
+  int64_t least = target.sm == 0 ? 1 : layout::rowsOfSwizzle;
+  if (tiles.blockQ % (heads * least) != 0)
+    return notMultiple("block_q", tiles.blockQ, heads * least,
+                       ", " + Twine(heads) + " heads" +
+                           (least == 1 ? "" : " by 8 rows"));
+  return "";
+}
+
 std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
                                const TargetInfo &target) {
-  if (tiles.splitKeys != 1 && (workload.isBackward || workload.isJvp))
-    return (Twine("split_keys = ") + Twine(tiles.splitKeys) + ", " +
-            (workload.isBackward ? "gradients" : "tangents") +
-            " take 1: only attention itself merges parts")
-        .str();
+  std::string sharing = findSharingObstacle(workload, tiles, target);
+  if (!sharing.empty())
+    return sharing;
   if (target.sm == 0)
     return findCPUObstacle(tiles, target);
   if (target.hasWarpgroups) {

@@ -17,8 +17,8 @@ static PlanAttr makePlan(MLIRContext *context, TargetKind target,
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
                        tiles.stages, tiles.qInRegisters,
                        tiles.onGrid ? SchedulerKind::Grid : SchedulerKind::Auto,
-                       tiles.consumerRegisters, tiles.splitKeys, /*without=*/{},
-                       /*with=*/{});
+                       tiles.consumerRegisters, tiles.splitKeys,
+                       tiles.packedHeads, /*without=*/{}, /*with=*/{});
 }
 
 SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {

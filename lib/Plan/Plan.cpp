@@ -53,6 +53,12 @@ plan::Workload plan::getWorkload(ScoredOp op) {
     workload.inAnyOrder = !op.getNumericsOrDefault().getDeterministic();
   }
   workload.isJvp = isa<AttentionJvpOp>(op.getOperation());
+  auto key = cast<RankedTensorType>(op.getKey().getType());
+  if (!query.isDynamicDim(ScoredOp::kHead) &&
+      !key.isDynamicDim(ScoredOp::kHead))
+    workload.headsPerKeyHead =
+        query.getDimSize(ScoredOp::kHead) /
+        std::max<int64_t>(key.getDimSize(ScoredOp::kHead), 1);
   // Before attn-expand-variants the same is said by name.
   if (ArrayAttr variants = op.getVariantsAttr())
     for (Attribute variant : variants) {
@@ -81,7 +87,8 @@ plan::Tiles plan::getTiles(PlanAttr plan) {
           plan.getQInRegisters(),
           plan.getConsumerRegisters(),
           plan.getScheduler() == SchedulerKind::Grid,
-          plan.getSplitKeys()};
+          plan.getSplitKeys(),
+          plan.getPackedHeads()};
 }
 
 const TargetInfo &plan::getTarget(TargetKind target) {

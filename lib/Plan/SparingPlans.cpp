@@ -45,6 +45,16 @@ static auto rank(const RankedPlan &candidate, const RankedPlan &wanted) {
                     std::abs(tiles.stages - usualStages), tiles.stages);
 }
 
+/// Whether the tiles can have rows of so many heads.
+static bool canPack(const plan::Workload &workload, const RankedPlan &candidate,
+                    int64_t heads) {
+  plan::Tiles tiles = candidate.tiles;
+  tiles.packedHeads = heads;
+  return plan::findObstacle(workload, tiles,
+                            plan::getTarget(candidate.plan.getTarget()))
+      .empty();
+}
+
 PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
                            PlanAttr spilling, int64_t registers) {
   RankedPlan wanted(workload, plan), last(workload, spilling);
@@ -52,7 +62,8 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
   for (PlanAttr other :
        enumeratePlans(workload, plan.getContext(), plan.getTarget())) {
     RankedPlan candidate(workload, other);
-    if (candidate.left <= last.left)
+    if (candidate.left <= last.left ||
+        !canPack(workload, candidate, plan.getPackedHeads()))
       continue;
     if (!most || candidate.left > most->left)
       most = candidate;
@@ -67,5 +78,6 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
     return nullptr;
   return taken->plan.withScheduler(plan.getScheduler())
       .withSplitKeys(plan.getSplitKeys())
+      .withPackedHeads(plan.getPackedHeads())
       .withPasses(plan.getPasses());
 }

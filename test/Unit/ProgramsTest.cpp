@@ -230,12 +230,13 @@ static const Plant plants[] = {
      [](ModuleOp module) {
        auto store = opOf<StoreOp>(module, -1);
        OpBuilder builder(store);
-       StoreOp::create(builder, store.getLoc(),
-                       opOf<LoadFragOp>(module, -1).getResult(),
-                       opOf<memref::AllocOp>(module, 0),
-                       ValueRange(opOf<CopyAsyncOp>(module, -1).getIndices()),
-                       opOf<AwaitOp>(module, -1).getSlot(), /*rows=*/false,
-                       /*accumulate=*/true, /*packed=*/false, CopyAtom::TMA);
+       StoreOp::create(
+           builder, store.getLoc(), opOf<LoadFragOp>(module, -1).getResult(),
+           opOf<memref::AllocOp>(module, 0),
+           ValueRange(opOf<CopyAsyncOp>(module, -1).getIndices()),
+           /*sliceEnd=*/Value(), opOf<AwaitOp>(module, -1).getSlot(),
+           /*rows=*/false,
+           /*accumulate=*/true, /*packed=*/false, /*slices=*/1, CopyAtom::TMA);
      },
      "reads a slot that is already released", "which this warp does not hold"},
     {"FilledByTheOtherRole", "backward-sm90",

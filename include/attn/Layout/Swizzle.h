@@ -59,6 +59,8 @@ namespace attn::layout {
 
 /// Bytes of one chunk: what ldmatrix reads per row and cp.async copies.
 inline constexpr int64_t chunkBytes = 16;
+/// Rows after which its pattern begins again.
+inline constexpr int64_t rowsOfSwizzle = 8;
 
 /// The panels of a tile whose rows have this many bytes: 128 if the rows are
 /// whole panels then, else 64 (or 32 for a row that is no longer), which fill

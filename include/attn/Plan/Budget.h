@@ -76,6 +76,8 @@ struct Workload {
   /// products.
   bool inAnyOrder = false;
   bool isJvp = false; // attn.attention_jvp
+  /// Query heads that share a key head, 0 if it is not known.
+  int64_t headsPerKeyHead = 0;
   /// Query length, 0 if it is not known.
   int64_t queries = 0;
   /// At most so many rows of all batch entries and heads for each
@@ -103,8 +105,9 @@ struct Tiles {
   int64_t stages = 1;
   bool qInRegisters = false;
   int64_t consumerRegisters = 0; // 0: what shareRegisters gives
-  bool onGrid = false;   // a block of threads has one tile: no scheduler
-  int64_t splitKeys = 1; // blocks that share the keys of a query block
+  bool onGrid = false;     // a block of threads has one tile: no scheduler
+  int64_t splitKeys = 1;   // blocks that share the keys of a query block
+  int64_t packedHeads = 1; // query heads that have rows in a tile
 };
 
 /// A head dimension as tiles hold it.

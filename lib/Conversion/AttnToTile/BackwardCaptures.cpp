@@ -154,11 +154,11 @@ BackwardKernels::LogSum BackwardKernels::readLogSum(const BlockNumbers &block,
 /// from step to step.
 PlanAttr BackwardKernels::getPlanWithoutRings() {
   PlanAttr plan = attention.getPlanAttr();
-  return PlanAttr::get(plan.getContext(), plan.getTarget(), plan.getBlockQ(),
-                       plan.getBlockK(), plan.getWarps(), /*stages=*/1,
-                       plan.getQInRegisters(), plan.getScheduler(),
-                       plan.getConsumerRegisters(), plan.getSplitKeys(),
-                       plan.getWithout(), plan.getWith());
+  return PlanAttr::get(
+      plan.getContext(), plan.getTarget(), plan.getBlockQ(), plan.getBlockK(),
+      plan.getWarps(), /*stages=*/1, plan.getQInRegisters(),
+      plan.getScheduler(), plan.getConsumerRegisters(), plan.getSplitKeys(),
+      plan.getPackedHeads(), plan.getWithout(), plan.getWith());
 }
 
 /// The loops of a kernel are not over the blocks that a tile sees.

@@ -18,7 +18,9 @@
 //
 // and at the end o / l, m + log(l). A sink joins l after the loop; dropout
 // takes weights away from the product with V[n], not from l. (SplitKeys.cpp:
-// several blocks share the keys of one.)
+// several blocks share the keys of one.) With `packed_heads` = P the M rows are
+// M / P queries of P heads that share a key head: K[n] and V[n] are read once
+// for all of these.
 //
 //===----------------------------------------------------------------------===//
 
@@ -116,7 +118,7 @@ func::FuncOp attn::buildForward(OpBuilder &b, KernelMatch match) {
   }
   auto program = tile::KernelOp::create(
       b, kernel.loc, func.getSymName(), plan,
-      ValueRange{kernel.batches, kernel.heads, kernel.queryBlocks});
+      ValueRange{kernel.batches, kernel.headParts, kernel.queryBlocks});
   b.setInsertionPoint(program.getTerminator());
   QueryBlock block = buildQueryBlock(b, kernel, program.getNumbers());
   buildEpilogue(b, kernel, block, results, buildSteps(b, kernel, block));

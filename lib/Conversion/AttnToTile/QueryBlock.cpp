@@ -12,27 +12,93 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <limits>
 
 using namespace mlir;
 using namespace attn;
 
+QueryKernel::QueryKernel(OpBuilder &b, ScoredOp op, IRMapping &mapping)
+    : KernelValues(b, op, mapping),
+      packedHeads(op.getPlanAttr().getPackedHeads()) {
+  queriesPerBlock =
+      hasPackedHeads()
+          ? arith::ConstantIndexOp::create(b, loc, numRows / packedHeads)
+                .getResult()
+          : blockRows;
+  queryBlocks = ceilDiv(b, loc, queryLength, queriesPerBlock);
+  keyBlocks = ceilDiv(b, loc, keyLength, blockColumns);
+  partsPerKeyHead = headsPerKeyHead;
+  headParts = heads;
+  if (!hasPackedHeads())
+    return;
+  Value perPart = arith::ConstantIndexOp::create(b, loc, packedHeads);
+  // A launch computes it, with quotients that are floored.
+  Value divisor = b.createOrFold<arith::MaxSIOp>(loc, keyHeads, c1);
+  headsPerKeyHead = b.createOrFold<arith::FloorDivSIOp>(loc, heads, divisor);
+  partsPerKeyHead = ceilDiv(b, loc, headsPerKeyHead, perPart);
+  headParts = b.createOrFold<arith::MulIOp>(loc, keyHeads, partsPerKeyHead);
+}
+
+/// The heads of a part, and the coordinates of its rows: those of the first
+/// head, those of the next one.
+static void buildPackedRows(OpBuilder &b, const QueryKernel &kernel,
+                            ValueRange numbers, QueryBlock &block) {
+  Location loc = kernel.loc;
+  Value part = numbers[1];
+  block.row = arith::MulIOp::create(b, loc, numbers[2], kernel.queriesPerBlock);
+  block.batch32 = toCoordinate(b, loc, block.batch);
+  block.keyHead =
+      b.createOrFold<arith::DivSIOp>(loc, part, kernel.partsPerKeyHead);
+  Value perPart = arith::ConstantIndexOp::create(b, loc, kernel.packedHeads);
+  Value first =
+      b.createOrFold<arith::MulIOp>(loc, block.keyHead, kernel.headsPerKeyHead);
+  Value number =
+      b.createOrFold<arith::RemSIOp>(loc, part, kernel.partsPerKeyHead);
+  block.head = b.createOrFold<arith::AddIOp>(
+      loc, first, b.createOrFold<arith::MulIOp>(loc, number, perPart));
+  std::optional<int64_t> heads = getConstantIntValue(kernel.headsPerKeyHead);
+  if (!heads || *heads % kernel.packedHeads != 0)
+    block.headEnd =
+        b.createOrFold<arith::AddIOp>(loc, first, kernel.headsPerKeyHead);
+
+  auto type = VectorType::get({kernel.numRows, 1}, b.getI32Type());
+  Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
+  Value row = tile::CoordsOp::create(b, loc, type, zero, 0);
+  Value perHead = arith::ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(
+          type, b.getI32IntegerAttr(kernel.numRows / kernel.packedHeads)));
+  auto addTo = [&](Value base, Value offset) -> Value {
+    Value all =
+        vector::BroadcastOp::create(b, loc, type, toCoordinate(b, loc, base));
+    return arith::AddIOp::create(b, loc, all, offset);
+  };
+  block.head32 =
+      addTo(block.head, arith::DivSIOp::create(b, loc, row, perHead));
+  block.rows = addTo(block.row, arith::RemSIOp::create(b, loc, row, perHead));
+}
+
 QueryBlock attn::buildQueryBlock(OpBuilder &b, const QueryKernel &kernel,
                                  ValueRange numbers) {
   Location loc = kernel.loc;
   QueryBlock block;
   block.batch = numbers[0];
+  block.column = kernel.c0;
+  if (kernel.hasPackedHeads()) {
+    buildPackedRows(b, kernel, numbers, block);
+    return block;
+  }
   block.head = numbers[1];
   block.keyHead =
       b.createOrFold<arith::DivSIOp>(loc, block.head, kernel.headsPerKeyHead);
-  block.row = arith::MulIOp::create(b, loc, numbers[2], kernel.blockRows);
+  block.row = arith::MulIOp::create(b, loc, numbers[2], kernel.queriesPerBlock);
   block.batch32 = toCoordinate(b, loc, block.batch);
   block.head32 = toCoordinate(b, loc, block.head);
   block.rows = tile::CoordsOp::create(
       b, loc, VectorType::get({kernel.numRows, 1}, b.getI32Type()),
       toCoordinate(b, loc, block.row), 0);
-  block.column = kernel.c0;
   return block;
 }
 
@@ -51,7 +117,8 @@ Value attn::loadQueries(OpBuilder &b, const QueryKernel &kernel,
   return tile::LoadOp::create(
       b, kernel.loc,
       VectorType::get({kernel.numRows, kernel.paddedDim}, kernel.element), view,
-      ValueRange{block.batch, block.head, block.row, kernel.c0});
+      ValueRange{block.batch, block.head, block.row, kernel.c0}, block.headEnd,
+      /*packed=*/false, kernel.packedHeads);
 }
 
 Value attn::loadKeys(OpBuilder &b, const QueryKernel &kernel,
@@ -111,6 +178,25 @@ JoinedMaxima attn::joinMaxima(OpBuilder &b, Location loc, Value first,
   return {max, firstWeight, weightOf(second)};
 }
 
+/// The sink of the head of each row.
+static Value readSink(OpBuilder &b, const QueryKernel &kernel,
+                      const QueryBlock &block, VectorType rowType) {
+  Location loc = kernel.loc;
+  Type element = cast<MemRefType>(kernel.sink.getType()).getElementType();
+  Value sink;
+  if (kernel.hasPackedHeads())
+    sink = tile::GatherOp::create(b, loc, rowType.clone(element), kernel.sink,
+                                  ValueRange{block.head32});
+  else
+    sink = memref::LoadOp::create(b, loc, kernel.sink, ValueRange{block.head});
+  if (!element.isF32())
+    sink = arith::ExtFOp::create(
+        b, loc, kernel.hasPackedHeads() ? Type(rowType) : b.getF32Type(), sink);
+  return kernel.hasPackedHeads()
+             ? sink
+             : vector::BroadcastOp::create(b, loc, rowType, sink);
+}
+
 /// One more key, with no value.
 ///
 ///   m' = max(m, sink)
@@ -121,12 +207,8 @@ SoftmaxState attn::joinSink(OpBuilder &b, const QueryKernel &kernel,
                             Value *correctionOfSums) {
   Location loc = kernel.loc;
   auto rowType = cast<VectorType>(state.max.getType());
-  Value scalar =
-      memref::LoadOp::create(b, loc, kernel.sink, ValueRange{block.head});
-  if (!scalar.getType().isF32())
-    scalar = arith::ExtFOp::create(b, loc, b.getF32Type(), scalar);
-  Value sink = vector::BroadcastOp::create(b, loc, rowType, scalar);
-  JoinedMaxima maxima = joinMaxima(b, loc, state.max, sink);
+  JoinedMaxima maxima =
+      joinMaxima(b, loc, state.max, readSink(b, kernel, block, rowType));
   SoftmaxState joined;
   joined.max = maxima.max;
   Value correction = maxima.firstWeight;
@@ -157,11 +239,19 @@ Value attn::normalize(OpBuilder &b, Location loc, Value lhs, Value sum,
   return arith::MulFOp::create(b, loc, lhs, inverse);
 }
 
+void attn::storeTile(OpBuilder &b, const QueryKernel &kernel,
+                     const QueryBlock &block, Value tile, Value view) {
+  tile::StoreOp::create(
+      b, kernel.loc, tile, view,
+      ValueRange{block.batch, block.head, block.row, block.column},
+      block.headEnd, /*accumulate=*/false, /*packed=*/false,
+      kernel.packedHeads);
+}
+
 void attn::storeOutput(OpBuilder &b, const QueryKernel &kernel,
                        const QueryBlock &block, Value tile, Value view) {
-  tile::StoreOp::create(
-      b, kernel.loc, roundTo(b, kernel.loc, tile, kernel.element), view,
-      ValueRange{block.batch, block.head, block.row, block.column});
+  storeTile(b, kernel, block, roundTo(b, kernel.loc, tile, kernel.element),
+            view);
 }
 
 void attn::storeRows(OpBuilder &b, const QueryKernel &kernel,
@@ -174,7 +264,9 @@ void attn::storeRows(OpBuilder &b, const QueryKernel &kernel,
     b.setInsertionPointToStart(
         scf::IfOp::create(b, kernel.loc, block.ownsRows).thenBlock());
   tile::StoreOp::create(b, kernel.loc, line, view,
-                        ValueRange{block.batch, block.head, block.row});
+                        ValueRange{block.batch, block.head, block.row},
+                        block.headEnd, /*accumulate=*/false, /*packed=*/false,
+                        kernel.packedHeads);
 }
 
 Value attn::buildLse(OpBuilder &b, Location loc, const SoftmaxState &state) {

@@ -21,21 +21,28 @@
 
 namespace attn {
 
-/// A kernel with one block for each block of queries.
+/// A kernel with one block for each block of queries, of one head or of several
+/// that share a key head.
 struct QueryKernel : KernelValues {
-  QueryKernel(OpBuilder &b, ScoredOp op, IRMapping &mapping)
-      : KernelValues(b, op, mapping),
-        queryBlocks(ceilDiv(b, loc, queryLength, blockRows)),
-        keyBlocks(ceilDiv(b, loc, keyLength, blockColumns)) {}
+  QueryKernel(OpBuilder &b, ScoredOp op, IRMapping &mapping);
 
+  bool hasPackedHeads() const { return packedHeads != 1; }
+
+  int64_t packedHeads;   // whose rows lie in a tile, one head after the other
+  Value queriesPerBlock; // of one head
   Value queryBlocks, keyBlocks;
+  /// The heads in parts that a tile holds: of a key head, and of all.
+  Value partsPerKeyHead, headParts;
 };
 
 /// What the steps of one block of the kernel share.
 struct QueryBlock {
-  Value batch, head, keyHead, row;
-  Value batch32, head32, rows; // coordinates
-  Value column;                // the first one of the output that is written
+  Value batch, head, keyHead, row; // head: the first one
+  /// The head after the last one; null where the tile is full.
+  Value headEnd;
+  /// Coordinates; of several heads, and of their rows, vectors.
+  Value batch32, head32, rows;
+  Value column; // the first one of the output that is written
   /// Whether it writes numbers of rows; null where each block has its own rows.
   Value ownsRows;
 };
@@ -56,7 +63,8 @@ struct JoinedMaxima {
   Value max, firstWeight, secondWeight;
 };
 
-/// `numbers` are those of the batch entry, the head and the block.
+/// `numbers` are those of the batch entry, the head (of packed heads the part)
+/// and the block.
 QueryBlock buildQueryBlock(OpBuilder &b, const QueryKernel &kernel,
                            ValueRange numbers);
 KeyBlock buildKeyBlock(OpBuilder &b, const QueryKernel &kernel, Value number);
@@ -86,7 +94,9 @@ SoftmaxState joinSink(OpBuilder &b, const QueryKernel &kernel,
 Value normalize(OpBuilder &b, Location loc, Value lhs, Value sum,
                 double factor);
 
-/// Writes a tile of the output, rounded; a number of each row.
+/// Writes a tile; one of the output, rounded; a number of each row.
+void storeTile(OpBuilder &b, const QueryKernel &kernel, const QueryBlock &block,
+               Value tile, Value view);
 void storeOutput(OpBuilder &b, const QueryKernel &kernel,
                  const QueryBlock &block, Value tile, Value view);
 void storeRows(OpBuilder &b, const QueryKernel &kernel, const QueryBlock &block,

@@ -109,9 +109,9 @@ tile::KernelOp SplitForward::beginKernel(StringRef suffix, PlanAttr plan,
 
 void SplitForward::buildParts() {
   OpBuilder::InsertionGuard guard(b);
-  tile::KernelOp program =
-      beginKernel("_parts", plan,
-                  ValueRange{partBatches, kernel.heads, kernel.queryBlocks});
+  tile::KernelOp program = beginKernel(
+      "_parts", plan,
+      ValueRange{partBatches, kernel.headParts, kernel.queryBlocks});
   auto numbers = program.getNumbers();
   auto [batch, part] = divide(numbers[0], numParts);
   tile::ShareBlocksOp::create(b, loc, part, plan.getSplitKeys());
@@ -120,9 +120,7 @@ void SplitForward::buildParts() {
   SoftmaxState state = buildSteps(b, kernel, block);
   block.batch = numbers[0];
   if (sums)
-    tile::StoreOp::create(
-        b, loc, state.sums[0], sums,
-        ValueRange{block.batch, block.head, block.row, kernel.c0});
+    storeTile(b, kernel, block, state.sums[0], sums);
   storeRows(b, kernel, block, state.max, maxima);
   storeRows(b, kernel, block, state.sum, totals);
 }
@@ -176,7 +174,8 @@ void SplitForward::buildMerge() {
   OpBuilder::InsertionGuard guard(b);
   QueryKernel merged = kernel;
   merged.numRows = mergedRows;
-  merged.blockRows = constant(mergedRows);
+  merged.blockRows = merged.queriesPerBlock = constant(mergedRows);
+  merged.packedHeads = 1;
   int64_t columns = std::min(mergedColumns, kernel.paddedValueDim);
   Value columnBlocks =
       constant(sums ? llvm::divideCeil(kernel.paddedValueDim, columns) : 1);

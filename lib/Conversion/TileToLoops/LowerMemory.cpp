@@ -45,14 +45,14 @@ struct ClippedBox {
 } // namespace
 
 static ClippedBox clipBox(OpBuilder &builder, Location loc, Value view,
-                          ValueRange indices, VectorType box) {
-  int64_t leading = indices.size() - box.getRank();
+                          ValueRange indices, ArrayRef<int64_t> box) {
+  int64_t leading = indices.size() - box.size();
   auto dim = [&](int64_t d) -> Value {
     return memref::DimOp::create(builder, loc, view, d);
   };
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   ClippedBox result;
-  for (auto [d, size] : llvm::enumerate(box.getShape())) {
+  for (auto [d, size] : llvm::enumerate(box)) {
     Value count = arith::ConstantIndexOp::create(builder, loc, size);
     Value base = indices[leading + d];
     Value before = arith::SubIOp::create(builder, loc, zero, base);
@@ -76,6 +76,30 @@ static SmallVector<Value> boxIndices(OpBuilder &builder, Location loc,
   for (auto [d, index] : llvm::enumerate(element))
     result[leading + d] =
         arith::AddIOp::create(builder, loc, base[leading + d], index);
+  return result;
+}
+
+/// The box of a tile; of several slices one dimension more, the slices.
+static SmallVector<int64_t> boxOf(VectorType tile, int64_t slices) {
+  SmallVector<int64_t> box(tile.getShape());
+  if (slices == 1)
+    return box;
+  box.front() /= slices;
+  box.insert(box.begin(), slices);
+  return box;
+}
+
+/// The element of the tile where that of the box lies.
+static SmallVector<Value> tileIndices(OpBuilder &builder, Location loc,
+                                      ArrayRef<int64_t> box, ValueRange at,
+                                      int64_t slices) {
+  SmallVector<Value> result(at);
+  if (slices == 1)
+    return result;
+  Value rows = arith::ConstantIndexOp::create(builder, loc, box[1]);
+  Value first = arith::MulIOp::create(builder, loc, at[0], rows);
+  result[1] = arith::AddIOp::create(builder, loc, first, at[1]);
+  result.erase(result.begin());
   return result;
 }
 
@@ -113,12 +137,30 @@ void attn::lowerLoad(OpBuilder &builder, TileBuffers &buffers,
   emitLoops(builder, loc, type.getShape(), [&](OpBuilder &b, ValueRange at) {
     memref::StoreOp::create(b, loc, zero, buffer, at);
   });
-  ClippedBox box = clipBox(builder, loc, op.getView(), op.getIndices(), type);
+  int64_t slices = op.getSlices();
+  SmallVector<int64_t> shape = boxOf(type, slices);
+  ClippedBox box = clipBox(builder, loc, op.getView(), op.getIndices(), shape);
+  // The last slice stands for those after it, which need not be there.
+  if (op.getSliceEnd()) {
+    Value index = arith::ConstantIndexOp::create(builder, loc, 0);
+    Value all = arith::ConstantIndexOp::create(builder, loc, slices);
+    Value isAny =
+        cmp(builder, loc, arith::CmpIPredicate::sgt, box.upper[0], index);
+    box.upper[0] =
+        arith::SelectOp::create(builder, loc, isAny, all, box.upper[0]);
+  }
   emitLoops(builder, loc, box.lower, box.upper,
             [&](OpBuilder &b, ValueRange at) {
               auto from = boxIndices(b, loc, op.getIndices(), at);
+              if (Value end = op.getSliceEnd()) {
+                Value &slice = from[from.size() - shape.size()];
+                Value one = arith::ConstantIndexOp::create(b, loc, 1);
+                Value last = arith::SubIOp::create(b, loc, end, one);
+                slice = arith::MinSIOp::create(b, loc, slice, last);
+              }
               Value scalar = memref::LoadOp::create(b, loc, op.getView(), from);
-              memref::StoreOp::create(b, loc, scalar, buffer, at);
+              memref::StoreOp::create(b, loc, scalar, buffer,
+                                      tileIndices(b, loc, shape, at, slices));
             });
 }
 
@@ -126,8 +168,10 @@ void attn::lowerStore(OpBuilder &builder, TileBuffers &buffers,
                       tile::StoreOp op) {
   Location loc = op.getLoc();
   auto type = cast<VectorType>(op.getValue().getType());
+  SmallVector<int64_t> shape = boxOf(type, op.getSlices());
   auto storeElement = [&](OpBuilder &b, ValueRange at) {
-    Value scalar = buffers.element(b, loc, op.getValue(), at);
+    Value scalar = buffers.element(
+        b, loc, op.getValue(), tileIndices(b, loc, shape, at, op.getSlices()));
     auto to = op.getPacked() ? packedIndices(b, loc, op.getIndices(), type, at)
                              : boxIndices(b, loc, op.getIndices(), at);
     if (op.getAccumulate()) {
@@ -139,7 +183,12 @@ void attn::lowerStore(OpBuilder &builder, TileBuffers &buffers,
   };
   if (op.getPacked())
     return emitLoops(builder, loc, type.getShape(), storeElement);
-  ClippedBox box = clipBox(builder, loc, op.getView(), op.getIndices(), type);
+  ClippedBox box = clipBox(builder, loc, op.getView(), op.getIndices(), shape);
+  if (Value end = op.getSliceEnd()) {
+    Value first = op.getIndices()[op.getIndices().size() - shape.size()];
+    Value count = arith::SubIOp::create(builder, loc, end, first);
+    box.upper[0] = arith::MinSIOp::create(builder, loc, box.upper[0], count);
+  }
   emitLoops(builder, loc, box.lower, box.upper, storeElement);
 }
 

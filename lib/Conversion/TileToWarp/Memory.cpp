@@ -25,7 +25,8 @@ struct ConvertStore final : OpConversionPattern<tile::StoreOp> {
     bool rows = cast<VectorType>(op.getValue().getType()).getRank() == 1;
     rewriter.replaceOpWithNewOp<warp::StoreOp>(
         op, adaptor.getValue(), adaptor.getView(), adaptor.getIndices(),
-        /*staging=*/Value(), rows, op.getAccumulate(), op.getPacked());
+        adaptor.getSliceEnd(), /*staging=*/Value(), rows, op.getAccumulate(),
+        op.getPacked(), op.getSlices());
     return success();
   }
 };

@@ -11,6 +11,7 @@
 
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Warp/IR/Atoms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -108,12 +109,36 @@ Value SlotPlacement::createFragment(tile::LoadOp load, Value slot,
       slot);
 }
 
+/// The indices of the box of each slice.
+static SmallVector<Value> listBoxes(OpBuilder &b, tile::LoadOp load) {
+  Location loc = load.getLoc();
+  ValueRange first = load.getIndices();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value last;
+  if (Value end = load.getSliceEnd())
+    last = b.createOrFold<arith::SubIOp>(loc, end, constant(1));
+  auto type = cast<VectorType>(load.getResult().getType());
+  int64_t dimension = int64_t(first.size()) - type.getRank() - 1;
+  SmallVector<Value> indices(first);
+  for (int64_t number : llvm::seq<int64_t>(1, load.getSlices())) {
+    size_t begin = indices.size();
+    llvm::append_range(indices, first);
+    Value &slice = indices[begin + dimension];
+    slice = b.createOrFold<arith::AddIOp>(loc, slice, constant(number));
+    if (last)
+      slice = arith::MinSIOp::create(b, loc, slice, last);
+  }
+  return indices;
+}
+
 void SlotPlacement::place(const PlacedLoad &placed) {
   tile::LoadOp load = placed.load;
   Value slot = getSlot(placed);
   rewriter.setInsertionPoint(load);
   warp::CopyOp::create(rewriter, load.getLoc(), load.getView(),
-                       load.getIndices(), slot);
+                       listBoxes(rewriter, load), slot, load.getSlices());
   Value fragment;
   if (isRow(load)) {
     fragment = createFragment(load, slot, warp::FragKind::Acc);

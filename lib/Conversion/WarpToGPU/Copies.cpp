@@ -38,6 +38,18 @@ static Value slotAddress(OpBuilder &builder, Location loc, RingType ring,
   return ints.add(base, ints.mul(slot, layoutOf(ring.getSlotType()).bytes()));
 }
 
+/// The indices of each box.
+template <typename Copy>
+static SmallVector<ValueRange> boxesOf(Copy op,
+                                       typename Copy::Adaptor adaptor) {
+  ValueRange indices = adaptor.getIndices();
+  SmallVector<ValueRange> boxes;
+  size_t rank = indices.size() / op.getBoxes();
+  for (; !indices.empty(); indices = indices.drop_front(rank))
+    boxes.push_back(indices.take_front(rank));
+  return boxes;
+}
+
 /// Threads of the block, which the kernel function knows.
 static int64_t blockThreads(Operation *op) {
   auto function = op->getParentOfType<gpu::GPUFuncOp>();
@@ -80,10 +92,11 @@ struct LowerCopy final : OpConversionPattern<CopyOp> {
     Location loc = op.getLoc();
     gpu::BarrierOp::create(rewriter, loc);
     SlotType slot = op.getSlot().getType();
-    if (failed(emitTileCopy(rewriter, loc, op.getView(), adaptor.getIndices(),
-                            slot, adaptor.getSlot(), blockThreads(op),
-                            /*firstRow=*/0, slot.getShape()[0])))
-      return failure();
+    for (auto [number, box] : llvm::enumerate(boxesOf(op, adaptor)))
+      if (failed(emitTileCopy(rewriter, loc, op.getView(), box, slot,
+                              adaptor.getSlot(), blockThreads(op),
+                              number * op.getRowsPerBox(), op.getRowsPerBox())))
+        return failure();
     emitCommit(rewriter, loc);
     emitWait(rewriter, loc, 0);
     if (isReadByWgmma(slot))
@@ -130,16 +143,6 @@ struct LowerCopyAsync final : OpConversionPattern<CopyAsyncOp> {
   }
 
 private:
-  /// The indices of each box.
-  static SmallVector<ValueRange> boxesOf(CopyAsyncOp op, OpAdaptor adaptor) {
-    ValueRange indices = adaptor.getIndices();
-    SmallVector<ValueRange> boxes;
-    size_t rank = indices.size() / op.getBoxes();
-    for (; !indices.empty(); indices = indices.drop_front(rank))
-      boxes.push_back(indices.take_front(rank));
-    return boxes;
-  }
-
   /// In a role: as soon as the item before has left the slot.
   LogicalResult copyTensor(CopyAsyncOp op, OpAdaptor adaptor, RingType ring,
                            ConversionPatternRewriter &rewriter) const {

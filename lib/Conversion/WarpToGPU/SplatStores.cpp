@@ -37,7 +37,7 @@ static std::optional<APInt> getWord(StoreOp store) {
   auto splat = store.getValue().getDefiningOp<SplatOp>();
   FloatAttr number;
   if (!splat || store.getRows() || store.getAccumulate() ||
-      store.getStaging() || store.getPacked() ||
+      store.getStaging() || store.getPacked() || store.getSlices() != 1 ||
       !matchPattern(splat.getScalar(), m_Constant(&number)))
     return std::nullopt;
   APInt bits = number.getValue().bitcastToAPInt();

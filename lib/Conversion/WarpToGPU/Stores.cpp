@@ -43,16 +43,40 @@ static Value isLeft(OpBuilder &builder, Location loc, Value left,
 
 namespace {
 
+/// The rows of a store that a lane has: one after the other in memory, or in
+/// equal parts in slices of their own.
+class StoredRows {
+public:
+  /// `dim` is that of the rows. Of `at`, the indices of the store as i64, that
+  /// of the row becomes the lane's.
+  StoredRows(OpBuilder &builder, StoreOp op, const View &view, unsigned dim,
+             SmallVectorImpl<Value> &at);
+  /// Counts the rows from the index of the first one on.
+  void count(Value first) { left = view.left(builder, loc, dim, first); }
+
+  /// The builder then stands where the row exists that is so much further than
+  /// the lane's first; the bytes from there to it.
+  Value enter(int64_t row);
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  const View &view;
+  unsigned dim;
+  Value left;                 // rows
+  int64_t rowsPerSlice = 0;   // 0: one slice
+  Value firstRow, slicesLeft; // of several; of the lane, null: all are there
+};
+
 /// The MxN part of a store: each lane writes its own columns of its own rows,
 /// two at a time.
 class TileStorer {
 public:
-  TileStorer(OpBuilder &builder, Location loc, View view, FragType type,
-             bool accumulates)
-      : builder(builder), loc(loc), view(std::move(view)), type(type),
-        accumulates(accumulates) {}
+  TileStorer(OpBuilder &builder, StoreOp op, View view)
+      : builder(builder), loc(op.getLoc()), op(op), view(std::move(view)),
+        type(op.getValue().getType()), accumulates(op.getAccumulate()) {}
 
-  void run(ValueRange indices, ValueRange values);
+  void run(ValueRange values);
 
 private:
   void storeRow(Value address, int64_t firstRegister, ArrayRef<Value> elements);
@@ -60,6 +84,7 @@ private:
 
   OpBuilder &builder;
   Location loc;
+  StoreOp op;
   View view;
   FragType type;
   bool accumulates;
@@ -70,26 +95,70 @@ private:
 
 } // namespace
 
-void TileStorer::run(ValueRange indices, ValueRange values) {
+StoredRows::StoredRows(OpBuilder &builder, StoreOp op, const View &view,
+                       unsigned dim, SmallVectorImpl<Value> &at)
+    : builder(builder), loc(op.getLoc()), view(view), dim(dim) {
+  Integers ints(builder, loc);
+  Addresses addresses(builder, loc);
+  Value row = laneRow(ints, layoutOf(op.getValue().getType()));
+  if (op.getSlices() == 1) {
+    at[dim] = addresses.add(at[dim], addresses.fromInt(row));
+  } else {
+    firstRow = row;
+    rowsPerSlice = op.getValue().getType().getShape()[0] / op.getSlices();
+    if (Value end = op.getSliceEnd())
+      slicesLeft = arith::TruncIOp::create(
+          builder, loc, builder.getI32Type(),
+          arith::SubIOp::create(builder, loc, addresses.fromIndex(end),
+                                at[dim - 1]));
+  }
+}
+
+Value StoredRows::enter(int64_t row) {
+  Addresses addresses(builder, loc);
+  if (rowsPerSlice == 0) {
+    enterIf(builder, loc, isLeft(builder, loc, left, row));
+    return addresses.mul(view.strides[dim], row * view.elementBytes);
+  }
+  Integers ints(builder, loc);
+  Value whole = ints.add(firstRow, row);
+  Value own = ints.rem(whole, rowsPerSlice);
+  Value slice = ints.div(whole, rowsPerSlice);
+  auto isBelow = [&](Value number, Value end) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                                 number, end);
+  };
+  Value exists = isBelow(own, left);
+  if (slicesLeft)
+    exists =
+        arith::AndIOp::create(builder, loc, exists, isBelow(slice, slicesLeft));
+  enterIf(builder, loc, exists);
+  auto bytes = [&](Value number, unsigned dim) {
+    Value stride = addresses.mul(view.strides[dim], view.elementBytes);
+    return addresses.mul(addresses.fromInt(number), stride);
+  };
+  return addresses.add(bytes(own, dim), bytes(slice, dim - 1));
+}
+
+void TileStorer::run(ValueRange values) {
   Integers ints(builder, loc);
   Addresses addresses(builder, loc);
   layout::Fragment layout = layoutOf(type);
   unsigned rank = view.type.getRank();
+  ValueRange indices = op.getIndices();
   SmallVector<Value> at;
   for (Value index : indices)
     at.push_back(addresses.fromIndex(index));
-  at[rank - 2] =
-      addresses.add(at[rank - 2], addresses.fromInt(laneRow(ints, layout)));
+  StoredRows rows(builder, op, view, rank - 2, at);
   at[rank - 1] =
       addresses.add(at[rank - 1], addresses.fromInt(laneColumn(ints, layout)));
-  Value rowsLeft = view.left(builder, loc, rank - 2, at[rank - 2]);
+  rows.count(at[rank - 2]);
   columnsLeft = view.left(builder, loc, rank - 1, at[rank - 1]);
   knownColumns = view.knownLeft(rank - 1, indices[rank - 1]);
   if (knownColumns && layout.columnGroups() > 1 &&
       *knownColumns < layout.columns)
     knownColumns = std::nullopt; // they differ from group to group
   Value first = view.addressOf(builder, loc, at);
-  Value rowBytes = addresses.mul(view.strides[rank - 2], view.elementBytes);
 
   SmallVector<Value> elements = unpack(builder, loc, type, values);
   columns = 8 * layout.columnSteps();
@@ -98,9 +167,7 @@ void TileStorer::run(ValueRange indices, ValueRange values) {
       int64_t reg = t * columns / 2 + 2 * half;
       int64_t row = layout.coordOf({0, 0, reg, 0}).row;
       OpBuilder::InsertionGuard guard(builder);
-      enterIf(builder, loc, isLeft(builder, loc, rowsLeft, row));
-      Value address = addresses.add(
-          first, addresses.mul(rowBytes, addresses.constant(row)));
+      Value address = addresses.add(first, rows.enter(row));
       storeRow(addresses.toPointer(address), reg, elements);
     }
 }
@@ -158,26 +225,24 @@ void TileStorer::store(Value pointer, int64_t column, Value value) {
 
 /// Mx1 to a memref whose innermost dimension is the row: one of the four lanes
 /// of a row writes it.
-static void storeRows(OpBuilder &builder, Location loc, const View &view,
-                      FragType type, ValueRange indices, ValueRange values) {
+static void storeRows(OpBuilder &builder, StoreOp op, const View &view,
+                      ValueRange values) {
+  Location loc = op.getLoc();
   Integers ints(builder, loc);
   Addresses addresses(builder, loc);
-  layout::Fragment layout = layoutOf(type);
+  layout::Fragment layout = layoutOf(op.getValue().getType());
   SmallVector<Value> at;
-  for (Value index : indices)
+  for (Value index : op.getIndices())
     at.push_back(addresses.fromIndex(index));
-  at.back() =
-      addresses.add(at.back(), addresses.fromInt(laneRow(ints, layout)));
-  Value left = view.left(builder, loc, view.type.getRank() - 1, at.back());
+  StoredRows rows(builder, op, view, view.type.getRank() - 1, at);
+  rows.count(at.back());
   Value first = view.addressOf(builder, loc, at);
   OpBuilder::InsertionGuard guard(builder);
   enterIf(builder, loc, ints.lessThan(ints.rem(ints.lane(), 4), 1));
   for (auto [reg, value] : llvm::enumerate(values)) {
     int64_t row = layout.coordOf({0, 0, static_cast<int64_t>(reg), 0}).row;
     OpBuilder::InsertionGuard guard(builder);
-    enterIf(builder, loc, isLeft(builder, loc, left, row));
-    Value address = addresses.add(
-        first, addresses.mul(view.strides.back(), row * view.elementBytes));
+    Value address = addresses.add(first, rows.enter(row));
     LLVM::StoreOp::create(builder, loc, value, addresses.toPointer(address),
                           view.elementBytes);
   }
@@ -197,11 +262,9 @@ struct LowerStore final : OpConversionPattern<StoreOp> {
     if (failed(view))
       return failure();
     if (op.getRows())
-      storeRows(rewriter, loc, *view, type, op.getIndices(),
-                adaptor.getValue());
+      storeRows(rewriter, op, *view, adaptor.getValue());
     else if (type.getShape()[1] > 1 && type.getShape()[0] > 1)
-      TileStorer(rewriter, loc, std::move(*view), type, op.getAccumulate())
-          .run(op.getIndices(), adaptor.getValue());
+      TileStorer(rewriter, op, std::move(*view)).run(adaptor.getValue());
     else
       return op.emitOpError("expected a tile, or the rows of one; got ")
              << type;

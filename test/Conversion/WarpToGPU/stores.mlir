@@ -129,3 +129,30 @@ func.func @gather(%bias: memref<?x?xf32, strided<[?, ?], offset: ?>>, %m: memref
   }
   return
 }
+
+// Each 16 rows belong to a slice: the lane's row 0 and row 8 to that of its warp,
+// which is written if it is below the end.
+// CHECK-LABEL: gpu.func @slices
+// CHECK: %[[FROM:.*]] = arith.subi %{{.*}}, %{{.*}} : i64
+// CHECK: %[[SLICES:.*]] = arith.trunci %[[FROM]] : i64 to i32
+// CHECK: %[[OWN0:.*]] = arith.remui %[[ROW:.*]], %c16_i32
+// CHECK: %[[SLICE0:.*]] = arith.divui %[[ROW]], %c16_i32
+// CHECK: %[[ROWIN:.*]] = arith.cmpi slt, %[[OWN0]], %{{.*}}
+// CHECK: %[[SLICEIN:.*]] = arith.cmpi slt, %[[SLICE0]], %[[SLICES]]
+// CHECK: %[[IN:.*]] = arith.andi %[[ROWIN]], %[[SLICEIN]]
+// CHECK: scf.if %[[IN]]
+// CHECK-COUNT-2: llvm.store
+// CHECK: %[[ROW8:.*]] = arith.addi %[[ROW]], %c8_i32
+// CHECK: arith.remui %[[ROW8]], %c16_i32
+// CHECK: scf.if
+// CHECK-COUNT-2: llvm.store
+// CHECK-NOT: llvm.store
+func.func @slices(%x: bf16, %m: memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>, %end: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @slices blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !o
+    warp.store %f, %m[%i, %j, %c0] slices 4 below(%end) : !o, memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+  return
+}

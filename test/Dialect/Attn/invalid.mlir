@@ -836,6 +836,11 @@ func.func private @plan_split_keys() attributes {plan = #attn.plan<target = sm_8
 
 // -----
 
+// expected-error @+1 {{'packed_heads' must be in [1, 64], got 0}}
+func.func private @plan_packed_heads() attributes {plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, packed_heads = 0>}
+
+// -----
+
 // expected-error @+2 {{expected one of [cpu, sm_80, sm_90a] for what a kernel is compiled for, got: sm_90}}
 // expected-error @+1 {{failed to parse Attn_PlanAttr parameter 'target'}}
 func.func private @plan_target() attributes {plan = #attn.plan<target = sm_90, block_q = 64, block_k = 64>}

@@ -432,3 +432,60 @@ func.func @packed_from_the_middle(%o: memref<?x32xf32>, %i: index) {
   %t = tile.load %o[%i, %i] packed : memref<?x32xf32>, vector<4x8xf32>
   return
 }
+
+// -----
+
+func.func @load_c6_rows(%q: memref<?x?x64xf32>, %i: index) {
+  // expected-error@+1 {{'tile.load' op takes 3 slices, expected a number that divides the 16 rows}}
+  %t = tile.load %q[%i, %i, %i] slices 3 : memref<?x?x64xf32>, vector<16x64xf32>
+  return
+}
+
+// -----
+
+func.func @load_c6_rank(%q: memref<?x64xf32>, %i: index) {
+  // expected-error@+1 {{'tile.load' op takes slices of 'memref<?x64xf32>', expected a dimension in front of those of 'vector<16x64xf32>'}}
+  %t = tile.load %q[%i, %i] slices 2 : memref<?x64xf32>, vector<16x64xf32>
+  return
+}
+
+// -----
+
+func.func @load_c6_packed(%q: memref<?x?x1024xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{'tile.load' op packs a tile of several slices, expected one}}
+  %t = tile.load %q[%i, %i, %c0] packed slices 2 : memref<?x?x1024xf32>, vector<16x64xf32>
+  return
+}
+
+// -----
+
+func.func @store_c6_below(%q: memref<?x?x64xf32>, %t: vector<16x64xf32>, %i: index) {
+  // expected-error@+1 {{'tile.store' op has 1 slice below an index, expected several}}
+  tile.store %t, %q[%i, %i, %i] below(%i) : vector<16x64xf32>, memref<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @store_c6_none(%q: memref<?x?x64xf32>, %t: vector<16x64xf32>, %i: index) {
+  // expected-error@+1 {{'tile.store' op has 0 slices, expected several}}
+  tile.store %t, %q[%i, %i, %i] slices 0 : vector<16x64xf32>, memref<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @store_c5_slices(%q: memref<?x?x64xf32>, %t: vector<16x64xf32>, %i: index) {
+  // expected-error@+1 {{'tile.store' op accumulates 2 slices, expected one}}
+  tile.store %t, %q[%i, %i, %i] accumulate slices 2 : vector<16x64xf32>, memref<?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @scores_c1_heads(%x: vector<16x32xf32>, %b: i32, %h: vector<8x1xi32>, %i: vector<16x1xi32>, %j: vector<1x32xi32>) {
+  // expected-error@+1 {{'tile.scores' op has heads of 'vector<8x1xi32>', expected i32, or one for each of 'vector<16x1xi32>'}}
+  %y = tile.scores %x at(%b, %h, %i, %j) : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>, vector<8x1xi32>
+  return
+}

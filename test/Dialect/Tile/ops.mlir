@@ -163,3 +163,20 @@ func.func @sums(%m: memref<?x?xf32>, %packed: memref<?x32xf32>, %t: vector<4x8xf
   %sum = tile.load %packed[%i, %c0] packed : memref<?x32xf32>, vector<4x8xf32>
   return %sum : vector<4x8xf32>
 }
+
+// CHECK-LABEL: @slices(
+func.func @slices(%q: memref<?x?x?x64xf32>, %lse: memref<?x?x?xf32>, %t: vector<16xf32>, %b: i32, %i: index,
+                  %x: vector<16x32xf32>, %heads: vector<16x1xi32>, %rows: vector<16x1xi32>, %keys: vector<1x32xi32>) {
+  %c0 = arith.constant 0 : index
+  // CHECK: %[[Q:.*]] = tile.load %{{.*}}[%{{.*}}] slices 2 : memref<?x?x?x64xf32>, vector<16x64xf32>
+  %q0 = tile.load %q[%i, %i, %i, %c0] slices 2 : memref<?x?x?x64xf32>, vector<16x64xf32>
+  // CHECK: tile.load %{{.*}}[%{{.*}}] slices 2 below(%{{.*}}) : memref<?x?x?x64xf32>, vector<16x64xf32>
+  %q1 = tile.load %q[%i, %i, %i, %c0] slices 2 below(%i) : memref<?x?x?x64xf32>, vector<16x64xf32>
+  // CHECK: tile.store %[[Q]], %{{.*}}[%{{.*}}] slices 2 below(%{{.*}}) : vector<16x64xf32>, memref<?x?x?x64xf32>
+  tile.store %q0, %q[%i, %i, %i, %c0] slices 2 below(%i) : vector<16x64xf32>, memref<?x?x?x64xf32>
+  // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}] slices 4 : vector<16xf32>, memref<?x?x?xf32>
+  tile.store %t, %lse[%i, %i, %i] slices 4 : vector<16xf32>, memref<?x?x?xf32>
+  // CHECK: tile.scores %{{.*}} at(%{{.*}}) : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>, vector<16x1xi32>
+  %y = tile.scores %x at(%b, %heads, %rows, %keys) : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>, vector<16x1xi32>
+  return
+}

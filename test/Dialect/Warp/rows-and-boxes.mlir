@@ -30,6 +30,84 @@ func.func @boxes(%n: index, %pool: memref<?x16x64xbf16>) {
     warp.copy_async %pool[%x, %c0, %c0], [%y, %c0, %c0] to %R[%c0] : memref<?x16x64xbf16>, !warp.ring<1, 32x64xbf16>
     %s = warp.await %R[%c0] : !warp.ring<1, 32x64xbf16> -> !warp.slot<32x64xbf16>
     warp.release %s : !warp.slot<32x64xbf16>
+    %S = warp.alloc : !warp.slot<32x64xbf16>
+    // CHECK: warp.copy %{{.*}}[%[[X]], %[[C0]], %[[C0]]], [%[[Y]], %[[C0]], %[[C0]]] to %{{.*}} : memref<?x16x64xbf16>, <32x64xbf16>
+    warp.copy %pool[%x, %c0, %c0], [%y, %c0, %c0] to %S : memref<?x16x64xbf16>, !warp.slot<32x64xbf16>
+  }
+  return
+}
+
+// CHECK-LABEL: @slices
+func.func @slices(%n: index, %o: memref<?x?x64xbf16>, %lse: memref<?x?xf32>, %value: bf16, %number: f32) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %t = warp.splat %value : !warp.frag<64x64xbf16, acc, 4>
+    %l = warp.splat %number : !warp.frag<64x1xf32, acc, 4>
+    // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] slices 8 : <64x64xbf16, acc, 4>, memref<?x?x64xbf16>
+    warp.store %t, %o[%x, %y, %c0] slices 8 : !warp.frag<64x64xbf16, acc, 4>, memref<?x?x64xbf16>
+    // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] rows slices 4 below(%{{.*}}) : <64x1xf32, acc, 4>, memref<?x?xf32>
+    warp.store %l, %lse[%x, %y] rows slices 4 below(%z) : !warp.frag<64x1xf32, acc, 4>, memref<?x?xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @copy_of_4_rows(%n: index, %pool: memref<?x64xbf16>) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.alloc : !warp.slot<16x64xbf16>
+    // expected-error@+1 {{'warp.copy' op fills 16 rows from 3 boxes, expected equal parts of a multiple of 8}}
+    warp.copy %pool[%x, %c0], [%y, %c0], [%z, %c0] to %S : memref<?x64xbf16>, !warp.slot<16x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @slices_of_4_rows(%n: index, %o: memref<?x?x64xbf16>, %value: bf16) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %t = warp.splat %value : !warp.frag<64x64xbf16, acc, 4>
+    // expected-error@+1 {{'warp.store' op writes 64 rows to 16 slices, expected equal parts of a multiple of 8}}
+    warp.store %t, %o[%x, %y, %c0] slices 16 : !warp.frag<64x64xbf16, acc, 4>, memref<?x?x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @one_slice_below(%n: index, %o: memref<?x?x64xbf16>, %value: bf16) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %t = warp.splat %value : !warp.frag<64x64xbf16, acc, 4>
+    // expected-error@+1 {{'warp.store' op has 1 slice below an index, expected several}}
+    warp.store %t, %o[%x, %y, %c0] below(%z) : !warp.frag<64x64xbf16, acc, 4>, memref<?x?x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @slices_without_a_dimension(%n: index, %o: memref<?x64xbf16>, %value: bf16) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %t = warp.splat %value : !warp.frag<64x64xbf16, acc, 4>
+    // expected-error@+1 {{'warp.store' op writes slices of a memref of rank 2, expected at least 3}}
+    warp.store %t, %o[%x, %c0] slices 2 : !warp.frag<64x64xbf16, acc, 4>, memref<?x64xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @store_c3_slot(%n: index, %o: memref<?x?x64xbf16>, %value: bf16) {
+  %c0 = arith.constant 0 : index
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(4) {
+    %S = warp.alloc : !warp.slot<64x64xbf16>
+    %t = warp.splat %value : !warp.frag<64x64xbf16, acc, 4>
+    // expected-error@+1 {{'warp.store' op writes slices, expected that it goes via no slot and is neither packed nor accumulated}}
+    warp.store %t, %o[%x, %y, %c0] slices 2 via %S : !warp.frag<64x64xbf16, acc, 4>, memref<?x?x64xbf16>, !warp.slot<64x64xbf16>
   }
   return
 }

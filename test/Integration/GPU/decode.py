@@ -7,15 +7,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""Few queries with many keys: plans that share the keys out (split_keys), checked against
-float64 and timed beside PyTorch's flash (fa2) and cuDNN backends.
+"""Few queries with many keys: plans that share the keys out (split_keys) and have rows of
+several heads in a tile (packed_heads), checked against float64 and timed beside PyTorch's
+flash (fa2) and cuDNN backends.
 
     decode.py --lib build/lib/libattn.so                  what is picked, and a sweep of tiles and parts
-    decode.py --lib ... --shapes 1x32/8x1x16384 --dims 128 --tiles 64x128x4x2/8@grid,64x64x4x4/16@grid
+    decode.py --lib ... --shapes 1x32/8x1x16384 --dims 128 --tiles 64x128x4x2/8@grid,64x64x4x4/16*4@grid
     decode.py --lib ... --json decode.json --commit $(git rev-parse HEAD) --time-limit 300
 
 A shape is batch x heads/key heads x queries x keys; nothing is masked. Tiles are
-block_q x block_k x warps x stages / parts @ scheduler. Each contestant's call is recorded
+block_q x block_k x warps x stages / parts * heads @ scheduler. Each contestant's call is recorded
 in a CUDA graph, as in short.py, whose protocol this is.
 Exit code 0: every result is right; 1: some are wrong or failed; 77: no GPU.
 """
@@ -39,8 +40,8 @@ from gpu import SKIP, find_torch, plan_of_tiles  # noqa: E402
 
 WHAT = "Microseconds of the GPU for few queries with many keys, beside PyTorch's flash (fa2) and cuDNN backends"
 SHAPES = "1x32/8x1x16384,1x32/32x1x16384,1x32/8x16x16384,1x32/8x64x16384,4x32/8x1x8192,1x8/1x1x65536,1x32/8x1x1000"
-SWEEP = [f"{tiles}{parts}@grid" for tiles in ("64x128x4x2", "64x64x4x4", "128x64x8x4")
-         for parts in ("", "/4", "/8", "/16", "/32")]
+SWEEP = [f"{tiles}{parts}{heads}@grid" for tiles in ("64x128x4x2", "64x64x4x4")
+         for parts in ("", "/8", "/16", "/32", "/64") for heads in ("", "*4", "*8")]
 # Of o, in units of its largest element: two roundings to bf16. Of lse, absolute.
 MOST_WRONG, MOST_WRONG_LSE = 2.0**-7, 1e-3
 

@@ -39,11 +39,13 @@ def plan_of(kernel, *arguments):
 
 
 def plan_of_tiles(target, text):
-    """128x64x8x4/8@grid: block_q, block_k, warps, stages, parts of the keys unless it is
-    one, and a scheduler unless it is auto."""
+    """128x64x8x4/8*4@grid: block_q, block_k, warps, stages, parts of the keys and packed
+    heads unless they are one, and a scheduler unless it is auto."""
     sizes, _, scheduler = text.partition("@")
+    sizes, _, heads = sizes.partition("*")
     sizes, _, parts = sizes.partition("/")
     block_q, block_k, warps, stages = sizes.split("x")
     split = f", split_keys = {parts}" if parts else ""
+    split += f", packed_heads = {heads}" if heads else ""
     return (f"#attn.plan<target = {target}, block_q = {block_q}, block_k = {block_k}, "
             f"warps = {warps}, stages = {stages}, scheduler = {scheduler or 'auto'}{split}>")

@@ -101,6 +101,10 @@ private:
   LogicalResult stretch(Operation *op, Value from, Value to);
   LogicalResult cast(warp::CastOp op);
   LogicalResult reduce(warp::ReduceOp op);
+  /// Moves `box` from the slice of `first` to that of a row of the tile; the
+  /// row in it, nothing if the slice is not written.
+  std::optional<int64_t> enterSlice(warp::StoreOp op, const Box &first,
+                                    Box &box, int64_t row);
   LogicalResult store(warp::StoreOp op);
   /// What is wrong with writing an element, which it does.
   std::string write(warp::StoreOp op, uint64_t at, uint64_t bits);

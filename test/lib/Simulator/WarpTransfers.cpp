@@ -54,11 +54,14 @@ WarpRunner::Step WarpRunner::copy(CopyOp op) {
   if (int64_t reader = slot.findReader(); reader >= 0)
     return fail(op, "overwrites a slot that a product in flight of warp " +
                         Twine(reader) + " still reads");
-  Box box = boxOf(op.getView(), op.getIndices());
-  box.rows = op.getSlot().getType().getShape()[0];
-  box.columns = op.getSlot().getType().getShape()[1];
+  std::vector<Box> boxes;
+  for (int64_t number : llvm::seq<int64_t>(op.getBoxes())) {
+    Box &box = boxes.emplace_back(boxOf(op.getView(), op.getBox(number)));
+    box.rows = op.getRowsPerBox();
+    box.columns = op.getSlot().getType().getShape()[1];
+  }
   std::vector<float> elements;
-  if (std::string message = box.read(block.launch.global, elements);
+  if (std::string message = readBoxes(boxes, block.launch.global, elements);
       !message.empty())
     return fail(op, message);
   slot.item = 0;
@@ -206,12 +209,26 @@ std::string WarpRunner::write(StoreOp op, uint64_t at, uint64_t bits) {
   return "";
 }
 
+std::optional<int64_t> WarpRunner::enterSlice(StoreOp op, const Box &first,
+                                              Box &box, int64_t row) {
+  if (op.getSlices() == 1)
+    return row;
+  int64_t perSlice = op.getValue().getType().getShape()[0] / op.getSlices();
+  size_t dim = box.start.size() - (op.getRows() ? 2 : 3);
+  int64_t &slice = box.start[dim];
+  slice = first.start[dim] + row / perSlice;
+  if (op.getSliceEnd() && slice >= values.getSigned(op.getSliceEnd()))
+    return std::nullopt;
+  return row % perSlice;
+}
+
 LogicalResult WarpRunner::store(StoreOp op) {
   FragType type = op.getValue().getType();
   layout::Fragment layout = type.getLayout();
   const Spread &spread = block.launch.spreads.get(type, warp);
   const Lanes &lanes = values.get(op.getValue());
-  Box box = boxOf(op.getView(), op.getIndices());
+  const Box first = boxOf(op.getView(), op.getIndices());
+  Box box = first; // of the slice that a row belongs to
   if (Value staging = op.getStaging()) {
     SlotUse use = useOf(staging);
     for (const layout::Coord &coord : spread)
@@ -226,12 +243,15 @@ LogicalResult WarpRunner::store(StoreOp op) {
     // Slices are held by several lanes; the first of them writes.
     if (!(layout.ownerOf(coord) == layout::Position{warp, lane, part, 0}))
       continue;
+    std::optional<int64_t> row = enterSlice(op, first, box, coord.row);
+    if (!row)
+      continue;
     // Any order of packed tiles is as good as that of the lanes.
     std::optional<uint64_t> at =
-        op.getRows() ? box.find(0, coord.row)
+        op.getRows() ? box.find(0, *row)
         : op.getPacked()
             ? box.find(0, coord.row * type.getShape()[1] + coord.column)
-            : box.find(coord.row, coord.column);
+            : box.find(*row, coord.column);
     if (!at && op.getPacked())
       return refuse(op, "writes a packed tile that is outside");
     if (!at)

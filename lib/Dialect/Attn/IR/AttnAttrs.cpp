@@ -136,7 +136,7 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                TargetKind target, int64_t blockQ,
                                int64_t blockK, int64_t warps, int64_t stages,
                                bool, SchedulerKind, int64_t registers,
-                               int64_t splitKeys,
+                               int64_t splitKeys, int64_t packedHeads,
                                ArrayRef<OptionalPass> without,
                                ArrayRef<OptionalPass> with) {
   return success(
@@ -145,6 +145,7 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       succeeded(verifyRange(emitError, "warps", warps, 1, 32)) &&
       succeeded(verifyRange(emitError, "stages", stages, 1, 64)) &&
       succeeded(verifyRange(emitError, "split_keys", splitKeys, 1, 64)) &&
+      succeeded(verifyRange(emitError, "packed_heads", packedHeads, 1, 64)) &&
       succeeded(verifyPasses(emitError, stringifyTargetKind(target), without,
                              with)) &&
       succeeded(verifyRegisters(emitError, target, warps, registers, without)));
@@ -153,19 +154,28 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 PlanAttr PlanAttr::withOneWarp() const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), /*warps=*/1,
              getStages(), getQInRegisters(), getScheduler(),
-             /*consumer_registers=*/0, getSplitKeys(), getWithout(), getWith());
+             /*consumer_registers=*/0, getSplitKeys(), getPackedHeads(),
+             getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withScheduler(SchedulerKind scheduler) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), scheduler, getConsumerRegisters(),
-             getSplitKeys(), getWithout(), getWith());
+             getSplitKeys(), getPackedHeads(), getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withSplitKeys(int64_t parts) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), getScheduler(),
-             getConsumerRegisters(), parts, getWithout(), getWith());
+             getConsumerRegisters(), parts, getPackedHeads(), getWithout(),
+             getWith());
+}
+
+PlanAttr PlanAttr::withPackedHeads(int64_t heads) const {
+  return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
+             getStages(), getQInRegisters(), getScheduler(),
+             getConsumerRegisters(), getSplitKeys(), heads, getWithout(),
+             getWith());
 }
 
 PassSelection PlanAttr::getPasses() const {
@@ -185,7 +195,7 @@ PlanAttr PlanAttr::withPasses(const PassSelection &passes) const {
       passes.runs(OptionalPass::Specialize) ? getConsumerRegisters() : 0;
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), getScheduler(), registers,
-             getSplitKeys(), without, with);
+             getSplitKeys(), getPackedHeads(), without, with);
 }
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,

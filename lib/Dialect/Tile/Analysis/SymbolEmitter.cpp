@@ -114,7 +114,7 @@ Value SymbolEmitter::getLastRow() {
   for (auto load : loop->getBlock()->getOps<LoadOp>()) {
     auto type = cast<VectorType>(load.getResult().getType());
     if (!load->isBeforeInBlock(loop) || type.getRank() != 2 ||
-        type.getDimSize(0) != problem.numTileRows)
+        load.getSlices() != 1 || type.getDimSize(0) != problem.numTileRows)
       continue;
     unsigned dimension = load.getIndices().size() - 2;
     Value first = load.getIndices()[dimension];

@@ -41,6 +41,28 @@ static LogicalResult verifyBox(Operation *op, MemRefType view,
   return success();
 }
 
+/// (C6) of tile.load and tile.store.
+static LogicalResult verifySlices(Operation *op, MemRefType view,
+                                  VectorType vector, int64_t slices, Value end,
+                                  bool isPacked) {
+  if (slices == 1 && !end)
+    return success();
+  if (slices <= 1)
+    return op->emitOpError("has ")
+           << slices << (slices == 1 ? " slice" : " slices")
+           << (end ? " below an index" : "") << ", expected several";
+  if (isPacked)
+    return op->emitOpError("packs a tile of several slices, expected one");
+  if (vector.getDimSize(0) % slices != 0)
+    return op->emitOpError("takes ")
+           << slices << " slices, expected a number that divides the "
+           << vector.getDimSize(0) << " rows";
+  if (vector.getRank() >= view.getRank())
+    return op->emitOpError("takes slices of ")
+           << view << ", expected a dimension in front of those of " << vector;
+  return success();
+}
+
 /// (C4) of tile.load and tile.store.
 static LogicalResult verifyPacked(Operation *op, MemRefType view,
                                   VectorType vector, ValueRange indices) {
@@ -58,7 +80,9 @@ static LogicalResult verifyPacked(Operation *op, MemRefType view,
 LogicalResult LoadOp::verify() {
   auto view = cast<MemRefType>(getView().getType());
   auto vector = cast<VectorType>(getResult().getType());
-  if (failed(verifyBox(*this, view, vector, getIndices().size())))
+  if (failed(verifyBox(*this, view, vector, getIndices().size())) ||
+      failed(verifySlices(*this, view, vector, getSlices(), getSliceEnd(),
+                          getPacked())))
     return failure();
   return getPacked() ? verifyPacked(*this, view, vector, getIndices())
                      : success();
@@ -71,8 +95,13 @@ LogicalResult StoreOp::verify() {
            << element << ", expected f32";
   auto view = cast<MemRefType>(getView().getType());
   auto vector = cast<VectorType>(getValue().getType());
-  if (failed(verifyBox(*this, view, vector, getIndices().size())))
+  if (failed(verifyBox(*this, view, vector, getIndices().size())) ||
+      failed(verifySlices(*this, view, vector, getSlices(), getSliceEnd(),
+                          getPacked())))
     return failure();
+  if (getAccumulate() && getSlices() != 1)
+    return emitOpError("accumulates ")
+           << getSlices() << " slices, expected one";
   return getPacked() ? verifyPacked(*this, view, vector, getIndices())
                      : success();
 }

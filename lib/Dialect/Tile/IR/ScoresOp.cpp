@@ -40,6 +40,11 @@ LogicalResult ScoresOp::verify() {
     return emitOpError("coordinates have types ")
            << getQueries().getType() << " and " << getKeys().getType()
            << ", expected one per row and one per column of " << scores;
+  if (isa<VectorType>(getHead().getType()) &&
+      getHead().getType() != getQueries().getType())
+    return emitOpError("has heads of ")
+           << getHead().getType() << ", expected i32, or one for each of "
+           << getQueries().getType();
   return success();
 }
 

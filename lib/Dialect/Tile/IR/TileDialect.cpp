@@ -14,6 +14,18 @@
 using namespace mlir;
 using namespace attn::tile;
 
+// The type of the heads of tile.scores, where it is not i32.
+static ParseResult parseHeadType(OpAsmParser &parser, Type &type) {
+  type = parser.getBuilder().getI32Type();
+  return succeeded(parser.parseOptionalComma()) ? parser.parseType(type)
+                                                : ParseResult(success());
+}
+
+static void printHeadType(OpAsmPrinter &printer, Operation *, Type type) {
+  if (!type.isInteger(32))
+    printer << ", " << type;
+}
+
 #include "attn/Dialect/Tile/IR/TileDialect.cpp.inc"
 #define GET_OP_CLASSES
 #include "attn/Dialect/Tile/IR/TileOps.cpp.inc"

@@ -86,7 +86,7 @@ static Value emitHasRow(RewriterBase &rewriter, scf::ForOp front, Value first,
   for (auto load : front->getBlock()->getOps<LoadOp>()) {
     auto type = cast<VectorType>(load.getResult().getType());
     if (!load->isBeforeInBlock(front) || type.getRank() != 2 ||
-        type.getDimSize(0) != numRows)
+        load.getSlices() != 1 || type.getDimSize(0) != numRows)
       continue;
     Location loc = front.getLoc();
     unsigned dimension = load.getIndices().size() - 2;

@@ -84,9 +84,33 @@ static LogicalResult verifyTMA(Operation *op, MemRefType view, SlotType slot,
          << obstacle << ", got " << view << " and " << slot;
 }
 
+/// Of a copy: boxes of equal parts of the rows, whole patterns of the swizzle.
+template <typename Copy>
+static LogicalResult verifyBoxes(Copy op, SlotType tile) {
+  int64_t boxes = op.getBoxes(), rows = tile.getShape()[0];
+  if (boxes < 1 || op.getIndices().size() % boxes != 0)
+    return op.emitOpError("got ")
+           << op.getIndices().size() << " indices for " << boxes
+           << " boxes, expected equally many each";
+  if (boxes > 1 && rows % (boxes * attn::layout::rowsOfSwizzle) != 0)
+    return op.emitOpError("fills ")
+           << rows << " rows from " << boxes
+           << " boxes, expected equal parts of a multiple of "
+           << attn::layout::rowsOfSwizzle;
+  return verifyBox(op, op.getView().getType(), op.getBox(0).size(), tile);
+}
+
+OperandRange CopyOp::getBox(int64_t number) {
+  int64_t rank = getIndices().size() / getBoxes();
+  return getIndices().slice(number * rank, rank);
+}
+
+int64_t CopyOp::getRowsPerBox() {
+  return getSlot().getType().getShape()[0] / int64_t(getBoxes());
+}
+
 LogicalResult CopyOp::verify() {
-  return verifyBox(*this, getView().getType(), getIndices().size(),
-                   getSlot().getType());
+  return verifyBoxes(*this, getSlot().getType());
 }
 
 OperandRange CopyAsyncOp::getBox(int64_t number) {
@@ -100,16 +124,7 @@ int64_t CopyAsyncOp::getRowsPerBox() {
 
 LogicalResult CopyAsyncOp::verify() {
   SlotType tile = getRing().getType().getSlotType();
-  int64_t boxes = getBoxes(), rows = tile.getShape()[0];
-  if (boxes < 1 || getIndices().size() % boxes != 0)
-    return emitOpError("got ") << getIndices().size() << " indices for "
-                               << boxes << " boxes, expected equally many each";
-  constexpr int64_t rowsOfSwizzle = 8;
-  if (boxes > 1 && rows % (boxes * rowsOfSwizzle) != 0)
-    return emitOpError("fills ")
-           << rows << " rows from " << boxes
-           << " boxes, expected equal parts of a multiple of " << rowsOfSwizzle;
-  if (failed(verifyBox(*this, getView().getType(), getBox(0).size(), tile)))
+  if (failed(verifyBoxes(*this, tile)))
     return failure();
   // (C1)
   bool inRole = (*this)->getParentOfType<RoleOp>();
@@ -193,6 +208,34 @@ static LogicalResult verifyStaging(StoreOp store) {
   return success();
 }
 
+/// The parts of the rows that go to slices of their own.
+static LogicalResult verifySlices(StoreOp store) {
+  int64_t slices = store.getSlices();
+  int64_t rows = store.getValue().getType().getShape()[0];
+  if (slices == 1 && !store.getSliceEnd())
+    return success();
+  if (slices <= 1)
+    return store.emitOpError("has ")
+           << slices << (slices == 1 ? " slice" : " slices")
+           << (store.getSliceEnd() ? " below an index" : "")
+           << ", expected several";
+  if (rows % (slices * attn::layout::rowsOfSwizzle) != 0)
+    return store.emitOpError("writes ")
+           << rows << " rows to " << slices
+           << " slices, expected equal parts of a multiple of "
+           << attn::layout::rowsOfSwizzle;
+  auto view = cast<MemRefType>(store.getView().getType());
+  int64_t least = store.getRows() ? 2 : 3;
+  if (view.getRank() < least)
+    return store.emitOpError("writes slices of a memref of rank ")
+           << view.getRank() << ", expected at least " << least;
+  // (C3)
+  if (store.getStaging() || store.getAccumulate() || store.getPacked())
+    return store.emitOpError("writes slices, expected that it goes via no slot "
+                             "and is neither packed nor accumulated");
+  return success();
+}
+
 /// What a packed store writes, or a load reads.
 static LogicalResult verifyPacked(Operation *op, FragType frag, MemRefType view,
                                   size_t numIndices) {
@@ -215,7 +258,7 @@ LogicalResult LoadOp::verify() {
 }
 
 LogicalResult StoreOp::verify() {
-  if (getPacked() && !getStaging() && !getRows())
+  if (getPacked() && !getStaging() && !getRows() && getSlices() == 1)
     return verifyPacked(*this, getValue().getType(),
                         dyn_cast<MemRefType>(getView().getType()),
                         getIndices().size());
@@ -244,6 +287,8 @@ LogicalResult StoreOp::verify() {
   if (view.getRank() < rank)
     return emitOpError("got a memref of rank ")
            << view.getRank() << ", expected at least " << rank;
+  if (failed(verifySlices(*this)))
+    return failure();
   if (failed(verifyStaging(*this)))
     return failure();
   // (C1)

@@ -84,7 +84,8 @@ parseBoxes(OpAsmParser &parser, OpAsmParser::UnresolvedOperand &view,
   return success();
 }
 
-static void printBoxes(OpAsmPrinter &printer, CopyAsyncOp copy, Value view,
+template <typename Copy>
+static void printBoxes(OpAsmPrinter &printer, Copy copy, Value view,
                        OperandRange, IntegerAttr) {
   printer << view;
   llvm::interleaveComma(

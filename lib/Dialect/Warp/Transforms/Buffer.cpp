@@ -152,7 +152,7 @@ void ChainBuffering::createCopy(size_t tile, size_t loop, Value base,
     return mapping.lookupOrDefault(index);
   });
   CopyAsyncOp::create(rewriter, loc, copy.getView(), indices, rings[tile], item,
-                      exists);
+                      exists, CopyAtom::CpAsync, copy.getBoxes());
 }
 
 void ChainBuffering::createPrologue() {
@@ -204,9 +204,9 @@ void ChainBuffering::bufferEntry(EntryTile &entry) {
   Location loc = entry.copy.getLoc();
   rewriter.setInsertionPoint(entry.copy);
   Value first = arith::ConstantIndexOp::create(rewriter, loc, 0);
-  CopyAsyncOp::create(rewriter, loc, entry.copy.getView(),
-                      entry.copy.getIndices(), ring, first,
-                      /*condition=*/Value());
+  CopyAsyncOp::create(
+      rewriter, loc, entry.copy.getView(), entry.copy.getIndices(), ring, first,
+      /*condition=*/Value(), CopyAtom::CpAsync, entry.copy.getBoxes());
   rewriter.eraseOp(entry.copy);
 
   scf::ForOp firstLoop = chain.loops.front();

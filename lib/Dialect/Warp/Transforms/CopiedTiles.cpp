@@ -83,9 +83,9 @@ LogicalResult CopyMatcher::matchCopy(CopyOp copy, CopiedTile &tile) {
   tile.alloc = copy.getSlot().getDefiningOp<AllocOp>();
   if (!tile.alloc)
     return give("a slot is no warp.alloc");
-  if (std::string obstacle = findTMAObstacle(
-          cast<MemRefType>(copy.getView().getType()), copy.getSlot().getType(),
-          copy.getSlot().getType().getShape()[0]);
+  if (std::string obstacle =
+          findTMAObstacle(cast<MemRefType>(copy.getView().getType()),
+                          copy.getSlot().getType(), copy.getRowsPerBox());
       !obstacle.empty())
     return give(obstacle);
   Operation *parent = copy->getParentOp();

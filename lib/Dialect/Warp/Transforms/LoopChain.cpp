@@ -162,8 +162,9 @@ LogicalResult ChainMatcher::matchTile(LoopChain &chain, BufferedTile &tile) {
   if (!tile.alloc)
     return give("a slot is no warp.alloc");
   for (auto [loop, copy] : llvm::zip_equal(chain.loops, tile.copies)) {
-    bool same =
-        copy.getSlot() == first.getSlot() && copy.getView() == first.getView();
+    bool same = copy.getSlot() == first.getSlot() &&
+                copy.getView() == first.getView() &&
+                copy.getBoxes() == first.getBoxes();
     for (auto [index, other] : llvm::zip(first.getIndices(), copy.getIndices()))
       same =
           same && isSameFunction(index, chain.loops.front().getInductionVar(),

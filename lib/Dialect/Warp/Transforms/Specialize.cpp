@@ -155,9 +155,9 @@ void Specialization::awaitTile(CopiedTile &tile, Value ring) {
   // The number follows in `countItems`.
   Value number = arith::ConstantIndexOp::create(rewriter, loc, 0);
   SlotType slot = tile.alloc.getSlot().getType();
-  CopyAsyncOp::create(rewriter, loc, tile.copy.getView(),
-                      tile.copy.getIndices(), ring, number,
-                      /*condition=*/Value(), CopyAtom::TMA);
+  CopyAsyncOp::create(
+      rewriter, loc, tile.copy.getView(), tile.copy.getIndices(), ring, number,
+      /*condition=*/Value(), CopyAtom::TMA, tile.copy.getBoxes());
   auto await = AwaitOp::create(rewriter, loc, slot, ring, number);
   if (isReadByLanes(tile))
     rewriter.setInsertionPoint(tile.last->getBlock()->getTerminator());

@@ -129,6 +129,10 @@ static LogicalResult stageStore(RewriterBase &rewriter, KernelOp kernel,
     reason = "warps have different columns of the tile";
     return failure();
   }
+  if (store.getSlices() != 1) {
+    reason = "the rows go to several slices of the memory";
+    return failure();
+  }
   auto view = cast<MemRefType>(store.getView().getType());
   int64_t perPiece = 8 * layout::chunkBytes / view.getElementTypeBitWidth();
   if (view.isDynamicDim(view.getRank() - 1) ||

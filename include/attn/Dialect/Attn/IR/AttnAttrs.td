@@ -164,6 +164,10 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     blocks share the keys of a query block, 1 to 64. With more than one each
     writes what it has summed to a workspace, and a second kernel merges the
     parts: for few queries with many keys.
+    `packed_heads` (the same): of how many query heads that share a key head a
+    tile holds rows, 1 to 64: `block_q / packed_heads` queries of each. Keys and
+    values are then read once for all of these heads: for few queries, which
+    fill no tile alone.
     `without`: optional passes that the target runs by default and this kernel
     does not; `with`: those that it runs although the target does not, or does
     only where it gains. Both are lists of names in the order in which the passes
@@ -181,16 +185,18 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     DefaultValuedParameter<"::attn::SchedulerKind", "::attn::SchedulerKind::Auto">:$scheduler,
     DefaultValuedParameter<"int64_t", "0">:$consumer_registers,
     DefaultValuedParameter<"int64_t", "1">:$split_keys,
+    DefaultValuedParameter<"int64_t", "1">:$packed_heads,
     Attn_PassListParameter:$without,
     Attn_PassListParameter:$with);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The same plan for one warp, with another scheduler, or with keys shared
-    /// out in so many parts.
+    /// The same plan for one warp, with another scheduler, with keys shared out
+    /// in so many parts, or with rows of so many heads in a tile.
     PlanAttr withOneWarp() const;
     PlanAttr withScheduler(SchedulerKind scheduler) const;
     PlanAttr withSplitKeys(int64_t parts) const;
+    PlanAttr withPackedHeads(int64_t heads) const;
     /// Which optional passes run, and the same plan with others.
     PassSelection getPasses() const;
     PlanAttr withPasses(const PassSelection &passes) const;

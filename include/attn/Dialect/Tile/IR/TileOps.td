@@ -62,7 +62,7 @@ def Tile_EndOp : Tile_Op<"end", [Pure, Terminator, HasParent<"KernelOp">]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Tile_LoadOp : Tile_Op<"load"> {
+def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
   let summary = "a box of a strided memref as a vector; out of range reads 0";
   let description = [{
     ```mlir
@@ -78,41 +78,68 @@ def Tile_LoadOp : Tile_Op<"load"> {
     elements, in an order of the target: lanes read what they hold. All indices
     are inside of the memref.
 
+    With `slices` the tile's rows come in so many equal parts, each from a slice
+    of its own: the first part from the slice that the leading indices select,
+    each other one from the slice after that of the part before, along the
+    dimension in front of that of the rows. With `below`, parts whose slice would
+    be at that index or after it hold the last slice before it; all others are
+    inside of the memref. So a tile holds rows of query heads that share a key
+    head:
+    ```mlir
+    %t = tile.load %q[%b, %h, %row, %c0] slices 8 below(%end) : memref<?x?x?x64xbf16>, vector<64x64xbf16>
+    ```
+
     (C1) One index per dimension of the memref.
     (C2) The element types agree.
     (C3) The vector's sizes are fixed and its rank is at most the memref's.
     (C4) What is packed has rank 2 and elements of f32, as many as the innermost
          dimension, where the index is the constant 0.
+    (C6) Several slices divide the rows of the vector, and have a dimension of
+         the memref in front of those of the vector; they are not packed.
+         Without them nothing is `below`.
   }];
   let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<Index>:$indices,
-                       UnitAttr:$packed);
+                       Optional<Index>:$sliceEnd, UnitAttr:$packed,
+                       DefaultValuedAttr<I64Attr, "1">:$slices);
   let results = (outs AnyVectorOfNonZeroRank:$result);
   let assemblyFormat = [{
-    $view `[` $indices `]` (`packed` $packed^)? attr-dict `:` type($view) `,` type($result)
+    $view `[` $indices `]` (`packed` $packed^)? (`slices` $slices^)? (`below` `(` $sliceEnd^ `)`)? attr-dict
+    `:` type($view) `,` type($result)
   }];
   let hasVerifier = 1;
+  let builders = [
+    OpBuilder<(ins "Type":$type, "Value":$view, "ValueRange":$indices, CArg<"bool", "false">:$packed),
+              [{ build($_builder, $_state, type, view, indices, Value(), packed, /*slices=*/1); }]>
+  ];
 }
 
-def Tile_StoreOp : Tile_Op<"store"> {
+def Tile_StoreOp : Tile_Op<"store", [AttrSizedOperandSegments]> {
   let summary = "writes a vector to a box of a strided memref; out of range is not written";
   let description = [{
     ```mlir
     tile.store %o, %out[%b, %h, %row, %c0] : vector<128x64xbf16>, memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>
     ```
-    The box is that of `tile.load`, `packed`, too; (C1) to (C4) are the same.
+    The box is that of `tile.load`, with `packed` and `slices`, too; (C1) to (C4)
+    and (C6) are the same. Parts whose slice is not `below` are not written.
 
     With `accumulate` the elements are added to those in memory, atomically and
     in no order where blocks run side by side.
 
-    (C5) What is accumulated is f32.
+    (C5) What is accumulated is f32, and of one slice.
   }];
   let arguments = (ins AnyVectorOfNonZeroRank:$value, Arg<AnyMemRef, "the memory", [MemWrite]>:$view,
-                       Variadic<Index>:$indices, UnitAttr:$accumulate, UnitAttr:$packed);
+                       Variadic<Index>:$indices, Optional<Index>:$sliceEnd, UnitAttr:$accumulate,
+                       UnitAttr:$packed, DefaultValuedAttr<I64Attr, "1">:$slices);
   let assemblyFormat = [{
-    $value `,` $view `[` $indices `]` (`accumulate` $accumulate^)? (`packed` $packed^)? attr-dict
-    `:` type($value) `,` type($view)
+    $value `,` $view `[` $indices `]` (`accumulate` $accumulate^)? (`packed` $packed^)? (`slices` $slices^)?
+    (`below` `(` $sliceEnd^ `)`)? attr-dict `:` type($value) `,` type($view)
   }];
   let hasVerifier = 1;
+  let builders = [
+    OpBuilder<(ins "Value":$value, "Value":$view, "ValueRange":$indices, CArg<"bool", "false">:$accumulate,
+                   CArg<"bool", "false">:$packed),
+              [{ build($_builder, $_state, value, view, indices, Value(), accumulate, packed, /*slices=*/1); }]>
+  ];
 }
 
 def Tile_GatherOp : Tile_Op<"gather"> {
@@ -288,19 +315,20 @@ def Tile_ScoresOp : Tile_Op<"scores", [
     A region that is not there changes, or hides, nothing; nor does `below` that
     is not there. The coordinates are those of the rows and of the columns of the
     scores: queries along the rows in a step over keys, along the columns in a
-    step over queries. Analyses read the scalars; `tile-expand-scores` replaces
+    step over queries. The head is one number, or one for each query. Analyses read the scalars; `tile-expand-scores` replaces
     them by vectors. With `ranged`, the mask compares keys with the ends of ranges
     that are computed per row (`tile-keys-to-ranges`), and says no more which
     blocks show anything.
 
     (C1) One of `queries` and `keys` has one per row of the scores, M x 1, the
-         other one per column, 1 x N.
+         other one per column, 1 x N. Heads of their own are as many as queries.
     (C2) `score` is a function of (f32, i32, i32, i32, i32) and yields f32,
          `mask` is one of (i32, i32, i32, i32) and yields i1.
     (C3) Regions hold scalar code: what acts element by element, constants,
          `tile.gather`, `tile.search` and `memref.dim`.
   }];
-  let arguments = (ins VectorOfRankAndType<[2], [F32]>:$scores, I32:$batch, I32:$head,
+  let arguments = (ins VectorOfRankAndType<[2], [F32]>:$scores, I32:$batch,
+                       AnyTypeOf<[I32, VectorOfRankAndType<[2], [I32]>]>:$head,
                        VectorOfRankAndType<[2], [I32]>:$queries,
                        VectorOfRankAndType<[2], [I32]>:$keys, Optional<I32>:$below,
                        UnitAttr:$ranged);
@@ -308,7 +336,8 @@ def Tile_ScoresOp : Tile_Op<"scores", [
   let results = (outs VectorOfRankAndType<[2], [F32]>:$result);
   let assemblyFormat = [{
     $scores `at` `(` $batch `,` $head `,` $queries `,` $keys `)` (`below` `(` $below^ `)`)?
-    (`score` $score^)? (`mask` $mask^)? attr-dict `:` type($scores) `,` type($queries) `,` type($keys)
+    (`score` $score^)? (`mask` $mask^)? attr-dict `:` type($scores) `,` type($queries) `,` type($keys) ``
+    custom<HeadType>(type($head))
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

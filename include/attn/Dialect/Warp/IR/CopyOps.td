@@ -66,12 +66,21 @@ def Warp_CopyOp : Warp_Op<"copy"> {
   let description = [{
     On return every warp of the block sees the slot's new content, and no warp
     overwrote what another was still reading. Out of range reads 0, as in
-    `tile.load`.
+    `tile.load`. Of several boxes, as in `warp.copy_async`.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<Index>:$indices,
-                       Arg<Warp_SlotType, "", [MemWrite]>:$slot);
-  let assemblyFormat = "$view `[` $indices `]` `to` $slot attr-dict `:` type($view) `,` type($slot)";
+                       Arg<Warp_SlotType, "", [MemWrite]>:$slot,
+                       DefaultValuedAttr<I64Attr, "1">:$boxes);
+  let assemblyFormat = [{
+    custom<Boxes>($view, $indices, $boxes) `to` $slot attr-dict `:` type($view) `,` type($slot)
+  }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The indices of one of its boxes.
+    ::mlir::OperandRange getBox(int64_t number);
+    /// Rows that come from one.
+    int64_t getRowsPerBox();
+  }];
 }
 
 def Warp_CopyAsyncOp : Warp_Op<"copy_async", [AttrSizedOperandSegments]> {
@@ -168,19 +177,27 @@ def Warp_StoreOp : Warp_Op<"store", [AttrSizedOperandSegments]> {
     in an order that the target picks, the same for all that has this type: the
     lanes of a warp write side by side. All indices are inside.
 
+    With `slices` and `below`, as in `tile.store`: parts of the rows, a multiple
+    of 8 each, go to slices of their own, which are inside of the memref, those
+    that are written.
+
     (C1) The atom is `plain`, or, via a slot and in a role, `tma`.
     (C2) By `tma`: a slot in panels; a memref of at most 4 dimensions.
+    (C3) Several slices go via no slot, and are neither packed nor accumulated.
     ```mlir
     %stage = warp.alloc : !warp.slot<128x64xbf16, panels<128>>
     warp.store %o, %out[%b, %h, %row, %c0] via %stage by tma : !warp.frag<128x128xbf16, acc, 8>, memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, !warp.slot<128x64xbf16, panels<128>>
     ```
   }];
   let arguments = (ins Warp_FragType:$value, Arg<AnyMemRef, "", [MemWrite]>:$view,
-                       Variadic<Index>:$indices, Arg<Optional<Warp_SlotType>, "", [MemWrite]>:$staging,
+                       Variadic<Index>:$indices, Optional<Index>:$sliceEnd,
+                       Arg<Optional<Warp_SlotType>, "", [MemWrite]>:$staging,
                        UnitAttr:$rows, UnitAttr:$accumulate, UnitAttr:$packed,
+                       DefaultValuedAttr<I64Attr, "1">:$slices,
                        DefaultValuedAttr<Warp_CopyAtomAttr, "::attn::warp::CopyAtom::Plain">:$atom);
   let assemblyFormat = [{
-    $value `,` $view `[` $indices `]` (`rows` $rows^)? (`accumulate` $accumulate^)? (`packed` $packed^)? (`via` $staging^)? (`by` $atom^)? attr-dict
+    $value `,` $view `[` $indices `]` (`rows` $rows^)? (`accumulate` $accumulate^)? (`packed` $packed^)?
+    (`slices` $slices^)? (`below` `(` $sliceEnd^ `)`)? (`via` $staging^)? (`by` $atom^)? attr-dict
     `:` type($value) `,` type($view) (`,` type($staging)^)?
   }];
   let hasVerifier = 1;

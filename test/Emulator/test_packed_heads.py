@@ -1,0 +1,34 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Rows of several query heads in a tile, on the emulated GPUs."""
+
+import dataclasses
+
+import attn
+import pytest
+from emulate import Artifact
+from emulated_case import run
+from test_kernels import PLAIN
+
+CASE = dataclasses.replace(PLAIN, kv_heads=2, group=4, queries=3, keys=150)
+PLANS = {
+    "sm_80": "#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2, packed_heads = 4>",
+    "sm_90a": "#attn.plan<target = sm_90a, block_q = 64, block_k = 32, warps = 4, stages = 2, packed_heads = 4>",
+    "split": "#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, split_keys = 2, packed_heads = 16>",
+}
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("change", [
+    dict(causal="bottom_right"), dict(group=6, queries=20, head_dim=128, value_dim=80, alibi="bottom_right")], ids=str)
+def test_packed_heads(plan, change):
+    case = dataclasses.replace(CASE, **change)
+    target = "sm_80" if plan == "sm_80" else "sm_90a"
+    artifact = Artifact(attn.compile(case.program(), target=target, plan=PLANS[plan]).bytes)
+    assert run(case, artifact) == []
