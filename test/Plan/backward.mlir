@@ -49,7 +49,7 @@ func.func @large_bias(%q: !t, %k: !t, %v: !t, %o: !t, %lse: !l, %do: !t, %bias: 
   return %dq, %dk, %dv : !t, !t, !t
 }
 
-// Values of 128 leave room for a second stage; sums in any order, on sm_80, for 64 keys.
+// Values of 128 leave room for a second stage.
 // SM90-LABEL: @narrow_values
 // SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>
 !u = tensor<1x1x?x192xf16>
@@ -61,7 +61,7 @@ func.func @narrow_values(%q: !u, %k: !u, %v: !w, %o: !w, %lse: !l, %do: !w) -> (
 }
 
 // SM80-LABEL: @in_any_order
-// SM80: plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>
+// SM80: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>
 func.func @in_any_order(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!q, !q, !q) {
   %dq, %dk, %dv = attn.attention_backward %q, %k, %v, %o, %lse, %do
     {numerics = #attn.numerics<deterministic = false>}

@@ -150,15 +150,16 @@ BackwardKernels::LogSum BackwardKernels::readLogSum(const BlockNumbers &block,
           rowRest ? readQueries(rowRest, block, queries) : Value()};
 }
 
-/// The same plan with one slot for each tile: here those of both sides change
-/// from step to step.
-PlanAttr BackwardKernels::getPlanWithoutRings() {
+/// The same plan with one slot for each tile, as here those of both sides
+/// change from step to step, and tiles of so many columns, if that is not 0.
+PlanAttr BackwardKernels::getPlanWithoutRings(int64_t columns) {
   PlanAttr plan = attention.getPlanAttr();
-  return PlanAttr::get(
-      plan.getContext(), plan.getTarget(), plan.getBlockQ(), plan.getBlockK(),
-      plan.getWarps(), /*stages=*/1, plan.getQInRegisters(),
-      plan.getScheduler(), plan.getConsumerRegisters(), plan.getSplitKeys(),
-      plan.getPackedHeads(), plan.getWithout(), plan.getWith());
+  return PlanAttr::get(plan.getContext(), plan.getTarget(), plan.getBlockQ(),
+                       columns ? columns : plan.getBlockK(), plan.getWarps(),
+                       /*stages=*/1, plan.getQInRegisters(),
+                       plan.getScheduler(), plan.getConsumerRegisters(),
+                       plan.getSplitKeys(), plan.getPackedHeads(),
+                       plan.getWithout(), plan.getWith());
 }
 
 /// The loops of a kernel are not over the blocks that a tile sees.
@@ -263,7 +264,7 @@ Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
   Value queryBlocks = ceilDiv(b, loc, queryLength, blockRows);
   tile::KernelOp kernel = beginKernel(suffix + "_diagonals",
                                       ValueRange{batches, heads, numDiagonals},
-                                      getPlanWithoutRings());
+                                      getPlanWithoutRings(width));
   BlockNumbers block = readNumbers(kernel);
   Value start =
       arith::MulIOp::create(b, loc, kernel.getNumbers()[2], blockWidth);
@@ -304,11 +305,23 @@ Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
   return stored;
 }
 
+/// The columns of a block of sumDiagonals. What it waits for are its loads, of
+/// as many queries as keys in each step, which more columns share: 64, where
+/// lanes have registers for them and tiles of one slot fit.
+int64_t BackwardKernels::countDiagonalColumns() {
+  constexpr int64_t wide = 64, mostDim = 128, mostOfLane = 32, lanes = 32;
+  int64_t dim = std::max(attention.getHeadDim(), attention.getValueHeadDim());
+  bool fits =
+      dim <= mostDim &&
+      numRows * wide <= mostOfLane * lanes * attention.getPlanAttr().getWarps();
+  return fits ? std::max(wide, numColumns) : numColumns;
+}
+
 /// Sums by x = j - i + paddedQueries: of row r of the stored blocks, the places
 /// x + r, counted through the blocks.
 void BackwardKernels::sumDistances(CapturePart &part, const Twine &suffix) {
   OpBuilder::InsertionGuard guard(b);
-  int64_t width = std::gcd(numRows, numColumns);
+  int64_t width = std::gcd(numRows, countDiagonalColumns());
   Value blockWidth = arith::ConstantIndexOp::create(b, loc, width);
   Value numDiagonals = b.createOrFold<arith::AddIOp>(
       loc, ceilDiv(b, loc, paddedQueries, blockWidth),

@@ -108,12 +108,13 @@ private:
                                     ArrayRef<CapturePart> parts);
   Value readQueries(Value view, const BlockNumbers &block, Value queries);
   LogSum readLogSum(const BlockNumbers &block, Value queries);
-  PlanAttr getPlanWithoutRings();
+  PlanAttr getPlanWithoutRings(int64_t columns = 0);
   void expandAllScores(tile::KernelOp kernel);
   void sumBlocks(bool isKey, MutableArrayRef<CapturePart> parts);
   void sumQueries(CapturePart &part, const Twine &suffix);
   Value sumDiagonals(CapturePart &part, const Twine &suffix, int64_t width,
                      Value numDiagonals);
+  int64_t countDiagonalColumns();
   void sumDistances(CapturePart &part, const Twine &suffix);
   Value limitNumber(Value number, Value size, Value &exists);
   void buildPairGradient(Value output, const Twine &suffix,
