@@ -27,6 +27,8 @@
 #include "BackwardKernels.h"
 
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
+#include "attn/Layout/Products.h"
+#include "attn/Support/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -66,14 +68,15 @@ tile::KernelOp BackwardKernels::beginKernel(const Twine &suffix,
 }
 
 BackwardKernels::BlockNumbers
-BackwardKernels::readNumbers(tile::KernelOp kernel) {
+BackwardKernels::readNumbers(tile::KernelOp kernel, Value rows) {
   auto numbers = kernel.getNumbers();
   BlockNumbers block;
   block.batch = numbers[0];
   block.head = numbers[1];
   block.keyHead =
       b.createOrFold<arith::DivSIOp>(loc, block.head, headsPerKeyHead);
-  block.first = arith::MulIOp::create(b, loc, numbers[2], blockRows);
+  block.first =
+      arith::MulIOp::create(b, loc, numbers[2], rows ? rows : blockRows);
   block.batch32 = toCoordinate(b, loc, block.batch);
   block.head32 = toCoordinate(b, loc, block.head);
   return block;
@@ -221,13 +224,41 @@ Value BackwardKernels::buildScoreGradient(OpBuilder &outer, const Step &step,
 // Kernels
 //===----------------------------------------------------------------------===//
 
+/// Of mma.sync: d_query is one sum where d_key and d_value are two, so a warp
+/// has registers for twice as many rows of it, by half as many columns. Then
+/// each key that it reads serves two instructions.
+PlanAttr BackwardKernels::getQueryPlan() {
+  constexpr int64_t leastColumns = 64, fewWarps = 4;
+  PlanAttr plan = attention.getPlanAttr();
+  const TargetInfo *target = findTarget(stringifyTargetKind(plan.getTarget()));
+  bool isTall = plan.getBlockQ() >= 2 * layout::groupRows * plan.getWarps();
+  if (!target || target->sm == 0 || target->hasWarpgroups || isTall ||
+      element.isF32() || plan.getBlockK() < leastColumns ||
+      plan.getBlockK() % (2 * layout::mmaSync.depth) != 0 ||
+      paddedDim + paddedValueDim > maxSummedColumns)
+    return plan;
+  bool hasMany = plan.getWarps() > fewWarps;
+  return PlanAttr::get(
+      plan.getContext(), plan.getTarget(), plan.getBlockQ() * (hasMany ? 1 : 2),
+      plan.getBlockK() / 2, plan.getWarps() / (hasMany ? 2 : 1),
+      plan.getStages(), plan.getQInRegisters(), plan.getScheduler(),
+      plan.getConsumerRegisters(), plan.getSplitKeys(), plan.getWithout(),
+      plan.getWith());
+}
+
 void BackwardKernels::buildQueryGradient(Value gradient) {
   OpBuilder::InsertionGuard guard(b);
+  // Those of this kernel.
+  PlanAttr plan = getQueryPlan();
+  int64_t numRows = plan.getBlockQ(), numColumns = plan.getBlockK();
+  Value blockRows = arith::ConstantIndexOp::create(b, loc, numRows);
+  Value blockColumns = arith::ConstantIndexOp::create(b, loc, numColumns);
   Value numKeyBlocks = ceilDiv(b, loc, keyLength, blockColumns);
   tile::KernelOp kernel = beginKernel(
       "_d_query",
-      ValueRange{batches, heads, ceilDiv(b, loc, queryLength, blockRows)});
-  BlockNumbers block = readNumbers(kernel);
+      ValueRange{batches, heads, ceilDiv(b, loc, queryLength, blockRows)},
+      plan);
+  BlockNumbers block = readNumbers(kernel, blockRows);
   Value rows = coordinates(block.first, numRows, 0);
   Value tile = load(query, block, block.head, block.first, numRows, paddedDim);
   Value dTile =

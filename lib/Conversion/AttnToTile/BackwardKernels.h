@@ -140,7 +140,9 @@ private:
   /// With the plan of the attention, unless there is another one.
   tile::KernelOp beginKernel(const Twine &suffix, ValueRange grid,
                              PlanAttr plan = {});
-  BlockNumbers readNumbers(tile::KernelOp kernel);
+  /// Of blocks of as many rows as the plan says, or of `rows`.
+  BlockNumbers readNumbers(tile::KernelOp kernel, Value rows = {});
+  PlanAttr getQueryPlan();
   Value coordinates(Value first, int64_t size, int64_t axis);
   Value gather(Value view, ValueRange indices, ArrayRef<int64_t> shape);
   Value load(Value view, const BlockNumbers &block, Value head, Value row,

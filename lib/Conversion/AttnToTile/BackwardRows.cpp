@@ -50,8 +50,9 @@ static Value reshape(OpBuilder &b, Location loc, Value vector,
 /// delta = rowsum(dO * O) (Dao, "FlashAttention-2", algorithm 2), less d_lse.
 void BackwardKernels::buildRows() {
   OpBuilder::InsertionGuard guard(b);
-  // The blocks of both kinds of kernels end within.
-  int64_t unit = std::lcm(numRows, numColumns);
+  // The blocks of all kinds of kernels end within.
+  int64_t unit = std::lcm(std::lcm<int64_t>(numRows, numColumns),
+                          int64_t(getQueryPlan().getBlockQ()));
   Value unitSize = arith::ConstantIndexOp::create(b, loc, unit);
   paddedQueries = b.createOrFold<arith::MulIOp>(
       loc, ceilDiv(b, loc, queryLength, unitSize), unitSize);

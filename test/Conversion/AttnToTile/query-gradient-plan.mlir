@@ -1,0 +1,38 @@
+// RUN: attn-compile %s --target=sm_80 --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>" | FileCheck %s --check-prefix=TALL
+// RUN: attn-compile %s --target=sm_80 --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 8, stages = 2>" | FileCheck %s --check-prefix=HALF
+// RUN: attn-compile %s --target=sm_80 --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>" | FileCheck %s --check-prefix=KEPT
+// RUN: attn-compile %s --target=sm_80 --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2>" | FileCheck %s --check-prefix=SHORT
+// RUN: attn-compile %s --target=sm_80 --backward --function=wide --emit=tile --plan="#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>" | FileCheck %s --check-prefix=WIDE
+// RUN: attn-compile %s --target=sm_90a --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>" | FileCheck %s --check-prefix=GROUPS
+
+// A warp of mma.sync has 32 rows of d_query where it has 16 of d_key and of
+// d_value; what is computed once per query goes up to the end of such blocks.
+// TALL: tile.kernel @narrow_backward_d_query plan(#attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>)
+// TALL: tile.load %query[{{.*}}, vector<128x64xbf16>
+// TALL: tile.load %key[{{.*}}, vector<32x64xbf16>
+// TALL: tile.kernel @narrow_backward_d_key_value plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>)
+
+// With many warps half of them do.
+// HALF: @narrow_backward_d_query plan(#attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>)
+
+// It has them already, or half of the columns are too few.
+// KEPT: @narrow_backward_d_query plan(#attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>)
+// SHORT: @narrow_backward_d_query plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2>)
+
+// One sum of wide heads takes what two take of others.
+// WIDE: @wide_backward_d_query plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>)
+
+// GROUPS: @narrow_backward_d_query plan(#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>)
+func.func @narrow(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v
+    : (tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
+      -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>)
+  return %o, %lse : tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>
+}
+
+func.func @wide(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>, %v: tensor<?x?x?x256xbf16>) -> (tensor<?x?x?x256xbf16>, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v
+    : (tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>)
+      -> (tensor<?x?x?x256xbf16>, tensor<?x?x?xf32>)
+  return %o, %lse : tensor<?x?x?x256xbf16>, tensor<?x?x?xf32>
+}
