@@ -242,8 +242,8 @@ PlanAttr BackwardKernels::getQueryPlan() {
       plan.getContext(), plan.getTarget(), plan.getBlockQ() * (hasMany ? 1 : 2),
       plan.getBlockK() / 2, plan.getWarps() / (hasMany ? 2 : 1),
       plan.getStages(), plan.getQInRegisters(), plan.getScheduler(),
-      plan.getConsumerRegisters(), plan.getSplitKeys(), plan.getWithout(),
-      plan.getWith());
+      plan.getConsumerRegisters(), plan.getSplitKeys(), plan.getPackedHeads(),
+      plan.getWithout(), plan.getWith());
 }
 
 void BackwardKernels::buildQueryGradient(Value gradient) {

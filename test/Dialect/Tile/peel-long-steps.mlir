@@ -4,7 +4,7 @@
 // RUN: attn-compile %s --emit=tile --target=sm_80 --function=short | FileCheck %s --check-prefix=TWO
 // RUN: attn-compile %s --emit=tile --target=sm_80 --function=narrow | FileCheck %s --check-prefix=TWO
 // RUN: attn-compile %s --emit=tile --target=cpu --function=wide | FileCheck %s --check-prefix=TWO
-// RUN: attn-compile %s --emit=tile --target=sm_80 --function=pieces | FileCheck %s --check-prefix=ONE
+// RUN: attn-compile %s --emit=tile --target=sm_80 --plan="#attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4>" --function=pieces | FileCheck %s --check-prefix=ONE
 
 // Two copies of a step of 128 x 32 x 128 f32 products are more code than a
 // multiprocessor keeps: one loop, from the first block that shows anything to
