@@ -197,7 +197,8 @@ static void markConvergent(llvm::Module &module) {
 //===----------------------------------------------------------------------===//
 
 /// In which part each kernel goes: one of its own if it is a large part of the
-/// module, else the last one. Parts are in the order of the kernels.
+/// module, else the last one. The largest is first: threads here and in ptxas
+/// take them in order, and none shall begin with it when the others are done.
 static llvm::StringMap<size_t> assignParts(const llvm::Module &module,
                                            size_t &numParts) {
   constexpr unsigned large = 8; // an eighth of all
@@ -207,19 +208,23 @@ static llvm::StringMap<size_t> assignParts(const llvm::Module &module,
     return !global.isDeclaration();
   });
   unsigned all = module.getInstructionCount();
-  numParts = 0;
   bool hasSmall = false;
+  SmallVector<std::pair<unsigned, StringRef>> ownParts;
   for (const llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    bool isLarge = function.getInstructionCount() * large >= all;
-    if (isLarge && !isShared)
-      parts[function.getName()] = numParts++;
+    unsigned count = function.getInstructionCount();
+    if (count * large >= all && !isShared)
+      ownParts.emplace_back(count, function.getName());
     else
       hasSmall = true;
   }
-  size_t numLarge = numParts;
-  numParts += hasSmall;
+  llvm::stable_sort(
+      ownParts, [](const auto &a, const auto &b) { return a.first > b.first; });
+  for (auto [number, part] : llvm::enumerate(ownParts))
+    parts[part.second] = number;
+  size_t numLarge = ownParts.size();
+  numParts = numLarge + hasSmall;
   // A function that others call is not taken from them.
   for (const llvm::Function &function : module)
     if (!function.isDeclaration() && !function.use_empty())
