@@ -45,7 +45,8 @@ private:
       live.set(found->second);
   }
   llvm::BitVector findLiveOut(const llvm::BasicBlock &block);
-  int64_t walk(const llvm::BasicBlock &block, llvm::BitVector &live);
+  void walk(const llvm::BasicBlock &block, llvm::BitVector &live);
+  int64_t count(const llvm::BitVector &live) const;
 
   const llvm::Function &kernel;
   llvm::DenseMap<const llvm::Value *, unsigned> numbers;
@@ -80,29 +81,23 @@ llvm::BitVector Liveness::findLiveOut(const llvm::BasicBlock &block) {
   return live;
 }
 
-/// From the end of a block to its first instruction; returns the most.
-int64_t Liveness::walk(const llvm::BasicBlock &block, llvm::BitVector &live) {
-  int64_t now = 0;
-  for (unsigned number : live.set_bits())
-    now += registers[number];
-  int64_t most = now;
+/// From what lives at the end of a block to what does at its first instruction.
+void Liveness::walk(const llvm::BasicBlock &block, llvm::BitVector &live) {
   for (const llvm::Instruction &instruction : llvm::reverse(block)) {
     if (llvm::isa<llvm::PHINode>(instruction))
       break;
-    if (auto found = numbers.find(&instruction);
-        found != numbers.end() && live.test(found->second)) {
+    if (auto found = numbers.find(&instruction); found != numbers.end())
       live.reset(found->second);
-      now -= registers[found->second];
-    }
     for (const llvm::Value *operand : instruction.operands())
-      if (auto found = numbers.find(operand);
-          found != numbers.end() && !live.test(found->second)) {
-        live.set(found->second);
-        now += registers[found->second];
-      }
-    most = std::max(most, now);
+      use(*operand, live);
   }
-  return most;
+}
+
+int64_t Liveness::count(const llvm::BitVector &live) const {
+  int64_t sum = 0;
+  for (unsigned number : live.set_bits())
+    sum += registers[number];
+  return sum;
 }
 
 int64_t Liveness::countMost() {
@@ -112,7 +107,8 @@ int64_t Liveness::countMost() {
     for (const llvm::BasicBlock *block :
          llvm::post_order(&kernel.getEntryBlock())) {
       llvm::BitVector live = findLiveOut(*block);
-      most = std::max(most, walk(*block, live));
+      most = std::max(most, count(live));
+      walk(*block, live);
       llvm::BitVector &known = liveIn[block];
       if (known != live) {
         known = std::move(live);

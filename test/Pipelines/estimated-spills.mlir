@@ -6,6 +6,12 @@
 // NEXT: remark: plan #attn.plan<target = sm_90a, block_q = 128, block_k = 96, warps = 8, stages = 2> spills about {{[0-9]+}} bytes; #attn.plan<target = sm_90a, {{[^>]*}}> is taken, which spills nothing
 // ONE: {{^1$}}
 
+// Values that live from one block to another count: inside of each, the
+// assembler may order instructions so that they need not live at once.
+// RUN: env COUNT=%t.80 SPILLS="0" attn-compile %s --target=sm_80 --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=NEXT80 --implicit-check-not=warning
+// RUN: wc -l < %t.80 | FileCheck %s --check-prefix=ONE
+// NEXT80: remark: plan #attn.plan<target = sm_80, block_q = 128, block_k = 48, warps = 4, stages = 2> spills about {{[0-9]+}} bytes; #attn.plan<target = sm_80, {{[^>]*}}> is taken, which spills nothing
+
 // What the rooms left is of the plan that was taken, once.
 // RUN: FileCheck %s --check-prefix=KEPT < %t/9-manifest.json
 // RUN: FileCheck %s --check-prefix=ROOM < %t/7-kernel.ptx

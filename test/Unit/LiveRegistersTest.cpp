@@ -30,19 +30,26 @@ TEST(LiveRegisters, NothingLives) {
   EXPECT_EQ(countIn("define void @f(i32 %a) { ret void }"), 0);
 }
 
-// A sum of two loads: both live before it.
-TEST(LiveRegisters, WidthsCount) {
+// What is used where it is made lives in no other block.
+TEST(LiveRegisters, InsideOfABlock) {
   EXPECT_EQ(countIn("define void @f(ptr %p) {\n"
                     "  %a = load i32, ptr %p\n"
                     "  %b = load i32, ptr %p\n"
                     "  %c = add i32 %a, %b\n"
+                    "  br label %next\n"
+                    "next:\n"
                     "  store i32 %c, ptr %p\n"
                     "  ret void\n}"),
-            2);
+            1);
+}
+
+TEST(LiveRegisters, WidthsCount) {
   EXPECT_EQ(countIn("define void @f(ptr %p) {\n"
                     "  %a = load <4 x float>, ptr %p\n"
                     "  %b = load i64, ptr %p\n"
                     "  %c = load i1, ptr %p\n"
+                    "  br label %next\n"
+                    "next:\n"
                     "  store <4 x float> %a, ptr %p\n"
                     "  store i64 %b, ptr %p\n"
                     "  store i1 %c, ptr %p\n"
@@ -68,7 +75,7 @@ TEST(LiveRegisters, Loops) {
                     "  store i64 %behind, ptr %p\n"
                     "  store float %more, ptr %p\n"
                     "  ret void\n}"),
-            5);
+            4);
 }
 
 // The elements of a result count, and not the result.
@@ -78,6 +85,8 @@ TEST(LiveRegisters, SeveralResults) {
                     "  %both = call {float, float} @g()\n"
                     "  %a = extractvalue {float, float} %both, 0\n"
                     "  %b = extractvalue {float, float} %both, 1\n"
+                    "  br label %next\n"
+                    "next:\n"
                     "  store float %a, ptr %p\n"
                     "  store float %b, ptr %p\n"
                     "  ret void\n}"),

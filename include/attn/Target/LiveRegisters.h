@@ -18,9 +18,9 @@ class Function;
 
 namespace attn {
 
-/// The most 32-bit registers that the values of a kernel fill at once if its
-/// instructions stay in their order. Arguments, predicates and constants are in
-/// none.
+/// The most 32-bit registers that the values of a kernel fill from one block to
+/// another: what lives inside a block hangs on the order of its instructions,
+/// which is the assembler's. Arguments, predicates and constants are in none.
 int64_t countLiveRegisters(const llvm::Function &kernel);
 
 } // namespace attn
