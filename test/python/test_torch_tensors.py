@@ -18,7 +18,7 @@ import time
 
 import attn
 import pytest
-from attn import _capi, views
+from attn import _capi, plain, views
 
 torch = pytest.importorskip("torch")
 if views.exchange() is None:
@@ -101,6 +101,24 @@ def test_one_call_launches(kernel, masked, monkeypatch):
     for near in (2**31, 2**63, -2**63 - 1, numbers[0], "4", 4.5j):
         with pytest.raises(TypeError):
             masked.launch(*parts, *numbers, near, 0.5, *results)
+
+
+def test_streams_of_gpus(kernel, monkeypatch):
+    """One call for a GPU: its number, or the first tensor's, says which stream; one that is given stays."""
+    class OnGPU:
+        def get_device(self):
+            return 3
+
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 100 + index, raising=False)
+    seen = []
+    for index in (2, -1):
+        launches = plain.Launches(kernel._handle, kernel.manifest["arguments"])
+        launches._call = lambda handle, place, values, records, stream: seen.append(
+            (_capi.Python.from_address(place).device_type, _capi.Python.from_address(place).device, stream))
+        for stream in (None, 0, 7):
+            launches.launch((OnGPU(),), stream, "cuda", index)
+    assert seen == [(2, 2, 102), (2, 2, 0), (2, 2, 7), (2, -1, 103), (2, -1, 0), (2, -1, 7)]
+    assert launches.launch((), None, "cuda", -1) == plain.NOT_PLAIN
 
 
 def test_launches_leave_the_lock(kernel):
