@@ -124,6 +124,7 @@ typedef struct AttnCompileOptions {
   /* Since API version 11, for a GPU only. The sizes of a launch: where the plan
      is a rule over several, the one that is for these sizes is compiled alone,
      which takes less time. Launches of other sizes run, too, but by that plan.
+     For few queries with many keys a rule has plans only then.
      The manifest says which variant of which rule it is, "variant_of_rule" and
      "of_rule", so that the host can tell which other sizes it is meant for;
      where it says neither, there is one plan, or the cache had them all. NULL:

@@ -100,8 +100,12 @@ FailureOr<SmallVector<plan::PlanCase>> Compilation::choosePlans() {
        llvm::make_early_inc_range(this->module->getOps<func::FuncOp>()))
     if (other != function)
       other.erase();
-  plan::PlanRequest request{*symbolizeTargetKind(options.target), options.plan,
-                            options.results, options.gpu, options.passes};
+  plan::PlanRequest request{*symbolizeTargetKind(options.target),
+                            options.plan,
+                            options.results,
+                            options.gpu,
+                            options.passes,
+                            options.sizes.has_value()};
   FailureOr<SmallVector<plan::PlanCase>> cases = failure();
   function.walk([&](ScoredOp op) {
     picked =

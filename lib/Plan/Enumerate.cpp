@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace attn;
 
-static PlanAttr makePlan(MLIRContext *context, TargetKind target,
-                         const plan::Tiles &tiles) {
+PlanAttr plan::makePlan(MLIRContext *context, TargetKind target,
+                        const Tiles &tiles) {
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
                        tiles.stages, tiles.qInRegisters,
                        tiles.onGrid ? SchedulerKind::Grid : SchedulerKind::Auto,
@@ -40,6 +40,19 @@ SmallVector<PlanAttr> plan::enumeratePlans(const Workload &workload,
         consider({blockQ, blockK});
     return plans;
   }
+  // Few queries, of heads that share keys.
+  constexpr int64_t fewQueries = 16;
+  bool isFew = workload.queries > 0 && workload.queries <= fewQueries;
+  auto considerSharing = [&](Tiles tiles) {
+    for (int64_t parts : {1, 8, 16, 32})
+      for (int64_t heads : {1, 2, 4, 8}) {
+        tiles.splitKeys = parts;
+        tiles.packedHeads = heads;
+        bool isPacked = heads == 1 || workload.headsPerKeyHead > 1;
+        if (isFew && isPacked && (parts > 1 || heads > 1))
+          consider(tiles);
+      }
+  };
   if (info.hasWarpgroups) {
     bool isWide = std::max(workload.headDim, workload.valueHeadDim) > 128;
     for (int64_t groups : {1, 2, 3, 4})
@@ -49,6 +62,8 @@ SmallVector<PlanAttr> plan::enumeratePlans(const Workload &workload,
           // masks and scores on an H100, d = 64 and 128).
           if (!workload.isBackward || blockK != 48 || isWide)
             consider({64 * groups, blockK, 4 * groups, stages});
+    for (int64_t blockK : {64, 128})
+      considerSharing({64, blockK, 4, 2});
     return plans;
   }
   for (int64_t blockQ : {64, 128})
@@ -57,6 +72,7 @@ SmallVector<PlanAttr> plan::enumeratePlans(const Workload &workload,
         for (int64_t stages : {1, 2, 3})
           for (bool qInRegisters : {false, true})
             consider({blockQ, blockK, warps, stages, qInRegisters});
+  considerSharing({64, 64, 4, 2});
   return plans;
 }
 

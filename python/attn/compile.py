@@ -110,7 +110,9 @@ def compile(
             for these sizes is compiled alone, which takes less time. Other sizes run,
             too, but by that plan: manifest["of_rule"] and ["variant_of_rule"] say
             which variant of which rule it is (docs/artifact.md), where it is one of
-            several. None: all are compiled, and each launch chooses.
+            several. For few queries with many keys there are then plans that share
+            keys out and have rows of several heads in a tile. None: all others are
+            compiled, and each launch chooses.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise TypeError(f"wanted MLIR text, got {type(text).__name__}")

@@ -126,6 +126,54 @@ def test_sizes_of_a_function_and_its_gradients():
     assert "variant_of_rule" not in made["companions"][0]
 
 
+DECODE = dict(query_length=1, key_length=16384, batch_heads=32)
+
+
+def plan_for(text, **changes):
+    (variant,) = attn.compile(text, target="sm_90a", sizes={**sizes(1), **DECODE, **changes}).manifest["variants"]
+    return variant["plan"]
+
+
+@pytest.mark.parametrize("changes, shared", [
+    ({}, ", split_keys = 32, packed_heads = 8>"),
+    (dict(query_length=8, batch_heads=66), ", split_keys = 32, packed_heads = 8>"),
+    (dict(key_length=4095), ", split_keys = 8, packed_heads = 8>"),
+    (dict(batch_heads=264), ", split_keys = 8, packed_heads = 8>"),
+    (dict(batch_heads=265), ", packed_heads = 8>"), (dict(key_length=1023), ">"),
+    (dict(query_length=9), ">")], ids=str)
+def test_few_queries_with_many_keys(changes, shared):
+    """They share keys and tiles, where the sizes of a launch ask for one variant."""
+    plan = plan_for(attn.attention("bf16", 64, variants=["causal"]), **changes)
+    assert plan.endswith(shared)
+    assert ("split_keys" in plan, "packed_heads" in plan) == ("split_keys" in shared, "packed_heads" in shared)
+
+
+@pytest.mark.parametrize("heads, kv_heads, shared", [
+    (32, 32, ", split_keys = 8>"), (32, 16, ", split_keys = 32, packed_heads = 2>"),
+    (18, 3, ", split_keys = 32, packed_heads = 4>"), (32, 1, ", split_keys = 32, packed_heads = 8>")])
+def test_heads_that_are_known_say_how_many_share_a_tile(heads, kv_heads, shared):
+    text = attn.attention("bf16", 64, heads=heads, kv_heads=kv_heads)
+    assert plan_for(text, batch_heads=heads).endswith(shared)
+
+
+def test_a_kernel_for_all_sizes_has_no_parts_of_keys():
+    text = attn.attention("bf16", 64)
+    every = attn.compile(text, target="sm_90a").manifest
+    assert not any("split_keys" in v["plan"] or "packed_heads" in v["plan"] for v in every["variants"])
+    one = attn.compile(text, target="sm_90a", sizes={**sizes(1), **DECODE, "query_length": 4096}).manifest
+    assert one["variants"][0]["plan"] in [v["plan"] for v in every["variants"]]
+    assert one["of_rule"].startswith(
+        "query_length <= 8 and key_length >= 4096 and 2 * batch_heads <= multiprocessors -> 0; ")
+
+
+@pytest.mark.parametrize("options", [
+    dict(dropout_p=0.5), dict(variants=["window<left = 512, right = 0>"]), dict(captures=[("table", "tensor<?xi32>")], mask="""%t = attn.capture_load %table[%j] : tensor<?xi32>
+      %m = arith.cmpi eq, %t, %i : i32
+      attn.yield %m : i1""")], ids=["dropout", "window", "mask of data"])
+def test_what_gains_nothing_is_as_ever(options):
+    assert "packed_heads" not in plan_for(attn.attention("bf16", 64, **options))
+
+
 @pytest.mark.parametrize("wrong, error, message", [
     (sizes(-1), attn.AttnError, "attnCompile: sizes: query_length is -1, wanted 0 or more"),
     (sizes(1, multiprocessors=0), attn.AttnError, "attnCompile: sizes: multiprocessors is 0, wanted 1 or more"),

@@ -32,6 +32,9 @@ struct PlanRequest {
   std::string results; // a file of measured plans; empty: none
   std::string gpu;     // whose measured plans are taken; empty: any
   PassRequest passes;  // what changes in the plans, wherever they are from
+  /// One of the cases is compiled, not all: there may be some for sizes that
+  /// are worth a kernel only to who has them.
+  bool isForOneLaunch = false;
 };
 
 /// A plan, and for which sizes it is taken; the last case of several has no
@@ -43,10 +46,15 @@ struct PlanCase {
 
 /// The plans that the request gives, else the operation's own, else the fastest
 /// of those measured, else the compiler's pick; each with the optional passes
-/// of the request. All fit; diagnostics say what does not, and where measured
-/// ones came from.
+/// of the request. Before what was measured or picked for one launch there are
+/// those for few queries. All fit; diagnostics say what does not, and where
+/// measured ones came from.
 FailureOr<SmallVector<PlanCase>> choosePlans(ScoredOp op,
                                              const PlanRequest &request);
+
+/// Cases for few queries with many keys (DecodePlans.cpp), before all others;
+/// none where nothing is gained.
+SmallVector<PlanCase> pickDecodePlans(ScoredOp op, TargetKind target);
 
 /// Reads a plan, or a rule over plans; emits an error at `loc` if it is
 /// neither.

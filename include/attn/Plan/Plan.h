@@ -39,6 +39,9 @@ FailureOr<PlanAttr> parsePlan(StringRef text, Location loc);
 FailureOr<PlanAttr> parsePlan(StringRef text, MLIRContext *context,
                               std::string &message);
 
+/// A plan with such numbers, and all passes that the target runs by default.
+PlanAttr makePlan(MLIRContext *context, TargetKind target, const Tiles &tiles);
+
 /// Every legal plan out of a grid of useful sizes, in a fixed order.
 SmallVector<PlanAttr> enumeratePlans(ScoredOp op, TargetKind target);
 SmallVector<PlanAttr> enumeratePlans(const Workload &workload,

@@ -76,8 +76,8 @@ static void buildPackedRows(OpBuilder &b, const QueryKernel &kernel,
     return arith::AddIOp::create(b, loc, all, offset);
   };
   block.head32 =
-      addTo(block.head, arith::DivSIOp::create(b, loc, row, perHead));
-  block.rows = addTo(block.row, arith::RemSIOp::create(b, loc, row, perHead));
+      addTo(block.head, arith::DivUIOp::create(b, loc, row, perHead));
+  block.rows = addTo(block.row, arith::RemUIOp::create(b, loc, row, perHead));
 }
 
 QueryBlock attn::buildQueryBlock(OpBuilder &b, const QueryKernel &kernel,

@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --convert-attn-to-tile | FileCheck %s
+// RUN: attn-opt %s --convert-attn-to-tile --tile-peel-masks | FileCheck %s --check-prefix=PEEL
 
 #plan = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, packed_heads = 4>
 #split = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, split_keys = 8, packed_heads = 4>
@@ -16,9 +17,9 @@
 // CHECK: %[[HEAD:.*]] = arith.muli %[[H]], %{{.*}}
 // CHECK: %[[N:.*]] = tile.coords %{{.*}}, 0 : vector<64x1xi32>
 // CHECK: %[[R:.*]] = arith.constant dense<16> : vector<64x1xi32>
-// CHECK: %[[G:.*]] = arith.divsi %[[N]], %[[R]]
+// CHECK: %[[G:.*]] = arith.divui %[[N]], %[[R]]
 // CHECK: %[[HEADS:.*]] = arith.addi %{{.*}}, %[[G]]
-// CHECK: %[[I:.*]] = arith.remsi %[[N]], %[[R]]
+// CHECK: %[[I:.*]] = arith.remui %[[N]], %[[R]]
 // CHECK: %[[ROWS:.*]] = arith.addi %{{.*}}, %[[I]]
 // CHECK: tile.load %[[Q]][%[[B]], %[[HEAD]], %[[ROW]], %{{.*}}] slices 4 :
 // CHECK: scf.for
@@ -71,6 +72,25 @@ func.func @split(%q: tensor<?x8x?x64xbf16>, %k: tensor<?x2x?x64xbf16>, %v: tenso
     -> (tensor<?x8x?x64xbf16>, tensor<?x8x?xf32>) {
   %o, %lse = attn.attention %q, %k, %v {plan = #split}
     : (tensor<?x8x?x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16>)
+      -> (tensor<?x8x?x64xbf16>, tensor<?x8x?xf32>)
+  return %o, %lse : tensor<?x8x?x64xbf16>, tensor<?x8x?xf32>
+}
+
+// A tile has 16 queries of each head. Under a causal mask it sees the keys up to
+// the last of these, and all of it those up to the first: blocks of 32 keys.
+// PEEL-LABEL: func.func @causal(
+// PEEL: tile.kernel @causal {{.*}} grid(%{{.*}}, %{{.*}}, %[[X:.*]]) in
+// PEEL: %[[NEXT:.*]] = arith.addi %[[X]], %c1{{.*}} : index
+// PEEL: arith.ceildivsi %[[NEXT]], %c2{{.*}} : index
+// PEEL: arith.floordivsi %[[X]], %c2{{.*}} : index
+// PEEL: scf.for %{{.*}} = %{{.*}} to %[[FULL:.*]] step
+// PEEL: scf.for %{{.*}} = %[[FULL]] to
+func.func @causal(%q: tensor<?x8x?x64xbf16>, %k: tensor<?x2x?x64xbf16>, %v: tensor<?x2x?x64xbf16>)
+    -> (tensor<?x8x?x64xbf16>, tensor<?x8x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v {plan = #plan} mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+    %m = arith.cmpi sle, %j, %i : i32
+    attn.yield %m : i1
+  } : (tensor<?x8x?x64xbf16>, tensor<?x2x?x64xbf16>, tensor<?x2x?x64xbf16>)
       -> (tensor<?x8x?x64xbf16>, tensor<?x8x?xf32>)
   return %o, %lse : tensor<?x8x?x64xbf16>, tensor<?x8x?xf32>
 }

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
@@ -129,6 +130,9 @@ IntegerReader::Cases IntegerReader::computeInteger(Value value) {
     return readInteger(op->getOperand(0));
   if (auto coords = dyn_cast_or_null<CoordsOp>(op))
     return readCoords(coords);
+  if (auto broadcast = dyn_cast_or_null<vector::BroadcastOp>(op);
+      broadcast && broadcast.getSourceType().isIntOrIndex())
+    return readInteger(broadcast.getSource());
   // Any other scalar that is the same for the whole loop. A product with a
   // constant, like the first row of a block, says more than its value.
   bool isScalar = value.getType().isIntOrIndex();

@@ -1,0 +1,118 @@
+//===- DecodePlans.cpp - plans for few queries with many keys -------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A few queries, as of one step of decoding, fill no tile, and a query head for
+// each multiprocessor is more than there often is. So a tile has the rows of
+// the heads that share a key head, and thread blocks share the keys as long as
+// there are fewer tiles than multiprocessors and keys enough: a part of fewer
+// than 128 keys is not worth the merging of parts.
+//
+// Each number of parts is a variant of its own, for sizes that few launches
+// have. Kernels that are compiled for any sizes have none of them: they would
+// take twice as long to compile.
+// The limits are from counting blocks and bytes, not from timings.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Plan/ChoosePlans.h"
+#include "attn/Plan/Plan.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::plan;
+
+/// The most heads in a tile: with 64 rows 8 queries of each.
+static constexpr int64_t mostHeads = 8, mostQueries = 16;
+/// The most parts, and where there are more blocks.
+static constexpr int64_t manyParts = 32, someParts = 8;
+/// With so many keys, a part has 128.
+static constexpr int64_t keysPerPart = 128;
+/// Query heads that share a key head, where that is only known at launch: with
+/// fewer there are more blocks than wished for, with more fewer.
+static constexpr int64_t usualHeads = 4;
+
+/// Attention to all keys, or to all before the query: what a window shows may
+/// be few keys, and of tiles with several heads there are no lists of blocks.
+static bool isWanted(const Workload &workload) {
+  bool seesMany = !workload.hasMask || workload.isHalf;
+  return !workload.isBackward && !workload.isJvp && seesMany &&
+         workload.elementBytes == 2 && !workload.hasDropout &&
+         !workload.readsByPosition &&
+         std::max(workload.headDim, workload.valueHeadDim) <= 128;
+}
+
+/// The power of two that is not above the heads, nor above what a tile takes.
+static int64_t countPackedHeads(const Workload &workload) {
+  int64_t heads = workload.headsPerKeyHead;
+  if (heads == 0)
+    return mostHeads;
+  int64_t packed = 1;
+  while (2 * packed <= std::min(heads, mostHeads))
+    packed *= 2;
+  return packed;
+}
+
+/// Keys for so many parts, and a tile for each so many multiprocessors; 0: any
+/// number of tiles.
+static LaunchCondition limitSizes(int64_t queries, int64_t parts,
+                                  int64_t headsPerTile,
+                                  int64_t multiprocessors) {
+  using Kind = QuantityComparison::Kind;
+  LaunchCondition condition;
+  auto compare = [&](QuantityProduct lhs, Kind kind, QuantityProduct rhs) {
+    condition.comparisons.push_back({std::move(lhs), std::move(rhs), kind});
+  };
+  compare({1, {LaunchQuantity::QueryLength}}, Kind::LessEqual, {queries, {}});
+  compare({1, {LaunchQuantity::KeyLength}}, Kind::GreaterEqual,
+          {parts * keysPerPart, {}});
+  if (multiprocessors == 0)
+    return condition;
+  int64_t common = std::gcd(multiprocessors, headsPerTile);
+  compare({multiprocessors / common, {LaunchQuantity::BatchHeads}},
+          Kind::LessEqual,
+          {headsPerTile / common, {LaunchQuantity::Multiprocessors}});
+  return condition;
+}
+
+SmallVector<PlanCase> plan::pickDecodePlans(ScoredOp op, TargetKind target) {
+  Workload workload = getWorkload(op);
+  if (target == TargetKind::CPU || !isWanted(workload))
+    return {};
+  bool isWide = std::max(workload.headDim, workload.valueHeadDim) > 64;
+  Tiles tiles{/*blockQ=*/64, /*blockK=*/64, /*warps=*/4, /*stages=*/2};
+  if (getTarget(target).hasWarpgroups) {
+    (isWide ? tiles.stages : tiles.blockK) *= 2;
+    tiles.onGrid = true;
+  }
+  tiles.packedHeads = countPackedHeads(workload);
+  int64_t queries = std::min(tiles.blockQ / tiles.packedHeads, mostQueries);
+  if (workload.queries > queries)
+    return {};
+  int64_t perTile =
+      workload.headsPerKeyHead == 0 ? usualHeads : tiles.packedHeads;
+  struct Range {
+    int64_t parts, multiprocessors; // for each tile
+  };
+  SmallVector<PlanCase> cases;
+  for (Range range : {Range{manyParts, 8}, Range{someParts, 2}, Range{1, 0}}) {
+    tiles.splitKeys = range.parts;
+    if (!findObstacle(workload, tiles, getTarget(target)).empty())
+      return {};
+    if (tiles.splitKeys == 1 && tiles.packedHeads == 1)
+      continue; // as others
+    LaunchCondition condition =
+        limitSizes(queries, std::max(range.parts, someParts), perTile,
+                   range.multiprocessors);
+    cases.push_back(
+        {std::move(condition), makePlan(op->getContext(), target, tiles)});
+  }
+  return cases;
+}
