@@ -15,7 +15,8 @@ flash (fa2) and cuDNN backends.
     decode.py --lib ... --shapes 1x32/8x1x16384 --dims 128 --tiles 64x128x4x2/8@grid,64x64x4x4/16*4@grid
     decode.py --lib ... --json decode.json --commit $(git rev-parse HEAD) --time-limit 300
 
-A shape is batch x heads/key heads x queries x keys; nothing is masked. Tiles are
+"chosen" is the plan that attn.torch takes for such a call, "sm_90a" the one of a kernel for
+all sizes. A shape is batch x heads/key heads x queries x keys; nothing is masked. Tiles are
 block_q x block_k x warps x stages / parts * heads @ scheduler. Each contestant's call is recorded
 in a CUDA graph, as in short.py, whose protocol this is.
 Exit code 0: every result is right; 1: some are wrong or failed; 77: no GPU.
@@ -110,7 +111,22 @@ class Decode(bench.Shape):
         return wrong if wrong <= MOST_WRONG and wrong_lse <= MOST_WRONG_LSE else 1.0 + wrong + wrong_lse
 
 
-def run_shape(options, torch, rng, kernels, dim, sizes):
+def compile_chosen(options, torch, path, dim, sizes):
+    """What attn.torch compiles for such a call, into a file; an error, or ""."""
+    import attn
+
+    batch, heads, _, queries, keys = sizes
+    known = dict(query_length=queries, key_length=keys, batch_heads=batch * heads,
+                 multiprocessors=torch.cuda.get_device_properties(0).multi_processor_count)
+    try:
+        path.write_bytes(attn.compile(attn.attention(options.element, dim), target=options.target, cache=None,
+                                      ptxas="", sizes=known).bytes)
+    except attn.AttnError as error:
+        return str(error)
+    return ""
+
+
+def run_shape(options, torch, rng, kernels, directory, dim, sizes):
     batch, heads, key_heads, queries, keys = sizes
     options = copy.copy(options)
     options.gqa = heads // key_heads
@@ -119,6 +135,8 @@ def run_shape(options, torch, rng, kernels, dim, sizes):
         shape.add_peer(options, torch, peer)
     for label, plan, path, error, _ in kernels[str(dim), 0, 0]:
         shape.add_kernel(options, torch, label, plan, path, error)
+    path = directory / "chosen.attn"
+    shape.add_kernel(options, torch, "chosen", "", path, compile_chosen(options, torch, path, dim, sizes))
     for name, microseconds in short.measure(options, torch, rng, shape).items():
         shape.facts.setdefault(name, {})["ms"] = round(microseconds / 1000, 5)
     name = f"{batch}x{heads}/{key_heads}x{queries}x{keys}"
@@ -151,7 +169,7 @@ def main():
             if time.monotonic() > deadline:
                 break
             with torch.cuda.stream(torch.cuda.Stream()):
-                row, failed = run_shape(options, torch, rng, kernels, dim, sizes)
+                row, failed = run_shape(options, torch, rng, kernels, pathlib.Path(directory), dim, sizes)
             rows.append(row)
             failures += len(failed)
     print(f"{len(rows)} of {len(shapes)} shapes, {failures} wrong or failed")
