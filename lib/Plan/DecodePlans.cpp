@@ -11,12 +11,14 @@
 // each multiprocessor is more than there often is. So a tile has the rows of
 // the heads that share a key head, and thread blocks share the keys as long as
 // there are fewer tiles than multiprocessors and keys enough: a part of fewer
-// than 128 keys is not worth the merging of parts.
+// than 512 keys is not worth the merging of parts.
 //
 // Each number of parts is a variant of its own, for sizes that few launches
 // have. Kernels that are compiled for any sizes have none of them: they would
 // take twice as long to compile.
-// The limits are from counting blocks and bytes, not from timings.
+// The limits are from timings on an H100 (test/Benchmark/results/decode.json):
+// of 4, 8, 16 and 32 parts the fastest, one query, 1 to 64 tiles, 1,000 to
+// 65,536 keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,10 +33,10 @@ using namespace attn::plan;
 
 /// The most heads in a tile: with 64 rows 8 queries of each.
 static constexpr int64_t mostHeads = 8, mostQueries = 16;
-/// The most parts, and where there are more blocks.
-static constexpr int64_t manyParts = 32, someParts = 8;
-/// With so many keys, a part has 128.
-static constexpr int64_t keysPerPart = 128;
+/// A part has at least so many keys.
+static constexpr int64_t keysPerPart = 512;
+/// From so many keys on, tiles have rows of several heads.
+static constexpr int64_t leastKeys = 1024;
 /// Query heads that share a key head, where that is only known at launch: with
 /// fewer there are more blocks than wished for, with more fewer.
 static constexpr int64_t usualHeads = 4;
@@ -60,9 +62,9 @@ static int64_t countPackedHeads(const Workload &workload) {
   return packed;
 }
 
-/// Keys for so many parts, and a tile for each so many multiprocessors; 0: any
-/// number of tiles.
-static LaunchCondition limitSizes(int64_t queries, int64_t parts,
+/// So many keys, and a tile for each so many multiprocessors; 0: any number of
+/// tiles.
+static LaunchCondition limitSizes(int64_t queries, int64_t keys,
                                   int64_t headsPerTile,
                                   int64_t multiprocessors) {
   using Kind = QuantityComparison::Kind;
@@ -71,8 +73,7 @@ static LaunchCondition limitSizes(int64_t queries, int64_t parts,
     condition.comparisons.push_back({std::move(lhs), std::move(rhs), kind});
   };
   compare({1, {LaunchQuantity::QueryLength}}, Kind::LessEqual, {queries, {}});
-  compare({1, {LaunchQuantity::KeyLength}}, Kind::GreaterEqual,
-          {parts * keysPerPart, {}});
+  compare({1, {LaunchQuantity::KeyLength}}, Kind::GreaterEqual, {keys, {}});
   if (multiprocessors == 0)
     return condition;
   int64_t common = std::gcd(multiprocessors, headsPerTile);
@@ -102,15 +103,15 @@ SmallVector<PlanCase> plan::pickDecodePlans(ScoredOp op, TargetKind target) {
     int64_t parts, multiprocessors; // for each tile
   };
   SmallVector<PlanCase> cases;
-  for (Range range : {Range{manyParts, 8}, Range{someParts, 2}, Range{1, 0}}) {
+  for (Range range : {Range{32, 33}, Range{8, 8}, Range{4, 2}, Range{1, 0}}) {
     tiles.splitKeys = range.parts;
     if (!findObstacle(workload, tiles, getTarget(target)).empty())
       return {};
     if (tiles.splitKeys == 1 && tiles.packedHeads == 1)
       continue; // as others
     LaunchCondition condition =
-        limitSizes(queries, std::max(range.parts, someParts), perTile,
-                   range.multiprocessors);
+        limitSizes(queries, std::max(range.parts * keysPerPart, leastKeys),
+                   perTile, range.multiprocessors);
     cases.push_back(
         {std::move(condition), makePlan(op->getContext(), target, tiles)});
   }

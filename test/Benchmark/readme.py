@@ -151,7 +151,7 @@ SENTENCES = [
     ("Of {} random f32 cases {} obey C20, of {} programs with scores of any size {}"
      " (`finite-scores.json`", finite_scores),
     ("added in f32: on an H100 {} to {} TFLOP/s at d = 64, where PyTorch's memory-efficient attention has"
-     " {} to {}, and {} to {} at d = 128 ({} to {}), but {} to {} there with a causal mask ({} to {}:", f32_speed),
+     " {} to {}, and {} to {} at d = 128 ({} to {}), {} to {} there with a causal mask ({} to {}:", f32_speed),
 ]
 
 

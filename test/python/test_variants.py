@@ -135,10 +135,13 @@ def plan_for(text, **changes):
 
 
 @pytest.mark.parametrize("changes, shared", [
-    ({}, ", split_keys = 32, packed_heads = 8>"),
-    (dict(query_length=8, batch_heads=66), ", split_keys = 32, packed_heads = 8>"),
-    (dict(key_length=4095), ", split_keys = 8, packed_heads = 8>"),
-    (dict(batch_heads=264), ", split_keys = 8, packed_heads = 8>"),
+    ({}, ", split_keys = 8, packed_heads = 8>"), (dict(batch_heads=16), ", split_keys = 32, packed_heads = 8>"),
+    (dict(batch_heads=17), ", split_keys = 8, packed_heads = 8>"),
+    (dict(batch_heads=16, key_length=16383), ", split_keys = 8, packed_heads = 8>"),
+    (dict(query_length=8, batch_heads=66), ", split_keys = 8, packed_heads = 8>"),
+    (dict(batch_heads=67), ", split_keys = 4, packed_heads = 8>"),
+    (dict(key_length=4095), ", split_keys = 4, packed_heads = 8>"), (dict(key_length=2047), ", packed_heads = 8>"),
+    (dict(batch_heads=264), ", split_keys = 4, packed_heads = 8>"),
     (dict(batch_heads=265), ", packed_heads = 8>"), (dict(key_length=1023), ">"),
     (dict(query_length=9), ">")], ids=str)
 def test_few_queries_with_many_keys(changes, shared):
@@ -149,8 +152,8 @@ def test_few_queries_with_many_keys(changes, shared):
 
 
 @pytest.mark.parametrize("heads, kv_heads, shared", [
-    (32, 32, ", split_keys = 8>"), (32, 16, ", split_keys = 32, packed_heads = 2>"),
-    (18, 3, ", split_keys = 32, packed_heads = 4>"), (32, 1, ", split_keys = 32, packed_heads = 8>")])
+    (32, 32, ", split_keys = 4>"), (32, 16, ", split_keys = 8, packed_heads = 2>"),
+    (18, 3, ", split_keys = 8, packed_heads = 4>"), (32, 1, ", split_keys = 32, packed_heads = 8>")])
 def test_heads_that_are_known_say_how_many_share_a_tile(heads, kv_heads, shared):
     text = attn.attention("bf16", 64, heads=heads, kv_heads=kv_heads)
     assert plan_for(text, batch_heads=heads).endswith(shared)
@@ -163,7 +166,7 @@ def test_a_kernel_for_all_sizes_has_no_parts_of_keys():
     one = attn.compile(text, target="sm_90a", sizes={**sizes(1), **DECODE, "query_length": 4096}).manifest
     assert one["variants"][0]["plan"] in [v["plan"] for v in every["variants"]]
     assert one["of_rule"].startswith(
-        "query_length <= 8 and key_length >= 4096 and 2 * batch_heads <= multiprocessors -> 0; ")
+        "query_length <= 8 and key_length >= 16384 and 33 * batch_heads <= 4 * multiprocessors -> 0; ")
 
 
 @pytest.mark.parametrize("options", [
