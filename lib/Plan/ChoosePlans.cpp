@@ -195,12 +195,13 @@ proposePlans(ScoredOp op, const plan::PlanRequest &request) {
     return plan::parsePlanCases(request.plan, op->getLoc());
   if (PlanAttr own = op.getPlanAttr())
     return SmallVector<plan::PlanCase>{{LaunchCondition(), own}};
+  SmallVector<plan::PlanCase> known = fastest(op, request.target, *measured);
+  if (!known.empty())
+    return known;
   SmallVector<plan::PlanCase> cases;
   if (request.isForOneLaunch)
     cases = plan::pickDecodePlans(op, request.target);
-  SmallVector<plan::PlanCase> known = fastest(op, request.target, *measured);
-  llvm::append_range(cases,
-                     known.empty() ? pickCases(op, request.target) : known);
+  llvm::append_range(cases, pickCases(op, request.target));
   return cases;
 }
 

@@ -17,8 +17,8 @@
 // have. Kernels that are compiled for any sizes have none of them: they would
 // take twice as long to compile.
 // The limits are from timings on an H100 (test/Benchmark/results/decode.json):
-// of 4, 8, 16 and 32 parts the fastest, one query, 1 to 64 tiles, 1,000 to
-// 65,536 keys.
+// of 4, 8, 16 and 32 parts what was fastest or within 4 % of it, one query, 1
+// to 64 tiles, 1,000 to 65,536 keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,10 +87,9 @@ SmallVector<PlanCase> plan::pickDecodePlans(ScoredOp op, TargetKind target) {
   Workload workload = getWorkload(op);
   if (target == TargetKind::CPU || !isWanted(workload))
     return {};
-  bool isWide = std::max(workload.headDim, workload.valueHeadDim) > 64;
   Tiles tiles{/*blockQ=*/64, /*blockK=*/64, /*warps=*/4, /*stages=*/2};
   if (getTarget(target).hasWarpgroups) {
-    (isWide ? tiles.stages : tiles.blockK) *= 2;
+    tiles.blockK = 128;
     tiles.onGrid = true;
   }
   tiles.packedHeads = countPackedHeads(workload);

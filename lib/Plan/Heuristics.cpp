@@ -87,8 +87,8 @@ struct Row {
 // Random numbers take registers that are not there with the queries in them, or
 // with 48 keys at d = 128 (ptxas 13.0). f32: the fastest of a few on an H100, d
 // = 64 and 128, s = 4096: 32 rows per warp split each key once for two
-// products; causal at d = 128, 16 keys are 1.04 to 1.08 times as fast as 32 (s =
-// 1024 and 4096), 0.94 without a mask.
+// products; causal at d = 128, 16 keys are 1.04 to 1.08 times as fast as 32 (s
+// = 1024 and 4096), 0.94 without a mask.
 static const Row sm80Rows[] = {
     Row(2, 64, {128, 64, 4, 2, false}).dropout(true),
     Row(2, 128, {128, 32, 4, 2, false}).dropout(true),

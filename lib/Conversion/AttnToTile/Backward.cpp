@@ -235,7 +235,7 @@ PlanAttr BackwardKernels::getQueryPlan() {
   if (!target || target->sm == 0 || target->hasWarpgroups || isTall ||
       element.isF32() || plan.getBlockK() < leastColumns ||
       plan.getBlockK() % (2 * layout::mmaSync.depth) != 0 ||
-      paddedDim + paddedValueDim > maxSummedColumns)
+      2 * paddedDim > maxSummedColumns)
     return plan;
   bool hasMany = plan.getWarps() > fewWarps;
   return PlanAttr::get(

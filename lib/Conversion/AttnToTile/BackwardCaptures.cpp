@@ -307,12 +307,14 @@ Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
 
 /// The columns of a block of sumDiagonals. What it waits for are its loads, of
 /// as many queries as keys in each step, which more columns share: 64, where
-/// lanes have registers for them and tiles of one slot fit.
+/// lanes have registers for them, and multiprocessors of any target memory.
 int64_t BackwardKernels::countDiagonalColumns() {
-  constexpr int64_t wide = 64, mostDim = 128, mostOfLane = 32, lanes = 32;
-  int64_t dim = std::max(attention.getHeadDim(), attention.getValueHeadDim());
+  constexpr int64_t wide = 64, mostOfLane = 32, lanes = 32;
+  constexpr int64_t mostBytes = 96 * 1024;
+  int64_t bytes = (numRows + wide) * (paddedDim + paddedValueDim) *
+                  (element.getIntOrFloatBitWidth() / 8);
   bool fits =
-      dim <= mostDim &&
+      bytes <= mostBytes &&
       numRows * wide <= mostOfLane * lanes * attention.getPlanAttr().getWarps();
   return fits ? std::max(wide, numColumns) : numColumns;
 }

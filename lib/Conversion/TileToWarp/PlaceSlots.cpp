@@ -32,7 +32,9 @@ static int64_t getOrdinal(tile::LoadOp load) {
   bool isLocal =
       isa<scf::ForOp>(load->getParentOp()) &&
       llvm::all_of(load.getResult().getUsers(), [&](Operation *user) {
-        return load->getBlock()->findAncestorOpInBlock(*user) != nullptr;
+        Operation *reader = load->getBlock()->findAncestorOpInBlock(*user);
+        // A loop within could copy into the same slot.
+        return reader && !isa<LoopLikeOpInterface>(reader);
       });
   if (!isLocal)
     return -1;

@@ -211,7 +211,8 @@ func.func @distances(%q: !t, %k: !t, %l: !l, %s: tensor<4x?xf32>) -> tensor<4x?x
 
 // Eight warps that share 128 queries have registers for 64 keys of a diagonal,
 // though the other kernels take 32 at a time: a block of queries is read half as
-// often. At 256 columns, for which one slot would be too large, there are 32.
+// often. At 256 columns, and with f32, whose slots would be too large, there are
+// 32.
 // CHECK-LABEL: func.func @wide_distances(
 // CHECK: memref.alloc(%{{.*}}) : memref<2x4x?x64xf32>
 // CHECK: tile.kernel @wide_distances_capture_0_diagonals plan(#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8>)
@@ -219,7 +220,10 @@ func.func @distances(%q: !t, %k: !t, %l: !l, %s: tensor<4x?xf32>) -> tensor<4x?x
 // CHECK: tile.kernel @wide_distances_capture_0_distances plan(#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>)
 // CHECK-LABEL: func.func @widest_heads(
 // CHECK: tile.kernel @widest_heads_capture_0_diagonals plan(#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8>)
+// CHECK-LABEL: func.func @large_elements(
+// CHECK: tile.kernel @large_elements_capture_0_diagonals plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>)
 #plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>
+#small = #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>
 func.func @wide_distances(%q: tensor<2x4x?x128xf16>, %k: tensor<2x4x?x128xf16>, %l: tensor<2x4x?xf32>, %s: tensor<4x?xf32>) -> tensor<4x?xf32> {
   %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
     score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x?xf32>) {
@@ -253,6 +257,24 @@ func.func @widest_heads(%q: tensor<2x4x?x256xf16>, %k: tensor<2x4x?x256xf16>, %l
     }
     : (tensor<2x4x?x256xf16>, tensor<2x4x?x256xf16>, tensor<2x4x?x256xf16>, tensor<2x4x?x256xf16>, tensor<2x4x?xf32>, tensor<2x4x?x256xf16>, tensor<4x?xf32>)
       -> (tensor<2x4x?x256xf16>, tensor<2x4x?x256xf16>, tensor<2x4x?x256xf16>, tensor<4x?xf32>)
+  return %r#3 : tensor<4x?xf32>
+}
+
+func.func @large_elements(%q: tensor<2x4x?x128xf32>, %k: tensor<2x4x?x128xf32>, %l: tensor<2x4x?xf32>, %s: tensor<4x?xf32>) -> tensor<4x?xf32> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #small}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x?xf32>) {
+      %d = arith.subi %j, %i : i32
+      %u = attn.capture_load %t[%h, %d] : tensor<4x?xf32>
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4x?xf32>) {
+      %d = arith.subi %j, %i : i32
+      attn.capture_add %dy, %t[%h, %d] : tensor<4x?xf32>
+      attn.yield %dy : f32
+    }
+    : (tensor<2x4x?x128xf32>, tensor<2x4x?x128xf32>, tensor<2x4x?x128xf32>, tensor<2x4x?x128xf32>, tensor<2x4x?xf32>, tensor<2x4x?x128xf32>, tensor<4x?xf32>)
+      -> (tensor<2x4x?x128xf32>, tensor<2x4x?x128xf32>, tensor<2x4x?x128xf32>, tensor<4x?xf32>)
   return %r#3 : tensor<4x?xf32>
 }
 

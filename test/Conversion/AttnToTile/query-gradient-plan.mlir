@@ -3,6 +3,7 @@
 // RUN: attn-compile %s --target=sm_80 --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>" | FileCheck %s --check-prefix=KEPT
 // RUN: attn-compile %s --target=sm_80 --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2>" | FileCheck %s --check-prefix=SHORT
 // RUN: attn-compile %s --target=sm_80 --backward --function=wide --emit=tile --plan="#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>" | FileCheck %s --check-prefix=WIDE
+// RUN: attn-compile %s --target=sm_80 --backward --function=narrow_values --emit=tile --plan="#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>" | FileCheck %s --check-prefix=QUERIES
 // RUN: attn-compile %s --target=sm_90a --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>" | FileCheck %s --check-prefix=GROUPS
 
 // A warp of mma.sync has 32 rows of d_query where it has 16 of d_key and of
@@ -22,6 +23,9 @@
 // One sum of wide heads takes what two take of others.
 // WIDE: @wide_backward_d_query plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>)
 
+// d_query has the columns of queries, whatever values have.
+// QUERIES: @narrow_values_backward_d_query plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>)
+
 // GROUPS: @narrow_backward_d_query plan(#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>)
 func.func @narrow(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>) {
   %o, %lse = attn.attention %q, %k, %v
@@ -35,4 +39,11 @@ func.func @wide(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>, %v: tens
     : (tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>)
       -> (tensor<?x?x?x256xbf16>, tensor<?x?x?xf32>)
   return %o, %lse : tensor<?x?x?x256xbf16>, tensor<?x?x?xf32>
+}
+
+func.func @narrow_values(%q: tensor<?x?x?x192xbf16>, %k: tensor<?x?x?x192xbf16>, %v: tensor<?x?x?x64xbf16>) -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v
+    : (tensor<?x?x?x192xbf16>, tensor<?x?x?x192xbf16>, tensor<?x?x?x64xbf16>)
+      -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>)
+  return %o, %lse : tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>
 }

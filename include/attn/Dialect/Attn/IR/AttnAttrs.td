@@ -165,9 +165,9 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     writes what it has summed to a workspace, and a second kernel merges the
     parts: for few queries with many keys.
     `packed_heads` (the same): of how many query heads that share a key head a
-    tile holds rows, 1 to 64: `block_q / packed_heads` queries of each. Keys and
-    values are then read once for all of these heads: for few queries, which
-    fill no tile alone.
+    tile holds rows, 1 to 64: `block_q / packed_heads` queries of each, on GPUs a
+    multiple of 8. Keys and values are then read once for all of these heads:
+    for few queries, which fill no tile alone.
     `without`: optional passes that the target runs by default and this kernel
     does not; `with`: those that it runs although the target does not, or does
     only where it gains. Both are lists of names in the order in which the passes

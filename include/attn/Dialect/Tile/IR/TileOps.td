@@ -315,8 +315,8 @@ def Tile_ScoresOp : Tile_Op<"scores", [
     A region that is not there changes, or hides, nothing; nor does `below` that
     is not there. The coordinates are those of the rows and of the columns of the
     scores: queries along the rows in a step over keys, along the columns in a
-    step over queries. The head is one number, or one for each query. Analyses read the scalars; `tile-expand-scores` replaces
-    them by vectors. With `ranged`, the mask compares keys with the ends of ranges
+    step over queries. The head is one number, or one for each query. Analyses
+    read the scalars; `tile-expand-scores` replaces them by vectors. With `ranged`, the mask compares keys with the ends of ranges
     that are computed per row (`tile-keys-to-ranges`), and says no more which
     blocks show anything.
 
