@@ -87,9 +87,11 @@ SmallVector<PlanCase> plan::pickDecodePlans(ScoredOp op, TargetKind target) {
   Workload workload = getWorkload(op);
   if (target == TargetKind::CPU || !isWanted(workload))
     return {};
+  bool isWide = std::max(workload.headDim, workload.valueHeadDim) > 64;
   Tiles tiles{/*blockQ=*/64, /*blockK=*/64, /*warps=*/4, /*stages=*/2};
   if (getTarget(target).hasWarpgroups) {
-    tiles.blockK = 128;
+    // At d = 128 as fast as 128 keys with two stages, which spill.
+    (isWide ? tiles.stages : tiles.blockK) *= 2;
     tiles.onGrid = true;
   }
   tiles.packedHeads = countPackedHeads(workload);
