@@ -16,9 +16,11 @@
 // Each number of parts is a variant of its own, for sizes that few launches
 // have. Kernels that are compiled for any sizes have none of them: they would
 // take twice as long to compile.
-// The limits are from timings on an H100 (test/Benchmark/results/decode.json):
-// of 4, 8, 16 and 32 parts what was fastest or within 4 % of it, one query, 1
-// to 64 tiles, 1,000 to 65,536 keys.
+// The limits are from timings on an H100 of 4, 8, 16 and 32 parts, one query, 1
+// to 32 tiles, 1,000 to 65,536 keys (test/Benchmark/results/decode.json): the
+// parts are those of the fastest plan or of one within 4 % of it, where as many
+// heads share a key head as is assumed; where each has its own, twice as many
+// parts as were best took 6 and 15 % longer (d = 128 and 64).
 //
 //===----------------------------------------------------------------------===//
 

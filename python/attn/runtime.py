@@ -111,7 +111,6 @@ class Kernel(_Owner, _Functions):
         self._view_objects = getattr(library, "attnViewObjects", None)
         self._plain = plain.Launches(handle, infos)
         self._attn_launch, self._attn_launch_with_workspace = _capi.launchers()
-        self._count = len(infos)
         self._has_warned = False
         self._device = "cpu" if self.manifest["target"] == "cpu" else "cuda"
         self._index = device
@@ -286,11 +285,11 @@ class Kernel(_Owner, _Functions):
 
     def launch_prepared(self, arguments, stream=None, workspace=None):
         if workspace is None:
-            failed = self._attn_launch(self._handle, arguments.place, self._count, stream)
+            failed = self._attn_launch(self._handle, arguments.place, len(arguments), stream)
         else:
             address, count = self._memory(workspace)
             failed = self._attn_launch_with_workspace(
-                self._handle, arguments.place, self._count, address, count, stream
+                self._handle, arguments.place, len(arguments), address, count, stream
             )
         if failed:
             raise _capi.error()

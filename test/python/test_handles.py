@@ -125,6 +125,18 @@ def test_prepared_arguments_keep_tensors():
     assert Memory.freed
 
 
+def test_prepared_arguments_of_another_kernel():
+    kernel = attn.compile(TEXT, target="cpu")
+    other = attn.compile(attn.attention("f32", 16, variants=["causal"], captures=[("slopes", "tensor<?xf32>")],
+                                        score="""%s = attn.capture_load %slopes[%h] : tensor<?xf32>
+      %y = arith.addf %x, %s : f32
+      attn.yield %y : f32"""), target="cpu")
+    q, k, v, o, lse = tensors(1, 2, 1, 9, 12, 16)
+    arguments = other.prepare(q, k, v, numpy.zeros(2, numpy.float32), o, lse)
+    with pytest.raises(attn.AttnError, match="5 arguments.*got 6"):
+        kernel.launch_prepared(arguments)
+
+
 @pytest.mark.parametrize("order", ["first", "last"])
 def test_use_while_the_interpreter_ends(order):
     """Exit handlers run in any order, and modules still hold kernels after them."""

@@ -8,8 +8,10 @@
 #===----------------------------------------------------------------------===#
 """Several variants of one kernel, and the rule that picks one."""
 
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -167,6 +169,21 @@ def test_a_kernel_for_all_sizes_has_no_parts_of_keys():
     assert one["variants"][0]["plan"] in [v["plan"] for v in every["variants"]]
     assert one["of_rule"].startswith(
         "query_length <= 8 and key_length >= 16384 and 33 * batch_heads <= 4 * multiprocessors -> 0; ")
+
+
+def test_measured_plans_come_before_those_for_few_queries(tmp_path):
+    plan = "#attn.plan<target = sm_90a, block_q = 64, block_k = 32, warps = 4, stages = 2>"
+    measured = dict(target="sm_90a", element="bf16", head_dim=64, value_head_dim=64, masked=False, scored=False,
+                    device="Mine", shapes="", queries=1, measured=1, plans=[dict(seconds=1e-3, plan=plan)])
+    q, rows = "tensor<?x?x1x64xbf16>", "tensor<?x?x1xf32>"
+    text = attn.attention("bf16", 64).replace("tensor<?x?x?xf32>", rows)
+    text = re.sub(r"(%q: |: \(|-> \(|return %o, %lse : )tensor<\?x\?x\?x64xbf16>", rf"\1{q}", text)
+    results = tmp_path / "results.json"
+    results.write_text(json.dumps(dict(attn_results=1, what="", results=[measured])))
+    options = dict(target="sm_90a", sizes={**sizes(1), **DECODE})
+    (known,) = attn.compile(text, results=str(results), gpu="Mine", **options).manifest["variants"]
+    (picked,) = attn.compile(text, **options).manifest["variants"]
+    assert known["plan"] == plan and "split_keys" in picked["plan"]
 
 
 @pytest.mark.parametrize("options", [

@@ -238,12 +238,9 @@ PlanAttr BackwardKernels::getQueryPlan() {
       2 * paddedDim > maxSummedColumns)
     return plan;
   bool hasMany = plan.getWarps() > fewWarps;
-  return PlanAttr::get(
-      plan.getContext(), plan.getTarget(), plan.getBlockQ() * (hasMany ? 1 : 2),
-      plan.getBlockK() / 2, plan.getWarps() / (hasMany ? 2 : 1),
-      plan.getStages(), plan.getQInRegisters(), plan.getScheduler(),
-      plan.getConsumerRegisters(), plan.getSplitKeys(), plan.getPackedHeads(),
-      plan.getWithout(), plan.getWith());
+  return plan.withTiles(plan.getBlockQ() * (hasMany ? 1 : 2),
+                        plan.getBlockK() / 2,
+                        plan.getWarps() / (hasMany ? 2 : 1), plan.getStages());
 }
 
 void BackwardKernels::buildQueryGradient(Value gradient) {

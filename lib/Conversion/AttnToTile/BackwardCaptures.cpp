@@ -154,12 +154,8 @@ BackwardKernels::LogSum BackwardKernels::readLogSum(const BlockNumbers &block,
 /// change from step to step, and tiles of so many columns, if that is not 0.
 PlanAttr BackwardKernels::getPlanWithoutRings(int64_t columns) {
   PlanAttr plan = attention.getPlanAttr();
-  return PlanAttr::get(plan.getContext(), plan.getTarget(), plan.getBlockQ(),
-                       columns ? columns : plan.getBlockK(), plan.getWarps(),
-                       /*stages=*/1, plan.getQInRegisters(),
-                       plan.getScheduler(), plan.getConsumerRegisters(),
-                       plan.getSplitKeys(), plan.getPackedHeads(),
-                       plan.getWithout(), plan.getWith());
+  return plan.withTiles(plan.getBlockQ(), columns ? columns : plan.getBlockK(),
+                        plan.getWarps(), /*stages=*/1);
 }
 
 /// The loops of a kernel are not over the blocks that a tile sees.

@@ -158,6 +158,13 @@ PlanAttr PlanAttr::withOneWarp() const {
              getWithout(), getWith());
 }
 
+PlanAttr PlanAttr::withTiles(int64_t blockQ, int64_t blockK, int64_t warps,
+                             int64_t stages) const {
+  return get(getContext(), getTarget(), blockQ, blockK, warps, stages,
+             getQInRegisters(), getScheduler(), getConsumerRegisters(),
+             getSplitKeys(), getPackedHeads(), getWithout(), getWith());
+}
+
 PlanAttr PlanAttr::withScheduler(SchedulerKind scheduler) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), scheduler, getConsumerRegisters(),
