@@ -32,9 +32,8 @@ static int64_t getOrdinal(tile::LoadOp load) {
   bool isLocal =
       isa<scf::ForOp>(load->getParentOp()) &&
       llvm::all_of(load.getResult().getUsers(), [&](Operation *user) {
-        Operation *reader = load->getBlock()->findAncestorOpInBlock(*user);
         // A loop within could copy into the same slot.
-        return reader && !isa<LoopLikeOpInterface>(reader);
+        return user->getParentOfType<scf::ForOp>() == load->getParentOp();
       });
   if (!isLocal)
     return -1;

@@ -243,3 +243,29 @@ func.func @row_in_branch(%lse: memref<?x?x?xf32>, %n: index, %take: i1) {
   }
   return
 }
+
+// A row that a loop within reads has a slot of its own: that loop loads the same
+// kind of row, which would come to the same place.
+// CHECK-LABEL: func.func @row_in_inner_loop(
+// CHECK-COUNT-2: warp.alloc : <1x64xf32>
+// CHECK: warp.copy %{{.*}} to %[[OUTER:.*]] :
+// CHECK-NOT: warp.copy %{{.*}} to %[[OUTER]] :
+// CHECK: warp.copy
+func.func @row_in_inner_loop(%lse: memref<?x?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  tile.kernel @row_in_inner_loop plan(#plan) grid(%b, %h, %x) in (%n, %n, %n) {
+    %zero = arith.constant dense<0.0> : vector<1x64xf32>
+    %outer = scf.for %i = %c0 to %x step %c1 iter_args(%all = %zero) -> (vector<1x64xf32>) {
+      %row = tile.load %lse[%b, %h, %i] : memref<?x?x?xf32>, vector<1x64xf32>
+      %inner = scf.for %j = %c0 to %n step %c1 iter_args(%sum = %all) -> (vector<1x64xf32>) {
+        %other = tile.load %lse[%b, %h, %j] : memref<?x?x?xf32>, vector<1x64xf32>
+        %both = arith.mulf %other, %row : vector<1x64xf32>
+        %added = arith.addf %sum, %both : vector<1x64xf32>
+        scf.yield %added : vector<1x64xf32>
+      }
+      scf.yield %inner : vector<1x64xf32>
+    }
+  }
+  return
+}
