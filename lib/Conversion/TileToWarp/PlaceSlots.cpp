@@ -21,7 +21,7 @@ namespace {
 /// A load and which of the slots of its kind it uses: the number of loads of
 /// the same view and type before it in its loop body. So the tiles of loops
 /// after each other share a slot. -1: it shares with none, because a reader
-/// stands outside the body.
+/// stands outside the body, or in a loop within.
 struct PlacedLoad {
   tile::LoadOp load;
   int64_t ordinal;
