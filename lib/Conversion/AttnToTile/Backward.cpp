@@ -251,17 +251,23 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   Value blockRows = arith::ConstantIndexOp::create(b, loc, numRows);
   Value blockColumns = arith::ConstantIndexOp::create(b, loc, numColumns);
   Value numKeyBlocks = ceilDiv(b, loc, keyLength, blockColumns);
+  // Others read delta up to the end of their last blocks.
   tile::KernelOp kernel = beginKernel(
       "_d_query",
-      ValueRange{batches, heads, ceilDiv(b, loc, queryLength, blockRows)},
+      ValueRange{batches, heads, ceilDiv(b, loc, paddedQueries, blockRows)},
       plan);
   BlockNumbers block = readNumbers(kernel, blockRows);
   Value rows = coordinates(block.first, numRows, 0);
   Value tile = load(query, block, block.head, block.first, numRows, paddedDim);
   Value dTile =
       load(dOutput, block, block.head, block.first, numRows, paddedValueDim);
-  LogSum rowLse = readLogSum(block, rows);
-  Value delta = readQueries(rowDelta, block, rows);
+  LogSum logSum = readLogSum(block, rows);
+  auto rowType = cast<VectorType>(logSum.first.getType());
+  Value isNone = arith::CmpFOp::create(
+      b, loc, arith::CmpFPredicate::OEQ, logSum.first,
+      splat(b, loc, rowType, std::numeric_limits<double>::infinity()));
+  Value delta = computeDelta(block, rows, isNone);
+  storeRows(block, delta, rowDelta);
   Value zero = splat(b, loc, VectorType::get({numRows, paddedDim}, f32), 0.0);
   auto loop = scf::ForOp::create(b, loc, c0, numKeyBlocks, c1, zero);
 
@@ -278,7 +284,7 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   Value valueTile =
       load(value, block, block.keyHead, column, numColumns, paddedValueDim);
   Value dWeights = multiplyTransposed(outer, dTile, valueTile);
-  Step step = buildWeights(outer, products, at, rowLse);
+  Step step = buildWeights(outer, products, at, logSum);
   Value dScores = buildScoreGradient(outer, step, dWeights, delta);
   Value sum = contract(b, loc, dScores, keyTile, loop.getRegionIterArgs()[0],
                        /*transposed=*/false);
@@ -454,8 +460,10 @@ func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
   bool isSummed = op.getRecompute()->getScores() == RecomputedScores::Once;
   if (isSummed)
     kernels.clearQuerySums();
-  kernels.buildRows();
-  if (dQuery && !isSummed)
+  // Rows of dO are read once where the kernel of d_query comes first.
+  bool isFirst = dQuery && !isSummed;
+  kernels.buildRows(/*hasDelta=*/!isFirst);
+  if (isFirst)
     kernels.buildQueryGradient(dQuery);
   kernels.buildKeyGradients(dKey, found.lookup(op.getDValue()));
   if (isSummed)

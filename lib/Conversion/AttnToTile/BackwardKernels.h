@@ -24,8 +24,9 @@ public:
   BackwardKernels(OpBuilder &b, AttentionBackwardOp op, IRMapping &mapping,
                   StringRef name);
 
-  /// delta and lse of each query, for the others.
-  void buildRows();
+  /// lse and, with `hasDelta`, delta of each query, for the others.
+  void buildRows(bool hasDelta);
+  /// It computes delta of its rows of dO and O, also for those after it.
   void buildQueryGradient(Value output);
   /// Gradients of keys and of values; null where nobody asks for one.
   void buildKeyGradients(Value keyOutput, Value valueOutput);
@@ -85,6 +86,8 @@ private:
   // BackwardRows.cpp
   Value allocate(Type type, ArrayRef<Value> sizes);
   Value sumColumns(Value matrix);
+  Value computeDelta(const BlockNumbers &block, Value rows, Value isNone);
+  void storeRows(const BlockNumbers &block, Value numbers, Value view);
   void sumHeads(const Sum &sum, Value numBatches);
 
   // FarRows.cpp

@@ -47,8 +47,38 @@ static Value reshape(OpBuilder &b, Location loc, Value vector,
                                      vector);
 }
 
-/// delta = rowsum(dO * O) (Dao, "FlashAttention-2", algorithm 2), less d_lse.
-void BackwardKernels::buildRows() {
+/// delta = rowsum(dO * O) (Dao, "FlashAttention-2", algorithm 2), less d_lse,
+/// and 0 where `isNone`.
+Value BackwardKernels::computeDelta(const BlockNumbers &block, Value rows,
+                                    Value isNone) {
+  auto type = VectorType::get(cast<VectorType>(rows.getType()).getShape(), f32);
+  int64_t size = type.getDimSize(0);
+  auto whole = VectorType::get({size, paddedValueDim}, f32);
+  auto read = [&](Value view) -> Value {
+    Value tile =
+        load(view, block, block.head, block.first, size, paddedValueDim);
+    return element.isF32() ? tile : arith::ExtFOp::create(b, loc, whole, tile);
+  };
+  Value dRow = read(dOutput), row = read(output);
+  Value product = arith::MulFOp::create(b, loc, dRow, row);
+  Value delta = reshape(b, loc, sumColumns(product), type.getShape());
+  if (dLse)
+    delta = arith::SubFOp::create(
+        b, loc, delta,
+        gather(dLse, {block.batch32, block.head32, rows}, type.getShape()));
+  return arith::SelectOp::create(b, loc, isNone, splat(b, loc, type, 0.0),
+                                 delta);
+}
+
+/// A number of each row of the block.
+void BackwardKernels::storeRows(const BlockNumbers &block, Value numbers,
+                                Value view) {
+  int64_t size = cast<VectorType>(numbers.getType()).getDimSize(0);
+  tile::StoreOp::create(b, loc, reshape(b, loc, numbers, size), view,
+                        ValueRange{block.batch, block.head, block.first});
+}
+
+void BackwardKernels::buildRows(bool hasDelta) {
   OpBuilder::InsertionGuard guard(b);
   // The blocks of all kinds of kernels end within.
   int64_t unit = std::lcm(std::lcm<int64_t>(numRows, numColumns),
@@ -66,16 +96,6 @@ void BackwardKernels::buildRows() {
   Value rows = coordinates(block.first, numRows, 0);
   Value at[] = {block.batch32, block.head32, rows};
   int64_t one[] = {numRows, 1};
-  auto whole = VectorType::get({numRows, paddedValueDim}, f32);
-  auto read = [&](Value view) -> Value {
-    Value tile =
-        load(view, block, block.head, block.first, numRows, paddedValueDim);
-    return element.isF32() ? tile : arith::ExtFOp::create(b, loc, whole, tile);
-  };
-  Value product = arith::MulFOp::create(b, loc, read(dOutput), read(output));
-  Value delta = reshape(b, loc, sumColumns(product), one);
-  if (dLse)
-    delta = arith::SubFOp::create(b, loc, delta, gather(dLse, at, one));
   Value logSum = gather(lse, at, one);
 
   auto type = VectorType::get(one, f32);
@@ -86,13 +106,11 @@ void BackwardKernels::buildRows() {
   Value isPastEnd =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, rows, length);
   Value isNone = arith::OrIOp::create(b, loc, isEmpty, isPastEnd);
-  delta =
-      arith::SelectOp::create(b, loc, isNone, splat(b, loc, type, 0.0), delta);
+  if (hasDelta)
+    storeRows(block, computeDelta(block, rows, isNone), rowDelta);
   logSum = arith::SelectOp::create(b, loc, isNone,
                                    splat(b, loc, type, infinity), logSum);
-  for (auto [value, view] : {std::pair(logSum, rowLse), {delta, rowDelta}})
-    tile::StoreOp::create(b, loc, reshape(b, loc, value, numRows), view,
-                          ValueRange{block.batch, block.head, block.first});
+  storeRows(block, logSum, rowLse);
   if (op.getRecompute()->getLse() == RecomputedLse::Never)
     return;
   storeFarRows(block, logSum);

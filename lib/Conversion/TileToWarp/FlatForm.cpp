@@ -35,11 +35,11 @@ static bool hasVectors(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// The reduction is that of a cast of the tile times another, or of the tile.
-static bool isPartOfRowProduct(tile::LoadOp load) {
-  Operation *op = load;
-  for (int i = 0; i < 3 && op->getNumResults() == 1 && op->hasOneUse(); ++i) {
-    op = *op->user_begin();
-    if (matchRowProduct(op))
+static bool isPartOfRowProduct(Operation *user) {
+  for (int i = 0; i < 2 && user->getNumResults() == 1 && user->hasOneUse();
+       ++i) {
+    user = *user->user_begin();
+    if (matchRowProduct(user))
       return true;
   }
   return false;
@@ -63,11 +63,10 @@ static LogicalResult checkLoad(tile::LoadOp load) {
     return load.emitOpError("does not fit shared memory: ") << message;
   if (isRow(load) && element.isF32())
     return success();
-  if (isPartOfRowProduct(load))
-    return success();
   for (OpOperand &use : load.getResult().getUses()) {
     auto contract = dyn_cast<vector::ContractionOp>(use.getOwner());
-    if (contract && use.getOperandNumber() < 2)
+    if ((contract && use.getOperandNumber() < 2) ||
+        isPartOfRowProduct(use.getOwner()))
       continue;
     InFlightDiagnostic diag = load.emitOpError(
         "is used by something else than vector.contract's lhs or rhs");

@@ -17,15 +17,11 @@
 using namespace mlir;
 using namespace attn;
 
-/// The tile in memory that `value` is in f32, and nothing else is.
+/// The tile in memory that `value` is in f32. Others may read that tile, too.
 static tile::LoadOp getLoad(Value value) {
-  if (!value.hasOneUse())
-    return {};
-  if (auto extended = value.getDefiningOp<arith::ExtFOp>()) {
-    value = extended.getIn();
-    if (!value.hasOneUse())
-      return {};
-  }
+  if (auto extended = value.getDefiningOp<arith::ExtFOp>())
+    return value.hasOneUse() ? extended.getIn().getDefiningOp<tile::LoadOp>()
+                             : tile::LoadOp();
   return value.getDefiningOp<tile::LoadOp>();
 }
 
@@ -85,14 +81,16 @@ void attn::convertRowProducts(RewriterBase &rewriter, warp::KernelOp kernel) {
     Operation *factor = sum->getOperand(0).getDefiningOp();
     rewriter.replaceOpWithNewOp<UnrealizedConversionCastOp>(
         sum, sum->getResult(0).getType(), row);
-    SmallVector<Operation *> dead = {factor};
+    SetVector<Operation *> dead;
+    dead.insert(factor);
     for (Value operand : factor->getOperands()) {
       Operation *op = operand.getDefiningOp();
-      dead.push_back(op);
+      dead.insert(op);
       if (isa<arith::ExtFOp>(op))
-        dead.push_back(op->getOperand(0).getDefiningOp());
+        dead.insert(op->getOperand(0).getDefiningOp());
     }
     for (Operation *op : dead)
-      rewriter.eraseOp(op);
+      if (op->use_empty())
+        rewriter.eraseOp(op);
   }
 }

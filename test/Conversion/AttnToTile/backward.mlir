@@ -14,12 +14,18 @@
 // CHECK: %[[PADDED:.*]] = arith.muli %[[BLOCKS]], %[[C64]] : index
 // CHECK: %[[LSE:.*]] = memref.alloc(%[[PADDED]]) : memref<2x4x?xf32>
 // CHECK: %[[DELTA:.*]] = memref.alloc(%[[PADDED]]) : memref<2x4x?xf32>
+// CHECK: %[[ALL:.*]] = arith.ceildivsi %[[PADDED]], %{{.*}} : index
 // CHECK: tile.kernel @causal_rows
+// CHECK-NOT: tile.load
 // CHECK: tile.store %{{.*}}, %[[LSE]]
-// CHECK: tile.store %{{.*}}, %[[DELTA]]
+// CHECK-NOT: tile.store %{{.*}}, %[[DELTA]]
 
-// CHECK: tile.kernel @causal_d_query
+// It has the rows of dO, and computes delta of them before the loop: for all
+// rows of the workspaces.
+// CHECK: tile.kernel @causal_d_query {{.*}} in (%{{.*}}, %{{.*}}, %[[ALL]])
 // CHECK: tile.gather %[[LSE]]{{.*}} -> vector<64x1xf32>
+// CHECK: vector.multi_reduction <add>, %{{.*}} [1] : vector<64x64xf32> to vector<64xf32>
+// CHECK: tile.store %{{.*}}, %[[DELTA]]
 // CHECK: scf.for {{.*}} -> (vector<64x64xf32>) {
 // Both products come first.
 // CHECK-COUNT-2: vector.contract
@@ -71,7 +77,10 @@ func.func @causal(%q: !t, %k: !t, %v: !t, %o: !t, %lse: !l, %do: !t) -> (!t, !t,
 // CHECK-LABEL: func.func @grouped(
 // CHECK: memref.alloc
 // CHECK: memref.alloc
+// Without d_query, delta has its place beside lse.
 // CHECK: tile.kernel @grouped_rows
+// CHECK-COUNT-2: tile.load
+// CHECK: vector.multi_reduction <add>
 // CHECK-NOT: d_query
 // CHECK: %[[HEADS:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x64xf32>
 // CHECK: tile.kernel @grouped_d_key
