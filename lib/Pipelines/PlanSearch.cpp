@@ -129,6 +129,9 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
     least = entry.plan;
     leastBytes = bytes;
   }
+  // What serves all sizes leaves open what was said for some of them.
+  if (begun.getPlans().size() > 1)
+    least = least.withScores(RecomputedScores::Auto);
   if (begun.isSerialized())
     leastBytes = first->spilledBytes();
 

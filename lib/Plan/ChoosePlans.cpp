@@ -175,7 +175,7 @@ static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind) {
   for (const plan::SizeLimits &limits :
        plan::listHeuristicLimits(plan::getWorkload(op), plan::getTarget(kind)))
     cases.push_back({limits.condition(), plan::pick(op, kind, limits)});
-  cases.push_back({LaunchCondition(), plan::pick(op, kind)});
+  llvm::append_range(cases, plan::pickGradientPlans(op, plan::pick(op, kind)));
   // A case that those after it would decide alike says nothing.
   for (size_t i = cases.size() - 1; i-- > 0;)
     if (cases[i].plan == cases[i + 1].plan)

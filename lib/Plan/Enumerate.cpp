@@ -18,7 +18,8 @@ PlanAttr plan::makePlan(MLIRContext *context, TargetKind target,
                        tiles.stages, tiles.qInRegisters,
                        tiles.onGrid ? SchedulerKind::Grid : SchedulerKind::Auto,
                        tiles.consumerRegisters, tiles.splitKeys,
-                       tiles.packedHeads, /*without=*/{}, /*with=*/{});
+                       tiles.packedHeads, RecomputedScores::Auto,
+                       /*without=*/{}, /*with=*/{});
 }
 
 SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {
@@ -89,13 +90,18 @@ PlanAttr plan::pick(ScoredOp op, TargetKind target, const SizeLimits &limits) {
   Workload workload = getWorkload(op);
   workload.queries = limits.maxQueries.value_or(workload.queries);
   workload.rows = limits.maxRows.value_or(workload.rows);
+  return pick(workload, op->getContext(), target);
+}
+
+PlanAttr plan::pick(const Workload &workload, MLIRContext *context,
+                    TargetKind target) {
   std::optional<Tiles> row = lookupHeuristic(workload, getTarget(target));
   if (row && findObstacle(workload, *row, getTarget(target)).empty())
-    return makePlan(op->getContext(), target, *row);
+    return makePlan(context, target, *row);
   PlanAttr best;
   double bestClocks = 0;
-  for (PlanAttr candidate : enumeratePlans(op, target)) {
-    double clocks = estimate(op, candidate).clocksPerScore;
+  for (PlanAttr candidate : enumeratePlans(workload, context, target)) {
+    double clocks = estimate(workload, candidate).clocksPerScore;
     if (!best || clocks < bestClocks) {
       best = candidate;
       bestClocks = clocks;

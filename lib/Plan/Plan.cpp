@@ -108,6 +108,12 @@ LogicalResult plan::verify(ScoredOp op, PlanAttr plan) {
         ("scheduler is " + stringifySchedulerKind(plan.getScheduler()) +
          ", expected auto or grid on " + stringifyTargetKind(plan.getTarget()))
             .str();
+  RecomputedScores scores = plan.getScores();
+  if (obstacle.empty() && scores != RecomputedScores::Auto &&
+      !isa<AttentionBackwardOp>(op.getOperation()))
+    obstacle = ("scores is " + stringifyRecomputedScores(scores) +
+                ", expected auto of what is no gradients")
+                   .str();
   if (obstacle.empty())
     return success();
   return op->emitOpError("plan is not feasible: ") << obstacle;

@@ -79,5 +79,6 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
   return taken->plan.withScheduler(plan.getScheduler())
       .withSplitKeys(plan.getSplitKeys())
       .withPackedHeads(plan.getPackedHeads())
+      .withScores(plan.getScores())
       .withPasses(plan.getPasses());
 }

@@ -96,3 +96,13 @@ func.func @stages(%q: tensor<1x1x?x64xf16>, %k: tensor<1x1x?x64xf16>)
     : (tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>) -> (tensor<1x1x?x64xf16>, tensor<1x1x?xf32>)
   return %o : tensor<1x1x?x64xf16>
 }
+
+// -----
+
+func.func @scores_of_no_gradients(%q: tensor<1x1x?x64xf16>) -> tensor<1x1x?x64xf16> {
+  // expected-error @below {{plan is not feasible: scores is twice, expected auto of what is no gradients}}
+  %o, %lse = attn.attention %q, %q, %q
+    {plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, scores = twice>}
+    : (tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>, tensor<1x1x?x64xf16>) -> (tensor<1x1x?x64xf16>, tensor<1x1x?xf32>)
+  return %o : tensor<1x1x?x64xf16>
+}

@@ -56,6 +56,11 @@ FailureOr<SmallVector<PlanCase>> choosePlans(ScoredOp op,
 /// none where nothing is gained.
 SmallVector<PlanCase> pickDecodePlans(ScoredOp op, TargetKind target);
 
+/// Cases for gradients by the plan `one`, the last one for any number of
+/// queries: before it, where sums may be in any order and it was measured, one
+/// for few queries, by two programs (GradientPlans.cpp).
+SmallVector<PlanCase> pickGradientPlans(ScoredOp op, PlanAttr one);
+
 /// Reads a plan, or a rule over plans; emits an error at `loc` if it is
 /// neither.
 FailureOr<SmallVector<PlanCase>> parsePlanCases(StringRef text, Location loc);

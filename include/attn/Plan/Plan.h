@@ -67,12 +67,14 @@ Estimate estimate(const Workload &workload, PlanAttr plan);
 /// legal, else the legal plan with the lowest estimate. Null if none is legal.
 /// With `limits` as if these were known of the operation's sizes.
 PlanAttr pick(ScoredOp op, TargetKind target, const SizeLimits &limits = {});
+PlanAttr pick(const Workload &workload, MLIRContext *context,
+              TargetKind target);
 
 /// The legal plan with the lowest estimate that leaves at least so many
 /// registers per thread more than `plan` does, and more than `spilling`, the
-/// last one that was tried; else the one that leaves most. Its schedules, and
-/// parts of keys, are those of `plan`. Null if none leaves more than
-/// `spilling`.
+/// last one that was tried; else the one that leaves most. Its schedules,
+/// parts of keys and what it computes again are those of `plan`. Null if none
+/// leaves more than `spilling`.
 PlanAttr pickSparing(const Workload &workload, PlanAttr plan, PlanAttr spilling,
                      int64_t registers);
 

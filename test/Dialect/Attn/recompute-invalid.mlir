@@ -30,3 +30,25 @@ func.func @twice_with_many_columns(%q: !t, %l: !l) -> (!t, !t) {
   %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q, %l, %q {plan = #plan, recompute = #attn.recompute<scores = twice>} : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
   return %dq, %dk : !t, !t
 }
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!l = tensor<1x1x?xf32>
+#plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, scores = once>
+func.func @planned_once_in_order(%q: !t, %l: !l) -> (!t, !t) {
+  // expected-error @below {{'attn.attention_backward' op cannot recompute scores once: sums are deterministic, and those of d_query have no order}}
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q, %l, %q {plan = #plan} : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
+  return %dq, %dk : !t, !t
+}
+
+// -----
+
+!t = tensor<1x1x?x64xf16>
+!l = tensor<1x1x?xf32>
+#plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, scores = twice>
+func.func @planned_otherwise(%q: !t, %l: !l) -> (!t, !t) {
+  // expected-error @below {{'attn.attention_backward' op recomputes scores thrice, its plan twice: expected both to say the same, or one to leave it open}}
+  %dq, %dk, %dv = attn.attention_backward %q, %q, %q, %q, %l, %q {plan = #plan, recompute = #attn.recompute<scores = thrice>} : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
+  return %dq, %dk : !t, !t
+}

@@ -137,7 +137,7 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t blockK, int64_t warps, int64_t stages,
                                bool, SchedulerKind, int64_t registers,
                                int64_t splitKeys, int64_t packedHeads,
-                               ArrayRef<OptionalPass> without,
+                               RecomputedScores, ArrayRef<OptionalPass> without,
                                ArrayRef<OptionalPass> with) {
   return success(
       succeeded(verifyRange(emitError, "block_q", blockQ, 1, 65536)) &&
@@ -155,34 +155,43 @@ PlanAttr PlanAttr::withOneWarp() const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), /*warps=*/1,
              getStages(), getQInRegisters(), getScheduler(),
              /*consumer_registers=*/0, getSplitKeys(), getPackedHeads(),
-             getWithout(), getWith());
+             getScores(), getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withTiles(int64_t blockQ, int64_t blockK, int64_t warps,
                              int64_t stages) const {
   return get(getContext(), getTarget(), blockQ, blockK, warps, stages,
              getQInRegisters(), getScheduler(), getConsumerRegisters(),
-             getSplitKeys(), getPackedHeads(), getWithout(), getWith());
+             getSplitKeys(), getPackedHeads(), getScores(), getWithout(),
+             getWith());
 }
 
 PlanAttr PlanAttr::withScheduler(SchedulerKind scheduler) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), scheduler, getConsumerRegisters(),
-             getSplitKeys(), getPackedHeads(), getWithout(), getWith());
+             getSplitKeys(), getPackedHeads(), getScores(), getWithout(),
+             getWith());
 }
 
 PlanAttr PlanAttr::withSplitKeys(int64_t parts) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), getScheduler(),
-             getConsumerRegisters(), parts, getPackedHeads(), getWithout(),
-             getWith());
+             getConsumerRegisters(), parts, getPackedHeads(), getScores(),
+             getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withPackedHeads(int64_t heads) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), getScheduler(),
-             getConsumerRegisters(), getSplitKeys(), heads, getWithout(),
-             getWith());
+             getConsumerRegisters(), getSplitKeys(), heads, getScores(),
+             getWithout(), getWith());
+}
+
+PlanAttr PlanAttr::withScores(RecomputedScores scores) const {
+  return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
+             getStages(), getQInRegisters(), getScheduler(),
+             getConsumerRegisters(), getSplitKeys(), getPackedHeads(), scores,
+             getWithout(), getWith());
 }
 
 PassSelection PlanAttr::getPasses() const {
@@ -202,7 +211,7 @@ PlanAttr PlanAttr::withPasses(const PassSelection &passes) const {
       passes.runs(OptionalPass::Specialize) ? getConsumerRegisters() : 0;
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), getScheduler(), registers,
-             getSplitKeys(), getPackedHeads(), without, with);
+             getSplitKeys(), getPackedHeads(), getScores(), without, with);
 }
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,

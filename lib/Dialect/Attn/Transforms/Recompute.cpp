@@ -57,8 +57,9 @@ static bool canShare(PlanAttr plan, int64_t rows, int64_t columns) {
          layout::OperandTile{keys, layout::Major::MN}.checkParts(parts).empty();
 }
 
-/// Why so few programs cannot compute the gradients; empty where they can.
-static std::string findObstacle(AttentionBackwardOp op,
+/// Why so few programs by `plan` cannot compute the gradients; empty where they
+/// can.
+static std::string findObstacle(AttentionBackwardOp op, PlanAttr plan,
                                 RecomputedScores scores) {
   int64_t columns = countColumns(op);
   if (scores != RecomputedScores::Thrice && columns > maxSummedColumns)
@@ -75,25 +76,61 @@ static std::string findObstacle(AttentionBackwardOp op,
     return "sums are deterministic, and those of d_query have no order";
   if (scored.getElementType().getIntOrFloatBitWidth() != 16)
     return "elements are wider than 16 bits";
-  int64_t rows = op.getPlanAttr().getBlockK();
+  int64_t rows = plan.getBlockK();
   int64_t dim = padColumns(op.getHeadDim());
-  if (!canShare(op.getPlanAttr(), rows, dim))
+  if (!canShare(plan, rows, dim))
     return ("the warps of the plan cannot share a product of " + Twine(rows) +
             " rows and " + Twine(dim) + " columns")
         .str();
   return "";
 }
 
-/// Why one program, which is possible, would be slower than two; empty where it
-/// is faster. Measured on an H100 at d = 64 and 128
-/// (test/Benchmark/results/backward.json).
-static std::string findDrawback(AttentionBackwardOp op) {
-  // Unknown lengths count as long. Half as many where no block is left out.
-  constexpr int64_t mostMasked = 724, mostOfWideMasked = 2896, narrow = 64;
+namespace {
+/// Up to so many queries two programs are faster than one: with a mask, and
+/// where no block is left out.
+struct QueryLimits {
+  TargetKind target;
+  int64_t dim; // of queries, keys and values
+  int64_t masked, full;
+};
+} // namespace
+
+// Of 16-bit elements and plain scores, on an H100 with 16384 tokens in all
+// (test/Benchmark/results/backward.json, backward-sm_80.json).
+static constexpr QueryLimits measuredLimits[] = {
+    {TargetKind::SM90A, 64, 1200, 768},
+    {TargetKind::SM90A, 128, 3072, 2048},
+    {TargetKind::SM80, 64, 832, 592},
+    {TargetKind::SM80, 128, 896, 896},
+};
+
+static std::optional<int64_t> findMeasuredLimit(AttentionBackwardOp op,
+                                                PlanAttr plan) {
   ScoredOp scored = op;
+  if (scored.hasScore() || scored.hasDropout() ||
+      op.getHeadDim() != op.getValueHeadDim())
+    return std::nullopt;
+  for (const QueryLimits &limits : measuredLimits)
+    if (limits.target == plan.getTarget() && limits.dim == op.getHeadDim())
+      return scored.hasMask() ? limits.masked : limits.full;
+  return std::nullopt;
+}
+
+/// Of others: about what was measured of their neighbours.
+static int64_t guessLimit(AttentionBackwardOp op) {
+  constexpr int64_t mostMasked = 724, mostOfWideMasked = 2896, narrow = 64;
   bool isNarrow = std::max(op.getHeadDim(), op.getValueHeadDim()) <= narrow;
   int64_t most = isNarrow ? mostMasked : mostOfWideMasked;
-  most = scored.hasMask() ? most : most / 2;
+  return ScoredOp(op).hasMask() ? most : most / 2;
+}
+
+/// Why one program, which is possible, would be slower than two; empty where it
+/// is faster.
+static std::string findDrawback(AttentionBackwardOp op) {
+  ScoredOp scored = op;
+  // Unknown lengths count as long.
+  int64_t most =
+      findMeasuredLimit(op, op.getPlanAttr()).value_or(guessLimit(op));
   int64_t queries = op.getQuery().getType().getDimSize(ScoredOp::kLength);
   if (!ShapedType::isDynamic(queries) && queries <= most)
     return ("up to " + Twine(most) + " queries two programs are faster").str();
@@ -109,16 +146,37 @@ static std::string findDrawback(AttentionBackwardOp op) {
   return "";
 }
 
-LogicalResult attn::checkRecompute(AttentionBackwardOp op) {
+/// What `op` itself says.
+static RecomputedScores getOwnScores(AttentionBackwardOp op) {
   RecomputeAttr recompute = op.getRecomputeAttr();
-  if (!recompute || recompute.getScores() == RecomputedScores::Auto)
+  return recompute ? recompute.getScores() : RecomputedScores::Auto;
+}
+
+LogicalResult attn::checkRecompute(AttentionBackwardOp op) {
+  PlanAttr plan = op.getPlanAttr();
+  RecomputedScores own = getOwnScores(op), planned = plan.getScores();
+  if (own != RecomputedScores::Auto && planned != RecomputedScores::Auto &&
+      own != planned)
+    return op.emitOpError("recomputes scores ")
+           << stringifyRecomputedScores(own) << ", its plan "
+           << stringifyRecomputedScores(planned)
+           << ": expected both to say the same, or one to leave it open";
+  RecomputedScores scores = own == RecomputedScores::Auto ? planned : own;
+  if (scores == RecomputedScores::Auto)
     return success();
-  std::string obstacle = findObstacle(op, recompute.getScores());
+  std::string obstacle = findObstacle(op, plan, scores);
   if (obstacle.empty())
     return success();
   return op.emitOpError("cannot recompute scores ")
-         << stringifyRecomputedScores(recompute.getScores()) << ": "
-         << obstacle;
+         << stringifyRecomputedScores(scores) << ": " << obstacle;
+}
+
+std::optional<int64_t> attn::findMostQueriesOfTwo(AttentionBackwardOp op,
+                                                  PlanAttr plan) {
+  if (getOwnScores(op) != RecomputedScores::Auto ||
+      !findObstacle(op, plan, RecomputedScores::Once).empty())
+    return std::nullopt;
+  return findMeasuredLimit(op, plan);
 }
 
 namespace {
@@ -132,13 +190,15 @@ template <typename T> struct Decision {
 static constexpr StringLiteral wasAskedFor = "asked for";
 
 static Decision<RecomputedScores> decideScores(AttentionBackwardOp op) {
-  RecomputeAttr recompute = op.getRecomputeAttr();
-  if (recompute && recompute.getScores() != RecomputedScores::Auto)
-    return {recompute.getScores(), wasAskedFor.str()};
-  std::string reason = findObstacle(op, RecomputedScores::Twice);
+  PlanAttr plan = op.getPlanAttr();
+  if (RecomputedScores own = getOwnScores(op); own != RecomputedScores::Auto)
+    return {own, wasAskedFor.str()};
+  if (plan.getScores() != RecomputedScores::Auto)
+    return {plan.getScores(), "the plan says so"};
+  std::string reason = findObstacle(op, plan, RecomputedScores::Twice);
   if (!reason.empty())
     return {RecomputedScores::Thrice, reason};
-  reason = findObstacle(op, RecomputedScores::Once);
+  reason = findObstacle(op, plan, RecomputedScores::Once);
   if (reason.empty())
     reason = findDrawback(op);
   if (!reason.empty())

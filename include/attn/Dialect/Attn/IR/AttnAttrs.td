@@ -168,6 +168,8 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     tile holds rows, 1 to 64: `block_q / packed_heads` queries of each, on GPUs a
     multiple of 8. Keys and values are then read once for all of these heads:
     for few queries, which fill no tile alone.
+    `scores` (of gradients): how many programs compute the scores, as `scores` of
+    `#attn.recompute`; `auto`: attn-recompute decides.
     `without`: optional passes that the target runs by default and this kernel
     does not; `with`: those that it runs although the target does not, or does
     only where it gains. Both are lists of names in the order in which the passes
@@ -186,19 +188,21 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     DefaultValuedParameter<"int64_t", "0">:$consumer_registers,
     DefaultValuedParameter<"int64_t", "1">:$split_keys,
     DefaultValuedParameter<"int64_t", "1">:$packed_heads,
+    DefaultValuedParameter<"::attn::RecomputedScores", "::attn::RecomputedScores::Auto">:$scores,
     Attn_PassListParameter:$without,
     Attn_PassListParameter:$with);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The same plan for one warp, with other tiles, with another scheduler, with keys shared out
-    /// in so many parts, or with rows of so many heads in a tile.
+    /// in so many parts, with rows of so many heads in a tile, or with scores computed so often.
     PlanAttr withOneWarp() const;
     PlanAttr withTiles(int64_t blockQ, int64_t blockK, int64_t warps,
                        int64_t stages) const;
     PlanAttr withScheduler(SchedulerKind scheduler) const;
     PlanAttr withSplitKeys(int64_t parts) const;
     PlanAttr withPackedHeads(int64_t heads) const;
+    PlanAttr withScores(RecomputedScores scores) const;
     /// Which optional passes run, and the same plan with others.
     PassSelection getPasses() const;
     PlanAttr withPasses(const PassSelection &passes) const;

@@ -1,0 +1,113 @@
+//===- GradientPlansTest.cpp - plans for gradients by one program or two --===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Execute/Session.h"
+#include "attn/Plan/ChoosePlans.h"
+#include "attn/Plan/Plan.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// Gradients whose sums may be in any order, and what is said of them.
+struct Gradients {
+  int64_t dim = 128;
+  std::string queries = "?", attributes = "", element = "bf16";
+  bool isMasked = false;
+  TargetKind target = TargetKind::SM90A;
+
+  std::string print() const {
+    std::string tensor =
+        "tensor<2x8x" + queries + "x" + std::to_string(dim) + "x" + element;
+    std::string mask = R"(mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+        %m = arith.cmpi sge, %i, %j : i32
+        attn.yield %m : i1
+      })";
+    return "!t = " + tensor + ">\n!l = tensor<2x8x" + queries + "xf32>\n" + R"(
+      func.func @f(%q: !t, %l: !l) -> (!t, !t, !t) {
+        %a, %b, %c = attn.attention_backward %q, %q, %q, %q, %l, %q
+          {numerics = #attn.numerics<deterministic = false>)" +
+           attributes + "} " + (isMasked ? mask : "") + R"(
+          : (!t, !t, !t, !t, !l, !t) -> (!t, !t, !t)
+        return %a, %b, %c : !t, !t, !t
+      })";
+  }
+
+  /// "query_length <= 64 -> twice 2; auto 3": scores and stages of each case.
+  std::string plans() const {
+    Session session;
+    auto module = session.parse(print());
+    if (!module.ok())
+      return module.message();
+    plan::PlanRequest request;
+    request.target = target;
+    std::string text;
+    (*module)->walk([&](ScoredOp op) {
+      auto cases = plan::choosePlans(op, request);
+      if (failed(cases))
+        return;
+      for (const plan::PlanCase &entry : *cases) {
+        std::string condition = entry.condition.print();
+        text += (text.empty() ? "" : "; ") + condition +
+                (condition.empty() ? "" : " -> ") +
+                stringifyRecomputedScores(entry.plan.getScores()).str() + " " +
+                std::to_string(entry.plan.getStages());
+      }
+    });
+    return text;
+  }
+};
+} // namespace
+
+TEST(GradientPlans, TwoProgramsForFewQueries) {
+  Gradients full, masked, narrow, narrowMasked;
+  masked.isMasked = narrowMasked.isMasked = true;
+  narrow.dim = narrowMasked.dim = 64;
+  EXPECT_EQ(full.plans(), "query_length <= 2048 -> twice 2; auto 3");
+  EXPECT_EQ(masked.plans(), "query_length <= 3072 -> twice 2; auto 3");
+  EXPECT_EQ(narrow.plans(), "query_length <= 768 -> twice 2; auto 2");
+  EXPECT_EQ(narrowMasked.plans(), "query_length <= 1200 -> twice 2; auto 2");
+  for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
+    each->target = TargetKind::SM80;
+    each->element = "f16";
+  }
+  EXPECT_EQ(full.plans(), "query_length <= 896 -> twice 2; auto 2");
+  EXPECT_EQ(masked.plans(), "query_length <= 896 -> twice 2; auto 2");
+  EXPECT_EQ(narrow.plans(), "query_length <= 592 -> twice 2; auto 2");
+  EXPECT_EQ(narrowMasked.plans(), "query_length <= 832 -> twice 2; auto 2");
+}
+
+TEST(GradientPlans, OneFormWhereTheLengthIsKnown) {
+  Gradients few, many;
+  few.queries = "2048";
+  many.queries = "2049";
+  EXPECT_EQ(few.plans(), "auto 2"); // of two programs
+  EXPECT_EQ(many.plans(), "auto 3");
+}
+
+TEST(GradientPlans, OneFormWhereItIsSaid) {
+  Gradients asked, lse;
+  asked.attributes = ", recompute = #attn.recompute<scores = twice>";
+  lse.attributes = ", recompute = #attn.recompute<lse = always>";
+  EXPECT_EQ(asked.plans(), "auto 3");
+  EXPECT_EQ(lse.plans(), "query_length <= 2048 -> twice 2; auto 3");
+}
+
+TEST(GradientPlans, OneFormWhereNothingWasMeasured) {
+  Gradients other, wide, host;
+  other.dim = 96;
+  wide.element = "f32";
+  host.target = TargetKind::CPU;
+  EXPECT_EQ(other.plans(), "auto 3");
+  EXPECT_EQ(wide.plans(), "auto 1");
+  EXPECT_EQ(host.plans(), "auto 1");
+}

@@ -1,0 +1,143 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""Gradients whose sums may be in any order: two programs for few queries, one for many."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import attn
+import pytest
+from attn import _capi
+
+TEXT = attn.attention("bf16", 128, variants=["causal"], numerics="deterministic = false")
+MOST = 3072  # queries of two programs, causal, d = 128, sm_90a
+
+
+def sizes(queries):
+    return dict(query_length=queries, key_length=4096, batch_heads=32, multiprocessors=132)
+
+
+def compiled(text=TEXT, **options):
+    return attn.compile(text, target="sm_90a", backward=True, **options)
+
+
+def entries(variant):
+    return [kernel["entry"].split("backward_")[-1].replace("variant1_", "") for kernel in variant["kernels"]]
+
+
+def test_both_forms_by_the_number_of_queries():
+    made = compiled().manifest
+    assert made["rule"] == f"query_length <= {MOST} -> 0; 1"
+    two, one = made["variants"]
+    assert two["plan"].endswith(", scores = twice>") and "scores" not in one["plan"]
+    assert "d_query" in entries(two) and "clear_query" not in entries(two)
+    assert "clear_query" in entries(one) and "d_query" not in entries(one)
+    assert sorted(r for k in two["kernels"] for r in k["results"]) == sorted(
+        r for k in one["kernels"] for r in k["results"]), "both define all gradients"
+
+
+@pytest.mark.parametrize("queries, number", [(1, 0), (MOST, 0), (MOST + 1, 1)])
+def test_sizes_ask_for_one_form(queries, number):
+    """It is the one that it is among both."""
+    artifact = compiled(sizes=sizes(queries))
+    (alone,), wanted = artifact.manifest["variants"], compiled().manifest["variants"][number]
+    assert entries(alone) == entries(wanted)
+    for kernel, other in zip(alone["kernels"], wanted["kernels"], strict=True):
+        kernel["entry"] = other["entry"]
+    assert alone == wanted
+    assert artifact.manifest["of_rule"] == f"query_length <= {MOST} -> 0; 1"
+    assert artifact.manifest["variant_of_rule"] == number
+
+
+def test_sizes_of_a_function_and_its_gradients():
+    made = attn.compile(TEXT, target="sm_90a", with_backward=True, sizes=sizes(MOST)).manifest
+    (gradients,) = made["companions"]
+    (alone,) = gradients["variants"]
+    assert gradients["variant_of_rule"] == 0 and "d_query" in entries(alone)
+
+
+def test_few_queries_are_as_in_order():
+    """Two programs by the same plan: the same kernels, so the same bits."""
+    few = compiled(sizes=sizes(512)).manifest["variants"][0]
+    (ordered,) = compiled(TEXT.replace("deterministic = false", "deterministic = true")).manifest["variants"]
+    assert few["plan"].replace(", scores = twice", "") == ordered["plan"]
+    for part in [few, *few["kernels"]]:
+        part["plan"] = part["plan"].replace(", scores = twice", "")
+    assert few == ordered
+
+
+def test_the_cache_knows_the_form(tmp_path):
+    made = [compiled(cache=tmp_path, sizes=sizes(queries)) for queries in (512, MOST, MOST + 1, 9000)]
+    assert [artifact.from_cache for artifact in made] == [False, True, False, True]
+    every = compiled(cache=tmp_path)
+    assert not every.from_cache and len(every.manifest["variants"]) == 2
+    assert compiled(cache=tmp_path, sizes=sizes(512)).from_cache
+
+
+def test_the_plan_of_a_variant_gives_its_kernels():
+    for number, variant in enumerate(compiled().manifest["variants"]):
+        (again,) = compiled(plan=variant["plan"]).manifest["variants"]
+        assert entries(again) == entries(variant), number
+
+
+@pytest.mark.parametrize("changes", [
+    dict(numerics="deterministic = true"), dict(numerics=None), dict(head_dim=96), dict(element="f32", head_dim=64),
+    dict(head_dim=64, value_dim=128), dict(dropout_p=0.5), dict(variants=["softcap<5.0 : f32>"])], ids=str)
+def test_one_form_is_one_variant(changes):
+    options = dict(element="bf16", head_dim=128, variants=["causal"], numerics="deterministic = false", **{})
+    options.update(changes)
+    element, head_dim = options.pop("element"), options.pop("head_dim")
+    made = compiled(attn.attention(element, head_dim, **options)).manifest
+    assert made["rule"] == "0" and len(made["variants"]) == 1
+
+
+LAUNCHES = """
+import sys
+import attn
+
+class Tensor:
+    def __init__(self, number, kind, *shape):
+        self.__cuda_array_interface__ = dict(
+            data=(number << 40, False), shape=shape, typestr=kind, version=3, strides=None)
+
+attn.use_library(sys.argv[1])
+artifact = attn.compile(sys.argv[2], target="sm_90a", backward=True)
+for variant in (None, 0, 1):
+    kernel = artifact.on_device(variant=variant)
+    for length in map(int, sys.argv[3:]):
+        tensors = [Tensor(i + 1, "<f2", 1, 2, length, 128) for i in range(9)]
+        tensors[4] = Tensor(5, "<f4", 1, 2, length)
+        kernel.launch(*tensors)
+        print(variant, length, kernel.choose_variant(*tensors)[0], kernel.workspace_bytes(*tensors))
+"""
+
+
+def test_launches_and_workspaces_are_those_of_the_form():
+    """On a stand-in for the driver, which a build of the tests has."""
+    library = pathlib.Path(_capi._path)
+    driver = library.parent.parent / "test" / "Unit" / "FakeDriver"
+    if not driver.is_dir():
+        pytest.skip("no stand-in for the driver was built")
+    path = pathlib.Path(attn.__file__).parents[1]
+    text = TEXT.replace("bf16", "f16")
+    done = subprocess.run(
+        [sys.executable, "-c", LAUNCHES, str(library), text, str(MOST), str(MOST + 1)], text=True,
+        capture_output=True, env={**os.environ, "LD_LIBRARY_PATH": str(driver), "PYTHONPATH": str(path)})
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert [row[:3] for row in rows] == [
+        [kind, str(length), number] for kind, numbers in (("None", "01"), ("0", "00"), ("1", "11"))
+        for length, number in zip((MOST, MOST + 1), numbers)]
+    bytes_of = {tuple(row[:2]): int(row[3]) for row in rows}
+    for length, number in ((MOST, "0"), (MOST + 1, "1")):
+        assert bytes_of["None", str(length)] == bytes_of[number, str(length)]
+        parts_of_d_query = 4 * 2 * 128 * length  # of f32
+        assert bytes_of["1", str(length)] - bytes_of["0", str(length)] > 0.9 * parts_of_d_query
