@@ -9,12 +9,12 @@
 //
 // Gradients whose sums may be in any order are one program, which adds parts of
 // d_query to memory, or two, which compute scores twice. One is faster for many
-// queries, two for few (attn-recompute has the numbers), and each has tiles of
+// queries, two for few (GradientPrograms.cpp), and each has tiles of
 // its own.
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Attn/Transforms/Recompute.h"
+#include "attn/Dialect/Attn/Analysis/GradientPrograms.h"
 #include "attn/Plan/ChoosePlans.h"
 #include "attn/Plan/Plan.h"
 

@@ -9,6 +9,7 @@
 
 #include "RecomputeCosts.h"
 
+#include "attn/Dialect/Attn/Analysis/GradientPrograms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -15,12 +15,6 @@
 
 namespace attn {
 
-/// A head dimension as tiles hold it.
-inline int64_t padColumns(int64_t columns) {
-  constexpr int64_t depthOfProducts = 16;
-  return llvm::alignTo(columns, depthOfProducts);
-}
-
 /// What gradients take, beside their operands and results, if they keep or
 /// compute again the numbers between them: `640 bytes, 4096 operations` of a
 /// call where its sizes are known, else of each row (a query of a head), row

@@ -1,0 +1,56 @@
+//===- GradientPrograms.h - how many programs compute gradients -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Scores of gradients are computed by one program, which adds parts of d_query
+// to memory, by two (one for d_query, one for d_key and d_value) or by three.
+// What is possible, and what is faster; attn-recompute decides by it, and plans
+// are chosen by it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_ANALYSIS_GRADIENTPROGRAMS_H
+#define ATTN_DIALECT_ATTN_ANALYSIS_GRADIENTPROGRAMS_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace attn {
+
+/// A head dimension as tiles hold it.
+inline int64_t padColumns(int64_t columns) {
+  constexpr int64_t depthOfProducts = 16;
+  return llvm::alignTo(columns, depthOfProducts);
+}
+
+/// What the `recompute` of `op` says of scores.
+RecomputedScores getOwnScores(AttentionBackwardOp op);
+
+/// Why so few programs by `plan` cannot compute the gradients; empty where they
+/// can.
+std::string findProgramObstacle(AttentionBackwardOp op, PlanAttr plan,
+                                RecomputedScores scores);
+
+/// Why one program by `plan`, which is possible, would be slower than two;
+/// empty where it is faster. A number of queries that is not known counts as
+/// many.
+std::string findDrawbackOfOne(AttentionBackwardOp op, PlanAttr plan);
+
+/// Up to how many queries two programs are faster than the one by `plan` that
+/// computes the gradients of `op` for more, where that was measured; nothing
+/// where it was not, where one program cannot, or where `op` says how many
+/// there are.
+std::optional<int64_t> findMostQueriesOfTwo(AttentionBackwardOp op,
+                                            PlanAttr plan);
+
+} // namespace attn
+
+#endif // ATTN_DIALECT_ATTN_ANALYSIS_GRADIENTPROGRAMS_H
