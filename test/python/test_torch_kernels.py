@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="attention on tensors of PyTorch nee
 
 import attn  # noqa: E402
 import attn.torch  # noqa: E402
-from attn.torch import kernels, ops  # noqa: E402
+from attn.torch import forms, kernels, ops  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -136,7 +136,7 @@ def begin(gpu, *needed, program=None):
 def test_gradients_beside_the_first_call(gpu, compiled, begun, needed):
     """They are compiled once, whoever asks first, and only before the first call."""
     begin(gpu, *needed)
-    kernel = kernels.backward(gpu.program, CPU, False, False)
+    kernel = kernels.backward(gpu.program, CPU, False, False, (20, 20, 8))
     for thread in begun():
         thread.join()
     assert compiled == ["gradients"] and kernels.backward(gpu.program, CPU, False, False) is kernel
@@ -144,6 +144,22 @@ def test_gradients_beside_the_first_call(gpu, compiled, begun, needed):
     kernels._compiled.clear()
     begin(gpu, *needed)
     assert not begun() and len(compiled) == 2
+
+
+def test_the_variant_of_gradients(gpu, compiled, monkeypatch):
+    """Sums in any order: two programs for few queries, one for many; that alone is compiled
+    which a call takes."""
+    monkeypatch.setattr(forms, "pays", lambda *sizes: True)
+    program = str(attn.attention("bf16", 64, numerics="deterministic = false"))
+
+    def find(length):
+        q = torch.empty(1, 8, length, 64, dtype=torch.bfloat16, device="meta")
+        return forms.backward(program, q, q, [], False, False)
+    first, second = find(500), find(5000)
+    assert [kernel.manifest["variant_of_rule"] for kernel in (first, second)] == [0, 1]
+    assert find(100) is first and find(9000) is second
+    assert compiled == ["gradients"] * 2
+    assert kernels.backward(program, CPU, False, False).manifest["rule"].endswith(" -> 0; 1")
 
 
 def test_no_gradients_beside_the_first_call(gpu, compiled, begun, monkeypatch):

@@ -117,14 +117,14 @@ def chosen(program, q, k, operands):
 
 def backward(program, q, k, operands, of_lse, of_captures):
     """kernels.backward of the form that this call gets."""
-    text = chosen(program, q, k, operands)
+    text, lengths = chosen(program, q, k, operands), kernels.lengths(q, k)
     try:
-        return kernels.backward(text, q.device, of_lse, of_captures)
+        return kernels.backward(text, q.device, of_lse, of_captures, lengths)
     except AttnError:
         in_order = kernels.in_order(text)
         if in_order == text:
             raise
-        kernel = kernels.backward(in_order, q.device, of_lse, of_captures)
+        kernel = kernels.backward(in_order, q.device, of_lse, of_captures, lengths)
         _refused.add(text)  # an error of both is none of the form
         return kernel
 
@@ -133,7 +133,7 @@ def check(program, q, k, operands, of_captures):
     """Compiles the form that a call will get: what cannot be differentiated is an error."""
     known = all(isinstance(size, int) for x in (q, k, *operands) for size in x.shape)
     text = chosen(program, q, k, operands) if known else kernels.in_order(program)
-    kernels.compile_backward(text, q.device, False, of_captures)
+    kernels.compile_backward(text, q.device, False, of_captures, kernels.lengths(q, k) if known else None)
 
 
 def possible(program, device, lengths):

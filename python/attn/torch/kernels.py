@@ -273,20 +273,30 @@ def lengths(q, k):
     return queries, k.shape[2], batch * heads
 
 
+def _choose(program, device, gradients, lengths):
+    """(kind, index), variant and sizes of the kernel that is meant for these lengths; without
+    them, and on the CPU, there is one for all."""
+    (kind, index), variant, sizes = place(device), None, None
+    if kind == "cuda" and lengths is not None:
+        sizes = Sizes(*lengths, multiprocessors(index))
+        variant = _rules.get((program, *target(kind, index), gradients), sizes)(*sizes)
+    return (kind, index), variant, sizes
+
+
 def forward(program, device, lengths=None):
     """The kernel of a program, loaded onto `device`: one of several that is meant for these
     lengths, or without them one for all."""
-    program, (kind, index), variant, sizes = in_order(program), place(device), None, None
-    if kind == "cuda" and lengths is not None:
-        sizes = Sizes(*lengths, multiprocessors(index))
-        variant = _rules.get((program, *target(kind, index), None), sizes)(*sizes)
-    return _loaded.get((program, kind, index, None, variant), sizes)
+    program = in_order(program)
+    where, variant, sizes = _choose(program, device, None, lengths)
+    return _loaded.get((program, *where, None, variant), sizes)
 
 
-def backward(program, device, of_lse, of_captures):
+def backward(program, device, of_lse, of_captures, lengths=None):
     """The kernel with its gradients: of_lse: one of lse comes in, too; of_captures:
-    those of captured floats go out."""
-    return _loaded.get((program, *place(device), Gradients(bool(of_lse), bool(of_captures)), None))
+    those of captured floats go out; lengths as of forward()."""
+    gradients = Gradients(bool(of_lse), bool(of_captures))
+    where, variant, sizes = _choose(program, device, gradients, lengths)
+    return _loaded.get((program, *where, gradients, variant), sizes)
 
 
 def tangents(program, device):
@@ -294,10 +304,11 @@ def tangents(program, device):
     return _loaded.get((in_order(program), *place(device), TANGENTS, None))
 
 
-def compile_backward(program, device, of_lse, of_captures):
-    """The same, compiled and not loaded: what cannot be differentiated is known then."""
+def compile_backward(program, device, of_lse, of_captures, lengths=None):
+    """That of backward(), compiled and not loaded: what cannot be differentiated is known then."""
     gradients = Gradients(bool(of_lse), bool(of_captures))
-    _compiled.get((program, *target(*place(device)), gradients, None))
+    where, variant, sizes = _choose(program, device, gradients, lengths)
+    _compiled.get((program, *target(*where), gradients, variant), sizes)
 
 
 def is_known(program, device):
@@ -305,18 +316,17 @@ def is_known(program, device):
     return (in_order(program), *target(*place(device)), None) in _rules
 
 
-def begin_backward(program, device, of_lse, of_captures):
+def begin_backward(program, device, of_lse, of_captures, lengths=None):
     """compile_backward on another thread, where a call will want the kernel later; what is
     wrong with it that call says."""
-    gradients = Gradients(bool(of_lse), bool(of_captures))
-    key = (program, *target(*place(device)), gradients, None)
+    wanted = (program, device, of_lse, of_captures, lengths)
     if _processors() >= FEWEST_PROCESSORS:
-        threading.Thread(target=_try_to_compile, args=(key,), name="attn: gradients").start()
+        threading.Thread(target=_try_to_compile, args=wanted, name="attn: gradients").start()
 
 
-def _try_to_compile(key):
+def _try_to_compile(*wanted):
     with contextlib.suppress(AttnError):
-        _compiled.get(key)
+        compile_backward(*wanted)
 
 
 def _processors():

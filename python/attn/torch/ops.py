@@ -85,7 +85,8 @@ def begin_gradients(program, q, k, v, operands):
     if any((q.requires_grad, k.requires_grad, v.requires_grad, *needed)) \
             and len(operands) == len(kernels.parameters(program)[3:]):
         of_captures = _of_captures(program, needed)
-        kernels.begin_backward(forms.chosen(program, q, k, operands), q.device, False, of_captures)
+        text = forms.chosen(program, q, k, operands)
+        kernels.begin_backward(text, q.device, False, of_captures, kernels.lengths(q, k))
 
 
 def _setup_context(ctx, inputs, output):
