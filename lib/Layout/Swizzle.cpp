@@ -89,6 +89,14 @@ int64_t SharedTile::byteOffset(int64_t row, int64_t column) const {
          column % elementsPerChunk() * elementBytes;
 }
 
+bool SharedTile::splitsInto(int64_t parts) const {
+  int64_t perRow = columns * elementBytes / chunkBytes;
+  if (perRow % parts != 0)
+    return false;
+  int64_t perPart = perRow / parts;
+  return perPart % period() == 0 || period() % perPart == 0;
+}
+
 int64_t SharedTile::bytes() const {
   if (panelBytes != 0)
     return numPanels() * rows * panelBytes;

@@ -345,6 +345,8 @@ class Block:
             return self.compile_store(words[1:], operands)
         if words[0] == "atom":
             return self.compile_atom(words[1:], operands)
+        if words[0] == "red":
+            return self.compile_red(words[1:], operands)
         if words[0] == "mov":
             return self.compile_move(words[1:], operands)
         if words[0] == "setp":
@@ -489,6 +491,23 @@ class Block:
                 after = 0 if before[-1] >= last else before[-1] + 1
                 self.global_memory.store(place, np.array([after], np.uint32), 4)
             write(mask, np.array(before, np.uint32))
+        return step
+
+    def compile_red(self, words, operands):
+        """red.relaxed.gpu.global.add[.v4].f32: one thread after the other."""
+        if words[:4] != ["relaxed", "gpu", "global", "add"] or words[-1] != "f32":
+            raise Fault(f"red.{'.'.join(words)} is not emulated")
+        sources = operands[1] if isinstance(operands[1], list) else [operands[1]]
+        address, reads = self.address(operands[0]), [self.source(s, "f32") for s in sources]
+
+        def step(mask, pc):
+            addresses = address(mask)
+            self.check_vector(addresses, 4 * len(reads))
+            for i, read in enumerate(reads):
+                for at, value in zip(addresses + 4 * i, read(mask).astype(np.float32)):
+                    place = np.array([at])
+                    before = self.global_memory.load(place, 4).view(np.float32)
+                    self.global_memory.store(place, (before + value).view(np.uint32), 4)
         return step
 
     @staticmethod

@@ -336,6 +336,28 @@ TEST(Panels, AreChosenByTheRow) {
             "got panels of 48 bytes, expected 128, 64 or 32");
 }
 
+// In the parts, a chunk's place is that of the first one with a xor.
+TEST(Swizzle, SplitsIntoWholePatterns) {
+  for (const SharedTile &tile : allTiles())
+    for (int64_t parts : {2, 4, 8}) {
+      int64_t perPart = tile.chunksPerRow() / parts;
+      bool isWhole = tile.chunksPerRow() % parts == 0;
+      for (int64_t first = 0; isWhole && first < tile.chunksPerRow();
+           first += perPart)
+        for (int64_t chunk = 0; chunk < perPart; ++chunk) {
+          int64_t inPeriod = chunk % tile.period();
+          int64_t byXor = (tile.chunkOffset(1, first) ^ inPeriod * chunkBytes) +
+                          (chunk - inPeriod) * chunkBytes;
+          isWhole &= byXor == tile.chunkOffset(1, first + chunk);
+        }
+      if (tile.splitsInto(parts))
+        EXPECT_TRUE(isWhole) << tile.columns << " in " << parts;
+    }
+  EXPECT_TRUE((SharedTile{64, 128}).splitsInto(2));
+  EXPECT_TRUE((SharedTile{64, 64}).splitsInto(4));
+  EXPECT_FALSE((SharedTile{64, 96}).splitsInto(2));
+}
+
 TEST(Swizzle, RefusesInWords) {
   EXPECT_EQ((SharedTile{64, 40, 2}).check(),
             "got 40 columns, expected a multiple of 16");

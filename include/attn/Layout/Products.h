@@ -80,10 +80,15 @@ inline constexpr ProductTraits wgmma = [] {
 }();
 
 /// What is wrong with the columns that a group of warps has of an accumulator
-/// of mma.sync, in words; empty if their matrices are read two at a time.
+/// of mma.sync, in words; empty if their matrices are read two at a time, and
+/// lie in a row of operand b as the swizzle wants it.
 inline std::string checkColumnParts(const Fragment &acc) {
-  int64_t columns = acc.columns / acc.columnGroups();
-  if (acc.columnGroups() == 1 || columns % 16 == 0)
+  int64_t groups = acc.columnGroups(), columns = acc.columns / groups;
+  if (groups > 1 && columns % 16 == 0 &&
+      !SharedTile{16, acc.columns}.splitsInto(groups))
+    return "a group of warps has " + std::to_string(columns) + " of " +
+           std::to_string(acc.columns) + " columns, which the swizzle mixes";
+  if (groups == 1 || columns % 16 == 0)
     return "";
   return "a group of warps has " + std::to_string(columns) +
          " columns, expected a multiple of 16";

@@ -90,6 +90,10 @@ struct SharedTile {
   int64_t chunkOffset(int64_t row, int64_t chunk) const;
   /// The byte where an element lies.
   int64_t byteOffset(int64_t row, int64_t column) const;
+  /// Whether the columns can be split into so many parts that each begins at a
+  /// multiple of the parts, or of the period: xors of chunks within a part are
+  /// sums then.
+  bool splitsInto(int64_t parts) const;
   /// Bytes of the tile; without panels nothing is padded.
   int64_t bytes() const;
   /// It starts at a multiple of this many bytes of shared memory, so that the

@@ -53,7 +53,7 @@ def Warp_MmaOp : Warp_Op<"mma", [Warp_ProductOpInterface, AllTypesMatch<["acc", 
     (C7) Groups of warps that have different columns of the accumulator, as it
          has too few rows for all, read parts of operand b: by `wgmma`, 4 warps
          at a time, whole panels or parts of one; by `mma_sync` multiples of 16
-         columns; by no other.
+         columns that the swizzle does not mix; by no other.
     ```mlir
     %s = warp.mma mma_sync %q, %k, %zero transpose_b : !warp.frag<128x64xbf16, a, 4>, !warp.slot<64x64xbf16>, !warp.frag<128x64xf32, acc, 4>
     ```

@@ -1,0 +1,68 @@
+#===----------------------------------------------------------------------===#
+#
+# Part of attn, an attention compiler.
+# Licensed under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===----------------------------------------------------------------------===#
+"""The gradients of sm_80, lane by lane, against float64."""
+
+import attn
+import numpy as np
+import pytest
+from emulate import Artifact, launch
+from emulated_case import Array
+
+ANY_ORDER = "deterministic = false"
+
+
+def plan_of(block_q, block_k, warps, more=""):
+    return (f"#attn.plan<target = sm_80, block_q = {block_q}, block_k = {block_k}, "
+            f"warps = {warps}, stages = 2{more}>")
+
+
+def exact_gradients(q, k, v, d_o, causal):
+    """(o, lse, d_q, d_k, d_v), of matrices"""
+    scale = 1 / np.sqrt(q.shape[1])
+    scores = q @ k.T * scale
+    if causal:
+        row, column = np.ogrid[:len(q), :len(k)]
+        scores = np.where(column - row <= len(k) - len(q), scores, -np.inf)
+    lse = np.logaddexp.reduce(scores, axis=1)
+    with np.errstate(invalid="ignore"):  # rows without a key
+        p = np.nan_to_num(np.exp(scores - lse[:, None]))
+    o = p @ v
+    d_s = p * (d_o @ v.T - (d_o * o).sum(axis=1, keepdims=True)) * scale
+    return o, lse, d_s @ k, d_s.T @ q, p.T @ d_o
+
+
+def gradients(dim, plan, queries, keys, numerics=None, causal=False, seed=None):
+    """(computed, exact), each d_q, d_k and d_v of one head"""
+    rng = np.random.default_rng([dim, queries, keys])
+    inputs = [Array("bf16", (1, 1, rows, dim)).set(rng.standard_normal((1, 1, rows, dim)))
+              for rows in (queries, keys, keys, queries)]
+    matrices = [array.values()[0, 0] for array in inputs]
+    o, lse, *exact = exact_gradients(*matrices, causal)
+    results = [Array("bf16", (1, 1, *values.shape)) for values in exact]
+    text = attn.attention("bf16", dim, variants=["causal"] if causal else [], numerics=numerics)
+    artifact = Artifact(attn.compile(text, target="sm_80", plan=plan, backward=True).bytes)
+    *qkv, d_o = inputs
+    forward = [Array("bf16", (1, 1, *o.shape)).set(o[None, None]),
+               Array("f32", (1, 1, queries)).set(lse[None, None])]
+    launch(artifact, [array.tensor for array in [*qkv, *forward, d_o, *results]], seed=seed)
+    assert all(array.is_outside_untouched() for array in results)
+    return [array.values()[0, 0] for array in results], exact
+
+
+def are_close(computed, exact):
+    """Weights and their gradients are rounded to 8 bits before the products."""
+    return all(np.abs(have - want).max() <= np.abs(want).max() / 50
+               for have, want in zip(computed, exact))
+
+
+@pytest.mark.parametrize("dim", [64, 96])
+def test_short_products_share_columns(dim):
+    """32 rows of d_query for four warps: two of them have half of the columns, in
+    whole patterns of the swizzle; where these are none two programs do it."""
+    assert are_close(*gradients(dim, plan_of(64, 32, 4), 70, 130, ANY_ORDER))
