@@ -8,6 +8,7 @@
 #===----------------------------------------------------------------------===#
 """Gradients whose sums may be in any order: two programs for few queries, one for many."""
 
+import importlib
 import os
 import pathlib
 import subprocess
@@ -16,6 +17,8 @@ import sys
 import attn
 import pytest
 from attn import _capi
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Integration" / "GPU"))
 
 TEXT = attn.attention("bf16", 128, variants=["causal"], numerics="deterministic = false")
 MOST = 3072  # queries of two programs, causal, d = 128, sm_90a
@@ -92,7 +95,7 @@ def test_the_plan_of_a_variant_gives_its_kernels():
     dict(numerics="deterministic = true"), dict(numerics=None), dict(head_dim=96), dict(element="f32", head_dim=64),
     dict(head_dim=64, value_dim=128), dict(dropout_p=0.5), dict(variants=["softcap<5.0 : f32>"])], ids=str)
 def test_one_form_is_one_variant(changes):
-    options = dict(element="bf16", head_dim=128, variants=["causal"], numerics="deterministic = false", **{})
+    options = dict(element="bf16", head_dim=128, variants=["causal"], numerics="deterministic = false")
     options.update(changes)
     element, head_dim = options.pop("element"), options.pop("head_dim")
     made = compiled(attn.attention(element, head_dim, **options)).manifest
@@ -141,3 +144,23 @@ def test_launches_and_workspaces_are_those_of_the_form():
         assert bytes_of["None", str(length)] == bytes_of[number, str(length)]
         parts_of_d_query = 4 * 2 * 128 * length  # of f32
         assert bytes_of["1", str(length)] - bytes_of["0", str(length)] > 0.9 * parts_of_d_query
+
+
+def test_what_the_timing_program_makes_of_times(capsys):
+    """gradient_forms.py runs on a GPU; what it concludes is the same anywhere."""
+    gradient_forms = importlib.import_module("gradient_forms")
+    times = {512: (0.5, 0.6), 1024: (0.9, 0.95), 2048: (1.5, 1.4), 4096: (2.8, 2.4)}
+    assert 1024 < gradient_forms.crossing(times) < 2048
+    assert gradient_forms.crossing({512: (1.0, 1.2), 1024: (2.4, 2.0)}) == pytest.approx(724, abs=1)
+    assert gradient_forms.crossing({512: (2.0, 1.0)}) == 0
+    assert gradient_forms.crossing({512: (1.0, 2.0)}) == float("inf")
+    assert gradient_forms.judge(times, 1024, 0.03) == {}
+    assert list(gradient_forms.judge(times, 4096, 0.03)) == [2048, 4096]
+    assert list(gradient_forms.judge(times, 600, 0.03)) == [1024]
+    rule = compiled().manifest["rule"]
+    assert gradient_forms.limit_of(rule) == MOST and gradient_forms.limit_of("0") is None
+    rows = [{"d": 128, "causal": True, "s": length, "contestants": {
+        "sm_90a-two": {"ms": two}, "sm_90a-one": {"ms": one}}} for length, (two, one) in times.items()]
+    (found,) = gradient_forms.summarize(rows, {("sm_90a", 128, True): rule}, 0.03)
+    assert found["limit"] == MOST and found["slower_at"] == [2048] and found["lost"] == 0.071
+    assert "the rule says 3072, and loses 7.1% at 2048" in capsys.readouterr().out

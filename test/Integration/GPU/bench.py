@@ -17,7 +17,8 @@
                   QKxV: head dimensions that differ
     bench.py --lib ... --hidden 4096 --gqa 4 --dims 128   32 query heads, 8 of keys
     bench.py --lib ... --backward             the gradients: everything that each launches.
-                  TARGET: two programs, the default; TARGET-sums: sums in any order
+                  TARGET: two programs, the default; TARGET-sums: sums in any order, one
+                  program or two by the length (gradient_forms.py times both)
     bench.py --lib ... --hot --rounds 5        launch upon launch, at the power limit
     bench.py --lib ... --element f16 --logits 8           logits of deviation 8
     bench.py --lib ... --element f32 --peers efficient    [--f32-products ieee]
@@ -275,8 +276,9 @@ class Shape:
             return
         self.contestants[name] = run
 
-    def add_kernel(self, options, torch, label, plan, path, error, attn=None):
-        """`attn`: the package that launches it; default: this tree's."""
+    def add_kernel(self, options, torch, label, plan, path, error, attn=None, variant=None):
+        """`attn`: the package that launches it; default: this tree's. `variant`: which one
+        of the artifact, whatever its rule."""
         if attn is None:
             import attn
         facts = self.facts[label] = {"plan": plan}
@@ -284,7 +286,8 @@ class Shape:
             facts["error"] = error[:500]
             return
         try:
-            kernel = attn.Artifact.load(path.read_bytes()).on_device()
+            artifact = attn.Artifact.load(path.read_bytes())
+            kernel = artifact.on_device() if variant is None else artifact.on_device(variant=variant)
             facts["plan"] = plan_of(kernel, *self.values)
             facts["registers"] = kernel.registers
             facts["local_bytes"] = kernel.local_bytes
