@@ -105,11 +105,15 @@ def pays(queries, keys=None, target="sm_90a", **given):
 
 def test_rule_is_what_was_measured():
     names, *rows = json.loads(BACKWARD.read_text())["cases"]
-    times = {}
+    times, same = {}, set()
     for row in (dict(zip(names, row)) for row in rows):
-        times[int(row["d"]), row["causal"], row["s"], row["contestant"]] = row["ms"]
+        case = int(row["d"]), row["causal"], row["s"]
+        times[(*case, row["contestant"])] = row["ms"]
+        if "scores = twice" in (row["plan"] or ""):  # there the compiler takes two programs, too
+            same.add(case)
     cases = {key[:3] for key in times}
     assert len(cases) == 24
+    cases -= same
     for dim, causal, length in cases:
         gain = times[dim, causal, length, "sm_90a"] / times[dim, causal, length, "sm_90a-sums"]
         got = pays(length, dim=dim, causal="bottom_right" if causal else "")

@@ -10,7 +10,8 @@
 
 In a fixed order two programs compute scores, seven products in all, and equal calls have
 equal bits. In any order it is one program with five products, in which blocks of keys add
-to the gradients of queries as they end. A program lets sums be in any order where its
+to the gradients of queries as they end; for few queries, where that was measured, the
+compiler takes the two programs there, too. A program lets sums be in any order where its
 numerics say `deterministic = false`; then each call decides, when its gradients are
 computed, by PyTorch's switch (torch.use_deterministic_algorithms) and by its sizes.
 """
