@@ -174,8 +174,8 @@ private:
 /// Own rows first, then everybody's.
 struct LowerStoreFrag final : OpConversionPattern<StoreFragOp> {
   LowerStoreFrag(const TypeConverter &converter, MLIRContext *context,
-                 const RolePlan &roles)
-      : OpConversionPattern(converter, context), roles(roles) {}
+                 const StoreFragPlans &plans, const RolePlan &roles)
+      : OpConversionPattern(converter, context), plans(plans), roles(roles) {}
 
   LogicalResult
   matchAndRewrite(StoreFragOp op, OneToNOpAdaptor adaptor,
@@ -193,7 +193,7 @@ struct LowerStoreFrag final : OpConversionPattern<StoreFragOp> {
           ItemBarriers::get(rewriter, op, item, roles.accesses.lookup(op));
       emitBarrierWait(rewriter, loc, barriers->empty,
                       ints.bitXor(barriers->parity, 1));
-    } else {
+    } else if (plans.lookup(op).meetsBefore) {
       gpu::BarrierOp::create(rewriter, loc);
     }
     SlotWriter(rewriter, loc, op.getValue().getType(), type, adaptor.getValue(),
@@ -206,7 +206,7 @@ struct LowerStoreFrag final : OpConversionPattern<StoreFragOp> {
       // The arrival is that of all lanes.
       NVVM::SyncWarpOp::create(rewriter, loc, ints.constant(-1));
       emitBarrierArrive(rewriter, loc, barriers->full);
-    } else {
+    } else if (plans.lookup(op).meetsAfter) {
       gpu::BarrierOp::create(rewriter, loc);
     }
     rewriter.eraseOp(op);
@@ -214,6 +214,7 @@ struct LowerStoreFrag final : OpConversionPattern<StoreFragOp> {
   }
 
 private:
+  const StoreFragPlans &plans;
   const RolePlan &roles;
 };
 
@@ -280,11 +281,12 @@ private:
 void attn::warp::populateCopyPatterns(const TypeConverter &converter,
                                       RewritePatternSet &patterns,
                                       const AwaitPlans &awaits,
+                                      const StoreFragPlans &stores,
                                       RolePlan &roles) {
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerAllocation<AllocOp>, LowerAllocation<RingOp>, LowerCopy>(
       converter, context);
-  patterns.add<LowerCopyAsync, LowerStoreFrag, LowerRelease>(converter, context,
-                                                             roles);
+  patterns.add<LowerCopyAsync, LowerRelease>(converter, context, roles);
+  patterns.add<LowerStoreFrag>(converter, context, stores, roles);
   patterns.add<LowerAwait>(converter, context, awaits, roles);
 }

@@ -23,9 +23,15 @@ struct AwaitPlan {
 };
 using AwaitPlans = llvm::DenseMap<Operation *, AwaitPlan>;
 
+/// Where the warps meet for a `warp.store_frag` to a slot.
+struct StoreFragPlan {
+  bool meetsBefore = true, meetsAfter = true;
+};
+using StoreFragPlans = llvm::DenseMap<Operation *, StoreFragPlan>;
+
 void populateCopyPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns, const AwaitPlans &awaits,
-                          RolePlan &roles);
+                          const StoreFragPlans &stores, RolePlan &roles);
 
 } // namespace attn::warp
 

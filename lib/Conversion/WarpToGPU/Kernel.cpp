@@ -10,6 +10,7 @@
 #include "Kernel.h"
 
 #include "Copies.h"
+#include "Meetings.h"
 #include "Roles.h"
 
 #include "attn/Dialect/Warp/Analysis/PendingCopies.h"
@@ -327,6 +328,8 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
   outlined.roles = planRoles(kernel, map, *maps, firstMap);
   for (auto &[await, plan] : *plans)
     outlined.awaits[map.lookup(await)] = plan;
+  for (auto &[store, plan] : planStoreFrags(kernel, *plans))
+    outlined.storeFrags[map.lookup(store)] = plan;
   launch(rewriter, host, kernel, function, blocks, maps->maps);
   return outlined;
 }

@@ -32,6 +32,7 @@ FailureOr<SmallVector<KernelOp>> findKernels(func::FuncOp host);
 struct OutlinedKernel {
   gpu::GPUFuncOp function;
   AwaitPlans awaits;
+  StoreFragPlans storeFrags;
   RolePlan roles;
 };
 

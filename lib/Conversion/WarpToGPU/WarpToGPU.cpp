@@ -156,7 +156,8 @@ static LogicalResult lowerKernel(RewriterBase &rewriter, OutlinedKernel &kernel,
   RewritePatternSet patterns(context);
   populateFragmentPatterns(converter, patterns, positions);
   populateElementwisePatterns(converter, patterns, positions, exact);
-  populateCopyPatterns(converter, patterns, kernel.awaits, kernel.roles);
+  populateCopyPatterns(converter, patterns, kernel.awaits, kernel.storeFrags,
+                       kernel.roles);
   populateMailboxPatterns(converter, patterns, kernel.roles);
   populateSearchPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);

@@ -1,11 +1,12 @@
 // RUN: attn-opt %s --pass-pipeline="builtin.module(func.func(warp-assign-resources),convert-warp-to-gpu{chip=sm_80},canonicalize,cse)" | FileCheck %s
 
-// All warps meet before and after a fragment is written to a slot. The left
+// All warps meet before and after a fragment is written to a slot: before it by
+// the barrier of the copy, after which nobody has read the slot. The left
 // operand comes transposed out of it, 16 of its columns for each warp.
 // test/Unit/RolesTest.cpp runs the lanes of this.
 // CHECK-LABEL: gpu.func @k
 // CHECK: nvvm.mma.sync
-// CHECK: gpu.barrier
+// CHECK-NOT: gpu.barrier
 // CHECK: llvm.store %{{.*}} : vector<2xbf16>, !llvm.ptr<3>
 // CHECK: gpu.barrier
 // CHECK: nvvm.ldmatrix %{{.*}} {{.*}}layout = #nvvm.mma_layout<col>
