@@ -41,6 +41,13 @@ struct BlockLoops {
   /// The blocks of all loops: [lo, hi).
   Value getLowerBound() const { return front().getLowerBound(); }
   Value getUpperBound() const { return back().getUpperBound(); }
+  /// Where the first one starts, and where each one ends.
+  SmallVector<Value> getBounds() const {
+    SmallVector<Value> bounds = {getLowerBound()};
+    for (scf::ForOp loop : loops)
+      bounds.push_back(loop.getUpperBound());
+    return bounds;
+  }
   /// What the first loop starts with, and what the last one gives.
   ValueRange getInits() const { return front().getInitArgs(); }
   ResultRange getResults() const { return back().getResults(); }

@@ -163,7 +163,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
   // All rows are computed here.
   if (auto group = dyn_cast<tile::GroupBoundsOp>(op)) {
     dead.push_back(op);
-    op->replaceAllUsesWith(ValueRange{group.getLo(), group.getHi()});
+    op->replaceAllUsesWith(group.getBounds());
     return success();
   }
   if (!touchesVectors(op))

@@ -111,7 +111,7 @@ static void convertGroups(RewriterBase &rewriter, warp::KernelOp kernel,
         static_cast<int64_t>(op.getRows()) * groups == plan.getBlockQ();
   for (tile::GroupBoundsOp op : ops) {
     if (!hasGroups) {
-      rewriter.replaceOp(op, {op.getLo(), op.getHi()});
+      rewriter.replaceOp(op, op.getBounds());
       continue;
     }
     // What all groups have in common is computed once.
@@ -122,8 +122,8 @@ static void convertGroups(RewriterBase &rewriter, warp::KernelOp kernel,
           }))
         rewriter.moveOpBefore(&inner, op);
     rewriter.setInsertionPoint(op);
-    auto bounds = warp::GroupBoundsOp::create(rewriter, op.getLoc(), op.getLo(),
-                                              op.getHi(), op.getRows());
+    auto bounds = warp::GroupBoundsOp::create(rewriter, op.getLoc(),
+                                              op.getBounds(), op.getRows());
     rewriter.inlineRegionBefore(op.getOwn(), bounds.getOwn(),
                                 bounds.getOwn().begin());
     Operation *yield = bounds.getOwn().front().getTerminator();

@@ -82,7 +82,7 @@ using namespace attn::warp;
 /// There is none in a role: all warps go through the same loops.
 static void lowerGroupBounds(RewriterBase &rewriter, gpu::GPUFuncOp function) {
   function.walk([&](GroupBoundsOp bounds) {
-    rewriter.replaceOp(bounds, {bounds.getLo(), bounds.getHi()});
+    rewriter.replaceOp(bounds, bounds.getBounds());
   });
 }
 

@@ -249,8 +249,19 @@ func.func @group_bounds_c2_argument(%lo: index, %hi: index) {
 // -----
 
 func.func @group_bounds_c2_yield(%lo: index, %hi: index) {
-  // expected-error @below {{region does not yield two of 'index'}}
+  // expected-error @below {{region does not yield 2 of 'index', one for each bound}}
   %r:2 = tile.group_bounds [%lo, %hi) of 64 {
+  ^bb0(%row: index):
+    tile.yield %row : index
+  }
+  return
+}
+
+// -----
+
+func.func @group_bounds_c3(%lo: index) {
+  // expected-error @below {{has 1 bounds, expected at least 2}}
+  %r = tile.group_bounds [%lo) of 64 {
   ^bb0(%row: index):
     tile.yield %row : index
   }

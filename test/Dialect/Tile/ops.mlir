@@ -95,6 +95,11 @@ func.func @groups(%lo: index, %hi: index) -> (index, index) {
   ^bb0(%row: index):
     tile.yield %lo, %row : index, index
   }
+  // CHECK: tile.group_bounds[%{{.*}}, %{{.*}}, %{{.*}}) of 64 {
+  %bounds:3 = tile.group_bounds [%lo, %lo, %hi) of 64 {
+  ^bb0(%row: index):
+    tile.yield %lo, %row, %hi : index, index, index
+  }
   return %first, %end : index, index
 }
 

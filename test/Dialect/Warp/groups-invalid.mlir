@@ -334,3 +334,197 @@ func.func @w3_groups_passed_twice(%n: index, %v: memref<?x?xbf16, strided<[?, 1]
   }
   return
 }
+
+// -----
+
+// A group goes through [0, end) in two loops, and it depends on it where the
+// second begins: to the producer they are one.
+func.func @w3_groups_between_good(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @w3_groups_between_good blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
+      %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        warp.copy_async %v[%x, %h] to %r[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) registers(240) group(%group) {
+      %one = arith.maxsi %group, %c1 : index
+      %end = arith.minsi %one, %n : index
+      %most = arith.maxsi %group, %c0 : index
+      %mid = arith.minsi %most, %end : index
+      %a = scf.for %i = %c0 to %mid step %c1 iter_args(%j = %c0) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %rf = warp.load_frag %rs : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      %own = scf.for %i = %mid to %end step %c1 iter_args(%j = %a) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %rf = warp.load_frag %rs : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      %after = scf.for %i = %end to %n step %c1 iter_args(%j = %own) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// The first loop may end after the second.
+func.func @w3_groups_between_above(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @w3_groups_between_above blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
+      %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        warp.copy_async %v[%x, %h] to %r[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) registers(240) group(%group) {
+      %one = arith.maxsi %group, %c1 : index
+      %end = arith.minsi %one, %n : index
+      %most = arith.maxsi %group, %c0 : index
+      %a = scf.for %i = %c0 to %most step %c1 iter_args(%j = %c0) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %rf = warp.load_frag %rs : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      // expected-error@+1 {{'scf.for' op is not known to end no sooner than it starts, expected bounds in order, by minima and maxima}}
+      %own = scf.for %i = %most to %end step %c1 iter_args(%j = %a) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %rf = warp.load_frag %rs : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      %after = scf.for %i = %end to %n step %c1 iter_args(%j = %own) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @w3_groups_between_gap(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @w3_groups_between_gap blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
+      %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        warp.copy_async %v[%x, %h] to %r[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) registers(240) group(%group) {
+      %one = arith.maxsi %group, %c1 : index
+      %end = arith.minsi %one, %n : index
+      %most = arith.maxsi %group, %c0 : index
+      %mid = arith.minsi %most, %end : index
+      %late = arith.addi %mid, %c1 : index
+      // expected-error@+1 {{'scf.for' op ends at another block than the next of its group's loops starts at}}
+      %a = scf.for %i = %c0 to %mid step %c1 iter_args(%j = %c0) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %rf = warp.load_frag %rs : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      %own = scf.for %i = %late to %end step %c1 iter_args(%j = %a) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %rf = warp.load_frag %rs : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      %after = scf.for %i = %end to %n step %c1 iter_args(%j = %own) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// It is not the same to the producer which of the loops has a block.
+func.func @w3_groups_between_order(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @w3_groups_between_order blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x64xbf16, panels<128>>
+    %k = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
+      %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        warp.copy_async %v[%x, %h] to %r[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 128x64xbf16, panels<128>>
+        warp.copy_async %v[%x, %h] to %k[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) registers(240) group(%group) {
+      %one = arith.maxsi %group, %c1 : index
+      %end = arith.minsi %one, %n : index
+      %most = arith.maxsi %group, %c0 : index
+      %mid = arith.minsi %most, %end : index
+      // expected-note@+1 {{the loop before it}}
+      %a = scf.for %i = %c0 to %mid step %c1 iter_args(%j = %c0) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %rf = warp.load_frag %rs : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %ks = warp.await %k[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %kf = warp.load_frag %ks : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %ks : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      // expected-error@+1 {{'scf.for' op uses other items for a block, or in another order, than the loop before it, expected the same: it depends on the group which blocks are whose}}
+      %own = scf.for %i = %mid to %end step %c1 iter_args(%j = %a) -> (index) {
+        %ks = warp.await %k[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %kf = warp.load_frag %ks : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %ks : !warp.slot<128x64xbf16, panels<128>>
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %rf = warp.load_frag %rs : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      %after = scf.for %i = %end to %n step %c1 iter_args(%j = %own) -> (index) {
+        %rs = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        warp.release %rs : !warp.slot<128x64xbf16, panels<128>>
+        %ks = warp.await %k[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        warp.release %ks : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+  }
+  return
+}

@@ -682,6 +682,19 @@ func.func @group_bounds_c3(%n: index) {
 
 // -----
 
+func.func @group_bounds_c4(%n: index) {
+  warp.kernel @group_bounds_c4 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.group_bounds' op has 1 bounds, expected at least 2}}
+    %first = warp.group_bounds [%n) of 64 {
+    ^bb0(%row: index):
+      warp.yield %row : index
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @role_c1_copy(%n: index) {
   warp.kernel @role_c1_copy blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     // expected-error@+1 {{'warp.role' op region is a function of ('index'), expected ()}}

@@ -90,12 +90,17 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
     warp.store %ot, %out[%b, %h, %x, %c0] : !warp.frag<128x128xbf16, acc, 4>, !view
     // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] rows : <128x1xf32, acc, 4>, memref
     warp.store %sum, %lse[%b, %h, %x] rows : !row, !rows
-    // CHECK: %{{.*}}, %{{.*}} = warp.group_bounds[%{{.*}}, %{{.*}}) of 64 {
+    // CHECK: %{{.*}}:2 = warp.group_bounds[%{{.*}}, %{{.*}}) of 64 {
     // CHECK-NEXT: ^bb0(%[[ROW:.*]]: index):
     // CHECK-NEXT: warp.yield %{{.*}}, %[[ROW]] : index, index
     %first, %end = warp.group_bounds [%c0, %x) of 64 {
     ^bb0(%row: index):
       warp.yield %c0, %row : index, index
+    }
+    // CHECK: %{{.*}}:4 = warp.group_bounds[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) of 64 {
+    %bounds:4 = warp.group_bounds [%c0, %c0, %x, %x) of 64 {
+    ^bb0(%row: index):
+      warp.yield %c0, %c0, %row, %x : index, index, index, index
     }
   }
   return

@@ -414,10 +414,10 @@ func.func @idle(%n: index, %k: !view, %idle: memref<?xi1>) {
 // CHECK-LABEL: @groups(
 // CHECK-SAME: %{{.*}}: index, %[[LO:[^:]*]]: index, %[[HI:[^:]*]]: index
 // CHECK: warp.role @load copy
-// CHECK: %[[ALL:.*]], %[[OFALL:.*]] = warp.group_bounds[%[[LO]], %[[HI]]) of 64
+// CHECK: %[[ALL:.*]]:2 = warp.group_bounds[%[[LO]], %[[HI]]) of 64
 // CHECK: warp.yield %[[LO]], %[[HI]]
 // CHECK-NOT: scf.for
-// CHECK: scf.for %{{.*}} = %[[ALL]] to %[[OFALL]] step
+// CHECK: scf.for %{{.*}} = %[[ALL]]#0 to %[[ALL]]#1 step
 // CHECK-NOT: scf.for
 // CHECK: warp.role @softmax compute warps(8) registers(232) group(%[[GROUP:.*]]) {
 // CHECK: %[[GROUP32:.*]] = arith.index_cast %[[GROUP]] : index to i32
@@ -455,6 +455,51 @@ func.func @groups(%n: index, %lo: index, %hi: index, %k: !view) {
       warp.yield %row, %own : index, index
     }
     scf.for %i = %first to %end step %c1 {
+      warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
+      %s = warp.mma wgmma %qf, %ks, %zs transpose_b : !warp.frag<128x128xbf16, a, 8>, !t, !s
+    }
+  }
+  return
+}
+
+// A bound between two loops lies between those of the group. The producer has
+// it where it is for all rows.
+// CHECK-LABEL: @between(
+// CHECK-SAME: %{{.*}}: index, %[[LO:[^:]*]]: index, %[[MID:[^:]*]]: index, %[[HI:[^:]*]]: index
+// CHECK: warp.role @load copy
+// CHECK: %[[ALL:.*]]:3 = warp.group_bounds[%[[LO]], %[[MID]], %[[HI]]) of 64
+// CHECK: warp.yield %[[LO]], %[[MID]], %[[HI]]
+// CHECK: scf.for %{{.*}} = %[[LO]] to %[[ALL]]#1 step
+// CHECK: scf.for %{{.*}} = %[[ALL]]#1 to %[[ALL]]#2 step
+// CHECK: warp.role @softmax compute warps(8) registers(232) group(%[[GROUP:.*]]) {
+// CHECK: %[[ROW:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK: %[[OWN:.*]] = arith.addi %{{.*}}, %[[ROW]] : index
+// CHECK: %[[END:.*]] = arith.minsi %{{.*}}, %[[HI]] : index
+// CHECK: %[[BEHIND:.*]] = arith.maxsi %[[ROW]], %[[LO]] : index
+// CHECK: %[[FULL:.*]] = arith.minsi %[[BEHIND]], %[[END]] : index
+// CHECK: scf.for %{{.*}} = %[[LO]] to %[[FULL]] step
+// CHECK: scf.for %{{.*}} = %[[FULL]] to %[[END]] step
+// CHECK: scf.for %{{.*}} = %[[END]] to %[[HI]] step
+func.func @between(%n: index, %lo: index, %mid: index, %hi: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel @between blocks(%x, %h, %b) in (%n, %n, %n) warps(8) stages(2) {
+    %qs = warp.alloc : !q
+    %ks = warp.alloc : !t
+    warp.copy %k[%b, %h, %x, %c0] to %qs : !view, !q
+    %qf = warp.load_frag %qs : !q -> !warp.frag<128x128xbf16, a, 8>
+    %zs = warp.splat %zero : !s
+    %all:3 = warp.group_bounds [%lo, %mid, %hi) of 64 {
+    ^bb0(%row: index):
+      %own = arith.addi %x, %row : index
+      warp.yield %lo, %row, %own : index, index, index
+    }
+    scf.for %i = %lo to %all#1 step %c1 {
+      warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
+      %s = warp.mma wgmma %qf, %ks, %zs transpose_b : !warp.frag<128x128xbf16, a, 8>, !t, !s
+    }
+    scf.for %i = %all#1 to %all#2 step %c1 {
       warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
       %s = warp.mma wgmma %qf, %ks, %zs transpose_b : !warp.frag<128x128xbf16, a, 8>, !t, !s
     }

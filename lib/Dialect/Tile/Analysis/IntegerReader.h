@@ -29,7 +29,7 @@ public:
   IntegerReader(scf::ForOp loop, MaskProblem &result)
       : loop(loop), result(result) {}
 
-  void readBounds();
+  void readBounds(Value lo, Value hi);
   /// What `op` shows.
   Formula readScores(ScoresOp op);
   /// Without `rhs`, of `lhs` with `number`.

@@ -141,17 +141,17 @@ Formula IntegerReader::comparePredicate(arith::CmpIPredicate predicate,
   llvm_unreachable("no other predicate");
 }
 
-/// The loop's bounds, and what its last block says of the number of keys.
-void IntegerReader::readBounds() {
+/// The bounds of the blocks, and what the last one says of the number of keys.
+void IntegerReader::readBounds(Value lo, Value hi) {
   auto readBound = [&](Value bound) -> LinearForm {
     if (std::optional<int64_t> constant = getIntegerConstant(bound))
       return LinearForm::number(*constant);
     return LinearForm::variable(getSymbol({SymbolSource::Kind::Scalar, bound}));
   };
   VisitProblem &problem = result.problem;
-  problem.lowerBound = readBound(loop.getLowerBound());
-  problem.upperBound = readBound(loop.getUpperBound());
-  auto quotient = loop.getUpperBound().getDefiningOp<arith::CeilDivSIOp>();
+  problem.lowerBound = readBound(lo);
+  problem.upperBound = readBound(hi);
+  auto quotient = hi.getDefiningOp<arith::CeilDivSIOp>();
   if (!quotient || getIntegerConstant(quotient.getRhs()) != problem.numColumns)
     return;
   result.numKeys = readBound(quotient.getLhs());
@@ -179,10 +179,15 @@ Formula IntegerReader::readScores(ScoresOp op) {
 }
 
 MaskProblem attn::tile::readMask(ScoresOp op, scf::ForOp loop) {
+  return readMask(op, loop, loop.getLowerBound(), loop.getUpperBound());
+}
+
+MaskProblem attn::tile::readMask(ScoresOp op, scf::ForOp loop, Value lo,
+                                 Value hi) {
   auto type = cast<VectorType>(op.getScores().getType());
   MaskProblem result(type.getDimSize(0), type.getDimSize(1));
   IntegerReader reader(loop, result);
-  reader.readBounds();
+  reader.readBounds(lo, hi);
   result.problem.mask = reader.readScores(op);
   return result;
 }
@@ -195,7 +200,7 @@ ComparisonProblem attn::tile::readComparison(ScoresOp op, scf::ForOp loop,
   ComparisonProblem result = {
       MaskProblem(type.getDimSize(0), type.getDimSize(1)), {}, {}};
   IntegerReader reader(loop, result.problem);
-  reader.readBounds();
+  reader.readBounds(loop.getLowerBound(), loop.getUpperBound());
   Formula shown = reader.readScores(op);
   auto read = [&](arith::CmpIPredicate predicate) {
     return Formula::all(

@@ -44,11 +44,26 @@ bool attn::tile::isOneInterval(const VisitSet &set) {
   });
 }
 
+/// Whether `interval`, where something is hidden, is all that is visited.
+static bool isEverything(const BlockInterval &interval, const VisitSet &set) {
+  return reaches(interval, set.visited, &BlockInterval::lowerBounds) &&
+         reaches(interval, set.visited, &BlockInterval::upperBounds) &&
+         interval.conditions().empty();
+}
+
+bool attn::tile::isAllMasked(const VisitSet &set) {
+  return llvm::any_of(set.masked, [&](const BlockInterval &interval) {
+    return isEverything(interval, set);
+  });
+}
+
 namespace {
 class VisitEmitter : public SymbolEmitter {
 public:
-  VisitEmitter(OpBuilder &builder, const MaskProblem &problem, scf::ForOp loop)
-      : SymbolEmitter(builder, problem, loop), problem(problem), loop(loop) {}
+  VisitEmitter(OpBuilder &builder, const MaskProblem &problem, scf::ForOp loop,
+               Value lo, Value hi)
+      : SymbolEmitter(builder, problem, loop), problem(problem), lo(lo),
+        hi(hi) {}
 
   KeyBlockRange emitRange(const VisitSet &set);
   KeyBlockPieces emitPieces(const VisitSet &set);
@@ -72,7 +87,7 @@ private:
       // Memory may hold anything; the first block of an empty range must still
       // have coordinates.
       if (dependsOnMemory(bound))
-        start = min(start, loop.getUpperBound());
+        start = min(start, hi);
     }
     return start;
   }
@@ -101,12 +116,12 @@ private:
   SmallVector<KeyBlockPiece> emitSorted(ArrayRef<BlockInterval> intervals);
 
   const MaskProblem &problem;
-  scf::ForOp loop;
+  Value lo, hi; // of all blocks
 };
 } // namespace
 
 KeyBlockRange VisitEmitter::emitRange(const VisitSet &set) {
-  Value start = loop.getLowerBound(), end = loop.getUpperBound();
+  Value start = lo, end = hi;
   KeyBlockRange range;
   if (set.visited.empty()) {
     range.lo = range.fullLo = range.fullHi = range.hi = start;
@@ -132,7 +147,7 @@ KeyBlockRange VisitEmitter::emitRange(const VisitSet &set) {
   for (const BlockInterval &interval : set.masked) {
     bool fromStart = reaches(interval, visited, &BlockInterval::lowerBounds);
     bool toEnd = reaches(interval, visited, &BlockInterval::upperBounds);
-    if (fromStart && toEnd && interval.conditions().empty()) {
+    if (isEverything(interval, set)) {
       range.isAllMasked = true;
     } else if (fromStart && !toEnd) {
       Value full;
@@ -168,9 +183,8 @@ VisitEmitter::emitSorted(ArrayRef<BlockInterval> intervals) {
   SmallVector<KeyBlockPiece> pieces;
   for (const BlockInterval &interval : intervals) {
     KeyBlockPiece piece;
-    piece.lo = lowerBound(interval, loop.getLowerBound());
-    piece.hi =
-        choose(interval, upperBound(interval, loop.getUpperBound()), piece.lo);
+    piece.lo = lowerBound(interval, lo);
+    piece.hi = choose(interval, upperBound(interval, hi), piece.lo);
     pieces.push_back(piece);
   }
   for (size_t last = pieces.size(); last > 1; --last)
@@ -228,12 +242,22 @@ KeyBlockPieces VisitEmitter::emitPieces(const VisitSet &set) {
 KeyBlockRange attn::tile::emitRange(OpBuilder &builder,
                                     const MaskProblem &problem,
                                     const VisitSet &set, scf::ForOp loop) {
+  return emitRange(builder, problem, set, loop, loop.getLowerBound(),
+                   loop.getUpperBound());
+}
+
+KeyBlockRange attn::tile::emitRange(OpBuilder &builder,
+                                    const MaskProblem &problem,
+                                    const VisitSet &set, scf::ForOp loop,
+                                    Value lo, Value hi) {
   assert((set.visited.empty() || isOneInterval(set)) && "one interval");
-  return VisitEmitter(builder, problem, loop).emitRange(set);
+  return VisitEmitter(builder, problem, loop, lo, hi).emitRange(set);
 }
 
 KeyBlockPieces attn::tile::emitPieces(OpBuilder &builder,
                                       const MaskProblem &problem,
                                       const VisitSet &set, scf::ForOp loop) {
-  return VisitEmitter(builder, problem, loop).emitPieces(set);
+  return VisitEmitter(builder, problem, loop, loop.getLowerBound(),
+                      loop.getUpperBound())
+      .emitPieces(set);
 }

@@ -57,10 +57,24 @@ LogicalResult ShareBlocksOp::verify() {
   return success();
 }
 
+LogicalResult GroupBoundsOp::inferReturnTypes(MLIRContext *context,
+                                              std::optional<Location>,
+                                              ValueRange operands,
+                                              DictionaryAttr, OpaqueProperties,
+                                              RegionRange,
+                                              SmallVectorImpl<Type> &types) {
+  types.assign(operands.size(), IndexType::get(context));
+  return success();
+}
+
 LogicalResult GroupBoundsOp::verifyRegions() {
   // (C1)
   if (getRows() < 1)
     return emitOpError("is of ") << getRows() << " rows, expected at least 1";
+  // (C3)
+  if (getBounds().size() < 2)
+    return emitOpError("has ")
+           << getBounds().size() << " bounds, expected at least 2";
   // (C2)
   Block &block = getOwn().front();
   Type index = IndexType::get(getContext());
@@ -68,9 +82,9 @@ LogicalResult GroupBoundsOp::verifyRegions() {
     return emitOpError("region is a function of (")
            << block.getArgumentTypes() << "), expected (" << index << ")";
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield ||
-      !llvm::equal(yield.getOperandTypes(), ArrayRef<Type>{index, index}))
-    return emitOpError("region does not yield two of ") << index;
+  if (!yield || yield.getOperandTypes() != getResultTypes())
+    return emitOpError("region does not yield ")
+           << getBounds().size() << " of " << index << ", one for each bound";
   for (Operation &inner : block)
     if (inner.getNumRegions() != 0 || !isPure(&inner)) {
       InFlightDiagnostic diagnostic = emitOpError("region holds '")

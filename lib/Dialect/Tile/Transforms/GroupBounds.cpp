@@ -7,12 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The masked loops at both ends of a chain visit the key blocks that any row of
-// the tile sees. Warpgroups that compute some of its rows each see fewer: under
-// a causal mask the group of the first 64 of 256 rows has nothing to do with
-// the last three of four blocks of 64 keys on the diagonal.
+// The loops of a chain visit the key blocks that any row of the tile sees, and
+// mask those in which any row sees less than all. Warpgroups that compute some
+// of its rows each see fewer: under a causal mask the group of the first 64 of
+// 256 rows has nothing to do with the last three of four blocks of 64 keys on
+// the diagonal, and of a window of 256 keys no block is full for 256 rows,
+// three of five are for 64.
 //
-// The bounds of a part are those of its rows alone: the mask of the loop is
+// The bounds of a part are those of its rows alone: the mask of the loops is
 // read once more, for `rows` rows from that of `tile.group_bounds` on. Where
 // the queries end inside a tile, a part after their end sees no key; one block
 // it goes through nevertheless, as everybody does where there is one.
@@ -22,6 +24,7 @@
 #include "DeadOps.h"
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
+#include "attn/Dialect/Tile/Analysis/ScoreTrend.h"
 #include "attn/Dialect/Tile/Analysis/TileForms.h"
 #include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -31,6 +34,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/OperationSupport.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace attn::tile {
@@ -42,9 +46,10 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-/// Whether `bound` differs from part to part, and is computed before the
-/// loops by arithmetic alone: what memory holds would be read by every part.
-static bool isWorthwhile(Value bound, GroupBoundsOp group) {
+/// Whether `bound` is computed before the loops by arithmetic alone: what
+/// memory holds would be read by every part. `differs` where it depends on the
+/// part.
+static bool isComputable(Value bound, GroupBoundsOp group, bool &differs) {
   Value row = group.getOwn().getArgument(0);
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
@@ -54,28 +59,150 @@ static bool isWorthwhile(Value bound, GroupBoundsOp group) {
     return op->getBlock() == group->getBlock() ||
            op->getBlock() == row.getParentBlock();
   };
-  return bound.getDefiningOp() &&
-         succeeded(getBackwardSlice(bound, &slice, options)) &&
-         llvm::any_of(slice,
-                      [&](Operation *op) {
-                        return llvm::is_contained(op->getOperands(), row);
-                      }) &&
-         llvm::all_of(slice, [](Operation *op) { return isPure(op); });
+  if (bound.getDefiningOp() && failed(getBackwardSlice(bound, &slice, options)))
+    return false;
+  differs |= llvm::any_of(slice, [&](Operation *op) {
+    return llvm::is_contained(op->getOperands(), row);
+  });
+  return llvm::all_of(slice, [](Operation *op) { return isPure(op); });
 }
 
-/// The blocks of `loop` that rows of `group` see; none where the mask does not
-/// tell.
-static std::optional<KeyBlockRange>
-emitOwnRange(RewriterBase &rewriter, scf::ForOp loop, GroupBoundsOp group) {
-  FailureOr<ScoresOp> scores = findMaskedScores(loop);
-  if (failed(scores))
+/// Whether `bound` differs from part to part.
+static bool isWorthwhile(Value bound, GroupBoundsOp group) {
+  bool differs = false;
+  return isComputable(bound, group, differs) && differs;
+}
+
+//===----------------------------------------------------------------------===//
+// The chain
+//===----------------------------------------------------------------------===//
+
+/// A loop of `chain` that is masked, or null. All of them have the same mask.
+static scf::ForOp findMaskedLoop(const BlockLoops &chain) {
+  for (scf::ForOp loop : chain.loops)
+    if (succeeded(findMaskedScores(loop)))
+      return loop;
+  return {};
+}
+
+/// Whether two loops have the same score functions: blocks may go from one to
+/// the other.
+static bool haveSameScores(scf::ForOp loop, scf::ForOp other) {
+  auto left = loop.getBody()->getOps<ScoresOp>();
+  auto right = other.getBody()->getOps<ScoresOp>();
+  if (!llvm::hasSingleElement(left) || !llvm::hasSingleElement(right))
+    return false;
+  return OperationEquivalence::isRegionEquivalentTo(
+      &(*left.begin()).getScore(), &(*right.begin()).getScore(),
+      OperationEquivalence::IgnoreLocations);
+}
+
+/// The place in `chain` of the only loop without a mask, if no more than one
+/// stands before it, and one after it, and they differ by the mask alone.
+static std::optional<size_t> findFullLoop(const BlockLoops &chain) {
+  std::optional<size_t> full;
+  for (auto [place, loop] : llvm::enumerate(chain.loops)) {
+    if (succeeded(findMaskedScores(loop)))
+      continue;
+    if (full)
+      return std::nullopt;
+    full = place;
+  }
+  if (!full || *full > 1 || *full + 2 < chain.loops.size())
     return std::nullopt;
-  MaskProblem problem = readMask(*scores, loop);
+  scf::ForOp masked = findMaskedLoop(chain);
+  if (!masked || !countsKeyBlocks(masked) ||
+      !haveSameScores(chain.loops[*full], masked))
+    return std::nullopt;
+  return full;
+}
+
+/// Whether a step multiplies f32, which takes too much code to have it twice.
+static bool hasLongStep(scf::ForOp loop) {
+  return llvm::any_of(loop.getBody()->getOps<vector::ContractionOp>(),
+                      [](vector::ContractionOp product) {
+                        return product.getLhsType().getElementType().isF32();
+                      });
+}
+
+/// Whether a chain is one loop because no block is full for all rows.
+static bool hasNoFullBlock(const BlockLoops &chain) {
+  scf::ForOp loop = chain.front();
+  if (chain.loops.size() != 1 || hasLongStep(loop) || !countsKeyBlocks(loop) ||
+      failed(findMaskedScores(loop)))
+    return false;
+  VisitSet set =
+      computeVisitSet(readMask(*findMaskedScores(loop), loop).problem);
+  return !set.visited.empty() && isOneInterval(set) && isAllMasked(set);
+}
+
+/// Makes three loops of one: all blocks are in the first, before those that are
+/// full.
+static BlockLoops divide(RewriterBase &rewriter, scf::ForOp loop) {
+  rewriter.setInsertionPoint(loop);
+  BlockLoops chain;
+  SmallVector<Value> state(loop.getInitArgs());
+  for (bool isFirst : {true, false, false}) {
+    auto part = cast<scf::ForOp>(rewriter.clone(*loop));
+    if (!isFirst)
+      part.setLowerBound(loop.getUpperBound());
+    part.getInitArgsMutable().assign(state);
+    state = llvm::to_vector_of<Value>(part.getResults());
+    chain.loops.push_back(part);
+  }
+  dropMask(rewriter, chain.loops[1]);
+  rewriter.replaceOp(loop, state);
+  return chain;
+}
+
+//===----------------------------------------------------------------------===//
+// Bounds
+//===----------------------------------------------------------------------===//
+
+/// The blocks of `chain` that rows of `group` see; none where the mask does not
+/// tell.
+static std::optional<KeyBlockRange> emitOwnRange(RewriterBase &rewriter,
+                                                 const BlockLoops &chain,
+                                                 GroupBoundsOp group) {
+  scf::ForOp masked = findMaskedLoop(chain);
+  if (!masked)
+    return std::nullopt;
+  Value lo = chain.getLowerBound(), hi = chain.getUpperBound();
+  MaskProblem problem = readMask(*findMaskedScores(masked), masked, lo, hi);
   problem.restrictRows(group.getOwn().getArgument(0), group.getRows());
   VisitSet set = computeVisitSet(problem.problem);
   if (set.visited.empty() || !isOneInterval(set))
     return std::nullopt;
-  return emitRange(rewriter, problem, set, loop);
+  return emitRange(rewriter, problem, set, masked, lo, hi);
+}
+
+/// Whether the blocks that are full differ from part to part.
+static bool hasOwnFullBlocks(const KeyBlockRange &range, GroupBoundsOp group) {
+  bool differs = false;
+  return !range.isAllMasked && isComputable(range.fullLo, group, differs) &&
+         isComputable(range.fullHi, group, differs) && differs;
+}
+
+/// The bounds of `chain`, those that differ replaced by those of `range`.
+static SmallVector<Value> chooseBounds(const BlockLoops &chain,
+                                       const KeyBlockRange &range,
+                                       GroupBoundsOp group) {
+  SmallVector<Value> own = chain.getBounds();
+  if (isWorthwhile(range.lo, group))
+    own.front() = range.lo;
+  if (isWorthwhile(range.hi, group))
+    own.back() = range.hi;
+  std::optional<size_t> full = findFullLoop(chain);
+  if (!full || !hasOwnFullBlocks(range, group))
+    return own;
+  bool isFirst = *full == 0, isLast = *full + 1 == chain.loops.size();
+  if ((range.hasLower && isFirst) || (range.hasUpper && isLast))
+    return own;
+  if (!isFirst)
+    own[*full] = range.fullLo;
+  if (!isLast)
+    own[*full + 1] = range.fullHi;
+  return own;
 }
 
 /// Whether `first`, the first row of a group, exists; null where every group
@@ -122,59 +249,67 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
   FailureOr<BlockLoops> chain = matchKeyLoops(kernel.getBody(), reason);
   if (failed(chain))
     return failure();
-  scf::ForOp front = chain->front(), back = chain->back();
   int64_t numRows = getNumTileRows(*chain);
   if (numRows <= rows || numRows % rows != 0) {
     reason = "the rows of the tile are not several parts";
     return failure();
   }
-  if (exchangesRows(front)) {
+  if (exchangesRows(chain->front())) {
     reason = "the parts of the rows read what others compute";
     return failure();
   }
+  if (!llvm::all_of(chain->loops, [&](scf::ForOp loop) {
+        return chain->isKnownBefore(loop.getUpperBound());
+      })) {
+    reason = "a loop over blocks ends where the one before says";
+    return failure();
+  }
   OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(front);
-  Location loc = front.getLoc();
-  Value lo = front.getLowerBound(), hi = back.getUpperBound();
-  auto group = GroupBoundsOp::create(rewriter, loc, lo, hi, rows);
-  Block *own =
+  rewriter.setInsertionPoint(chain->front());
+  Location loc = chain->front().getLoc();
+  auto group = GroupBoundsOp::create(rewriter, loc, chain->getBounds(), rows);
+  Block *body =
       rewriter.createBlock(&group.getOwn(), {}, {rewriter.getIndexType()}, loc);
-  Value ownLo = lo, ownHi = hi;
-  if (auto range = emitOwnRange(rewriter, front, group))
-    if (isWorthwhile(range->lo, group))
-      ownLo = range->lo;
-  if (auto range = emitOwnRange(rewriter, back, group))
-    if (isWorthwhile(range->hi, group))
-      ownHi = range->hi;
-  Value hasRow = emitHasRow(rewriter, front, own->getArgument(0), numRows);
-  bool isLower = ownLo != lo, isUpper = ownHi != hi || hasRow;
-  if (!isLower && !isUpper) {
+  std::optional<KeyBlockRange> range = emitOwnRange(rewriter, *chain, group);
+  Value hasRow =
+      emitHasRow(rewriter, chain->front(), body->getArgument(0), numRows);
+  if (range && hasNoFullBlock(*chain) && hasOwnFullBlocks(*range, group)) {
+    *chain = divide(rewriter, chain->front());
+    rewriter.setInsertionPoint(group);
+    auto ofThree =
+        GroupBoundsOp::create(rewriter, loc, chain->getBounds(), rows);
+    rewriter.inlineRegionBefore(group.getOwn(), ofThree.getOwn(),
+                                ofThree.getOwn().begin());
+    rewriter.eraseOp(group);
+    group = ofThree;
+  }
+  SmallVector<Value> bounds = chain->getBounds();
+  SmallVector<Value> own = range ? chooseBounds(*chain, *range, group) : bounds;
+  rewriter.setInsertionPointToEnd(body);
+  if (hasRow)
+    own.back() = arith::SelectOp::create(rewriter, loc, hasRow, own.back(),
+                                         bounds.front());
+  if (own == bounds) {
     rewriter.eraseOp(group);
     reason = "the bounds of the loops are those of all parts of the rows";
     return failure();
   }
-  // All parts go through the blocks between: `ownHi` is not below the loop.
-  if (isLower)
-    ownLo = arith::MinSIOp::create(rewriter, loc, ownLo, front.getUpperBound());
-  if (hasRow)
-    ownHi = arith::SelectOp::create(rewriter, loc, hasRow, ownHi, lo);
-  YieldOp::create(rewriter, loc, {ownLo, ownHi});
-  eraseDeadOps(rewriter, own);
-  rewriter.setInsertionPoint(front);
-  // Those between end with the part, too.
-  if (hasRow)
-    for (size_t number = 1; number < chain->loops.size(); ++number) {
-      scf::ForOp loop = chain->loops[number - 1], next = chain->loops[number];
-      Value bound = arith::MinSIOp::create(rewriter, loc, loop.getUpperBound(),
-                                           group.getEnd());
-      rewriter.modifyOpInPlace(loop, [&] { loop.setUpperBound(bound); });
-      rewriter.modifyOpInPlace(next, [&] { next.setLowerBound(bound); });
-    }
-  if (isLower)
-    rewriter.modifyOpInPlace(front,
-                             [&] { front.setLowerBound(group.getFirst()); });
-  if (isUpper)
-    rewriter.modifyOpInPlace(back, [&] { back.setUpperBound(group.getEnd()); });
+  YieldOp::create(rewriter, loc, own);
+  eraseDeadOps(rewriter, body);
+  // Ends that are the same for all parts stay; what is between them lies
+  // between those of the part.
+  SmallVector<Value> results(group.getResults());
+  if (own.front() == bounds.front())
+    results.front() = bounds.front();
+  if (own.back() == bounds.back())
+    results.back() = bounds.back();
+  for (size_t place = 0; place < chain->loops.size(); ++place) {
+    scf::ForOp loop = chain->loops[place];
+    rewriter.modifyOpInPlace(loop, [&] {
+      loop.setLowerBound(results[place]);
+      loop.setUpperBound(results[place + 1]);
+    });
+  }
   return success();
 }
 

@@ -35,43 +35,62 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+/// What the bounds of a chain stand for where all rows are meant.
+static GroupBoundsOp findGroupBounds(ArrayRef<Value> bounds) {
+  for (Value bound : bounds)
+    if (auto group = bound.getDefiningOp<GroupBoundsOp>())
+      return group;
+  return {};
+}
+
 namespace {
-/// The blocks [lo, hi) that the tile goes through, and the part of them that a
-/// part of it does.
-struct VisitedRange {
-  VisitedRange(Value first, Value end) : lo(first), hi(end) {
-    if (auto group = first.getDefiningOp<GroupBoundsOp>()) {
-      lowest = group;
-      lo = group.getLo();
-    }
-    if (auto group = end.getDefiningOp<GroupBoundsOp>()) {
-      highest = group;
-      hi = group.getHi();
-    }
-  }
+/// The blocks [lo, hi) that the tile goes through, mirrored.
+class Mirror {
+public:
+  Mirror(RewriterBase &rewriter, Location loc, Value lo, Value hi)
+      : rewriter(rewriter), loc(loc), lo(lo), hi(hi),
+        sum(rewriter.createOrFold<arith::AddIOp>(loc, hi, lo)) {}
 
-  /// The first visit in the other order, and the one after the last.
-  std::pair<Value, Value> reverse(RewriterBase &rewriter, Location loc,
-                                  Value sum) {
-    GroupBoundsOp group = lowest ? lowest : highest;
-    if (!group)
-      return {lo, hi};
-    auto mirrored = cast<GroupBoundsOp>(rewriter.clone(*group));
-    Operation *yield = mirrored.getOwn().front().getTerminator();
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPoint(yield);
-    SmallVector<Value> own;
-    for (Value bound : llvm::reverse(yield->getOperands()))
-      own.push_back(rewriter.createOrFold<arith::SubIOp>(loc, sum, bound));
-    yield->setOperands(own);
-    return {highest ? mirrored.getFirst() : lo,
-            lowest ? mirrored.getEnd() : hi};
+  Value getSum() const { return sum; }
+  /// Of bounds, those in the other order.
+  SmallVector<Value> reverse(ValueRange bounds) {
+    SmallVector<Value> reversed;
+    for (Value bound : llvm::reverse(bounds))
+      reversed.push_back(bound == lo   ? hi
+                         : bound == hi ? lo
+                                       : rewriter.createOrFold<arith::SubIOp>(
+                                             loc, sum, bound));
+    return reversed;
   }
+  /// A chain's whose bounds `group` gives, but for ends that all parts have.
+  SmallVector<Value> reverse(ArrayRef<Value> bounds, GroupBoundsOp group);
 
-  Value lo, hi;
-  GroupBoundsOp lowest, highest; // which bounds, or null
+private:
+  RewriterBase &rewriter;
+  Location loc;
+  Value lo, hi, sum;
 };
 } // namespace
+
+SmallVector<Value> Mirror::reverse(ArrayRef<Value> bounds,
+                                   GroupBoundsOp group) {
+  auto mirrored = GroupBoundsOp::create(
+      rewriter, loc, reverse(group.getBounds()), group.getRows());
+  rewriter.cloneRegionBefore(group.getOwn(), mirrored.getOwn(),
+                             mirrored.getOwn().begin());
+  Operation *yield = mirrored.getOwn().front().getTerminator();
+  {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(yield);
+    yield->setOperands(reverse(yield->getOperands()));
+  }
+  SmallVector<Value> reversed(mirrored.getResults());
+  if (bounds.front() == lo)
+    reversed.back() = hi;
+  if (bounds.back() == hi)
+    reversed.front() = lo;
+  return reversed;
+}
 
 /// A copy of `loop` over other visits.
 static scf::ForOp addLoop(RewriterBase &rewriter, scf::ForOp loop,
@@ -115,21 +134,20 @@ LogicalResult attn::tile::reverseKeyBlocks(RewriterBase &rewriter,
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(chain->back());
   Location loc = chain->back().getLoc();
-  VisitedRange range(chain->getLowerBound(), chain->getUpperBound());
-  Value sum = rewriter.createOrFold<arith::AddIOp>(loc, range.hi, range.lo);
+  SmallVector<Value> visited = chain->getBounds();
+  GroupBoundsOp group = findGroupBounds(visited);
+  Value lo = group ? group.getLo() : visited.front();
+  Value hi = group ? group.getHi() : visited.back();
+  Mirror mirror(rewriter, loc, lo, hi);
   Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
-  Value last = rewriter.createOrFold<arith::SubIOp>(loc, sum, one);
-  auto [first, end] = range.reverse(rewriter, loc, sum);
+  Value last = rewriter.createOrFold<arith::SubIOp>(loc, mirror.getSum(), one);
   // All bounds before the loops.
-  SmallVector<Value> bounds = {first};
-  for (scf::ForOp loop : llvm::reverse(loops.drop_front()))
-    bounds.push_back(
-        rewriter.createOrFold<arith::SubIOp>(loc, sum, loop.getLowerBound()));
-  bounds.push_back(end);
+  SmallVector<Value> bounds =
+      group ? mirror.reverse(visited, group) : mirror.reverse(visited);
   SmallVector<Value> state(chain->getInits());
   for (auto [number, loop] : llvm::enumerate(llvm::reverse(loops))) {
     scf::ForOp copy = addLoop(rewriter, loop, bounds[number],
-                              bounds[number + 1], range.lo, last, state);
+                              bounds[number + 1], lo, last, state);
     state = llvm::to_vector_of<Value>(copy.getResults());
   }
   rewriter.replaceAllUsesWith(chain->getResults(), state);

@@ -46,7 +46,19 @@ struct BlockUse {
 /// The loops of a list.
 struct GroupLoops {
   scf::ForOp lower, upper; // which pass over blocks, or null
-  const Step *firstOwn = nullptr, *lastOwn = nullptr;
+  SmallVector<const Step *> own;
+
+  bool dependOnGroup() const {
+    return lower || upper || llvm::any_of(own, [](const Step *step) {
+             auto loop = cast<scf::ForOp>(step->op);
+             return dependsOnGroup(loop.getLowerBound()) ||
+                    dependsOnGroup(loop.getUpperBound());
+           });
+  }
+  /// One of the loops to which that applies.
+  Operation *getPlace() const {
+    return lower ? lower : upper ? upper : own.front()->op;
+  }
 };
 } // namespace
 
@@ -86,9 +98,7 @@ static FailureOr<GroupLoops> findLoops(ArrayRef<Step> steps) {
       continue;
     std::optional<PassedEnd> end = getPassedEnd(loop);
     if (!end) {
-      if (!loops.firstOwn)
-        loops.firstOwn = &step;
-      loops.lastOwn = &step;
+      loops.own.push_back(&step);
       continue;
     }
     scf::ForOp &passing = *end == PassedEnd::Lower ? loops.lower : loops.upper;
@@ -187,13 +197,41 @@ static bool isInOrder(const GroupLoops &loops, RingItem first, RingItem end) {
          some.isAtMost(Order::plus(first, 1), end);
 }
 
+/// Each of the group's own loops goes on where the one before ended, and ends
+/// no sooner than it starts.
+static LogicalResult verifyChain(const GroupLoops &loops, RingItem lo,
+                                 RingItem hi) {
+  for (size_t number = 0; number < loops.own.size(); ++number) {
+    auto loop = cast<scf::ForOp>(loops.own[number]->op), last = loop;
+    // What is left of several blocks in an iteration the next loop does.
+    if (number + 1 < loops.own.size() &&
+        getConstantIntValue(loop.getStep()) != 1)
+      last = cast<scf::ForOp>(loops.own[++number]->op);
+    Operation *next =
+        number + 1 < loops.own.size() ? loops.own[number + 1]->op : nullptr;
+    if ((last != loop && loop.getUpperBound() != last.getLowerBound()) ||
+        (next &&
+         cast<scf::ForOp>(next).getLowerBound() != last.getUpperBound()))
+      return loop.emitOpError("ends at another block than the next of its "
+                              "group's loops starts at");
+    if (!dependsOnGroup(loop.getLowerBound()) &&
+        !dependsOnGroup(last.getUpperBound()))
+      continue;
+    if (!Order(lo, hi).isAtMost(RingItem::of(loop.getLowerBound()),
+                                RingItem::of(last.getUpperBound())))
+      return loop.emitOpError("is not known to end no sooner than it starts, "
+                              "expected bounds in order, by minima and maxima");
+  }
+  return success();
+}
+
 /// The own blocks are those between what is passed over. Of as many as items
 /// are used beside the loops, the first loop starts later: then it ends no
 /// sooner than it starts.
 static LogicalResult verifyBounds(const GroupLoops &loops, int64_t numBeside) {
   RingItem start =
-      RingItem::of(cast<scf::ForOp>(loops.firstOwn->op).getLowerBound());
-  Value last = cast<scf::ForOp>(loops.lastOwn->op).getUpperBound();
+      RingItem::of(cast<scf::ForOp>(loops.own.front()->op).getLowerBound());
+  Value last = cast<scf::ForOp>(loops.own.back()->op).getUpperBound();
   if (auto max = last.getDefiningOp<arith::MaxSIOp>(); max && numBeside > 0) {
     if (RingItem::of(max.getRhs()) == start)
       last = max.getLhs();
@@ -204,7 +242,7 @@ static LogicalResult verifyBounds(const GroupLoops &loops, int64_t numBeside) {
   scf::ForOp lower = loops.lower, upper = loops.upper;
   auto refuse = [&](scf::ForOp passing, StringRef message) {
     InFlightDiagnostic diag = passing.emitOpError(message);
-    diag.attachNote(loops.firstOwn->op->getLoc())
+    diag.attachNote(loops.own.front()->op->getLoc())
         << "the group's own blocks begin here";
     return diag;
   };
@@ -215,7 +253,9 @@ static LogicalResult verifyBounds(const GroupLoops &loops, int64_t numBeside) {
     return refuse(upper, "passes over blocks from another on than the end of "
                          "its group's");
   if (isInOrder(loops, first, end))
-    return success();
+    return verifyChain(loops,
+                       lower ? RingItem::of(lower.getLowerBound()) : first,
+                       upper ? RingItem::of(upper.getUpperBound()) : end);
   return refuse(lower ? lower : upper,
                 "has bounds that are not known to be in order, expected lo <= "
                 "first < end <= hi, by minima and maxima, for the blocks [lo, "
@@ -228,14 +268,14 @@ static LogicalResult verifyBounds(const GroupLoops &loops, int64_t numBeside) {
 
 static LogicalResult verifyGroups(const GroupLoops &loops,
                                   ArrayRef<Step> steps) {
-  scf::ForOp passing = loops.lower ? loops.lower : loops.upper;
-  if (!loops.firstOwn)
-    return passing.emitOpError("passes over blocks beside no loop over others");
-  for (const Step &inner : loops.firstOwn->body)
+  if (loops.own.empty())
+    return loops.getPlace()->emitOpError(
+        "passes over blocks beside no loop over others");
+  for (const Step &inner : loops.own.front()->body)
     if (inner.use && inner.use->isFill)
       return inner.op->emitOpError("fills an item in a loop that groups pass "
                                    "blocks of over");
-  BlockUse expected = getBlockUse(*loops.firstOwn);
+  BlockUse expected = getBlockUse(*loops.own.front());
   llvm::MapVector<Value, int64_t> beside;
   for (const Step &step : steps) {
     if (step.use)
@@ -248,21 +288,26 @@ static LogicalResult verifyGroups(const GroupLoops &loops,
   int64_t numBeside = beside.lookup(expected.items.front().first);
   for (auto [ring, number] : expected.items) {
     if (beside.lookup(ring) != numBeside)
-      return passing.emitOpError("stands beside ")
+      return loops.getPlace()->emitOpError("stands beside ")
              << numBeside << " and " << beside.lookup(ring)
              << " uses of two rings outside of loops, expected one of each for "
                 "a block";
     if (auto type = dyn_cast<RingType>(ring.getType());
         type && type.getDepth() < 2)
-      return passing.emitOpError("needs rings of two slots, got ") << type;
+      return loops.getPlace()->emitOpError("needs rings of two slots, got ")
+             << type;
   }
   return verifyBounds(loops, numBeside);
 }
 
 LogicalResult attn::warp::verifyGroupLoops(ArrayRef<Step> steps) {
   FailureOr<GroupLoops> loops = findLoops(steps);
-  if (failed(loops) ||
-      ((loops->lower || loops->upper) && failed(verifyGroups(*loops, steps))))
+  if (failed(loops))
+    return failure();
+  // Who copies goes through all blocks.
+  bool isOwn = loops->dependOnGroup() &&
+               !loops->getPlace()->getParentOfType<RoleOp>().isCopy();
+  if (isOwn && failed(verifyGroups(*loops, steps)))
     return failure();
   for (const Step &step : steps)
     if (failed(verifyGroupLoops(step.body)))

@@ -79,10 +79,24 @@ bool attn::warp::drains(RoleOp role, Value ring) {
                             FlatSymbolRefAttr::get(role.getSymNameAttr()));
 }
 
+LogicalResult GroupBoundsOp::inferReturnTypes(MLIRContext *context,
+                                              std::optional<Location>,
+                                              ValueRange operands,
+                                              DictionaryAttr, OpaqueProperties,
+                                              RegionRange,
+                                              SmallVectorImpl<Type> &types) {
+  types.assign(operands.size(), IndexType::get(context));
+  return success();
+}
+
 LogicalResult GroupBoundsOp::verifyRegions() {
   // (C1)
   if (getRows() < 1)
     return emitOpError("is of ") << getRows() << " rows, expected at least 1";
+  // (C4)
+  if (getBounds().size() < 2)
+    return emitOpError("has ")
+           << getBounds().size() << " bounds, expected at least 2";
   // (C2)
   Type index = IndexType::get(getContext());
   if (!llvm::equal(getOwn().getArgumentTypes(), ArrayRef<Type>(index)))

@@ -8,7 +8,9 @@
 //===----------------------------------------------------------------------===//
 //
 // W3 (a) of warp.kernel: each two roles use what they have in common in the
-// same loops and the same order, and all roles agree on one order. That one is
+// same loops and the same order, and all roles agree on one order. Loops over
+// consecutive blocks count as one where it depends on the group which of them
+// goes through a block: they do the same with the items. The common order is
 // looked for loop by loop: what two roles have in common is one node, and each
 // role says which of its nodes comes before which. A cycle of these are roles
 // that wait for each other.
@@ -20,6 +22,7 @@
 #include "attn/Dialect/Warp/IR/GroupLoops.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -94,7 +97,7 @@ attn::warp::filterSteps(ArrayRef<Step> steps,
       continue;
     std::vector<Step> body = filterSteps(step.body, counts);
     if (!body.empty())
-      result.push_back({step.op, std::nullopt, std::move(body)});
+      result.push_back({step.op, std::nullopt, std::move(body), step.last});
   }
   return result;
 }
@@ -114,6 +117,60 @@ static void dropPassedOver(std::vector<Step> &steps,
   });
   for (Step &step : steps)
     dropPassedOver(step.body, wholes);
+}
+
+bool attn::warp::isContinued(const Step &loop, const Step &next) {
+  auto before = dyn_cast<scf::ForOp>(loop.last ? loop.last : loop.op);
+  auto after = dyn_cast<scf::ForOp>(next.op);
+  return before && after && before.getUpperBound() == after.getLowerBound() &&
+         dependsOnGroup(after.getLowerBound());
+}
+
+/// What a loop over blocks uses for one block; nothing where blocks differ.
+static std::vector<Step> getStepsOfBlock(const Step &loop) {
+  size_t blocks =
+      getConstantIntValue(cast<scf::ForOp>(loop.op).getStep()).value_or(0);
+  if (loop.last) // reduced to one block
+    blocks = 1;
+  if (blocks == 0 || loop.body.size() % blocks != 0)
+    return {};
+  size_t size = loop.body.size() / blocks;
+  for (auto [number, step] : llvm::enumerate(loop.body))
+    if (!step.use || step.use->ring != loop.body[number % size].use->ring)
+      return {};
+  return std::vector<Step>(loop.body.begin(), loop.body.begin() + size);
+}
+
+/// Where one loop ends and the next begins may depend on the group: these are
+/// one loop to other roles.
+static LogicalResult joinLoops(std::vector<Step> &steps) {
+  std::vector<Step> joined;
+  for (Step &step : steps) {
+    if (failed(joinLoops(step.body)))
+      return failure();
+    if (joined.empty() || !isContinued(joined.back(), step)) {
+      joined.push_back(std::move(step));
+      continue;
+    }
+    Step &chain = joined.back();
+    std::vector<Step> before = getStepsOfBlock(chain);
+    std::vector<Step> after = getStepsOfBlock(step);
+    auto isSame = [](const Step &a, const Step &b) {
+      return a.use->ring == b.use->ring;
+    };
+    if (before.empty() || !llvm::equal(before, after, isSame)) {
+      InFlightDiagnostic diag = step.op->emitOpError(
+          "uses other items for a block, or in another order, than the loop "
+          "before it, expected the same: it depends on the group which blocks "
+          "are whose");
+      diag.attachNote(chain.op->getLoc()) << "the loop before it";
+      return diag;
+    }
+    chain.body = std::move(before);
+    chain.last = step.op;
+  }
+  steps = std::move(joined);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -174,7 +231,7 @@ LogicalResult Pair::compare(ArrayRef<Step> left, ArrayRef<Step> right) {
     }
     if (a.use)
       continue;
-    if (!areSameLoops(a.op, b.op, same))
+    if (!areSameLoops({a.op, a.last}, {b.op, b.last}, same))
       return refuse(a.op, b.op);
     if (failed(compare(a.body, b.body)))
       return failure();
@@ -315,8 +372,11 @@ LogicalResult attn::warp::verifyOrder(KernelOp kernel,
                                       ArrayRef<RoleSteps> roles) {
   std::vector<RoleSteps> matched = roles.vec();
   DenseMap<Value, Value> wholes;
-  for (RoleSteps &list : matched)
+  for (RoleSteps &list : matched) {
     dropPassedOver(list.steps, wholes);
+    if (failed(joinLoops(list.steps)))
+      return failure();
+  }
   Common common;
   for (size_t first = 0; first < matched.size(); ++first)
     for (size_t second = first + 1; second < matched.size(); ++second) {

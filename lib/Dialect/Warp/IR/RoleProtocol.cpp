@@ -61,6 +61,10 @@
 // group: the item two before in a ring is of an earlier block. Leave it out,
 // too, up to the entry that it waits for.
 //
+// Where own loops follow each other at a block that depends on the group, they
+// count as one loop over all blocks, in each role: every loop does the same
+// with the items of a block, and the bounds are known to be in order.
+//
 // A `warp.send` is a fill in this, a `warp.receive` an await with its release.
 // Loops of two roles run equally often if their bounds are the same values, or
 // (`scf.while`) their conditions: what is sent is the same as what is

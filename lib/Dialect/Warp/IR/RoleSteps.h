@@ -29,11 +29,17 @@ struct Step {
   Operation *op;
   std::optional<ItemUse> use;
   std::vector<Step> body;
+  /// The last one of a chain of loops that counts as one; null for one loop.
+  Operation *last = nullptr;
 };
 
 /// The uses of a block, in order; turns are looked into. Emits an error if
 /// there are some that stand in no loop of roles.
 LogicalResult listSteps(Block *block, std::vector<Step> &steps);
+
+/// Whether `next` is a loop that starts where `loop` ends, at a block that
+/// depends on the group.
+bool isContinued(const Step &loop, const Step &next);
 
 /// What is left of a list if only some uses count.
 std::vector<Step> filterSteps(ArrayRef<Step> steps,

@@ -13,6 +13,7 @@
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace attn::warp;
@@ -111,19 +112,32 @@ bool SameValues::isKept() {
   return true;
 }
 
-bool attn::warp::areSameLoops(Operation *producer, Operation *consumer,
+static Value getEnd(LoopOrChain loops) {
+  Operation *last = loops.last ? loops.last : loops.first;
+  return cast<scf::ForOp>(last).getUpperBound();
+}
+
+/// Chains count blocks, of which their loops may take several at a time.
+static bool isOneByOne(LoopOrChain loops) {
+  return loops.last ||
+         isConstantIntValue(cast<scf::ForOp>(loops.first).getStep(), 1);
+}
+
+bool attn::warp::areSameLoops(LoopOrChain producer, LoopOrChain consumer,
                               SameValues &same) {
-  same.addLoops(producer, consumer);
-  if (auto loopA = dyn_cast<scf::WhileOp>(producer)) {
-    auto loopB = dyn_cast<scf::WhileOp>(consumer);
+  same.addLoops(producer.first, consumer.first);
+  if (auto loopA = dyn_cast<scf::WhileOp>(producer.first)) {
+    auto loopB = dyn_cast<scf::WhileOp>(consumer.first);
     return loopB && same.areSame(loopA.getConditionOp().getCondition(),
                                  loopB.getConditionOp().getCondition());
   }
-  auto loopA = cast<scf::ForOp>(producer);
-  auto loopB = dyn_cast<scf::ForOp>(consumer);
+  auto loopA = cast<scf::ForOp>(producer.first);
+  auto loopB = dyn_cast<scf::ForOp>(consumer.first);
   if (!loopB || !same.areSame(loopA.getLowerBound(), loopB.getLowerBound()) ||
-      !same.areSame(loopA.getUpperBound(), loopB.getUpperBound()) ||
-      !same.areSame(loopA.getStep(), loopB.getStep()))
+      !same.areSame(getEnd(producer), getEnd(consumer)))
+    return false;
+  bool isByBlocks = isOneByOne(producer) && isOneByOne(consumer);
+  if (!isByBlocks && !same.areSame(loopA.getStep(), loopB.getStep()))
     return false;
   same.add(loopA.getInductionVar(), loopB.getInductionVar());
   return true;

@@ -52,8 +52,13 @@ private:
   SmallVector<std::pair<Value, Value>> atEnd;
 };
 
-/// Whether two loops run equally often.
-bool areSameLoops(Operation *producer, Operation *consumer, SameValues &same);
+/// A loop, or a chain of loops over blocks up to `last`.
+struct LoopOrChain {
+  Operation *first, *last;
+};
+
+/// Whether two loops run equally often, two chains through as many blocks.
+bool areSameLoops(LoopOrChain producer, LoopOrChain consumer, SameValues &same);
 
 } // namespace attn::warp
 

@@ -67,12 +67,6 @@ static FailureOr<SetVector<Value>> getRingsOfBlocks(Block *block) {
   return rings;
 }
 
-/// What the region says.
-static std::pair<Value, Value> getOwn(GroupBoundsOp bounds) {
-  Operation *yield = bounds.getOwn().front().getTerminator();
-  return {yield->getOperand(0), yield->getOperand(1)};
-}
-
 void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer,
                                 std::string &reason) {
   SmallVector<GroupBoundsOp> all;
@@ -82,7 +76,7 @@ void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer,
     FailureOr<SetVector<Value>> rings = getRingsOfBlocks(block);
     auto giveUp = [&](StringRef why) {
       reason = ("all groups go through all blocks: " + why).str();
-      rewriter.replaceOp(bounds, {bounds.getLo(), bounds.getHi()});
+      rewriter.replaceOp(bounds, bounds.getBounds());
     };
     if (failed(rings) || all.size() > 1) {
       giveUp(failed(rings) ? "a ring has one slot, or loops use other rings"
@@ -108,15 +102,17 @@ void attn::warp::passOverBlocks(RewriterBase &rewriter, RoleOp consumer,
       giveUp("the number of the first item is computed elsewhere");
       continue;
     }
-    auto [ownLo, ownHi] = getOwn(bounds);
-    if (ownLo != bounds.getLo() && !bounds.getFirst().use_empty()) {
+    Value ownFirst = bounds.getResults().front();
+    if (bounds.getOwnBounds().front() != bounds.getLo() &&
+        !ownFirst.use_empty()) {
       rewriter.setInsertionPoint(first);
       passOver(rewriter, bounds.getLoc(), rings->getArrayRef(), bounds.getLo(),
-               bounds.getFirst());
+               ownFirst);
     }
-    if (ownHi != bounds.getHi() && !bounds.getEnd().use_empty()) {
+    Value ownEnd = bounds.getResults().back();
+    if (bounds.getOwnBounds().back() != bounds.getHi() && !ownEnd.use_empty()) {
       rewriter.setInsertionPointAfter(last);
-      passOver(rewriter, bounds.getLoc(), rings->getArrayRef(), bounds.getEnd(),
+      passOver(rewriter, bounds.getLoc(), rings->getArrayRef(), ownEnd,
                bounds.getHi());
     }
   }
@@ -144,9 +140,10 @@ static Value getSecond(GroupBoundsOp bounds) {
   return {};
 }
 
-/// The blocks of [lo, hi) that a group goes through.
-static std::pair<Value, Value> limit(OpBuilder &builder, GroupBoundsOp bounds,
-                                     Value ownLo, Value ownHi) {
+/// The bounds of the loops that a group goes through, in order and within [lo,
+/// hi).
+static SmallVector<Value> limit(OpBuilder &builder, GroupBoundsOp bounds,
+                                ValueRange own) {
   Location loc = bounds.getLoc();
   Value lo = bounds.getLo(), hi = bounds.getHi();
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
@@ -157,17 +154,21 @@ static std::pair<Value, Value> limit(OpBuilder &builder, GroupBoundsOp bounds,
     return builder.createOrFold<arith::MaxSIOp>(loc, a, b);
   };
   Value first = lo, end = hi;
-  if (ownLo != lo) {
+  if (own.front() != lo) {
     Value last = max(arith::SubIOp::create(builder, loc, hi, one), lo);
-    first = min(max(ownLo, lo), last);
+    first = min(max(own.front(), lo), last);
   }
-  if (ownHi != hi) {
+  if (own.back() != hi) {
     Value second = getSecond(bounds);
     if (!second)
       second = builder.createOrFold<arith::AddIOp>(loc, first, one);
-    end = min(max(ownHi, second), hi);
+    end = min(max(own.back(), second), hi);
   }
-  return {first, end};
+  SmallVector<Value> limited = {first};
+  for (Value bound : own.drop_front().drop_back())
+    limited.push_back(min(max(bound, limited.back()), end));
+  limited.push_back(end);
+  return limited;
 }
 
 void attn::warp::expandGroupBounds(RewriterBase &rewriter, RoleOp consumer) {
@@ -185,9 +186,8 @@ void attn::warp::expandGroupBounds(RewriterBase &rewriter, RoleOp consumer) {
         arith::MulIOp::create(rewriter, loc, group, rows));
     Operation *own = bounds.getOwn().front().getTerminator();
     rewriter.inlineBlockBefore(&bounds.getOwn().front(), bounds, row);
-    auto [first, end] =
-        limit(rewriter, bounds, own->getOperand(0), own->getOperand(1));
+    SmallVector<Value> limited = limit(rewriter, bounds, own->getOperands());
     rewriter.eraseOp(own);
-    rewriter.replaceOp(bounds, {first, end});
+    rewriter.replaceOp(bounds, limited);
   });
 }

@@ -109,8 +109,7 @@ LogicalResult ProducerSlice::needSources(Operation *op, unsigned result) {
   // depends on it then folds in both roles alike.
   if (auto group = dyn_cast<GroupBoundsOp>(op)) {
     needOp(op);
-    need(group.getLo());
-    need(group.getHi());
+    llvm::for_each(group.getBounds(), [&](Value bound) { need(bound); });
     return success();
   }
   if (isPassedOver(op)) {
@@ -238,18 +237,20 @@ void ProducerSlice::cloneWhile(OpBuilder &builder, scf::WhileOp loop,
 static void cloneBounds(OpBuilder &builder, GroupBoundsOp group,
                         IRMapping &map) {
   Location loc = group.getLoc();
-  Value lo = map.lookupOrDefault(group.getLo());
-  Value hi = map.lookupOrDefault(group.getHi());
-  auto whole = GroupBoundsOp::create(builder, loc, lo, hi, group.getRows());
-  Operation *own = group.getOwn().front().getTerminator();
-  // What is the same for all groups folds in the role that computes.
-  map.map(group.getFirst(),
-          own->getOperand(0) == group.getLo() ? lo : whole.getFirst());
-  map.map(group.getEnd(),
-          own->getOperand(1) == group.getHi() ? hi : whole.getEnd());
+  SmallVector<Value> bounds =
+      llvm::map_to_vector(group.getBounds(), [&](Value bound) {
+        return map.lookupOrDefault(bound);
+      });
+  auto whole = GroupBoundsOp::create(builder, loc, bounds, group.getRows());
+  map.map(group.getResults(), whole.getResults());
+  // Ends that are the same for all groups fold in the role that computes.
+  if (group.getOwnBounds().front() == group.getLo())
+    map.map(group.getResults().front(), bounds.front());
+  if (group.getOwnBounds().back() == group.getHi())
+    map.map(group.getResults().back(), bounds.back());
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&whole.getOwn(), {}, builder.getIndexType(), loc);
-  YieldOp::create(builder, loc, ValueRange{lo, hi});
+  YieldOp::create(builder, loc, bounds);
 }
 
 void ProducerSlice::clone(OpBuilder &builder, Block *from, IRMapping &map) {

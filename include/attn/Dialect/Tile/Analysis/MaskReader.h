@@ -99,6 +99,9 @@ struct MaskProblem {
 /// Reads what `op`, in `loop`, whose step is 1, hides.
 MaskProblem readMask(ScoresOp op, scf::ForOp loop);
 
+/// The same, if the loop went through the blocks [lo, hi).
+MaskProblem readMask(ScoresOp op, scf::ForOp loop, Value lo, Value hi);
+
 /// A comparison in a score function: of the pairs that show, those for which it
 /// holds and those for which it fails.
 struct ComparisonProblem {

@@ -45,9 +45,18 @@ struct KeyBlockPieces {
 /// whatever the symbols.
 bool isOneInterval(const VisitSet &set);
 
+/// Whether some key may be hidden in every visited block, whatever the symbols,
+/// of a set that is one interval.
+bool isAllMasked(const VisitSet &set);
+
 /// Emits a set that is one interval within the bounds of `loop`.
 KeyBlockRange emitRange(OpBuilder &builder, const MaskProblem &problem,
                         const VisitSet &set, scf::ForOp loop);
+
+/// The same within [lo, hi), of which `loop` may be a part.
+KeyBlockRange emitRange(OpBuilder &builder, const MaskProblem &problem,
+                        const VisitSet &set, scf::ForOp loop, Value lo,
+                        Value hi);
 
 /// Emits any other set.
 KeyBlockPieces emitPieces(OpBuilder &builder, const MaskProblem &problem,

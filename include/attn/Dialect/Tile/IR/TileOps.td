@@ -258,38 +258,52 @@ def Tile_ShareBlocksOp : Tile_Op<"share_blocks", [MemoryEffects<[MemWrite]>]> {
 }
 
 def Tile_GroupBoundsOp : Tile_Op<"group_bounds", [
-    SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable]> {
+    SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable,
+    DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "the key blocks that a group of the tile's rows goes through";
   let description = [{
     ```mlir
-    %first, %end = tile.group_bounds [%lo, %hi) of 64 {
+    %first, %behind, %end = tile.group_bounds [%lo, %fullHi, %hi) of 64 {
     ^bb0(%row: index):
-      %last = arith.addi %row, %c63 : index
+      %ownFullHi = arith.floordivsi %row, %c64 : index
+      %last = arith.addi %row, %c64 : index
       %own = arith.ceildivsi %last, %c64 : index
-      tile.yield %lo, %own : index, index
+      tile.yield %lo, %ownFullHi, %own : index, index, index
     }
     ```
-    The tile goes through the blocks [lo, hi). Who runs a tile program may divide
-    the rows of the tile into groups of that many rows that run side by side; the
-    region says which blocks the group needs whose first row is `row`: [ownLo,
-    ownHi). Right for a group is any range inside of [lo, hi) that holds its own,
-    and is empty only if [lo, hi) is. Who runs all rows takes [lo, hi); others may
-    take
+    The tile goes through the blocks [lo, hi) in a chain of loops, each from one
+    bound to the next; what a loop does with a block is right for all rows. Who
+    runs a tile program may divide the rows of the tile into groups of that many
+    rows that run side by side; the region says which blocks the group needs whose
+    first row is `row`: [ownLo, ownHi). The bounds between say which loop is right
+    for the group's rows. Who runs all rows takes the bounds as they are; others
+    may take
 
     ```
     first = min(max(ownLo, lo), max(hi - 1, lo))
     end   = min(max(ownHi, first + 1), hi)
     ```
+    and each bound between as min(max(own, the one before), end).
 
     (C1) `rows` is positive.
-    (C2) The region is a function of an index that yields two, and holds
-         operations without effects or regions.
+    (C2) The region is a function of an index that yields as many as there are
+         bounds, and holds operations without effects or regions.
+    (C3) There are two bounds or more.
   }];
-  let arguments = (ins Index:$lo, Index:$hi, I64Attr:$rows);
+  let arguments = (ins Variadic<Index>:$bounds, I64Attr:$rows);
   let regions = (region SizedRegion<1>:$own);
-  let results = (outs Index:$first, Index:$end);
-  let assemblyFormat = "`[` $lo `,` $hi `)` `of` $rows $own attr-dict";
+  let results = (outs Variadic<Index>:$results);
+  let assemblyFormat = "`[` $bounds `)` `of` $rows $own attr-dict";
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Those of all loops together.
+    ::mlir::Value getLo() { return getBounds().front(); }
+    ::mlir::Value getHi() { return getBounds().back(); }
+    /// What the region says, one for each bound.
+    ::mlir::OperandRange getOwnBounds() {
+      return getOwn().front().getTerminator()->getOperands();
+    }
+  }];
 }
 
 def Tile_ScoresOp : Tile_Op<"scores", [

@@ -230,24 +230,29 @@ def TileShareBlocks : Pass<"tile-share-blocks", "::mlir::func::FuncOp"> {
 }
 
 def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
-  let summary = "parts of a tile's rows skip key blocks that only others see";
+  let summary = "parts of a tile's rows have key blocks, and full ones, of their own";
   let description = [{
-    Needs: `tile-shared`. Gives: `tile-grouped`, a tile program whose first and
-    last loop, where they are masked, have bounds that may differ between parts
-    of `rows` rows of a tile, which warpgroups compute side by side:
+    Needs: `tile-shared`. Gives: `tile-grouped`, a tile program whose loops have
+    bounds that may differ between parts of `rows` rows of a tile, which
+    warpgroups compute side by side:
 
     ```mlir
-    %first, %end = tile.group_bounds [%lo, %hi) of 64 {
+    %all:3 = tile.group_bounds [%lo, %fullHi, %hi) of 64 {
     ^bb0(%row: index):
-      %own = …                                    // of rows %row to %row + 63
-      tile.yield %lo, %own : index, index
+      %ownFullHi = …                              // of rows %row to %row + 63
+      %ownHi = …
+      tile.yield %lo, %ownFullHi, %ownHi : index, index, index
     }
-    %a:3 = scf.for %n = %lo to %fullHi step %c1 iter_args(…)       // not masked
-    %b:3 = scf.for %n = %fullHi to %end step %c1 iter_args(%a…)    // masked
+    %a:3 = scf.for %n = %lo to %all#1 step %c1 iter_args(…)          // not masked
+    %b:3 = scf.for %n = %all#1 to %all#2 step %c1 iter_args(%a…)     // masked
     ```
     Under a causal mask a tile of 256 rows has four blocks of 64 keys on its
-    diagonal, and 64 rows of it see one to four of them. Bounds that memory has a
-    part in stay as they are. Whoever runs all rows takes [lo, hi) as before.
+    diagonal; 64 rows of it see one to four of them, and only one in part. Where
+    no block is full for all rows, because a window is no wider than the tile,
+    one loop becomes three, if blocks may be full for a part. Bounds that memory
+    has a part in stay as they are, and those of full blocks where the score
+    function differs from loop to loop (`tile-peel-scores`). Whoever runs all rows
+    takes the bounds of the tile.
   }];
   let options = [
     Option<"rows", "rows", "int64_t", "64", "Rows of a part (of a warpgroup)">

@@ -11,6 +11,7 @@
 #define ATTN_DIALECT_WARP_IR_KERNELOPS_TD
 
 include "attn/Dialect/Warp/IR/WarpTypes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -65,7 +66,9 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          two loops beside those, over [lo, first) and [end, hi), take the items
          of the other blocks and give them back, with as many turns. Then
          lo <= first < end <= hi if lo < hi, which the minima and maxima that
-         they are computed with show.
+         they are computed with show. Loops of a group that follow each other
+         at a block that depends on its number are one loop to the others: they
+         use the same items for a block, and end no sooner than they start.
     (W4) Placed slots and rings lie inside `shared` bytes, below the barriers of
          the rings, and do not overlap. The registers of all warps exist.
     (W5) Every fragment is spread over the warps of its role, or of the kernel if
@@ -180,40 +183,53 @@ def Warp_ExitIfOp : Warp_Op<"exit_if", [MemoryEffects<[MemWrite]>]> {
 }
 
 def Warp_GroupBoundsOp : Warp_Op<"group_bounds", [
-    SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable]> {
+    SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable,
+    DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "the key blocks that a group goes through, once there are groups";
   let description = [{
     `tile.group_bounds`: the region says which of the blocks [lo, hi) the group
-    needs whose first row is `row`. All warps of a kernel without roles go through
-    the same loops, and a role that copies loads for all groups, so here the
-    results are `lo` and `hi`. `warp-specialize` makes arithmetic on the group's
-    number of it, in the role that computes, which then goes through
+    needs whose first row is `row`, and where one loop over them ends and the next
+    begins. All warps of a kernel without roles go through the same loops, and a
+    role that copies loads for all groups, so here the results are the bounds as
+    they are. `warp-specialize` makes arithmetic on the group's number of it, in
+    the role that computes, which then goes through
     ```
     first = min(max(ownLo, lo), max(hi - 1, lo))
     end   = min(max(ownHi, first + 1), hi)
     ```
-    and, by W3, passes over the others.
+    with the bounds between at min(max(own, the one before), end), and, by W3,
+    passes over the others.
 
     (C1) `rows` is positive.
-    (C2) The region is a function of an index that yields two.
+    (C2) The region is a function of an index that yields as many as there are
+         bounds.
     (C3) Stands in no role that computes.
+    (C4) There are two bounds or more.
     ```mlir
-    %first, %end = warp.group_bounds [%lo, %hi) of 64 {
+    %first, %behind, %end = warp.group_bounds [%lo, %fullHi, %hi) of 64 {
     ^bb0(%row: index):
+      %ownFullHi = arith.floordivsi %row, %c64 : index
       %own = arith.ceildivsi %row, %c64 : index
-      warp.yield %lo, %own : index, index
+      warp.yield %lo, %ownFullHi, %own : index, index, index
     }
     ```
   }];
-  let arguments = (ins Index:$lo, Index:$hi, I64Attr:$rows);
+  let arguments = (ins Variadic<Index>:$bounds, I64Attr:$rows);
   let regions = (region SizedRegion<1>:$own);
-  let results = (outs Index:$first, Index:$end);
-  let assemblyFormat = "`[` $lo `,` $hi `)` `of` $rows $own attr-dict";
+  let results = (outs Variadic<Index>:$results);
+  let assemblyFormat = "`[` $bounds `)` `of` $rows $own attr-dict";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
+    /// Those of all loops together.
+    ::mlir::Value getLo() { return getBounds().front(); }
+    ::mlir::Value getHi() { return getBounds().back(); }
+    /// What the region says, one for each bound.
+    ::mlir::OperandRange getOwnBounds() {
+      return getOwn().front().getTerminator()->getOperands();
+    }
     /// What a result stands for where all rows are meant.
     ::mlir::Value getWhole(::mlir::Value result) {
-      return result == getFirst() ? getLo() : getHi();
+      return getBounds()[::llvm::cast<::mlir::OpResult>(result).getResultNumber()];
     }
   }];
 }
