@@ -72,3 +72,19 @@ def test_gradients_may_spill_a_little(assembler, monkeypatch, spills, runs):
     monkeypatch.setenv("ENTRY", "wanted_backward_d_query")
     attn.compile(TEXT, ptxas=str(PTXAS), backward=True)
     assert assembler() == runs
+
+
+@pytest.mark.parametrize("length, entry, ending", [
+    (None, "d_query", "stages = 2>"), (None, "variant1_d_key_value", "stages = 2>"), (100, "d_query", ", scores = twice>")])
+def test_forms_of_gradients_that_spill(assembler, monkeypatch, length, entry, ending):
+    """Two programs for few queries, one for many: what is taken for all lengths leaves open
+    how many; for few queries there stay two."""
+    monkeypatch.setenv("SPILLS", "296 0")
+    monkeypatch.setenv("ENTRY", f"wanted_backward_{entry}")
+    text = attn.attention("bf16", 128, numerics="deterministic = false", name="wanted")
+    sizes = length and dict(query_length=length, key_length=100, batch_heads=1, multiprocessors=1)
+    artifact = attn.compile(text, ptxas=str(PTXAS), backward=True, sizes=sizes)
+    assert assembler() == 2 and "which spills nothing" in artifact.log
+    (variant,) = artifact.manifest["variants"]
+    assert variant["plan"].endswith(ending)
+    assert "of_rule" in artifact.manifest if length else "of_rule" not in artifact.manifest
