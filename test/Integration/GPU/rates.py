@@ -14,6 +14,7 @@ is visited.
     rates.py --lib ... --dims 64 --lengths 8192 --window 1024
     rates.py --lib ... --dims 64 --tiles 128x128x8x2,192x64x12x4@static    the window by other
                   plans, too: block_q x block_k x warps x stages
+    rates.py --lib ... --window 256 --without warp-insert-turns    and without an optional pass
 
 All kernels of a head dimension take turns in one process, in random order, L2 is
 overwritten before each launch, and a figure is the median of CUDA-event times.
@@ -50,6 +51,7 @@ def parse_arguments():
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--window", type=int, default=1024, help="keys that a row sees")
     parser.add_argument("--tiles", default="", help="plans of windows that compete, by their tiles")
+    parser.add_argument("--without", default="", help="optional passes without each of which the window competes")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--warmup", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
@@ -79,12 +81,14 @@ def run_shape(options, torch, flush, rng, dim, length):
     left = options.window - 1
     window = [f"window<left = {left}, right = 0>"], options.window
     programs = {
-        "causal": (["causal"], 0, ""),
-        "window": (*window, ""),
-        "alibi": (["alibi", "causal"], 0, ""),
+        "causal": (["causal"], 0, "", None),
+        "window": (*window, "", None),
+        "alibi": (["alibi", "causal"], 0, "", None),
     }
     for text in filter(None, options.tiles.split(",")):
-        programs[text] = (*window, plan_of_tiles(options.target, text))
+        programs[text] = (*window, plan_of_tiles(options.target, text), None)
+    for name in filter(None, options.without.split(",")):
+        programs[f"no {name}"] = (*window, "", [name])
 
     def make():
         sizes = (options.batch, length, heads, dim)
@@ -94,10 +98,10 @@ def run_shape(options, torch, flush, rng, dim, length):
     lse = torch.empty(options.batch, heads, length, device="cuda")
     stream = torch.cuda.current_stream().cuda_stream
     contestants, row = {}, {"d": dim, "s": length, "contestants": {}}
-    for name, (variants, window, plan) in programs.items():
+    for name, (variants, window, plan, disable) in programs.items():
         text = attn.attention("bf16", dim, variants=variants)
         try:
-            kernel = attn.compile(text, options.target, plan).on_device()
+            kernel = attn.compile(text, options.target, plan, disable=disable).on_device()
         except attn.AttnError as error:
             row["contestants"][name] = {"plan": plan, "error": str(error)}
             print(f"d={dim:<4} {name}: {error}", flush=True)
