@@ -27,8 +27,6 @@
 #include "BackwardKernels.h"
 
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
-#include "attn/Layout/Products.h"
-#include "attn/Support/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -223,25 +221,6 @@ Value BackwardKernels::buildScoreGradient(OpBuilder &outer, const Step &step,
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
-
-/// Of mma.sync: d_query is one sum where d_key and d_value are two, so a warp
-/// has registers for twice as many rows of it, by half as many columns. Then
-/// each key that it reads serves two instructions.
-PlanAttr BackwardKernels::getQueryPlan() {
-  constexpr int64_t leastColumns = 64, fewWarps = 4;
-  PlanAttr plan = attention.getPlanAttr();
-  const TargetInfo *target = findTarget(stringifyTargetKind(plan.getTarget()));
-  bool isTall = plan.getBlockQ() >= 2 * layout::groupRows * plan.getWarps();
-  if (!target || target->sm == 0 || target->hasWarpgroups || isTall ||
-      element.isF32() || plan.getBlockK() < leastColumns ||
-      plan.getBlockK() % (2 * layout::mmaSync.depth) != 0 ||
-      2 * paddedDim > maxSummedColumns)
-    return plan;
-  bool hasMany = plan.getWarps() > fewWarps;
-  return plan.withTiles(plan.getBlockQ() * (hasMany ? 1 : 2),
-                        plan.getBlockK() / 2,
-                        plan.getWarps() / (hasMany ? 2 : 1), plan.getStages());
-}
 
 void BackwardKernels::buildQueryGradient(Value gradient) {
   OpBuilder::InsertionGuard guard(b);

@@ -83,6 +83,9 @@ private:
     Value product, dWeights;
   };
 
+  // QueryGradientPlan.cpp
+  PlanAttr getQueryPlan();
+
   // BackwardRows.cpp
   Value allocate(Type type, ArrayRef<Value> sizes);
   Value sumColumns(Value matrix);
@@ -145,7 +148,6 @@ private:
                              PlanAttr plan = {});
   /// Of blocks of as many rows as the plan says, or of `rows`.
   BlockNumbers readNumbers(tile::KernelOp kernel, Value rows = {});
-  PlanAttr getQueryPlan();
   Value coordinates(Value first, int64_t size, int64_t axis);
   Value gather(Value view, ValueRange indices, ArrayRef<int64_t> shape);
   Value load(Value view, const BlockNumbers &block, Value head, Value row,

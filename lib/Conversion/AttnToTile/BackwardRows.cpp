@@ -80,9 +80,9 @@ void BackwardKernels::storeRows(const BlockNumbers &block, Value numbers,
 
 void BackwardKernels::buildRows(bool hasDelta) {
   OpBuilder::InsertionGuard guard(b);
-  // The blocks of all kinds of kernels end within.
-  int64_t unit = std::lcm(std::lcm<int64_t>(numRows, numColumns),
-                          int64_t(getQueryPlan().getBlockQ()));
+  // The blocks of queries of a key block end within. Those of d_query may end
+  // later: there is nothing to read, and nothing is written.
+  int64_t unit = std::lcm<int64_t>(numRows, numColumns);
   Value unitSize = arith::ConstantIndexOp::create(b, loc, unit);
   paddedQueries = b.createOrFold<arith::MulIOp>(
       loc, ceilDiv(b, loc, queryLength, unitSize), unitSize);

@@ -5,6 +5,12 @@
 // RUN: attn-compile %s --target=sm_80 --backward --function=wide --emit=tile --plan="#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>" | FileCheck %s --check-prefix=WIDE
 // RUN: attn-compile %s --target=sm_80 --backward --function=narrow_values --emit=tile --plan="#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>" | FileCheck %s --check-prefix=QUERIES
 // RUN: attn-compile %s --target=sm_90a --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>" | FileCheck %s --check-prefix=GROUPS
+// RUN: attn-compile %s --target=sm_90a --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>" | FileCheck %s --check-prefix=THREE
+// RUN: attn-compile %s --target=sm_90a --backward --function=causal --emit=tile --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>" | FileCheck %s --check-prefix=CAUSAL
+// RUN: attn-compile %s --target=sm_90a --backward --function=first_or_near --emit=tile --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>" | FileCheck %s --check-prefix=MASKED
+// RUN: attn-compile %s --target=sm_90a --backward --function=softcap --emit=tile --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>" | FileCheck %s --check-prefix=SCORED
+// RUN: attn-compile %s --target=sm_90a --backward --function=narrow --emit=tile --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8>" | FileCheck %s --check-prefix=ONCE
+// RUN: attn-compile %s --target=sm_90a --backward --function=wide --emit=tile --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>" | FileCheck %s --check-prefix=FEW
 
 // A warp of mma.sync has 32 rows of d_query where it has 16 of d_key and of
 // d_value; what is computed once per query goes up to the end of such blocks.
@@ -27,6 +33,19 @@
 // QUERIES: @narrow_values_backward_d_query plan(#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4>)
 
 // GROUPS: @narrow_backward_d_query plan(#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2>)
+
+// Three warpgroups where the plan has two, with the columns for which they have
+// registers.
+// THREE: @narrow_backward_d_query plan(#attn.plan<target = sm_90a, block_q = 192, block_k = 96, warps = 12, stages = 2>)
+// THREE: @narrow_backward_d_key_value plan(#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>)
+// CAUSAL: @causal_backward_d_query plan(#attn.plan<target = sm_90a, block_q = 192, block_k = 64, warps = 12, stages = 2>)
+
+// Not beside masks of several intervals and scores, which take registers, where
+// tiles are not loaded ahead, nor where fewer columns than the plan's are left.
+// MASKED: @first_or_near_backward_d_query plan(#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>)
+// SCORED: @softcap_backward_d_query plan(#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 2>)
+// ONCE: @narrow_backward_d_query plan(#attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8>)
+// FEW: @wide_backward_d_query plan(#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>)
 func.func @narrow(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>) {
   %o, %lse = attn.attention %q, %k, %v
     : (tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
@@ -44,6 +63,36 @@ func.func @wide(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>, %v: tens
 func.func @narrow_values(%q: tensor<?x?x?x192xbf16>, %k: tensor<?x?x?x192xbf16>, %v: tensor<?x?x?x64xbf16>) -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>) {
   %o, %lse = attn.attention %q, %k, %v
     : (tensor<?x?x?x192xbf16>, tensor<?x?x?x192xbf16>, tensor<?x?x?x64xbf16>)
+      -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>)
+  return %o, %lse : tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>
+}
+
+func.func @causal(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> (tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.causal]}
+    : (tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
+      -> (tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>)
+  return %o, %lse : tensor<?x?x?x128xbf16>, tensor<?x?x?xf32>
+}
+
+func.func @softcap(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.softcap<20.0>]}
+    : (tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
+      -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>)
+  return %o, %lse : tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>
+}
+
+func.func @first_or_near(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %c4 = arith.constant 4 : i32
+      %c256 = arith.constant 256 : i32
+      %first = arith.cmpi slt, %j, %c4 : i32
+      %distance = arith.subi %i, %j : i32
+      %near = arith.cmpi ult, %distance, %c256 : i32
+      %seen = arith.ori %first, %near : i1
+      attn.yield %seen : i1
+    }
+    : (tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
       -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>)
   return %o, %lse : tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>
 }
