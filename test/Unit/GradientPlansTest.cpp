@@ -75,7 +75,7 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
   EXPECT_EQ(full.plans(), "query_length <= 2048 -> twice 2; auto 3");
   EXPECT_EQ(masked.plans(), "query_length <= 3072 -> twice 2; auto 3");
   EXPECT_EQ(narrow.plans(), "query_length <= 768 -> twice 2; auto 2");
-  EXPECT_EQ(narrowMasked.plans(), "query_length <= 1200 -> twice 2; auto 2");
+  EXPECT_EQ(narrowMasked.plans(), "query_length <= 2400 -> twice 2; auto 2");
   for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
     each->target = TargetKind::SM80;
     each->element = "f16";
