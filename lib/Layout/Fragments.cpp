@@ -26,10 +26,14 @@ std::string Fragment::check() const {
   if (kind == FragmentKind::A && elementBits != 16 && elementBits != 32)
     return "got elements of " + std::to_string(elementBits) +
            " bits, an operand fragment has 16 or 32";
+  if (gridColumns != 1)
+    if (std::string wrong = checkGrid(); !wrong.empty())
+      return wrong;
   bool fixedRows = kind == FragmentKind::A || rows != 1;
   bool sharesColumns = columnGroups() > 1 && warps % rowWarps() == 0 &&
                        columns % (columnsPerStep() * columnGroups()) == 0;
-  if (fixedRows && rows % (groupRows * warps) != 0 && !sharesColumns)
+  if (gridColumns == 1 && fixedRows && rows % (groupRows * warps) != 0 &&
+      !sharesColumns)
     return "got " + std::to_string(rows) + " rows, expected a multiple of " +
            std::to_string(groupRows) + " rows x " + std::to_string(warps) +
            " warps";
@@ -46,7 +50,27 @@ std::string Fragment::check() const {
   return "";
 }
 
+std::string Fragment::checkGrid() const {
+  if (kind == FragmentKind::A)
+    return "got warps in a grid, those of an operand fragment are stacked";
+  if (gridColumns < 1 || warps % gridColumns != 0)
+    return "got " + std::to_string(warps) + " warps, expected a multiple of " +
+           std::to_string(gridColumns) + " columns of warps";
+  if (rows != 1 && rows % (groupRows * rowWarps()) != 0)
+    return "got " + std::to_string(rows) + " rows, expected a multiple of " +
+           std::to_string(groupRows) + " rows x " + std::to_string(rowWarps()) +
+           " rows of warps";
+  if (columns != 1 && columns % (columnsPerStep() * gridColumns) != 0)
+    return "got " + std::to_string(columns) +
+           " columns, expected a multiple of " +
+           std::to_string(columnsPerStep()) + " columns x " +
+           std::to_string(gridColumns) + " columns of warps";
+  return "";
+}
+
 int64_t Fragment::rowWarps() const {
+  if (gridColumns > 1)
+    return warps / gridColumns;
   bool isShort = kind == FragmentKind::Acc && rows < groupRows * warps &&
                  rows % groupRows == 0 && columns > laneColumns;
   return isShort ? rows / groupRows : warps;
@@ -77,9 +101,9 @@ int64_t Fragment::elementsPerRegister() const {
 int64_t Fragment::replication() const {
   int64_t lanes = warpSize * warps;
   if (rows != 1)
-    lanes /= 8 * warps;
+    lanes /= 8 * rowWarps();
   if (columns != 1)
-    lanes /= 4;
+    lanes /= 4 * columnGroups();
   return lanes;
 }
 

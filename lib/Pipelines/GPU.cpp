@@ -54,9 +54,10 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
   warp::WarpDelayExchangeOptions exchange;
   warp::WarpStageStoresOptions staging;
   warp::WarpDeepenRingsOptions rings;
+  warp::WarpShareColumnsOptions columns;
   if (info)
-    exchange.sharedLimit = staging.sharedLimit = rings.sharedLimit =
-        info->sharedBytesPerBlock;
+    exchange.sharedLimit = columns.sharedLimit = staging.sharedLimit =
+        rings.sharedLimit = info->sharedBytesPerBlock;
   if (hasRoles) {
     functions.addPass(warp::createWarpSpecialize());
     functions.addPass(warp::createWarpShareRegisters());
@@ -65,6 +66,8 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
   } else if (runs(OptionalPass::Buffer)) {
     functions.addPass(warp::createWarpBuffer());
   }
+  if (runs(OptionalPass::ShareColumns) && !hasRoles)
+    functions.addPass(warp::createWarpShareColumns(columns));
   if (runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpMakeAsync());
   // Turns order products in flight.

@@ -75,3 +75,15 @@ def test_both_forms_of_one_artifact():
     ordered, _ = gradients(64, None, 70, 130, causal=True)
     assert are_close(few, exact) and are_close(many, exact)
     assert all(map(np.array_equal, few, ordered))
+
+
+@pytest.mark.parametrize("numerics", [None, ANY_ORDER])
+@pytest.mark.parametrize("plan", [(64, 64, 4), (128, 64, 8)])
+def test_warps_in_a_grid(plan, numerics):
+    """P and dS go through slots, in any order of the warps; the bits stay."""
+    case = (70, 130, numerics, plan[2] == 8)
+    for seed in range(2):
+        in_grid, exact = gradients(128, plan_of(*plan), *case, seed=seed)
+        assert are_close(in_grid, exact)
+    stacked, _ = gradients(128, plan_of(*plan, ', without = ["warp-share-columns"]'), *case)
+    assert all(np.array_equal(a, b) for a, b in zip(in_grid, stacked))

@@ -136,7 +136,7 @@ ROOMS = [
     ["--convert-tile-to-warp", "--convert-tile-to-loops", "--convert-tile-to-llvm"],
     ["--warp-defer-sum", "--warp-persist", "--warp-double-buffer", "--warp-buffer",
      "--warp-specialize", "--warp-delay-exchange", "--warp-make-async", "--warp-insert-turns",
-     "--warp-stage-stores", "--warp-deepen-rings", "--canonicalize"],
+     "--warp-share-columns", "--warp-stage-stores", "--warp-deepen-rings", "--canonicalize"],
     ["--warp-assign-resources", "--warp-assign-resources=shared-limit=232448"],
     ["--convert-warp-to-gpu"],
     ["--gpu-share-warp-number", "--gpu-hide-inductions", "--gpu-order-integers",

@@ -27,6 +27,7 @@
 // CHECK-NEXT: convert-tile-to-warp,
 // CHECK-NEXT: warp-defer-sum,
 // CHECK-NEXT: warp-buffer{
+// CHECK-NEXT: warp-share-columns{shared-limit=166912},
 // CHECK-NEXT: warp-stage-stores{shared-limit=166912},
 // CHECK-NEXT: warp-assign-resources{shared-limit=166912},
 // CHECK-NEXT: canonicalize{

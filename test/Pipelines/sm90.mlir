@@ -82,5 +82,6 @@
 // BARE-NEXT: warp-defer-sum
 // BARE-NOT: warp-persist
 // BARE: warp-buffer{
+// BARE-NEXT: warp-share-columns{
 // BARE-NEXT: warp-stage-stores{
 // BARE-NEXT: warp-assign-resources{

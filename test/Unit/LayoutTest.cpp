@@ -89,6 +89,33 @@ TEST(Fragments, WarpsShareColumns) {
   EXPECT_TRUE(makeAcc(64, 64, 8).ownerOf({17, 33}) == (Position{5, 4, 1, 0}));
 }
 
+// Warps along the rows, and groups of them along the columns.
+TEST(Fragments, WarpsInAGrid) {
+  for (int64_t warps : {2, 4, 8})
+    for (int64_t groups : {2, 4, 8})
+      for (int64_t steps : {1, 2}) {
+        if (warps % groups != 0)
+          continue;
+        int64_t rows = 16 * steps * (warps / groups);
+        for (auto [m, n] : {std::pair<int64_t, int64_t>(rows, 16 * groups),
+                            {rows, 1},
+                            {1, 24 * groups},
+                            {1, 1}}) {
+          Fragment acc = makeAcc(m, n, warps);
+          acc.gridColumns = groups;
+          checkCover(acc);
+        }
+      }
+  // Row 17 is that of warp 1, columns 32 and on are those of warps 2 and 3.
+  Fragment acc = makeAcc(64, 64, 4);
+  acc.gridColumns = 2;
+  EXPECT_TRUE(acc.ownerOf({17, 33}) == (Position{3, 4, 1, 0}));
+  EXPECT_EQ(acc.numRegisters(), 32);
+  acc.columns = 24;
+  EXPECT_EQ(acc.check(), "got 24 columns, expected a multiple of 8 columns x 2 "
+                         "columns of warps");
+}
+
 TEST(Fragments, RegisterCounts) {
   EXPECT_EQ(makeAcc(128, 64, 4).numRegisters(), 64);
   EXPECT_EQ(makeAcc(128, 1, 4).numRegisters(), 4);

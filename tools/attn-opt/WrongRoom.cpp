@@ -71,6 +71,7 @@ static constexpr RoomNeeds table[] = {
     {"warp-specialize", kernel},
     {"warp-share-registers", kernel},
     {"warp-delay-exchange", kernel},
+    {"warp-share-columns", kernel},
     {"warp-make-async", kernel},
     {"warp-insert-turns", kernel},
     {"warp-stage-stores", kernel},

@@ -27,6 +27,11 @@
 // above, and holds the columns of group w / R, N R / W of them, only. It has no
 // slices.
 //
+// Warps may also stand in a grid of R rows and C columns, whatever the tile has
+// of them: then W / C is R in the lines above. A slice of it has the rows or
+// the columns that a warp of the grid has. Per warp tile of 32x32 instead of
+// 16x64, operands are read from shared memory less often.
+//
 // The slices are what is left of it when a dimension has size 1. They are
 // replicated: several lanes hold the same element.
 //
@@ -122,6 +127,9 @@ struct Fragment {
   int64_t rows = 1, columns = 1, warps = 1;
   /// Bits of an element as it is packed; `acc` never packs.
   int64_t elementBits = 32;
+  /// acc: the groups of warps that have columns of their own. 1: one, or as
+  /// many as it takes where the rows are fewer than the warps.
+  int64_t gridColumns = 1;
 
   /// What is wrong with the shape, in words; empty if it is a fragment.
   std::string check() const;
@@ -157,6 +165,9 @@ struct Fragment {
   /// `a` only: the register of the accumulator of the same tile that goes to
   /// `element` of `reg`.
   int64_t accRegisterOfA(int64_t reg, int64_t element) const;
+
+private:
+  std::string checkGrid() const;
 };
 
 /// The column, within its step of 8, that the tf32 instruction's k-slot means.

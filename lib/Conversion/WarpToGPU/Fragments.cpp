@@ -37,14 +37,7 @@ using namespace attn::warp;
 //===----------------------------------------------------------------------===//
 
 layout::Fragment attn::warp::layoutOf(FragType type) {
-  layout::Fragment fragment;
-  fragment.kind = type.getKind() == FragKind::A ? layout::FragmentKind::A
-                                                : layout::FragmentKind::Acc;
-  fragment.rows = type.getShape()[0];
-  fragment.columns = type.getShape()[1];
-  fragment.warps = type.getWarps();
-  fragment.elementBits = type.getElementType().getIntOrFloatBitWidth();
-  return fragment;
+  return type.getLayout();
 }
 
 layout::SharedTile attn::warp::layoutOf(SlotType type) {

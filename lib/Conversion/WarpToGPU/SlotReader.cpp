@@ -70,7 +70,7 @@ void SlotReader::readPair(Value pointer, SmallVectorImpl<Value> &elements) {
 }
 
 SmallVector<Value> SlotReader::readTile() {
-  PairAddresses addresses(builder, loc, slotType, slot);
+  PairAddresses addresses(builder, loc, fragment, slotType, slot);
   SmallVector<Value> elements;
   for (int64_t t = 0; t < fragment.rowSteps(); ++t)
     for (int64_t column = 0; column < fragment.columns; column += 8)
@@ -84,8 +84,8 @@ SmallVector<Value> SlotReader::readTile() {
 SmallVector<Value> SlotReader::readColumns() {
   Value first = pointerAt(laneColumn(ints, fragment));
   SmallVector<Value> elements;
-  for (int64_t column = 0; column < fragment.columns; column += 8)
-    readPair(offsetBy(builder, loc, first, column * tile.elementBytes),
+  for (int64_t step = 0; step < fragment.columnSteps(); ++step)
+    readPair(offsetBy(builder, loc, first, 8 * step * tile.elementBytes),
              elements);
   return elements;
 }

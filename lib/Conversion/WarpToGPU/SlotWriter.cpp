@@ -70,10 +70,19 @@ Value PairAddresses::at(int64_t row, int64_t column) {
     Value swizzle =
         ints.rem(ints.div(inMatrix, tile.rowsPerXor()), tile.period());
     Value chunk = ints.bitXor(ints.div(pair, perChunk), swizzle);
-    Value laneRow =
-        ints.add(ints.mul(ints.warp(), layout::groupRows), inMatrix);
+    if (int64_t groups = fragment.columnGroups(); groups > 1) {
+      // The parts of the groups divide the period, or are whole ones.
+      assert(tile.splitsInto(groups) && "the verifier of the store");
+      int64_t perPart = tile.chunksPerRow() / groups;
+      Value group = ints.div(ints.warp(), fragment.rowWarps());
+      Value first = ints.mul(group, perPart);
+      Value inPeriod = ints.rem(first, tile.period());
+      chunk = ints.add(ints.mul(ints.div(first, tile.period()), tile.period()),
+                       ints.bitXor(inPeriod, chunk));
+    }
+    Value row = laneRow(ints, fragment);
     Value offset =
-        ints.add(ints.mul(laneRow, tile.chunksPerRow() * layout::chunkBytes),
+        ints.add(ints.mul(row, tile.chunksPerRow() * layout::chunkBytes),
                  ints.mul(chunk, layout::chunkBytes));
     offset =
         ints.add(offset, ints.mul(ints.rem(pair, perChunk), tile.elementBytes));

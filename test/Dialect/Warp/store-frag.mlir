@@ -250,13 +250,16 @@ func.func @accumulates_bf16(%n: index, %f: bf16, %out: memref<?x64xbf16>) {
 
 // -----
 
-// Warps that have different columns.
+// Warps that have different columns, of whole patterns of the swizzle or not.
 func.func @columns(%n: index, %f: bf16) {
   warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(8) {
     %S = warp.alloc : !warp.slot<64x64xbf16>
     %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 8>
-    // expected-error@+1 {{'warp.store_frag' op stores '!warp.frag<64x64xbf16, acc, 8>', expected rows that spread over the warps}}
     warp.store_frag %h to %S : !warp.frag<64x64xbf16, acc, 8>, !warp.slot<64x64xbf16>
+    %T = warp.alloc : !warp.slot<64x96xbf16>
+    %t = warp.splat %f : !warp.frag<64x96xbf16, acc, 8>
+    // expected-error@+1 {{'warp.store_frag' op stores '!warp.frag<64x96xbf16, acc, 8>' to '!warp.slot<64x96xbf16>', expected rows that spread over the warps}}
+    warp.store_frag %t to %T : !warp.frag<64x96xbf16, acc, 8>, !warp.slot<64x96xbf16>
   }
   return
 }
@@ -309,6 +312,18 @@ func.func @packed_into_rows(%n: index, %out: memref<?x64xf32>) {
   warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(8) {
     // expected-error@+1 {{'warp.load' op packs '!warp.frag<64x64xf32, acc, 8>' in the innermost dimension of 'memref<?x64xf32>', expected a tile of as many elements of f32}}
     %s = warp.load %out[%x, %c0] packed : memref<?x64xf32> -> !warp.frag<64x64xf32, acc, 8>
+  }
+  return
+}
+
+// -----
+
+func.func @columns_of_panels(%n: index, %f: bf16) {
+  warp.kernel @k blocks(%x, %y, %z) in (%n, %n, %n) warps(8) {
+    %S = warp.alloc : !warp.slot<64x64xbf16, panels<128>>
+    %h = warp.splat %f : !warp.frag<64x64xbf16, acc, 8>
+    // expected-error@+1 {{'warp.store_frag' op stores '!warp.frag<64x64xbf16, acc, 8>' to '!warp.slot<64x64xbf16, panels<128>>', expected rows that spread over the warps}}
+    warp.store_frag %h to %S : !warp.frag<64x64xbf16, acc, 8>, !warp.slot<64x64xbf16, panels<128>>
   }
   return
 }

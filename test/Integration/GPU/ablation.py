@@ -65,6 +65,7 @@ PASSES = {
 # Those that change gradients alone.
 OF_GRADIENTS = {
     "warp-delay-exchange": "what warps write for each other is read one step later",
+    "warp-share-columns": "warps in a grid read the operands of products less often (sm_80)",
 }
 # Those that are off by default, or not everywhere.
 ADDED = ["+warp-double-buffer"]

@@ -18,7 +18,7 @@ LogicalResult LoadFragOp::verify() {
   if (frag.getKind() == FragKind::Acc && !frag.getElementType().isF32())
     return emitOpError("gives ")
            << frag << ", expected an 'a' fragment, or an 'acc' one of f32";
-  if (frag.getLayout().columnGroups() > 1)
+  if (frag.getLayout().columnGroups() > 1 && slot.getShape()[0] != 1)
     return emitOpError("gives ")
            << frag << ", expected rows that spread over the warps";
   // A row may stand for the rows of a tile.
@@ -46,6 +46,10 @@ LogicalResult attn::warp::verifyProduct(ProductOp op) {
       return op.emitOpError("operand a is over ")
              << frag.getWarps() << " warps and the accumulator over "
              << acc.getWarps() << ", expected the same";
+    if (acc.getLayout().columnGroups() > 1)
+      return op.emitOpError("operand a is ")
+             << frag << " and the accumulator " << acc
+             << ": expected a slot, which warps read for each other";
     // (C5)
     if (op.getTransposeA())
       return op.emitOpError("transposes an operand a in registers, expected a "

@@ -174,9 +174,11 @@ LogicalResult StoreFragOp::verify() {
                                   << ", expected the same shape and elements";
   if (slot.getShape()[0] == 1)
     return emitOpError("stores one row, expected a tile");
-  if (frag.getLayout().columnGroups() > 1)
+  if (int64_t groups = frag.getLayout().columnGroups();
+      groups > 1 && (slot.hasPanels() || !slot.getLayout().splitsInto(groups)))
     return emitOpError("stores ")
-           << frag << ", expected rows that spread over the warps";
+           << frag << " to " << slot
+           << ", expected rows that spread over the warps";
   return success();
 }
 
@@ -313,8 +315,7 @@ static bool stretchesTo(Type type, FragType result) {
     return true;
   auto index = dyn_cast<FragType>(type);
   return index && index.getElementType().isInteger(32) &&
-         index.getKind() == FragKind::Acc &&
-         index.getWarps() == result.getWarps() &&
+         index.getKind() == FragKind::Acc && index.sharesGrid(result) &&
          llvm::all_of(llvm::zip(index.getShape(), result.getShape()),
                       [](auto sizes) {
                         auto [have, want] = sizes;

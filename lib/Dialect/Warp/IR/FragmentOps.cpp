@@ -19,7 +19,7 @@ using namespace attn::warp;
 /// Same rows and columns, spread in the same way.
 static bool isSpreadAlike(FragType a, FragType b) {
   return a.getShape() == b.getShape() && a.getKind() == b.getKind() &&
-         a.getWarps() == b.getWarps();
+         a.sharesGrid(b);
 }
 
 LogicalResult SelectOp::verify() {
@@ -79,7 +79,7 @@ LogicalResult ConvertOp::verify() {
   FragType from = getValue().getType(), to = getResult().getType();
   bool sameTile = from.getShape() == to.getShape() &&
                   from.getElementType() == to.getElementType() &&
-                  from.getWarps() == to.getWarps();
+                  from.sharesGrid(to);
   if (!sameTile)
     return emitOpError("turns ")
            << from << " into " << to << ", expected the same tile";
@@ -93,9 +93,8 @@ LogicalResult ConvertOp::verify() {
 
 LogicalResult BroadcastOp::verify() {
   FragType from = getValue().getType(), to = getResult().getType();
-  if (from.getElementType() != to.getElementType() ||
-      from.getWarps() != to.getWarps() || from.getKind() != FragKind::Acc ||
-      to.getKind() != FragKind::Acc)
+  if (from.getElementType() != to.getElementType() || !from.sharesGrid(to) ||
+      from.getKind() != FragKind::Acc || to.getKind() != FragKind::Acc)
     return emitOpError("stretches ")
            << from << " to " << to
            << ", expected 'acc' fragments of one element type";
@@ -109,14 +108,16 @@ LogicalResult BroadcastOp::verify() {
 
 LogicalResult ReduceOp::verify() {
   FragType from = getValue().getType(), to = getResult().getType();
-  if (from.getElementType() != to.getElementType() ||
-      from.getWarps() != to.getWarps() || from.getKind() != FragKind::Acc ||
-      to.getKind() != FragKind::Acc)
+  if (from.getElementType() != to.getElementType() || !from.sharesGrid(to) ||
+      from.getKind() != FragKind::Acc || to.getKind() != FragKind::Acc)
     return emitOpError("reduces ")
            << from << " to " << to
            << ", expected 'acc' fragments of one element type";
   if (!from.getElementType().isF32())
     return emitOpError("reduces ") << from << ", expected elements of f32";
+  if (from.getLayout().columnGroups() > 1)
+    return emitOpError("reduces ")
+           << from << ", expected warps that have whole rows";
   int64_t columns = to.getShape()[1];
   bool toRows = columns == 1;
   bool toLanes = columns == layout::laneColumns && from.getShape()[1] > columns;

@@ -40,14 +40,14 @@ static int64_t bitsOf(Type element) { return element.getIntOrFloatBitWidth(); }
 // Fragment
 //===----------------------------------------------------------------------===//
 
-// <128x64xf32, acc, 4>
+// <128x64xf32, acc, 4>  <64x64xf32, acc, 2x2>
 Type FragType::parse(AsmParser &p) {
   SmallVector<int64_t> shape;
   Type element;
   StringRef kind;
-  int64_t warps;
+  SmallVector<int64_t> grid;
   SMLoc loc = p.getCurrentLocation();
-  SMLoc kindLoc;
+  SMLoc kindLoc, gridLoc;
   if (p.parseLess() || p.parseDimensionList(shape, /*allowDynamic=*/false) ||
       p.parseType(element) || p.parseComma() ||
       p.getCurrentLocation(&kindLoc) || p.parseKeyword(&kind))
@@ -58,23 +58,46 @@ Type FragType::parse(AsmParser &p) {
         << kind << "', expected acc or a";
     return {};
   }
-  if (p.parseComma() || p.parseInteger(warps) || p.parseGreater())
+  if (p.parseComma() || p.getCurrentLocation(&gridLoc) ||
+      p.parseDimensionList(grid, /*allowDynamic=*/false,
+                           /*withTrailingX=*/false) ||
+      p.parseGreater())
     return {};
+  if (grid.empty() || grid.size() > 2) {
+    p.emitError(gridLoc, "got ")
+        << grid.size() << " numbers of warps, expected one, or those along "
+        << "the rows and along the columns";
+    return {};
+  }
+  grid.resize(2, 1);
+  constexpr int64_t most = layout::maxWarps;
+  // Their product stays a number.
+  int64_t rows = std::min(grid[0], most + 1);
+  int64_t columns = std::min(grid[1], most + 1);
   return p.getChecked<FragType>(loc, p.getContext(), shape, element, *fragKind,
-                                warps);
+                                columns > 1 ? rows * columns : grid[0],
+                                columns);
 }
 
 void FragType::print(AsmPrinter &p) const {
   p << "<";
   p.printDimensionList(getShape());
   p << "x" << getElementType() << ", " << stringifyFragKind(getKind()) << ", "
-    << getWarps() << ">";
+    << getWarps() / getGridColumns();
+  if (getGridColumns() > 1)
+    p << "x" << getGridColumns();
+  p << ">";
+}
+
+FragType FragType::inGrid(int64_t gridColumns) const {
+  return FragType::get(getContext(), getShape(), getElementType(), getKind(),
+                       getWarps(), gridColumns);
 }
 
 ShapedType FragType::cloneWith(std::optional<ArrayRef<int64_t>> shape,
                                Type elementType) const {
   return FragType::get(getContext(), shape.value_or(getShape()), elementType,
-                       getKind(), getWarps());
+                       getKind(), getWarps(), getGridColumns());
 }
 
 bool FragType::hasRank() const { return true; }
@@ -82,13 +105,18 @@ bool FragType::hasRank() const { return true; }
 layout::Fragment FragType::getLayout() const {
   auto kind = getKind() == FragKind::Acc ? layout::FragmentKind::Acc
                                          : layout::FragmentKind::A;
-  return {kind, getShape()[0], getShape()[1], getWarps(),
-          bitsOf(getElementType())};
+  return {kind,
+          getShape()[0],
+          getShape()[1],
+          getWarps(),
+          bitsOf(getElementType()),
+          getGridColumns()};
 }
 
 LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<int64_t> shape, Type element,
-                               FragKind kind, int64_t warps) {
+                               FragKind kind, int64_t warps,
+                               int64_t gridColumns) {
   if (shape.size() != 2)
     return emitError() << "fragment of rank " << shape.size()
                        << ", expected rank 2";
@@ -102,8 +130,9 @@ LogicalResult FragType::verify(function_ref<InFlightDiagnostic()> emitError,
   auto layoutKind = kind == FragKind::Acc ? layout::FragmentKind::Acc
                                           : layout::FragmentKind::A;
   bool isCondition = kind == FragKind::A && element.isInteger(1);
-  layout::Fragment fragment = {layoutKind, shape[0], shape[1], warps,
-                               isCondition ? 16 : bitsOf(element)};
+  layout::Fragment fragment = {
+      layoutKind, shape[0], shape[1], warps, isCondition ? 16 : bitsOf(element),
+      gridColumns};
   std::string message = fragment.check();
   if (!message.empty())
     return emitError() << "'" << stringifyFragKind(kind)

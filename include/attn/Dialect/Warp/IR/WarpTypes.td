@@ -121,14 +121,30 @@ def Warp_FragType : Warp_Type<"Frag", "frag", [
     is one value for each lane of the quad that shares a row.
     An `acc` tile of fewer than 16 W rows: as many warps as it has 16-row groups
     are stacked along the rows, the others hold further columns.
+    `!warp.frag<64x64xf32, acc, 2x2>`: warps in a grid, two along the rows and
+    two groups along the columns. Slices of it are in the same grid.
     `a`: the A operand of the same instruction. Layout formulae, and the number
     of registers, are those of attn/Layout/Fragments.h.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
-                        "::attn::warp::FragKind":$kind, "int64_t":$warps);
+                        "::attn::warp::FragKind":$kind, "int64_t":$warps,
+                        "int64_t":$gridColumns);
+  let builders = [
+    TypeBuilder<(ins "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$elementType,
+                     "::attn::warp::FragKind":$kind, "int64_t":$warps), [{
+      return $_get($_ctxt, shape, elementType, kind, warps, /*gridColumns=*/1);
+    }]>
+  ];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// The same tile over the same warps, so many groups along the columns.
+    FragType inGrid(int64_t gridColumns) const;
+    /// Whether the warps of both stand in the same grid.
+    bool sharesGrid(FragType other) const {
+      return getWarps() == other.getWarps() &&
+             getGridColumns() == other.getGridColumns();
+    }
     /// Which lane and register holds which element.
     ::attn::layout::Fragment getLayout() const;
   }];

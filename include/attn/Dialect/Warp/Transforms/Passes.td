@@ -294,6 +294,36 @@ def WarpInsertTurns : Pass<"warp-insert-turns", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::attn::warp::WarpDialect"];
 }
 
+def WarpShareColumns : Pass<"warp-share-columns", "::mlir::func::FuncOp"> {
+  let summary = "warps in a grid read the operands of products less often";
+  let description = [{
+    Needs: `warp-buffered`. Gives: the same, where warps that are stacked along
+    the rows of a tile stand in a grid, if products by `mma_sync` read less of
+    shared memory then. Operands in registers, of which a warp has no whole rows
+    any more, go through slots. Optional: fragments whose rows are reduced, or
+    that something else wants stacked, stay as they are; so do those whose slots
+    do not fit, and a *missed* remark says so.
+    ```mlir
+    %s = warp.mma mma_sync %k, %q, %zero transpose_b : …, !warp.frag<64x64xf32, acc, 4>
+    %a = warp.convert %p : !warp.frag<64x64xbf16, acc, 4> -> !warp.frag<64x64xbf16, a, 4>
+    %dv1 = warp.mma mma_sync %a, %do, %dv : …, !warp.frag<64x128xf32, acc, 4>
+    ```
+    becomes
+    ```mlir
+    %slot = warp.alloc : !warp.slot<64x64xbf16>
+    %s = warp.mma mma_sync %k, %q, %zero transpose_b : …, !warp.frag<64x64xf32, acc, 2x2>
+    warp.store_frag %p to %slot : !warp.frag<64x64xbf16, acc, 2x2>, !warp.slot<64x64xbf16>
+    %dv1 = warp.mma mma_sync %slot, %do, %dv : …, !warp.frag<64x128xf32, acc, 2x2>
+    ```
+    Example: `test/Dialect/Warp/share-columns.mlir`.
+  }];
+  let options = [
+    Option<"sharedLimit", "shared-limit", "int64_t", "166912",
+           "Bytes of shared memory a block may use (163 KiB on sm_80)">
+  ];
+  let dependentDialects = ["::attn::warp::WarpDialect"];
+}
+
 def WarpStageStores : Pass<"warp-stage-stores", "::mlir::func::FuncOp"> {
   let summary = "tiles are stored through shared memory, in whole rows";
   let description = [{

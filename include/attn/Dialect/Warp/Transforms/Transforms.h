@@ -11,6 +11,7 @@
 #define ATTN_DIALECT_WARP_TRANSFORMS_TRANSFORMS_H
 
 #include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace attn::warp {
@@ -76,6 +77,12 @@ int64_t makeProductsAsync(RewriterBase &rewriter, KernelOp kernel,
 /// untouched, if there are none or nobody to take turns with.
 FailureOr<int64_t> insertTurns(RewriterBase &rewriter, KernelOp kernel,
                                std::string &reason);
+
+/// Puts the warps of kernels without roles in grids where products by mma_sync
+/// read less of shared memory then, so that a kernel takes at most `limit`
+/// bytes. Gives the number of products; `reason` says why a grid is not taken.
+int64_t shareColumns(RewriterBase &rewriter, func::FuncOp function,
+                     int64_t limit, std::string &reason);
 
 /// Lets stores of tiles go via slots, so that the kernel takes at most `limit`
 /// bytes. Gives their number; `reason` says why a store stayed as it is.
