@@ -22,6 +22,8 @@ struct Row {
       : elementBytes(elementBytes), maxHeadDim(maxHeadDim), tiles(tiles) {}
 
   Row maxValue(int64_t dim) && { return maxValueHeadDim = dim, *this; }
+  /// Queries and values of just that dimension.
+  Row exactly() && { return isExact = true, *this; }
   Row mask(bool has) && { return hasMask = has, *this; }
   /// With a mask, of which half is visible.
   Row half() && { return hasMask = isHalf = true, *this; }
@@ -48,6 +50,8 @@ struct Row {
     return elementBytes == workload.elementBytes &&
            isBackward == workload.isBackward && isJvp == workload.isJvp &&
            dim <= maxHeadDim && valueDim <= maxValueHeadDim &&
+           (!isExact || (workload.headDim == maxHeadDim &&
+                         workload.valueHeadDim == maxHeadDim)) &&
            (!hasMask || *hasMask == workload.hasMask) &&
            (!isHalf || *isHalf == workload.isHalf) &&
            (!isScattered || workload.isScattered) &&
@@ -71,7 +75,7 @@ struct Row {
   int64_t maxHeadDim; // of query and value, padded
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
   int64_t maxValueHeadDim = 256;
-  bool isBackward = false, isInAnyOrder = false, isJvp = false,
+  bool isExact = false, isBackward = false, isInAnyOrder = false, isJvp = false,
        isScattered = false, isSoftcap = false, readsByPosition = false;
   std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout,
       hasPullback;
@@ -154,8 +158,10 @@ static const Row sm90Rows[] = {
 
 // Gradients, 16-bit: the fastest of the few tiles that were timed on an H100, d
 // = 64 and 128, s = 4096 (test/Benchmark/results/backward.json); sm_80, d = 64:
-// 128 x 32 is 1.05 to 1.14 times as fast as 64 x 64 (s = 1024 and 4096). f32
-// and larger dimensions: chosen to fit. So are those of d = 128 whose score
+// 128 x 32 is 1.05 to 1.14 times as fast as 64 x 64 (s = 1024 and 4096); d =
+// 128, one program with all products: 128 x 64 is 1.05 to 1.11 times as fast as
+// 64 x 64 (s = 1024 to 16384; causal 0.97 at 1024, 1.05 and 1.08 from 4096 on).
+// f32 and larger dimensions: chosen to fit. So are those of d = 128 whose score
 // functions or random numbers want registers: with 64 keys they spill 100 to
 // 3,200 bytes (ptxas 13.0), with 32 at most 380. Of warpgroups a softcap spills
 // 260 bytes with 64 keys and is 1.07 times as fast as with 32, where consumers
@@ -166,6 +172,11 @@ static const Row sm80BackwardRows[] = {
     Row(2, 128, {64, 32, 4, 2, false}).backward().dropout(true),
     Row(2, 128, {64, 32, 4, 2, false}).backward().pullback(true),
     Row(2, 128, {64, 32, 4, 2, false}).backward().score(true).captures(true),
+    Row(2, 128, {128, 64, 8, 2, false})
+        .exactly()
+        .plain()
+        .backward()
+        .inAnyOrder(),
     Row(2, 128, {64, 64, 4, 2, false}).backward(),
     Row(2, 256, {64, 32, 4, 1, false}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),

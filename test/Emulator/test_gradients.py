@@ -68,11 +68,12 @@ def test_short_products_share_columns(dim):
     assert are_close(*gradients(dim, plan_of(64, 32, 4), 70, 130, ANY_ORDER))
 
 
-def test_both_forms_of_one_artifact():
+@pytest.mark.parametrize("dim", [64, 128])
+def test_both_forms_of_one_artifact(dim):
     """Two programs for few queries, which give the bits of sums in order, and one for many."""
-    few, exact = gradients(64, None, 70, 130, ANY_ORDER, causal=True, variant=0)
-    many, _ = gradients(64, None, 70, 130, ANY_ORDER, causal=True, variant=1)
-    ordered, _ = gradients(64, None, 70, 130, causal=True)
+    few, exact = gradients(dim, None, 70, 130, ANY_ORDER, causal=True, variant=0)
+    many, _ = gradients(dim, None, 70, 130, ANY_ORDER, causal=True, variant=1)
+    ordered, _ = gradients(dim, None, 70, 130, causal=True)
     assert are_close(few, exact) and are_close(many, exact)
     assert all(map(np.array_equal, few, ordered))
 

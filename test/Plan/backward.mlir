@@ -68,3 +68,28 @@ func.func @in_any_order(%q: !q, %k: !q, %v: !q, %o: !q, %lse: !l, %do: !q) -> (!
     : (!q, !q, !q, !q, !l, !q) -> (!q, !q, !q)
   return %dq, %dk, %dv : !q, !q, !q
 }
+
+// One program with all products has more of them for each tile that is read;
+// what scores and masks read wants its registers.
+// SM80-LABEL: @wide_in_any_order
+// SM80: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 8, stages = 2>
+// SM80: plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>
+// SM80: plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>
+#any = #attn.numerics<deterministic = false>
+!x = tensor<1x1x4096x128xf16>
+!m = tensor<1x1x4096xf32>
+!d = tensor<4096xi32>
+func.func @wide_in_any_order(%q: !x, %lse: !m, %doc: !d) -> (!x, !x, !x, !x, !x, !x, !x, !x, !x) {
+  %aq, %ak, %av = attn.attention_backward %q, %q, %q, %q, %lse, %q {numerics = #any}
+    : (!x, !x, !x, !x, !m, !x) -> (!x, !x, !x)
+  %bq, %bk, %bv = attn.attention_backward %q, %q, %q, %q, %lse, %q captures(%doc) {numerics = #any}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %c: !d) {
+      %s = attn.capture_load %c[%i] : !d
+      %t = attn.capture_load %c[%j] : !d
+      %r = arith.cmpi eq, %s, %t : i32
+      attn.yield %r : i1
+    } : (!x, !x, !x, !x, !m, !x, !d) -> (!x, !x, !x)
+  %cq, %ck, %cv = attn.attention_backward %q, %q, %q, %q, %lse, %q
+    : (!x, !x, !x, !x, !m, !x) -> (!x, !x, !x)
+  return %aq, %ak, %av, %bq, %bk, %bv, %cq, %ck, %cv : !x, !x, !x, !x, !x, !x, !x, !x, !x
+}

@@ -80,8 +80,8 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
     each->target = TargetKind::SM80;
     each->element = "f16";
   }
-  EXPECT_EQ(full.plans(), "query_length <= 896 -> twice 2; auto 2");
-  EXPECT_EQ(masked.plans(), "query_length <= 896 -> twice 2; auto 2");
+  EXPECT_EQ(full.plans(), "query_length <= 592 -> twice 2; auto 2");
+  EXPECT_EQ(masked.plans(), "query_length <= 1448 -> twice 2; auto 2");
   EXPECT_EQ(narrow.plans(), "query_length <= 592 -> twice 2; auto 2");
   EXPECT_EQ(narrowMasked.plans(), "query_length <= 832 -> twice 2; auto 2");
 }

@@ -81,7 +81,7 @@ static constexpr QueryLimits measuredLimits[] = {
     {TargetKind::SM90A, 64, 2400, 768},
     {TargetKind::SM90A, 128, 3072, 2048},
     {TargetKind::SM80, 64, 832, 592},
-    {TargetKind::SM80, 128, 896, 896},
+    {TargetKind::SM80, 128, 1448, 592},
 };
 
 static std::optional<int64_t> findMeasuredLimit(AttentionBackwardOp op,
