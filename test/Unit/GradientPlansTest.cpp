@@ -83,7 +83,7 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
   EXPECT_EQ(full.plans(), "query_length <= 592 -> twice 2; auto 2");
   EXPECT_EQ(masked.plans(), "query_length <= 1448 -> twice 2; auto 2");
   EXPECT_EQ(narrow.plans(), "query_length <= 592 -> twice 2; auto 2");
-  EXPECT_EQ(narrowMasked.plans(), "query_length <= 832 -> twice 2; auto 2");
+  EXPECT_EQ(narrowMasked.plans(), "query_length <= 1274 -> twice 2; auto 2");
 }
 
 TEST(GradientPlans, OneFormWhereTheLengthIsKnown) {

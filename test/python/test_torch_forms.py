@@ -131,7 +131,7 @@ def test_what_was_not_measured_is_in_order():
 def test_keys_that_are_seen_count():
     assert not pays(8192, window=(128, 128)) and pays(8192, window=(1024, 0))
     assert not pays(8192, window=(300, 100), causal="bottom_right")
-    assert pays(8192, window=(-1, 0)) and pays(1024, causal="bottom_right") and not pays(700, causal="top_left")
+    assert pays(8192, window=(-1, 0)) and pays(2048, causal="bottom_right") and not pays(1700, causal="top_left")
 
 
 def test_texts():

@@ -64,7 +64,7 @@ func.func @short(%q: !s, %k: !s, %v: !s, %o: !s, %lse: !r, %do: !s) -> (!s, !s, 
 // REMARK: [Analysis] scores {{.*}} reason="sums may be in any order", recomputed=once
 // REMARK: [Analysis] scores {{.*}} reason="up to 2400 queries two programs are faster", recomputed=twice
 // REMARK: [Analysis] scores {{.*}} reason="sums may be in any order", recomputed=once
-// REMARK: [Analysis] scores {{.*}} reason="up to 832 queries two programs are faster", recomputed=twice
+// REMARK: [Analysis] scores {{.*}} reason="up to 1274 queries two programs are faster", recomputed=twice
 func.func @middle(%q: !m, %k: !m, %v: !m, %o: !m, %lse: !n, %do: !m) -> (!m, !m, !m, !m, !m, !m, !m, !m) {
   %aq, %ak, %av = attn.attention_backward %q, %k, %v, %o, %lse, %do {plan = #plan, numerics = #any}
     : (!m, !m, !m, !m, !n, !m) -> (!m, !m, !m)
