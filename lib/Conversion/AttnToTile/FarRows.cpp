@@ -15,7 +15,7 @@
 //
 // and y - m is exact for all y near m. So the rows with |lse| >= 512 are far,
 // or, where gradients of f32 show an error of 2^-20, those with |lse| >= 16: a
-// kernel after that of delta computes m and l once more, from the same scores
+// kernel after that of rows computes m and l once more, from the same scores
 // in the same way, and weights are exp((y - m) - log(l)). For the others the
 // pair is (lse, 0), and where |m| is no larger it stays so: a step none of
 // whose first numbers is larger (tile-fold-exp2) need not read the second ones.

@@ -24,7 +24,7 @@ static bool touchesSlots(Operation *op) {
   return llvm::any_of(op->getOperandTypes(), llvm::IsaPred<SlotType, RingType>);
 }
 
-/// The next store, if nothing between reads a slot.
+/// The next store, if nothing between touches a slot.
 static bool isFollowedByStore(StoreFragOp store) {
   Operation *next = store->getNextNode();
   while (next && next->getNumRegions() == 0 && !touchesSlots(next) &&
@@ -40,6 +40,9 @@ static bool haveMet(StoreFragOp store, const AwaitPlans &awaits,
   for (Operation *op = store->getPrevNode(); op; op = op->getPrevNode()) {
     if (isa<CopyOp>(op))
       return true;
+    // A product in flight read slots until here.
+    if (isa<WaitOp>(op))
+      return false;
     if (isa<AwaitOp>(op) && awaits.lookup(op).pending)
       return true;
     if (StoreFragOp other = getSlotStore(op);

@@ -13,7 +13,7 @@
 // RUN: attn-compile %s --target=sm_90a --backward --function=wide --emit=tile --plan="#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>" | FileCheck %s --check-prefix=FEW
 
 // A warp of mma.sync has 32 rows of d_query where it has 16 of d_key and of
-// d_value; what is computed once per query goes up to the end of such blocks.
+// d_value.
 // TALL: tile.kernel @narrow_backward_d_query plan(#attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>)
 // TALL: tile.load %query[{{.*}}, vector<128x64xbf16>
 // TALL: tile.load %key[{{.*}}, vector<32x64xbf16>

@@ -183,10 +183,13 @@ static bool hasOwnFullBlocks(const KeyBlockRange &range, GroupBoundsOp group) {
          isComputable(range.fullHi, group, differs) && differs;
 }
 
-/// The bounds of `chain`, those that differ replaced by those of `range`.
+/// The bounds of `chain`, those that differ replaced by those of `range`. With
+/// `hasOwnEnds` a part begins or ends elsewhere than others: else a bound that
+/// is the same for all parts would be none of a part in the role that computes,
+/// and one in the role that loads, and their loops would not be the same.
 static SmallVector<Value> chooseBounds(const BlockLoops &chain,
                                        const KeyBlockRange &range,
-                                       GroupBoundsOp group) {
+                                       GroupBoundsOp group, bool hasOwnEnds) {
   SmallVector<Value> own = chain.getBounds();
   if (isWorthwhile(range.lo, group))
     own.front() = range.lo;
@@ -202,6 +205,10 @@ static SmallVector<Value> chooseBounds(const BlockLoops &chain,
     own[*full] = range.fullLo;
   if (!isLast)
     own[*full + 1] = range.fullHi;
+  if (!hasOwnEnds &&
+      !llvm::all_of(ArrayRef(own).drop_front().drop_back(),
+                    [&](Value bound) { return isWorthwhile(bound, group); }))
+    return chain.getBounds();
   return own;
 }
 
@@ -264,6 +271,12 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
     reason = "a loop over blocks ends where the one before says";
     return failure();
   }
+  std::optional<int64_t> first = getIntegerConstant(chain->getLowerBound());
+  std::optional<int64_t> end = getIntegerConstant(chain->getUpperBound());
+  if (first && end && *first >= *end) {
+    reason = "there are no blocks of keys";
+    return failure();
+  }
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(chain->front());
   Location loc = chain->front().getLoc();
@@ -273,7 +286,10 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
   std::optional<KeyBlockRange> range = emitOwnRange(rewriter, *chain, group);
   Value hasRow =
       emitHasRow(rewriter, chain->front(), body->getArgument(0), numRows);
-  if (range && hasNoFullBlock(*chain) && hasOwnFullBlocks(*range, group)) {
+  bool hasOwnEnds = hasRow || (range && (isWorthwhile(range->lo, group) ||
+                                         isWorthwhile(range->hi, group)));
+  if (range && hasOwnEnds && hasNoFullBlock(*chain) &&
+      hasOwnFullBlocks(*range, group)) {
     *chain = divide(rewriter, chain->front());
     rewriter.setInsertionPoint(group);
     auto ofThree =
@@ -284,7 +300,8 @@ LogicalResult attn::tile::groupBounds(RewriterBase &rewriter, KernelOp kernel,
     group = ofThree;
   }
   SmallVector<Value> bounds = chain->getBounds();
-  SmallVector<Value> own = range ? chooseBounds(*chain, *range, group) : bounds;
+  SmallVector<Value> own =
+      range ? chooseBounds(*chain, *range, group, hasOwnEnds) : bounds;
   rewriter.setInsertionPointToEnd(body);
   if (hasRow)
     own.back() = arith::SelectOp::create(rewriter, loc, hasRow, own.back(),

@@ -151,8 +151,9 @@ def AttnRecomputePass : Pass<"attn-recompute"> {
 
     Gives: each has a `recompute` without `auto`, which `convert-attn-to-tile`
     follows. A part of it that was there stays, or is refused with the reason
-    why no program can do it; so does what the plan says of `scores`. The forward saves output and lse of each row and
-    nothing else; between that and computing all again stand
+    why no program can do it; what the plan says of `scores` is kept or refused,
+    too. The forward saves output and lse of each row and nothing else; between
+    that and computing all again stand
 
     | number | decision |
     |---|---|
