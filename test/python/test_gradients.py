@@ -63,6 +63,19 @@ def test_forward_and_backward():
         kernel.backward.launch(q, k, v, sink, o, lse, d_o[:, :, :20], *got)
 
 
+def test_row_of_nan_is_seen():
+    """A row whose lse another forward gives as +inf has no weights, but is not without keys."""
+    q, k, v, d_o = random_arrays(5, *[(1, 1, 9, 16)] * 4)
+    o, lse = numpy.zeros_like(q), numpy.zeros((1, 1, 9), numpy.float32)
+    o[0, 0, 3], lse[0, 0, 3], lse[0, 0, 5] = numpy.nan, numpy.inf, -numpy.inf
+    o[0, 0, 5] = numpy.nan  # without keys: nobody asks what it is
+    got = [numpy.zeros_like(q) for _ in range(3)]
+    kernel = attn.compile(attn.attention("f32", 16), target="cpu", backward=True)
+    kernel.launch(q, k, v, o, lse, d_o, *got)
+    seen = numpy.isnan(got[0]).any(-1)[0, 0]
+    assert seen[3] and seen.sum() == 1 and numpy.isnan(got[1]).all() and not numpy.isnan(got[2]).any()
+
+
 def test_differences():
     """A score function of one's own and a gradient of lse: along a random direction
     the loss sum(o * d_o) + sum(lse * d_lse) changes as the gradients say."""

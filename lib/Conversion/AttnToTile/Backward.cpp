@@ -241,10 +241,8 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   Value dTile =
       load(dOutput, block, block.head, block.first, numRows, paddedValueDim);
   LogSum logSum = readLogSum(block, rows);
-  auto rowType = cast<VectorType>(logSum.first.getType());
-  Value isNone = arith::CmpFOp::create(
-      b, loc, arith::CmpFPredicate::OEQ, logSum.first,
-      splat(b, loc, rowType, std::numeric_limits<double>::infinity()));
+  // Not those whose lse is +inf: infinite scores stay visible.
+  Value isNone = findEmptyRows(rows, readSavedLse(block, rows));
   Value delta = computeDelta(block, rows, isNone);
   storeRows(block, delta, rowDelta);
   Value zero = splat(b, loc, VectorType::get({numRows, paddedDim}, f32), 0.0);

@@ -89,6 +89,8 @@ private:
   // BackwardRows.cpp
   Value allocate(Type type, ArrayRef<Value> sizes);
   Value sumColumns(Value matrix);
+  Value readSavedLse(const BlockNumbers &block, Value rows);
+  Value findEmptyRows(Value rows, Value savedLse);
   Value computeDelta(const BlockNumbers &block, Value rows, Value isNone);
   void storeRows(const BlockNumbers &block, Value numbers, Value view);
   void sumHeads(const Sum &sum, Value numBatches);

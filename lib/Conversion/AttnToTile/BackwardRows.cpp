@@ -47,6 +47,24 @@ static Value reshape(OpBuilder &b, Location loc, Value vector,
                                      vector);
 }
 
+/// The lse that the forward saved.
+Value BackwardKernels::readSavedLse(const BlockNumbers &block, Value rows) {
+  return gather(lse, {block.batch32, block.head32, rows},
+                cast<VectorType>(rows.getType()).getShape());
+}
+
+/// Rows without keys, by their saved lse, and those past the last query.
+Value BackwardKernels::findEmptyRows(Value rows, Value savedLse) {
+  auto type = cast<VectorType>(savedLse.getType());
+  Value isEmpty =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, savedLse,
+                            splat(b, loc, type, -infinity));
+  Value length = broadcast(queryLength32, rows.getType());
+  Value isPastEnd =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, rows, length);
+  return arith::OrIOp::create(b, loc, isEmpty, isPastEnd);
+}
+
 /// delta = rowsum(dO * O) (Dao, "FlashAttention-2", algorithm 2), less d_lse,
 /// and 0 where `isNone`.
 Value BackwardKernels::computeDelta(const BlockNumbers &block, Value rows,
@@ -94,18 +112,10 @@ void BackwardKernels::buildRows(bool hasDelta) {
       ValueRange{batches, heads, ceilDiv(b, loc, paddedQueries, blockRows)});
   BlockNumbers block = readNumbers(kernel);
   Value rows = coordinates(block.first, numRows, 0);
-  Value at[] = {block.batch32, block.head32, rows};
-  int64_t one[] = {numRows, 1};
-  Value logSum = gather(lse, at, one);
-
-  auto type = VectorType::get(one, f32);
+  Value logSum = readSavedLse(block, rows);
+  auto type = cast<VectorType>(logSum.getType());
   // (C10): a row without keys gives nothing, whatever d_lse is there.
-  Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                        logSum, splat(b, loc, type, -infinity));
-  Value length = broadcast(queryLength32, rows.getType());
-  Value isPastEnd =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, rows, length);
-  Value isNone = arith::OrIOp::create(b, loc, isEmpty, isPastEnd);
+  Value isNone = findEmptyRows(rows, logSum);
   if (hasDelta)
     storeRows(block, computeDelta(block, rows, isNone), rowDelta);
   logSum = arith::SelectOp::create(b, loc, isNone,
