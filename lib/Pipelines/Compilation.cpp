@@ -21,7 +21,6 @@
 #include "attn/Support/Version.h"
 #include "attn/Target/Jobs.h"
 #include "attn/Target/LaunchRule.h"
-#include "attn/Target/PTX.h"
 #include "mlir/IR/Verifier.h"
 
 using namespace mlir;
@@ -65,14 +64,13 @@ LogicalResult Compilation::runPasses(StringRef step, Operation *op,
     manager.enableTiming(scope);
   if (options.configure && failed(options.configure(manager)))
     return failure();
-  // Up to the Warp room each pass is verified: what it must keep is written in
-  // our verifiers. Later programs are long and their operations MLIR's, and to
-  // verify these after each pass took a third of its time.
-  bool isMachine = step == roomName(Room::GPU) || step == roomName(Room::NVVM);
-  manager.enableVerifier(!isMachine);
+  // Once for a room, not after each pass: that took a third of the time of the
+  // last rooms, whose programs are long, and a tenth up to the Warp room. The
+  // pipelines of attn-opt, by which passes are tested, do so after each.
+  manager.enableVerifier(false);
   if (failed(manager.run(op)))
     return failure();
-  return success(!isMachine || succeeded(verify(op)));
+  return verify(op);
 }
 
 LogicalResult Compilation::leave(Room room,
@@ -224,139 +222,4 @@ LogicalResult Compilation::run() {
       failed(leave(Room::NVVM)))
     return failure();
   return options.last == Room::NVVM ? success() : emitImage();
-}
-
-LogicalResult Compilation::emitImage() {
-  gpu::GPUModuleOp source = kernels();
-  {
-    TimingScope scope = time("llvm");
-    FailureOr<KernelCode> result = KernelCode::translate(source, threads());
-    if (failed(result))
-      return failure();
-    code = std::move(*result);
-  }
-  return estimateSpills() ? success() : assembleImage();
-}
-
-static std::string print(PlanAttr plan) {
-  std::string text;
-  llvm::raw_string_ostream(text) << plan;
-  return text;
-}
-
-/// Whether the assembler need not run to know that a plan was not to be picked.
-/// Of the kernels of 207 random programs for both targets all spilled that had
-/// 57 and more registers live between blocks than there are; one with 56 did
-/// not; of 240 more one that had 56 did not. They spilled about 8 bytes for
-/// each above 24.
-bool Compilation::estimateSpills() {
-  constexpr int64_t mostMore = 60, needless = 24, bytesPerRegister = 8;
-  if (!picked || options.last != Room::PTX || workload.isBackward ||
-      workload.isJvp || workload.elementBytes != 2 ||
-      options.cubin == CompileOptions::Cubin::No ||
-      findPtxas(options.ptxas).empty())
-    return false;
-  TimingScope scope = time("llvm");
-  for (const plan::PlanCase &entry : plans) {
-    plan::Budget budget =
-        plan::computeBudget(workload, plan::getTiles(entry.plan),
-                            plan::getTarget(entry.plan.getTarget()));
-    std::string text = print(entry.plan);
-    for (const VariantInfo &variant : artifact.variants)
-      for (const KernelInfo &kernel : variant.kernels)
-        if (int64_t more =
-                code->countLiveRegisters(kernel.entry) - budget.registerLimit;
-            variant.plan == text && more > mostMore)
-          estimates[text] =
-              std::max(estimates[text], (more - needless) * bytesPerRegister);
-  }
-  return !estimates.empty();
-}
-
-LogicalResult Compilation::complete() {
-  if (!isEstimated())
-    return success();
-  estimates.clear();
-  return assembleImage();
-}
-
-LogicalResult Compilation::assembleImage() {
-  if (failed(leave(Room::LLVM, [&] { return code->print(); })))
-    return failure();
-  if (options.last == Room::LLVM)
-    return success();
-  {
-    TimingScope scope = time("ptx");
-    FailureOr<std::string> ptx = code->emitPTX(threads());
-    if (failed(ptx))
-      return failure();
-    artifact.ptx = std::move(*ptx);
-    code.reset();
-  }
-  if (failed(leave(Room::PTX, [&] { return artifact.ptx; })))
-    return failure();
-  return options.cubin == CompileOptions::Cubin::No ? success() : emitCubin();
-}
-
-LogicalResult Compilation::emitCubin() {
-  Location loc = getLoc();
-  std::string ptxas = findPtxas(options.ptxas);
-  if (ptxas.empty()) {
-    if (options.cubin == CompileOptions::Cubin::Required ||
-        !options.ptxas.empty())
-      return emitError(loc)
-             << (options.ptxas.empty()
-                     ? "no ptxas on the PATH"
-                     : "'" + options.ptxas +
-                           "' is neither a ptxas nor a CUDA Toolkit with one")
-             << ": a cubin needs the CUDA Toolkit, PTX does not";
-    return success();
-  }
-  TimingScope scope = time("ptxas");
-  FailureOr<AssembledCubin> cubin =
-      assemble(loc, ptxas, artifact.ptx, options.target);
-  if (failed(cubin))
-    return failure();
-  report = std::move(cubin->report);
-  artifact.cubin = std::move(cubin->bytes);
-  for (VariantInfo &variant : artifact.variants)
-    for (KernelInfo &kernel : variant.kernels) {
-      const PtxasFigures &figures = report.kernels[kernel.entry];
-      kernel.registers = figures.registers;
-      kernel.spillStoreBytes = figures.spillStoreBytes;
-      kernel.spillLoadBytes = figures.spillLoadBytes;
-    }
-  return success();
-}
-
-LogicalResult Compilation::judge() {
-  if (failed(reportPtxas(getLoc(), names.front(), report, options.strict)))
-    return failure();
-  // A kernel of wgmma that ptxas could not overlap is worse than one for an
-  // older GPU.
-  for (const std::string &warning : report.warnings)
-    if (attn::isSerialized(warning))
-      return emitError(getLoc()) << "plan " << plan::printPlanCases(plans)
-                                 << " cannot be kept: " << warning;
-  return success();
-}
-
-bool Compilation::isSerialized() const {
-  return llvm::any_of(report.warnings, attn::isSerialized);
-}
-
-int64_t Compilation::getSpilledBytes(PlanAttr plan) const {
-  std::string text = print(plan);
-  if (isEstimated()) {
-    auto found = estimates.find(text);
-    return found == estimates.end() ? 0 : found->second;
-  }
-  int64_t bytes = -1;
-  for (const VariantInfo &variant : artifact.variants)
-    if (variant.plan == text) {
-      VariantInfo::CodeFigures figures = variant.figures();
-      // What is only loaded was a constant, or an argument.
-      bytes = std::max(figures.spillStoreBytes, figures.spillLoadBytes);
-    }
-  return bytes;
 }

@@ -51,6 +51,9 @@ public:
   /// will spill much: that takes it longest.
   int64_t getSpilledBytes(PlanAttr plan) const;
   bool isEstimated() const { return !estimates.empty(); }
+  /// What the kernels of a plan that was picked need; nothing where an estimate
+  /// would have no use for it.
+  std::optional<plan::RegisterNeed> getNeed(PlanAttr plan) const;
   /// Whether the assembler gave up on products in flight.
   bool isSerialized() const;
 
@@ -75,8 +78,10 @@ private:
   }
   LogicalResult emitImage();
   bool estimateSpills();
+  std::optional<plan::RegisterNeed> measureNeed(const plan::PlanCase &entry);
   LogicalResult assembleImage();
   LogicalResult emitCubin();
+  LogicalResult assembleForFewerBlocks(StringRef ptxas, AssembledCubin &cubin);
   gpu::GPUModuleOp kernels();
   unsigned threads() const;
   func::FuncOp host(StringRef name) {
@@ -96,6 +101,7 @@ private:
   /// What is not assembled yet, and what each of its plans will spill.
   std::optional<KernelCode> code;
   std::map<std::string, int64_t> estimates;
+  std::map<std::string, plan::RegisterNeed> needs;
   PtxasReport report;
   bool isProgram = false; // of the Warp room
   bool picked = false;

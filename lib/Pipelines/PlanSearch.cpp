@@ -110,10 +110,11 @@ static int64_t tolerated(const plan::Workload &workload) {
 }
 
 /// About how many registers a thread lacks: what is spilled in loops is stored
-/// and loaded more than once.
-static int64_t countLacking(int64_t spilledBytes) {
-  constexpr int64_t least = 8, most = 64, bytesPerRegister = 16;
-  return std::min(least + spilledBytes / bytesPerRegister, most);
+/// and loaded more than once. Of what is known to be picked for scores and
+/// masks more, or a second plan spills, too.
+static int64_t countLacking(int64_t spilledBytes, bool isKnown) {
+  constexpr int64_t least = 8, most = 64;
+  return std::min(least + spilledBytes / (isKnown ? 8 : 16), most);
 }
 
 std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
@@ -129,26 +130,41 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
     least = entry.plan;
     leastBytes = bytes;
   }
+  plan::Shortage shortage{0, begun.getNeed(least)};
   // What serves all sizes leaves open what was said for some of them.
   if (begun.getPlans().size() > 1)
     least = least.withScores(RecomputedScores::Auto);
   if (begun.isSerialized())
     leastBytes = first->spilledBytes();
 
+  int64_t bytes = leastBytes, most = tolerated(workload);
+  // Where another plan's estimate was enough, this one was not assembled.
+  bool isWanting =
+      bytes > most || (begun.isEstimated() && shortage.need &&
+                       shortage.need->more() > plan::registersMadeAgain);
   std::unique_ptr<Try> best = std::move(first);
-  int64_t lacking = 0, bytes = leastBytes, most = tolerated(workload);
   PlanAttr next = least, spilling = least;
   for (int number = 0; number < maxTries && best->spilledBytes() > most;
        ++number) {
-    if (bytes > most) {
-      lacking += countLacking(bytes - most);
-      next = plan::pickSparing(workload, least, spilling, lacking);
+    PlanAttr shared;
+    if (isWanting && shortage.need)
+      shared = plan::spareForProducer(spilling, *shortage.need);
+    if (shared) {
+      next = shared;
+    } else if (isWanting) {
+      shortage.registers += countLacking(std::max<int64_t>(bytes - most, 0),
+                                         shortage.need.has_value());
+      next = plan::pickSparing(workload, least, spilling, shortage);
     }
     if (!next)
       break;
     spilling = next;
     std::unique_ptr<Try> attempt = compile(next);
     bytes = attempt ? attempt->spilledBytes() : serializedBytes;
+    isWanting = bytes > most;
+    shortage.need.reset();
+    if (attempt)
+      shortage.need = attempt->compilation.getNeed(next);
     if (attempt && bytes < best->spilledBytes())
       best = std::move(attempt);
   }

@@ -268,6 +268,9 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
                          ", 64 rows per group of 4 warps");
     if (tiles.blockK > 256)
       return outside("block_k", tiles.blockK, "at most 256", target);
+    // They take them from registers, too; but registers that stay for all steps
+    // of a loop ptxas 13.0 gives to other values within it (a gradient of a
+    // window was wrong on an H100).
     if (tiles.qInRegisters)
       return "q_in_registers = true, the matrix instructions of " +
              std::string(target.name) + " read the queries in shared memory";

@@ -9,6 +9,10 @@
 
 #include "attn/Plan/Plan.h"
 
+#include "attn/Layout/Fragments.h"
+#include "attn/Support/RoleRegisters.h"
+#include "llvm/Support/MathExtras.h"
+
 #include <cmath>
 #include <tuple>
 
@@ -22,13 +26,14 @@ struct RankedPlan {
       : plan(plan), tiles(plan::getTiles(plan)) {
     plan::Budget budget =
         plan::computeBudget(workload, tiles, plan::getTarget(plan.getTarget()));
-    left = budget.registerLimit - budget.registers();
+    limit = budget.registerLimit;
+    left = limit - budget.registers();
     clocks = plan::estimate(workload, plan).clocksPerScore;
   }
 
   PlanAttr plan;
   plan::Tiles tiles;
-  int64_t left; // registers that the budget does not name
+  int64_t limit, left; // registers, and those that the budget does not name
   double clocks;
 };
 } // namespace
@@ -55,21 +60,92 @@ static bool canPack(const plan::Workload &workload, const RankedPlan &candidate,
       .empty();
 }
 
+/// The registers of a thread that tiles fill in the code of a step: a score and
+/// its weight, the output, and queries that stay.
+static int64_t countTileRegisters(const plan::Workload &workload,
+                                  const plan::Tiles &tiles) {
+  constexpr int64_t registerBytes = 4;
+  int64_t columns = 2 * tiles.blockK + plan::padHeadDim(workload.valueHeadDim);
+  if (tiles.qInRegisters)
+    columns += plan::padHeadDim(workload.headDim) * workload.elementBytes /
+               registerBytes;
+  return tiles.blockQ * columns / (tiles.warps * layout::warpSize);
+}
+
+/// How many registers the consumer gets where so many live in it and in the
+/// producer; 0: as usual.
+static int64_t chooseConsumerRegisters(int64_t warps, int64_t live,
+                                       int64_t producerLive) {
+  constexpr int64_t step = 8, madeAgain = 8;
+  constexpr int64_t others = 8; // that live inside of a block
+  int64_t usual = shareRegisters(warps).consumer, registers = usual;
+  auto getProducer = [&](int64_t consumer) {
+    return shareRegisters(warps, consumer).producer;
+  };
+  while (getProducer(registers) < producerLive + others &&
+         getProducer(registers) < getProducer(registers - step) &&
+         registers - step + madeAgain >= live)
+    registers -= step;
+  return registers == usual ? 0 : registers;
+}
+
+PlanAttr plan::spareForProducer(PlanAttr plan, const RegisterNeed &need) {
+  constexpr int64_t unsure = 4;
+  if (need.more() > 0 || need.producerLive <= need.producerLimit + unsure)
+    return nullptr;
+  int64_t registers =
+      chooseConsumerRegisters(plan.getWarps(), need.live, need.producerLive);
+  if (registers == 0 || registers >= need.limit)
+    return nullptr;
+  return plan.withConsumerRegisters(registers);
+}
+
+/// Gives what `spilling` lacked to a plan with fewer or other tiles; false if
+/// there is not enough.
+static bool share(const plan::Workload &workload, RankedPlan &candidate,
+                  const plan::Tiles &spilling, const plan::RegisterNeed &need) {
+  // Of uniform values the producer has some in other registers.
+  constexpr int64_t uniformRegisters = 30;
+  plan::Tiles &tiles = candidate.tiles;
+  int64_t live = need.live + countTileRegisters(workload, tiles) -
+                 countTileRegisters(workload, spilling);
+  int64_t limit = candidate.limit;
+  if (need.producerLive > need.producerLimit) {
+    tiles.consumerRegisters =
+        chooseConsumerRegisters(tiles.warps, live, need.producerLive);
+    RoleRegisters registers =
+        shareRegisters(tiles.warps, tiles.consumerRegisters);
+    limit = registers.consumer;
+    if (registers.producer + uniformRegisters < need.producerLive)
+      return false;
+    candidate.plan =
+        candidate.plan.withConsumerRegisters(tiles.consumerRegisters);
+  }
+  // These were measured; what lies between takes longer to compile and is more
+  // likely to lack registers, too.
+  return llvm::isPowerOf2_64(tiles.blockK) && !tiles.qInRegisters &&
+         live <= limit + plan::registersMadeAgain;
+}
+
 PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
-                           PlanAttr spilling, int64_t registers) {
+                           PlanAttr spilling, const Shortage &shortage) {
   RankedPlan wanted(workload, plan), last(workload, spilling);
   std::optional<RankedPlan> best, most;
   for (PlanAttr other :
        enumeratePlans(workload, plan.getContext(), plan.getTarget())) {
     RankedPlan candidate(workload, other);
-    if (candidate.left <= last.left ||
-        !canPack(workload, candidate, plan.getPackedHeads()))
+    // Slots of rings have addresses and numbers.
+    bool isSparing = std::pair(candidate.left, last.tiles.stages) >
+                     std::pair(last.left, candidate.tiles.stages);
+    if (!isSparing || !canPack(workload, candidate, plan.getPackedHeads()))
       continue;
     if (!most || candidate.left > most->left)
       most = candidate;
     // Scores of more keys at a time take more registers than tiles tell.
-    if (candidate.left >= wanted.left + registers &&
+    if (candidate.left >= wanted.left + shortage.registers &&
         candidate.tiles.blockK <= wanted.tiles.blockK &&
+        (!shortage.need ||
+         share(workload, candidate, last.tiles, *shortage.need)) &&
         (!best || rank(candidate, wanted) < rank(*best, wanted)))
       best = candidate;
   }

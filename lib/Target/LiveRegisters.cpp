@@ -9,13 +9,16 @@
 
 #include "attn/Target/LiveRegisters.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DepthFirstIterator.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Function.h"
-#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 
 #include <vector>
 
@@ -37,7 +40,9 @@ namespace {
 class Liveness {
 public:
   explicit Liveness(const llvm::Function &kernel);
-  int64_t countMost();
+  void solve();
+  /// The most that lives at the end of a block.
+  int64_t countAtEnds(llvm::ArrayRef<const llvm::BasicBlock *> blocks);
 
 private:
   void use(const llvm::Value &value, llvm::BitVector &live) {
@@ -100,14 +105,12 @@ int64_t Liveness::count(const llvm::BitVector &live) const {
   return sum;
 }
 
-int64_t Liveness::countMost() {
-  int64_t most = 0;
+void Liveness::solve() {
   for (bool isChanged = true; isChanged;) {
     isChanged = false;
     for (const llvm::BasicBlock *block :
          llvm::post_order(&kernel.getEntryBlock())) {
       llvm::BitVector live = findLiveOut(*block);
-      most = std::max(most, count(live));
       walk(*block, live);
       llvm::BitVector &known = liveIn[block];
       if (known != live) {
@@ -116,9 +119,46 @@ int64_t Liveness::countMost() {
       }
     }
   }
+}
+
+int64_t Liveness::countAtEnds(llvm::ArrayRef<const llvm::BasicBlock *> blocks) {
+  int64_t most = 0;
+  for (const llvm::BasicBlock *block : blocks)
+    most = std::max(most, count(findLiveOut(*block)));
   return most;
 }
 
-int64_t attn::countLiveRegisters(const llvm::Function &kernel) {
-  return Liveness(kernel).countMost();
+/// What a role takes that begins in this block; 0: none does.
+static int64_t findShare(const llvm::BasicBlock &block) {
+  for (const llvm::Instruction &instruction : block)
+    if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction))
+      if (call->getIntrinsicID() ==
+              llvm::Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32 ||
+          call->getIntrinsicID() ==
+              llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32)
+        return llvm::cast<llvm::ConstantInt>(call->getArgOperand(0))
+            ->getSExtValue();
+  return 0;
+}
+
+RegisterLiveness attn::countLiveRegisters(const llvm::Function &kernel) {
+  Liveness liveness(kernel);
+  liveness.solve();
+  std::vector<const llvm::BasicBlock *> all;
+  for (const llvm::BasicBlock *block :
+       llvm::depth_first(&kernel.getEntryBlock()))
+    all.push_back(block);
+  RegisterLiveness result;
+  result.live = liveness.countAtEnds(all);
+  for (const llvm::BasicBlock *block : all) {
+    int64_t share = findShare(*block);
+    if (share == 0)
+      continue;
+    // Its blocks come behind this one; roles do not meet again.
+    std::vector<const llvm::BasicBlock *> blocks(llvm::df_begin(block),
+                                                 llvm::df_end(block));
+    result.roles.push_back({share, liveness.countAtEnds(blocks)});
+  }
+  result.instructions = kernel.getInstructionCount();
+  return result;
 }

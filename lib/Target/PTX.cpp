@@ -10,7 +10,6 @@
 #include "attn/Target/PTX.h"
 
 #include "attn/Target/Jobs.h"
-#include "attn/Target/LiveRegisters.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -295,12 +294,13 @@ FailureOr<KernelCode> KernelCode::translate(gpu::GPUModuleOp kernels,
   return code;
 }
 
-int64_t KernelCode::countLiveRegisters(StringRef kernel) const {
+std::optional<RegisterLiveness>
+KernelCode::countLiveRegisters(StringRef kernel) const {
   for (const Part &part : parts)
     if (const llvm::Function *function = part.module->getFunction(kernel);
         function && !function->isDeclaration())
       return attn::countLiveRegisters(*function);
-  return 0;
+  return std::nullopt;
 }
 
 std::string KernelCode::print() const {

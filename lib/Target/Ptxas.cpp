@@ -94,6 +94,14 @@ bool attn::isSerialized(StringRef warning) {
   return numbers.match(warning);
 }
 
+void attn::allowOneBlock(std::string &ptx, StringRef kernel) {
+  size_t entry = ptx.find((".entry " + kernel + "(").str());
+  assert(entry != std::string::npos && "no such kernel");
+  size_t body = ptx.find("\n{", entry);
+  assert(body != std::string::npos && "a kernel without a body");
+  ptx.insert(body, "\n.minnctapersm 1");
+}
+
 LogicalResult attn::reportPtxas(Location loc, StringRef name,
                                 const PtxasReport &report, bool strict) {
   auto emit = [&] { return strict ? emitError(loc) : emitWarning(loc); };

@@ -14,9 +14,9 @@
 // ROOM-NOT: vector<128x48xf32>
 
 // All spill: the one that spills least, with a warning, after three more.
-// RUN: env COUNT=%t.all SPILLS="88 40 20 30 0" attn-compile %s --function=wanted --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=ALL
+// RUN: env COUNT=%t.all SPILLS="48 40 20 30 0" attn-compile %s --function=wanted --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=ALL
 // RUN: wc -l < %t.all | FileCheck %s --check-prefix=FOUR
-// ALL: remark: plan {{.*}} spills 88 bytes; {{.*}} is taken, which spills 20 bytes
+// ALL: remark: plan {{.*}} spills 48 bytes; {{.*}} is taken, which spills 20 bytes
 // ALL: warning: kernel 'wanted' spills: 20 bytes of stores
 // FOUR: 4
 
@@ -26,6 +26,21 @@
 // NONE-NOT: remark
 // NONE: warning: kernel 'wanted' spills: 88 bytes of stores
 // STRICT: error: kernel 'wanted' spills: 88 bytes of stores
+
+// Where ptxas spills for one more block on a multiprocessor, it does so again,
+// and may take all registers. The PTX says so.
+// RUN: env COUNT=%t.blocks SPILLS="48 0" attn-compile %s --function=wanted --ptxas=%S/Inputs/saving-ptxas --dump-to=%t-more -o %t.attn 2>&1 | count 0
+// RUN: wc -l < %t.blocks | FileCheck %s --check-prefix=TWO
+// RUN: FileCheck %s --check-prefix=BLOCKS < %t-more/7-kernel.ptx
+// RUN: FileCheck %s --check-prefix=REGISTERS < %t-more/9-manifest.json
+// TWO: {{^2$}}
+// BLOCKS: .entry wanted(
+// BLOCKS: .maxntid 128, 1, 1
+// BLOCKS-NEXT: .minnctapersm 1
+// BLOCKS-NEXT: {
+// REGISTERS: "registers": 200
+// RUN: env COUNT=%t.given-blocks SPILLS="48 0" attn-compile %s --function=own --ptxas=%S/Inputs/saving-ptxas -o %t.attn 2>&1 | count 0
+// RUN: wc -l < %t.given-blocks | FileCheck %s --check-prefix=TWO
 
 // A plan that somebody wants is kept: of the command line, of the operation, of
 // a file of results.

@@ -16,15 +16,19 @@
 
 #include "gtest/gtest.h"
 
+#include <map>
+
 using namespace attn;
 
-static int64_t countIn(const char *text) {
+static RegisterLiveness measure(const char *text) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic error;
   auto module = llvm::parseAssemblyString(text, error, context);
   EXPECT_TRUE(module) << error.getMessage().str();
   return countLiveRegisters(*module->getFunction("f"));
 }
+
+static int64_t countIn(const char *text) { return measure(text).live; }
 
 TEST(LiveRegisters, NothingLives) {
   EXPECT_EQ(countIn("define void @f(i32 %a) { ret void }"), 0);
@@ -91,4 +95,39 @@ TEST(LiveRegisters, SeveralResults) {
                     "  store float %b, ptr %p\n"
                     "  ret void\n}"),
             2);
+}
+
+// A role has what it takes when it begins; what lives before it is none of it.
+TEST(LiveRegisters, Roles) {
+  RegisterLiveness liveness = measure(
+      "declare void @llvm.nvvm.setmaxnreg.inc.sync.aligned.u32(i32)\n"
+      "declare void @llvm.nvvm.setmaxnreg.dec.sync.aligned.u32(i32)\n"
+      "define void @f(ptr %p, i1 %first) {\n"
+      "  %before = load <4 x float>, ptr %p\n"
+      "  br label %split\n"
+      "split:\n"
+      "  %sum = call float @llvm.vector.reduce.fadd.v4f32(float 0.0, "
+      "<4 x float> %before)\n"
+      "  store float %sum, ptr %p\n"
+      "  br i1 %first, label %more, label %less\n"
+      "more:\n"
+      "  call void @llvm.nvvm.setmaxnreg.inc.sync.aligned.u32(i32 232)\n"
+      "  %a = load <2 x float>, ptr %p\n"
+      "  br label %end\n"
+      "end:\n"
+      "  store <2 x float> %a, ptr %p\n"
+      "  ret void\n"
+      "less:\n"
+      "  call void @llvm.nvvm.setmaxnreg.dec.sync.aligned.u32(i32 40)\n"
+      "  %b = load float, ptr %p\n"
+      "  br label %last\n"
+      "last:\n"
+      "  store float %b, ptr %p\n"
+      "  ret void\n}\n"
+      "declare float @llvm.vector.reduce.fadd.v4f32(float, <4 x float>)");
+  EXPECT_EQ(liveness.live, 4);
+  std::map<int64_t, int64_t> lives;
+  for (const RoleLiveness &role : liveness.roles)
+    lives[role.registers] = role.live;
+  EXPECT_EQ(lives, (std::map<int64_t, int64_t>{{40, 1}, {232, 2}}));
 }

@@ -70,13 +70,41 @@ PlanAttr pick(ScoredOp op, TargetKind target, const SizeLimits &limits = {});
 PlanAttr pick(const Workload &workload, MLIRContext *context,
               TargetKind target);
 
+/// What is known of the registers of a kernel: those that a thread of it, or of
+/// its consumer, has and fills from one block of code to another, and those of
+/// its producer, if it has one; and how long it is.
+struct RegisterNeed {
+  int64_t live = 0, limit = 0;
+  int64_t producerLive = 0, producerLimit = 0;
+  int64_t instructions = 0;
+
+  int64_t more() const { return live - limit; }
+};
+
+/// Why a plan is not good enough: about how many registers a thread lacks of
+/// what it has by the plan that was wanted, and what is known of the kernel by
+/// the last one that was tried.
+struct Shortage {
+  int64_t registers = 0;
+  std::optional<RegisterNeed> need;
+};
+
+/// How many more registers than there are may live at the end of a block of
+/// code without a word about it: the assembler makes some values again.
+inline constexpr int64_t registersMadeAgain = 20;
+
+/// A plan for sm_90a with more registers for its producer; null where that
+/// lacks none, or not it alone.
+PlanAttr spareForProducer(PlanAttr plan, const RegisterNeed &need);
+
 /// The legal plan with the lowest estimate that leaves at least so many
 /// registers per thread more than `plan` does, and more than `spilling`, the
-/// last one that was tried; else the one that leaves most. Its schedules,
-/// parts of keys and what it computes again are those of `plan`. Null if none
-/// leaves more than `spilling`.
+/// last one that was tried, or as many with fewer stages, and where what that
+/// needs is known, has them; else the one that leaves most. Its schedules,
+/// parts of keys and what it computes again are those of `plan`. Null if there
+/// is none.
 PlanAttr pickSparing(const Workload &workload, PlanAttr plan, PlanAttr spilling,
-                     int64_t registers);
+                     const Shortage &shortage);
 
 /// The table of measured choices: the row for a workload, not checked.
 std::optional<Tiles> lookupHeuristic(const Workload &workload,

@@ -11,6 +11,7 @@
 #define ATTN_TARGET_PTX_H
 
 #include "attn/Support/LLVM.h"
+#include "attn/Target/LiveRegisters.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -36,8 +37,8 @@ public:
   /// its `#nvvm.target`. The error names what is wrong with it.
   static FailureOr<KernelCode> translate(gpu::GPUModuleOp kernels,
                                          unsigned threads);
-  /// LiveRegisters.h; 0 if there is no such kernel.
-  int64_t countLiveRegisters(StringRef kernel) const;
+  /// LiveRegisters.h; nothing if there is no such kernel.
+  std::optional<RegisterLiveness> countLiveRegisters(StringRef kernel) const;
   /// All kernels in one module.
   std::string print() const;
   /// The PTX text. Once: it takes the IR.

@@ -55,6 +55,10 @@ std::string findPtxas(StringRef given);
 FailureOr<AssembledCubin> assemble(Location loc, StringRef ptxas, StringRef ptx,
                                    StringRef chip);
 
+/// Says in the PTX of a kernel that one block for each multiprocessor is
+/// enough. Otherwise ptxas may spill a few registers for one more.
+void allowOneBlock(std::string &ptx, StringRef kernel);
+
 /// Emits spills and warnings of a report as warnings at `loc`; or as errors,
 /// and fails, if `strict`. `name` is what the kernels are part of.
 LogicalResult reportPtxas(Location loc, StringRef name,

@@ -151,8 +151,9 @@ private:
     RolePlan::Access access = roles.accesses.lookup(op);
     auto barriers = ItemBarriers::get(rewriter, op, adaptor.getItem(), access);
     // The first time round the slot is free: the phase before the first.
-    emitBarrierWait(rewriter, loc, barriers.empty,
-                    ints.bitXor(barriers.parity, 1));
+    if (access.waits)
+      emitBarrierWait(rewriter, loc, barriers.empty,
+                      ints.bitXor(barriers.parity, 1));
     SlotType slot = ring.getSlotType();
     emitBarrierExpect(rewriter, loc, barriers.full, layoutOf(slot).bytes());
     Value base =
@@ -229,9 +230,11 @@ struct LowerAwait final : OpConversionPattern<AwaitOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     if (roles.contains(op)) {
-      auto barriers = ItemBarriers::get(rewriter, op, adaptor.getItem(),
-                                        roles.accesses.lookup(op));
-      emitBarrierWait(rewriter, loc, barriers.full, barriers.parity);
+      RolePlan::Access access = roles.accesses.lookup(op);
+      auto barriers =
+          ItemBarriers::get(rewriter, op, adaptor.getItem(), access);
+      if (access.waits)
+        emitBarrierWait(rewriter, loc, barriers.full, barriers.parity);
       roles.emptyBarriers[roles.awaitNumbers.lookup(op)] = barriers.empty;
     } else if (std::optional<int64_t> pending = plans.lookup(op).pending) {
       emitWait(rewriter, loc, *pending);

@@ -13,6 +13,7 @@
 #include "MaskWords.h"
 #include "Math.h"
 #include "Offsets.h"
+#include "Remainders.h"
 
 #include "attn/Dialect/Attn/IR/Decisions.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
@@ -24,6 +25,17 @@
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
+
+/// Where the elements of a lane are, less where its first one is.
+static SmallVector<layout::Coord> listPlaces(FragType type) {
+  layout::Fragment fragment = layoutOf(type);
+  SmallVector<layout::Coord> places;
+  for (int64_t reg = 0, e = fragment.numRegisters(); reg < e; ++reg)
+    for (int64_t element = 0, n = fragment.elementsPerRegister(); element < n;
+         ++element)
+      places.push_back(fragment.coordOf({0, 0, reg, element}));
+  return places;
+}
 
 namespace {
 
@@ -54,12 +66,17 @@ struct LowerElementwise final : ConversionPattern {
         elements.push_back(llvm::to_vector(values));
 
     std::optional<SmallVector<Value>> fromOffsets;
-    if (auto compare = dyn_cast<arith::CmpIOp>(op))
-      fromOffsets = compareOffsets(compare, elements[0], elements[1], positions,
-                                   rewriter);
-    else if (isa<arith::AddIOp, arith::SubIOp>(op))
-      fromOffsets = addOffsets(op, elements[0], elements[1], rewriter);
-    else if (isa<arith::AndIOp, arith::OrIOp>(op))
+    if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+      SmallVector<layout::Coord> coords = listPlaces(type);
+      fromOffsets = compareRemainders(compare, elements[0], elements[1], coords,
+                                      positions, rewriter);
+      if (!fromOffsets)
+        fromOffsets = compareOffsets(compare, elements[0], elements[1], coords,
+                                     positions, rewriter);
+    } else if (isa<arith::AddIOp, arith::SubIOp>(op))
+      fromOffsets =
+          addOffsets(op, elements[0], elements[1], positions, rewriter);
+    else if (isa<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(op))
       fromOffsets = joinTests(op, elements[0], elements[1], rewriter);
     else if (auto fma = dyn_cast<math::FmaOp>(op))
       fromOffsets =
@@ -73,19 +90,21 @@ struct LowerElementwise final : ConversionPattern {
     if (failed(getTypeConverter()->convertType(type, registers)))
       return failure();
     int64_t count = registers.size() * (isPacked(type) ? 2 : 1);
-    bool isExactQuotient = isa<arith::DivFOp>(op) && exact.contains(op);
+    bool isExact = exact.contains(op);
     SmallVector<Value> result;
     for (int64_t i = 0; i < count; ++i) {
-      if (isExactQuotient) {
-        result.push_back(
-            divideExactly(rewriter, loc, elements[0][i], elements[1][i]));
-        continue;
-      }
-      IRMapping map;
+      SmallVector<Value> element;
       for (auto [operand, values] :
            llvm::zip_equal(op->getOperands(), elements))
         // A scalar operand (the condition of a select) serves them all.
-        map.map(operand, values[isa<FragType>(operand.getType()) ? i : 0]);
+        element.push_back(values[isa<FragType>(operand.getType()) ? i : 0]);
+      if (isExact)
+        if (Value rounded = computeExactly(rewriter, op, element)) {
+          result.push_back(rounded);
+          continue;
+        }
+      IRMapping map;
+      map.map(op->getOperands(), element);
       Operation *copy = op->cloneWithoutRegions(map);
       copy->getResult(0).setType(type.getElementType());
       result.push_back(rewriter.insert(copy)->getResult(0));

@@ -12,9 +12,12 @@
 // contract leaves room for. tanh.approx (2^-11) is not good enough; `afn` on a
 // tanh allows an error that is small beside 1, and not beside tanh x. Kernels
 // with products of ieee have no such room: theirs are `precise`. Neither have
-// quotients of which an integer or a truth value is made, and powers that all
-// elements share: the slope of a linear bias is multiplied by a distance of
-// thousands, and so would be its error. They are computed once for a tile.
+// quotients and roots of which an integer or a truth value is made, and powers
+// and roots that all elements share: the slope of a linear bias is multiplied
+// by a distance of thousands, and so would be its error. They are computed once
+// for a tile. For each element a root that is rounded right has a branch, for
+// operands that are subnormal: of a hundred of them ptxas makes code that
+// spills, in three times as many seconds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,30 +102,40 @@ static Value lowerPreciseDiv(Floats &f, ValueRange x) {
   return f.call("llvm.nvvm.div.rn.f", {x[0], x[1]});
 }
 
-Value attn::warp::divideExactly(OpBuilder &builder, Location loc, Value lhs,
-                                Value rhs) {
-  Type type = lhs.getType();
-  SmallVector<Value> operands = {lhs, rhs};
+static Value lowerPreciseSqrt(Floats &f, ValueRange x) {
+  return f.call("llvm.nvvm.sqrt.rn.f", x);
+}
+
+Value attn::warp::computeExactly(OpBuilder &builder, Operation *op,
+                                 ValueRange operands) {
+  auto formula = isa<arith::DivFOp>(op)  ? lowerPreciseDiv
+                 : isa<math::SqrtOp>(op) ? lowerPreciseSqrt
+                                         : nullptr;
+  if (!formula)
+    return nullptr;
+  Location loc = op->getLoc();
+  Type type = operands.front().getType();
+  SmallVector<Value> wide = llvm::to_vector(operands);
   if (!type.isF32())
-    for (Value &operand : operands)
+    for (Value &operand : wide)
       operand =
           arith::ExtFOp::create(builder, loc, builder.getF32Type(), operand);
   Floats floats{builder, loc};
-  Value quotient = lowerPreciseDiv(floats, operands);
+  Value result = formula(floats, wide);
   if (type.isF32())
-    return quotient;
-  return arith::TruncFOp::create(builder, loc, type, quotient);
+    return result;
+  return arith::TruncFOp::create(builder, loc, type, result);
 }
 
-void attn::warp::lowerExactQuotients(RewriterBase &rewriter,
-                                     gpu::GPUFuncOp function,
-                                     const DecisionPaths &exact) {
-  function.walk([&](arith::DivFOp op) {
-    if (!exact.contains(op) || !isa<FloatType>(op.getType()))
+void attn::warp::lowerExactMath(RewriterBase &rewriter, gpu::GPUFuncOp function,
+                                const DecisionPaths &exact) {
+  function.walk([&](Operation *op) {
+    bool isExact =
+        isa<math::SqrtOp>(op) || (isa<arith::DivFOp>(op) && exact.contains(op));
+    if (!isExact || !isa<FloatType>(op->getResult(0).getType()))
       return;
     rewriter.setInsertionPoint(op);
-    rewriter.replaceOp(
-        op, divideExactly(rewriter, op.getLoc(), op.getLhs(), op.getRhs()));
+    rewriter.replaceOp(op, computeExactly(rewriter, op, op->getOperands()));
   });
 }
 
@@ -181,7 +194,7 @@ void attn::warp::lowerSharedPowers(RewriterBase &rewriter,
 }
 
 static Value lowerSqrt(Floats &f, ValueRange x) {
-  return f.call("llvm.nvvm.sqrt.rn.f", x);
+  return f.call("llvm.nvvm.sqrt.approx.f", x);
 }
 static Value lowerRsqrt(Floats &f, ValueRange x) {
   return f.call("llvm.nvvm.rsqrt.approx.f", x);
@@ -357,16 +370,18 @@ struct LowerAbsI final : OpRewritePattern<math::AbsIOp> {
 static void populateMathPatterns(RewritePatternSet &patterns, bool precise) {
   if (precise)
     patterns.add<LowerMath<math::ExpOp, lowerPreciseExp>,
-                 LowerMath<arith::DivFOp, lowerPreciseDiv>>(
+                 LowerMath<arith::DivFOp, lowerPreciseDiv>,
+                 LowerMath<math::SqrtOp, lowerPreciseSqrt>>(
         patterns.getContext());
   else
     patterns.add<LowerMath<math::ExpOp, lowerExp>,
-                 LowerMath<arith::DivFOp, lowerDiv>>(patterns.getContext());
+                 LowerMath<arith::DivFOp, lowerDiv>,
+                 LowerMath<math::SqrtOp, lowerSqrt>>(patterns.getContext());
   patterns.add<
       LowerMath<math::Exp2Op, lowerExp2>, LowerMath<math::ExpM1Op, lowerExpM1>,
       LowerMath<math::Log2Op, lowerLog2>, LowerMath<math::LogOp, lowerLog>,
       LowerMath<math::Log10Op, lowerLog10>,
-      LowerMath<math::Log1pOp, lowerLog1P>, LowerMath<math::SqrtOp, lowerSqrt>,
+      LowerMath<math::Log1pOp, lowerLog1P>,
       LowerMath<math::RsqrtOp, lowerRsqrt>, LowerMath<math::PowFOp, lowerPow>,
       LowerMath<math::TanhOp, lowerTanh>, LowerApproximateTanh>(
       patterns.getContext());

@@ -17,14 +17,17 @@ namespace attn::warp {
 
 /// Replaces the scalar math of a lowered kernel by instructions of the GPU. The
 /// error names an operation that has none. `precise`: exponentials, quotients
-/// are right to the last bit or two of f32, as those of a processor are.
+/// and roots are right to the last bit or two of f32, as those of a processor
+/// are.
 LogicalResult lowerMath(gpu::GPUFuncOp function, bool precise);
 
-/// A quotient of scalars, rounded as IEEE 754 has it.
-Value divideExactly(OpBuilder &builder, Location loc, Value lhs, Value rhs);
-/// Quotients of scalars that `exact` names become such.
-void lowerExactQuotients(RewriterBase &rewriter, gpu::GPUFuncOp function,
-                         const DecisionPaths &exact);
+/// What a quotient or a square root makes of scalars, rounded as IEEE 754 has
+/// it; null for other operations.
+Value computeExactly(OpBuilder &builder, Operation *op, ValueRange operands);
+/// Quotients of scalars that `exact` names become such, and all their roots,
+/// which all elements share.
+void lowerExactMath(RewriterBase &rewriter, gpu::GPUFuncOp function,
+                    const DecisionPaths &exact);
 /// Powers of 2 and e that all elements share (of scalars) become accurate ones.
 void lowerSharedPowers(RewriterBase &rewriter, gpu::GPUFuncOp function);
 

@@ -23,6 +23,7 @@
 
 #include "Integers.h"
 #include "MaskWords.h"
+#include "Remainders.h"
 
 #include "attn/Dialect/Attn/IR/Decisions.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
@@ -55,13 +56,20 @@ Positions Positions::plan(gpu::GPUFuncOp function, const DecisionPaths &exact) {
                  llvm::all_of(op->getOperands(), isPosition);
     if (isSum || isa<CoordsOp, SplatOp>(op))
       known.insert(op->getResult(0));
+    if (isa<arith::SubIOp>(op) && Remainder::match(op->getResult(0)))
+      positions.remainders.insert(op);
     auto cast = dyn_cast<CastOp>(op);
     if (!isa<arith::CmpIOp>(op) &&
         !(cast && cast.getKind() == CastKind::SIToFP && !exact.contains(op)))
       return;
-    for (OpOperand &operand : op->getOpOperands())
+    for (OpOperand &operand : op->getOpOperands()) {
+      std::pair<Operation *, unsigned> place = {op, operand.getOperandNumber()};
       if (isPosition(operand.get()))
-        positions.operands.insert({op, operand.getOperandNumber()});
+        positions.operands.insert(place);
+      std::optional<Remainder> remainder = Remainder::match(operand.get());
+      if (remainder && isPosition(remainder->dividend))
+        positions.dividends.insert(place);
+    }
   });
   return positions;
 }
@@ -87,7 +95,6 @@ static SmallVector<Offset> splitAll(ArrayRef<Value> values) {
   return llvm::map_to_vector(values, Offset::split);
 }
 
-/// Whether elements of the same base differ by constants.
 static bool shareBases(ArrayRef<Offset> offsets) {
   llvm::SmallDenseMap<Value, int64_t> first;
   for (const Offset &offset : offsets) {
@@ -100,12 +107,31 @@ static bool shareBases(ArrayRef<Offset> offsets) {
   return false;
 }
 
-std::optional<SmallVector<Value>> attn::warp::addOffsets(Operation *op,
-                                                         ArrayRef<Value> lhs,
-                                                         ArrayRef<Value> rhs,
-                                                         OpBuilder &builder) {
+OffsetRows OffsetRows::group(ArrayRef<Offset> offsets, ArrayRef<Value> limits,
+                             ArrayRef<layout::Coord> coords) {
+  OffsetRows rows;
+  if (!shareBases(offsets))
+    return rows;
+  llvm::SmallDenseMap<std::tuple<Value, Value, int64_t>, size_t> places;
+  for (auto [number, offset] : llvm::enumerate(offsets)) {
+    Value limit = limits[number];
+    auto [place, isNew] = places.insert(
+        {{limit, offset.base, coords[number].row}, rows.groups.size()});
+    if (isNew)
+      rows.groups.push_back({offset.base, limit, {}, {}});
+    OffsetRow &row = rows.groups[place->second];
+    row.numbers.push_back(number);
+    row.constants.push_back(offset.constant);
+  }
+  return rows;
+}
+
+std::optional<SmallVector<Value>>
+attn::warp::addOffsets(Operation *op, ArrayRef<Value> lhs, ArrayRef<Value> rhs,
+                       const Positions &positions, OpBuilder &builder) {
   bool isSum = isa<arith::AddIOp>(op);
-  if (!lhs.front().getType().isInteger(32) ||
+  if (positions.remainders.contains(op) ||
+      !lhs.front().getType().isInteger(32) ||
       !(isSum || isa<arith::SubIOp>(op)))
     return std::nullopt;
   SmallVector<Offset> left = splitAll(lhs), right = splitAll(rhs);
@@ -136,40 +162,59 @@ std::optional<SmallVector<Value>> attn::warp::addOffsets(Operation *op,
 
 std::optional<SmallVector<Value>>
 attn::warp::compareOffsets(arith::CmpIOp op, ArrayRef<Value> lhs,
-                           ArrayRef<Value> rhs, const Positions &positions,
-                           OpBuilder &builder) {
+                           ArrayRef<Value> rhs, ArrayRef<layout::Coord> coords,
+                           const Positions &positions, OpBuilder &builder) {
   if (!lhs.front().getType().isInteger(32) ||
       arith::CmpIPredicate::ult <= op.getPredicate())
     return std::nullopt;
-  SmallVector<Offset> offsets = splitAll(lhs);
-  ArrayRef<Value> limits = rhs;
-  bool isLeft = positions.has(op, 0) && shareBases(offsets);
-  if (!isLeft) {
-    offsets = splitAll(rhs);
-    limits = lhs;
-    if (!positions.has(op, 1) || !shareBases(offsets))
+  OffsetRows left, right;
+  if (positions.has(op, 0))
+    left = OffsetRows::group(splitAll(lhs), rhs, coords);
+  if (positions.has(op, 1))
+    right = OffsetRows::group(splitAll(rhs), lhs, coords);
+  bool isLeft = left.isBetter(right);
+  const OffsetRows &rows = isLeft ? left : right;
+  if (rows.groups.empty())
+    return std::nullopt;
+  // A difference that saturates is beyond these, and their sums with a lane's
+  // columns are not.
+  constexpr int64_t mostConstant = int64_t(1) << 30;
+  for (const OffsetRow &row : rows.groups)
+    if (llvm::any_of(row.constants, [](int64_t constant) {
+          return std::abs(constant) >= mostConstant;
+        }))
       return std::nullopt;
-  }
   Location loc = op.getLoc();
   Integers ints(builder, loc);
-  // Elements with the same limit: those of a row.
-  llvm::MapVector<std::pair<Value, Value>, SmallVector<size_t>> rows;
-  for (auto [number, offset, limit] : llvm::enumerate(offsets, limits))
-    rows[{limit, offset.base}].push_back(number);
+  auto subtract = [&](Value from, Value what) -> Value {
+    if (!what)
+      return from;
+    Value first = from ? from : ints.constant(0);
+    return LLVM::SSubSat::create(builder, loc, first.getType(), first, what);
+  };
   arith::CmpIPredicate predicate = op.getPredicate();
-  SmallVector<Value> result(offsets.size());
-  for (auto &[key, numbers] : rows) {
-    auto [limit, base] = key;
-    Value difference =
-        base ? LLVM::SSubSat::create(builder, loc, limit.getType(), limit, base)
-                   .getResult()
-             : limit;
-    SmallVector<int64_t> columns;
-    for (size_t number : numbers)
-      columns.push_back(offsets[number].constant);
-    if (std::optional<SmallVector<Value>> tests =
-            testColumns(builder, loc, isLeft ? predicate : swapSides(predicate),
-                        columns, difference)) {
+  bool isOrder = predicate >= arith::CmpIPredicate::slt;
+  // base + column `ofColumn` limit.
+  arith::CmpIPredicate ofColumn = isLeft ? predicate : swapSides(predicate);
+  llvm::SmallDenseMap<std::pair<Value, Value>, Value> differences;
+  SmallVector<Value> result(lhs.size());
+  for (const OffsetRow &row : rows.groups) {
+    Value limit = row.limit, base = row.base;
+    ArrayRef<size_t> numbers = row.numbers;
+    ArrayRef<int64_t> columns = row.constants;
+    SmallVector<int64_t> minusColumns =
+        llvm::map_to_vector(columns, [](int64_t column) { return -column; });
+    // The columns of a distance of a row to them: from the other side.
+    bool isReversed = isOrder && areLaneColumns(minusColumns);
+    Value from = isReversed ? base : limit, what = isReversed ? limit : base;
+    Value &difference = differences[{from, what}];
+    if (!difference)
+      difference = subtract(from, what);
+    std::optional<SmallVector<Value>> tests =
+        isReversed ? testColumns(builder, loc, swapSides(ofColumn),
+                                 minusColumns, difference)
+                   : testColumns(builder, loc, ofColumn, columns, difference);
+    if (tests) {
       for (auto [number, test] : llvm::zip_equal(numbers, *tests))
         result[number] = test;
       continue;

@@ -12,6 +12,7 @@
 
 #include "attn/Dialect/Attn/IR/Decisions.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -26,30 +27,61 @@ struct Offset {
   static Offset split(Value value);
 };
 
+/// Elements of a row, base + constant each, that meet the same limit.
+struct OffsetRow {
+  Value base, limit;
+  SmallVector<size_t> numbers; // of the elements
+  SmallVector<int64_t> constants;
+};
+
+/// All elements, row by row; none if no two of them share a base.
+struct OffsetRows {
+  SmallVector<OffsetRow, 0> groups;
+
+  static OffsetRows group(ArrayRef<Offset> offsets, ArrayRef<Value> limits,
+                          ArrayRef<layout::Coord> coords);
+  /// Rows are longer than those of `other`, which may be none.
+  bool isBetter(const OffsetRows &other) const {
+    return !groups.empty() &&
+           (other.groups.empty() || groups.size() <= other.groups.size());
+  }
+};
+
 /// Operands of comparisons and of conversions to floats that are coordinates,
 /// plus or minus each other and numbers that all elements share; not of
 /// conversions that `exact` names.
 struct Positions {
   llvm::DenseSet<std::pair<Operation *, unsigned>> operands;
+  /// Operands of comparisons that are remainders of such.
+  llvm::DenseSet<std::pair<Operation *, unsigned>> dividends;
+  /// Differences that are remainders of anything.
+  llvm::DenseSet<Operation *> remainders;
 
   bool has(Operation *op, unsigned operand) const {
     return operands.contains({op, operand});
+  }
+  bool hasDividend(Operation *op, unsigned operand) const {
+    return dividends.contains({op, operand});
   }
   /// Reads a function before anything of it is lowered.
   static Positions plan(gpu::GPUFuncOp function, const DecisionPaths &exact);
 };
 
 /// lhs + rhs, or lhs - rhs, one value plus constants again if one side is; at
-/// most one sum per pair of values, and one with a constant per element.
+/// most one sum per pair of values, and one with a constant per element. Not of
+/// remainders, which are known by their form.
 std::optional<SmallVector<Value>> addOffsets(Operation *op, ArrayRef<Value> lhs,
                                              ArrayRef<Value> rhs,
+                                             const Positions &positions,
                                              OpBuilder &builder);
 /// base + c < limit as c < limit - base: what differs between elements is an
 /// immediate operand. The difference saturates, so that it is right for every
-/// limit.
+/// limit; constants of 2^30 and more are compared as they stand. `coords` are
+/// the places of the elements.
 std::optional<SmallVector<Value>>
 compareOffsets(arith::CmpIOp op, ArrayRef<Value> lhs, ArrayRef<Value> rhs,
-               const Positions &positions, OpBuilder &builder);
+               ArrayRef<layout::Coord> coords, const Positions &positions,
+               OpBuilder &builder);
 /// float(base + c) as float(base) + c, which is exact below 2^24 and rounds
 /// twice beyond: conversions are slow, sums are not.
 std::optional<SmallVector<Value>> convertOffsets(CastOp op,

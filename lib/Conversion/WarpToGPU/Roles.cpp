@@ -13,7 +13,8 @@
 // (i / depth)-th of its slot, so its arrival completes the phase of parity (i /
 // depth) mod 2 of `full`, and its release that of `empty`. The slot may be
 // filled when the phase before its own is complete, which for the first item a
-// fresh barrier is.
+// fresh barrier is. Rings whose items come together (JoinedRings.h) share the
+// barriers of the first, which count the arrivals of all.
 //
 // `warp.mailbox` is such a ring, whose items are written by a thread.
 //
@@ -29,6 +30,7 @@
 #include "Atoms/Tma.h"
 #include "Fragments.h"
 #include "Integers.h"
+#include "JoinedRings.h"
 #include "SharedMemory.h"
 
 #include "attn/Dialect/Warp/IR/Turns.h"
@@ -142,11 +144,22 @@ static llvm::DenseMap<Value, RolePlan::Access> findRings(KernelOp kernel) {
   for (auto &[ring, access] : rings)
     for (RoleOp role : kernel.getRoles()) {
       if (role.getSymName() == getFiller(ring))
-        access.fillingWarps = role.getActiveWarps();
+        access.fills = role.getActiveWarps();
       if (drains(role, ring))
-        access.drainingWarps += role.getActiveWarps();
+        access.releases += role.getActiveWarps();
     }
   return rings;
+}
+
+static void joinRings(llvm::DenseMap<Value, RolePlan::Access> &rings,
+                      const JoinedRings &joined) {
+  for (ArrayRef<RingOp> group : joined.groups) {
+    RolePlan::Access access = rings.at(RingOp(group.front()).getRing());
+    access.fills *= group.size();
+    access.releases *= group.size();
+    for (RingOp ring : group)
+      rings[ring.getRing()] = access;
+  }
 }
 
 RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
@@ -155,11 +168,14 @@ RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
   if (!kernel.hasRoles())
     return plan;
   llvm::DenseMap<Value, RolePlan::Access> rings = findRings(kernel);
+  JoinedRings joined = findJoinedRings(kernel);
+  joinRings(rings, joined);
   auto own = [&](Operation *op) { return clones.lookup(op); };
   kernel.walk([&](Operation *op) {
     if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
       int64_t place = maps.places.at(op);
       RolePlan::Access access = rings.lookup(copy.getRing());
+      access.waits = !joined.followers.contains(op);
       access.tensorMap = firstMap + place;
       access.boxPanels = maps.maps[place].getPanels();
       plan.accesses[own(op)] = access;
@@ -176,7 +192,9 @@ RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
     } else if (auto receive = dyn_cast<ReceiveOp>(op)) {
       plan.accesses[own(op)] = rings.lookup(receive.getRing());
     } else if (auto await = dyn_cast<AwaitOp>(op)) {
-      plan.accesses[own(op)] = rings.lookup(await.getRing());
+      RolePlan::Access access = rings.lookup(await.getRing());
+      access.waits = !joined.followers.contains(op);
+      plan.accesses[own(op)] = access;
       int64_t number = plan.emptyBarriers.size();
       plan.awaitNumbers[own(op)] = number;
       plan.emptyBarriers.emplace_back();
@@ -240,10 +258,10 @@ static void setUpBarriers(OpBuilder &builder, gpu::GPUFuncOp function,
         Value full =
             sharedAddress(builder, function.getBody().front().getTerminator(),
                           ring.barriers + slot * ring.stride);
-        emitBarrierInit(builder, loc, full, ring.fillingWarps);
+        emitBarrierInit(builder, loc, full, ring.fills);
         emitBarrierInit(builder, loc,
                         ints.add(full, RingOp::barrierBytesPerSlot / 2),
-                        ring.drainingWarps);
+                        ring.releases);
       }
     emitBarrierInitFence(builder, loc);
   }

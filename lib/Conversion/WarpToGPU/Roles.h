@@ -22,7 +22,10 @@ struct RolePlan {
   struct Access {
     int64_t barriers = 0; // byte of shared memory of slot 0's full barrier
     int64_t depth = 0;
-    int64_t fillingWarps = 0, drainingWarps = 0;
+    /// Arrivals that complete a phase of `full`, and one of `empty`.
+    int64_t fills = 0, releases = 0;
+    /// False: another use has waited for the same phase, of joined rings.
+    bool waits = true;
     /// From the barriers of one slot to those of the next.
     int64_t stride = RingOp::barrierBytesPerSlot;
     int64_t tensorMap = 0; // argument of the kernel function (copies)

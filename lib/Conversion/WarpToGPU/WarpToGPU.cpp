@@ -18,7 +18,8 @@
 //    shared memory.
 // 4. Scalar math becomes instructions of the GPU.
 //
-//   numbers      Integers, View, SharedMemory, MaskWords, Offsets, Fragments
+//   numbers      Integers, View, SharedMemory, MaskWords, Offsets, Remainders,
+//                Fragments
 //   atoms        Atoms/*: one instruction, or one batch of them, each
 //   roles        Turns, Roles
 //   operations   Elementwise, Math, Products, Copies, Mailbox, Searches,
@@ -142,7 +143,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter, OutlinedKernel &kernel,
   DecisionPaths exact = findDecisionPaths(kernel.function);
   Positions positions = Positions::plan(kernel.function, exact);
   SplatStores splatStores = SplatStores::plan(kernel.function);
-  lowerExactQuotients(rewriter, kernel.function, exact);
+  lowerExactMath(rewriter, kernel.function, exact);
   lowerSharedPowers(rewriter, kernel.function);
   lowerGroupBounds(rewriter, kernel.function);
   if (failed(lowerTurns(rewriter, kernel.function)))

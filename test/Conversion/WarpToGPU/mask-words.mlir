@@ -78,3 +78,70 @@ func.func @other_assembly(%x: f32, %n: i32, %m: i32, %o: !out) {
   }
   return
 }
+
+// The distance of a row to its columns falls: the same word from the other
+// side. What is one number for a row joins it as all ones or none.
+// CHECK-LABEL: gpu.func @distance_or_row
+// CHECK: %[[D:.*]] = arith.subi %{{.*}}, %{{.*}} : i32
+// CHECK: %[[REST:.*]] = llvm.intr.ssub.sat(%[[D]], %c512_i32)
+// CHECK: arith.minsi %[[REST]], %c31_i32
+// CHECK: arith.xori
+// CHECK: %[[NEAR:.*]] = llvm.inline_asm {{.*}}"mov.b32 $0, $1;"
+// CHECK: %[[ROW:.*]] = arith.select %{{.*}}, %c255_i32{{.*}}, %c0_i32
+// CHECK: %[[SAME:.*]] = llvm.inline_asm {{.*}}"mov.b32 $0, $1;"{{.*}} %[[ROW]]
+// CHECK: %[[BOTH:.*]] = arith.ori %[[SAME]], %[[NEAR]] : i32
+// CHECK: %[[WORD:.*]] = llvm.inline_asm {{.*}}"mov.b32 $0, $1;"{{.*}} %[[BOTH]]
+// CHECK: arith.andi %[[WORD]], %c1_i32
+func.func @distance_or_row(%x: f32, %limit: i32, %o: !out) {
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 64 : i32
+  warp.kernel @distance_or_row blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %r = warp.coords %base, 0 : !rows
+    %c = warp.coords %base, 1 : !cols
+    %rb = warp.broadcast %r : !rows -> !int
+    %cb = warp.broadcast %c : !cols -> !int
+    %d = arith.subi %rb, %cb : !int
+    %c512 = arith.constant 512 : i32
+    %far = warp.splat %c512 : !int
+    %near = arith.cmpi slt, %d, %far : !int
+    %ls = warp.splat %limit : !rows
+    %first = arith.cmpi slt, %r, %ls : !rows
+    %firsts = warp.broadcast %first : !warp.frag<64x1xi1, acc, 4> -> !mask
+    %both = arith.ori %firsts, %near : !mask
+    %zero = arith.constant 0.0 : f32
+    %zeros = warp.splat %zero : !acc
+    %xs = warp.splat %x : !acc
+    %s = warp.select %both, %xs, %zeros : !mask, !acc
+    warp.store %s, %o[%i, %i] : !acc, !out
+  }
+  return
+}
+
+// Of what differs from element to element there is no word: where it selects,
+// it meets the test of a bit in assembly.
+// CHECK-LABEL: gpu.func @each_element
+// CHECK: %[[SAME:.*]] = arith.cmpi eq
+// CHECK: %[[WORD:.*]] = llvm.inline_asm {{.*}}"mov.b32 $0, $1;"
+// CHECK-NOT: "mov.b32 $0, $1;"
+// CHECK: %[[BOTH:.*]] = llvm.inline_asm {{.*}}"{ .reg .b32 one; .reg .pred isOne; and.b32 one, $1, 1; setp.ne.b32 isOne, one, 0; and.pred $0, isOne, $2; }", "=b,r,b" %[[WORD]], %[[SAME]] : (i32, i1) -> i1
+// CHECK-NEXT: arith.select %[[BOTH]]
+// CHECK: gpu.return
+func.func @each_element(%x: f32, %v: memref<?xi32>, %limit: i32, %o: !out) {
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 64 : i32
+  warp.kernel @each_element blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %c = warp.coords %base, 1 : !cols
+    %g = warp.gather %v[%c] : memref<?xi32>, (!cols) -> !cols
+    %ls = warp.splat %limit : !cols
+    %below = arith.cmpi slt, %c, %ls : !cols
+    %same = arith.cmpi eq, %g, %ls : !cols
+    %shown = arith.andi %below, %same : !warp.frag<1x32xi1, acc, 4>
+    %both = warp.broadcast %shown : !warp.frag<1x32xi1, acc, 4> -> !mask
+    %zero = arith.constant 0.0 : f32
+    %zeros = warp.splat %zero : !acc
+    %xs = warp.splat %x : !acc
+    %s = warp.select %both, %xs, %zeros : !mask, !acc
+    warp.store %s, %o[%i, %i] : !acc, !out
+  }
+  return
+}

@@ -155,3 +155,44 @@ func.func @exact_quotients(%x: f32, %h: f16, %o: memref<?xf32>, %n: memref<?xi32
   }
   return
 }
+
+// A root for each element is an approximation, which has no branch; one of
+// which a choice is made, or that all elements share, is rounded right.
+// CHECK-LABEL: gpu.func @roots
+// CHECK-SAME: %[[X:[^:]*]]: f32
+// CHECK: %[[SHARED:.*]] = llvm.call_intrinsic "llvm.nvvm.sqrt.rn.f"(%[[X]])
+// CHECK-NOT: sqrt.rn
+// CHECK-DAG: llvm.call_intrinsic "llvm.nvvm.sqrt.approx.f"
+// CHECK-DAG: %[[Q:.*]] = llvm.call_intrinsic "llvm.nvvm.sqrt.rn.f"
+// CHECK-DAG: arith.fptosi %[[Q]] : f32 to i32
+// CHECK-NOT: math.sqrt
+// CHECK: gpu.return
+func.func @roots(%x: f32, %o: memref<?xf32>, %n: memref<?xi32>) {
+  %c1 = arith.constant 1 : index
+  warp.kernel @roots blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %shared = math.sqrt %x : f32
+    %a = warp.splat %shared : !rows
+    %quick = math.sqrt %a : !rows
+    warp.store %quick, %o[%i] rows : !rows, memref<?xf32>
+    %b = arith.addf %a, %a : !rows
+    %exact = math.sqrt %b : !rows
+    %z = warp.cast fptosi %exact : !rows to !warp.frag<64x1xi32, acc, 4>
+    warp.store %z, %n[%i] rows : !warp.frag<64x1xi32, acc, 4>, memref<?xi32>
+  }
+  return
+}
+
+// Beside products of ieee all are.
+// CHECK-LABEL: gpu.func @precise_roots
+// CHECK: llvm.call_intrinsic "llvm.nvvm.sqrt.rn.f"
+// CHECK-NOT: sqrt.approx
+// CHECK: gpu.return
+func.func @precise_roots(%x: f32, %o: memref<?xf32>) attributes {attn.numerics = #attn.numerics<f32_products = ieee>} {
+  %c1 = arith.constant 1 : index
+  warp.kernel @precise_roots blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %a = warp.splat %x : !rows
+    %r = math.sqrt %a : !rows
+    warp.store %r, %o[%i] rows : !rows, memref<?xf32>
+  }
+  return
+}

@@ -118,3 +118,24 @@ func.func @exactly(%rate: f32, %row: f32, %o: !out) {
   }
   return
 }
+
+// Sums that may leave 32 bits beside a lane's columns: compared as they stand.
+// CHECK-LABEL: gpu.func @large_constants
+// CHECK-NOT: ssub.sat
+// CHECK: gpu.return
+func.func @large_constants(%limit: i32, %o: !out) {
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 64 : i32
+  warp.kernel @large_constants blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %large = arith.constant 2147483584 : i32
+    %c = warp.coords %base, 1 : !cols
+    %cb = warp.broadcast %c : !cols -> !int
+    %s = warp.splat %large : !int
+    %d = arith.addi %cb, %s : !int
+    %l = warp.splat %limit : !int
+    %m = arith.cmpi slt, %d, %l : !int
+    %n = warp.cast uitofp %m : !warp.frag<64x16xi1, acc, 4> to !acc
+    warp.store %n, %o[%i, %i] : !acc, !out
+  }
+  return
+}

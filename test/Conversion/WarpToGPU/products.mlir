@@ -38,10 +38,10 @@ func.func @atoms(%old: f32) {
 // CHECK: %[[F0:.*]] = llvm.extractvalue %[[FIRST]][0]
 // CHECK: %[[SECOND:.*]] = llvm.inline_asm {{.*}}wgmma.commit_group.sync.aligned; }"
 // CHECK: %[[S0:.*]] = llvm.extractvalue %[[SECOND]][0]
-// CHECK: %[[WAIT:.*]] = llvm.inline_asm {{.*}}"wgmma.wait_group.sync.aligned 1;", "=f,{{.*}},r,r,r,r,r,r,r,r,~{memory}" %[[F0]],
+// CHECK: %[[WAIT:.*]] = llvm.inline_asm {{.*}}"wgmma.wait_group.sync.aligned 1;", "=&f,{{.*}},r,r,r,r,r,r,r,r,~{memory}" %[[F0]],
 // CHECK-SAME: %[[S0]],
 // CHECK: %[[LATER:.*]] = llvm.extractvalue %[[WAIT]][16]
-// CHECK: llvm.inline_asm {{.*}}"wgmma.wait_group.sync.aligned 0;", "=f,{{.*}}" %[[LATER]],
+// CHECK: llvm.inline_asm {{.*}}"wgmma.wait_group.sync.aligned 0;", "=&f,{{.*}}" %[[LATER]],
 func.func @in_flight(%old: f32) {
   %c1 = arith.constant 1 : index
   warp.kernel @in_flight blocks(%x, %y, %z) in (%c1, %c1, %c1) warps(4) shared(2048) {

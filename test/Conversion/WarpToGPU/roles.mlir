@@ -40,8 +40,8 @@
 // CHECK-SAME: $63}, {$129, $130, $131, $132}, right, 1, 1, 1, 1; add.s32 low, $128, 128;
 // CHECK-SAME: wgmma.commit_group.sync.aligned; }"
 // CHECK: "bar.arrive $0, $1;"
-// CHECK: "wgmma.wait_group.sync.aligned 1;", "=f,
-// CHECK: "wgmma.wait_group.sync.aligned 0;", "=f,
+// CHECK: "wgmma.wait_group.sync.aligned 1;", "=&f,
+// CHECK: "wgmma.wait_group.sync.aligned 0;", "=&f,
 // CHECK: "{ .reg .pred first; setp.eq.u32 first, $1, 0; @first mbarrier.arrive.shared::cta.b64 _, [$0]; }"
 // CHECK: } else {
 // CHECK-NEXT: nvvm.setmaxregister{{ +}}decrease 24

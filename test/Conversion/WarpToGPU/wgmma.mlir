@@ -17,7 +17,7 @@
 // CHECK-SAME: $15}, left, right, 1, 1, 1, 0, 0; add.s32 low, $65, 6;
 // CHECK-SAME: $15}, left, right, 1, 1, 1, 0, 0; add.s32 low, $65, 512; mov.b64 left, {low, 1073741888}; add.s32 low, $64, 0; mov.b64 right, {low, 1073741888}; wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {$16, $17,
 // CHECK-SAME: $31}, left, right, 0, 1, 1, 0, 0;
-// CHECK-SAME: $31}, left, right, 1, 1, 1, 0, 0; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; }", "=f,{{.*}},r,r,~{memory}" %[[ZERO]], %[[ZERO]],
+// CHECK-SAME: $31}, left, right, 1, 1, 1, 0, 0; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; }", "=&f,{{.*}},r,r,~{memory}" %[[ZERO]], %[[ZERO]],
 // CHECK-NOT: wgmma
 // CHECK: gpu.return
 func.func @slots() {

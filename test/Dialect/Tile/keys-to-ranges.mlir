@@ -160,7 +160,7 @@ func.func @numbers(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
 // CHECK-NEXT: arith.divsi
 // CHECK-NEXT: arith.cmpi slt
 // CHECK-NEXT: arith.cmpi slt
-// REMARK: remark: [Missed] keys-to-ranges{{.*}}no mask compares sorted data of a key, or has two bounds of keys on one side
+// REMARK: remark: [Missed] keys-to-ranges{{.*}}no mask compares sorted data or a quotient of a key, or a distance, or has two bounds of keys on one side
 func.func @other(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>,
                  %row: i32, %d: i32, %nk: index) -> !row {
   %c0 = arith.constant 0 : index
@@ -239,4 +239,123 @@ func.func @distances(%x: !tile, %m0: !row, %l0: !row, %row: i32, %nk: index) -> 
     scf.yield %m1, %l1 : !row, !row
   }
   return %r#0 : !row
+}
+
+// -----
+
+!tile = vector<16x32xf32>
+!row = vector<16x1xf32>
+!rows = vector<16x1xi32>
+!cols = vector<1x32xi32>
+
+// Chunks of 8 and what precedes: the chunk's first key is the row's quotient
+// times 8, its end one of two upper bounds. A distance is two comparisons. What
+// the row's quotient is not of may be beyond 32 bits.
+// CHECK-LABEL: func.func @quotients(
+// CHECK-SAME: %[[IDS:[a-z0-9]+]]: memref<?xi32>
+// CHECK: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %[[I:.*]]: i32, %[[J:.*]]: i32):
+// CHECK: %[[CHUNK:.*]] = arith.floordivsi %[[I]], %{{.*}}
+// CHECK-NOT: arith.floordivsi
+// CHECK: %[[FIRST:.*]] = arith.muli %[[CHUNK]], %{{.*}}
+// CHECK: %[[LEAST:.*]] = arith.minsi %[[FIRST]], %{{.*}}
+// CHECK: %[[END:.*]] = arith.addi %[[LEAST]], %{{.*}}
+// CHECK: %[[ID:.*]] = tile.gather %[[IDS]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[ID]], %{{.*}}
+// CHECK: %[[BOUND:.*]] = arith.muli %[[NEXT]], %{{.*}}
+// CHECK: %[[LOW:.*]] = arith.cmpi slt, %[[ID]], %c-306783379_i32
+// CHECK: %[[HIGH:.*]] = arith.cmpi sgt, %[[ID]], %c306783377_i32
+// CHECK: %[[B0:.*]] = arith.select %[[LOW]], %c-2147483648_i32{{.*}}, %[[BOUND]]
+// CHECK: %[[B1:.*]] = arith.select %[[HIGH]], %c2147483647_i32{{.*}}, %[[B0]]
+// CHECK: %[[D:.*]] = arith.subi %[[I]], %[[J]]
+// CHECK: %[[NEAR:.*]] = arith.cmpi sle, %[[D]], %c5_i32
+// CHECK: %[[BEFORE:.*]] = arith.cmpi sge, %[[D]], %c-5_i32
+// CHECK: %[[BOTH:.*]] = arith.andi %[[NEAR]], %[[BEFORE]]
+// CHECK: %[[ANY:.*]] = arith.ori %{{.*}}, %[[BOTH]]
+// CHECK: %[[FROM:.*]] = arith.cmpi sge, %[[J]], %[[FIRST]]
+// CHECK: %[[LIMIT:.*]] = arith.minsi %[[END]], %{{.*}}
+// CHECK: arith.cmpi slt, %[[J]], %[[LIMIT]]
+// REMARK: remark: [Passed] keys-to-ranges{{.*}}comparisons=3{{.*}}masks=1
+func.func @quotients(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>, %row: i32, %nk: index) -> !row {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %rows = tile.coords %row, 0 : !rows
+  %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
+    %col = arith.muli %n, %c32 : index
+    %col32 = arith.index_cast %col : index to i32
+    %cols = tile.coords %col32, 1 : !cols
+    %y = tile.scores %x at(%row, %row, %rows, %cols) mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %c8 = arith.constant 8 : i32
+      %c7 = arith.constant 7 : i32
+      %c5 = arith.constant 5 : i32
+      %a = arith.floordivsi %i, %c8 : i32
+      %c = arith.floordivsi %j, %c8 : i32
+      %same = arith.cmpi eq, %a, %c : i32
+      %past = arith.cmpi sge, %i, %j : i32
+      %id = tile.gather %ids[%i] : memref<?xi32>, (i32) -> i32
+      %e = arith.divsi %j, %c7 : i32
+      %below = arith.cmpi sge, %id, %e : i32
+      %d = arith.subi %i, %j : i32
+      %away = math.absi %d : i32
+      %near = arith.cmpi sle, %away, %c5 : i32
+      %any = arith.ori %below, %near : i1
+      %f = arith.andi %same, %past : i1
+      %mask = arith.andi %f, %any : i1
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
+    %p, %m1, %l1, %k = tile.online_softmax %y, %m, %l {guard} : !tile, !row
+    scf.yield %m1, %l1 : !row, !row
+  }
+  return %r#1 : !row
+}
+
+// Of what memory holds, of what truncates a negative number, without a sign, of
+// positions near 2^31, and by 1: quotients and distances stay.
+// CHECK-LABEL: func.func @other_quotients(
+// CHECK: arith.floordivsi
+// CHECK: arith.divsi
+// CHECK-COUNT-3: arith.floordivsi
+// CHECK: math.absi
+// CHECK: tile.yield
+func.func @other_quotients(%x: !tile, %m0: !row, %l0: !row, %ids: memref<?xi32>, %row: i32, %nk: index) -> !row {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %rows = tile.coords %row, 0 : !rows
+  %r:2 = scf.for %n = %c0 to %nk step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
+    %col = arith.muli %n, %c32 : index
+    %col32 = arith.index_cast %col : index to i32
+    %cols = tile.coords %col32, 1 : !cols
+    %y = tile.scores %x at(%row, %row, %rows, %cols) mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %c8 = arith.constant 8 : i32
+      %id = tile.gather %ids[%j] : memref<?xi32>, (i32) -> i32
+      %q = arith.floordivsi %id, %c8 : i32
+      %s = arith.cmpi slt, %q, %i : i32
+      %d = arith.subi %i, %j : i32
+      %t = arith.divsi %d, %c8 : i32
+      %u = arith.cmpi slt, %t, %c8 : i32
+      %v = arith.floordivsi %j, %c8 : i32
+      %w = arith.cmpi ult, %v, %i : i32
+      %top = arith.constant 2147483584 : i32
+      %late = arith.addi %j, %top : i32
+      %e = arith.floordivsi %late, %c8 : i32
+      %f = arith.cmpi slt, %e, %i : i32
+      %one = arith.constant 1 : i32
+      %g = arith.floordivsi %j, %one : i32
+      %k1 = arith.cmpi sle, %g, %i : i32
+      %y = math.absi %id : i32
+      %z = arith.cmpi slt, %y, %c8 : i32
+      %su = arith.andi %s, %u : i1
+      %wz = arith.andi %w, %z : i1
+      %fk = arith.andi %f, %k1 : i1
+      %suwz = arith.ori %su, %wz : i1
+      %mask = arith.ori %suwz, %fk : i1
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
+    %p, %m1, %l1, %k = tile.online_softmax %y, %m, %l {guard} : !tile, !row
+    scf.yield %m1, %l1 : !row, !row
+  }
+  return %r#1 : !row
 }

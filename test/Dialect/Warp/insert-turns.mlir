@@ -103,6 +103,55 @@ func.func @one_after_the_other(%n: index, %k: !view) {
   return
 }
 
+// Two products of scores, then three: those take turns.
+// CHECK-LABEL: @most_products
+func.func @most_products(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @most_products blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %K = warp.ring fills(@load) drains(@softmax) : !ring
+    warp.role @load copy warps(4) {
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0) -> (index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%kn] by tma : !view, !ring
+        %kn1 = arith.addi %kn, %c1 : index
+        scf.yield %kn1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) {
+      %zero = arith.constant 0.0 : f32
+      %zs = warp.splat %zero : !s
+      %zo = warp.splat %zero : !o
+      %zb = warp.cast truncf %zs : !s to !warp.frag<128x64xbf16, acc, 8>
+      %a = warp.convert %zb : !warp.frag<128x64xbf16, acc, 8> -> !a
+      %qb = warp.cast truncf %zo : !o to !warp.frag<128x128xbf16, acc, 8>
+      %qa = warp.convert %qb : !warp.frag<128x128xbf16, acc, 8> -> !qa
+      %r:4 = scf.for %i = %c0 to %n step %c1 iter_args(%x0 = %zo, %y0 = %zo, %z0 = %zo, %kn = %c0) -> (!o, !o, !o, index) {
+        %kt = warp.await %K[%kn] : !ring -> !t
+        %kn1 = arith.addi %kn, %c1 : index
+        // CHECK: warp.await
+        // CHECK-NOT: warp.turn
+        // CHECK-COUNT-2: warp.wait
+        // CHECK-NEXT: warp.turn {
+        // CHECK-COUNT-3: warp.mma_async
+        // CHECK-NOT: warp.turn
+        %sp = warp.mma_async wgmma %qa, %kt, %zs transpose_b : !qa, !t, !s
+        %tp = warp.mma_async wgmma %qa, %kt, %zs transpose_b : !qa, !t, !s
+        %s = warp.wait %sp : !warp.pending<128x64xf32, acc, 8>
+        %t = warp.wait %tp : !warp.pending<128x64xf32, acc, 8>
+        %xp = warp.mma_async wgmma %a, %kt, %x0 : !a, !t, !o
+        %yp = warp.mma_async wgmma %a, %kt, %y0 : !a, !t, !o
+        %zp = warp.mma_async wgmma %a, %kt, %z0 : !a, !t, !o
+        %x1 = warp.wait %xp : !warp.pending<128x128xf32, acc, 8>
+        %y1 = warp.wait %yp : !warp.pending<128x128xf32, acc, 8>
+        %z1 = warp.wait %zp : !warp.pending<128x128xf32, acc, 8>
+        warp.release %kt : !t
+        scf.yield %x1, %y1, %z1, %kn1 : !o, !o, !o, index
+      }
+    }
+  }
+  return
+}
+
 // A single group has nobody to take turns with.
 // CHECK-LABEL: @one_group
 // CHECK-NOT: warp.turn

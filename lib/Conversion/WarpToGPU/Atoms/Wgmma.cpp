@@ -74,8 +74,10 @@ private:
 SmallVector<Value> TiedAssembly::create() {
   std::string constraints;
   llvm::raw_string_ostream list(constraints);
+  // Written before all is read: no other operand shares their registers, not
+  // even where both are zero.
   for (size_t i = 0; i < numTied; ++i)
-    list << "=f,";
+    list << "=&f,";
   for (size_t i = 0; i < numTied; ++i)
     list << i << ",";
   for (size_t i = numTied; i < operands.size(); ++i)

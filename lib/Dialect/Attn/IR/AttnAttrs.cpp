@@ -173,6 +173,13 @@ PlanAttr PlanAttr::withScheduler(SchedulerKind scheduler) const {
              getWith());
 }
 
+PlanAttr PlanAttr::withConsumerRegisters(int64_t registers) const {
+  return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
+             getStages(), getQInRegisters(), getScheduler(), registers,
+             getSplitKeys(), getPackedHeads(), getScores(), getWithout(),
+             getWith());
+}
+
 PlanAttr PlanAttr::withSplitKeys(int64_t parts) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), getScheduler(),

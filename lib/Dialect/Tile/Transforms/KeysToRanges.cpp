@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeadOps.h"
+#include "QuotientComparison.h"
 #include "SortedComparison.h"
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
@@ -64,6 +65,47 @@ int64_t attn::tile::boundSortedKeys(RewriterBase &rewriter,
       for (Region &region : scores->getRegions())
         replaceIn(scores, region);
   return count;
+}
+
+//===----------------------------------------------------------------------===//
+// Quotients and distances
+//===----------------------------------------------------------------------===//
+
+/// Replaces what `replace` can of the comparisons of a mask; returns how many.
+static int64_t replaceComparisons(
+    RewriterBase &rewriter, ScoresOp scores,
+    function_ref<LogicalResult(arith::CmpIOp, const ValueAxes &)> replace) {
+  if (!scores.hasMask())
+    return 0;
+  int64_t count = 0;
+  ValueAxes axes(scores, scores.getMask());
+  SmallVector<arith::CmpIOp> ops(scores.getMask().getOps<arith::CmpIOp>());
+  for (arith::CmpIOp op : ops)
+    count += succeeded(replace(op, axes));
+  if (count > 0) {
+    eraseDeadOps(rewriter, &scores.getMask().front());
+    scores.setRanged(true);
+  }
+  return count;
+}
+
+int64_t attn::tile::boundQuotients(RewriterBase &rewriter, ScoresOp scores) {
+  return replaceComparisons(
+      rewriter, scores,
+      [&](arith::CmpIOp op, const ValueAxes &axes) -> LogicalResult {
+        FailureOr<QuotientComparison> comparison =
+            QuotientComparison::match(op, scores, axes);
+        if (succeeded(comparison))
+          comparison->replace(rewriter);
+        return comparison;
+      });
+}
+
+int64_t attn::tile::splitDistances(RewriterBase &rewriter, ScoresOp scores) {
+  return replaceComparisons(rewriter, scores,
+                            [&](arith::CmpIOp op, const ValueAxes &axes) {
+                              return splitDistance(rewriter, op, scores, axes);
+                            });
 }
 
 //===----------------------------------------------------------------------===//
@@ -296,20 +338,27 @@ struct TileKeysToRanges final
   using Base::Base;
 
   void transform(RewriterBase &rewriter, func::FuncOp func) override {
-    int64_t numSorted = 0, numJoined = 0;
+    int64_t numCompared = 0, numJoined = 0;
     for (scf::ForOp first : findLoopsOverBlocks(func)) {
       std::string reason;
       FailureOr<BlockLoops> loops = matchKeyLoops(first->getBlock(), reason);
       if (failed(loops) || loops->front() != first)
         continue;
-      numSorted += boundSortedKeys(rewriter, *loops);
+      numCompared += boundSortedKeys(rewriter, *loops);
+      for (scf::ForOp loop : loops->loops)
+        for (auto scores : loop.getBody()->getOps<ScoresOp>())
+          numCompared += boundQuotients(rewriter, scores);
       for (scf::ForOp loop : loops->loops)
         numJoined += joinKeyBounds(rewriter, *loops, loop);
+      // Those that bounds of keys were not read from.
+      for (scf::ForOp loop : loops->loops)
+        for (auto scores : loop.getBody()->getOps<ScoresOp>())
+          numCompared += splitDistances(rewriter, scores);
     }
-    if (numSorted + numJoined == 0)
-      return missed("no mask compares sorted data of a key, or has two bounds "
-                    "of keys on one side");
-    passed() << remark::metric("comparisons", numSorted)
+    if (numCompared + numJoined == 0)
+      return missed("no mask compares sorted data or a quotient of a key, or a "
+                    "distance, or has two bounds of keys on one side");
+    passed() << remark::metric("comparisons", numCompared)
              << remark::metric("masks", numJoined);
   }
 };

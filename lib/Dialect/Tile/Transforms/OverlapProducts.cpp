@@ -276,6 +276,21 @@ FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b, KernelOp kernel,
   SmallVector<Value> state = {
       front.loop.getInitArgs()[0], mapping.lookup(general.softmax.getNewMax()),
       mapping.lookup(general.softmax.getNewSum()), weights};
+  // Without a mask, of a block that may not exist nothing shall stay.
+  auto isAnyVisited = [&] {
+    return b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, lo,
+                                         hi);
+  };
+  if (Value exists = isAnyVisited();
+      measureStep(general).first == 0 && !matchPattern(exists, m_One())) {
+    Value noWeights = arith::ConstantOp::create(
+        b, loc, cast<TypedAttr>(b.getZeroAttr(weights.getType())));
+    Value before[] = {front.loop.getInitArgs()[1], front.loop.getInitArgs()[2],
+                      noWeights};
+    for (auto [value, other] :
+         llvm::zip_equal(MutableArrayRef(state).drop_front(), before))
+      value = arith::SelectOp::create(b, loc, exists, value, other);
+  }
 
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
   Value second = b.createOrFold<arith::AddIOp>(loc, lo, one);
@@ -318,9 +333,8 @@ FailureOr<int64_t> attn::tile::overlapProducts(RewriterBase &b, KernelOp kernel,
   Value firstKey = placeValues(b, general, last);
   Value end = b.createOrFold<memref::DimOp>(loc, general.values.getView(),
                                             general.rowIndex);
-  Value exists =
-      b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, lo, hi);
-  firstKey = b.createOrFold<arith::SelectOp>(loc, exists, firstKey, end);
+  firstKey =
+      b.createOrFold<arith::SelectOp>(loc, isAnyVisited(), firstKey, end);
   Value values = loadValues(b, general, firstKey);
   Value o = multiply(b, general, state[3], values, state[0]);
 

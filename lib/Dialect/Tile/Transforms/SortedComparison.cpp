@@ -113,7 +113,11 @@ public:
   }
   Value size();
   Value element(Value index, Value size);
-  Value compareInside(Value from, Value above);
+  /// What the comparison is for keys in memory.
+  Value compareInside(Value from, Value above) {
+    return compareWithBounds(builder, loc, comparison.predicate, comparison.key,
+                             from, above);
+  }
 
 private:
   OpBuilder &builder;
@@ -158,13 +162,24 @@ Value Emitter::element(Value index, Value size) {
   return select(isOutside, outside, inside);
 }
 
-/// What the comparison is for keys in memory.
-Value Emitter::compareInside(Value from, Value above) {
-  switch (comparison.predicate) {
-  case CmpIPredicate::eq:
-    return both(isNotBelow(from), isBelow(above));
-  case CmpIPredicate::ne:
-    return either(isBelow(from), isNotBelow(above));
+Value attn::tile::compareWithBounds(OpBuilder &builder, Location loc,
+                                    CmpIPredicate predicate, Value x,
+                                    Value from, Value above) {
+  auto isBelow = [&](Value bound) -> Value {
+    return arith::CmpIOp::create(builder, loc, CmpIPredicate::slt, x, bound);
+  };
+  auto isNotBelow = [&](Value bound) -> Value {
+    return arith::CmpIOp::create(builder, loc, CmpIPredicate::sge, x, bound);
+  };
+  switch (predicate) {
+  case CmpIPredicate::eq: {
+    Value isBehind = isNotBelow(from);
+    return arith::AndIOp::create(builder, loc, isBehind, isBelow(above));
+  }
+  case CmpIPredicate::ne: {
+    Value isBefore = isBelow(from);
+    return arith::OrIOp::create(builder, loc, isBefore, isNotBelow(above));
+  }
   case CmpIPredicate::slt:
     return isBelow(from);
   case CmpIPredicate::sle:

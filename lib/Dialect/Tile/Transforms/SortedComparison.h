@@ -50,6 +50,13 @@ struct SortedComparison {
   void replace(RewriterBase &rewriter);
 };
 
+/// y `predicate` limit as comparisons of x, where y <= limit exactly for
+/// x < above, and y < limit for x < from; null is what the predicate does not
+/// ask for.
+Value compareWithBounds(OpBuilder &builder, Location loc,
+                        arith::CmpIPredicate predicate, Value x, Value from,
+                        Value above);
+
 } // namespace attn::tile
 
 #endif // ATTN_LIB_DIALECT_TILE_TRANSFORMS_SORTEDCOMPARISON_H

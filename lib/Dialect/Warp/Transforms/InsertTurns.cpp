@@ -12,6 +12,11 @@
 // products of one warpgroup run, the others compute their softmax: without
 // turns all groups tend to do the same at the same time.
 //
+// Of several such sets of products in a body those of most products take turns:
+// these take the longest, and each turn is a meeting. (On an H100 the five
+// products of a gradient at d = 64 take 0.97 of the time when only the last
+// three take turns, not the two of the scores before them.)
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
@@ -103,6 +108,7 @@ static void buildTurn(RewriterBase &rewriter, const TurnRange &range) {
 
 /// The products of a body that are in flight together, group by group.
 static void matchBody(scf::ForOp loop, SmallVector<TurnRange> &ranges) {
+  SmallVector<TurnRange> found;
   Operation *end = nullptr; // of the group before
   for (auto first : loop.getBody()->getOps<MmaAsyncOp>()) {
     if (end && !end->isBeforeInBlock(first))
@@ -113,8 +119,17 @@ static void matchBody(scf::ForOp loop, SmallVector<TurnRange> &ranges) {
     end = last;
     FailureOr<TurnRange> range = matchRange(first, last);
     if (succeeded(range))
-      ranges.push_back(*range);
+      found.push_back(*range);
   }
+  auto countProducts = [](const TurnRange &range) {
+    return llvm::count_if(range.inside, llvm::IsaPred<MmaAsyncOp>);
+  };
+  int64_t most = 0;
+  for (const TurnRange &range : found)
+    most = std::max<int64_t>(most, countProducts(range));
+  for (TurnRange &range : found)
+    if (countProducts(range) == most)
+      ranges.push_back(std::move(range));
 }
 
 FailureOr<int64_t> attn::warp::insertTurns(RewriterBase &rewriter,

@@ -194,12 +194,14 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The same plan for one warp, with other tiles, with another scheduler, with keys shared out
-    /// in so many parts, with rows of so many heads in a tile, or with scores computed so often.
+    /// The same plan for one warp, with other tiles, with another scheduler, with so many
+    /// registers for consumers, with keys shared out in so many parts, with rows of so many heads
+    /// in a tile, or with scores computed so often.
     PlanAttr withOneWarp() const;
     PlanAttr withTiles(int64_t blockQ, int64_t blockK, int64_t warps,
                        int64_t stages) const;
     PlanAttr withScheduler(SchedulerKind scheduler) const;
+    PlanAttr withConsumerRegisters(int64_t registers) const;
     PlanAttr withSplitKeys(int64_t parts) const;
     PlanAttr withPackedHeads(int64_t heads) const;
     PlanAttr withScores(RecomputedScores scores) const;

@@ -294,9 +294,14 @@ def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
     memory. Keys after the end of a gathered memory read 0: a third comparison
     asks for them.
 
+    So does the comparison of a quotient by a constant, of the key or of its
+    distance: j / 128 == i / 128 says that j is not before i / 128 * 128, and
+    before the 128th key from there.
+
     Then, where a mask sets several upper bounds to the keys of a row (the end
     of its document, its own position, the number of keys), one comparison with
-    their minimum remains, and one with the maximum of the lower bounds.
+    their minimum remains, and one with the maximum of the lower bounds. Other
+    comparisons of a distance |i - j| become two of i - j.
 
     A mask with ranges does not tell `tile-peel-masks` which blocks show anything.
   }];

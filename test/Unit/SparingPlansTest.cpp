@@ -1,0 +1,106 @@
+//===- SparingPlansTest.cpp - plans that need fewer registers -------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Plan/Plan.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+class SparingPlans : public ::testing::Test {
+protected:
+  SparingPlans() { context.loadDialect<AttnDialect>(); }
+
+  PlanAttr make(TargetKind target, const plan::Tiles &tiles) {
+    return plan::makePlan(&context, target, tiles);
+  }
+  static plan::Workload workload(int64_t dim) {
+    plan::Workload workload;
+    workload.headDim = workload.valueHeadDim = dim;
+    workload.elementBytes = 2;
+    workload.hasMask = workload.hasScore = true;
+    return workload;
+  }
+
+  MLIRContext context;
+};
+} // namespace
+
+// The tiles stay; the producer gets what lives in it, and a little more.
+TEST_F(SparingPlans, ForTheProducer) {
+  PlanAttr plan = make(TargetKind::SM90A, {128, 64, 8, 4});
+  EXPECT_EQ(plan::spareForProducer(plan, {200, 232, 56, 40}),
+            plan.withConsumerRegisters(216));
+  EXPECT_EQ(plan::spareForProducer(plan, {200, 232, 70, 40}),
+            plan.withConsumerRegisters(208));
+}
+
+// Not what the consumer has use for, and nothing that the producer has not.
+TEST_F(SparingPlans, NothingToSpare) {
+  PlanAttr plan = make(TargetKind::SM90A, {128, 64, 8, 4});
+  EXPECT_FALSE(plan::spareForProducer(plan, {233, 232, 56, 40}));
+  EXPECT_FALSE(plan::spareForProducer(plan, {200, 232, 44, 40}));
+  EXPECT_FALSE(plan::spareForProducer(plan, {200, 216, 70, 72}));
+  EXPECT_EQ(plan::spareForProducer(plan, {220, 232, 80, 40}),
+            plan.withConsumerRegisters(216));
+}
+
+// A producer has 120 at most: what it cannot have the consumer keeps.
+TEST_F(SparingPlans, NoMoreThanTheProducerTakes) {
+  PlanAttr plan = make(TargetKind::SM90A, {128, 64, 8, 4});
+  EXPECT_EQ(plan::spareForProducer(plan, {150, 232, 113, 40}),
+            plan.withConsumerRegisters(192));
+}
+
+// Where both lack registers there are fewer keys, and the producer gets more.
+TEST_F(SparingPlans, ForBoth) {
+  PlanAttr plan = make(TargetKind::SM90A, {128, 128, 8, 2});
+  PlanAttr next =
+      plan::pickSparing(workload(80), plan, plan, {25, {{257, 216, 99, 72}}});
+  EXPECT_EQ(next.getBlockK(), 64);
+  EXPECT_EQ(next.getConsumerRegisters(), 192);
+}
+
+// Numbers of keys that were never timed are not tried where a kernel is known;
+// nor are tiles whose scores will not fit.
+TEST_F(SparingPlans, PowersOfTwo) {
+  PlanAttr plan = make(TargetKind::SM90A, {128, 128, 8, 2});
+  PlanAttr blind = plan::pickSparing(workload(80), plan, plan, {9, {}});
+  EXPECT_EQ(blind.getBlockK(), 112);
+  PlanAttr next =
+      plan::pickSparing(workload(80), plan, plan, {9, {{257, 232, 30, 40}}});
+  EXPECT_EQ(next.getBlockK(), 64);
+  next = plan::pickSparing(workload(80), plan, plan, {9, {{340, 232, 30, 40}}});
+  EXPECT_EQ(next.getBlockK(), 32);
+}
+
+// Queries do not stay in registers that are short.
+TEST_F(SparingPlans, QueriesInSharedMemory) {
+  PlanAttr plan = make(TargetKind::SM80, {128, 64, 4, 2, true});
+  PlanAttr next =
+      plan::pickSparing(workload(64), plan, plan, {9, {{260, 255}}});
+  EXPECT_EQ(next, make(TargetKind::SM80, {128, 64, 4, 2, false}));
+  next = plan::pickSparing(workload(64), plan, plan, {9, {{310, 255}}});
+  EXPECT_EQ(next, make(TargetKind::SM80, {64, 64, 4, 2, false}));
+}
+
+// Where nothing leaves more registers, fewer stages are another kernel.
+TEST_F(SparingPlans, FewerStages) {
+  PlanAttr plan = make(TargetKind::SM80, {64, 64, 4, 1});
+  PlanAttr last = make(TargetKind::SM80, {64, 32, 4, 2});
+  PlanAttr next =
+      plan::pickSparing(workload(192), plan, last, {30, {{240, 255}}});
+  EXPECT_EQ(next, make(TargetKind::SM80, {64, 32, 4, 1}));
+  EXPECT_FALSE(
+      plan::pickSparing(workload(192), plan, next, {40, {{240, 255}}}));
+}
