@@ -509,22 +509,24 @@ func.func @weights_of_known_rows(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !co
       %visible = arith.cmpi sle, %col, %row : i32
       tile.yield %visible : i1
     } : !tile, !rows, !cols
-    // CHECK: %[[PARTS:.*]]:2 = scf.if %[[FAR]]
+    // CHECK: %[[P:.*]] = scf.if %[[FAR]] -> (vector<16x32xf32>)
     // CHECK: %[[SCALE:.*]] = arith.constant dense<1.250000e-01>
     // CHECK: %[[SCALED:.*]] = arith.mulf %[[X]], %[[SCALE]]
     // CHECK: %[[STRETCHED:.*]] = vector.broadcast %[[LSE]]
     // CHECK: %[[EXCESS:.*]] = arith.subf %[[SCALED]], %[[STRETCHED]]
-    // CHECK: %[[INVERSE:.*]] = arith.constant dense<8.000000e+00>
-    // CHECK: %[[MOVED:.*]] = arith.mulf %[[EXCESS]], %[[INVERSE]]
-    // CHECK: scf.yield %[[MOVED]], %{{.*}}
+    // CHECK: %[[LOG2E:.*]] = arith.constant dense<1.442695
+    // CHECK: %[[FAR_E:.*]] = arith.mulf %[[EXCESS]], %[[LOG2E]]
+    // CHECK: %[[FAR_P:.*]] = math.exp2 %[[FAR_E]]
+    // CHECK-NEXT: scf.yield %[[FAR_P]]
     // CHECK: else
-    // CHECK: %[[LOG2E:.*]] = arith.constant dense<-1.442695
-    // CHECK: %[[OFFSET:.*]] = arith.mulf %[[LSE]], %[[LOG2E]] : vector<16x1xf32>
-    // CHECK: scf.yield %[[X]], %[[OFFSET]]
-    // CHECK: %[[ROW:.*]] = vector.broadcast %[[PARTS]]#1
+    // CHECK: %[[MINUS:.*]] = arith.constant dense<-1.442695
+    // CHECK: %[[OFFSET:.*]] = arith.mulf %[[LSE]], %[[MINUS]] : vector<16x1xf32>
+    // CHECK: %[[ROW:.*]] = vector.broadcast %[[OFFSET]]
     // CHECK: %[[FACTOR:.*]] = arith.constant dense<0.180336
-    // CHECK: %[[E:.*]] = math.fma %[[PARTS]]#0, %[[FACTOR]], %[[ROW]]
-    // CHECK: math.exp2 %[[E]]
+    // CHECK: %[[E:.*]] = math.fma %[[X]], %[[FACTOR]], %[[ROW]]
+    // CHECK: %[[NEAR_P:.*]] = math.exp2 %[[E]]
+    // CHECK-NEXT: scf.yield %[[NEAR_P]]
+    // CHECK: arith.addf %{{.*}}, %[[P]]
     // CHECK-NOT: math.exp
     %l = vector.broadcast %lse : !row to !tile
     %d = arith.subf %x, %l : !tile
@@ -578,12 +580,14 @@ func.func @weights_of_two_numbers(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !c
   // CHECK: %[[READ:.*]] = tile.gather %[[RESTS]][%{{.*}}]
   // CHECK: %[[REST:.*]] = vector.broadcast %[[READ]]
   // CHECK: %[[BOTH:.*]] = arith.subf %[[FIRST]], %[[REST]]
-  // CHECK: %[[MOST:.*]] = arith.minimumf %[[BOTH]], %{{.*}}
-  // CHECK: arith.mulf %[[MOST]]
+  // CHECK: %[[E:.*]] = arith.mulf %[[BOTH]]
+  // CHECK: %[[P:.*]] = math.exp2 %[[E]]
+  // CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00>
+  // CHECK: %[[MOST:.*]] = arith.minimumf %[[P]], %[[ONE]]
+  // CHECK: scf.yield %[[MOST]]
   // CHECK: else
   // CHECK-NEXT: arith.constant
   // CHECK-NEXT: arith.mulf %[[LSE]]
-  // CHECK-NEXT: scf.yield %[[X]]
   // CHECK-NOT: math.exp %
   // CHECK: math.exp2
   %rest = tile.gather %rests[%i] : memref<?xf32>, (!rows) -> !row

@@ -267,44 +267,54 @@ static Value splat(OpBuilder &b, Location loc, Type type, double value) {
       b, loc, DenseElementsAttr::get(cast<VectorType>(type), number));
 }
 
-/// Scores and offset with exp(scale * scores - lse) = exp2(fma(scores,
-/// scale * log2(e), offset)). The rounding of a large lse * log2(e) is a large
-/// number itself: there the scores are (scale * scores - lse) / scale, the
-/// offset is 0. The rest of lse, which others lack, is read there.
-static SmallVector<Value> foldLse(RewriterBase &rewriter, Location loc,
-                                  Value scores, const KnownWeights &match,
-                                  double scale, bool bounded) {
+/// exp(scale * scores - lse) = exp2(fma(scores, scale * log2(e), offset)). The
+/// rounding of a large lse * log2(e) is a large number itself: there the powers
+/// are those of differences. The rest of lse, which others lack, is read there.
+///
+/// Each arm takes its own powers. Where they stand behind both, ptxas 13.0
+/// computes them when it has waited for the product that follows (dP).
+static Value foldLse(RewriterBase &rewriter, Location loc, Value scores,
+                     const KnownWeights &match, double scale, bool bounded) {
   Value lse = match.lse;
-  Type tile = scores.getType(), line = lse.getType();
+  Type tile = scores.getType();
   auto multiply = [&](OpBuilder &b, Value value, double factor) -> Value {
     if (factor == 1.0)
       return value;
     return arith::MulFOp::create(b, loc, value,
                                  splat(b, loc, value.getType(), factor));
   };
-  auto fold = [&](OpBuilder &b) -> SmallVector<Value> {
-    return {scores, multiply(b, lse, -llvm::numbers::log2e)};
+  auto broadcast = [&](OpBuilder &b, Value line) -> Value {
+    return vector::BroadcastOp::create(b, loc, tile, line);
   };
-  auto subtract = [&](OpBuilder &b) -> SmallVector<Value> {
-    Value excess =
-        arith::SubFOp::create(b, loc, multiply(b, scores, scale),
-                              vector::BroadcastOp::create(b, loc, tile, lse));
-    if (Value rest = match.rest) {
+  auto fold = [&](OpBuilder &b, Value offset) -> Value {
+    Value row = broadcast(b, offset);
+    Value factor = splat(b, loc, tile, scale * llvm::numbers::log2e);
+    Value exponent = math::FmaOp::create(b, loc, scores, factor, row);
+    return math::Exp2Op::create(b, loc, exponent);
+  };
+  auto subtract = [&](OpBuilder &b) -> Value {
+    Value excess = arith::SubFOp::create(b, loc, multiply(b, scores, scale),
+                                         broadcast(b, lse));
+    Value rest = match.rest;
+    if (rest) {
       if (auto read = rest.getDefiningOp<GatherOp>())
         rest = b.clone(*read)->getResult(0);
-      rest = vector::BroadcastOp::create(b, loc, tile, rest);
-      excess = arith::SubFOp::create(b, loc, excess, rest);
-      excess =
-          arith::MinimumFOp::create(b, loc, excess, splat(b, loc, tile, 0.0));
+      excess = arith::SubFOp::create(b, loc, excess, broadcast(b, rest));
     }
-    return {multiply(b, excess, 1.0 / scale), splat(b, loc, line, 0.0)};
+    Value weights =
+        math::Exp2Op::create(b, loc, multiply(b, excess, llvm::numbers::log2e));
+    if (rest) // exp(min(x, 0))
+      weights =
+          arith::MinimumFOp::create(b, loc, weights, splat(b, loc, tile, 1.0));
+    return weights;
   };
   // What is the same in each turn of a loop is computed before it.
   OpBuilder outer(rewriter);
   if (lse.getParentBlock() != scores.getParentBlock())
     outer.setInsertionPointAfterValue(lse);
+  constexpr double toExponent = -llvm::numbers::log2e;
   if (bounded)
-    return fold(outer);
+    return fold(rewriter, multiply(outer, lse, toExponent));
   // Far is what is compared with 512.
   Value measured = multiply(outer, lse, maxFoldedScore / match.limit);
   return scf::IfOp::create(
@@ -313,9 +323,10 @@ static SmallVector<Value> foldLse(RewriterBase &rewriter, Location loc,
                scf::YieldOp::create(b, loc, subtract(b));
              },
              [&](OpBuilder &b, Location loc) {
-               scf::YieldOp::create(b, loc, fold(b));
+               scf::YieldOp::create(b, loc,
+                                    fold(b, multiply(b, lse, toExponent)));
              })
-      .getResults();
+      .getResult(0);
 }
 
 /// Erases what led to `value`, up to `end`.
@@ -331,17 +342,11 @@ static void eraseUnused(RewriterBase &rewriter, Value value, Operation *end) {
 
 static void foldWeights(RewriterBase &rewriter, ScoresOp op, KnownWeights match,
                         double scale, bool bounded) {
-  Location loc = match.weights.getLoc();
-  Type tile = op.getResult().getType();
   rewriter.setInsertionPoint(match.weights);
-  SmallVector<Value> operands =
-      foldLse(rewriter, loc, op.getResult(), match, scale, bounded);
-  Value offset = vector::BroadcastOp::create(rewriter, loc, tile, operands[1]);
-  Value factor = splat(rewriter, loc, tile, scale * llvm::numbers::log2e);
-  Value exponent =
-      math::FmaOp::create(rewriter, loc, operands[0], factor, offset);
+  Value weights = foldLse(rewriter, match.weights.getLoc(), op.getResult(),
+                          match, scale, bounded);
   Value unfolded = match.weights.getOperand();
-  rewriter.replaceOpWithNewOp<math::Exp2Op>(match.weights, exponent);
+  rewriter.replaceOp(match.weights, weights);
   eraseUnused(rewriter, unfolded, op);
 }
 
