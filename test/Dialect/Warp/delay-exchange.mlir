@@ -15,7 +15,8 @@
 !part = !warp.frag<64x64xf32, acc, 8>
 
 // In each of two loops the sum is that of the block before, and is left out of
-// the first step; the last tile is read after the loops.
+// the first step; the last tile is read after the loops. What a step makes is
+// stored before its products.
 // CHECK-LABEL: func.func @delayed
 // CHECK: %[[DS:.*]] = warp.ring fills(@math) drains(@math) : <2, 128x64xbf16, panels<128>>
 // CHECK: warp.role @math
@@ -24,12 +25,13 @@
 // CHECK: %[[FIRST:.*]]:4 = scf.for %[[N:[a-z0-9]+]] = %{{.*}} iter_args(%{{.*}}, %{{.*}}, %[[J:[a-z0-9]+]] = %c0, %[[LAST:[a-z0-9]+]] = %c-1) -> (!warp.frag<128x64xf32, acc, 8>, index, index, index)
 // CHECK: %[[S:[0-9]+]] = warp.mma wgmma %[[KEY:[0-9]+]], %{{.*}} transpose_b
 // CHECK: %[[D:.*]] = warp.cast truncf %[[S]]
-// CHECK: %[[TILE:.*]] = warp.await %[[DS]][%[[J]]]
+// CHECK: arith.addi %[[J]], %{{.*}} : index
+// CHECK: %[[NEXT:.*]] = arith.addi %[[J]], %{{.*}} : index
+// CHECK-NEXT: warp.store_frag %[[D]] to %[[DS]][%[[NEXT]]]
+// CHECK-NEXT: %[[TILE:.*]] = warp.await %[[DS]][%[[J]]]
 // CHECK-NEXT: %[[PART:.*]] = warp.mma wgmma %[[TILE]], %[[KEY]], %{{.*}} transpose_a
 // CHECK-NEXT: warp.release %[[TILE]]
 // CHECK: warp.mma wgmma
-// CHECK: %[[NEXT:.*]] = arith.addi %[[J]], %{{.*}} : index
-// CHECK: warp.store_frag %[[D]] to %[[DS]][%[[NEXT]]]
 // CHECK: %[[EXISTS:.*]] = arith.cmpi sge, %[[LAST]]
 // CHECK: scf.if %[[EXISTS]] {
 // CHECK-NEXT: warp.store %[[PART]], %{{.*}}[%{{.*}}, %{{.*}}, %[[LAST]], %{{.*}}] accumulate packed
@@ -43,10 +45,11 @@
 
 // A group issues the late product, and what runs beside it, in its turn.
 // TURNS-LABEL: func.func @delayed
+// TURNS: warp.store_frag
+// TURNS: warp.store_frag
 // TURNS: warp.turn
 // TURNS-NEXT: warp.mma_async wgmma {{.*}} transpose_a
 // TURNS-NEXT: warp.mma_async wgmma
-// TURNS: warp.store_frag
 // TURNS: warp.wait
 // TURNS: scf.if
 

@@ -15,15 +15,17 @@
 //   ring[0] = 0                                   nothing has been computed yet
 //   for n = lo to hi, last = -1:
 //     S, dP, dS of block n
+//     ring[n - lo + 1] = dS
 //     part = ring[n - lo] K                       dS of block `last`
 //     dV += …;  dK += dS …
-//     ring[n - lo + 1] = dS
 //     if last >= 0:  sums[last] += part
 //     last = n
 //   part = ring[hi - lo] K
 //   if last >= 0:  sums[last] += part
 //
-// The operations on every number, and their order, stay what they were.
+// The operations on every number, and their order, stay what they were. The
+// tile is stored before the products that follow, which may be a turn: ptxas
+// 13.0 would compute what is stored behind them within that turn.
 //
 //===----------------------------------------------------------------------===//
 
@@ -197,15 +199,16 @@ static void delayStep(RewriterBase &b, ExchangeStep &step, Value &last,
     b.moveOpBefore(step.product, step.firstLater);
   b.moveOpBefore(step.await, step.product);
   b.moveOpAfter(step.release, step.product);
-  Operation *lastProduct = nullptr;
-  for (auto product : loop.getBody()->getOps<MmaOp>())
-    lastProduct = product;
-  b.setInsertionPointAfter(lastProduct);
+  b.setInsertionPoint(step.await);
   Location loc = step.fill.getLoc();
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
   Value next = arith::AddIOp::create(b, loc, step.counter, one);
   StoreFragOp::create(b, loc, step.fill.getValue(), step.fill.getTarget(),
                       next);
+  Operation *lastProduct = nullptr;
+  for (auto product : loop.getBody()->getOps<MmaOp>())
+    lastProduct = product;
+  b.setInsertionPointAfter(lastProduct);
   addSum(b, step, step.product.getResult(), loop.getRegionIterArgs().back(),
          zero);
   last = loop.getResults().back();

@@ -239,10 +239,10 @@ def WarpDelayExchange : Pass<"warp-delay-exchange", "::mlir::func::FuncOp"> {
     warp.store_frag %zeros to %DS[%c0]
     scf.for %n = %lo to %hi step %c1 iter_args(…, %i = %c0, %last = -1) {
       …
+      warp.store_frag %ds to %DS[%i + 1]
       %dst = warp.await %DS[%i]
       %dq = warp.mma wgmma %dst, %k, %zero transpose_a ; warp.release %dst
       %dk1 = warp.mma wgmma %dsa, %q, %dk
-      warp.store_frag %ds to %DS[%i + 1]
       scf.if %last >= 0 {
         warp.store %dq, %sums[%last, %c0] accumulate packed
       }
