@@ -214,6 +214,51 @@ func.func @mask(%n: index, %k: !view, %row: i32, %out: memref<?x?xf32>) {
   return
 }
 
+// A row that takes 32 registers and more is read after the wait, as long as its
+// slot is not given back before; a shorter one arrives beside the product.
+// CHECK-LABEL: @rows
+func.func @rows(%n: index, %k: !view, %line: memref<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  warp.kernel @rows blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    %K = warp.ring fills(@load) drains(@math) : !warp.ring<1, 128x128xbf16, panels<128>>
+    %Long = warp.ring fills(@load) drains(@math) : !warp.ring<1, 1x128xf32>
+    %Early = warp.ring fills(@load) drains(@math) : !warp.ring<1, 1x128xf32>
+    %Short = warp.ring fills(@load) drains(@math) : !warp.ring<1, 1x64xf32>
+    warp.role @load copy warps(4) {
+      warp.copy_async %k[%b, %h, %x, %c0] to %K[%c0] by tma : !view, !warp.ring<1, 128x128xbf16, panels<128>>
+      warp.copy_async %line[%x] to %Long[%c0] by tma : memref<?xf32>, !warp.ring<1, 1x128xf32>
+      warp.copy_async %line[%x] to %Early[%c0] by tma : memref<?xf32>, !warp.ring<1, 1x128xf32>
+      warp.copy_async %line[%x] to %Short[%c0] by tma : memref<?xf32>, !warp.ring<1, 1x64xf32>
+    }
+    warp.role @math compute warps(4) {
+      %zs = warp.splat %zero : !warp.frag<128x128xf32, acc, 4>
+      %ks = warp.await %K[%c0] : !warp.ring<1, 128x128xbf16, panels<128>> -> !warp.slot<128x128xbf16, panels<128>>
+      %ls = warp.await %Long[%c0] : !warp.ring<1, 1x128xf32> -> !warp.slot<1x128xf32>
+      %es = warp.await %Early[%c0] : !warp.ring<1, 1x128xf32> -> !warp.slot<1x128xf32>
+      %ss = warp.await %Short[%c0] : !warp.ring<1, 1x64xf32> -> !warp.slot<1x64xf32>
+      // CHECK: %[[SP:.*]] = warp.mma_async
+      %s = warp.mma wgmma %ks, %ks, %zs transpose_b : !warp.slot<128x128xbf16, panels<128>>, !warp.slot<128x128xbf16, panels<128>>, !warp.frag<128x128xf32, acc, 4>
+      %long = warp.load_frag %ls : !warp.slot<1x128xf32> -> !warp.frag<1x128xf32, acc, 4>
+      // CHECK-NEXT: warp.load_frag %{{.*}} : <1x128xf32>
+      %early = warp.load_frag %es : !warp.slot<1x128xf32> -> !warp.frag<1x128xf32, acc, 4>
+      // CHECK-NEXT: warp.release
+      warp.release %es : !warp.slot<1x128xf32>
+      // CHECK-NEXT: warp.load_frag %{{.*}} : <1x64xf32>
+      %short = warp.load_frag %ss : !warp.slot<1x64xf32> -> !warp.frag<1x64xf32, acc, 4>
+      // CHECK-NEXT: warp.wait %[[SP]]
+      // CHECK-NEXT: %[[LONG:.*]] = warp.load_frag %{{.*}} : <1x128xf32>
+      // CHECK-NEXT: warp.broadcast %[[LONG]]
+      %rows = warp.broadcast %long : !warp.frag<1x128xf32, acc, 4> -> !warp.frag<128x128xf32, acc, 4>
+      %d = arith.subf %s, %rows : !warp.frag<128x128xf32, acc, 4>
+      warp.release %ls : !warp.slot<1x128xf32>
+      warp.release %ss : !warp.slot<1x64xf32>
+      warp.release %ks : !warp.slot<128x128xbf16, panels<128>>
+    }
+  }
+  return
+}
+
 // A use in a branch is a use of the branch.
 // CHECK-LABEL: @branch
 func.func @branch(%n: index, %k: !view, %c: i1) {

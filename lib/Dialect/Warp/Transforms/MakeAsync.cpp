@@ -24,7 +24,9 @@
 //
 // Fragments that the wait passes on its way, and that neither come from another
 // product nor are used up before the wait (a mask, a bias), stay after it: in
-// front of it their registers would be held beside those of the products.
+// front of it their registers would be held beside those of the products. So do
+// long rows that are read from a ring's slot (delta of 128 queries takes 32
+// registers), before it is given back; shorter ones arrive beside the products.
 //
 //===----------------------------------------------------------------------===//
 
@@ -155,6 +157,25 @@ bool AsyncProducts::mustWait(Flight &flight, Operation *op) {
   });
 }
 
+/// Whether a fragment may as well be made at `place`, further down its block.
+static bool mayMoveTo(Operation *op, Operation *place) {
+  if (op->getNumResults() != 1 || !isa<FragType>(op->getResult(0).getType()))
+    return false;
+  auto load = dyn_cast<LoadFragOp>(op);
+  if (!load)
+    return isPure(op) && op->getNumRegions() == 0;
+  constexpr int64_t manyRegisters = 32;
+  FragType type = load.getResult().getType();
+  bool isLongRow = type.getShape().front() == 1 &&
+                   type.getLayout().numRegisters() >= manyRegisters;
+  // Nobody fills a slot that is not released.
+  return isLongRow && load.getSlot().getDefiningOp<AwaitOp>() &&
+         llvm::none_of(load.getSlot().getUsers(), [&](Operation *user) {
+           Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
+           return isa<ReleaseOp>(user) && here && here->isBeforeInBlock(place);
+         });
+}
+
 /// What comes from no wait and has no user before `before` moves there.
 void AsyncProducts::sinkFragments(Operation *issue, Operation *before) {
   DenseSet<Operation *> fromWaits;
@@ -168,9 +189,7 @@ void AsyncProducts::sinkFragments(Operation *issue, Operation *before) {
     });
     if (dependsOnWait)
       fromWaits.insert(op);
-    else if (isPure(op) && op->getNumRegions() == 0 &&
-             op->getNumResults() == 1 &&
-             isa<FragType>(op->getResult(0).getType()))
+    else if (mayMoveTo(op, before))
       fragments.push_back(op);
   }
   Block *block = before->getBlock();
