@@ -327,12 +327,12 @@ class Issue:
     columns: int
     left: object  # a descriptor (low, high), or a list of (register, value)
     right: tuple
-    transposed: bool
+    transposed: list  # of the operands that are descriptors
     accumulate: bool
 
     def execute(self, block):
         a = self.left_operand(block)
-        b = operand(block, self.right, self.transposed, self.columns)
+        b = operand(block, self.right, self.transposed[-1], self.columns)
         b = DECODE[self.kind](b).astype(np.float64)
         i = np.arange(self.columns // 2)[:, None]
         row, pair = LANES // 4, 2 * (LANES % 4)
@@ -344,7 +344,7 @@ class Issue:
     def left_operand(self, block):
         lanes = slice(32 * self.warp, 32 * self.warp + 32)
         if isinstance(self.left, tuple):
-            rows = operand(block, self.left, False, 64).T  # 64 x 16
+            rows = operand(block, self.left, self.transposed[0], 64).T  # 64 x 16
             first = 16 * (self.warp % 4)
             return DECODE[self.kind](rows[first:first + 16]).astype(np.float64)
         matrix = np.zeros((16, 16), np.float64)
@@ -433,7 +433,7 @@ def issue(block, words, operands):
     if accumulate not in ("0", "1") or operands[4:6] != ["1", "1"]:
         raise Fault("wgmma with computed scales is not emulated")
     flags = operands[6:]
-    if len(flags) != (1 if in_registers else 2) or (not in_registers and flags[0] != "0"):
+    if len(flags) != (1 if in_registers else 2) or not set(flags) <= {"0", "1"}:
         raise Fault(f"wgmma with the flags {flags} is not emulated")
 
     def run(mask):
@@ -457,7 +457,7 @@ def issue(block, words, operands):
                       if in_registers else halves(left(None)[place][0]))
             hopper.open[warp].append(Issue(
                 warp, tile, kind, columns, source, halves(right(None)[place][0]),
-                flags[-1] == "1", accumulate == "1"))
+                [flag == "1" for flag in flags], accumulate == "1"))
     return aligned(block, run)
 
 

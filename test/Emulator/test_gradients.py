@@ -6,7 +6,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #===----------------------------------------------------------------------===#
-"""The gradients of sm_80, lane by lane, against float64."""
+"""The gradients of sm_80, and of sm_90a in any order, lane by lane, against float64."""
 
 import attn
 import numpy as np
@@ -17,8 +17,8 @@ from emulated_case import Array
 ANY_ORDER = "deterministic = false"
 
 
-def plan_of(block_q, block_k, warps, more=""):
-    return (f"#attn.plan<target = sm_80, block_q = {block_q}, block_k = {block_k}, "
+def plan_of(block_q, block_k, warps, more="", target="sm_80"):
+    return (f"#attn.plan<target = {target}, block_q = {block_q}, block_k = {block_k}, "
             f"warps = {warps}, stages = 2{more}>")
 
 
@@ -37,16 +37,18 @@ def exact_gradients(q, k, v, d_o, causal):
     return o, lse, d_s @ k, d_s.T @ q, p.T @ d_o
 
 
-def gradients(dim, plan, queries, keys, numerics=None, causal=False, seed=None, variant=-1):
-    """(computed, exact), each d_q, d_k and d_v of one head"""
+def gradients(dim, plan, queries, keys, numerics=None, causal=False, seed=None, variant=-1, target="sm_80",
+              deviation=1.0):
+    """(computed, exact), each d_q, d_k and d_v of one head; `deviation` is that of the queries"""
     rng = np.random.default_rng([dim, queries, keys])
     inputs = [Array("bf16", (1, 1, rows, dim)).set(rng.standard_normal((1, 1, rows, dim)))
               for rows in (queries, keys, keys, queries)]
+    inputs[0].set(inputs[0].values() * deviation)
     matrices = [array.values()[0, 0] for array in inputs]
     o, lse, *exact = exact_gradients(*matrices, causal)
     results = [Array("bf16", (1, 1, *values.shape)) for values in exact]
     text = attn.attention("bf16", dim, variants=["causal"] if causal else [], numerics=numerics)
-    artifact = Artifact(attn.compile(text, target="sm_80", plan=plan, backward=True).bytes, variant)
+    artifact = Artifact(attn.compile(text, target=target, plan=plan, backward=True).bytes, variant)
     *qkv, d_o = inputs
     forward = [Array("bf16", (1, 1, *o.shape)).set(o[None, None]),
                Array("f32", (1, 1, queries)).set(lse[None, None])]
@@ -88,3 +90,21 @@ def test_warps_in_a_grid(plan, numerics):
         assert are_close(in_grid, exact)
     stacked, _ = gradients(128, plan_of(*plan, ', without = ["warp-share-columns"]'), *case)
     assert all(np.array_equal(a, b) for a, b in zip(in_grid, stacked))
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+@pytest.mark.parametrize("dim, block_k, more", [(64, 64, ""), (64, 128, ", consumer_registers = 240"),
+                                                (128, 64, "")])
+def test_one_program_of_warpgroups(dim, block_k, more, seed):
+    """dS of a step is stored for the next one, while the step's products run."""
+    plan = plan_of(128, block_k, 8, more, "sm_90a")
+    for causal, sizes in [(False, (130, 150)), (True, (200, 260)), (True, (1, 300))]:
+        assert are_close(*gradients(dim, plan, *sizes, ANY_ORDER, causal, seed, target="sm_90a"))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("numerics", [None, ANY_ORDER])
+def test_far_rows(target, numerics):
+    """Of some rows lse is above 512, of others not: both arms of a step's weights."""
+    plan = plan_of(128, 64, 8, target=target)
+    assert are_close(*gradients(64, plan, 130, 150, numerics, target=target, deviation=256.0))
