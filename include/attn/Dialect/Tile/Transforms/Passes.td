@@ -385,17 +385,19 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
 
     ```mlir
     %far = …                          // whether an |lse| is 512 or more
-    %x, %offset = scf.if %far -> (…) {
-      …                               // (scores * scale - lse) / scale, and 0
+    %p = scf.if %far -> (…) {
+      …                               // x = scores * scale - lse
+      math.exp2                       // x * log2(e)
     } else {
-      scf.yield %y, %l                // scores, and -lse * log2(e)
+      %e = math.fma %y, %factor, %offsets : vector<128x64xf32>
+      math.exp2 %e
     }
-    %e = math.fma %x, %factor, %offsets : vector<128x64xf32>
-    %p = math.exp2 %e
     ```
-    where factor = scale * log2(e). There is no `scf.if` where scores are known
-    to be small. A rest of lse that is subtracted, too, before a minimum with 0,
-    only an lse of more than 512 has: it is read and subtracted in the branch. Where a pullback takes the scores, too, the score function stays
+    where factor = scale * log2(e) and offset = -lse * log2(e). There is no
+    `scf.if` where scores are known to be small. A rest of lse that is
+    subtracted, too, before a minimum with 0, only an lse of more than 512 has:
+    it is read and subtracted in the branch, and exp2 is at most 1 in place of x
+    at most 0. Where a pullback takes the scores, too, the score function stays
     as it is: the two have operations in common.
 
     A bias of an integer times a number of the row or head (ALiBi) becomes one
