@@ -31,12 +31,18 @@ static bool add(UsedItems &items, Operation *op, Value item) {
   return items.insert({getHomeBlock(op), item}).second;
 }
 
+static SmallVector<Operation *> getReleases(AwaitOp await) {
+  SmallVector<Operation *> releases;
+  for (OpOperand *use : getUsesThroughTurns(await.getSlot()))
+    if (isa<ReleaseOp>(use->getOwner()))
+      releases.push_back(use->getOwner());
+  return releases;
+}
+
 static bool isReleasedAtHome(AwaitOp await) {
-  return llvm::all_of(
-      getUsesThroughTurns(await.getSlot()), [&](OpOperand *use) {
-        return !isa<ReleaseOp>(use->getOwner()) ||
-               getHomeBlock(use->getOwner()) == getHomeBlock(await);
-      });
+  return llvm::all_of(getReleases(await), [&](Operation *release) {
+    return getHomeBlock(release) == getHomeBlock(await);
+  });
 }
 
 /// How a ring is used, if the rules allow it to be joined with others.
@@ -111,7 +117,7 @@ JoinedRings attn::warp::findJoinedRings(KernelOp kernel) {
     if (std::optional<RingUses> uses = matchUses(ring))
       all.push_back(std::move(*uses));
   JoinedRings joined;
-  llvm::DenseSet<Operation *> members, uses;
+  llvm::DenseSet<Operation *> members, uses, releases;
   for (auto [number, first] : llvm::enumerate(all)) {
     if (members.contains(first.ring))
       continue;
@@ -131,14 +137,22 @@ JoinedRings attn::warp::findJoinedRings(KernelOp kernel) {
       members.insert(user->ring);
       uses.insert(user->fills.begin(), user->fills.end());
       uses.insert(user->awaits.begin(), user->awaits.end());
+      for (Operation *await : user->awaits)
+        releases.insert_range(getReleases(cast<AwaitOp>(await)));
     }
-    // The first in each block waits.
+    // The first in each block waits, the last release there arrives.
     llvm::DenseSet<Block *> waited;
+    llvm::DenseMap<Block *, Operation *> last;
     kernel.walk([&](Operation *op) {
       if (uses.contains(op) && !waited.insert(getHomeBlock(op)).second)
         joined.followers.insert(op);
+      if (releases.contains(op))
+        last[getHomeBlock(op)] = op;
     });
+    for (Operation *release : releases)
+      joined.arrivals[release] = last.at(getHomeBlock(release));
     uses.clear();
+    releases.clear();
     joined.groups.push_back(std::move(rings));
   }
   return joined;

@@ -14,7 +14,7 @@
 // depth) mod 2 of `full`, and its release that of `empty`. The slot may be
 // filled when the phase before its own is complete, which for the first item a
 // fresh barrier is. Rings whose items come together (JoinedRings.h) share the
-// barriers of the first, which count the arrivals of all.
+// barriers of the first, whose `full` counts the arrivals of all.
 //
 // `warp.mailbox` is such a ring, whose items are written by a thread.
 //
@@ -156,7 +156,6 @@ static void joinRings(llvm::DenseMap<Value, RolePlan::Access> &rings,
   for (ArrayRef<RingOp> group : joined.groups) {
     RolePlan::Access access = rings.at(RingOp(group.front()).getRing());
     access.fills *= group.size();
-    access.releases *= group.size();
     for (RingOp ring : group)
       rings[ring.getRing()] = access;
   }
@@ -204,11 +203,15 @@ RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
         return load && load.getResult().getType().getKind() == FragKind::Acc;
       });
       for (OpOperand *use : uses) {
-        if (!isa<ReleaseOp>(use->getOwner()))
+        Operation *release = use->getOwner();
+        if (!isa<ReleaseOp>(release))
           continue;
-        plan.awaitNumbers[own(use->getOwner())] = number;
+        Operation *joint = joined.arrivals.lookup(release);
+        Operation *arrival = joint ? joint : release;
+        if (arrival == release)
+          plan.awaitNumbers[own(release)] = number;
         if (isReadByLanes)
-          plan.releasesOfLanes.insert(own(use->getOwner()));
+          plan.releasesOfLanes.insert(own(arrival));
       }
     }
   });

@@ -38,9 +38,10 @@ struct RolePlan {
     bool isAwaited = false; // the slot is one of a ring
   };
   llvm::DenseMap<Operation *, TensorStore> stores;
-  /// The number of a release's await, and of the await.
+  /// The number of a release's await, and of the await. A release that has none
+  /// leaves it to another one to arrive.
   llvm::DenseMap<Operation *, int64_t> awaitNumbers;
-  /// Releases of slots that each lane reads for itself.
+  /// Releases that arrive for slots that each lane reads for itself.
   llvm::DenseSet<Operation *> releasesOfLanes;
   /// The empty barrier of the slot that await number i gave, once lowered.
   SmallVector<Value> emptyBarriers;

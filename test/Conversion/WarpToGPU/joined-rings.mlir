@@ -8,24 +8,29 @@
 !r = !warp.slot<1x64xf32>
 
 // q and the row beside it come and go together: two barriers for each of two
-// slots, of two arrivals of the copying warp and 2 * 4 of those that compute;
-// each side waits once for both.
+// slots, of two arrivals of the copying warp and one of each that computes; each
+// side waits once for both.
 // CHECK-LABEL: gpu.func @together
 // CHECK: mbarrier.init{{.*}}, %c2_i32
-// CHECK: mbarrier.init{{.*}}, %c8_i32
+// CHECK: mbarrier.init{{.*}}, %c4_i32
 // CHECK: mbarrier.init{{.*}}, %c2_i32
-// CHECK: mbarrier.init{{.*}}, %c8_i32
+// CHECK: mbarrier.init{{.*}}, %c4_i32
 // CHECK-NOT: mbarrier.init
 // CHECK: nvvm.setmaxregister{{ +}}increase
 // CHECK: mbarrier.try_wait
 // CHECK-NOT: mbarrier.try_wait
-// CHECK-COUNT-2: @first mbarrier.arrive.shared::cta.b64 _, [$0]; }"
+// The row is read by lanes, and given back first: all of them meet before the
+// arrival for both.
+// CHECK: llvm.load %{{.*}} -> vector<2xf32>
+// CHECK: nvvm.bar.warp.sync
+// CHECK-NEXT: @first mbarrier.arrive.shared::cta.b64 _, [$0]; }"
+// CHECK-NOT: @first mbarrier.arrive
 // CHECK: nvvm.setmaxregister{{ +}}decrease
 // CHECK: mbarrier.try_wait
 // CHECK: mbarrier.arrive.expect_tx{{.*}}, %c8192_i32
 // CHECK-NOT: mbarrier.try_wait
 // CHECK: mbarrier.arrive.expect_tx{{.*}}, %c256_i32
-func.func @together(%n: index, %q: !view, %lse: !row) {
+func.func @together(%n: index, %q: !view, %lse: !row, %out: memref<?x?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @together blocks(%x, %h, %b) in (%n, %n, %n) warps(8) shared(16960) {
@@ -43,8 +48,11 @@ func.func @together(%n: index, %q: !view, %lse: !row) {
       scf.for %i = %c0 to %n step %c1 iter_args(%item = %c0) -> (index) {
         %qt = warp.await %Q[%item] : !ring -> !t
         %rt = warp.await %R[%item] : !rows -> !r
-        warp.release %qt : !t
+        %row = warp.load_frag %rt : !r -> !warp.frag<1x64xf32, acc, 4>
+        %rows = warp.broadcast %row : !warp.frag<1x64xf32, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
+        warp.store %rows, %out[%item, %c0] : !warp.frag<64x64xf32, acc, 4>, memref<?x?xf32>
         warp.release %rt : !r
+        warp.release %qt : !t
         %next = arith.addi %item, %c1 : index
         scf.yield %next : index
       }
