@@ -227,3 +227,47 @@ func.func @read(%nx: index, %n: index, %firsts: memref<?xi32>, %k: !view) {
   }
   return
 }
+
+// Rows of numbers have the heads of their matrices, and what is added up counts
+// among what should stay in the cache, of which there is less then: 4 MiB.
+// CHECK-LABEL: @rows_and_sums(
+// CHECK-SAME: %[[K:[a-z0-9]+]]: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>, %[[LSE:[a-z0-9]+]]: memref<?x?x?xf32>, %[[SUMS:[a-z0-9]+]]: memref<?x?x?x8192xf32>)
+// CHECK: scf.if
+// CHECK: %[[TWO:.*]] = arith.constant 2 : index
+// CHECK-NEXT: memref.dim %[[K]], %[[TWO]]
+// CHECK-COUNT-2: memref.dim %[[K]]
+// CHECK: arith.maxui
+// CHECK: %[[TWO:.*]] = arith.constant 2 : index
+// CHECK-NEXT: memref.dim %[[LSE]], %[[TWO]]
+// CHECK: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK-NEXT: memref.dim %[[LSE]], %[[ZERO]]
+// CHECK: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK-NEXT: memref.dim %[[LSE]], %[[ONE]]
+// CHECK: arith.maxui
+// CHECK: %[[TWO:.*]] = arith.constant 2 : index
+// CHECK-NEXT: %[[LENGTH:.*]] = memref.dim %[[SUMS]], %[[TWO]]
+// CHECK-NEXT: %[[BLOCKS:.*]] = arith.index_cast %[[LENGTH]]
+// CHECK-NEXT: %[[PIECES:.*]] = arith.constant 2048 : i32
+// CHECK-NEXT: arith.muli %[[BLOCKS]], %[[PIECES]]
+// CHECK-NOT: memref.dim
+// CHECK: %[[KIB:.*]] = arith.constant 4096 : i32
+// CHECK-NEXT: arith.divui %[[KIB]]
+// CHECK: scf.while
+func.func @rows_and_sums(%nx: index, %ny: index, %nz: index, %k: !view, %lse: memref<?x?x?xf32>, %sums: memref<?x?x?x8192xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @rows_and_sums blocks(%x, %h, %b) in (%nx, %ny, %nz) warps(4) {
+    %ks = warp.alloc : !t
+    %ls = warp.alloc : !warp.slot<1x64xf32>
+    %end = arith.addi %x, %c1 : index
+    scf.for %i = %c0 to %end step %c1 {
+      warp.copy %k[%b, %h, %i, %c0] to %ks : !view, !t
+      warp.copy %lse[%b, %h, %i] to %ls : memref<?x?x?xf32>, !warp.slot<1x64xf32>
+      %f = warp.load_frag %ks : !t -> !f
+      %l = warp.load_frag %ls : !warp.slot<1x64xf32> -> !warp.frag<1x64xf32, acc, 4>
+      %part = warp.broadcast %l : !warp.frag<1x64xf32, acc, 4> -> !warp.frag<128x64xf32, acc, 4>
+      warp.store %part, %sums[%b, %h, %i, %c0] accumulate packed : !warp.frag<128x64xf32, acc, 4>, memref<?x?x?x8192xf32>
+    }
+  }
+  return
+}

@@ -29,15 +29,37 @@ TileOrder::TileOrder(OpBuilder &builder, KernelOp kernel,
                      ArrayRef<CopiedTile> copied)
     : builder(builder), loc(kernel.getLoc()), nx(kernel.getGridX()),
       ny(kernel.getGridY()), nz(kernel.getGridZ()) {
-  for (CopiedTile tile : copied)
-    if (isa<scf::ForOp>(tile.copy->getParentOp()))
-      views.insert({tile.copy.getView(), tile.copy.getSlot().getType()});
+  for (CopiedTile tile : copied) {
+    if (!isa<scf::ForOp>(tile.copy->getParentOp()))
+      continue;
+    SlotType slot = tile.copy.getSlot().getType();
+    bool isRow = slot.getShape()[0] == 1; // of numbers, one for each query
+    int64_t rows = isRow ? slot.getShape()[1] : slot.getShape()[0];
+    copies.insert({tile.copy.getView(),
+                   {isRow ? 1 : 2, slot.getLayout().bytes() / rows}});
+  }
+  kernel.walk([&](StoreOp store) {
+    auto type = cast<MemRefType>(store.getView().getType());
+    int64_t columns = type.getShape().back();
+    if (store.getAccumulate() && !ShapedType::isDynamic(columns) &&
+        store->getParentOfType<scf::ForOp>())
+      sums.insert(
+          {store.getView(), {2, columns * type.getElementTypeBitWidth() / 8}});
+  });
 }
 
 Value TileOrder::countTiles() {
   tiles = builder.createOrFold<arith::MulIOp>(loc, nx, ny);
   tiles = builder.createOrFold<arith::MulIOp>(loc, tiles, nz);
   return tiles;
+}
+
+static int64_t getRank(Value view) {
+  return cast<MemRefType>(view.getType()).getRank();
+}
+
+Value TileOrder::sizeOf(Value view, int64_t dim) {
+  return toInt(builder.createOrFold<memref::DimOp>(loc, view, dim));
 }
 
 Value TileOrder::isTile(Value tile) {
@@ -79,29 +101,34 @@ Value TileOrder::atLeast1(Value value) {
   return arith::MaxUIOp::create(builder, loc, value, constant(1));
 }
 
-/// KiB of what loops copy for a head, and how many share that. In pieces of
-/// 16 bytes first, so that lengths of 2^24 do not overflow.
-std::pair<Value, Value> TileOrder::measureCopies() {
+/// KiB of a head. In pieces of 16 bytes first, so that lengths of 2^24 do not
+/// overflow.
+Value TileOrder::measureHead(Value view, Rows rows) {
   constexpr int64_t kib = 1024;
-  Value size = constant(1), copied = heads;
-  for (auto [view, slot] : views) {
-    auto type = cast<MemRefType>(view.getType());
-    auto sizeOf = [&, memory = view](int64_t dim) {
-      return toInt(builder.createOrFold<memref::DimOp>(loc, memory, dim));
-    };
-    int64_t piecesPerRow =
-        slot.getLayout().bytes() / slot.getShape()[0] / layout::chunkBytes;
-    Value pieces = times(sizeOf(type.getRank() - 2), constant(piecesPerRow));
-    size = plus(size, over(pieces, constant(kib / layout::chunkBytes)));
-    copied = constant(1);
-    for (int64_t dim = 0; dim < type.getRank() - 2; ++dim)
-      copied = times(copied, sizeOf(dim));
+  int64_t unit = std::min(rows.bytes, layout::chunkBytes);
+  Value units = times(sizeOf(view, getRank(view) - rows.ownDims),
+                      constant(rows.bytes / unit));
+  return over(units, constant(kib / unit));
+}
+
+/// KiB of what loops copy and add up for a head, and how many share that.
+std::pair<Value, Value> TileOrder::measureHeads() {
+  Value size = constant(1), copied = copies.empty() ? heads : constant(1);
+  for (auto [view, rows] : copies) {
+    size = plus(size, measureHead(view, rows));
+    Value own = constant(1);
+    for (int64_t dim = 0; dim < getRank(view) - rows.ownDims; ++dim)
+      own = times(own, sizeOf(view, dim));
+    copied = arith::MaxUIOp::create(builder, loc, copied, own);
   }
-  return {size, atLeast1(over(heads, atLeast1(copied)))};
+  for (auto [view, rows] : sums)
+    size = plus(size, measureHead(view, rows));
+  return {size, atLeast1(over(heads, copied))};
 }
 
 void TileOrder::chooseGroups(Value numBlocks) {
-  constexpr int64_t cacheKiB = 16 * 1024, maxHeads = 16, tilesPerBlock = 2;
+  constexpr int64_t maxHeads = 16, tilesPerBlock = 2;
+  const int64_t cacheKiB = (sums.empty() ? 16 : 4) * 1024;
   Value blocks = toInt(numBlocks);
   heads = times(toInt(ny), toInt(nz));
   Value wanted = times(blocks, constant(tilesPerBlock));
@@ -110,7 +137,7 @@ void TileOrder::chooseGroups(Value numBlocks) {
   Value isMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ugt,
                                        toInt(tiles), wanted);
   auto measure = [&](OpBuilder &, Location) {
-    auto [size, ratio] = measureCopies();
+    auto [size, ratio] = measureHeads();
     Value inGroup = arith::MinUIOp::create(
         builder, loc, atLeast1(over(constant(cacheKiB), size)),
         atLeast1(over(constant(maxHeads), ratio)));
