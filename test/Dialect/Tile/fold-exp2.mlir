@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --tile-fold-exp2 | FileCheck %s
+// RUN: attn-opt %s --tile-fold-exp2=own-powers | FileCheck %s --check-prefix=OWN
 // RUN: attn-opt %s --tile-fold-exp2 --remarks-filter=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !tile = vector<16x32xf32>
@@ -489,6 +490,10 @@ func.func @scores_that_go_elsewhere(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: 
 // is computed before the loop.
 // CHECK-LABEL: func.func @weights_of_known_rows
 // CHECK-SAME: %[[LSE:[a-z0-9]+]]: vector<16x1xf32>
+// OWN-LABEL: func.func @weights_of_known_rows
+// OWN-SAME: %[[LSE:[a-z0-9]+]]: vector<16x1xf32>
+// OWN: %[[FAR:.*]] = vector.multi_reduction <or>
+// OWN: %[[X:.*]] = tile.scores
 func.func @weights_of_known_rows(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row, %n: index) -> !tile {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -509,25 +514,41 @@ func.func @weights_of_known_rows(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !co
       %visible = arith.cmpi sle, %col, %row : i32
       tile.yield %visible : i1
     } : !tile, !rows, !cols
-    // CHECK: %[[P:.*]] = scf.if %[[FAR]] -> (vector<16x32xf32>)
+    // CHECK: %[[PARTS:.*]]:2 = scf.if %[[FAR]]
     // CHECK: %[[SCALE:.*]] = arith.constant dense<1.250000e-01>
     // CHECK: %[[SCALED:.*]] = arith.mulf %[[X]], %[[SCALE]]
     // CHECK: %[[STRETCHED:.*]] = vector.broadcast %[[LSE]]
     // CHECK: %[[EXCESS:.*]] = arith.subf %[[SCALED]], %[[STRETCHED]]
-    // CHECK: %[[LOG2E:.*]] = arith.constant dense<1.442695
-    // CHECK: %[[FAR_E:.*]] = arith.mulf %[[EXCESS]], %[[LOG2E]]
-    // CHECK: %[[FAR_P:.*]] = math.exp2 %[[FAR_E]]
-    // CHECK-NEXT: scf.yield %[[FAR_P]]
+    // CHECK: %[[INVERSE:.*]] = arith.constant dense<8.000000e+00>
+    // CHECK: %[[MOVED:.*]] = arith.mulf %[[EXCESS]], %[[INVERSE]]
+    // CHECK: scf.yield %[[MOVED]], %{{.*}}
     // CHECK: else
-    // CHECK: %[[MINUS:.*]] = arith.constant dense<-1.442695
-    // CHECK: %[[OFFSET:.*]] = arith.mulf %[[LSE]], %[[MINUS]] : vector<16x1xf32>
-    // CHECK: %[[ROW:.*]] = vector.broadcast %[[OFFSET]]
+    // CHECK: %[[LOG2E:.*]] = arith.constant dense<-1.442695
+    // CHECK: %[[OFFSET:.*]] = arith.mulf %[[LSE]], %[[LOG2E]] : vector<16x1xf32>
+    // CHECK: scf.yield %[[X]], %[[OFFSET]]
+    // CHECK: %[[ROW:.*]] = vector.broadcast %[[PARTS]]#1
     // CHECK: %[[FACTOR:.*]] = arith.constant dense<0.180336
-    // CHECK: %[[E:.*]] = math.fma %[[X]], %[[FACTOR]], %[[ROW]]
-    // CHECK: %[[NEAR_P:.*]] = math.exp2 %[[E]]
-    // CHECK-NEXT: scf.yield %[[NEAR_P]]
-    // CHECK: arith.addf %{{.*}}, %[[P]]
+    // CHECK: %[[E:.*]] = math.fma %[[PARTS]]#0, %[[FACTOR]], %[[ROW]]
+    // CHECK: math.exp2 %[[E]]
     // CHECK-NOT: math.exp
+    // OWN: %[[P:.*]] = scf.if %[[FAR]] -> (vector<16x32xf32>)
+    // OWN: %[[SCALE:.*]] = arith.constant dense<1.250000e-01>
+    // OWN: %[[SCALED:.*]] = arith.mulf %[[X]], %[[SCALE]]
+    // OWN: %[[STRETCHED:.*]] = vector.broadcast %[[LSE]]
+    // OWN: %[[EXCESS:.*]] = arith.subf %[[SCALED]], %[[STRETCHED]]
+    // OWN: %[[LOG2E:.*]] = arith.constant dense<1.442695
+    // OWN: %[[FAR_E:.*]] = arith.mulf %[[EXCESS]], %[[LOG2E]]
+    // OWN: %[[FAR_P:.*]] = math.exp2 %[[FAR_E]]
+    // OWN-NEXT: scf.yield %[[FAR_P]]
+    // OWN: else
+    // OWN: %[[MINUS:.*]] = arith.constant dense<-1.442695
+    // OWN: %[[OFFSET:.*]] = arith.mulf %[[LSE]], %[[MINUS]] : vector<16x1xf32>
+    // OWN: %[[ROW:.*]] = vector.broadcast %[[OFFSET]]
+    // OWN: %[[FACTOR:.*]] = arith.constant dense<0.180336
+    // OWN: %[[E:.*]] = math.fma %[[X]], %[[FACTOR]], %[[ROW]]
+    // OWN: %[[NEAR_P:.*]] = math.exp2 %[[E]]
+    // OWN-NEXT: scf.yield %[[NEAR_P]]
+    // OWN: arith.addf %{{.*}}, %[[P]]
     %l = vector.broadcast %lse : !row to !tile
     %d = arith.subf %x, %l : !tile
     %p = math.exp %d : !tile
@@ -565,6 +586,9 @@ func.func @weights_of_small_scores(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !
 // The rest of an lse that is large is read where one is, and nowhere else.
 // CHECK-LABEL: func.func @weights_of_two_numbers
 // CHECK-SAME: %[[LSE:[a-z0-9]+]]: vector<16x1xf32>, %[[RESTS:[a-z0-9]+]]: memref<?xf32>
+// OWN-LABEL: func.func @weights_of_two_numbers
+// OWN-SAME: %[[LSE:[a-z0-9]+]]: vector<16x1xf32>, %[[RESTS:[a-z0-9]+]]: memref<?xf32>
+// OWN: %[[X:.*]] = tile.scores
 func.func @weights_of_two_numbers(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row, %rests: memref<?xf32>) -> !tile {
   // CHECK: %[[X:.*]] = tile.scores
   %x = tile.scores %s at(%b, %h, %i, %j) score {
@@ -580,16 +604,32 @@ func.func @weights_of_two_numbers(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !c
   // CHECK: %[[READ:.*]] = tile.gather %[[RESTS]][%{{.*}}]
   // CHECK: %[[REST:.*]] = vector.broadcast %[[READ]]
   // CHECK: %[[BOTH:.*]] = arith.subf %[[FIRST]], %[[REST]]
-  // CHECK: %[[E:.*]] = arith.mulf %[[BOTH]]
-  // CHECK: %[[P:.*]] = math.exp2 %[[E]]
-  // CHECK: %[[ONE:.*]] = arith.constant dense<1.000000e+00>
-  // CHECK: %[[MOST:.*]] = arith.minimumf %[[P]], %[[ONE]]
-  // CHECK: scf.yield %[[MOST]]
+  // CHECK: %[[MOST:.*]] = arith.minimumf %[[BOTH]], %{{.*}}
+  // CHECK: arith.mulf %[[MOST]]
   // CHECK: else
   // CHECK-NEXT: arith.constant
   // CHECK-NEXT: arith.mulf %[[LSE]]
+  // CHECK-NEXT: scf.yield %[[X]]
   // CHECK-NOT: math.exp %
   // CHECK: math.exp2
+
+  // OWN-NOT: tile.gather
+  // OWN: scf.if
+  // OWN: %[[SCALED:.*]] = arith.mulf %[[X]]
+  // OWN: %[[FIRST:.*]] = arith.subf %[[SCALED]], %{{.*}}
+  // OWN: %[[READ:.*]] = tile.gather %[[RESTS]][%{{.*}}]
+  // OWN: %[[REST:.*]] = vector.broadcast %[[READ]]
+  // OWN: %[[BOTH:.*]] = arith.subf %[[FIRST]], %[[REST]]
+  // OWN: %[[E:.*]] = arith.mulf %[[BOTH]]
+  // OWN: %[[P:.*]] = math.exp2 %[[E]]
+  // OWN: %[[ONE:.*]] = arith.constant dense<1.000000e+00>
+  // OWN: %[[MOST:.*]] = arith.minimumf %[[P]], %[[ONE]]
+  // OWN: scf.yield %[[MOST]]
+  // OWN: else
+  // OWN-NEXT: arith.constant
+  // OWN-NEXT: arith.mulf %[[LSE]]
+  // OWN-NOT: math.exp %
+  // OWN: math.exp2
   %rest = tile.gather %rests[%i] : memref<?xf32>, (!rows) -> !row
   %l = vector.broadcast %lse : !row to !tile
   %d = arith.subf %x, %l : !tile

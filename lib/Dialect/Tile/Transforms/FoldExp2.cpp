@@ -267,66 +267,110 @@ static Value splat(OpBuilder &b, Location loc, Type type, double value) {
       b, loc, DenseElementsAttr::get(cast<VectorType>(type), number));
 }
 
+namespace {
 /// exp(scale * scores - lse) = exp2(fma(scores, scale * log2(e), offset)). The
-/// rounding of a large lse * log2(e) is a large number itself: there the powers
-/// are those of differences. The rest of lse, which others lack, is read there.
-///
-/// Each arm takes its own powers. Where they stand behind both, ptxas 13.0
-/// computes them when it has waited for the product that follows (dP).
-static Value foldLse(RewriterBase &rewriter, Location loc, Value scores,
-                     const KnownWeights &match, double scale, bool bounded) {
-  Value lse = match.lse;
-  Type tile = scores.getType();
-  auto multiply = [&](OpBuilder &b, Value value, double factor) -> Value {
-    if (factor == 1.0)
-      return value;
-    return arith::MulFOp::create(b, loc, value,
-                                 splat(b, loc, value.getType(), factor));
-  };
-  auto broadcast = [&](OpBuilder &b, Value line) -> Value {
-    return vector::BroadcastOp::create(b, loc, tile, line);
-  };
-  auto fold = [&](OpBuilder &b, Value offset) -> Value {
-    Value row = broadcast(b, offset);
-    Value factor = splat(b, loc, tile, scale * llvm::numbers::log2e);
-    Value exponent = math::FmaOp::create(b, loc, scores, factor, row);
-    return math::Exp2Op::create(b, loc, exponent);
-  };
-  auto subtract = [&](OpBuilder &b) -> Value {
-    Value excess = arith::SubFOp::create(b, loc, multiply(b, scores, scale),
-                                         broadcast(b, lse));
-    Value rest = match.rest;
-    if (rest) {
-      if (auto read = rest.getDefiningOp<GatherOp>())
-        rest = b.clone(*read)->getResult(0);
-      excess = arith::SubFOp::create(b, loc, excess, broadcast(b, rest));
-    }
-    Value weights =
-        math::Exp2Op::create(b, loc, multiply(b, excess, llvm::numbers::log2e));
-    if (rest) // exp(min(x, 0))
-      weights =
-          arith::MinimumFOp::create(b, loc, weights, splat(b, loc, tile, 1.0));
-    return weights;
-  };
+/// rounding of a large lse * log2(e) is a large number itself: there the scores
+/// are (scale * scores - lse) / scale, the offset is 0, or each arm takes its
+/// own powers. The rest of lse, which others lack, is read there.
+class LseFold {
+public:
+  LseFold(ScoresOp op, KnownWeights match, double scale)
+      : loc(match.weights.getLoc()), scores(op.getResult()), match(match),
+        scale(scale) {}
+
+  /// The weights. `bounded`: no row is far.
+  Value run(RewriterBase &rewriter, bool bounded, bool ownPowers);
+
+private:
+  Value multiply(OpBuilder &b, Value value, double factor);
+  Value broadcast(OpBuilder &b, Value line);
+  /// At most `most`, where lse is two numbers.
+  Value limit(OpBuilder &b, Value value, double most);
+  Value getOffset(OpBuilder &b) {
+    return multiply(b, match.lse, -llvm::numbers::log2e);
+  }
+  /// exp2(fma(scores, scale * log2(e), offset))
+  Value raise(OpBuilder &b, Value scores, Value offset);
+  /// scale * scores - lse, of a far row
+  Value subtract(OpBuilder &b);
+
+  Location loc;
+  Value scores;
+  KnownWeights match;
+  double scale;
+};
+} // namespace
+
+Value LseFold::multiply(OpBuilder &b, Value value, double factor) {
+  if (factor == 1.0)
+    return value;
+  return arith::MulFOp::create(b, loc, value,
+                               splat(b, loc, value.getType(), factor));
+}
+
+Value LseFold::broadcast(OpBuilder &b, Value line) {
+  return vector::BroadcastOp::create(b, loc, scores.getType(), line);
+}
+
+Value LseFold::limit(OpBuilder &b, Value value, double most) {
+  if (!match.rest)
+    return value;
+  return arith::MinimumFOp::create(b, loc, value,
+                                   splat(b, loc, value.getType(), most));
+}
+
+Value LseFold::raise(OpBuilder &b, Value scores, Value offset) {
+  Value row = broadcast(b, offset);
+  Value factor = splat(b, loc, scores.getType(), scale * llvm::numbers::log2e);
+  Value exponent = math::FmaOp::create(b, loc, scores, factor, row);
+  return math::Exp2Op::create(b, loc, exponent);
+}
+
+Value LseFold::subtract(OpBuilder &b) {
+  Value excess = arith::SubFOp::create(b, loc, multiply(b, scores, scale),
+                                       broadcast(b, match.lse));
+  Value rest = match.rest;
+  if (!rest)
+    return excess;
+  if (auto read = rest.getDefiningOp<GatherOp>())
+    rest = b.clone(*read)->getResult(0);
+  return arith::SubFOp::create(b, loc, excess, broadcast(b, rest));
+}
+
+Value LseFold::run(RewriterBase &rewriter, bool bounded, bool ownPowers) {
   // What is the same in each turn of a loop is computed before it.
   OpBuilder outer(rewriter);
+  Value lse = match.lse;
   if (lse.getParentBlock() != scores.getParentBlock())
     outer.setInsertionPointAfterValue(lse);
-  constexpr double toExponent = -llvm::numbers::log2e;
   if (bounded)
-    return fold(rewriter, multiply(outer, lse, toExponent));
+    return raise(rewriter, scores, getOffset(outer));
+  auto far = [&](OpBuilder &b, Location loc) {
+    Value excess = subtract(b);
+    if (ownPowers) {
+      Value exponent = multiply(b, excess, llvm::numbers::log2e);
+      Value power = math::Exp2Op::create(b, loc, exponent);
+      scf::YieldOp::create(b, loc, limit(b, power, 1.0)); // exp(min(x, 0))
+      return;
+    }
+    Value moved = multiply(b, limit(b, excess, 0.0), 1.0 / scale);
+    Value nothing = splat(b, loc, lse.getType(), 0.0);
+    scf::YieldOp::create(b, loc, ValueRange{moved, nothing});
+  };
+  auto near = [&](OpBuilder &b, Location loc) {
+    Value offset = getOffset(b);
+    if (ownPowers)
+      scf::YieldOp::create(b, loc, raise(b, scores, offset));
+    else
+      scf::YieldOp::create(b, loc, ValueRange{scores, offset});
+  };
   // Far is what is compared with 512.
   Value measured = multiply(outer, lse, maxFoldedScore / match.limit);
-  return scf::IfOp::create(
-             rewriter, loc, isAnyFar(outer, loc, measured),
-             [&](OpBuilder &b, Location loc) {
-               scf::YieldOp::create(b, loc, subtract(b));
-             },
-             [&](OpBuilder &b, Location loc) {
-               scf::YieldOp::create(b, loc,
-                                    fold(b, multiply(b, lse, toExponent)));
-             })
-      .getResult(0);
+  auto branch = scf::IfOp::create(rewriter, loc, isAnyFar(outer, loc, measured),
+                                  far, near);
+  if (ownPowers)
+    return branch.getResult(0);
+  return raise(rewriter, branch.getResult(0), branch.getResult(1));
 }
 
 /// Erases what led to `value`, up to `end`.
@@ -341,10 +385,9 @@ static void eraseUnused(RewriterBase &rewriter, Value value, Operation *end) {
 }
 
 static void foldWeights(RewriterBase &rewriter, ScoresOp op, KnownWeights match,
-                        double scale, bool bounded) {
+                        double scale, bool bounded, bool ownPowers) {
   rewriter.setInsertionPoint(match.weights);
-  Value weights = foldLse(rewriter, match.weights.getLoc(), op.getResult(),
-                          match, scale, bounded);
+  Value weights = LseFold(op, match, scale).run(rewriter, bounded, ownPowers);
   Value unfolded = match.weights.getOperand();
   rewriter.replaceOp(match.weights, weights);
   eraseUnused(rewriter, unfolded, op);
@@ -422,7 +465,8 @@ struct TileFoldExp2 final
         softmax.setBounded(bounded);
       });
     else
-      foldWeights(rewriter, op, *known, scale.convertToDouble(), bounded);
+      foldWeights(rewriter, op, *known, scale.convertToDouble(), bounded,
+                  ownPowers);
     passed() << remark::metric("factors", numFactors);
     if (op.hasScore() && isFree)
       simplify(rewriter, op, exact);

@@ -385,20 +385,22 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
 
     ```mlir
     %far = …                          // whether an |lse| is 512 or more
-    %p = scf.if %far -> (…) {
-      …                               // x = scores * scale - lse
-      math.exp2                       // x * log2(e)
+    %x:2 = scf.if %far -> (…) {
+      …                               // (scores * scale - lse) / scale, 0
     } else {
-      %e = math.fma %y, %factor, %offsets : vector<128x64xf32>
-      math.exp2 %e
+      …                               // scores, -lse * log2(e)
     }
+    %e = math.fma %x#0, %factor, %offsets : vector<128x64xf32>
+    %p = math.exp2 %e
     ```
-    where factor = scale * log2(e) and offset = -lse * log2(e). There is no
-    `scf.if` where scores are known to be small. A rest of lse that is
-    subtracted, too, before a minimum with 0, only an lse of more than 512 has:
-    it is read and subtracted in the branch, and exp2 is at most 1 in place of x
-    at most 0. Where a pullback takes the scores, too, the score function stays
-    as it is: the two have operations in common.
+    where factor = scale * log2(e). With `own-powers` both arms end in their own
+    `math.exp2` (of the difference times log2(e) in the first): ptxas computes
+    what stands behind a branch when it has waited for the product after it (dP),
+    what stands in an arm beside that product. There is no `scf.if` where scores
+    are known to be small. A rest of lse that is subtracted, too, before a
+    minimum with 0, only an lse of more than 512 has: it is read and subtracted
+    in the branch. Where a pullback takes the scores, too, the score function
+    stays as it is: the two have operations in common.
 
     A bias of an integer times a number of the row or head (ALiBi) becomes one
     `math.fma` of these two and the rest. Other products that are added to
@@ -407,6 +409,11 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     roundings. The tanh of a score c tanh(x) of 16-bit numbers with |c| <= 64
     becomes `fastmath<afn>`: its error may be 2^-21, beside 1 and not beside tanh.
   }];
+  let options = [
+    Option<"ownPowers", "own-powers", "bool", "false",
+           "Each arm of the branch for rows with a large lse takes its own "
+           "powers, which can run beside a product in flight">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
