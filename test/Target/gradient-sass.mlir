@@ -6,20 +6,19 @@
 // RUN: nvdisasm -c %t.plain.cubin | python3 %S/loops.py | FileCheck %s --check-prefix=PLAIN
 
 // The order of machine instructions in a step of gradients. The weights (with
-// those of far rows, half of the exponentials) are made while dO V^T runs; dS
-// lies in shared memory before the turn begins, and nothing is computed in it.
+// those of far rows, half of the exponentials) are made while dO V^T runs;
+// between the last three products nothing is computed, and no group waits for
+// the others' turns.
 // CHECK: vote
 // CHECK: wait 1
 // CHECK-NEXT: 64 exponentials
 // CHECK-NEXT: wait 0
-// CHECK-NEXT: meet
 // CHECK-NEXT: fence
 // CHECK-NEXT: 8 products
 // CHECK-NEXT: fence
 // CHECK-NEXT: 4 products
 // CHECK-NEXT: fence
 // CHECK-NEXT: 4 products
-// CHECK-NEXT: pass on
 // CHECK-NEXT: wait 2
 // CHECK-NEXT: wait 1
 // CHECK-NEXT: wait 0
@@ -29,7 +28,7 @@
 // PLAIN-NEXT: {{[0-9]+}} exponentials
 // PLAIN-NEXT: wait 0
 // PLAIN-NEXT: {{[0-9]+}} exponentials
-// PLAIN-NEXT: meet
+// PLAIN-NEXT: fence
 func.func @plain(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
                  %v: tensor<?x?x?x64xbf16>)
     -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>) {

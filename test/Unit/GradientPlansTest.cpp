@@ -72,10 +72,10 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
   Gradients full, masked, narrow, narrowMasked;
   masked.isMasked = narrowMasked.isMasked = true;
   narrow.dim = narrowMasked.dim = 64;
-  EXPECT_EQ(full.plans(), "query_length <= 2048 -> twice 2; auto 2");
-  EXPECT_EQ(masked.plans(), "query_length <= 3072 -> twice 2; auto 2");
-  EXPECT_EQ(narrow.plans(), "query_length <= 768 -> twice 3; auto 2");
-  EXPECT_EQ(narrowMasked.plans(), "query_length <= 2400 -> twice 3; auto 2");
+  EXPECT_EQ(full.plans(), "query_length <= 920 -> twice 2; auto 2");
+  EXPECT_EQ(masked.plans(), "query_length <= 2500 -> twice 2; auto 2");
+  EXPECT_EQ(narrow.plans(), "query_length <= 640 -> twice 3; auto 2");
+  EXPECT_EQ(narrowMasked.plans(), "query_length <= 1710 -> twice 3; auto 2");
   for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
     each->target = TargetKind::SM80;
     each->element = "f16";
@@ -89,8 +89,8 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
 TEST(GradientPlans, OneFormWhereTheLengthIsKnown) {
   Gradients few, many;
   few.dim = many.dim = 64;
-  few.queries = "768";
-  many.queries = "769";
+  few.queries = "640";
+  many.queries = "641";
   EXPECT_EQ(few.plans(), "auto 3"); // of two programs
   EXPECT_EQ(many.plans(), "auto 2");
 }
@@ -100,7 +100,7 @@ TEST(GradientPlans, OneFormWhereItIsSaid) {
   asked.attributes = ", recompute = #attn.recompute<scores = twice>";
   lse.attributes = ", recompute = #attn.recompute<lse = always>";
   EXPECT_EQ(asked.plans(), "auto 2");
-  EXPECT_EQ(lse.plans(), "query_length <= 2048 -> twice 2; auto 2");
+  EXPECT_EQ(lse.plans(), "query_length <= 920 -> twice 2; auto 2");
 }
 
 TEST(GradientPlans, OneFormWhereNothingWasMeasured) {

@@ -1,6 +1,8 @@
 // RUN: attn-opt %s --warp-delay-exchange | FileCheck %s
 // RUN: attn-opt %s --warp-delay-exchange=shared-limit=60000 --remarks-filter=warp-delay-exchange -o %t 2>&1 | FileCheck %s --check-prefix=MISSED
-// RUN: attn-opt %s --warp-delay-exchange --warp-make-async --warp-insert-turns | FileCheck %s --check-prefix=TURNS
+// RUN: attn-opt %s --warp-delay-exchange --warp-make-async | FileCheck %s --check-prefix=ASYNC
+// RUN: attn-opt %s --warp-delay-exchange --warp-make-async --warp-insert-turns --remarks-filter=warp-insert-turns -o %t.mlir 2>&1 | FileCheck %s --check-prefix=TURNS
+// RUN: FileCheck %s --check-prefix=ASYNC --implicit-check-not=warp.turn < %t.mlir
 
 !view = memref<?x?x?x64xbf16, strided<[?, ?, ?, 1], offset: ?>>
 !out = memref<?x?x?x64xf32>
@@ -43,15 +45,15 @@
 // CHECK: arith.cmpi sge, %[[SECOND]]#3
 // CHECK: warp.store %[[REST]], %{{.*}}[%{{.*}}, %{{.*}}, %[[SECOND]]#3, %{{.*}}] accumulate packed
 
-// A group issues the late product, and what runs beside it, in its turn.
-// TURNS-LABEL: func.func @delayed
-// TURNS: warp.store_frag
-// TURNS: warp.store_frag
-// TURNS: warp.turn
-// TURNS-NEXT: warp.mma_async wgmma {{.*}} transpose_a
-// TURNS-NEXT: warp.mma_async wgmma
-// TURNS: warp.wait
-// TURNS: scf.if
+// A group issues the late product and what runs beside it, and takes no turn.
+// ASYNC-LABEL: func.func @delayed
+// ASYNC: warp.store_frag
+// ASYNC: warp.store_frag
+// ASYNC: warp.mma_async wgmma {{.*}} transpose_a
+// ASYNC: warp.mma_async wgmma
+// ASYNC: warp.wait
+// ASYNC: scf.if
+// TURNS: remark: [Missed] insert-turns {{.*}}Remark="its groups exchange tiles, and wait for each other for these"
 
 // MISSED: remark: [Missed] delay-exchange {{.*}}a second slot would make it {{[0-9]+}} bytes of shared memory of 60000
 func.func @delayed(%n: index, %lo: index, %hi: index, %q: !view, %k: !view, %sums: !sums, %out: !out) {

@@ -103,12 +103,12 @@ func.func @one_after_the_other(%n: index, %k: !view) {
   return
 }
 
-// Two products of scores, then three: those take turns.
-// CHECK-LABEL: @most_products
-func.func @most_products(%n: index, %k: !view) {
+// Two products of scores, then three: both take turns.
+// CHECK-LABEL: @twice
+func.func @twice(%n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  warp.kernel @most_products blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+  warp.kernel @twice blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
     %K = warp.ring fills(@load) drains(@softmax) : !ring
     warp.role @load copy warps(4) {
       %r = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0) -> (index) {
@@ -129,7 +129,8 @@ func.func @most_products(%n: index, %k: !view) {
         %kt = warp.await %K[%kn] : !ring -> !t
         %kn1 = arith.addi %kn, %c1 : index
         // CHECK: warp.await
-        // CHECK-NOT: warp.turn
+        // CHECK: warp.turn {
+        // CHECK-COUNT-2: warp.mma_async
         // CHECK-COUNT-2: warp.wait
         // CHECK-NEXT: warp.turn {
         // CHECK-COUNT-3: warp.mma_async
