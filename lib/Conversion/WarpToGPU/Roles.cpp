@@ -161,6 +161,33 @@ static void joinRings(llvm::DenseMap<Value, RolePlan::Access> &rings,
   }
 }
 
+/// As many groups as it is stored in parts.
+static int64_t countParts(StoreOp store) {
+  return llvm::divideCeil(store.getValue().getType().getShape()[1],
+                          store.getStaging().getType().getShape()[1]);
+}
+
+/// Stores by TMA that always follow each other, around the loop that they may
+/// stand in, wait for those alone that read the slot they write to.
+static void planBulkWaits(ArrayRef<StoreOp> stores, const IRMapping &clones,
+                          RolePlan &plan) {
+  for (StoreOp store : stores)
+    if (store->getBlock() != stores.front()->getBlock())
+      return;
+  for (size_t number = 0; number < stores.size(); ++number) {
+    StoreOp store = stores[number];
+    RolePlan::TensorStore &planned = plan.stores[clones.lookup(store)];
+    if (planned.isAwaited)
+      continue;
+    for (size_t back = 1; back < stores.size(); ++back) {
+      StoreOp before = stores[(number + stores.size() - back) % stores.size()];
+      if (before.getStaging() == store.getStaging())
+        break;
+      planned.younger += countParts(before);
+    }
+  }
+}
+
 RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
                                const TensorMaps &maps, int64_t firstMap) {
   RolePlan plan;
@@ -170,6 +197,7 @@ RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
   JoinedRings joined = findJoinedRings(kernel);
   joinRings(rings, joined);
   auto own = [&](Operation *op) { return clones.lookup(op); };
+  SmallVector<StoreOp> stores;
   kernel.walk([&](Operation *op) {
     if (auto copy = dyn_cast<CopyAsyncOp>(op)) {
       int64_t place = maps.places.at(op);
@@ -183,6 +211,7 @@ RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
       plan.stores[own(op)] = {firstMap + maps.places.at(op),
                               bool(getSourceThroughTurns(store.getStaging())
                                        .getDefiningOp<AwaitOp>())};
+      stores.push_back(store);
     } else if (auto store = dyn_cast<StoreFragOp>(op);
                store && store.getItem()) {
       plan.accesses[own(op)] = rings.lookup(store.getTarget());
@@ -215,6 +244,7 @@ RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
       }
     }
   });
+  planBulkWaits(stores, clones, plan);
   return plan;
 }
 
@@ -332,7 +362,7 @@ void attn::warp::lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
         continue;
       // Shared memory is there until TMA has read it.
       rewriter.setInsertionPoint(role.getBodyBlock()->getTerminator());
-      emitBulkWait(rewriter, loc);
+      emitBulkWait(rewriter, loc, /*pending=*/0);
     }
   Integers ints(rewriter, loc);
   for (RoleOp role : roles) {

@@ -36,6 +36,9 @@ struct RolePlan {
   struct TensorStore {
     int64_t tensorMap = 0;
     bool isAwaited = false; // the slot is one of a ring
+    /// The groups of bulk stores since the last one via this slot: they may
+    /// still be read when it is written again.
+    int64_t younger = 0;
   };
   llvm::DenseMap<Operation *, TensorStore> stores;
   /// The number of a release's await, and of the await. A release that has none

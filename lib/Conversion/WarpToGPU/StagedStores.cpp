@@ -16,7 +16,7 @@
 //   once all its warps have come. TMA reads the slot until `wait_group.read`,
 //   which stands before the next part, and for a slot of a ring after the
 //   last, where its release follows. (For the other slots it stands at the end
-//   of the role.)
+//   of the role.) Stores via other slots need not be waited for.
 //
 // SlotWriter.cpp says how registers come into the slot.
 //
@@ -66,8 +66,8 @@ public:
 
   /// By the warps themselves.
   void storeChunks(bool isSharedByGroup, bool isInRole);
-  /// By TMA, from a role; `isAwaited`: the slot is one of a ring.
-  void storeTensor(Value tensorMap, bool isAwaited);
+  /// By TMA, from a role.
+  void storeTensor(Value tensorMap, const RolePlan::TensorStore &plan);
 
 private:
   int64_t rowOf(int64_t step) const {
@@ -219,12 +219,13 @@ void StagedStorer::meetGroup() {
       /*reductionPredicate=*/Value());
 }
 
-void StagedStorer::storeTensor(Value tensorMap, bool isAwaited) {
+void StagedStorer::storeTensor(Value tensorMap,
+                               const RolePlan::TensorStore &plan) {
   Value thread =
       ints.rem(ints.thread(), layout::warpsPerGroup * layout::warpSize);
   Value groupRow = ints.mul(ints.warpgroup(), layout::groupOfWarpsRows);
   for (int64_t column = 0; column < columns; column += perPart) {
-    emitBulkWait(builder, loc);
+    emitBulkWait(builder, loc, column == 0 ? plan.younger : 0);
     meetGroup();
     writer.write(column);
     emitProxyFence(builder, loc);
@@ -235,8 +236,8 @@ void StagedStorer::storeTensor(Value tensorMap, bool isAwaited) {
                       slot, thread, op.getAccumulate());
     emitBulkCommit(builder, loc);
   }
-  if (isAwaited)
-    emitBulkWait(builder, loc);
+  if (plan.isAwaited)
+    emitBulkWait(builder, loc, /*pending=*/0);
 }
 
 namespace {
@@ -276,7 +277,7 @@ private:
   void storeTensor(StoreOp op, StagedStorer &storer) const {
     RolePlan::TensorStore store = roles.stores.lookup(op);
     auto function = op->getParentOfType<gpu::GPUFuncOp>();
-    storer.storeTensor(function.getArgument(store.tensorMap), store.isAwaited);
+    storer.storeTensor(function.getArgument(store.tensorMap), store);
   }
 
   const RolePlan &roles;

@@ -94,3 +94,65 @@ func.func @added(%x: f32, %q: !wide) {
   }
   return
 }
+
+// Two tiles, tile after tile: the first slot is written again when the two parts
+// of the other tile may still be read, the second one when the first tile may.
+// Parts of one tile share a slot.
+// CHECK-LABEL: gpu.func @two
+// CHECK: scf.for
+// CHECK: "cp.async.bulk.wait_group.read 2;"
+// CHECK: "cp.async.bulk.commit_group;"
+// CHECK: "cp.async.bulk.wait_group.read 1;"
+// CHECK: "cp.async.bulk.commit_group;"
+// CHECK: "cp.async.bulk.wait_group.read 0;"
+// CHECK: "cp.async.bulk.commit_group;"
+// CHECK: "cp.async.bulk.wait_group.read 0;"
+func.func @two(%x: bf16, %q: !wide, %m: !wide, %n: !wide) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  warp.kernel @two blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(12) shared(81952) {
+    %Q = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
+    %s = warp.alloc at 32768 : !warp.slot<128x128xbf16, panels<128>>
+    %t = warp.alloc at 65536 : !warp.slot<128x64xbf16, panels<128>>
+    warp.role @load copy warps(4) {
+      warp.copy_async %q[%i, %c0] to %Q[%c0] by tma : !wide, !warp.ring<1, 128x128xbf16, panels<128>>
+    }
+    warp.role @softmax compute warps(8) {
+      %qs = warp.await %Q[%c0] : !warp.ring<1, 128x128xbf16, panels<128>> -> !warp.slot<128x128xbf16, panels<128>>
+      warp.release %qs : !warp.slot<128x128xbf16, panels<128>>
+      %f = warp.splat %x : !warp.frag<128x128xbf16, acc, 8>
+      scf.for %b = %c0 to %c2 step %c1 {
+        warp.store %f, %m[%b, %c0] via %s by tma : !warp.frag<128x128xbf16, acc, 8>, !wide, !warp.slot<128x128xbf16, panels<128>>
+        warp.store %f, %n[%b, %c0] via %t by tma : !warp.frag<128x128xbf16, acc, 8>, !wide, !warp.slot<128x64xbf16, panels<128>>
+      }
+    }
+  }
+  return
+}
+
+// In a branch one may be left out.
+// CHECK-LABEL: gpu.func @maybe
+// CHECK-COUNT-3: "cp.async.bulk.wait_group.read 0;"
+func.func @maybe(%x: bf16, %q: !wide, %m: !wide, %n: !wide, %also: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @maybe blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(12) shared(98336) {
+    %Q = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
+    %s = warp.alloc at 32768 : !warp.slot<128x128xbf16, panels<128>>
+    %t = warp.alloc at 65536 : !warp.slot<128x128xbf16, panels<128>>
+    warp.role @load copy warps(4) {
+      warp.copy_async %q[%i, %c0] to %Q[%c0] by tma : !wide, !warp.ring<1, 128x128xbf16, panels<128>>
+    }
+    warp.role @softmax compute warps(8) {
+      %qs = warp.await %Q[%c0] : !warp.ring<1, 128x128xbf16, panels<128>> -> !warp.slot<128x128xbf16, panels<128>>
+      warp.release %qs : !warp.slot<128x128xbf16, panels<128>>
+      %f = warp.splat %x : !warp.frag<128x128xbf16, acc, 8>
+      warp.store %f, %m[%i, %c0] via %s by tma : !warp.frag<128x128xbf16, acc, 8>, !wide, !warp.slot<128x128xbf16, panels<128>>
+      scf.if %also {
+        warp.store %f, %n[%i, %c0] via %t by tma : !warp.frag<128x128xbf16, acc, 8>, !wide, !warp.slot<128x128xbf16, panels<128>>
+      }
+    }
+  }
+  return
+}

@@ -131,6 +131,9 @@ void attn::warp::emitBulkCommit(OpBuilder &builder, Location loc) {
   emitStatement(builder, loc, "cp.async.bulk.commit_group;");
 }
 
-void attn::warp::emitBulkWait(OpBuilder &builder, Location loc) {
-  emitStatement(builder, loc, "cp.async.bulk.wait_group.read 0;");
+void attn::warp::emitBulkWait(OpBuilder &builder, Location loc,
+                              int64_t pending) {
+  emitStatement(
+      builder, loc,
+      ("cp.async.bulk.wait_group.read " + Twine(pending) + ";").str());
 }

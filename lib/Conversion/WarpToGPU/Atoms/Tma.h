@@ -30,10 +30,10 @@ void emitTensorStore(OpBuilder &builder, Location loc, Value tensorMap,
                      ValueRange indices, Value row, int64_t firstColumn,
                      int64_t columns, SlotType slot, Value base, Value thread,
                      bool accumulates);
-/// Closes the group of the thread's stores by TMA; waits until none of them
-/// reads shared memory.
+/// Closes the group of the thread's stores by TMA.
 void emitBulkCommit(OpBuilder &builder, Location loc);
-void emitBulkWait(OpBuilder &builder, Location loc);
+/// Waits until all groups but the youngest `pending` have read shared memory.
+void emitBulkWait(OpBuilder &builder, Location loc, int64_t pending);
 
 } // namespace attn::warp
 
