@@ -169,13 +169,16 @@ FailureOr<SmallVector<plan::PlanCase>> plan::parsePlanCases(StringRef text,
 }
 
 /// The pick; where sizes are only known at launch, one for each range of them
-/// that the table of measured choices tells apart.
+/// that the table of measured choices tells apart. Two programs for gradients
+/// are those for the fewest queries.
 static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind) {
-  SmallVector<plan::PlanCase> cases;
+  SmallVector<plan::PlanCase> cases =
+      plan::pickGradientPlans(op, plan::pick(op, kind));
+  plan::PlanCase others = cases.pop_back_val();
   for (const plan::SizeLimits &limits :
        plan::listHeuristicLimits(plan::getWorkload(op), plan::getTarget(kind)))
     cases.push_back({limits.condition(), plan::pick(op, kind, limits)});
-  llvm::append_range(cases, plan::pickGradientPlans(op, plan::pick(op, kind)));
+  cases.push_back(others);
   // A case that those after it would decide alike says nothing.
   for (size_t i = cases.size() - 1; i-- > 0;)
     if (cases[i].plan == cases[i + 1].plan)

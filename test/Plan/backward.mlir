@@ -12,7 +12,7 @@
 // SM80-LABEL: @small
 // SM80: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>
 // SM90-LABEL: @small
-// SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 3>
+// SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 3, consumer_registers = 240>
 // Q and dO, two of K and of V, and two rows of lse and of delta.
 // PRINT: block_q = 64, block_k = 64, warps = 4, stages = 2> shared 50176 B
 // LARGE: error: 'attn.attention_backward' op plan is not feasible: about {{.*}} registers per thread, sm_80 has 255

@@ -74,8 +74,12 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
   narrow.dim = narrowMasked.dim = 64;
   EXPECT_EQ(full.plans(), "query_length <= 920 -> twice 2; auto 2");
   EXPECT_EQ(masked.plans(), "query_length <= 2500 -> twice 2; auto 2");
-  EXPECT_EQ(narrow.plans(), "query_length <= 640 -> twice 3; auto 2");
-  EXPECT_EQ(narrowMasked.plans(), "query_length <= 1710 -> twice 3; auto 2");
+  EXPECT_EQ(narrow.plans(),
+            "query_length <= 640 -> twice 3; query_length <= 4096 -> auto 2; "
+            "auto 3");
+  EXPECT_EQ(narrowMasked.plans(),
+            "query_length <= 1710 -> twice 2; query_length <= 4096 -> auto 2; "
+            "auto 3");
   for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
     each->target = TargetKind::SM80;
     each->element = "f16";

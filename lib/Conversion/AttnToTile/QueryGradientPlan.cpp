@@ -43,18 +43,18 @@ static PlanAttr chooseTallWarps(PlanAttr plan, int64_t dim) {
 /// the time of 128 x 64, and 192 x 64 at d = 128 0.91 to 0.99.
 static PlanAttr chooseThreeGroups(PlanAttr plan, int64_t dim, int64_t valueDim,
                                   const TargetInfo &target) {
-  constexpr int64_t groups = 3, others = 32, mostColumns = 96, elementBytes = 2;
+  constexpr int64_t groups = 3, others = 32, elementBytes = 2;
+  constexpr int64_t fewColumns = 64, mostColumns = 96;
   constexpr int64_t warps = groups * layout::warpsPerGroup;
   constexpr int64_t rows = groups * layout::groupOfWarpsRows;
   constexpr int64_t rowsOfTwo = 2 * layout::groupOfWarpsRows;
   if (plan.getBlockQ() != rowsOfTwo ||
-      plan.getWarps() != 2 * layout::warpsPerGroup || plan.getStages() < 2 ||
-      plan.getConsumerRegisters() != 0)
+      plan.getWarps() != 2 * layout::warpsPerGroup || plan.getStages() < 2)
     return plan;
   // A lane has half a row of each: the sum, scores and what goes back to them.
   int64_t columns = shareRegisters(warps).consumer - others - dim / 2;
   columns = std::min(columns - columns % layout::wgmma.depth, mostColumns);
-  if (columns < plan.getBlockK())
+  if (columns < std::min(plan.getBlockK(), fewColumns))
     return plan;
   // q and d_o, keys and values, and d_query on its way out.
   int64_t bytes =
@@ -63,7 +63,8 @@ static PlanAttr chooseThreeGroups(PlanAttr plan, int64_t dim, int64_t valueDim,
   constexpr int64_t barrierBytes = 1024;
   if (bytes + barrierBytes > target.sharedBytesPerBlock)
     return plan;
-  return plan.withTiles(rows, columns, warps, plan.getStages());
+  return plan.withConsumerRegisters(0).withTiles(rows, columns, warps,
+                                                 plan.getStages());
 }
 
 /// Whether the mask is a conjunction of comparisons of sums of positions.
