@@ -33,6 +33,8 @@ SmallVector<PlanCase> plan::pickGradientPlans(ScoredOp op, PlanAttr one) {
     return cases;
   bool isKnown = workload.queries != 0;
   workload.inAnyOrder = false; // within each of two programs
+  if (!isKnown)
+    workload.queries = *most;
   PlanAttr two = pick(workload, op->getContext(), one.getTarget());
   if (!two)
     return cases;

@@ -75,10 +75,10 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
   EXPECT_EQ(full.plans(), "query_length <= 920 -> twice 2; auto 2");
   EXPECT_EQ(masked.plans(), "query_length <= 2500 -> twice 2; auto 2");
   EXPECT_EQ(narrow.plans(),
-            "query_length <= 640 -> twice 3; query_length <= 4096 -> auto 2; "
+            "query_length <= 780 -> twice 3; query_length <= 4096 -> auto 2; "
             "auto 3");
   EXPECT_EQ(narrowMasked.plans(),
-            "query_length <= 1710 -> twice 2; query_length <= 4096 -> auto 2; "
+            "query_length <= 1710 -> twice 3; query_length <= 4096 -> auto 2; "
             "auto 3");
   for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
     each->target = TargetKind::SM80;
@@ -93,8 +93,8 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
 TEST(GradientPlans, OneFormWhereTheLengthIsKnown) {
   Gradients few, many;
   few.dim = many.dim = 64;
-  few.queries = "640";
-  many.queries = "641";
+  few.queries = "780";
+  many.queries = "781";
   EXPECT_EQ(few.plans(), "auto 3"); // of two programs
   EXPECT_EQ(many.plans(), "auto 2");
 }

@@ -21,7 +21,7 @@ from attn import _capi
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Integration" / "GPU"))
 
 TEXT = attn.attention("bf16", 128, variants=["causal"], numerics="deterministic = false")
-MOST = 3072  # queries of two programs, causal, d = 128, sm_90a
+MOST = 2500  # queries of two programs, causal, d = 128, sm_90a
 
 
 def sizes(queries):
@@ -159,8 +159,14 @@ def test_what_the_timing_program_makes_of_times(capsys):
     assert list(gradient_forms.judge(times, 600, 0.03)) == [1024]
     rule = compiled().manifest["rule"]
     assert gradient_forms.limit_of(rule) == MOST and gradient_forms.limit_of("0") is None
+    assert gradient_forms.limit_of("batch <= 3 -> 0; 1") is None
+    longer = "query_length <= 780 -> 0; query_length <= 4096 -> 1; 2"
+    assert gradient_forms.limits_of(longer) == [780, 4096]
+    assert [gradient_forms.variants_of(longer, length) for length in (100, 4096, 4097)] == [
+        (0, 1), (0, 1), (0, 2)]
+    assert gradient_forms.variants_of(rule, 9000) == (0, 1)
     rows = [{"d": 128, "causal": True, "s": length, "contestants": {
         "sm_90a-two": {"ms": two}, "sm_90a-one": {"ms": one}}} for length, (two, one) in times.items()]
     (found,) = gradient_forms.summarize(rows, {("sm_90a", 128, True): rule}, 0.03)
     assert found["limit"] == MOST and found["slower_at"] == [2048] and found["lost"] == 0.071
-    assert "the rule says 3072, and loses 7.1% at 2048" in capsys.readouterr().out
+    assert f"the rule says {MOST}, and loses 7.1% at 2048" in capsys.readouterr().out
