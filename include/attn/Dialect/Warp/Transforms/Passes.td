@@ -286,8 +286,9 @@ def WarpInsertTurns : Pass<"warp-insert-turns", "::mlir::func::FuncOp"> {
   let description = [{
     Needs: `warp-async`, with roles. Gives: the same; the
     issues that are in flight together in the body of a loop stand in a
-    `warp.turn`. Optional: without a consumer of two groups, or without such
-    products, the kernel stays as it is and a *missed* remark says why.
+    `warp.turn`. Optional: without a consumer of two groups, where its groups
+    exchange tiles through a ring (they wait for each other there), or without
+    such products, the kernel stays as it is and a *missed* remark says why.
 
     Example: `test/Dialect/Warp/insert-turns.mlir`.
   }];
