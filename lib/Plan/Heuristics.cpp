@@ -187,12 +187,12 @@ static const Row sm80BackwardRows[] = {
 // d_key and d_value take 0.93 of the time of 128 x 64 with 128 x 128, 0.94 with
 // a causal mask and 128 x 96 (s = 8192; all takes 1.24 at 512, 0.91 at 4096).
 // One program with all products, s = 1024 to 16384: at d = 64 128 x 128 is 1.03
-// to 1.12 times as fast as 128 x 64 (causal 0.98 to 1.10), with a third
-// stage 1.03 times from 8192 on and 0.95 at 1024, as keys and values have one
-// slot each then; at d = 128 240 registers are 1.00 to 1.05 times as fast as
-// the usual; a softcap's is 1.33 times as fast as two programs. Larger
-// dimensions: of an H100, s = 1024 and 4096, where these take 0.5 to 0.84 of
-// the time of 64 x 32 (test/Benchmark/results/backward-wide.json).
+// to 1.11 times as fast as 128 x 64 (causal 0.97 to 1.10), with a third stage
+// 1.02 to 1.04 times from 8192 on and 0.93 to 0.95 at 1024, as keys and values
+// have one slot each then; at d = 128 240 registers are 1.00 to 1.05 times as
+// fast as the usual; a softcap's is 1.33 times as fast as two programs.
+// Larger dimensions: of an H100, s = 1024 and 4096, where these take 0.5 to
+// 0.84 of the time of 64 x 32 (test/Benchmark/results/backward-wide.json).
 static const Row sm90BackwardRows[] = {
     Row(2, 64, {128, 128, 8, 2, false, 240})
         .plain()
