@@ -47,9 +47,7 @@ void attn::buildTileSchedulePipeline(OpPassManager &functions,
   add(OptionalPass::GroupBounds, tile::createTileGroupBounds);
   add(OptionalPass::KeysToRanges, tile::createTileKeysToRanges);
   add(OptionalPass::ReverseKeys, tile::createTileReverseKeys);
-  if (passes.runs(OptionalPass::FoldExp2))
-    functions.addPass(tile::createTileFoldExp2(
-        {/*ownPowers=*/passes.runs(OptionalPass::MakeAsync)}));
+  add(OptionalPass::FoldExp2, tile::createTileFoldExp2);
   add(OptionalPass::OverlapProducts, tile::createTileOverlapProducts);
   functions.addPass(tile::createTileExpandScores());
   // It works on exponentials that are folded.

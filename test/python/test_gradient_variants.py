@@ -41,8 +41,8 @@ def test_both_forms_by_the_number_of_queries():
     assert made["rule"] == f"query_length <= {MOST} -> 0; 1"
     two, one = made["variants"]
     assert two["plan"].endswith(", scores = twice>") and "scores" not in one["plan"]
-    assert "d_query" in entries(two) and "clear_query" not in entries(two)
-    assert "clear_query" in entries(one) and "d_query" not in entries(one)
+    assert "d_query" in entries(two) and "round_query" not in entries(two)
+    assert "round_query" in entries(one) and "d_query" not in entries(one)
     assert sorted(r for k in two["kernels"] for r in k["results"]) == sorted(
         r for k in one["kernels"] for r in k["results"]), "both define all gradients"
 

@@ -12,7 +12,7 @@
 // owner and a fixed order. For one block of M queries, over blocks of N keys:
 //
 //   y   = mask(score(scale * Q K[n]^T))     f32
-//   p   = exp(y - lse)                      (FarRows.cpp: of a large lse)
+//   p   = exp(y - lse)                      (FarRows.cpp: how)
 //   dy  = p * (keep * dO V[n]^T - delta)
 //   dQ += round(pullback(dy)) K[n]
 //
@@ -27,11 +27,13 @@
 #include "BackwardKernels.h"
 
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
+#include "attn/Support/OptionalPasses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 #include <limits>
 
 using namespace mlir;
@@ -66,15 +68,21 @@ tile::KernelOp BackwardKernels::beginKernel(const Twine &suffix,
 }
 
 BackwardKernels::BlockNumbers
-BackwardKernels::readNumbers(tile::KernelOp kernel, Value rows) {
-  auto numbers = kernel.getNumbers();
+BackwardKernels::readNumbers(tile::KernelOp kernel, Value rows,
+                             bool fromTheEnd) {
+  SmallVector<Value> numbers(kernel.getNumbers());
+  if (fromTheEnd)
+    for (auto [number, size] : llvm::zip_equal(numbers, kernel.getGrid()))
+      number = arith::SubIOp::create(
+          b, loc, arith::SubIOp::create(b, loc, size, c1), number);
   BlockNumbers block;
   block.batch = numbers[0];
   block.head = numbers[1];
+  block.number = numbers[2];
   block.keyHead =
       b.createOrFold<arith::DivSIOp>(loc, block.head, headsPerKeyHead);
   block.first =
-      arith::MulIOp::create(b, loc, numbers[2], rows ? rows : blockRows);
+      arith::MulIOp::create(b, loc, block.number, rows ? rows : blockRows);
   block.batch32 = toCoordinate(b, loc, block.batch);
   block.head32 = toCoordinate(b, loc, block.head);
   return block;
@@ -148,15 +156,31 @@ Value BackwardKernels::multiplyTransposed(OpBuilder &outer, Value lhs,
   return contract(b, loc, lhs, rhs, zero, /*transposed=*/true);
 }
 
-/// `lse` lies along the queries.
-BackwardKernels::Step BackwardKernels::buildWeights(OpBuilder &outer,
-                                                    Value products,
-                                                    const ScoreCoordinates &at,
-                                                    const LogSum &lse) {
-  Step step{at, products, {}, {}};
-  step.scores = buildScores(outer, b, *this, products, at).getResult();
-  step.weights = math::ExpOp::create(b, loc, subtractLse(step.scores, lse));
-  return step;
+Value BackwardKernels::stretch(Value value, Type type) {
+  return value.getType() == type ? value : broadcast(value, type);
+}
+
+/// exp2(scores * log2(e) + offset).
+Value BackwardKernels::raise(Value scores, Value offset) {
+  auto type = cast<VectorType>(scores.getType());
+  Value factor = splat(b, loc, type, llvm::numbers::log2e);
+  Value exponent =
+      math::FmaOp::create(b, loc, scores, factor, stretch(offset, type));
+  return math::Exp2Op::create(b, loc, exponent);
+}
+
+void BackwardKernels::addScores(OpBuilder &outer, Step &step) {
+  step.scores =
+      buildScores(outer, b, *this, step.products, step.at).getResult();
+}
+
+/// Products in flight hide the powers, and an arm of the branch that has its
+/// own stays beside them: ptxas computes what stands behind a branch when it
+/// has waited for the second product. Where none are in flight the branch comes
+/// before the second product, which is then one sequence with the powers
+/// (sm_80: 1.015 times as fast, in geometric mean over d = 64 and 128).
+bool BackwardKernels::hasScoresFirst() {
+  return !attention.getPlanAttr().getPasses().runs(OptionalPass::MakeAsync);
 }
 
 /// Those that dropout keeps are larger by what it takes away.
@@ -240,10 +264,11 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   Value tile = load(query, block, block.head, block.first, numRows, paddedDim);
   Value dTile =
       load(dOutput, block, block.head, block.first, numRows, paddedValueDim);
-  LogSum logSum = readLogSum(block, rows);
+  Value offset = readQueries(rowOffset, block, rows);
+  Value isFar = readFarHead(block);
   // Not those whose lse is +inf: infinite scores stay visible.
   Value isNone = findEmptyRows(rows, readSavedLse(block, rows));
-  Value delta = computeDelta(block, rows, isNone);
+  Value delta = replaceNone(computeDelta(block, rows), isNone, 0);
   storeRows(block, delta, rowDelta);
   Value zero = splat(b, loc, VectorType::get({numRows, paddedDim}, f32), 0.0);
   auto loop = scf::ForOp::create(b, loc, c0, numKeyBlocks, c1, zero);
@@ -256,12 +281,22 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   ScoreCoordinates at{block.batch32, block.head32, rows, keys};
   Value keyTile =
       load(key, block, block.keyHead, column, numColumns, paddedDim);
-  // Tensor cores multiply while others take exponentials.
-  Value products = multiplyTransposed(outer, tile, keyTile);
+  Step step{at, multiplyTransposed(outer, tile, keyTile)};
+  std::pair<Value, Value> shifted;
+  if (hasScoresFirst()) {
+    addScores(outer, step);
+    shifted = shiftFar(step, isFar, offset);
+  }
   Value valueTile =
       load(value, block, block.keyHead, column, numColumns, paddedValueDim);
   Value dWeights = multiplyTransposed(outer, dTile, valueTile);
-  Step step = buildWeights(outer, products, at, logSum);
+  if (hasScoresFirst()) {
+    step.weights = raise(shifted.first, shifted.second);
+  } else {
+    addScores(outer, step);
+    step.weights =
+        weigh(step, isFar, offset, [&] { return raise(step.scores, offset); });
+  }
   Value dScores = buildScoreGradient(outer, step, dWeights, delta);
   Value sum = contract(b, loc, dScores, keyTile, loop.getRegionIterArgs()[0],
                        /*transposed=*/false);
@@ -288,6 +323,7 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   if (needsScores)
     valueTile =
         load(value, block, block.keyHead, block.first, numRows, paddedValueDim);
+  Value isFar = readFarHead(block);
   SmallVector<Value> initial;
   for (const Sum &sum : sums)
     initial.push_back(
@@ -312,20 +348,31 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   Value queryTile = load(query, block, block.head, row, numColumns, paddedDim);
   // Behind both products it would arrive when these are under way. Before them
   // it takes registers, of which the sums of queries leave few where columns
-  // are many (on an H100 at d = 128: 5 % slower; at d = 64 4 % faster).
+  // are many and products are at once in registers.
   constexpr int64_t mostColumns = 128;
-  bool isTight = querySums && paddedDim + paddedValueDim > mostColumns;
-  Value lse = isTight ? Value() : readRow(rowLse);
-  Value products = multiplyTransposed(outer, tile, queryTile);
+  bool isTight =
+      hasScoresFirst() && querySums && paddedDim + paddedValueDim > mostColumns;
+  Value offset = isTight ? Value() : readRow(rowOffset);
+  Step step{at, multiplyTransposed(outer, tile, queryTile)};
   if (isTight)
-    lse = readRow(rowLse);
+    offset = readRow(rowOffset);
+  std::pair<Value, Value> shifted;
+  if (hasScoresFirst()) {
+    addScores(outer, step);
+    shifted = shiftFar(step, isFar, offset);
+  }
   Value dTile =
       load(dOutput, block, block.head, row, numColumns, paddedValueDim);
   Value dWeights;
   if (needsScores)
     dWeights = multiplyTransposed(outer, valueTile, dTile);
-  LogSum logSum{lse, rowRest ? readQueries(rowRest, block, queries) : Value()};
-  Step step = buildWeights(outer, products, at, logSum);
+  if (hasScoresFirst()) {
+    step.weights = raise(shifted.first, shifted.second);
+  } else {
+    addScores(outer, step);
+    step.weights =
+        weigh(step, isFar, offset, [&] { return raise(step.scores, offset); });
+  }
   if (attention.hasScore())
     hideQueriesPastEnd(step);
   SmallVector<Value> factors(sums.size());
@@ -435,11 +482,9 @@ func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
   Value dQuery = found.lookup(op.getDQuery());
   Value dKey = found.lookup(op.getDKey());
   bool isSummed = op.getRecompute()->getScores() == RecomputedScores::Once;
-  if (isSummed)
-    kernels.clearQuerySums();
   // Rows of dO are read once where the kernel of d_query comes first.
   bool isFirst = dQuery && !isSummed;
-  kernels.buildRows(/*hasDelta=*/!isFirst);
+  kernels.buildRows(/*hasDelta=*/!isFirst, isSummed);
   if (isFirst)
     kernels.buildQueryGradient(dQuery);
   kernels.buildKeyGradients(dKey, found.lookup(op.getDValue()));

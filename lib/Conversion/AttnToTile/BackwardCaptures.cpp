@@ -113,17 +113,20 @@ BackwardKernels::Factors BackwardKernels::loadFactors(const BlockNumbers &block,
       load(isKey ? value : dOutput, block, head, row, rows, paddedValueDim)};
 }
 
-/// Scores of a block and what goes back to them. `lse` and `delta` lie along
-/// the queries.
-BackwardKernels::Step
-BackwardKernels::buildAdjoints(OpBuilder &outer, const Factors &lhs,
-                               const Factors &rhs, const ScoreCoordinates &at,
-                               const LogSum &lse, Value delta) {
+/// Scores of a block and what goes back to them.
+BackwardKernels::Step BackwardKernels::buildAdjoints(OpBuilder &outer,
+                                                     const Factors &lhs,
+                                                     const Factors &rhs,
+                                                     const ScoreCoordinates &at,
+                                                     const RowNumbers &rows) {
   Value products = multiplyTransposed(outer, lhs.product, rhs.product);
   Value dWeights = multiplyTransposed(outer, lhs.dWeights, rhs.dWeights);
-  Step step = buildWeights(outer, products, at, lse);
+  Step step{at, products};
+  addScores(outer, step);
+  step.weights = weigh(step, rows.isFar, rows.offset,
+                       [&] { return weighNear(step.scores, rows.lse); });
   hideQueriesPastEnd(step);
-  step.adjoint = buildAdjoint(outer, step, dWeights, delta);
+  step.adjoint = buildAdjoint(outer, step, dWeights, rows.delta);
   return step;
 }
 
@@ -137,17 +140,18 @@ BackwardKernels::buildAdditions(OpBuilder &outer, const Step &step,
   });
 }
 
-/// lse or delta - d_lse of queries that lie along an axis.
+/// A number of queries that lie along an axis.
 Value BackwardKernels::readQueries(Value view, const BlockNumbers &block,
                                    Value queries) {
   auto type = cast<VectorType>(queries.getType());
   return gather(view, {block.batch32, block.head32, queries}, type.getShape());
 }
 
-BackwardKernels::LogSum BackwardKernels::readLogSum(const BlockNumbers &block,
-                                                    Value queries) {
-  return {readQueries(rowLse, block, queries),
-          rowRest ? readQueries(rowRest, block, queries) : Value()};
+BackwardKernels::RowNumbers
+BackwardKernels::readRowNumbers(const BlockNumbers &block, Value queries) {
+  return {replaceEmpty(queries, readSavedLse(block, queries)),
+          readQueries(rowOffset, block, queries),
+          readQueries(rowDelta, block, queries), readFarHead(block)};
 }
 
 /// The same plan with one slot for each tile, as here those of both sides
@@ -188,12 +192,9 @@ void BackwardKernels::sumBlocks(bool isKey,
   BlockNumbers block = readNumbers(kernel);
   Value own = coordinates(block.first, numRows, 0);
   Factors lhs = loadFactors(block, isKey, block.first, numRows);
-  LogSum logSum;
-  Value delta;
-  if (!isKey) {
-    logSum = readLogSum(block, own);
-    delta = readQueries(rowDelta, block, own);
-  }
+  RowNumbers numbers;
+  if (!isKey)
+    numbers = readRowNumbers(block, own);
   Value zero = splat(b, loc, VectorType::get(numRows, f32), 0.0);
   auto loop = scf::ForOp::create(b, loc, c0, numBlocks, c1,
                                  SmallVector<Value>(parts.size(), zero));
@@ -203,14 +204,12 @@ void BackwardKernels::sumBlocks(bool isKey,
   Value row =
       arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
   Value passing = coordinates(row, numColumns, 1);
-  if (isKey) {
-    logSum = readLogSum(block, passing);
-    delta = readQueries(rowDelta, block, passing);
-  }
+  if (isKey)
+    numbers = readRowNumbers(block, passing);
   ScoreCoordinates at{block.batch32, block.head32, isKey ? passing : own,
                       isKey ? own : passing};
   Factors rhs = loadFactors(block, !isKey, row, numColumns);
-  Step step = buildAdjoints(outer, lhs, rhs, at, logSum, delta);
+  Step step = buildAdjoints(outer, lhs, rhs, at, numbers);
   SmallVector<Value> sums = buildAdditions(outer, step, parts);
   for (auto [sum, before] : llvm::zip(sums, loop.getRegionIterArgs()))
     sum = arith::AddFOp::create(b, loc, before, sumColumns(sum));
@@ -287,8 +286,8 @@ Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
                       coordinates(column, width, 1)};
   Factors lhs = loadFactors(block, /*isKey=*/false, row, numRows);
   Factors rhs = loadFactors(block, /*isKey=*/true, column, width);
-  Step step = buildAdjoints(outer, lhs, rhs, at, readLogSum(block, queries),
-                            readQueries(rowDelta, block, queries));
+  Step step =
+      buildAdjoints(outer, lhs, rhs, at, readRowNumbers(block, queries));
   Value added = buildAdditions(outer, step, part)[0];
   endLoop(loop,
           arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], added)
@@ -438,8 +437,7 @@ void BackwardKernels::buildPairGradient(Value output, const Twine &suffix,
   Factors rhs = loadFactors(block, !isKey, at[rank - 1], numColumns);
   Value total = loop.getRegionIterArgs()[0];
   Step step = buildAdjoints(outer, lhs, rhs, position,
-                            readLogSum(block, position.queries),
-                            readQueries(rowDelta, block, position.queries));
+                            readRowNumbers(block, position.queries));
   for (Value added : buildAdditions(outer, step, parts)) {
     if (isThere)
       added = arith::SelectOp::create(b, loc, isThere, added, zero);

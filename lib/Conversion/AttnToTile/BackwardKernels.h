@@ -24,8 +24,10 @@ public:
   BackwardKernels(OpBuilder &b, AttentionBackwardOp op, IRMapping &mapping,
                   StringRef name);
 
-  /// lse and, with `hasDelta`, delta of each query, for the others.
-  void buildRows(bool hasDelta);
+  /// lse and, with `hasDelta`, delta of each query, for the others; with
+  /// `hasQuerySums` a workspace of zeros, in which blocks of keys add up the
+  /// gradients of queries.
+  void buildRows(bool hasDelta, bool hasQuerySums);
   /// It computes delta of its rows of dO and O, also for those after it.
   void buildQueryGradient(Value output);
   /// Gradients of keys and of values; null where nobody asks for one.
@@ -36,8 +38,6 @@ public:
   void buildCaptureGradients(ArrayRef<Value> outputs);
 
   // BackwardQuerySums.cpp
-  /// Blocks of keys add up the gradients of queries in a workspace.
-  void clearQuerySums();
   /// Rounds the sums.
   void buildRoundedQueryGradient(Value output);
 
@@ -53,22 +53,20 @@ private:
   };
   /// The numbers of a block as indices and as coordinates.
   struct BlockNumbers {
-    Value batch, head, keyHead, first;
+    Value batch, head, keyHead, number, first;
     Value batch32, head32;
-  };
-  /// lse of queries that lie along an axis: a sum. The second one is null where
-  /// it is 0 for all of them.
-  struct LogSum {
-    Value first, rest;
   };
   /// Scores of a block, what they are made of and what goes back through them.
   struct Step {
     ScoreCoordinates at;
-    Value products, scores, weights;
+    Value products;
+    Value scores = {}, weights = {};
     Value adjoint = {}; // dy, where captures have gradients
   };
 
   // BackwardQuerySums.cpp
+  void allocateQuerySums();
+  void clearQuerySums(const BlockNumbers &block);
   Value multiplyKeys(OpBuilder &outer, Value dScores, Value keyTile);
   void addQueryGradient(const BlockNumbers &block, Value number, Value part);
 
@@ -77,6 +75,10 @@ private:
   struct CapturePart {
     CaptureSum sum;
     Value workspace;
+  };
+  /// Of queries that lie along an axis, and whether one of their head is far.
+  struct RowNumbers {
+    Value lse, offset, delta, isFar;
   };
   /// A tile of query or key, and what meets it where weights go back.
   struct Factors {
@@ -91,14 +93,24 @@ private:
   Value sumColumns(Value matrix);
   Value readSavedLse(const BlockNumbers &block, Value rows);
   Value findEmptyRows(Value rows, Value savedLse);
-  Value computeDelta(const BlockNumbers &block, Value rows, Value isNone);
+  Value replaceNone(Value numbers, Value isNone, double other);
+  Value replaceEmpty(Value rows, Value savedLse);
+  Value computeDelta(const BlockNumbers &block, Value rows);
   void storeRows(const BlockNumbers &block, Value numbers, Value view);
   void sumHeads(const Sum &sum, Value numBatches);
 
   // FarRows.cpp
-  void storeFarRows(const BlockNumbers &block, Value logSum);
+  Value findFarRows(Value logSum);
+  Value getNearRest(Value offset);
+  void storeFarRows(const BlockNumbers &block, Value logSum, Value offset);
   void buildFarRows();
-  Value subtractLse(Value scores, const LogSum &lse);
+  Value readFarHead(const BlockNumbers &block);
+  Value readRest(const ScoreCoordinates &at);
+  Value raiseFar(Value scores, Value offset, function_ref<Value()> readRest);
+  std::pair<Value, Value> shiftFar(const Step &step, Value isFar, Value offset);
+  Value weigh(const Step &step, Value isFar, Value offset,
+              function_ref<Value()> getNear);
+  Value weighNear(Value scores, Value lse);
 
   // BackwardCaptures.cpp
   SmallVector<Value> splitNumber(Value number, ArrayRef<Value> sizes);
@@ -110,12 +122,11 @@ private:
   Factors loadFactors(const BlockNumbers &block, bool isKey, Value row,
                       int64_t rows);
   Step buildAdjoints(OpBuilder &outer, const Factors &lhs, const Factors &rhs,
-                     const ScoreCoordinates &at, const LogSum &lse,
-                     Value delta);
+                     const ScoreCoordinates &at, const RowNumbers &rows);
   SmallVector<Value> buildAdditions(OpBuilder &outer, const Step &step,
                                     ArrayRef<CapturePart> parts);
   Value readQueries(Value view, const BlockNumbers &block, Value queries);
-  LogSum readLogSum(const BlockNumbers &block, Value queries);
+  RowNumbers readRowNumbers(const BlockNumbers &block, Value queries);
   PlanAttr getPlanWithoutRings(int64_t columns = 0);
   void expandAllScores(tile::KernelOp kernel);
   void sumBlocks(bool isKey, MutableArrayRef<CapturePart> parts);
@@ -148,8 +159,12 @@ private:
   /// With the plan of the attention, unless there is another one.
   tile::KernelOp beginKernel(const Twine &suffix, ValueRange grid,
                              PlanAttr plan = {});
-  /// Of blocks of as many rows as the plan says, or of `rows`.
-  BlockNumbers readNumbers(tile::KernelOp kernel, Value rows = {});
+  /// Of blocks of as many rows as the plan says, or of `rows`. `fromTheEnd`:
+  /// the first one has the last rows of the last head, which the kernel before
+  /// has left in the cache, and what is left there is what the next one reads
+  /// first.
+  BlockNumbers readNumbers(tile::KernelOp kernel, Value rows = {},
+                           bool fromTheEnd = false);
   Value coordinates(Value first, int64_t size, int64_t axis);
   Value gather(Value view, ValueRange indices, ArrayRef<int64_t> shape);
   Value load(Value view, const BlockNumbers &block, Value head, Value row,
@@ -157,8 +172,10 @@ private:
   Value multiply(Value lhs, double factor);
   Value broadcast(Value value, Type type);
   Value multiplyTransposed(OpBuilder &outer, Value lhs, Value rhs);
-  Step buildWeights(OpBuilder &outer, Value products,
-                    const ScoreCoordinates &at, const LogSum &lse);
+  Value stretch(Value value, Type type);
+  Value raise(Value scores, Value offset);
+  void addScores(OpBuilder &outer, Step &step);
+  bool hasScoresFirst();
   Value keepScaled(OpBuilder &outer, const Step &step, Value weights);
   Value buildAdjoint(OpBuilder &outer, const Step &step, Value dWeights,
                      Value delta);
@@ -177,13 +194,14 @@ private:
   Type f32;
   Value output, lse, dOutput, dLse; // dLse null where there is none
   Value queryLength32;
-  /// lse and delta - d_lse by batch entry, head and query, up to the end of the
-  /// last block: a query past the end, or without keys, has an lse of +inf,
-  /// with which every weight is 0.
-  Value rowLse, rowDelta, paddedQueries;
-  /// What `rowLse` lacks (FarRows.cpp), and for each query whether it or one
-  /// beside it may lack something; null where no query can.
-  Value rowRest, rowFar;
+  /// What is added to scores * log2(e), and delta - d_lse by batch entry, head
+  /// and query, up to the end of the last block: a query past the end, or
+  /// without keys, has an offset of -inf, with which every weight is 0.
+  Value rowOffset, rowDelta, paddedQueries;
+  /// What `rowOffset` lacks in a head with far rows (FarRows.cpp), for each
+  /// query whether it or one beside it may be one, and for each head whether it
+  /// has one; null where no query can be.
+  Value rowRest, rowFar, farHeads;
   /// Packed, by batch entry, head and block of queries; null where nobody adds
   /// up.
   Value querySums;

@@ -22,19 +22,41 @@
 using namespace mlir;
 using namespace attn;
 
-void BackwardKernels::clearQuerySums() {
-  OpBuilder::InsertionGuard guard(b);
+/// They reach as far as the rows of lse do.
+void BackwardKernels::allocateQuerySums() {
   Value size = arith::ConstantIndexOp::create(b, loc, numColumns * paddedDim);
-  Value blocks = ceilDiv(b, loc, queryLength, blockColumns);
-  querySums = allocate(f32, {batches, heads, blocks, size});
-  tile::KernelOp kernel =
-      beginKernel("_clear_query", ValueRange{batches, heads, blocks});
-  auto numbers = kernel.getNumbers();
+  querySums =
+      allocate(f32, {batches, heads,
+                     ceilDiv(b, loc, paddedQueries, blockColumns), size});
+}
+
+/// The blocks of queries that begin in block `numbers` of the rows.
+void BackwardKernels::clearQuerySums(const BlockNumbers &block) {
+  OpBuilder::InsertionGuard guard(b);
+  bool isMultiple = numRows % numColumns == 0;
+  int64_t numParts = numRows / numColumns + (isMultiple ? 0 : 2);
+  Value end = arith::AddIOp::create(b, loc, block.first, blockRows);
+  Value first = arith::DivSIOp::create(b, loc, block.first, blockColumns);
   Value zero =
       splat(b, loc, VectorType::get({numColumns, paddedDim}, f32), 0.0);
-  tile::StoreOp::create(b, loc, zero, querySums,
-                        ValueRange{numbers[0], numbers[1], numbers[2], c0},
-                        /*accumulate=*/false, /*packed=*/true);
+  for (int64_t part = 0; part < numParts; ++part) {
+    OpBuilder::InsertionGuard guard(b);
+    Value number = arith::AddIOp::create(
+        b, loc, first, arith::ConstantIndexOp::create(b, loc, part));
+    if (!isMultiple) {
+      Value start = arith::MulIOp::create(b, loc, number, blockColumns);
+      auto compare = [&](arith::CmpIPredicate predicate, Value bound) -> Value {
+        return arith::CmpIOp::create(b, loc, predicate, start, bound);
+      };
+      Value isOwn = arith::AndIOp::create(
+          b, loc, compare(arith::CmpIPredicate::sge, block.first),
+          compare(arith::CmpIPredicate::slt, end));
+      b.setInsertionPointToStart(scf::IfOp::create(b, loc, isOwn).thenBlock());
+    }
+    tile::StoreOp::create(b, loc, zero, querySums,
+                          ValueRange{block.batch, block.head, number, c0},
+                          /*accumulate=*/false, /*packed=*/true);
+  }
 }
 
 /// `dScores` has a row per key.
@@ -59,12 +81,11 @@ void BackwardKernels::buildRoundedQueryGradient(Value gradient) {
   tile::KernelOp kernel = beginKernel(
       "_round_query",
       ValueRange{batches, heads, ceilDiv(b, loc, queryLength, blockColumns)});
-  auto numbers = kernel.getNumbers();
-  Value row = arith::MulIOp::create(b, loc, numbers[2], blockColumns);
+  BlockNumbers block = readNumbers(kernel, blockColumns, /*fromTheEnd=*/true);
   Value sum = tile::LoadOp::create(
       b, loc, VectorType::get({numColumns, paddedDim}, f32), querySums,
-      ValueRange{numbers[0], numbers[1], numbers[2], c0}, /*packed=*/true);
+      ValueRange{block.batch, block.head, block.number, c0}, /*packed=*/true);
   Value scaled = multiply(sum, attention.getScaleValue());
   tile::StoreOp::create(b, loc, roundTo(b, loc, scaled, element), gradient,
-                        ValueRange{numbers[0], numbers[1], row, c0});
+                        ValueRange{block.batch, block.head, block.first, c0});
 }

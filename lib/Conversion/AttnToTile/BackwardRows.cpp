@@ -18,6 +18,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 #include <limits>
 #include <numeric>
 
@@ -65,10 +66,19 @@ Value BackwardKernels::findEmptyRows(Value rows, Value savedLse) {
   return arith::OrIOp::create(b, loc, isEmpty, isPastEnd);
 }
 
-/// delta = rowsum(dO * O) (Dao, "FlashAttention-2", algorithm 2), less d_lse,
-/// and 0 where `isNone`.
-Value BackwardKernels::computeDelta(const BlockNumbers &block, Value rows,
-                                    Value isNone) {
+/// `numbers` of rows, `other` where `isNone`.
+Value BackwardKernels::replaceNone(Value numbers, Value isNone, double other) {
+  Value none = splat(b, loc, cast<VectorType>(numbers.getType()), other);
+  return arith::SelectOp::create(b, loc, isNone, none, numbers);
+}
+
+/// The saved lse, +inf of rows without keys: their weights are 0.
+Value BackwardKernels::replaceEmpty(Value rows, Value savedLse) {
+  return replaceNone(savedLse, findEmptyRows(rows, savedLse), infinity);
+}
+
+/// delta = rowsum(dO * O) (Dao, "FlashAttention-2", algorithm 2), less d_lse.
+Value BackwardKernels::computeDelta(const BlockNumbers &block, Value rows) {
   auto type = VectorType::get(cast<VectorType>(rows.getType()).getShape(), f32);
   int64_t size = type.getDimSize(0);
   auto whole = VectorType::get({size, paddedValueDim}, f32);
@@ -84,8 +94,7 @@ Value BackwardKernels::computeDelta(const BlockNumbers &block, Value rows,
     delta = arith::SubFOp::create(
         b, loc, delta,
         gather(dLse, {block.batch32, block.head32, rows}, type.getShape()));
-  return arith::SelectOp::create(b, loc, isNone, splat(b, loc, type, 0.0),
-                                 delta);
+  return delta;
 }
 
 /// A number of each row of the block.
@@ -96,7 +105,7 @@ void BackwardKernels::storeRows(const BlockNumbers &block, Value numbers,
                         ValueRange{block.batch, block.head, block.first});
 }
 
-void BackwardKernels::buildRows(bool hasDelta) {
+void BackwardKernels::buildRows(bool hasDelta, bool hasQuerySums) {
   OpBuilder::InsertionGuard guard(b);
   // The blocks of queries of a key block end within. Those of d_query may end
   // later: there is nothing to read, and nothing is written.
@@ -104,26 +113,31 @@ void BackwardKernels::buildRows(bool hasDelta) {
   Value unitSize = arith::ConstantIndexOp::create(b, loc, unit);
   paddedQueries = b.createOrFold<arith::MulIOp>(
       loc, ceilDiv(b, loc, queryLength, unitSize), unitSize);
-  rowLse = allocate(f32, {batches, heads, paddedQueries});
+  rowOffset = allocate(f32, {batches, heads, paddedQueries});
   rowDelta = allocate(f32, {batches, heads, paddedQueries});
 
+  if (hasQuerySums)
+    allocateQuerySums();
   tile::KernelOp kernel = beginKernel(
       "_rows",
       ValueRange{batches, heads, ceilDiv(b, loc, paddedQueries, blockRows)});
-  BlockNumbers block = readNumbers(kernel);
+  BlockNumbers block = readNumbers(kernel, blockRows, /*fromTheEnd=*/true);
+  if (hasQuerySums)
+    clearQuerySums(block);
   Value rows = coordinates(block.first, numRows, 0);
-  Value logSum = readSavedLse(block, rows);
-  auto type = cast<VectorType>(logSum.getType());
+  // The long rows are read first.
+  Value delta = hasDelta ? computeDelta(block, rows) : Value();
+  Value saved = readSavedLse(block, rows);
   // (C10): a row without keys gives nothing, whatever d_lse is there.
-  Value isNone = findEmptyRows(rows, logSum);
+  Value isNone = findEmptyRows(rows, saved);
   if (hasDelta)
-    storeRows(block, computeDelta(block, rows, isNone), rowDelta);
-  logSum = arith::SelectOp::create(b, loc, isNone,
-                                   splat(b, loc, type, infinity), logSum);
-  storeRows(block, logSum, rowLse);
+    storeRows(block, replaceNone(delta, isNone, 0), rowDelta);
+  Value logSum = replaceNone(saved, isNone, infinity);
+  Value offset = multiply(logSum, -llvm::numbers::log2e);
+  storeRows(block, offset, rowOffset);
   if (op.getRecompute()->getLse() == RecomputedLse::Never)
     return;
-  storeFarRows(block, logSum);
+  storeFarRows(block, logSum, offset);
   b.setInsertionPointAfter(kernel);
   buildFarRows();
 }
@@ -176,9 +190,18 @@ void BackwardKernels::buildSinkGradient(Value gradient) {
   Value headNumbers = coordinates(firstHead, numRows, 0);
   Value at[] = {batch32, headNumbers, coordinates(firstRow, numColumns, 1)};
   Value logits = broadcast(gather(sink, headNumbers, one), type);
-  LogSum logSum{gather(rowLse, at, whole),
-                rowRest ? gather(rowRest, at, whole) : Value()};
-  Value weights = math::ExpOp::create(b, loc, subtractLse(logits, logSum));
+  Value rows = broadcast(at[2], VectorType::get(whole, b.getI32Type()));
+  Value saved = replaceEmpty(rows, gather(lse, at, whole));
+  Value weights = weighNear(logits, saved);
+  if (rowRest) {
+    Value far = raiseFar(logits, gather(rowOffset, at, whole),
+                         [&] { return gather(rowRest, at, whole); });
+    bool isAlways = op.getRecompute()->getLse() == RecomputedLse::Always;
+    weights = isAlways ? far
+                       : arith::SelectOp::create(b, loc, findFarRows(saved),
+                                                 far, weights)
+                             .getResult();
+  }
   Value products =
       arith::MulFOp::create(b, loc, weights, gather(rowDelta, at, whole));
   Value part = arith::AddIOp::create(

@@ -107,8 +107,7 @@ Value BackwardKernels::sumElements(CapturePart &part, const Twine &suffix,
   Factors lhs = loadFactors(block, /*isKey=*/false, row, numRows);
   Factors rhs = loadFactors(block, /*isKey=*/true, column, numColumns);
   Step step =
-      buildAdjoints(outer, lhs, rhs, position, readLogSum(block, queries),
-                    readQueries(rowDelta, block, queries));
+      buildAdjoints(outer, lhs, rhs, position, readRowNumbers(block, queries));
   Value added = buildAdditions(outer, step, part)[0];
   Value element = readElement(outer, step, part.sum, sizes);
   Value none = splat(b, loc, type, 0.0);

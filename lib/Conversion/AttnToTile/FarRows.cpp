@@ -16,9 +16,18 @@
 // and y - m is exact for all y near m. So the rows with |lse| >= 512 are far,
 // or, where gradients of f32 show an error of 2^-20, those with |lse| >= 16: a
 // kernel after that of rows computes m and l once more, from the same scores
-// in the same way, and weights are exp((y - m) - log(l)). For the others the
-// pair is (lse, 0), and where |m| is no larger it stays so: a step none of
-// whose first numbers is larger (tile-fold-exp2) need not read the second ones.
+// in the same way. Where |m| is no larger the pair stays (lse, 0).
+//
+// Weights are exp2(y * log2(e) + offset), offset = -lse * log2(e). Heads with
+// far rows compute
+//
+//   exp2((y + offset) * log2(e) + rest)
+//
+// where a far row has the offset -m and the rest -log(l) * log2(e), and the
+// rest of a near one makes up for the second log2(e) of its offset. Whether a
+// head has far rows is one number, which a kernel reads once: to ask in every
+// step takes a comparison for each query, on each lane. Rests are read only
+// where it has.
 //
 // Which blocks have far rows only data decide. A block of queries without one
 // reads a few numbers and ends; where attn-recompute knows that there is none,
@@ -36,6 +45,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 #include <limits>
 
 using namespace mlir;
@@ -69,19 +79,37 @@ static Value reduceRows(OpBuilder &b, Location loc, vector::CombiningKind kind,
       b, loc, VectorType::get({rows, 1}, type.getElementType()), reduced);
 }
 
-/// In the kernel of rows: where far rows may be, and no rest for now.
-void BackwardKernels::storeFarRows(const BlockNumbers &block, Value logSum) {
+/// +inf is the lse of a row without keys.
+Value BackwardKernels::findFarRows(Value logSum) {
+  Value isLarge = compareMagnitude(b, loc, arith::CmpFPredicate::OGE, logSum,
+                                   getMaxFoldedLse(element));
+  Value isFinite =
+      compareMagnitude(b, loc, arith::CmpFPredicate::OLT, logSum, infinity);
+  return arith::AndIOp::create(b, loc, isLarge, isFinite);
+}
+
+/// rest = offset - offset * log2(e), or 0 where the offset is infinite.
+Value BackwardKernels::getNearRest(Value offset) {
+  auto type = cast<VectorType>(offset.getType());
+  Value rest = math::FmaOp::create(
+      b, loc, offset, splat(b, loc, type, -llvm::numbers::log2e), offset);
+  Value isInfinite =
+      compareMagnitude(b, loc, arith::CmpFPredicate::OEQ, offset, infinity);
+  return arith::SelectOp::create(b, loc, isInfinite, splat(b, loc, type, 0.0),
+                                 rest);
+}
+
+/// In the kernel of rows: where far rows may be.
+void BackwardKernels::storeFarRows(const BlockNumbers &block, Value logSum,
+                                   Value offset) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(b.getInsertionBlock()->getParentOp());
     rowRest = allocate(f32, {batches, heads, paddedQueries});
     rowFar = allocate(f32, {batches, heads, paddedQueries});
+    farHeads = allocate(f32, {batches, heads});
   }
-  Value isLarge = compareMagnitude(b, loc, arith::CmpFPredicate::OGE, logSum,
-                                   getMaxFoldedLse(element));
-  Value isFinite =
-      compareMagnitude(b, loc, arith::CmpFPredicate::OLT, logSum, infinity);
-  Value isFar = arith::AndIOp::create(b, loc, isLarge, isFinite);
+  Value isFar = findFarRows(logSum);
   Value no = arith::ConstantIntOp::create(b, loc, 0, 1);
   Value isAny = vector::MultiDimReductionOp::create(
       b, loc, isFar, no, ArrayRef<bool>{true, true}, vector::CombiningKind::OR);
@@ -92,7 +120,25 @@ void BackwardKernels::storeFarRows(const BlockNumbers &block, Value logSum) {
   auto type = VectorType::get(numRows, f32);
   Value at[] = {block.batch, block.head, block.first};
   tile::StoreOp::create(b, loc, broadcast(vote, type), rowFar, at);
-  tile::StoreOp::create(b, loc, splat(b, loc, type, 0.0), rowRest, at);
+  storeRows(block, getNearRest(offset), rowRest);
+  // The next kernel says which heads have some.
+  Value isFirst =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, block.first, c0);
+  auto branch = scf::IfOp::create(b, loc, isFirst);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  memref::StoreOp::create(b, loc, number(0), farHeads,
+                          ValueRange{block.batch, block.head});
+}
+
+/// Whether the head has far rows.
+Value BackwardKernels::readFarHead(const BlockNumbers &block) {
+  if (!farHeads)
+    return Value();
+  Value number = memref::LoadOp::create(b, loc, farHeads,
+                                        ValueRange{block.batch, block.head});
+  Value zero = arith::ConstantOp::create(b, loc, b.getFloatAttr(f32, 0.0));
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, number, zero);
 }
 
 /// lse of far rows as two numbers.
@@ -122,7 +168,7 @@ void BackwardKernels::buildFarRows() {
   Value minusInf = splat(b, loc, column, -infinity);
   Value zero = splat(b, loc, column, 0.0);
   Value rows = coordinates(block.first, numRows, 0);
-  Value saved = readQueries(rowLse, block, rows);
+  Value saved = replaceEmpty(rows, readSavedLse(block, rows));
   Value tile = load(query, block, block.head, block.first, numRows, paddedDim);
   Value first[] = {minusInf, zero};
   if (sink) {
@@ -176,41 +222,90 @@ void BackwardKernels::buildFarRows() {
     return compareMagnitude(b, loc, predicate, value, limit);
   };
   Value log = math::LogOp::create(b, loc, loop.getResult(1));
-  // +inf is that of a row without keys.
-  Value isLarge = compare(arith::CmpFPredicate::OLT, saved, infinity);
-  if (isAlways)
+  if (isAlways) {
+    Value isFinite = compare(arith::CmpFPredicate::OLT, saved, infinity);
     saved = arith::SelectOp::create(
-        b, loc, isLarge, arith::AddFOp::create(b, loc, max, log), saved);
-  else
-    isLarge = arith::AndIOp::create(
-        b, loc, isLarge,
-        compare(arith::CmpFPredicate::OGE, saved, getMaxFoldedLse(element)));
-  isLarge = arith::AndIOp::create(
-      b, loc, isLarge,
-      compare(arith::CmpFPredicate::OGT, max, getMaxFoldedLse(element)));
-  Value pair[] = {arith::SelectOp::create(b, loc, isLarge, max, saved),
-                  arith::SelectOp::create(b, loc, isLarge, log, zero)};
-  Value views[] = {rowLse, rowRest};
-  for (auto [value, view] : llvm::zip(pair, views)) {
-    Value flat = vector::ShapeCastOp::create(
-        b, loc, VectorType::get(numRows, f32), value);
-    tile::StoreOp::create(b, loc, flat, view,
-                          ValueRange{block.batch, block.head, block.first});
+        b, loc, isFinite, arith::AddFOp::create(b, loc, max, log), saved);
   }
+  Value isFar = findFarRows(saved);
+  Value isLarge = arith::AndIOp::create(
+      b, loc, isFar,
+      compare(arith::CmpFPredicate::OGT, max, getMaxFoldedLse(element)));
+  auto select = [&](Value condition, Value yes, Value no) -> Value {
+    return arith::SelectOp::create(b, loc, condition, yes, no);
+  };
+  Value minusFirst = multiply(select(isLarge, max, saved), -1.0);
+  Value rest = multiply(select(isLarge, log, zero), -llvm::numbers::log2e);
+  Value near = multiply(saved, -llvm::numbers::log2e);
+  storeRows(block, select(isFar, minusFirst, near), rowOffset);
+  storeRows(block, select(isFar, rest, getNearRest(near)), rowRest);
+  // Asked for, whether it has far rows or not.
+  Value one = arith::ConstantOp::create(b, loc, b.getFloatAttr(f32, 1.0));
+  memref::StoreOp::create(b, loc, one, farHeads,
+                          ValueRange{block.batch, block.head});
   expandAllScores(kernel);
 }
 
-/// y - lse, which is at most 0: roundings of products that are summed in
-/// another order, of a huge y, may be huge themselves.
-Value BackwardKernels::subtractLse(Value scores, const LogSum &lse) {
-  Type type = scores.getType();
-  auto stretch = [&](Value value) {
-    return value.getType() == type ? value : broadcast(value, type);
-  };
-  Value excess = arith::SubFOp::create(b, loc, scores, stretch(lse.first));
-  if (!lse.rest)
-    return excess;
-  excess = arith::SubFOp::create(b, loc, excess, stretch(lse.rest));
-  Value most = splat(b, loc, cast<VectorType>(type), 0.0);
-  return arith::MinimumFOp::create(b, loc, excess, most);
+/// Weights of a head with far rows. They are at most 1: roundings of products
+/// that are summed in another order, of a huge score, may be huge. Rests are
+/// read when the offsets are needed no more: registers are few.
+Value BackwardKernels::raiseFar(Value scores, Value offset,
+                                function_ref<Value()> readRest) {
+  auto type = cast<VectorType>(scores.getType());
+  Value excess = arith::AddFOp::create(b, loc, scores, stretch(offset, type));
+  return arith::MinimumFOp::create(b, loc, raise(excess, readRest()),
+                                   splat(b, loc, type, 1.0));
+}
+
+/// What weights are the powers of, and its offset, where these are taken behind
+/// the branch.
+std::pair<Value, Value> BackwardKernels::shiftFar(const Step &step, Value isFar,
+                                                  Value offset) {
+  if (!isFar)
+    return {step.scores, offset};
+  OpBuilder::InsertionGuard guard(b);
+  Type type = step.scores.getType();
+  auto branch = scf::IfOp::create(b, loc, TypeRange{type, offset.getType()},
+                                  isFar, /*withElseRegion=*/true);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  Value excess =
+      arith::AddFOp::create(b, loc, step.scores, stretch(offset, type));
+  Value rest = readRest(step.at);
+  // As much as weights of at most 1 have.
+  Value most = multiply(rest, -1 / llvm::numbers::log2e);
+  excess = arith::MinimumFOp::create(b, loc, excess, stretch(most, type));
+  scf::YieldOp::create(b, loc, ValueRange{excess, rest});
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, loc, ValueRange{step.scores, offset});
+  return {branch.getResult(0), branch.getResult(1)};
+}
+
+/// Weights: `getNear`, or of a head with far rows what `offset` gives; each arm
+/// of the branch takes its own.
+Value BackwardKernels::weigh(const Step &step, Value isFar, Value offset,
+                             function_ref<Value()> getNear) {
+  if (!isFar)
+    return getNear();
+  OpBuilder::InsertionGuard guard(b);
+  auto branch = scf::IfOp::create(b, loc, step.scores.getType(), isFar,
+                                  /*withElseRegion=*/true);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  Value far = raiseFar(step.scores, offset, [&] { return readRest(step.at); });
+  scf::YieldOp::create(b, loc, far);
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, loc, getNear());
+  return branch.getResult(0);
+}
+
+/// exp(scores - lse). A product of lse and log2(e) would have an error that is
+/// the same for a whole row: in sums of gradients of f32 it shows.
+Value BackwardKernels::weighNear(Value scores, Value lse) {
+  return math::ExpOp::create(
+      b, loc,
+      arith::SubFOp::create(b, loc, scores, stretch(lse, scores.getType())));
+}
+
+Value BackwardKernels::readRest(const ScoreCoordinates &at) {
+  return gather(rowRest, {at.batch, at.head, at.queries},
+                cast<VectorType>(at.queries.getType()).getShape());
 }

@@ -12,9 +12,13 @@
 
 // CHECK-LABEL: func.func @summed(
 // CHECK: %[[SUMS:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x4096xf32>
-// CHECK: tile.kernel @summed_clear_query
-// CHECK: tile.store %{{.*}}, %[[SUMS]]{{.*}} packed : vector<64x64xf32>
+// The rows of two blocks of queries: their sums begin with 0.
 // CHECK: tile.kernel @summed_rows
+// CHECK: arith.addi %{{.*}}, %c0
+// CHECK: tile.store %{{.*}}, %[[SUMS]]{{.*}} packed : vector<64x64xf32>
+// CHECK: arith.addi %{{.*}}, %c1
+// CHECK: tile.store %{{.*}}, %[[SUMS]]{{.*}} packed : vector<64x64xf32>
+// CHECK-NOT: tile.store {{.*}} packed
 // CHECK-NOT: @summed_d_query
 // CHECK: tile.kernel @summed_d_key_value
 // CHECK: scf.for

@@ -1,5 +1,4 @@
 // RUN: attn-opt %s --tile-fold-exp2 | FileCheck %s
-// RUN: attn-opt %s --tile-fold-exp2=own-powers | FileCheck %s --check-prefix=OWN
 // RUN: attn-opt %s --tile-fold-exp2 --remarks-filter=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 !tile = vector<16x32xf32>
@@ -474,7 +473,7 @@ func.func @decisions_stay_as_written(%s: !tile, %b: i32, %h: i32, %i: !rows, %j:
 }
 
 // CHECK-LABEL: func.func @scores_that_go_elsewhere
-// REMARK: fold-exp2{{.*}}neither a softmax nor exp(scores - lse) takes the scores
+// REMARK: fold-exp2{{.*}}neither a softmax nor exp2(fma(scores, log2(e), offset)) takes the scores
 func.func @scores_that_go_elsewhere(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols) -> !tile {
   %x = tile.scores %s at(%b, %h, %i, %j) score {
   ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
@@ -486,82 +485,108 @@ func.func @scores_that_go_elsewhere(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: 
   return %x : !tile
 }
 
-// Weights of gradients, with an lse for each row. What is the same in each turn
-// is computed before the loop.
+// Weights of gradients are powers of two already: the factor takes the scale.
 // CHECK-LABEL: func.func @weights_of_known_rows
-// CHECK-SAME: %[[LSE:[a-z0-9]+]]: vector<16x1xf32>
-// OWN-LABEL: func.func @weights_of_known_rows
-// OWN-SAME: %[[LSE:[a-z0-9]+]]: vector<16x1xf32>
-// OWN: %[[FAR:.*]] = vector.multi_reduction <or>
-// OWN: %[[X:.*]] = tile.scores
-func.func @weights_of_known_rows(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row, %n: index) -> !tile {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %zero = arith.constant dense<0.0> : !tile
-  // CHECK: %[[SIZE:.*]] = math.absf %[[LSE]]
-  // CHECK: %[[LARGE:.*]] = arith.cmpf uge, %[[SIZE]], %{{.*}} : vector<16x1xf32>
-  // CHECK: %[[FAR:.*]] = vector.multi_reduction <or>, %[[LARGE]]
-  // CHECK: scf.for
-  %sum = scf.for %t = %c0 to %n step %c1 iter_args(%a = %zero) -> !tile {
-    // CHECK: %[[X:.*]] = tile.scores %{{.*}} at({{[^)]*}}) mask
-    %x = tile.scores %s at(%b, %h, %i, %j) score {
-    ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
-      %c = arith.constant 0.125 : f32
-      %z = arith.mulf %y, %c : f32
-      tile.yield %z : f32
-    } mask {
-    ^bb0(%batch: i32, %head: i32, %row: i32, %col: i32):
-      %visible = arith.cmpi sle, %col, %row : i32
-      tile.yield %visible : i1
-    } : !tile, !rows, !cols
-    // CHECK: %[[PARTS:.*]]:2 = scf.if %[[FAR]]
-    // CHECK: %[[SCALE:.*]] = arith.constant dense<1.250000e-01>
-    // CHECK: %[[SCALED:.*]] = arith.mulf %[[X]], %[[SCALE]]
-    // CHECK: %[[STRETCHED:.*]] = vector.broadcast %[[LSE]]
-    // CHECK: %[[EXCESS:.*]] = arith.subf %[[SCALED]], %[[STRETCHED]]
-    // CHECK: %[[INVERSE:.*]] = arith.constant dense<8.000000e+00>
-    // CHECK: %[[MOVED:.*]] = arith.mulf %[[EXCESS]], %[[INVERSE]]
-    // CHECK: scf.yield %[[MOVED]], %{{.*}}
-    // CHECK: else
-    // CHECK: %[[LOG2E:.*]] = arith.constant dense<-1.442695
-    // CHECK: %[[OFFSET:.*]] = arith.mulf %[[LSE]], %[[LOG2E]] : vector<16x1xf32>
-    // CHECK: scf.yield %[[X]], %[[OFFSET]]
-    // CHECK: %[[ROW:.*]] = vector.broadcast %[[PARTS]]#1
-    // CHECK: %[[FACTOR:.*]] = arith.constant dense<0.180336
-    // CHECK: %[[E:.*]] = math.fma %[[PARTS]]#0, %[[FACTOR]], %[[ROW]]
-    // CHECK: math.exp2 %[[E]]
-    // CHECK-NOT: math.exp
-    // OWN: %[[P:.*]] = scf.if %[[FAR]] -> (vector<16x32xf32>)
-    // OWN: %[[SCALE:.*]] = arith.constant dense<1.250000e-01>
-    // OWN: %[[SCALED:.*]] = arith.mulf %[[X]], %[[SCALE]]
-    // OWN: %[[STRETCHED:.*]] = vector.broadcast %[[LSE]]
-    // OWN: %[[EXCESS:.*]] = arith.subf %[[SCALED]], %[[STRETCHED]]
-    // OWN: %[[LOG2E:.*]] = arith.constant dense<1.442695
-    // OWN: %[[FAR_E:.*]] = arith.mulf %[[EXCESS]], %[[LOG2E]]
-    // OWN: %[[FAR_P:.*]] = math.exp2 %[[FAR_E]]
-    // OWN-NEXT: scf.yield %[[FAR_P]]
-    // OWN: else
-    // OWN: %[[MINUS:.*]] = arith.constant dense<-1.442695
-    // OWN: %[[OFFSET:.*]] = arith.mulf %[[LSE]], %[[MINUS]] : vector<16x1xf32>
-    // OWN: %[[ROW:.*]] = vector.broadcast %[[OFFSET]]
-    // OWN: %[[FACTOR:.*]] = arith.constant dense<0.180336
-    // OWN: %[[E:.*]] = math.fma %[[X]], %[[FACTOR]], %[[ROW]]
-    // OWN: %[[NEAR_P:.*]] = math.exp2 %[[E]]
-    // OWN-NEXT: scf.yield %[[NEAR_P]]
-    // OWN: arith.addf %{{.*}}, %[[P]]
-    %l = vector.broadcast %lse : !row to !tile
-    %d = arith.subf %x, %l : !tile
-    %p = math.exp %d : !tile
-    %next = arith.addf %a, %p : !tile
-    scf.yield %next : !tile
-  }
-  return %sum : !tile
+// CHECK-SAME: %[[OFFSET:[a-z0-9]+]]: vector<16x1xf32>
+func.func @weights_of_known_rows(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %offset: !row) -> !tile {
+  // CHECK: %[[X:.*]] = tile.scores %{{.*}} at({{[^)]*}}) mask
+  %x = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %c = arith.constant 0.125 : f32
+    %z = arith.mulf %y, %c : f32
+    tile.yield %z : f32
+  } mask {
+  ^bb0(%batch: i32, %head: i32, %row: i32, %col: i32):
+    %visible = arith.cmpi sle, %col, %row : i32
+    tile.yield %visible : i1
+  } : !tile, !rows, !cols
+  // CHECK: %[[ROW:.*]] = vector.broadcast %[[OFFSET]]
+  // CHECK: %[[FACTOR:.*]] = arith.constant dense<0.180336878>
+  // CHECK: %[[E:.*]] = math.fma %[[X]], %[[FACTOR]], %[[ROW]]
+  // CHECK: math.exp2 %[[E]]
+  %log2e = arith.constant dense<1.44269502> : !tile
+  %o = vector.broadcast %offset : !row to !tile
+  %e = math.fma %x, %log2e, %o : !tile
+  %p = math.exp2 %e : !tile
+  return %p : !tile
 }
 
-// Scores that are small ask nothing; an lse may lie along the columns, too.
+// In the arm of heads with far rows, the first one, scores are multiplied as
+// they were.
+// CHECK-LABEL: func.func @weights_in_two_arms
+// CHECK-SAME: %[[OFFSET:[a-z0-9]+]]: vector<16x1xf32>, %[[RESTS:[a-z0-9]+]]: memref<?xf32>
+func.func @weights_in_two_arms(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %offset: !row, %rests: memref<?xf32>, %far: i1) -> !tile {
+  // CHECK: %[[X:.*]] = tile.scores
+  %x = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %c = arith.constant 0.125 : f32
+    %z = arith.mulf %y, %c : f32
+    tile.yield %z : f32
+  } : !tile, !rows, !cols
+  %log2e = arith.constant dense<1.44269502> : !tile
+  %o = vector.broadcast %offset : !row to !tile
+  // CHECK: %[[P:.*]] = scf.if
+  %p = scf.if %far -> !tile {
+    // CHECK: %[[SCALE:.*]] = arith.constant dense<1.250000e-01>
+    // CHECK: %[[SCALED:.*]] = arith.mulf %[[X]], %[[SCALE]]
+    // CHECK: %[[EXCESS:.*]] = arith.addf %[[SCALED]]
+    %d = arith.addf %x, %o : !tile
+    %rest = tile.gather %rests[%i] : memref<?xf32>, (!rows) -> !row
+    %r = vector.broadcast %rest : !row to !tile
+    // CHECK: math.fma %[[EXCESS]], %[[LOG2E:.*]], %{{.*}}
+    %e = math.fma %d, %log2e, %r : !tile
+    %q = math.exp2 %e : !tile
+    scf.yield %q : !tile
+  } else {
+    // CHECK: else
+    // CHECK: math.fma %[[X]], %[[FACTOR:[a-z0-9_]+]],
+    %e = math.fma %x, %log2e, %o : !tile
+    %q = math.exp2 %e : !tile
+    scf.yield %q : !tile
+  }
+  // CHECK: return %[[P]]
+  return %p : !tile
+}
+
+// Powers behind the branch: what the first arm gives lacks the scale, too.
+// CHECK-LABEL: func.func @weights_behind_a_branch
+// CHECK-SAME: %[[OFFSET:[a-z0-9]+]]: vector<16x1xf32>, %[[REST:[a-z0-9]+]]: vector<16x1xf32>
+func.func @weights_behind_a_branch(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %offset: !row, %rest: !row, %far: i1) -> !tile {
+  // CHECK: %[[X:.*]] = tile.scores
+  %x = tile.scores %s at(%b, %h, %i, %j) score {
+  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
+    %c = arith.constant 0.125 : f32
+    %z = arith.mulf %y, %c : f32
+    tile.yield %z : f32
+  } : !tile, !rows, !cols
+  // CHECK: %[[PARTS:.*]]:2 = scf.if
+  %parts:2 = scf.if %far -> (!tile, !row) {
+    // CHECK: %[[SCALED:.*]] = arith.mulf %[[X]], %{{.*}}
+    // CHECK: %[[EXCESS:.*]] = arith.addf %[[SCALED]]
+    // CHECK: %[[INVERSE:.*]] = arith.constant dense<8.000000e+00>
+    // CHECK: %[[MOVED:.*]] = arith.mulf %[[EXCESS]], %[[INVERSE]]
+    // CHECK: scf.yield %[[MOVED]], %[[REST]]
+    %o = vector.broadcast %offset : !row to !tile
+    %d = arith.addf %x, %o : !tile
+    scf.yield %d, %rest : !tile, !row
+  } else {
+    // CHECK: scf.yield %[[X]], %[[OFFSET]]
+    scf.yield %x, %offset : !tile, !row
+  }
+  // CHECK: %[[ROW:.*]] = vector.broadcast %[[PARTS]]#1
+  // CHECK: %[[FACTOR:.*]] = arith.constant dense<0.180336878>
+  // CHECK: math.fma %[[PARTS]]#0, %[[FACTOR]], %[[ROW]]
+  %log2e = arith.constant dense<1.44269502> : !tile
+  %r = vector.broadcast %parts#1 : !row to !tile
+  %e = math.fma %parts#0, %log2e, %r : !tile
+  %p = math.exp2 %e : !tile
+  return %p : !tile
+}
+
+// Scores that are small ask nothing; an offset may lie along the columns, too.
 // CHECK-LABEL: func.func @weights_of_small_scores
-// CHECK-SAME: %[[LSE:[a-z0-9]+]]: vector<1x32xf32>
-func.func @weights_of_small_scores(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: vector<1x32xf32>) -> !tile {
+// CHECK-SAME: %[[OFFSET:[a-z0-9]+]]: vector<1x32xf32>
+func.func @weights_of_small_scores(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %offset: vector<1x32xf32>, %far: i1) -> !tile {
   // CHECK: %[[X:.*]] = tile.scores
   %x = tile.scores %s at(%b, %h, %i, %j) score {
   ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
@@ -571,80 +596,31 @@ func.func @weights_of_small_scores(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !
     %z = arith.mulf %t, %cap : f32
     tile.yield %z : f32
   } : !tile, !rows, !cols
-  // CHECK: %[[OFFSET:.*]] = arith.mulf %[[LSE]], %{{.*}} : vector<1x32xf32>
   // CHECK-NOT: scf.if
   // CHECK: %[[ROW:.*]] = vector.broadcast %[[OFFSET]]
   // CHECK: %[[FACTOR:.*]] = arith.constant dense<72.134
   // CHECK: %[[E:.*]] = math.fma %[[X]], %[[FACTOR]], %[[ROW]]
-  // CHECK: math.exp2 %[[E]]
-  %l = vector.broadcast %lse : vector<1x32xf32> to !tile
-  %d = arith.subf %x, %l : !tile
-  %p = math.exp %d : !tile
-  return %p : !tile
-}
-
-// The rest of an lse that is large is read where one is, and nowhere else.
-// CHECK-LABEL: func.func @weights_of_two_numbers
-// CHECK-SAME: %[[LSE:[a-z0-9]+]]: vector<16x1xf32>, %[[RESTS:[a-z0-9]+]]: memref<?xf32>
-// OWN-LABEL: func.func @weights_of_two_numbers
-// OWN-SAME: %[[LSE:[a-z0-9]+]]: vector<16x1xf32>, %[[RESTS:[a-z0-9]+]]: memref<?xf32>
-// OWN: %[[X:.*]] = tile.scores
-func.func @weights_of_two_numbers(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row, %rests: memref<?xf32>) -> !tile {
-  // CHECK: %[[X:.*]] = tile.scores
-  %x = tile.scores %s at(%b, %h, %i, %j) score {
-  ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
-    %c = arith.constant 0.125 : f32
-    %z = arith.mulf %y, %c : f32
-    tile.yield %z : f32
-  } : !tile, !rows, !cols
-  // CHECK-NOT: tile.gather
-  // CHECK: scf.if
-  // CHECK: %[[SCALED:.*]] = arith.mulf %[[X]]
-  // CHECK: %[[FIRST:.*]] = arith.subf %[[SCALED]], %{{.*}}
-  // CHECK: %[[READ:.*]] = tile.gather %[[RESTS]][%{{.*}}]
-  // CHECK: %[[REST:.*]] = vector.broadcast %[[READ]]
-  // CHECK: %[[BOTH:.*]] = arith.subf %[[FIRST]], %[[REST]]
-  // CHECK: %[[MOST:.*]] = arith.minimumf %[[BOTH]], %{{.*}}
-  // CHECK: arith.mulf %[[MOST]]
-  // CHECK: else
-  // CHECK-NEXT: arith.constant
-  // CHECK-NEXT: arith.mulf %[[LSE]]
-  // CHECK-NEXT: scf.yield %[[X]]
-  // CHECK-NOT: math.exp %
-  // CHECK: math.exp2
-
-  // OWN-NOT: tile.gather
-  // OWN: scf.if
-  // OWN: %[[SCALED:.*]] = arith.mulf %[[X]]
-  // OWN: %[[FIRST:.*]] = arith.subf %[[SCALED]], %{{.*}}
-  // OWN: %[[READ:.*]] = tile.gather %[[RESTS]][%{{.*}}]
-  // OWN: %[[REST:.*]] = vector.broadcast %[[READ]]
-  // OWN: %[[BOTH:.*]] = arith.subf %[[FIRST]], %[[REST]]
-  // OWN: %[[E:.*]] = arith.mulf %[[BOTH]]
-  // OWN: %[[P:.*]] = math.exp2 %[[E]]
-  // OWN: %[[ONE:.*]] = arith.constant dense<1.000000e+00>
-  // OWN: %[[MOST:.*]] = arith.minimumf %[[P]], %[[ONE]]
-  // OWN: scf.yield %[[MOST]]
-  // OWN: else
-  // OWN-NEXT: arith.constant
-  // OWN-NEXT: arith.mulf %[[LSE]]
-  // OWN-NOT: math.exp %
-  // OWN: math.exp2
-  %rest = tile.gather %rests[%i] : memref<?xf32>, (!rows) -> !row
-  %l = vector.broadcast %lse : !row to !tile
-  %d = arith.subf %x, %l : !tile
-  %m = vector.broadcast %rest : !row to !tile
-  %e = arith.subf %d, %m : !tile
-  %zero = arith.constant dense<0.0> : !tile
-  %f = arith.minimumf %e, %zero : !tile
-  %p = math.exp %f : !tile
+  // CHECK: %[[P:.*]] = math.exp2 %[[E]]
+  // CHECK: return %[[P]]
+  %log2e = arith.constant dense<1.44269502> : !tile
+  %o = vector.broadcast %offset : vector<1x32xf32> to !tile
+  %p = scf.if %far -> !tile {
+    %d = arith.addf %x, %o : !tile
+    %e = math.fma %d, %log2e, %o : !tile
+    %q = math.exp2 %e : !tile
+    scf.yield %q : !tile
+  } else {
+    %e = math.fma %x, %log2e, %o : !tile
+    %q = math.exp2 %e : !tile
+    scf.yield %q : !tile
+  }
   return %p : !tile
 }
 
 // What a pullback computes again, and the score that it looks at, stay as they
 // are written.
 // CHECK-LABEL: func.func @weights_beside_a_pullback
-func.func @weights_beside_a_pullback(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row) -> (!tile, vector<16x32xi1>) {
+func.func @weights_beside_a_pullback(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %offset: !row) -> (!tile, vector<16x32xi1>) {
   %x = tile.scores %s at(%b, %h, %i, %j) score {
   ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
     %scale = arith.constant 0.125 : f32
@@ -662,39 +638,39 @@ func.func @weights_beside_a_pullback(%s: !tile, %b: i32, %h: i32, %i: !rows, %j:
   // CHECK: %[[FACTOR:.*]] = arith.constant dense<1.442695
   // CHECK: math.fma %{{.*}}, %[[FACTOR]], %{{.*}}
   // CHECK: math.exp2
-  %l = vector.broadcast %lse : !row to !tile
-  %d = arith.subf %x, %l : !tile
-  %p = math.exp %d : !tile
+  %log2e = arith.constant dense<1.44269502> : !tile
+  %o = vector.broadcast %offset : !row to !tile
+  %e = math.fma %x, %log2e, %o : !tile
+  %p = math.exp2 %e : !tile
   %low = arith.constant dense<0xFF800000> : !tile
   %hidden = arith.cmpf oeq, %x, %low : !tile
   return %p, %hidden : !tile, vector<16x32xi1>
 }
 
-// Near misses: the other difference, one that goes elsewhere, a difference of
-// tiles, a limit that is not 0.
-// CHECK-LABEL: func.func @exponentials_of_other_differences
-// CHECK-NOT: math.exp2
+// Near misses: another factor, scores in another place, an exponent that goes
+// elsewhere, no power of it.
+// CHECK-LABEL: func.func @other_powers
+// CHECK: arith.constant 1.250000e-01
+// CHECK: arith.mulf
 // CHECK: return
-func.func @exponentials_of_other_differences(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %lse: !row, %other: !tile) -> (!tile, !tile, !tile, !tile, !tile) {
+func.func @other_powers(%s: !tile, %b: i32, %h: i32, %i: !rows, %j: !cols, %o: !tile) -> (!tile, !tile, !tile, !tile, !tile) {
   %x = tile.scores %s at(%b, %h, %i, %j) score {
   ^bb0(%y: f32, %batch: i32, %head: i32, %row: i32, %col: i32):
     %c = arith.constant 0.125 : f32
     %z = arith.mulf %y, %c : f32
     tile.yield %z : f32
   } : !tile, !rows, !cols
-  %l = vector.broadcast %lse : !row to !tile
-  %d0 = arith.subf %l, %x : !tile
-  %p0 = math.exp %d0 : !tile
-  %d1 = arith.subf %x, %l : !tile
-  %p1 = math.exp %d1 : !tile
-  %d2 = arith.subf %x, %other : !tile
-  %p2 = math.exp %d2 : !tile
-  %d3 = arith.subf %x, %l : !tile
-  %e3 = arith.subf %d3, %l : !tile
-  %one = arith.constant dense<1.0> : !tile
-  %f3 = arith.minimumf %e3, %one : !tile
-  %p3 = math.exp %f3 : !tile
-  return %p0, %p1, %p2, %d1, %p3 : !tile, !tile, !tile, !tile, !tile
+  %log2e = arith.constant dense<1.44269502> : !tile
+  %two = arith.constant dense<2.0> : !tile
+  %e0 = math.fma %x, %two, %o : !tile
+  %p0 = math.exp2 %e0 : !tile
+  %e1 = math.fma %o, %log2e, %x : !tile
+  %p1 = math.exp2 %e1 : !tile
+  %e2 = math.fma %x, %log2e, %o : !tile
+  %p2 = math.exp2 %e2 : !tile
+  %e3 = math.fma %x, %log2e, %two : !tile
+  %p3 = math.exp %e3 : !tile
+  return %p0, %p1, %e2, %p2, %p3 : !tile, !tile, !tile, !tile, !tile
 }
 
 #lhs = affine_map<(m, n, k) -> (m, k)>

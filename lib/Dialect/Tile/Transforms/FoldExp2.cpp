@@ -209,24 +209,14 @@ static bool isBounded(ScoresOp op, const APFloat &scale, float limit) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// exp(scores - lse), as gradients compute weights once more, or
-/// exp(min(scores - lse - rest, 0)), where only an lse of more than the limit
-/// has a rest.
+/// exp2(fma(x, log2(e), offset)), as gradients compute weights once more. x are
+/// the scores, or of a branch, which has them in its else arm; or all of it is
+/// there. The other arm is that of heads with far rows.
 struct KnownWeights {
-  math::ExpOp weights;
-  Value lse; // a number for each row or column of the scores
-  Value rest = {};
-  float limit = maxFoldedScore;
+  math::FmaOp exponent;
+  scf::IfOp branch; // null where there is none
 };
 } // namespace
-
-/// A number for each row or column of a tile that is subtracted from `value`.
-static Value getSubtrahend(arith::SubFOp op, Value value) {
-  auto stretched = op ? op.getRhs().getDefiningOp<vector::BroadcastOp>()
-                      : vector::BroadcastOp();
-  bool isLine = stretched && isa<VectorType>(stretched.getSourceType());
-  return isLine && op.getLhs() == value ? stretched.getSource() : Value();
-}
 
 /// The type of what is multiplied; null where that is not known.
 static Type getElement(ScoresOp op) {
@@ -240,25 +230,46 @@ static float getLimit(ScoresOp op) {
   return element ? getMaxFoldedLse(element) : maxFoldedScore;
 }
 
+/// The branch behind the scores whose second arm holds what takes them.
+static scf::IfOp getBranch(ScoresOp op, Operation *taker) {
+  auto branch = dyn_cast<scf::IfOp>(taker->getParentOp());
+  bool isElse = branch && branch->getBlock() == op->getBlock() &&
+                !branch.getElseRegion().empty() &&
+                taker->getBlock() == branch.elseBlock();
+  return isElse ? branch : scf::IfOp();
+}
+
+static bool isLog2e(Value value) {
+  std::optional<APFloat> factor = constantValue(value);
+  return factor && factor->isExactlyValue(llvm::numbers::log2ef);
+}
+
 static std::optional<KnownWeights> matchKnownWeights(ScoresOp op) {
-  for (Operation *user : op->getUsers()) {
-    auto excess = dyn_cast<arith::SubFOp>(user);
-    Value lse = getSubtrahend(excess, op.getResult());
-    if (!lse || !excess->hasOneUse())
-      continue;
-    Operation *next = *excess->user_begin();
-    if (auto weights = dyn_cast<math::ExpOp>(next))
-      return KnownWeights{weights, lse, Value(), getLimit(op)};
-    Value rest = getSubtrahend(dyn_cast<arith::SubFOp>(next), excess);
-    if (!rest || !next->hasOneUse())
-      continue;
-    auto limited = dyn_cast<arith::MinimumFOp>(*next->user_begin());
-    if (limited && limited->hasOneUse() &&
-        matchPattern(limited.getRhs(), m_AnyZeroFloat()))
-      if (auto weights = dyn_cast<math::ExpOp>(*limited->user_begin()))
-        return KnownWeights{weights, lse, rest, getLimit(op)};
+  for (Operation *taker : op->getUsers()) {
+    scf::IfOp branch = getBranch(op, taker);
+    Value base = op.getResult();
+    if (branch && isa<scf::YieldOp>(taker)) {
+      base = branch.getResult(0);
+      if (!base.hasOneUse())
+        continue;
+      taker = *base.user_begin();
+    }
+    auto exponent = dyn_cast<math::FmaOp>(taker);
+    bool isKnown = exponent && exponent->hasOneUse() &&
+                   exponent.getA() == base && isLog2e(exponent.getB()) &&
+                   isa<math::Exp2Op>(*exponent->user_begin());
+    if (isKnown)
+      return KnownWeights{exponent, branch};
   }
   return std::nullopt;
+}
+
+/// Whether more takes the scores than their weights.
+static bool isTakenElsewhere(ScoresOp op, const KnownWeights &known) {
+  return llvm::any_of(op->getUsers(), [&](Operation *user) {
+    return user != known.exponent &&
+           !(known.branch && known.branch->isProperAncestor(user));
+  });
 }
 
 static Value splat(OpBuilder &b, Location loc, Type type, double value) {
@@ -267,130 +278,57 @@ static Value splat(OpBuilder &b, Location loc, Type type, double value) {
       b, loc, DenseElementsAttr::get(cast<VectorType>(type), number));
 }
 
-namespace {
-/// exp(scale * scores - lse) = exp2(fma(scores, scale * log2(e), offset)). The
-/// rounding of a large lse * log2(e) is a large number itself: there the scores
-/// are (scale * scores - lse) / scale, the offset is 0, or each arm takes its
-/// own powers. The rest of lse, which others lack, is read there.
-class LseFold {
-public:
-  LseFold(ScoresOp op, KnownWeights match, double scale)
-      : loc(match.weights.getLoc()), scores(op.getResult()), match(match),
-        scale(scale) {}
-
-  /// The weights. `bounded`: no row is far.
-  Value run(RewriterBase &rewriter, bool bounded, bool ownPowers);
-
-private:
-  Value multiply(OpBuilder &b, Value value, double factor);
-  Value broadcast(OpBuilder &b, Value line);
-  /// At most `most`, where lse is two numbers.
-  Value limit(OpBuilder &b, Value value, double most);
-  Value getOffset(OpBuilder &b) {
-    return multiply(b, match.lse, -llvm::numbers::log2e);
-  }
-  /// exp2(fma(scores, scale * log2(e), offset))
-  Value raise(OpBuilder &b, Value scores, Value offset);
-  /// scale * scores - lse, of a far row
-  Value subtract(OpBuilder &b);
-
-  Location loc;
-  Value scores;
-  KnownWeights match;
-  double scale;
-};
-} // namespace
-
-Value LseFold::multiply(OpBuilder &b, Value value, double factor) {
-  if (factor == 1.0)
+static Value multiply(OpBuilder &b, Location loc, Value value, APFloat factor) {
+  if (factor.isExactlyValue(1.0))
     return value;
-  return arith::MulFOp::create(b, loc, value,
-                               splat(b, loc, value.getType(), factor));
+  return arith::MulFOp::create(
+      b, loc, value, splat(b, loc, value.getType(), factor.convertToDouble()));
 }
 
-Value LseFold::broadcast(OpBuilder &b, Value line) {
-  return vector::BroadcastOp::create(b, loc, scores.getType(), line);
-}
-
-Value LseFold::limit(OpBuilder &b, Value value, double most) {
-  if (!match.rest)
-    return value;
-  return arith::MinimumFOp::create(b, loc, value,
-                                   splat(b, loc, value.getType(), most));
-}
-
-Value LseFold::raise(OpBuilder &b, Value scores, Value offset) {
-  Value row = broadcast(b, offset);
-  Value factor = splat(b, loc, scores.getType(), scale * llvm::numbers::log2e);
-  Value exponent = math::FmaOp::create(b, loc, scores, factor, row);
-  return math::Exp2Op::create(b, loc, exponent);
-}
-
-Value LseFold::subtract(OpBuilder &b) {
-  Value excess = arith::SubFOp::create(b, loc, multiply(b, scores, scale),
-                                       broadcast(b, match.lse));
-  Value rest = match.rest;
-  if (!rest)
-    return excess;
-  if (auto read = rest.getDefiningOp<GatherOp>())
-    rest = b.clone(*read)->getResult(0);
-  return arith::SubFOp::create(b, loc, excess, broadcast(b, rest));
-}
-
-Value LseFold::run(RewriterBase &rewriter, bool bounded, bool ownPowers) {
-  // What is the same in each turn of a loop is computed before it.
-  OpBuilder outer(rewriter);
-  Value lse = match.lse;
-  if (lse.getParentBlock() != scores.getParentBlock())
-    outer.setInsertionPointAfterValue(lse);
-  if (bounded)
-    return raise(rewriter, scores, getOffset(outer));
-  auto far = [&](OpBuilder &b, Location loc) {
-    Value excess = subtract(b);
-    if (ownPowers) {
-      Value exponent = multiply(b, excess, llvm::numbers::log2e);
-      Value power = math::Exp2Op::create(b, loc, exponent);
-      scf::YieldOp::create(b, loc, limit(b, power, 1.0)); // exp(min(x, 0))
-      return;
-    }
-    Value moved = multiply(b, limit(b, excess, 0.0), 1.0 / scale);
-    Value nothing = splat(b, loc, lse.getType(), 0.0);
-    scf::YieldOp::create(b, loc, ValueRange{moved, nothing});
-  };
-  auto near = [&](OpBuilder &b, Location loc) {
-    Value offset = getOffset(b);
-    if (ownPowers)
-      scf::YieldOp::create(b, loc, raise(b, scores, offset));
-    else
-      scf::YieldOp::create(b, loc, ValueRange{scores, offset});
-  };
-  // Far is what is compared with 512.
-  Value measured = multiply(outer, lse, maxFoldedScore / match.limit);
-  auto branch = scf::IfOp::create(rewriter, loc, isAnyFar(outer, loc, measured),
-                                  far, near);
-  if (ownPowers)
-    return branch.getResult(0);
-  return raise(rewriter, branch.getResult(0), branch.getResult(1));
-}
-
-/// Erases what led to `value`, up to `end`.
-static void eraseUnused(RewriterBase &rewriter, Value value, Operation *end) {
-  Operation *op = value.getDefiningOp();
-  if (!op || op == end || !isOpTriviallyDead(op))
+/// The arm of far rows takes scores that lack `scale`, and gives what lacks it
+/// where the branch gives scores.
+static void scaleFar(RewriterBase &rewriter, KnownWeights known, Value scores,
+                     const APFloat &scale) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  Block *far = known.branch.thenBlock();
+  Location loc = known.branch.getLoc();
+  rewriter.setInsertionPointToStart(far);
+  Value scaled = multiply(rewriter, loc, scores, scale);
+  rewriter.replaceUsesWithIf(scores, scaled, [&](OpOperand &use) {
+    return use.getOwner()->getBlock() == far &&
+           use.getOwner() != scaled.getDefiningOp();
+  });
+  if (known.exponent.getA() != known.branch.getResult(0))
     return;
-  SmallVector<Value> operands(op->getOperands());
-  rewriter.eraseOp(op);
-  for (Value operand : operands)
-    eraseUnused(rewriter, operand, end);
+  Operation *yield = far->getTerminator();
+  rewriter.setInsertionPoint(yield);
+  Value unscaled =
+      multiply(rewriter, loc, yield->getOperand(0), APFloat(1.0f) / scale);
+  rewriter.modifyOpInPlace(yield, [&] { yield->setOperand(0, unscaled); });
 }
 
-static void foldWeights(RewriterBase &rewriter, ScoresOp op, KnownWeights match,
-                        double scale, bool bounded, bool ownPowers) {
-  rewriter.setInsertionPoint(match.weights);
-  Value weights = LseFold(op, match, scale).run(rewriter, bounded, ownPowers);
-  Value unfolded = match.weights.getOperand();
-  rewriter.replaceOp(match.weights, weights);
-  eraseUnused(rewriter, unfolded, op);
+/// The scores lack `scale`. `bounded`: no row is far.
+static void foldWeights(RewriterBase &rewriter, ScoresOp op, KnownWeights known,
+                        const APFloat &scale, bool bounded) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  scf::IfOp branch = known.branch;
+  if (!scale.isExactlyValue(1.0)) {
+    math::FmaOp exponent = known.exponent;
+    rewriter.setInsertionPoint(exponent);
+    Value factor = splat(rewriter, exponent.getLoc(), exponent.getType(),
+                         llvm::numbers::log2e * scale.convertToDouble());
+    rewriter.modifyOpInPlace(exponent,
+                             [&] { exponent.getBMutable().set(factor); });
+    if (branch)
+      scaleFar(rewriter, known, op.getResult(), scale);
+  }
+  if (!branch || !bounded)
+    return;
+  Operation *yield = branch.elseBlock()->getTerminator();
+  SmallVector<Value> results(yield->getOperands());
+  rewriter.eraseOp(yield);
+  rewriter.inlineBlockBefore(branch.elseBlock(), branch);
+  rewriter.replaceOp(branch, results);
 }
 
 /// Moves the constant factors at the end of the score function into `scale`;
@@ -444,11 +382,12 @@ struct TileFoldExp2 final
     OnlineSoftmaxOp softmax = findSoftmax(op);
     std::optional<KnownWeights> known = matchKnownWeights(op);
     if (!softmax && !known)
-      return missed("neither a softmax nor exp(scores - lse) takes the scores");
+      return missed("neither a softmax nor exp2(fma(scores, log2(e), offset)) "
+                    "takes the scores");
     if (softmax && softmax.getExact())
       return missed("the softmax is exact");
     // A pullback computes what the score function does, too.
-    bool isFree = softmax || op->hasOneUse();
+    bool isFree = softmax || !isTakenElsewhere(op, *known);
     int64_t numFactors = 0;
     APFloat scale = softmax ? softmax.getScale() : APFloat(1.0f);
     DecisionPaths exact = DecisionPaths::find(op.getScore());
@@ -457,7 +396,7 @@ struct TileFoldExp2 final
         fuseBias(rewriter, op);
       numFactors = foldScales(rewriter, op, scale);
     }
-    bool bounded = isBounded(op, scale, known ? known->limit : maxFoldedScore);
+    bool bounded = isBounded(op, scale, known ? getLimit(op) : maxFoldedScore);
     if (softmax)
       rewriter.modifyOpInPlace(softmax, [&] {
         softmax.setScale(scale);
@@ -465,8 +404,7 @@ struct TileFoldExp2 final
         softmax.setBounded(bounded);
       });
     else
-      foldWeights(rewriter, op, *known, scale.convertToDouble(), bounded,
-                  ownPowers);
+      foldWeights(rewriter, op, *known, scale, bounded);
     passed() << remark::metric("factors", numFactors);
     if (op.hasScore() && isFree)
       simplify(rewriter, op, exact);

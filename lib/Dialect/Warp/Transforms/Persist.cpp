@@ -28,7 +28,10 @@
 // Tiles that are idle (`warp.exit_if`) nobody begins: a loop passes over them,
 // to the next tile that is not. It stands where the next tile is described,
 // after the last copy, so that nothing waits for the numbers of several tiles
-// but the copies of the tile that is found.
+// but the copies of the tile that is found. Before the first one a block whose
+// tiles are counted asks of several at a time, which their reads from memory
+// then overlap: where all tiles are idle, as mostly, that is all there is to do
+// (31 tiles of each block of an H100: 19 us one by one).
 //
 //===----------------------------------------------------------------------===//
 
@@ -110,7 +113,8 @@ private:
 
   void createLoop(function_ref<Value(Value)> getNext,
                   function_ref<Value(Value)> getNextEarly,
-                  function_ref<Numbers(Value)> decode);
+                  function_ref<Numbers(Value)> decode, Value stride = {});
+  Value skipIdle(Value stride, function_ref<Value(Value)> getIdle);
   bool isComputable(Value value, SetVector<Operation *> &slice);
   void findBounds(Operation *loop);
   void findReads(Operation *op);
@@ -227,12 +231,43 @@ void TileLoop::findIdle() {
   }
 }
 
+/// The first of the block's tiles with one that has work among it and those
+/// after it, or one after the last.
+Value TileLoop::skipIdle(Value stride, function_ref<Value(Value)> getIdle) {
+  constexpr int64_t numAsked = 8;
+  OpBuilder::InsertionGuard guard(rewriter);
+  Type index = rewriter.getIndexType();
+  auto search =
+      scf::WhileOp::create(rewriter, loc, index, body->getArgument(0));
+  Block *before = rewriter.createBlock(&search.getBefore(), {}, index, loc);
+  Value first = before->getArgument(0), tile = first;
+  Value passesOver = order.isTile(first);
+  Value yes = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
+  for (int64_t i = 0; i < numAsked; ++i) {
+    Value hasNoWork = arith::SelectOp::create(rewriter, loc, order.isTile(tile),
+                                              getIdle(tile), yes);
+    passesOver = arith::AndIOp::create(rewriter, loc, passesOver, hasNoWork);
+    tile = arith::AddIOp::create(rewriter, loc, tile, stride);
+  }
+  scf::ConditionOp::create(rewriter, loc, passesOver, first);
+  Block *after = rewriter.createBlock(&search.getAfter(), {}, index, loc);
+  Value step = arith::MulIOp::create(
+      rewriter, loc, stride,
+      arith::ConstantIndexOp::create(rewriter, loc, numAsked));
+  scf::YieldOp::create(
+      rewriter, loc,
+      arith::AddIOp::create(rewriter, loc, after->getArgument(0), step)
+          .getResult());
+  return search.getResult(0);
+}
+
 /// A loop over tiles around the body. `getNext` gives the number of the one
 /// after a tile, `getNextEarly` that of the one after the body's, at the end
-/// of the body or wherever in it.
+/// of the body or wherever in it. `stride`: between the tiles of a block, where
+/// that is known.
 void TileLoop::createLoop(function_ref<Value(Value)> getNext,
                           function_ref<Value(Value)> getNextEarly,
-                          function_ref<Numbers(Value)> decode) {
+                          function_ref<Numbers(Value)> decode, Value stride) {
   findIdle();
   for (Operation *op : moved)
     findBounds(op);
@@ -270,7 +305,10 @@ void TileLoop::createLoop(function_ref<Value(Value)> getNext,
     scf::YieldOp::create(rewriter, loc, getNext(after->getArgument(0)));
     return search.getResults();
   };
-  SmallVector<Value> inits = seek(body->getArgument(0));
+  Value first = body->getArgument(0);
+  if (isIdle && stride)
+    first = skipIdle(stride, [&](Value tile) { return describe(tile).second; });
+  SmallVector<Value> inits = seek(first);
   auto loop = scf::WhileOp::create(rewriter, loc, types, inits);
 
   Block *before = rewriter.createBlock(&loop.getBefore(), {}, types, locs);
@@ -308,9 +346,10 @@ void TileLoop::count(bool isEven) {
   auto getNext = [&](Value tile) -> Value {
     return arith::AddIOp::create(rewriter, loc, tile, blocks);
   };
-  createLoop(getNext, getNext, [&](Value tile) {
+  auto decode = [&](Value tile) {
     return isEven ? order.decodeInRows(tile) : order.decodeInGroups(tile);
-  });
+  };
+  createLoop(getNext, getNext, decode, blocks);
 }
 
 /// Where the last copy of a tile stands, or what follows the loops.

@@ -380,27 +380,22 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     `bounded`; others are looked at when they are there, row by row. A remark
     says which. Two constant factors of a score in a row become one.
 
-    Weights of gradients, `math.exp` of scores less an lse that is known for
-    each row (or column), become one fma and `math.exp2`, too:
+    Weights of gradients are powers of two already, and the factor of their fma
+    takes the scale:
 
     ```mlir
-    %far = …                          // whether an |lse| is 512 or more
-    %x:2 = scf.if %far -> (…) {
-      …                               // (scores * scale - lse) / scale, 0
+    %p = scf.if %far -> (vector<128x64xf32>) {    // of a head with a large lse
+      …                                           // scores * scale - shift
     } else {
-      …                               // scores, -lse * log2(e)
+      %e = math.fma %scores, %log2e, %offsets     // log2e * scale
+      %e2 = math.exp2 %e
+      scf.yield %e2
     }
-    %e = math.fma %x#0, %factor, %offsets : vector<128x64xf32>
-    %p = math.exp2 %e
     ```
-    where factor = scale * log2(e). With `own-powers` both arms end in their own
-    `math.exp2` (of the difference times log2(e) in the first): ptxas computes
-    what stands behind a branch when it has waited for the product after it (dP),
-    what stands in an arm beside that product. There is no `scf.if` where scores
-    are known to be small. A rest of lse that is subtracted, too, before a
-    minimum with 0, only an lse of more than 512 has: it is read and subtracted
-    in the branch. Where a pullback takes the scores, too, the score function
-    stays as it is: the two have operations in common.
+    The same where the arms give what the powers are taken of, scores in the
+    second one: the first one divides by the scale. There is no `scf.if` where
+    scores are known to be small. Where a pullback takes the scores, too, the
+    score function stays as it is: the two have operations in common.
 
     A bias of an integer times a number of the row or head (ALiBi) becomes one
     `math.fma` of these two and the rest. Other products that are added to
@@ -409,11 +404,6 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     roundings. The tanh of a score c tanh(x) of 16-bit numbers with |c| <= 64
     becomes `fastmath<afn>`: its error may be 2^-21, beside 1 and not beside tanh.
   }];
-  let options = [
-    Option<"ownPowers", "own-powers", "bool", "false",
-           "Each arm of the branch for rows with a large lse takes its own "
-           "powers, which can run beside a product in flight">
-  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
