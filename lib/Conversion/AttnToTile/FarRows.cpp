@@ -297,12 +297,16 @@ Value BackwardKernels::weigh(const Step &step, Value isFar, Value offset,
   return branch.getResult(0);
 }
 
-/// exp(scores - lse). A product of lse and log2(e) would have an error that is
-/// the same for a whole row: in sums of gradients of f32 it shows.
+/// exp(min(scores - lse, 0)). A product of lse and log2(e) would have an error
+/// that is the same for a whole row; in sums of gradients of f32 it shows. So
+/// does a weight of more than 1: products of a tensor core, which rounds
+/// towards 0, are not those that lse was made of.
 Value BackwardKernels::weighNear(Value scores, Value lse) {
-  return math::ExpOp::create(
-      b, loc,
-      arith::SubFOp::create(b, loc, scores, stretch(lse, scores.getType())));
+  auto type = cast<VectorType>(scores.getType());
+  Value excess = arith::SubFOp::create(b, loc, scores, stretch(lse, type));
+  Value zero = splat(b, loc, type, 0.0);
+  return math::ExpOp::create(b, loc,
+                             arith::MinimumFOp::create(b, loc, excess, zero));
 }
 
 Value BackwardKernels::readRest(const ScoreCoordinates &at) {

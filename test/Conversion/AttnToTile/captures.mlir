@@ -17,7 +17,8 @@
 // CHECK: math.exp2
 // CHECK: else
 // CHECK: %[[EXCESS:.*]] = arith.subf %[[Y]]
-// CHECK: math.exp %[[EXCESS]]
+// CHECK: %[[LIMITED:.*]] = arith.minimumf %[[EXCESS]]
+// CHECK: math.exp %[[LIMITED]]
 // CHECK: tile.store %{{.*}}, %[[A]]
 // CHECK: tile.store %{{.*}}, %[[B]]
 // CHECK: tile.kernel @numbers_capture_0_rows
