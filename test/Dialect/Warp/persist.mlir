@@ -168,10 +168,21 @@ func.func @idle(%nx: index, %n: index, %visits: memref<?xi32>, %k: !view) {
   return
 }
 
-// Tiles that are given in advance are passed over in steps.
+// Tiles that are given in advance are passed over in steps, before the first one
+// in steps of eight, of which those after the last one have no work either.
 // CHECK-LABEL: @idle_in_steps(
 // CHECK: %[[STEP:.*]] = gpu.grid_dim x
-// CHECK: scf.while
+// CHECK: %[[START:.*]] = scf.while (%[[T:.*]] = %x) : (index) -> index {
+// CHECK-COUNT-7: arith.addi %{{.*}}, %grid_dim_x : index
+// CHECK: %[[IS_TILE:.*]] = arith.cmpi ult
+// CHECK: %[[READ:.*]] = memref.load
+// CHECK: %[[IDLE:.*]] = arith.select %[[IS_TILE]], %[[READ]], %true
+// CHECK: %[[ALL:.*]] = arith.andi %{{.*}}, %[[IDLE]]
+// CHECK-NOT: memref.load
+// CHECK: scf.condition(%[[ALL]]) %[[T]] : index
+// CHECK: %[[EIGHT:.*]] = arith.muli %[[STEP]], %c8
+// CHECK-NEXT: arith.addi %{{.*}}, %[[EIGHT]]
+// CHECK: scf.while (%{{.*}} = %[[START]])
 // CHECK: memref.load
 // CHECK: scf.condition
 // CHECK: ^bb0(%[[T:[a-z0-9]+]]: index,
