@@ -183,6 +183,27 @@ bool BackwardKernels::hasScoresFirst() {
   return !attention.getPlanAttr().getPasses().runs(OptionalPass::MakeAsync);
 }
 
+/// What stands between the two products.
+void BackwardKernels::beginWeights(OpBuilder &outer, Step &step, Value isFar,
+                                   Value offset) {
+  if (!hasScoresFirst())
+    return;
+  addScores(outer, step);
+  step.shifted = shiftFar(step, isFar, offset);
+}
+
+/// What stands behind both.
+void BackwardKernels::endWeights(OpBuilder &outer, Step &step, Value isFar,
+                                 Value offset) {
+  if (hasScoresFirst()) {
+    step.weights = raise(step.shifted.first, step.shifted.second);
+    return;
+  }
+  addScores(outer, step);
+  step.weights =
+      weigh(step, isFar, offset, [&] { return raise(step.scores, offset); });
+}
+
 /// Those that dropout keeps are larger by what it takes away.
 Value BackwardKernels::keepScaled(OpBuilder &outer, const Step &step,
                                   Value weights) {
@@ -282,21 +303,11 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   Value keyTile =
       load(key, block, block.keyHead, column, numColumns, paddedDim);
   Step step{at, multiplyTransposed(outer, tile, keyTile)};
-  std::pair<Value, Value> shifted;
-  if (hasScoresFirst()) {
-    addScores(outer, step);
-    shifted = shiftFar(step, isFar, offset);
-  }
+  beginWeights(outer, step, isFar, offset);
   Value valueTile =
       load(value, block, block.keyHead, column, numColumns, paddedValueDim);
   Value dWeights = multiplyTransposed(outer, dTile, valueTile);
-  if (hasScoresFirst()) {
-    step.weights = raise(shifted.first, shifted.second);
-  } else {
-    addScores(outer, step);
-    step.weights =
-        weigh(step, isFar, offset, [&] { return raise(step.scores, offset); });
-  }
+  endWeights(outer, step, isFar, offset);
   Value dScores = buildScoreGradient(outer, step, dWeights, delta);
   Value sum = contract(b, loc, dScores, keyTile, loop.getRegionIterArgs()[0],
                        /*transposed=*/false);
@@ -356,23 +367,13 @@ void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   Step step{at, multiplyTransposed(outer, tile, queryTile)};
   if (isTight)
     offset = readRow(rowOffset);
-  std::pair<Value, Value> shifted;
-  if (hasScoresFirst()) {
-    addScores(outer, step);
-    shifted = shiftFar(step, isFar, offset);
-  }
+  beginWeights(outer, step, isFar, offset);
   Value dTile =
       load(dOutput, block, block.head, row, numColumns, paddedValueDim);
   Value dWeights;
   if (needsScores)
     dWeights = multiplyTransposed(outer, valueTile, dTile);
-  if (hasScoresFirst()) {
-    step.weights = raise(shifted.first, shifted.second);
-  } else {
-    addScores(outer, step);
-    step.weights =
-        weigh(step, isFar, offset, [&] { return raise(step.scores, offset); });
-  }
+  endWeights(outer, step, isFar, offset);
   if (attention.hasScore())
     hideQueriesPastEnd(step);
   SmallVector<Value> factors(sums.size());

@@ -61,7 +61,8 @@ private:
     ScoreCoordinates at;
     Value products;
     Value scores = {}, weights = {};
-    Value adjoint = {}; // dy, where captures have gradients
+    std::pair<Value, Value> shifted = {}; // shiftFar
+    Value adjoint = {};                   // dy, where captures have gradients
   };
 
   // BackwardQuerySums.cpp
@@ -176,6 +177,8 @@ private:
   Value raise(Value scores, Value offset);
   void addScores(OpBuilder &outer, Step &step);
   bool hasScoresFirst();
+  void beginWeights(OpBuilder &outer, Step &step, Value isFar, Value offset);
+  void endWeights(OpBuilder &outer, Step &step, Value isFar, Value offset);
   Value keepScaled(OpBuilder &outer, const Step &step, Value weights);
   Value buildAdjoint(OpBuilder &outer, const Step &step, Value dWeights,
                      Value delta);
