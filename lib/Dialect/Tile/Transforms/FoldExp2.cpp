@@ -182,8 +182,8 @@ static void simplify(RewriterBase &rewriter, ScoresOp op,
     rewriter.eraseBlock(&block);
 }
 
-/// Whether the scores are known to be at most `limit`; says so in a remark.
-static bool isBounded(ScoresOp op, const APFloat &scale, float limit) {
+/// Whether the scores are known to be small; says so in a remark.
+static bool isBounded(ScoresOp op, const APFloat &scale) {
   std::optional<double> bound;
   if (op.hasScore())
     bound =
@@ -192,13 +192,14 @@ static bool isBounded(ScoresOp op, const APFloat &scale, float limit) {
     *bound *= scale.convertToDouble();
   auto options =
       remark::RemarkOpts::name("score-bound").category("tile-fold-exp2");
-  if (bound && *bound <= limit) {
+  if (bound && *bound <= maxFoldedScore) {
     remark::passed(op.getLoc(), options)
         << remark::metric("bound", *bound) << "one fma per score";
     return true;
   }
   remark::missed(op.getLoc(), options)
-      << ("scores are not known to be at most " + Twine(int64_t(limit)) +
+      << ("scores are not known to be at most " +
+          Twine(int64_t(maxFoldedScore)) +
           ": where a row's maximum is larger, it is subtracted first")
              .str();
   return false;
@@ -224,12 +225,6 @@ static Type getElement(ScoresOp op) {
   return product ? product.getLhsType().getElementType() : Type();
 }
 
-/// Of lse, by what is multiplied.
-static float getLimit(ScoresOp op) {
-  Type element = getElement(op);
-  return element ? getMaxFoldedLse(element) : maxFoldedScore;
-}
-
 /// The branch behind the scores whose second arm holds what takes them.
 static scf::IfOp getBranch(ScoresOp op, Operation *taker) {
   auto branch = dyn_cast<scf::IfOp>(taker->getParentOp());
@@ -250,7 +245,7 @@ static std::optional<KnownWeights> matchKnownWeights(ScoresOp op) {
     Value base = op.getResult();
     if (branch && isa<scf::YieldOp>(taker)) {
       base = branch.getResult(0);
-      if (!base.hasOneUse())
+      if (taker->getOperand(0) != op.getResult() || !base.hasOneUse())
         continue;
       taker = *base.user_begin();
     }
@@ -307,28 +302,20 @@ static void scaleFar(RewriterBase &rewriter, KnownWeights known, Value scores,
   rewriter.modifyOpInPlace(yield, [&] { yield->setOperand(0, unscaled); });
 }
 
-/// The scores lack `scale`. `bounded`: no row is far.
+/// The scores lack `scale`.
 static void foldWeights(RewriterBase &rewriter, ScoresOp op, KnownWeights known,
-                        const APFloat &scale, bool bounded) {
-  OpBuilder::InsertionGuard guard(rewriter);
-  scf::IfOp branch = known.branch;
-  if (!scale.isExactlyValue(1.0)) {
-    math::FmaOp exponent = known.exponent;
-    rewriter.setInsertionPoint(exponent);
-    Value factor = splat(rewriter, exponent.getLoc(), exponent.getType(),
-                         llvm::numbers::log2e * scale.convertToDouble());
-    rewriter.modifyOpInPlace(exponent,
-                             [&] { exponent.getBMutable().set(factor); });
-    if (branch)
-      scaleFar(rewriter, known, op.getResult(), scale);
-  }
-  if (!branch || !bounded)
+                        const APFloat &scale) {
+  if (scale.isExactlyValue(1.0))
     return;
-  Operation *yield = branch.elseBlock()->getTerminator();
-  SmallVector<Value> results(yield->getOperands());
-  rewriter.eraseOp(yield);
-  rewriter.inlineBlockBefore(branch.elseBlock(), branch);
-  rewriter.replaceOp(branch, results);
+  OpBuilder::InsertionGuard guard(rewriter);
+  math::FmaOp exponent = known.exponent;
+  rewriter.setInsertionPoint(exponent);
+  Value factor = splat(rewriter, exponent.getLoc(), exponent.getType(),
+                       llvm::numbers::log2e * scale.convertToDouble());
+  rewriter.modifyOpInPlace(exponent,
+                           [&] { exponent.getBMutable().set(factor); });
+  if (known.branch)
+    scaleFar(rewriter, known, op.getResult(), scale);
 }
 
 /// Moves the constant factors at the end of the score function into `scale`;
@@ -396,15 +383,16 @@ struct TileFoldExp2 final
         fuseBias(rewriter, op);
       numFactors = foldScales(rewriter, op, scale);
     }
-    bool bounded = isBounded(op, scale, known ? getLimit(op) : maxFoldedScore);
-    if (softmax)
+    if (softmax) {
+      bool bounded = isBounded(op, scale);
       rewriter.modifyOpInPlace(softmax, [&] {
         softmax.setScale(scale);
         softmax.setExp2(true);
         softmax.setBounded(bounded);
       });
-    else
-      foldWeights(rewriter, op, *known, scale, bounded);
+    } else {
+      foldWeights(rewriter, op, *known, scale);
+    }
     passed() << remark::metric("factors", numFactors);
     if (op.hasScore() && isFree)
       simplify(rewriter, op, exact);

@@ -385,7 +385,7 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
 
     ```mlir
     %p = scf.if %far -> (vector<128x64xf32>) {    // of a head with a large lse
-      …                                           // scores * scale - shift
+      …                                           // takes scores * scale
     } else {
       %e = math.fma %scores, %log2e, %offsets     // log2e * scale
       %e2 = math.exp2 %e
@@ -393,9 +393,9 @@ def TileFoldExp2 : Pass<"tile-fold-exp2", "::mlir::func::FuncOp"> {
     }
     ```
     The same where the arms give what the powers are taken of, scores in the
-    second one: the first one divides by the scale. There is no `scf.if` where
-    scores are known to be small. Where a pullback takes the scores, too, the
-    score function stays as it is: the two have operations in common.
+    second one: the first one divides by the scale. Where a pullback takes the
+    scores, too, the score function stays as it is: the two have operations in
+    common.
 
     A bias of an integer times a number of the row or head (ALiBi) becomes one
     `math.fma` of these two and the rest. Other products that are added to
