@@ -75,6 +75,14 @@ Value attn::warp::makePair(OpBuilder &builder, Location loc, Value low,
   return pair;
 }
 
+Value attn::warp::exchange(OpBuilder &builder, Location loc, Value value,
+                           int64_t distance) {
+  Integers ints(builder, loc);
+  return NVVM::ShflOp::create(builder, loc, value.getType(), ints.constant(-1),
+                              value, ints.constant(distance), ints.constant(31),
+                              NVVM::ShflKind::bfly, UnitAttr());
+}
+
 SmallVector<Value> attn::warp::unpack(OpBuilder &builder, Location loc,
                                       FragType type, ValueRange values) {
   if (!isPacked(type))
@@ -355,16 +363,6 @@ private:
                      : arith::AddIOp::create(b, loc, lhs, rhs).getResult();
     return isFloat ? arith::MaxNumFOp::create(b, loc, lhs, rhs).getResult()
                    : arith::MaxSIOp::create(b, loc, lhs, rhs).getResult();
-  }
-
-  /// The value of the lane whose number differs in one bit.
-  static Value exchange(OpBuilder &builder, Location loc, Value value,
-                        int64_t distance) {
-    Integers ints(builder, loc);
-    return NVVM::ShflOp::create(builder, loc, value.getType(),
-                                ints.constant(-1), value,
-                                ints.constant(distance), ints.constant(31),
-                                NVVM::ShflKind::bfly, UnitAttr());
   }
 };
 

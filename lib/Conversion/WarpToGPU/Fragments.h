@@ -30,6 +30,10 @@ bool isPacked(FragType type);
 /// A vector<2xT> of two values.
 Value makePair(OpBuilder &builder, Location loc, Value low, Value high);
 
+/// The value of the lane whose number differs in one bit, of weight `distance`.
+/// All lanes of the warp take part.
+Value exchange(OpBuilder &builder, Location loc, Value value, int64_t distance);
+
 /// One value per element, in the order of attn/Layout/Fragments.h, from the
 /// values a fragment was converted to; and back.
 SmallVector<Value> unpack(OpBuilder &builder, Location loc, FragType type,

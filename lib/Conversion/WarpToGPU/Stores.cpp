@@ -69,7 +69,8 @@ private:
 };
 
 /// The MxN part of a store: each lane writes its own columns of its own rows,
-/// two at a time.
+/// two at a time; or, of 16-bit elements, the four lanes of a row exchange
+/// them, so that each writes eight columns side by side.
 class TileStorer {
 public:
   TileStorer(OpBuilder &builder, StoreOp op, View view)
@@ -79,6 +80,8 @@ public:
   void run(ValueRange values);
 
 private:
+  int64_t countPieceColumns(Value column) const;
+  Value gatherPiece(ArrayRef<Value> pairs);
   void storeRow(Value address, int64_t firstRegister, ArrayRef<Value> elements);
   void store(Value address, int64_t column, Value value);
 
@@ -88,12 +91,19 @@ private:
   View view;
   FragType type;
   bool accumulates;
-  int64_t columns = 0; // of one warp
+  int64_t columns = 0;      // of one warp
+  int64_t pieceColumns = 0; // of these the first, which go in pieces
   Value columnsLeft;
   std::optional<int64_t> knownColumns;
 };
 
 } // namespace
+
+/// Lanes that hold one row, and the columns of each that lie side by side.
+static constexpr int64_t quadLanes = 4, pairColumns = 2;
+/// Of a piece of 16 bytes, and of one for each lane of a row.
+static constexpr int64_t perPiece = quadLanes * pairColumns,
+                         perQuad = quadLanes * perPiece;
 
 StoredRows::StoredRows(OpBuilder &builder, StoreOp op, const View &view,
                        unsigned dim, SmallVectorImpl<Value> &at)
@@ -162,21 +172,93 @@ void TileStorer::run(ValueRange values) {
 
   SmallVector<Value> elements = unpack(builder, loc, type, values);
   columns = 8 * layout.columnSteps();
+  pieceColumns = countPieceColumns(indices[rank - 1]);
+  Value toPiece; // bytes from a lane's first column to that of its pieces
+  if (pieceColumns > 0)
+    toPiece = addresses.fromInt(
+        ints.mul(ints.rem(ints.lane(), quadLanes),
+                 (perPiece - pairColumns) * view.elementBytes));
   for (int64_t t = 0; t < layout.rowSteps(); ++t)
     for (int64_t half = 0; half < 2; ++half) {
       int64_t reg = t * columns / 2 + 2 * half;
       int64_t row = layout.coordOf({0, 0, reg, 0}).row;
+      // All lanes of the warp exchange, also those whose row does not exist.
+      SmallVector<Value> pieces;
+      for (int64_t column = 0; column < pieceColumns; column += perQuad) {
+        SmallVector<Value> pairs;
+        for (int64_t tile = 0; tile < quadLanes; ++tile) {
+          int64_t low = reg + (column / perPiece + tile) * 4;
+          pairs.push_back(
+              makePair(builder, loc, elements[low], elements[low + 1]));
+        }
+        pieces.push_back(gatherPiece(pairs));
+      }
       OpBuilder::InsertionGuard guard(builder);
       Value address = addresses.add(first, rows.enter(row));
+      if (!pieces.empty()) {
+        Value pointer = addresses.toPointer(addresses.add(address, toPiece));
+        for (auto [number, piece] : llvm::enumerate(pieces))
+          LLVM::StoreOp::create(
+              builder, loc, piece,
+              offsetBy(builder, loc, pointer,
+                       int64_t(number) * perQuad * view.elementBytes),
+              layout::chunkBytes);
+      }
       storeRow(addresses.toPointer(address), reg, elements);
     }
 }
 
-/// All columns of one row; the registers of column tile c are firstRegister +
-/// 4 c and the next.
+/// Columns that go in pieces of 16 bytes: base and outer strides of what is
+/// stored to are multiples (Kernel.cpp), and so has to be the first column.
+int64_t TileStorer::countPieceColumns(Value column) const {
+  std::optional<int64_t> first = getConstantIntValue(column);
+  bool fits = view.elementBytes * perPiece == layout::chunkBytes &&
+              !accumulates && view.isContiguous() && knownColumns && first &&
+              *first % perPiece == 0;
+  return fits ? llvm::alignDown(std::min(*knownColumns, columns), perQuad) : 0;
+}
+
+/// `pairs` are those that the lane has of four column tiles; the result is the
+/// tile whose number is that of the lane in its row: a transposition, by the
+/// two bits of that number.
+Value TileStorer::gatherPiece(ArrayRef<Value> pairs) {
+  Integers ints(builder, loc);
+  auto isSet = [&](int64_t bit) -> Value {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                 ints.bitAnd(ints.lane(), bit),
+                                 ints.constant(0));
+  };
+  auto choose = [&](Value condition, Value yes, Value no) -> Value {
+    return arith::SelectOp::create(builder, loc, condition, yes, no);
+  };
+  SmallVector<Value> words;
+  for (Value pair : pairs)
+    words.push_back(
+        LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), pair));
+  for (int64_t bit : {1, 2}) {
+    Value mine = isSet(bit);
+    for (int64_t low = 0; low < quadLanes; ++low) {
+      if (low & bit)
+        continue;
+      Value &first = words[low], &second = words[low + bit];
+      Value given = exchange(builder, loc, choose(mine, first, second), bit);
+      first = choose(mine, given, first);
+      second = choose(mine, second, given);
+    }
+  }
+  auto type = VectorType::get(quadLanes, builder.getI32Type());
+  Value piece = LLVM::PoisonOp::create(builder, loc, type);
+  for (auto [number, word] : llvm::enumerate(words))
+    piece = LLVM::InsertElementOp::create(builder, loc, piece, word,
+                                          ints.constant(number));
+  return piece;
+}
+
+/// The other columns of one row; the registers of column tile c are
+/// firstRegister + 4 c and the next.
 void TileStorer::storeRow(Value pointer, int64_t firstRegister,
                           ArrayRef<Value> elements) {
-  for (int64_t column = 0; column < columns; column += 8) {
+  for (int64_t column = pieceColumns; column < columns; column += 8) {
     int64_t reg = firstRegister + column / 8 * 4;
     if (knownColumns && column >= *knownColumns)
       return;

@@ -1,6 +1,7 @@
 // RUN: attn-opt %s --convert-warp-to-gpu --canonicalize --cse | FileCheck %s
 
 !o = !warp.frag<64x16xbf16, acc, 4>
+!wide = !warp.frag<64x48xbf16, acc, 4>
 !rows = !warp.frag<64x1xf32, acc, 4>
 !bias = !warp.frag<64x8xf32, acc, 4>
 
@@ -22,6 +23,42 @@ func.func @tile(%x: bf16, %m: memref<?x16xbf16, strided<[?, 1], offset: ?>>) {
   warp.kernel @tile blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !o
     warp.store %f, %m[%i, %c0] : !o, memref<?x16xbf16, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
+// Four lanes exchange 32 columns of a row, whether or not it exists, and each
+// writes eight side by side; the last 16 columns go in pairs.
+// CHECK-LABEL: gpu.func @pieces
+// CHECK-COUNT-4: nvvm.shfl.sync bfly
+// CHECK: scf.if
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+// CHECK-COUNT-2: llvm.store %{{.*}} {alignment = 4 : i64} : vector<2xbf16>
+// CHECK-COUNT-4: nvvm.shfl.sync bfly
+// CHECK: scf.if
+// CHECK: llvm.store %{{.*}} : vector<4xi32>, !llvm.ptr<1>
+// CHECK-COUNT-2: llvm.store %{{.*}} : vector<2xbf16>
+// CHECK-NOT: llvm.store
+func.func @pieces(%x: bf16, %m: memref<?x48xbf16, strided<[?, 1], offset: ?>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @pieces blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !wide
+    warp.store %f, %m[%i, %c0] : !wide, memref<?x48xbf16, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
+// Not from a column that is not known to begin such a piece.
+// CHECK-LABEL: gpu.func @odd_column
+// CHECK-NOT: vector<4xi32>
+// CHECK: gpu.return
+func.func @odd_column(%x: bf16, %m: memref<?x48xbf16, strided<[?, 1], offset: ?>>) {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  warp.kernel @odd_column blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !wide
+    warp.store %f, %m[%i, %c4] : !wide, memref<?x48xbf16, strided<[?, 1], offset: ?>>
   }
   return
 }
