@@ -39,12 +39,13 @@ static PlanAttr chooseTallWarps(PlanAttr plan, int64_t dim) {
 
 /// Of wgmma: three warpgroups in place of two, so that two of them multiply
 /// while one takes exponentials; and as many columns as they have registers
-/// for. On an H100 with a causal mask, 192 x 96 at d = 64 take 0.87 to 0.9 of
-/// the time of 128 x 64, and 192 x 64 at d = 128 0.91 to 0.99.
+/// for, at most `mostColumns`. On an H100 with a causal mask, 192 x 96 at d =
+/// 64 take 0.87 to 0.9 of the time of 128 x 64, and 192 x 64 at d = 128 0.91 to
+/// 0.99.
 static PlanAttr chooseThreeGroups(PlanAttr plan, int64_t dim, int64_t valueDim,
+                                  int64_t mostColumns,
                                   const TargetInfo &target) {
-  constexpr int64_t groups = 3, others = 32, elementBytes = 2;
-  constexpr int64_t fewColumns = 64, mostColumns = 96;
+  constexpr int64_t groups = 3, others = 32, elementBytes = 2, fewColumns = 64;
   constexpr int64_t warps = groups * layout::warpsPerGroup;
   constexpr int64_t rows = groups * layout::groupOfWarpsRows;
   constexpr int64_t rowsOfTwo = 2 * layout::groupOfWarpsRows;
@@ -75,6 +76,23 @@ static bool isBand(Region &mask) {
   });
 }
 
+/// Whether a score function or a mask leaves three warpgroups the registers for
+/// 64 columns. Of an H100, s = 8192, the time of both programs: d = 64 ALiBi
+/// 0.92, a captured prefix 0.94, a neighbourhood in two dimensions 0.93,
+/// documents 0.98; d = 128 ALiBi and a softcap 0.97. First keys or a window,
+/// both behind a causal mask, spill; documents are slower at d = 128.
+static bool leavesRegisters(ScoredOp op, bool isBandOrFull, int64_t dim) {
+  constexpr int64_t narrow = 64;
+  if (op.hasDropout() || (op.hasScore() && !op.getCaptures().empty()))
+    return false;
+  if (isBandOrFull)
+    return true;
+  Block &mask = op.getMask().front();
+  bool isMixed = !mask.getOps<arith::OrIOp>().empty() &&
+                 !mask.getOps<arith::AndIOp>().empty();
+  return dim <= narrow && !isMixed;
+}
+
 PlanAttr BackwardKernels::getQueryPlan() {
   PlanAttr plan = attention.getPlanAttr();
   const TargetInfo *target = findTarget(stringifyTargetKind(plan.getTarget()));
@@ -82,9 +100,13 @@ PlanAttr BackwardKernels::getQueryPlan() {
     return plan;
   if (!target->hasWarpgroups)
     return chooseTallWarps(plan, paddedDim);
-  // What others take is not known here: on top of this it would spill.
-  if (attention.hasScore() || attention.hasDropout() ||
-      (attention.hasMask() && !isBand(attention.getMask())))
+  bool isBandOrFull = !attention.hasMask() || isBand(attention.getMask());
+  if (isBandOrFull && !attention.hasScore() && !attention.hasDropout())
+    return chooseThreeGroups(plan, paddedDim, paddedValueDim,
+                             /*mostColumns=*/96, *target);
+  // What others take is not known here: on top of 96 columns it would spill.
+  if (!leavesRegisters(attention, isBandOrFull, paddedDim))
     return plan;
-  return chooseThreeGroups(plan, paddedDim, paddedValueDim, *target);
+  return chooseThreeGroups(plan, paddedDim, paddedValueDim, /*mostColumns=*/64,
+                           *target);
 }
