@@ -193,8 +193,10 @@ static void checkGradients(const RunResult &result, const RunResult &float64,
     }
     GradientReport measured =
         measureGradient(got, *exact, plain, terms.element);
-    if (got.role == ArgumentRole::CaptureGradient && !measured.passes()) {
-      report.missesCapture = true;
+    bool isSum = got.role == ArgumentRole::CaptureGradient ||
+                 got.role == ArgumentRole::SinkGradient;
+    if (isSum && !measured.passes()) {
+      report.missesSum = true;
       if (saved) {
         exact = &saved->gradients[i];
         measured.error = distance(got.values, exact->values).largest;

@@ -336,7 +336,7 @@ bool TrialRun::check() {
     terms.scoreLoss += measureScoreLoss(*float64, *narrow);
     report.check = checkErrorRule(result, *float64, *unfused, terms);
   }
-  if (report.check->missesCapture) {
+  if (report.check->missesSum) {
     std::optional<RunResult> saved = define(HostOptions::Kind::OracleSaved);
     if (!saved)
       return false;

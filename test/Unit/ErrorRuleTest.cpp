@@ -150,7 +150,7 @@ TEST(ErrorRule, Gradients) {
 }
 
 // (C16) of attn.attention_backward.
-TEST(ErrorRule, CapturesMayBeJudgedFromTheSavedOutput) {
+TEST(ErrorRule, CapturesAndSinksMayBeJudgedFromTheSavedOutput) {
   auto run = [](ArgumentRole role, std::vector<double> values) {
     RunResult result;
     result.gradients = {{"d_c0", role, ElementKind::F32, std::move(values)}};
@@ -167,7 +167,7 @@ TEST(ErrorRule, CapturesMayBeJudgedFromTheSavedOutput) {
   };
   ErrorReport report = check(saved, nullptr);
   EXPECT_FALSE(report.passes());
-  EXPECT_TRUE(report.missesCapture);
+  EXPECT_TRUE(report.missesSum);
   report = check(saved, &saved);
   EXPECT_EQ(report.failure, "");
   EXPECT_TRUE(report.gradients[0].isFromSaved);
@@ -177,12 +177,19 @@ TEST(ErrorRule, CapturesMayBeJudgedFromTheSavedOutput) {
   EXPECT_FALSE(check(run(capture, {NAN, 2}), &saved).passes());
   // Only where r does not do.
   report = check(run(capture, {1.02, 2}), &saved);
-  EXPECT_FALSE(report.missesCapture || report.gradients[0].isFromSaved);
+  EXPECT_FALSE(report.missesSum || report.gradients[0].isFromSaved);
+  // A sink's is a sum of deltas, too.
+  exact = run(ArgumentRole::SinkGradient, {1, 2});
+  RunResult sink = run(ArgumentRole::SinkGradient, {1.05, 2});
+  EXPECT_FALSE(check(sink, nullptr).passes());
+  EXPECT_TRUE(check(sink, &sink).passes());
+  EXPECT_FALSE(
+      check(run(ArgumentRole::SinkGradient, {1.09, 2}), &sink).passes());
   // Other gradients keep their r.
   exact = run(ArgumentRole::KeyGradient, {1, 2});
   RunResult key = run(ArgumentRole::KeyGradient, {1.05, 2});
   report = check(key, &key);
-  EXPECT_FALSE(report.passes() || report.missesCapture);
+  EXPECT_FALSE(report.passes() || report.missesSum);
   EXPECT_EQ(check(key, &float64).failure, "results of different sizes");
 }
 

@@ -37,7 +37,8 @@ Gradients (--backward, or a function with an attn.attention_backward) are comput
 from random d_o and from what the forward gives: o and lse by its definition in
 float64, rounded. Their error may be three times that of the unfused evaluation,
 or one unit in the last place, plus 1e-4 (C16 of attn.attention_backward, which
-says where gradients of captures are judged from the output as it was saved).
+says where gradients of captures and sinks are judged from the output as it was
+saved).
 --debug-captures refuses captured tensors that are not sorted although they are
 searched or promised to be, and indices out of range, which read 0, where they
 matter.

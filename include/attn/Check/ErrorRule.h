@@ -37,10 +37,11 @@ struct ErrorTerms {
 /// with u at the largest |r| of this gradient, in the input type or its own,
 /// the coarser one; and d_query is exactly 0 where lse is -inf (C10).
 ///
-/// Where that fails for a capture's gradient, e(g) is measured once more, from
-/// r with delta from output as it was saved. Such a gradient may sum thousands
-/// of terms that nearly cancel: the rounding of output is then most of e(g),
-/// and 3 e(g0) is below it when other roundings of g0 happen to offset it.
+/// Where that fails for the gradient of a capture or of the sink, e(g) is
+/// measured once more, from r with delta from output as it was saved. Such a
+/// gradient may sum thousands of terms that nearly cancel: the rounding of
+/// output is then most of e(g), and 3 e(g0) is below it when other roundings of
+/// g0 happen to offset it.
 struct GradientReport {
   std::string name;
   double error = 0, referenceError = 0, bound = 0;
@@ -72,8 +73,9 @@ struct ErrorReport {
   double lseError = 0, lseBound = 0;
   /// Some lse is too far off.
   bool missesLse = false;
-  /// Some gradient of a capture is too far off from r: `saved` may say why.
-  bool missesCapture = false;
+  /// Some gradient of a capture or sink is too far off from r: `saved` may say
+  /// why.
+  bool missesSum = false;
   long emptyRows = 0;
   /// Gradients, and tangents, in the order of the outputs; beside gradients
   /// there are no o and lse.

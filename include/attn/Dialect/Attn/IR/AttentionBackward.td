@@ -138,7 +138,7 @@ def Attn_AttentionBackwardOp : Attn_Op<"attention_backward", [
     (C16) For each result, with r, e and u as in (C20) of `attn.attention`, and
     g0 the unfused backward that rounds every step to T, and takes delta from
     output, as it was rounded: e(g) <= max(3 e(g0), u) + 1e-4. Where d_sink or
-    d_captures have a coarser type than T, u is one unit of that. For d_captures, e(g)
+    d_captures have a coarser type than T, u is one unit of that. Of these two, e(g)
     may also be max |g - r'| with r' as r, but with delta from output, as it was
     rounded: where thousands of terms nearly cancel that rounding is most of g - r,
     and e(g0) may be small by chance. `convert-attn-to-linalg` builds r, r' and g0.
