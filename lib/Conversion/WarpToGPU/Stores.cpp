@@ -1,4 +1,4 @@
-//===- Stores.cpp - fragments to and from global memory -*- C++ -*-===//
+//===- Stores.cpp - fragments to global memory ------------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
@@ -11,7 +11,6 @@
 
 #include "Fragments.h"
 #include "Integers.h"
-#include "Offsets.h"
 #include "PackedTiles.h"
 #include "View.h"
 
@@ -99,11 +98,11 @@ private:
 
 } // namespace
 
-/// Lanes that hold one row, and the columns of each that lie side by side.
-static constexpr int64_t quadLanes = 4, pairColumns = 2;
-/// Of a piece of 16 bytes, and of one for each lane of a row.
-static constexpr int64_t perPiece = quadLanes * pairColumns,
-                         perQuad = quadLanes * perPiece;
+/// Columns of a lane that lie side by side, of a piece of 16 bytes, and of one
+/// for each of the four lanes of a row.
+static constexpr int64_t pairColumns = 2,
+                         perPiece = layout::laneColumns * pairColumns,
+                         perQuad = layout::laneColumns * perPiece;
 
 StoredRows::StoredRows(OpBuilder &builder, StoreOp op, const View &view,
                        unsigned dim, SmallVectorImpl<Value> &at)
@@ -176,7 +175,7 @@ void TileStorer::run(ValueRange values) {
   Value toPiece; // bytes from a lane's first column to that of its pieces
   if (pieceColumns > 0)
     toPiece = addresses.fromInt(
-        ints.mul(ints.rem(ints.lane(), quadLanes),
+        ints.mul(ints.rem(ints.lane(), layout::laneColumns),
                  (perPiece - pairColumns) * view.elementBytes));
   for (int64_t t = 0; t < layout.rowSteps(); ++t)
     for (int64_t half = 0; half < 2; ++half) {
@@ -186,7 +185,7 @@ void TileStorer::run(ValueRange values) {
       SmallVector<Value> pieces;
       for (int64_t column = 0; column < pieceColumns; column += perQuad) {
         SmallVector<Value> pairs;
-        for (int64_t tile = 0; tile < quadLanes; ++tile) {
+        for (int64_t tile = 0; tile < layout::laneColumns; ++tile) {
           int64_t low = reg + (column / perPiece + tile) * 4;
           pairs.push_back(
               makePair(builder, loc, elements[low], elements[low + 1]));
@@ -208,13 +207,15 @@ void TileStorer::run(ValueRange values) {
     }
 }
 
-/// Columns that go in pieces of 16 bytes: base and outer strides of what is
-/// stored to are multiples (Kernel.cpp), and so has to be the first column.
+/// Columns that go in pieces of 16 bytes. Base and outer strides of arguments
+/// are multiples (Kernel.cpp), those of other memory where its rows are; the
+/// first column has to be one.
 int64_t TileStorer::countPieceColumns(Value column) const {
   std::optional<int64_t> first = getConstantIntValue(column);
   bool fits = view.elementBytes * perPiece == layout::chunkBytes &&
               !accumulates && view.isContiguous() && knownColumns && first &&
-              *first % perPiece == 0;
+              *first % perPiece == 0 &&
+              view.type.getShape().back() % perPiece == 0;
   return fits ? llvm::alignDown(std::min(*knownColumns, columns), perQuad) : 0;
 }
 
@@ -237,7 +238,7 @@ Value TileStorer::gatherPiece(ArrayRef<Value> pairs) {
         LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), pair));
   for (int64_t bit : {1, 2}) {
     Value mine = isSet(bit);
-    for (int64_t low = 0; low < quadLanes; ++low) {
+    for (int64_t low = 0; low < layout::laneColumns; ++low) {
       if (low & bit)
         continue;
       Value &first = words[low], &second = words[low + bit];
@@ -246,7 +247,7 @@ Value TileStorer::gatherPiece(ArrayRef<Value> pairs) {
       second = choose(mine, second, given);
     }
   }
-  auto type = VectorType::get(quadLanes, builder.getI32Type());
+  auto type = VectorType::get(layout::laneColumns, builder.getI32Type());
   Value piece = LLVM::PoisonOp::create(builder, loc, type);
   for (auto [number, word] : llvm::enumerate(words))
     piece = LLVM::InsertElementOp::create(builder, loc, piece, word,
@@ -355,269 +356,9 @@ struct LowerStore final : OpConversionPattern<StoreOp> {
   }
 };
 
-/// Elements of one row of memory: one address plus constants.
-struct Run {
-  SmallVector<Value> indices; // of the first element; i64
-  int64_t size = 1;           // from the first to the last element
-};
-
-/// The loads of one gather.
-class Gatherer {
-public:
-  Gatherer(OpBuilder &builder, GatherOp op,
-           ArrayRef<SmallVector<Value>> indices, const View &view)
-      : b(builder), loc(op.getLoc()), type(op.getResult().getType()),
-        view(view), addresses(builder, op.getLoc()),
-        zero(arith::ConstantOp::create(
-            builder, loc, builder.getZeroAttr(type.getElementType()))) {
-    layout::Fragment layout = layoutOf(type);
-    for (int64_t reg = 0, e = layout.numRegisters(); reg < e; ++reg) {
-      SmallVector<Value> &at = elements.emplace_back();
-      for (auto [operand, values] : llvm::zip_equal(op.getIndices(), indices))
-        at.push_back(values[sliceRegister(layout, operand.getType(), reg)]);
-    }
-  }
-
-  SmallVector<Value> run();
-
-private:
-  /// What one index contributes: an offset, and whether it is inside.
-  struct Term {
-    Value bytes, inside;
-  };
-
-  SmallVector<Value> choose(Value condition, size_t count,
-                            function_ref<SmallVector<Value>()> then,
-                            function_ref<SmallVector<Value>()> otherwise);
-  bool findRuns();
-  Value isInside(const Run &run, ArrayRef<int64_t> places);
-  SmallVector<Value> loadRuns();
-  SmallVector<Value> loadEach();
-  Value load(Value pointer) {
-    return LLVM::LoadOp::create(b, loc, type.getElementType(), pointer,
-                                view.elementBytes);
-  }
-
-  OpBuilder &b;
-  Location loc;
-  FragType type;
-  const View &view;
-  Addresses addresses;
-  Value zero;
-  SmallVector<SmallVector<Value>> elements; // their indices; i32
-  SmallVector<Run> runs;
-  /// Of each element its run, and its place in it.
-  SmallVector<std::pair<size_t, int64_t>> places;
-};
-
-} // namespace
-
-/// A run is worth its test from so many elements on.
-static constexpr size_t leastRun = 4;
-
-SmallVector<Value>
-Gatherer::choose(Value condition, size_t count,
-                 function_ref<SmallVector<Value>()> then,
-                 function_ref<SmallVector<Value>()> otherwise) {
-  SmallVector<Type> types(count, type.getElementType());
-  auto branch =
-      scf::IfOp::create(b, loc, types, condition, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(b, loc, then());
-  b.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(b, loc, otherwise());
-  return llvm::to_vector_of<Value>(branch.getResults());
-}
-
-/// Elements whose indices are the same but for a constant in the last one.
-bool Gatherer::findRuns() {
-  if (view.sizes.empty() || !view.isContiguous())
-    return false;
-  struct Reach {
-    int64_t first, last;
-  };
-  SmallVector<SmallVector<Value>> bases;
-  SmallVector<Reach> reaches;
-  for (ArrayRef<Value> indices : elements) {
-    Offset offset = Offset::split(indices.back());
-    SmallVector<Value> base(indices.drop_back());
-    base.push_back(offset.base);
-    size_t number = llvm::find(bases, base) - bases.begin();
-    if (number == bases.size()) {
-      if (leastRun * (number + 1) > elements.size())
-        return false;
-      bases.push_back(base);
-      reaches.push_back({offset.constant, offset.constant});
-    }
-    Reach &reach = reaches[number];
-    reach.first = std::min(reach.first, offset.constant);
-    reach.last = std::max(reach.last, offset.constant);
-    places.push_back({number, offset.constant});
-  }
-  llvm::DenseMap<Value, Value> wide; // many runs share an index
-  auto widen = [&](Value index) {
-    Value &result = wide[index];
-    if (!result)
-      result = addresses.fromInt(index);
-    return result;
-  };
-  for (auto [base, reach] : llvm::zip_equal(bases, reaches)) {
-    Run &run = runs.emplace_back();
-    for (Value index : ArrayRef(base).drop_back())
-      run.indices.push_back(widen(index));
-    Value first = addresses.constant(reach.first);
-    run.indices.push_back(base.back() ? addresses.add(widen(base.back()), first)
-                                      : first);
-    run.size = reach.last - reach.first + 1;
-  }
-  for (auto &[number, place] : places)
-    place -= reaches[number].first;
-  return true;
-}
-
-Value Gatherer::isInside(const Run &run, ArrayRef<int64_t> places) {
-  Value all;
-  auto require = [&](unsigned dim, Value index) {
-    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                         index, view.sizes[dim]);
-    all = all ? arith::AndIOp::create(b, loc, all, inside).getResult() : inside;
-  };
-  for (auto [dim, index] : llvm::enumerate(ArrayRef(run.indices).drop_back()))
-    require(dim, index);
-  for (int64_t place : places)
-    require(run.indices.size() - 1,
-            addresses.add(run.indices.back(), addresses.constant(place)));
-  return all;
-}
-
-/// Loads at constant distances from the first element; where not all of them
-/// are there, one by one: few registers, and no speed.
-SmallVector<Value> Gatherer::loadRuns() {
-  SmallVector<Value> pointers;
-  Value areInside;
-  for (const Run &run : runs) {
-    pointers.push_back(
-        addresses.toPointer(view.addressOf(b, loc, run.indices)));
-    // An index is below 2^31: none of those between wraps around.
-    Value inside = isInside(run, {0, run.size - 1});
-    areInside =
-        areInside ? arith::AndIOp::create(b, loc, areInside, inside).getResult()
-                  : inside;
-  }
-  auto loadAt = [&](size_t number, int64_t place) {
-    return load(offsetBy(b, loc, pointers[number], place * view.elementBytes));
-  };
-  auto loadAll = [&] {
-    SmallVector<Value> result;
-    for (auto [number, place] : places)
-      result.push_back(loadAt(number, place));
-    return result;
-  };
-  auto loadSome = [&] {
-    SmallVector<Value> result;
-    for (auto [number, place] : places)
-      result.append(choose(
-          isInside(runs[number], place), 1,
-          [&, at = std::pair(number, place)] {
-            return SmallVector<Value>{loadAt(at.first, at.second)};
-          },
-          [&] { return SmallVector<Value>{zero}; }));
-    return result;
-  };
-  return choose(areInside, elements.size(), loadAll, loadSome);
-}
-
-/// The address of an element outside is replaced by that of element 0, its
-/// value by zero.
-SmallVector<Value> Gatherer::loadEach() {
-  // Many elements share an index.
-  SmallVector<llvm::DenseMap<Value, Term>> terms(view.sizes.size());
-  auto termOf = [&](unsigned dim, Value index) {
-    Term &term = terms[dim][index];
-    if (!term.bytes) {
-      Value wide = addresses.fromInt(index);
-      term.bytes = addresses.mul(addresses.mul(wide, view.strides[dim]),
-                                 view.elementBytes);
-      term.inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                          wide, view.sizes[dim]);
-    }
-    return term;
-  };
-
-  SmallVector<Value> result;
-  for (ArrayRef<Value> indices : elements) {
-    Value offset, inside;
-    for (auto [dim, index] : llvm::enumerate(indices)) {
-      Term term = termOf(dim, index);
-      offset = offset ? addresses.add(offset, term.bytes) : term.bytes;
-      inside =
-          inside
-              ? arith::AndIOp::create(b, loc, inside, term.inside).getResult()
-              : term.inside;
-    }
-    if (!inside) // rank 0
-      inside = arith::ConstantIntOp::create(b, loc, 1, 1);
-    if (!offset)
-      offset = addresses.constant(0);
-    Value safe =
-        arith::SelectOp::create(b, loc, inside, offset, addresses.constant(0));
-    Value loaded = load(addresses.toPointer(addresses.add(view.address, safe)));
-    result.push_back(arith::SelectOp::create(b, loc, inside, loaded, zero));
-  }
-  return result;
-}
-
-/// An empty memref is not read at all.
-SmallVector<Value> Gatherer::run() {
-  if (findRuns())
-    return loadRuns();
-  Value nonEmpty;
-  for (Value size : view.sizes) {
-    if (getConstantIntValue(size).value_or(0) > 0)
-      continue;
-    Value positive =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, size,
-                              arith::ConstantIntOp::create(b, loc, 0, 64));
-    nonEmpty =
-        nonEmpty ? arith::AndIOp::create(b, loc, nonEmpty, positive).getResult()
-                 : positive;
-  }
-  if (!nonEmpty)
-    return loadEach();
-  return choose(
-      nonEmpty, elements.size(), [&] { return loadEach(); },
-      [&] { return SmallVector<Value>(elements.size(), zero); });
-}
-
-namespace {
-
-/// One load per element; where elements lie behind one another, and are all
-/// there, at one address plus constants.
-struct LowerGather final : OpConversionPattern<GatherOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(GatherOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    FailureOr<View> view = View::get(rewriter, loc, op.getView());
-    if (failed(view))
-      return failure();
-    SmallVector<SmallVector<Value>> indices;
-    for (ValueRange values : adaptor.getIndices())
-      indices.push_back(llvm::to_vector(values));
-    SmallVector<Value> result = Gatherer(rewriter, op, indices, *view).run();
-    rewriter.setInsertionPoint(op);
-    rewriter.replaceOpWithMultiple(
-        op, {pack(rewriter, loc, op.getResult().getType(), result)});
-    return success();
-  }
-};
-
 } // namespace
 
 void attn::warp::populateStorePatterns(const TypeConverter &converter,
                                        RewritePatternSet &patterns) {
-  patterns.add<LowerStore, LowerGather>(converter, patterns.getContext());
+  patterns.add<LowerStore>(converter, patterns.getContext());
 }

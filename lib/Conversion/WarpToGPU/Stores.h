@@ -1,4 +1,4 @@
-//===- Stores.h - fragments to and from global memory -----------*- C++ -*-===//
+//===- Stores.h - fragments to global memory --------------------*- C++ -*-===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

@@ -23,8 +23,7 @@
 //   atoms        Atoms/*: one instruction, or one batch of them, each
 //   roles        Turns, Roles
 //   operations   Elementwise, Math, Products, Copies, Mailbox, Searches,
-//   Stores,
-//                SplatStores, StagedStores
+//                Gathers, Stores, SplatStores, StagedStores
 //   the kernel   Kernel, WarpToGPU
 //
 // What makes its code faster and no other is a pass of its own that comes after
@@ -35,6 +34,7 @@
 #include "Copies.h"
 #include "Elementwise.h"
 #include "Fragments.h"
+#include "Gathers.h"
 #include "Integers.h"
 #include "Kernel.h"
 #include "Mailbox.h"
@@ -161,6 +161,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter, OutlinedKernel &kernel,
                        kernel.roles);
   populateMailboxPatterns(converter, patterns, kernel.roles);
   populateSearchPatterns(converter, patterns);
+  populateGatherPatterns(converter, patterns);
   populateStorePatterns(converter, patterns);
   populateRowProductPatterns(converter, patterns);
   populatePackedTilePatterns(converter, patterns, addsVectors(chip));

@@ -3,7 +3,6 @@
 !o = !warp.frag<64x16xbf16, acc, 4>
 !wide = !warp.frag<64x48xbf16, acc, 4>
 !rows = !warp.frag<64x1xf32, acc, 4>
-!bias = !warp.frag<64x8xf32, acc, 4>
 
 // Rows 0 and 8 of the lane, each if it exists; a pair of columns at a time.
 // CHECK-LABEL: gpu.func @tile
@@ -107,62 +106,6 @@ func.func @rows(%x: f32, %m: memref<?xf32>) {
   warp.kernel @rows blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %f = warp.splat %x : !rows
     warp.store %f, %m[%i] rows : !rows, memref<?xf32>
-  }
-  return
-}
-
-// Elements of a row that lie behind one another, and are all there, are read at
-// one address plus constants; else those that are there, one by one.
-// CHECK-LABEL: gpu.func @gather_runs
-// CHECK: %[[FIRST:.*]] = arith.cmpi ult, %[[AT:.*]], %[[SIZE:.*]] : i64
-// CHECK: %[[END:.*]] = arith.addi %[[AT]], %c25_i64
-// CHECK: %[[LAST:.*]] = arith.cmpi ult, %[[END]], %[[SIZE]]
-// CHECK: %[[ALL:.*]] = arith.andi %[[FIRST]], %[[LAST]]
-// CHECK: scf.if %[[ALL]] -> (f32, f32, f32, f32, f32, f32, f32, f32)
-// CHECK-NEXT: llvm.load %[[P:.*]] {alignment = 4 : i64}
-// CHECK-NEXT: llvm.getelementptr %[[P]][4]
-// CHECK-NEXT: llvm.load
-// CHECK-NEXT: llvm.getelementptr %[[P]][32]
-// CHECK-COUNT-5: llvm.getelementptr %[[P]]
-// CHECK: } else {
-// CHECK-NEXT: scf.if %[[FIRST]] -> (f32)
-// CHECK-NEXT: llvm.load %[[P]]
-// CHECK: scf.yield %cst
-// CHECK: arith.cmpi ult
-// CHECK-COUNT-7: scf.if
-func.func @gather_runs(%row: memref<?xf32>, %m: memref<?x32xf32>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %base = arith.constant 3 : i32
-  warp.kernel @gather_runs blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
-    %c = warp.coords %base, 1 : !warp.frag<1x32xi32, acc, 4>
-    %b = warp.gather %row[%c] : memref<?xf32>, (!warp.frag<1x32xi32, acc, 4>) -> !warp.frag<1x32xf32, acc, 4>
-    %f = warp.broadcast %b : !warp.frag<1x32xf32, acc, 4> -> !warp.frag<64x32xf32, acc, 4>
-    warp.store %f, %m[%i, %c0] : !warp.frag<64x32xf32, acc, 4>, memref<?x32xf32>
-  }
-  return
-}
-
-// Outside: the address of element 0 is read, the value is 0. Nothing is read
-// of an empty memref.
-// CHECK-LABEL: gpu.func @gather
-// CHECK: %[[SOME:.*]] = arith.andi
-// CHECK: scf.if %[[SOME]] -> (f32, f32, f32, f32)
-// CHECK: %[[IN:.*]] = arith.andi
-// CHECK: %[[AT:.*]] = arith.select %[[IN]], %{{.*}}, %c0_i64
-// CHECK: %[[X:.*]] = llvm.load
-// CHECK: arith.select %[[IN]], %[[X]], %cst
-// CHECK: else
-// CHECK: scf.yield %cst, %cst, %cst, %cst
-func.func @gather(%bias: memref<?x?xf32, strided<[?, ?], offset: ?>>, %m: memref<?x8xf32, strided<[?, 1]>>) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %base = arith.constant 3 : i32
-  warp.kernel @gather blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
-    %r = warp.coords %base, 0 : !warp.frag<64x1xi32, acc, 4>
-    %c = warp.coords %base, 1 : !warp.frag<1x8xi32, acc, 4>
-    %b = warp.gather %bias[%r, %c] : memref<?x?xf32, strided<[?, ?], offset: ?>>, (!warp.frag<64x1xi32, acc, 4>, !warp.frag<1x8xi32, acc, 4>) -> !bias
-    warp.store %b, %m[%i, %c0] : !bias, memref<?x8xf32, strided<[?, 1]>>
   }
   return
 }

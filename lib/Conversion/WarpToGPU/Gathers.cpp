@@ -1,0 +1,295 @@
+//===- Gathers.cpp - elements of global memory to fragments -----*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Gathers.h"
+
+#include "Fragments.h"
+#include "Integers.h"
+#include "Offsets.h"
+#include "View.h"
+
+#include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Layout/Fragments.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::warp;
+
+namespace {
+
+/// Elements of one row of memory: one address plus constants.
+struct Run {
+  SmallVector<Value> indices; // of the first element; i64
+  int64_t size = 1;           // from the first to the last element
+};
+
+/// The loads of one gather.
+class Gatherer {
+public:
+  Gatherer(OpBuilder &builder, GatherOp op,
+           ArrayRef<SmallVector<Value>> indices, const View &view)
+      : b(builder), loc(op.getLoc()), type(op.getResult().getType()),
+        view(view), addresses(builder, op.getLoc()),
+        zero(arith::ConstantOp::create(
+            builder, loc, builder.getZeroAttr(type.getElementType()))) {
+    layout::Fragment layout = layoutOf(type);
+    for (int64_t reg = 0, e = layout.numRegisters(); reg < e; ++reg) {
+      SmallVector<Value> &at = elements.emplace_back();
+      for (auto [operand, values] : llvm::zip_equal(op.getIndices(), indices))
+        at.push_back(values[sliceRegister(layout, operand.getType(), reg)]);
+    }
+  }
+
+  SmallVector<Value> run();
+
+private:
+  /// What one index contributes: an offset, and whether it is inside.
+  struct Term {
+    Value bytes, inside;
+  };
+
+  SmallVector<Value> choose(Value condition, size_t count,
+                            function_ref<SmallVector<Value>()> then,
+                            function_ref<SmallVector<Value>()> otherwise);
+  bool findRuns();
+  Value isInside(const Run &run, ArrayRef<int64_t> places);
+  SmallVector<Value> loadRuns();
+  SmallVector<Value> loadEach();
+  Value load(Value pointer) {
+    return LLVM::LoadOp::create(b, loc, type.getElementType(), pointer,
+                                view.elementBytes);
+  }
+
+  OpBuilder &b;
+  Location loc;
+  FragType type;
+  const View &view;
+  Addresses addresses;
+  Value zero;
+  SmallVector<SmallVector<Value>> elements; // their indices; i32
+  SmallVector<Run> runs;
+  /// Of each element its run, and its place in it.
+  SmallVector<std::pair<size_t, int64_t>> places;
+};
+
+} // namespace
+
+/// A run is worth its test from so many elements on.
+static constexpr size_t leastRun = 4;
+
+SmallVector<Value>
+Gatherer::choose(Value condition, size_t count,
+                 function_ref<SmallVector<Value>()> then,
+                 function_ref<SmallVector<Value>()> otherwise) {
+  SmallVector<Type> types(count, type.getElementType());
+  auto branch =
+      scf::IfOp::create(b, loc, types, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, then());
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, otherwise());
+  return llvm::to_vector_of<Value>(branch.getResults());
+}
+
+/// Elements whose indices are the same but for a constant in the last one.
+bool Gatherer::findRuns() {
+  if (view.sizes.empty() || !view.isContiguous())
+    return false;
+  struct Reach {
+    int64_t first, last;
+  };
+  SmallVector<SmallVector<Value>> bases;
+  SmallVector<Reach> reaches;
+  for (ArrayRef<Value> indices : elements) {
+    Offset offset = Offset::split(indices.back());
+    SmallVector<Value> base(indices.drop_back());
+    base.push_back(offset.base);
+    size_t number = llvm::find(bases, base) - bases.begin();
+    if (number == bases.size()) {
+      if (leastRun * (number + 1) > elements.size())
+        return false;
+      bases.push_back(base);
+      reaches.push_back({offset.constant, offset.constant});
+    }
+    Reach &reach = reaches[number];
+    reach.first = std::min(reach.first, offset.constant);
+    reach.last = std::max(reach.last, offset.constant);
+    places.push_back({number, offset.constant});
+  }
+  llvm::DenseMap<Value, Value> wide; // many runs share an index
+  auto widen = [&](Value index) {
+    Value &result = wide[index];
+    if (!result)
+      result = addresses.fromInt(index);
+    return result;
+  };
+  for (auto [base, reach] : llvm::zip_equal(bases, reaches)) {
+    Run &run = runs.emplace_back();
+    for (Value index : ArrayRef(base).drop_back())
+      run.indices.push_back(widen(index));
+    Value first = addresses.constant(reach.first);
+    run.indices.push_back(base.back() ? addresses.add(widen(base.back()), first)
+                                      : first);
+    run.size = reach.last - reach.first + 1;
+  }
+  for (auto &[number, place] : places)
+    place -= reaches[number].first;
+  return true;
+}
+
+Value Gatherer::isInside(const Run &run, ArrayRef<int64_t> places) {
+  Value all;
+  auto require = [&](unsigned dim, Value index) {
+    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                         index, view.sizes[dim]);
+    all = all ? arith::AndIOp::create(b, loc, all, inside).getResult() : inside;
+  };
+  for (auto [dim, index] : llvm::enumerate(ArrayRef(run.indices).drop_back()))
+    require(dim, index);
+  for (int64_t place : places)
+    require(run.indices.size() - 1,
+            addresses.add(run.indices.back(), addresses.constant(place)));
+  return all;
+}
+
+/// Loads at constant distances from the first element; where not all of them
+/// are there, one by one: few registers, and no speed.
+SmallVector<Value> Gatherer::loadRuns() {
+  SmallVector<Value> pointers;
+  Value areInside;
+  for (const Run &run : runs) {
+    pointers.push_back(
+        addresses.toPointer(view.addressOf(b, loc, run.indices)));
+    // An index is below 2^31: none of those between wraps around.
+    Value inside = isInside(run, {0, run.size - 1});
+    areInside =
+        areInside ? arith::AndIOp::create(b, loc, areInside, inside).getResult()
+                  : inside;
+  }
+  auto loadAt = [&](size_t number, int64_t place) {
+    return load(offsetBy(b, loc, pointers[number], place * view.elementBytes));
+  };
+  auto loadAll = [&] {
+    SmallVector<Value> result;
+    for (auto [number, place] : places)
+      result.push_back(loadAt(number, place));
+    return result;
+  };
+  auto loadSome = [&] {
+    SmallVector<Value> result;
+    for (auto [number, place] : places)
+      result.append(choose(
+          isInside(runs[number], place), 1,
+          [&, at = std::pair(number, place)] {
+            return SmallVector<Value>{loadAt(at.first, at.second)};
+          },
+          [&] { return SmallVector<Value>{zero}; }));
+    return result;
+  };
+  return choose(areInside, elements.size(), loadAll, loadSome);
+}
+
+/// The address of an element outside is replaced by that of element 0, its
+/// value by zero.
+SmallVector<Value> Gatherer::loadEach() {
+  // Many elements share an index.
+  SmallVector<llvm::DenseMap<Value, Term>> terms(view.sizes.size());
+  auto termOf = [&](unsigned dim, Value index) {
+    Term &term = terms[dim][index];
+    if (!term.bytes) {
+      Value wide = addresses.fromInt(index);
+      term.bytes = addresses.mul(addresses.mul(wide, view.strides[dim]),
+                                 view.elementBytes);
+      term.inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                          wide, view.sizes[dim]);
+    }
+    return term;
+  };
+
+  SmallVector<Value> result;
+  for (ArrayRef<Value> indices : elements) {
+    Value offset, inside;
+    for (auto [dim, index] : llvm::enumerate(indices)) {
+      Term term = termOf(dim, index);
+      offset = offset ? addresses.add(offset, term.bytes) : term.bytes;
+      inside =
+          inside
+              ? arith::AndIOp::create(b, loc, inside, term.inside).getResult()
+              : term.inside;
+    }
+    if (!inside) // rank 0
+      inside = arith::ConstantIntOp::create(b, loc, 1, 1);
+    if (!offset)
+      offset = addresses.constant(0);
+    Value safe =
+        arith::SelectOp::create(b, loc, inside, offset, addresses.constant(0));
+    Value loaded = load(addresses.toPointer(addresses.add(view.address, safe)));
+    result.push_back(arith::SelectOp::create(b, loc, inside, loaded, zero));
+  }
+  return result;
+}
+
+/// An empty memref is not read at all.
+SmallVector<Value> Gatherer::run() {
+  if (findRuns())
+    return loadRuns();
+  Value nonEmpty;
+  for (Value size : view.sizes) {
+    if (getConstantIntValue(size).value_or(0) > 0)
+      continue;
+    Value positive =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, size,
+                              arith::ConstantIntOp::create(b, loc, 0, 64));
+    nonEmpty =
+        nonEmpty ? arith::AndIOp::create(b, loc, nonEmpty, positive).getResult()
+                 : positive;
+  }
+  if (!nonEmpty)
+    return loadEach();
+  return choose(
+      nonEmpty, elements.size(), [&] { return loadEach(); },
+      [&] { return SmallVector<Value>(elements.size(), zero); });
+}
+
+namespace {
+
+/// One load per element; where elements lie behind one another, and are all
+/// there, at one address plus constants.
+struct LowerGather final : OpConversionPattern<GatherOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(GatherOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    FailureOr<View> view = View::get(rewriter, loc, op.getView());
+    if (failed(view))
+      return failure();
+    SmallVector<SmallVector<Value>> indices;
+    for (ValueRange values : adaptor.getIndices())
+      indices.push_back(llvm::to_vector(values));
+    SmallVector<Value> result = Gatherer(rewriter, op, indices, *view).run();
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOpWithMultiple(
+        op, {pack(rewriter, loc, op.getResult().getType(), result)});
+    return success();
+  }
+};
+
+} // namespace
+
+void attn::warp::populateGatherPatterns(const TypeConverter &converter,
+                                        RewritePatternSet &patterns) {
+  patterns.add<LowerGather>(converter, patterns.getContext());
+}
