@@ -62,6 +62,20 @@ func.func @odd_column(%x: bf16, %m: memref<?x48xbf16, strided<[?, 1], offset: ?>
   return
 }
 
+// Nor into rows that are not whole pieces: the next row begins between two.
+// CHECK-LABEL: gpu.func @odd_rows
+// CHECK-NOT: vector<4xi32>
+// CHECK: gpu.return
+func.func @odd_rows(%x: bf16, %m: memref<?x44xbf16, strided<[?, 1], offset: ?>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @odd_rows blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %f = warp.splat %x : !wide
+    warp.store %f, %m[%i, %c0] : !wide, memref<?x44xbf16, strided<[?, 1], offset: ?>>
+  }
+  return
+}
+
 // The last 8 columns of the tile are padding.
 // CHECK-LABEL: gpu.func @padding
 // CHECK-COUNT-2: llvm.store {{.*}} : vector<2xbf16>
