@@ -72,29 +72,29 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
   Gradients full, masked, narrow, narrowMasked;
   masked.isMasked = narrowMasked.isMasked = true;
   narrow.dim = narrowMasked.dim = 64;
-  EXPECT_EQ(full.plans(), "query_length <= 920 -> twice 2; auto 2");
-  EXPECT_EQ(masked.plans(), "query_length <= 2500 -> twice 2; auto 2");
+  EXPECT_EQ(full.plans(), "query_length <= 856 -> twice 2; auto 2");
+  EXPECT_EQ(masked.plans(), "query_length <= 2245 -> twice 2; auto 2");
   EXPECT_EQ(narrow.plans(),
-            "query_length <= 780 -> twice 3; query_length <= 4096 -> auto 2; "
+            "query_length <= 866 -> twice 3; query_length <= 4096 -> auto 2; "
             "auto 3");
   EXPECT_EQ(narrowMasked.plans(),
-            "query_length <= 1710 -> twice 3; query_length <= 4096 -> auto 2; "
+            "query_length <= 1253 -> twice 3; query_length <= 4096 -> auto 2; "
             "auto 3");
   for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
     each->target = TargetKind::SM80;
     each->element = "f16";
   }
-  EXPECT_EQ(full.plans(), "query_length <= 592 -> twice 2; auto 2");
-  EXPECT_EQ(masked.plans(), "query_length <= 1448 -> twice 2; auto 2");
-  EXPECT_EQ(narrow.plans(), "query_length <= 592 -> twice 2; auto 2");
-  EXPECT_EQ(narrowMasked.plans(), "query_length <= 1274 -> twice 2; auto 2");
+  EXPECT_EQ(full.plans(), "query_length <= 529 -> twice 2; auto 2");
+  EXPECT_EQ(masked.plans(), "query_length <= 1022 -> twice 2; auto 2");
+  EXPECT_EQ(narrow.plans(), "query_length <= 459 -> twice 2; auto 2");
+  EXPECT_EQ(narrowMasked.plans(), "query_length <= 942 -> twice 2; auto 2");
 }
 
 TEST(GradientPlans, OneFormWhereTheLengthIsKnown) {
   Gradients few, many;
   few.dim = many.dim = 64;
-  few.queries = "780";
-  many.queries = "781";
+  few.queries = "866";
+  many.queries = "867";
   EXPECT_EQ(few.plans(), "auto 3"); // of two programs
   EXPECT_EQ(many.plans(), "auto 2");
 }
@@ -104,7 +104,7 @@ TEST(GradientPlans, OneFormWhereItIsSaid) {
   asked.attributes = ", recompute = #attn.recompute<scores = twice>";
   lse.attributes = ", recompute = #attn.recompute<lse = always>";
   EXPECT_EQ(asked.plans(), "auto 2");
-  EXPECT_EQ(lse.plans(), "query_length <= 920 -> twice 2; auto 2");
+  EXPECT_EQ(lse.plans(), "query_length <= 856 -> twice 2; auto 2");
 }
 
 TEST(GradientPlans, OneFormWhereNothingWasMeasured) {

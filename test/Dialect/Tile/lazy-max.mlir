@@ -285,6 +285,67 @@ func.func @key_bias(%s: !s, %r: vector<1x32xf32>, %o0: !o, %m0: !row, %l0: !row,
   return %a#0 : !o
 }
 
+// A distance as it is makes large maxima: the reference is subtracted first, and
+// no step is done once more because it is large.
+// CHECK-LABEL: func.func @distance
+// CHECK-SAME: %[[S:[a-z0-9]+]]: vector<16x32xf32>
+// CHECK-NOT: math.absf
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %[[M:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) ->
+// CHECK: %[[D:.*]] = arith.sitofp
+// CHECK: %[[Y:.*]] = math.fma %[[S]], %{{.*}}, %[[D]]
+// CHECK: %[[REF:.*]] = vector.broadcast %[[M]] : vector<16x1xf32> to vector<16x32xf32>
+// CHECK: %[[BELOW:.*]] = arith.subf %[[Y]], %[[REF]]
+// CHECK: %[[F:.*]] = arith.constant dense<1.44269502> : vector<16x32xf32>
+// CHECK: %[[X:.*]] = arith.mulf %[[BELOW]], %[[F]]
+// CHECK: math.exp2 %[[X]]
+// CHECK: %[[LARGE:.*]] = arith.cmpf uge
+// CHECK: %[[VOTE:.*]] = vector.multi_reduction <or>, %[[LARGE]]
+// CHECK-NOT: arith.ori
+// CHECK: scf.if %[[VOTE]]
+// CHECK: tile.online_softmax %[[Y]], %[[M]], %{{.*}} {exp2, guard}
+// CHECK-NOT: math.absf
+// CHECK: return
+func.func @distance(%s: !s, %d: vector<16x32xi32>, %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %scale = arith.constant dense<0.125> : !s
+  %a:3 = scf.for %k = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %f = arith.sitofp %d : vector<16x32xi32> to !s
+    %x = math.fma %s, %scale, %f : !s
+    %p, %m1, %l1, %c = tile.online_softmax %x, %m, %l {exp2} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %a#0 : !o
+}
+
+// So does a key's position times a rate, of what a mask shows.
+// CHECK-LABEL: func.func @position_of_keys
+// CHECK-NOT: math.absf
+// CHECK: %[[SHOWN:.*]] = arith.select
+// CHECK: arith.subf %[[SHOWN]], %{{.*}} : vector<16x32xf32>
+// CHECK-NOT: math.absf
+// CHECK: return
+func.func @position_of_keys(%s: !s, %j: vector<1x32xi32>, %rate: vector<1x32xf32>, %mask: vector<16x32xi1>,
+                            %o0: !o, %m0: !row, %l0: !row, %n: index) -> !o {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %none = arith.constant dense<0xFF800000> : !s
+  %a:3 = scf.for %k = %c0 to %n step %c1 iter_args(%o = %o0, %m = %m0, %l = %l0) -> (!o, !row, !row) {
+    %f = arith.sitofp %j : vector<1x32xi32> to vector<1x32xf32>
+    %t = arith.mulf %f, %rate : vector<1x32xf32>
+    %b = vector.broadcast %t : vector<1x32xf32> to !s
+    %y = arith.addf %s, %b : !s
+    %x = arith.select %mask, %y, %none : vector<16x32xi1>, !s
+    %p, %m1, %l1, %c = tile.online_softmax %x, %m, %l {exp2} : !s, !row
+    %cb = vector.broadcast %c : !row to !o
+    %os = arith.mulf %o, %cb : !o
+    scf.yield %os, %m1, %l1 : !o, !row, !row
+  }
+  return %a#0 : !o
+}
+
 // Scores that are known to be small have no large maxima.
 // CHECK-LABEL: func.func @bounded
 // CHECK: scf.for

@@ -34,6 +34,15 @@
 // loop, c S + r, as tile-peel-scores leaves it. Only a step that is done once
 // more needs the scores.
 //
+// A bias that is a position itself, S + n or c S + r n with n the number of a
+// key, has rows with large maxima by nature: distances of the farthest keys,
+// slopes times positions. There the maximum is subtracted first, in each step,
+//
+//   P = exp(scores - m)
+//
+// with one operation per score more, and a large maximum is no reason to do a
+// step once more: nearly all steps would be.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
@@ -128,6 +137,31 @@ static std::optional<FusedBias> matchRowBias(Value scores, Type rowType) {
     bias.factor = factor.getSplatValue<APFloat>().convertToDouble();
   }
   return bias;
+}
+
+/// Whether a value is a position or a distance, in a tile or along one side of
+/// it, or one times a rate.
+static bool isPosition(Value value) {
+  if (auto stretched = value.getDefiningOp<vector::BroadcastOp>())
+    value = stretched.getSource();
+  if (!isa<VectorType>(value.getType()))
+    return false;
+  if (auto product = value.getDefiningOp<arith::MulFOp>())
+    return isWholeNumber(product.getLhs()) || isWholeNumber(product.getRhs());
+  return isWholeNumber(value);
+}
+
+/// Whether scores, those that a mask shows, are the sum of something and a
+/// position: large, as these are.
+static bool haveAddedPosition(Value scores) {
+  if (auto shown = scores.getDefiningOp<arith::SelectOp>())
+    scores = shown.getTrueValue();
+  Operation *sum = scores.getDefiningOp();
+  if (!isa_and_nonnull<math::FmaOp, arith::AddFOp, arith::SubFOp>(sum))
+    return false;
+  // Of a fused sum the last operand is a term.
+  return isPosition(sum->getOperands().back()) ||
+         (!isa<math::FmaOp>(sum) && isPosition(sum->getOperand(0)));
 }
 
 /// No row sum that a step may keep; and what it is of a block's f16 weights.
@@ -226,8 +260,14 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b, scf::ForOp loop,
   }
   OnlineSoftmaxOp softmax = step.softmax;
   bool isBounded = softmax.getBounded();
+  Value scores = softmax.getScores();
+  auto rowType = cast<VectorType>(softmax.getMax().getType());
+  std::optional<FusedBias> bias = matchBias(scores);
+  bool isSubtracted = !isBounded && !bias &&
+                      softmax.getScale().isExactlyValue(1) &&
+                      haveAddedPosition(scores);
   FarRows far;
-  if (!isBounded)
+  if (!isBounded && !isSubtracted)
     far = carryFarRows(b, softmax);
   Value output = step.getOutput();
   bool isF16 = step.rounding &&
@@ -235,29 +275,34 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b, scf::ForOp loop,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(softmax);
   Location loc = softmax.getLoc();
-  Value scores = softmax.getScores(), m = softmax.getMax(),
-        l = softmax.getSum();
+  Value m = softmax.getMax(), l = softmax.getSum();
   auto tileType = cast<VectorType>(scores.getType());
-  auto rowType = cast<VectorType>(m.getType());
   int64_t rows = rowType.getDimSize(0);
 
   // With the old maximum.
-  Value offset = arith::MulFOp::create(
-      b, loc, m, splat(b, loc, rowType, -llvm::numbers::log2e));
-  std::optional<FusedBias> bias = matchBias(scores);
-  if (!bias && (bias = matchRowBias(scores, rowType)))
-    offset = addRate(b, loc, offset, bias->rate, factorOf(softmax));
-  offset = vector::BroadcastOp::create(b, loc, tileType, offset);
-  Value unbiased = bias ? bias->unbiased : scores;
-  double scale = bias ? bias->factor : 1;
-  Value factor = splat(b, loc, tileType, scale * factorOf(softmax));
-  if (bias && bias->number) {
-    Value rate = multiplyTileRate(b, loc, bias->rate, factorOf(softmax));
-    offset = math::FmaOp::create(b, loc, bias->number, rate, offset,
-                                 arith::FastMathFlags::reassoc);
+  Value exponents;
+  if (isSubtracted) {
+    Value reference = vector::BroadcastOp::create(b, loc, tileType, m);
+    exponents = arith::MulFOp::create(
+        b, loc, arith::SubFOp::create(b, loc, scores, reference),
+        splat(b, loc, tileType, factorOf(softmax)));
+  } else {
+    Value offset = arith::MulFOp::create(
+        b, loc, m, splat(b, loc, rowType, -llvm::numbers::log2e));
+    if (!bias && (bias = matchRowBias(scores, rowType)))
+      offset = addRate(b, loc, offset, bias->rate, factorOf(softmax));
+    offset = vector::BroadcastOp::create(b, loc, tileType, offset);
+    Value unbiased = bias ? bias->unbiased : scores;
+    double scale = bias ? bias->factor : 1;
+    Value factor = splat(b, loc, tileType, scale * factorOf(softmax));
+    if (bias && bias->number) {
+      Value rate = multiplyTileRate(b, loc, bias->rate, factorOf(softmax));
+      offset = math::FmaOp::create(b, loc, bias->number, rate, offset,
+                                   arith::FastMathFlags::reassoc);
+    }
+    exponents = math::FmaOp::create(b, loc, unbiased, factor, offset);
   }
-  Value weights = math::Exp2Op::create(
-      b, loc, math::FmaOp::create(b, loc, unbiased, factor, offset));
+  Value weights = math::Exp2Op::create(b, loc, exponents);
   Value sums = vector::MultiDimReductionOp::create(
       b, loc, weights,
       splat(b, loc, VectorType::get({rows}, b.getF32Type()), 0.0f),
@@ -271,7 +316,7 @@ LogicalResult attn::tile::makeMaximumLazy(RewriterBase &b, scf::ForOp loop,
   Value redo = vector::MultiDimReductionOp::create(b, loc, tooLarge, no,
                                                    ArrayRef<bool>{true, true},
                                                    vector::CombiningKind::OR);
-  if (!isBounded)
+  if (far.before)
     redo = arith::OrIOp::create(b, loc, redo, far.before);
 
   // Rounded on both ways, so that the f32 weights do not live beside the scores
