@@ -14,12 +14,15 @@ using namespace attn;
 
 PlanAttr plan::makePlan(MLIRContext *context, TargetKind target,
                         const Tiles &tiles) {
+  SmallVector<OptionalPass, 1> without;
+  if (tiles.isSync)
+    without.push_back(OptionalPass::MakeAsync);
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
                        tiles.stages, tiles.qInRegisters,
                        tiles.onGrid ? SchedulerKind::Grid : SchedulerKind::Auto,
                        tiles.consumerRegisters, tiles.splitKeys,
-                       tiles.packedHeads, RecomputedScores::Auto,
-                       /*without=*/{}, /*with=*/{});
+                       tiles.packedHeads, RecomputedScores::Auto, without,
+                       /*with=*/{});
 }
 
 SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {

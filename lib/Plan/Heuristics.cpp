@@ -43,6 +43,7 @@ struct Row {
   /// With so few rows for each multiprocessor.
   Row rows(int64_t most) && { return limits.maxRows = most, *this; }
   Row onGrid() && { return tiles.onGrid = true, *this; }
+  Row sync() && { return tiles.isSync = true, *this; }
 
   bool takes(const Workload &workload) const {
     int64_t valueDim = padHeadDim(workload.valueHeadDim);
@@ -186,6 +187,8 @@ static const Row sm80BackwardRows[] = {
 // Two programs at d = 64: a third stage makes them 1.00 to 1.03 times as fast;
 // d_key and d_value take 0.93 of the time of 128 x 64 with 128 x 128, 0.94 with
 // a causal mask and 128 x 96 (s = 8192; all takes 1.24 at 512, 0.91 at 4096).
+// Without products in flight they are 1.00 to 1.04 times as fast (s = 512 to
+// 16384; 0.99 at 512 without a mask) and spill nothing.
 // One program with all products, s = 1024 to 16384: at d = 64 128 x 128 is 1.03
 // to 1.11 times as fast as 128 x 64 (causal 0.97 to 1.10), with a third stage
 // 1.02 to 1.04 times from 8192 on and 0.93 to 0.95 at 1024, as keys and values
@@ -217,9 +220,18 @@ static const Row sm90BackwardRows[] = {
         .backward()
         .inAnyOrder(),
     Row(2, 64, {128, 64, 8, 2, false}).backward().inAnyOrder(),
-    Row(2, 64, {128, 128, 8, 3, false, 240}).plain().mask(false).backward(),
-    Row(2, 64, {128, 64, 8, 3, false}).plain().half().backward().upTo(2400),
-    Row(2, 64, {128, 96, 8, 2, false, 240}).plain().half().backward(),
+    Row(2, 64, {128, 128, 8, 3, false, 240})
+        .plain()
+        .mask(false)
+        .backward()
+        .sync(),
+    Row(2, 64, {128, 64, 8, 3, false})
+        .plain()
+        .half()
+        .backward()
+        .upTo(2400)
+        .sync(),
+    Row(2, 64, {128, 96, 8, 2, false, 240}).plain().half().backward().sync(),
     Row(2, 64, {128, 64, 8, 3, false}).plain().backward(),
     Row(2, 64, {128, 64, 8, 2, false}).backward(),
     Row(2, 128, {128, 32, 8, 2, false}).backward().dropout(true),

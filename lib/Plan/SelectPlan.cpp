@@ -73,6 +73,11 @@ struct SelectPlan final : attn::plan::impl::AttnPlanBase<SelectPlan> {
              << cases->size() << " cases, expected one plan: only artifacts "
              << "for a GPU have several variants";
     PlanAttr plan = cases->back().plan;
+    bool isPicked =
+        request.plan.empty() && request.results.empty() && !op.getPlanAttr();
+    // What is picked here is for what the pipeline runs.
+    if (fixed && isPicked)
+      plan = plan.withPasses(passes);
     if (fixed && plan.withPasses(passes) != plan)
       return op->emitOpError("got ")
              << plan << ", expected " << plan.withPasses(passes)

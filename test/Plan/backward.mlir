@@ -3,6 +3,7 @@
 // RUN: attn-opt %s --attn-plan=target=cpu | FileCheck %s --check-prefix=CPU
 // RUN: attn-opt %s --attn-plan=target=sm_80 | FileCheck %s --check-prefix=SM80
 // RUN: attn-opt %s --attn-plan=target=sm_90a | FileCheck %s --check-prefix=SM90
+// RUN: attn-opt %s --attn-plan="target=sm_90a fixed" | FileCheck %s --check-prefix=FIXED
 // RUN: attn-opt %s --attn-print-plans=target=sm_80 | FileCheck %s --check-prefix=PRINT
 // RUN: not attn-opt %s --attn-plan="target=sm_80 plan=#attn.plan<target=sm_80,block_q=128,block_k=128,warps=4>" 2>&1 \
 // RUN: | FileCheck %s --check-prefix=LARGE
@@ -12,7 +13,10 @@
 // SM80-LABEL: @small
 // SM80: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>
 // SM90-LABEL: @small
-// SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 3, consumer_registers = 240>
+// SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 3, consumer_registers = 240, without = ["warp-make-async"]>
+// What is picked for a pipeline that is fixed runs its passes.
+// FIXED-LABEL: @small
+// FIXED: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 3, consumer_registers = 240>
 // Q and dO, two of K and of V, and two rows of lse and of delta.
 // PRINT: block_q = 64, block_k = 64, warps = 4, stages = 2> shared 50176 B
 // LARGE: error: 'attn.attention_backward' op plan is not feasible: about {{.*}} registers per thread, sm_80 has 255

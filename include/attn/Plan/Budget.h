@@ -108,6 +108,7 @@ struct Tiles {
   bool onGrid = false;     // a block of threads has one tile: no scheduler
   int64_t splitKeys = 1;   // blocks that share the keys of a query block
   int64_t packedHeads = 1; // query heads that have rows in a tile
+  bool isSync = false;     // products are waited for: no warp-make-async
 };
 
 /// A head dimension as tiles hold it.
