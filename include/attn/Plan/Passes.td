@@ -33,7 +33,7 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
     Which optional passes run is part of the plan; `without` and `with` change
     it, wherever the plan is from. A pipeline of attn-opt is built before its plan
     is known and runs what its options say: with `fixed`, an operation's own plan
-    that says otherwise is an error.
+    that says otherwise is an error, and one that is picked runs these passes.
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"\"sm_80\"",
@@ -50,8 +50,8 @@ def AttnPlan : Pass<"attn-plan", "::mlir::ModuleOp"> {
                "Optional passes that the plan shall have although the target "
                "does not run them by default">,
     Option<"fixed", "fixed", "bool", /*default=*/"false",
-           "A plan with other optional passes than these two lists make of the "
-           "target's is an error">
+           "A plan that is given or measured with other optional passes than "
+           "these two lists make of the target's is an error">
   ];
 }
 

@@ -479,6 +479,11 @@ def TileLazyMax : Pass<"tile-lazy-max", "::mlir::func::FuncOp"> {
     the first position plus constants. So does a bias that is one number for all
     keys of the loop. The biased scores are computed only where the step is done
     once more.
+
+    Where a position, a distance, or a key's position times a rate is added as it
+    is, maxima are large in most rows: exp2((scores - m) log2(e)) then takes one
+    operation per score more, and a large maximum is no reason to do a step once
+    more.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
