@@ -94,6 +94,23 @@ def vote(block, words, operands):
     return aligned(block, run)
 
 
+def reduce_lanes(block, words, operands):
+    """redux.sync.{min,max}.s32"""
+    kind, element = words[1], words[2]
+    if kind not in ("min", "max") or element != "s32":
+        raise Fault("redux.sync other than min or max of s32 is not emulated")
+    write, value = block.target(operands[0]), block.source(operands[1], "s32")
+    members = block.source(operands[2], "u32")
+    reduction = np.min if kind == "min" else np.max
+
+    def run(mask):
+        if (members(mask) != 0xFFFFFFFF).any():
+            raise Fault("redux.sync of a part of a warp is not emulated")
+        values = per_warp(value(mask))
+        write(mask, np.repeat(reduction(values, axis=1).view(np.uint32), 32))
+    return aligned(block, run)
+
+
 def load_matrix(block, words, operands):
     """ldmatrix.sync.aligned.m8n8.x{1,2,4}[.trans].shared.b16"""
     if "m8n8" not in words or "b16" not in words:
@@ -261,6 +278,7 @@ def finish_copies(block, threads, before):
 WARP_INSTRUCTIONS = {
     "shfl": shuffle,
     "vote": vote,
+    "redux": reduce_lanes,
     "ldmatrix": load_matrix,
     "stmatrix": store_matrix,
     "mma": multiply_accumulate,

@@ -13,7 +13,10 @@
 // the loads of one step do not wait for each other.
 //
 // Where a whole warp searches for one number, its lanes look at 32 elements at
-// once, evenly spread: three rounds find a place among 32768.
+// once, evenly spread: three rounds find a place among 32768. So it does for
+// the lowest and the highest number of a fragment, in one row for all: every
+// result is between theirs. Rows of one document have one place, and no step is
+// left.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,13 +57,28 @@ static bool runsOnWholeWarps(Operation *op) {
   return true;
 }
 
+/// How many elements a row has, 0 where there is no row.
+static Value rowSize(OpBuilder &b, Location loc, const View &view) {
+  Addresses addresses(b, loc);
+  Value largest = addresses.constant(std::numeric_limits<int32_t>::max());
+  Value size = arith::MinSIOp::create(b, loc, view.sizes.back(), largest);
+  Value zero = addresses.constant(0);
+  for (Value leading : ArrayRef<Value>(view.sizes).drop_back()) {
+    Value exists =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, leading, zero);
+    size = arith::SelectOp::create(b, loc, exists, size, zero);
+  }
+  return arith::TruncIOp::create(b, loc, b.getI32Type(), size);
+}
+
 namespace {
 
-/// One element: where its row starts, how long that is, and the value.
+/// One element: where its row starts, between which places its own is, and the
+/// value.
 struct Search {
-  Value address; // i64
-  Value size;    // i32; 0 where a leading index is out of range
-  Value value;   // i32
+  Value address;   // i64
+  Value low, high; // i32; 0 and the size, 0 where a leading index is not valid
+  Value value;     // i32
 };
 
 /// warp.search, of fragments or of one scalar.
@@ -79,8 +97,14 @@ struct LowerSearch final : OpConversionPattern<SearchOp> {
           op, searchTogether(rewriter, op.getLoc(), *view, searches.front()));
       return success();
     }
+    bool isOneRow = llvm::none_of(op.getIndices(), [](Value index) {
+      return isa<FragType>(index.getType());
+    });
+    Value span = rowSize(rewriter, op.getLoc(), *view);
+    if (isOneRow && runsOnWholeWarps(op))
+      span = narrow(rewriter, op.getLoc(), *view, searches);
     rewriter.replaceOpWithMultiple(
-        op, {search(rewriter, op.getLoc(), *view, searches)});
+        op, {search(rewriter, op.getLoc(), *view, searches, span)});
     return success();
   }
 
@@ -88,27 +112,15 @@ private:
   static SmallVector<Search> findRows(OpBuilder &b, SearchOp op,
                                       OneToNOpAdaptor adaptor,
                                       const View &view);
+  static Value narrow(OpBuilder &b, Location loc, const View &view,
+                      MutableArrayRef<Search> searches);
   static SmallVector<Value> search(OpBuilder &b, Location loc, const View &view,
-                                   ArrayRef<Search> searches);
+                                   ArrayRef<Search> searches, Value span);
   static Value searchTogether(OpBuilder &b, Location loc, const View &view,
                               Search one);
 };
 
 } // namespace
-
-/// How many elements a row has, 0 where there is no row.
-static Value rowSize(OpBuilder &b, Location loc, const View &view) {
-  Addresses addresses(b, loc);
-  Value largest = addresses.constant(std::numeric_limits<int32_t>::max());
-  Value size = arith::MinSIOp::create(b, loc, view.sizes.back(), largest);
-  Value zero = addresses.constant(0);
-  for (Value leading : ArrayRef<Value>(view.sizes).drop_back()) {
-    Value exists =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, leading, zero);
-    size = arith::SelectOp::create(b, loc, exists, size, zero);
-  }
-  return arith::TruncIOp::create(b, loc, b.getI32Type(), size);
-}
 
 SmallVector<Search> LowerSearch::findRows(OpBuilder &b, SearchOp op,
                                           OneToNOpAdaptor adaptor,
@@ -126,7 +138,7 @@ SmallVector<Search> LowerSearch::findRows(OpBuilder &b, SearchOp op,
       return values[type ? sliceRegister(layoutOf(type), operand.getType(), reg)
                          : 0];
     };
-    Search one = {view.address, size,
+    Search one = {view.address, none, size,
                   registerOf(op.getValue(), adaptor.getValue())};
     for (auto [dim, operand, values] :
          llvm::enumerate(op.getIndices(), adaptor.getIndices())) {
@@ -137,28 +149,63 @@ SmallVector<Search> LowerSearch::findRows(OpBuilder &b, SearchOp op,
                                   view.elementBytes);
       bytes = arith::SelectOp::create(b, loc, inside, bytes, start);
       one.address = addresses.add(one.address, bytes);
-      one.size = arith::SelectOp::create(b, loc, inside, one.size, none);
+      one.high = arith::SelectOp::create(b, loc, inside, one.high, none);
     }
     searches.push_back(one);
   }
   return searches;
 }
 
+/// Every search is between the places of the lowest and the highest value of
+/// the warp, in the row that is the same for all. How far apart these are.
+Value LowerSearch::narrow(OpBuilder &b, Location loc, const View &view,
+                          MutableArrayRef<Search> searches) {
+  Type i32 = b.getI32Type();
+  Value everyLane = Integers(b, loc).constant(-1);
+  Search lowest = searches.front(), highest = searches.front();
+  for (Search one : searches.drop_front()) {
+    lowest.value = arith::MinSIOp::create(b, loc, lowest.value, one.value);
+    highest.value = arith::MaxSIOp::create(b, loc, highest.value, one.value);
+  }
+  lowest.value = NVVM::ReduxOp::create(b, loc, i32, lowest.value,
+                                       NVVM::ReduxKind::MIN, everyLane);
+  highest.value = NVVM::ReduxOp::create(b, loc, i32, highest.value,
+                                        NVVM::ReduxKind::MAX, everyLane);
+  Value low = searchTogether(b, loc, view, lowest);
+  Value differ = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                       lowest.value, highest.value);
+  auto branch = scf::IfOp::create(
+      b, loc, differ,
+      [&](OpBuilder &b, Location loc) {
+        highest.low = low;
+        scf::YieldOp::create(b, loc, searchTogether(b, loc, view, highest));
+      },
+      [&](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, low); });
+  Value high = branch.getResult(0);
+  for (Search &one : searches) {
+    one.low = low;
+    one.high = high;
+  }
+  return arith::SubIOp::create(b, loc, high, low);
+}
+
+/// No result is further than `span` from where its search begins.
 SmallVector<Value> LowerSearch::search(OpBuilder &b, Location loc,
                                        const View &view,
-                                       ArrayRef<Search> searches) {
+                                       ArrayRef<Search> searches, Value span) {
   Addresses addresses(b, loc);
   Integers ints(b, loc);
   Value none = ints.constant(0);
-  // The highest bit of the size; none of 0.
-  Value size = rowSize(b, loc, view);
-  Value zeros = LLVM::CountLeadingZerosOp::create(b, loc, b.getI32Type(), size,
+  // The highest bit of the span; none of 0.
+  Value zeros = LLVM::CountLeadingZerosOp::create(b, loc, b.getI32Type(), span,
                                                   /*is_zero_poison=*/false);
   Value first = arith::ShRUIOp::create(
       b, loc, addresses.constant(int64_t(1) << 31),
       arith::ExtUIOp::create(b, loc, b.getI64Type(), zeros));
-  SmallVector<Value> inits(searches.size() + 1, none);
-  inits[0] = arith::TruncIOp::create(b, loc, b.getI32Type(), first);
+  SmallVector<Value> inits = {
+      arith::TruncIOp::create(b, loc, b.getI32Type(), first)};
+  for (const Search &one : searches)
+    inits.push_back(one.low);
   SmallVector<Type> types(inits.size(), b.getI32Type());
   auto loop = scf::WhileOp::create(
       b, loc, types, inits,
@@ -178,7 +225,7 @@ SmallVector<Value> LowerSearch::search(OpBuilder &b, Location loc,
              llvm::zip_equal(searches, state.drop_front())) {
           ends.push_back(ints.add(position, step));
           fits.push_back(arith::CmpIOp::create(
-              b, loc, arith::CmpIPredicate::ule, ends.back(), one.size));
+              b, loc, arith::CmpIPredicate::ule, ends.back(), one.high));
           Value last = arith::SelectOp::create(b, loc, fits.back(),
                                                ints.add(ends.back(), -1), none);
           Value bytes = addresses.mul(
@@ -209,8 +256,9 @@ Value LowerSearch::searchTogether(OpBuilder &b, Location loc, const View &view,
   Integers ints(b, loc);
   Value none = ints.constant(0);
   Type i32 = b.getI32Type();
+  Value length = arith::SubIOp::create(b, loc, one.high, one.low);
   auto loop = scf::WhileOp::create(
-      b, loc, TypeRange{i32, i32}, ValueRange{none, one.size},
+      b, loc, TypeRange{i32, i32}, ValueRange{one.low, length},
       [&](OpBuilder &b, Location loc, ValueRange state) {
         Value more = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt,
                                            state[1], none);

@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --convert-attn-to-tile --tile-expand-scores | FileCheck %s
+// RUN: attn-opt %s --convert-attn-to-tile --tile-overlap-products --tile-expand-scores | FileCheck %s --check-prefix=FIRST
 
 !q = tensor<2x8x?x64xf16>
 !lse = tensor<2x8x?xf32>
@@ -306,4 +307,27 @@ func.func @shared_tanh(%x: vector<16x32xf32>, %b: i32, %i: vector<16x1xi32>, %j:
   } : vector<16x32xf32>, vector<16x1xi32>, vector<1x32xi32>
   %t = math.tanh %x : vector<16x32xf32>
   return %y, %t : vector<16x32xf32>, vector<16x32xf32>
+}
+
+// Where products overlap, the first block stands before the loop. What is read
+// from memory for each row is asked for before its keys are; what is one number
+// per key comes after the product.
+// FIRST-LABEL: func.func @first_block
+// FIRST-SAME: %{{[a-z0-9]+}}: memref<2x8x?x64xf16, strided<[?, ?, ?, 1], offset: ?>>, %[[K:[a-z0-9]+]]: memref
+// FIRST-SAME: %[[DOC:[a-z0-9]+]]: memref<?xi32, strided<[1], offset: ?>>
+// FIRST: tile.gather %[[DOC]][%{{.*}}] : memref<?xi32, {{.*}}>, (vector<16x1xi32>) -> vector<16x1xi32>
+// FIRST: tile.load %[[K]]
+// FIRST: vector.contract
+// FIRST: tile.gather %[[DOC]][%{{.*}}] : memref<?xi32, {{.*}}>, (vector<1x32xi32>) -> vector<1x32xi32>
+// FIRST: scf.for
+// FIRST: tile.load %[[K]]
+func.func @first_block(%q: !q, %k: !q, %v: !q, %doc: tensor<?xi32>) -> (!q, !lse) {
+  %o, %lse = attn.attention %q, %k, %v captures(%doc) {plan = #plan}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %d: tensor<?xi32>) {
+      %m = attn.capture_load %d[%i] : tensor<?xi32>
+      %n = attn.capture_load %d[%j] : tensor<?xi32>
+      %s = arith.cmpi eq, %m, %n : i32
+      attn.yield %s : i1
+    } : (!q, !q, !q, tensor<?xi32>) -> (!q, !lse)
+  return %o, %lse : !q, !lse
 }

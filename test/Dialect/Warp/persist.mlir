@@ -49,7 +49,7 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
 // CHECK-LABEL: @uneven(
 // CHECK: %[[COUNTER:.*]] = memref.alloc() {warp.drawn, warp.restored, warp.zeroed} : memref<1xi32>
 // CHECK: warp.kernel @{{.*}} blocks(%[[FIRST:.*]], %{{.*}}, %{{.*}}) in (%[[TILES:.*]], %{{.*}}, %{{.*}}) warps(4) resident {
-// CHECK: %[[END0:.*]] = arith.addi %[[X0:.*]], %{{.*}} : index
+// CHECK: %[[END0:.*]] = arith.muli %[[X0:.*]], %{{.*}} : index
 // CHECK-NEXT: scf.while (%[[T0:.*]] = %[[FIRST]], %{{.*}} = %[[X0]], %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %[[END0]]) :
 // CHECK-NEXT: %[[LEFT:.*]] = arith.index_cast %[[T0]] : index to i32
 // CHECK-NEXT: %[[RIGHT:.*]] = arith.index_cast %[[TILES]] : index to i32
@@ -66,20 +66,49 @@ func.func @even(%nx: index, %ny: index, %nz: index, %n: index, %k: !view) {
 // CHECK: scf.if
 // CHECK-NEXT: %{{.*}} = arith.muli
 // CHECK-NEXT: arith.divui %[[TILE]],
-// CHECK: %[[NEXT_END:.*]] = arith.addi %[[NEXT_X:.*]], %{{.*}} : index
+// CHECK: %[[NEXT_END:.*]] = arith.muli %[[NEXT_X:.*]], %{{.*}} : index
 // CHECK-NEXT: scf.yield %[[NEXT]], %[[NEXT_X]], %{{.*}}, %{{.*}}, %[[NEXT_END]] :
 func.func @uneven(%nx: index, %n: index, %k: !view) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @uneven blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) {
     %ks = warp.alloc : !t
-    %end = arith.addi %x, %c1 : index
+    %end = arith.muli %x, %n : index
     scf.for %i = %c0 to %end step %c1 {
       warp.copy %k[%b, %h, %x, %i] to %ks : !view, !t
       %f = warp.load_frag %ks : !t -> !f
     }
     warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
     %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}
+
+// A loop from the second block on: the first one's number is carried, for the
+// block before the loop, too, and nobody divides again.
+// CHECK-LABEL: @second_block(
+// CHECK: scf.while
+// CHECK: ^bb0(%{{.*}}: index, %[[X:.*]]: index, %[[Y:.*]]: index, %[[Z:.*]]: index, %[[BEGIN:.*]]: index):
+// CHECK-NOT: arith.divui
+// CHECK: warp.copy %{{.*}}[%[[Z]], %[[Y]], %[[BEGIN]], %[[BEGIN]]]
+// CHECK: %[[SECOND:.*]] = arith.addi %[[BEGIN]], %{{.*}} : index
+// CHECK: scf.for %{{.*}} = %[[SECOND]] to
+// CHECK: %[[NEXT_BEGIN:.*]] = arith.divui %{{.*}} : index
+// CHECK: scf.yield %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[NEXT_BEGIN]] :
+func.func @second_block(%nx: index, %n: index, %k: !view) {
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  warp.kernel @second_block blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) {
+    %ks = warp.alloc : !t
+    %next = warp.alloc : !t
+    %begin = arith.divui %x, %c4 : index
+    warp.copy %k[%b, %h, %begin, %begin] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+    %second = arith.addi %begin, %c1 : index
+    scf.for %i = %second to %n step %c1 {
+      warp.copy %k[%b, %h, %begin, %i] to %next : !view, !t
+      %g = warp.load_frag %next : !t -> !f
+    }
   }
   return
 }

@@ -30,12 +30,32 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+/// Whether scores or masks read from memory.
+static bool readsMemory(ScoresOp op) {
+  WalkResult walk = op->walk([](Operation *inner) {
+    return isa<GatherOp, SearchOp>(inner) ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+  });
+  return walk.wasInterrupted();
+}
+
+/// The load of the keys that the scores of a block without a loop are of.
+static Operation *findKeyLoad(ScoresOp op) {
+  auto product = op.getScores().getDefiningOp<vector::ContractionOp>();
+  Operation *load =
+      product ? product.getRhs().getDefiningOp<LoadOp>() : nullptr;
+  return load && load->getBlock() == op->getBlock() ? load : nullptr;
+}
+
 /// Before what stands the code that all steps share: the first loop of the
-/// chain around `op`, or `op` itself where there is no loop.
+/// chain around `op`, or `op` itself where there is no loop. What reads from
+/// memory does so while the keys are awaited, not after.
 static Operation *findHead(ScoresOp op) {
   auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-  if (!loop)
-    return op;
+  if (!loop) {
+    Operation *load = readsMemory(op) ? findKeyLoad(op) : nullptr;
+    return load ? load : op;
+  }
   std::string reason;
   FailureOr<BlockLoops> loops = matchKeyLoops(loop->getBlock(), reason);
   bool isInChain = succeeded(loops) && llvm::is_contained(loops->loops, loop);

@@ -27,14 +27,14 @@ namespace {
 class Expansion {
 public:
   Expansion(OpBuilder &outer, OpBuilder &inner, scf::ForOp loop,
-            ArrayRef<int64_t> shape, const IRMapping &outside)
-      : outer(outer), inner(inner), loop(loop), whole(shape), mapping(outside) {
-  }
+            Operation *early, ArrayRef<int64_t> shape, const IRMapping &outside)
+      : outer(outer), inner(inner), loop(loop), early(early), whole(shape),
+        mapping(outside) {}
 
   Value run(Block &block, ValueRange arguments, Value root) {
     mapping.map(block.getArguments(), arguments);
     for (Value argument : arguments)
-      if (loop && !loop.isDefinedOutsideOfLoop(argument))
+      if (!isKnownBefore(argument))
         variant.insert(argument);
     for (Operation &op : block.without_terminator())
       clone(op);
@@ -50,6 +50,15 @@ private:
     if (auto type = dyn_cast<VectorType>(value.getType()))
       return Shape(type.getShape());
     return {};
+  }
+
+  /// Whether a value is known where `outer` builds.
+  bool isKnownBefore(Value value) {
+    if (loop)
+      return loop.isDefinedOutsideOfLoop(value);
+    Operation *op = value.getDefiningOp();
+    return !early || !op || op->getBlock() != early->getBlock() ||
+           op->isBeforeInBlock(early);
   }
 
   /// The smallest shape all operands stretch to.
@@ -84,9 +93,12 @@ private:
     // Before the loop only what does not depend on it, and cannot trap there.
     bool isInvariant = llvm::none_of(op.getOperands(), [&](Value operand) {
       Value value = lookup(operand);
-      return variant.contains(value) ||
-             (loop && !loop.isDefinedOutsideOfLoop(value));
+      return variant.contains(value) || !isKnownBefore(value);
     });
+    // One number per row at most: columns would be registers while a product
+    // fills its own.
+    if (early && !shape.empty() && shape.back() != 1)
+      isInvariant = false;
     bool hoist =
         isInvariant && (isSpeculatable(&op) || isa<GatherOp, SearchOp>(op));
     OpBuilder &builder = hoist ? outer : inner;
@@ -145,6 +157,9 @@ private:
 
   OpBuilder &outer, &inner;
   scf::ForOp loop; // or null
+  /// Without a loop, the operation before the code that `outer` builds before;
+  /// null if that is where the rest goes, too.
+  Operation *early;
   ArrayRef<int64_t> whole;
   IRMapping mapping;
   /// What exists only inside the loop. (Shapes do not tell: a block may have
@@ -191,8 +206,9 @@ Value attn::tile::expandScalarCode(OpBuilder &inner, Operation *head,
                                    const IRMapping &outside) {
   auto loop = dyn_cast_or_null<scf::ForOp>(inner.getBlock()->getParentOp());
   OpBuilder outer(head);
+  bool isEarly = !loop && head != &*inner.getInsertionPoint();
   Block &block = region.front();
-  return Expansion(outer, inner, loop, shape, outside)
+  return Expansion(outer, inner, loop, isEarly ? head : nullptr, shape, outside)
       .run(block, arguments,
            root ? root : block.getTerminator()->getOperand(0));
 }

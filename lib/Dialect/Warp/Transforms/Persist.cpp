@@ -50,6 +50,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace attn::warp {
@@ -182,12 +183,21 @@ static SetVector<Value> findCommon(ArrayRef<Value> bounds) {
   return found;
 }
 
+/// What a constant is added to. Where a loop starts at the second block, the
+/// first one's number is also that of the block before the loop: carried, it is
+/// found once per tile, not by each role again.
+static Value stripConstant(Value bound) {
+  auto sum = bound.getDefiningOp<arith::AddIOp>();
+  return sum && getConstantIntValue(sum.getRhs()) ? sum.getLhs() : bound;
+}
+
 /// The bounds of a loop, if they are computed before it by scalars.
 void TileLoop::findBounds(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
   if (!loop)
     return;
   for (Value bound : findCommon({loop.getLowerBound(), loop.getUpperBound()})) {
+    bound = stripConstant(bound);
     if (!dependsOnBlock(kernel, bound) || isa<BlockArgument>(bound))
       continue;
     SetVector<Operation *> slice;

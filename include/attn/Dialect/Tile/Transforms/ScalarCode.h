@@ -23,9 +23,11 @@ namespace attn::tile {
 /// N. `arguments` stand for those of its block: scalars, M x 1, 1 x N or M x N.
 /// Every value has the smallest of these shapes that holds it. What does not
 /// change from step to step of the loop that `builder` stands in is computed
-/// before `head`: that loop, or the first one of its chain. `root` may be
-/// another value of the region than what it yields; `outside` says what stands
-/// for values from outside of the region.
+/// before `head`: that loop, or the first one of its chain. Where `builder`
+/// stands in no loop, `head` may be an operation before it: before that goes
+/// what is one number per row. `root` may be another value of the region than
+/// what it yields; `outside` says what stands for values from outside of the
+/// region.
 Value expandScalarCode(OpBuilder &builder, Operation *head, Region &region,
                        ValueRange arguments, ArrayRef<int64_t> shape,
                        Value root = {}, const IRMapping &outside = {});
