@@ -46,6 +46,8 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
     functions.addPass(warp::createWarpDeferSum());
   if (runs(OptionalPass::Persist) && hasRoles)
     functions.addPass(warp::createWarpPersist());
+  if (runs(OptionalPass::OrderTiles))
+    functions.addPass(warp::createWarpOrderTiles());
   // Without roles and products in flight there is nothing to win by it.
   if (runs(OptionalPass::DoubleBuffer) && hasRoles &&
       runs(OptionalPass::MakeAsync))

@@ -26,6 +26,7 @@
 // CHECK-NEXT: cse,
 // CHECK-NEXT: convert-tile-to-warp,
 // CHECK-NEXT: warp-defer-sum,
+// CHECK-NEXT: warp-order-tiles,
 // CHECK-NEXT: warp-buffer{
 // CHECK-NEXT: warp-share-columns{shared-limit=166912},
 // CHECK-NEXT: warp-stage-stores{shared-limit=166912},

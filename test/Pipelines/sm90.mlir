@@ -4,6 +4,7 @@
 // RUN: attn-opt %s --attn-sm90="double-buffer=true" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DOUBLE
 
 // DOUBLE: warp-persist
+// DOUBLE-NEXT: warp-order-tiles
 // DOUBLE-NEXT: warp-double-buffer{selective=false}
 // DOUBLE-NEXT: warp-specialize
 
@@ -35,6 +36,7 @@
 // CHECK-NEXT: convert-tile-to-warp,
 // CHECK-NEXT: warp-defer-sum,
 // CHECK-NEXT: warp-persist,
+// CHECK-NEXT: warp-order-tiles,
 // CHECK-NEXT: warp-double-buffer{selective=true},
 // CHECK-NEXT: warp-specialize{depth=0},
 // CHECK-NEXT: warp-share-registers,

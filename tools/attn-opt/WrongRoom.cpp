@@ -67,6 +67,7 @@ static constexpr RoomNeeds table[] = {
     {"warp-buffer", kernel},
     {"warp-defer-sum", kernel},
     {"warp-persist", kernel},
+    {"warp-order-tiles", kernel},
     {"warp-double-buffer", kernel},
     {"warp-specialize", kernel},
     {"warp-share-registers", kernel},

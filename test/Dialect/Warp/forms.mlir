@@ -18,6 +18,8 @@
 // PERSIST: error: warp-persist needs warp-sync, got warp-buffered: a ring; run it before warp-buffer
 // RUN: not %{warp} --warp-persist --warp-persist -o %t 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: warp-persist needs warp-sync, got warp-resident: a resident kernel; it has run already
+// RUN: not %{warp} --warp-buffer --warp-order-tiles -o %t 2>&1 | FileCheck %s --check-prefix=ORDER
+// ORDER: error: warp-order-tiles needs warp-resident, got warp-buffered: a ring; run it before warp-buffer
 // RUN: not %{warp} --warp-make-async --warp-double-buffer -o %t 2>&1 | FileCheck %s --check-prefix=DOUBLE
 // DOUBLE: error: warp-double-buffer needs warp-resident, got warp-async: a product in flight; run it before warp-make-async
 // RUN: not %{warp} --warp-buffer --warp-specialize -o %t 2>&1 | FileCheck %s --check-prefix=ROLES

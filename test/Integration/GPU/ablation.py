@@ -54,6 +54,7 @@ PASSES = {
     "tile-merge-factors": "constant factors of scores and gradients are one product (no effect without a score function)",
     "warp-defer-sum": "the sums of a row's four threads meet once per tile, not once per block",
     "warp-persist": "a thread block takes tile after tile: the next loads overlap the last stores",
+    "warp-order-tiles": "a grid begins its longest tiles first (no effect on thread blocks that stay)",
     "warp-double-buffer": "the next weights are made while P V reads the last, in other registers",
     "warp-specialize": "one warp loads by TMA, the others compute, with registers moved between them",
     "warp-buffer": "key and value tiles are loaded ahead (where no warp is set apart for it)",

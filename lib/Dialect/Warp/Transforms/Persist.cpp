@@ -62,42 +62,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-/// Whether a value is computed from the block's numbers.
-static bool dependsOnBlock(KernelOp kernel, Value value) {
-  SetVector<Value> values;
-  values.insert(value);
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (auto argument = dyn_cast<BlockArgument>(values[i])) {
-      Operation *owner = argument.getOwner()->getParentOp();
-      if (owner == kernel)
-        return true;
-      if (kernel->isAncestor(owner))
-        values.insert(owner->operand_begin(), owner->operand_end());
-      continue;
-    }
-    Operation *op = values[i].getDefiningOp();
-    if (auto group = dyn_cast<GroupBoundsOp>(op)) {
-      values.insert(group.getWhole(values[i]));
-      continue;
-    }
-    if (kernel->isAncestor(op))
-      op->walk([&](Operation *inner) {
-        values.insert(inner->operand_begin(), inner->operand_end());
-      });
-  }
-  return false;
-}
-
-static bool isBalanced(KernelOp kernel) {
-  WalkResult walk = kernel.walk([&](scf::ForOp loop) {
-    for (Value bound : {loop.getLowerBound(), loop.getUpperBound()})
-      if (dependsOnBlock(kernel, bound))
-        return WalkResult::interrupt();
-    return WalkResult::advance();
-  });
-  return !walk.wasInterrupted();
-}
-
 namespace {
 /// The blocks' numbers as tiles, and what has to move into the loop over them.
 class TileLoop {
@@ -417,7 +381,7 @@ FailureOr<Scheduler> attn::warp::persistBlocks(RewriterBase &rewriter,
     reason = "the plan leaves the tiles to the grid";
     return failure();
   }
-  bool isEven = isBalanced(kernel);
+  bool isEven = hasEvenTiles(kernel);
   bool isCounted = scheduler ? *scheduler == Scheduler::Static : isEven;
   if (!isCounted &&
       kernel->getParentOp() != kernel->getParentOfType<func::FuncOp>()) {

@@ -17,6 +17,48 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
+bool attn::warp::dependsOnBlock(KernelOp kernel, Value value) {
+  SetVector<Value> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (auto argument = dyn_cast<BlockArgument>(values[i])) {
+      Operation *owner = argument.getOwner()->getParentOp();
+      if (owner == kernel)
+        return true;
+      if (kernel->isAncestor(owner))
+        values.insert(owner->operand_begin(), owner->operand_end());
+      continue;
+    }
+    Operation *op = values[i].getDefiningOp();
+    if (auto group = dyn_cast<GroupBoundsOp>(op)) {
+      values.insert(group.getWhole(values[i]));
+      continue;
+    }
+    if (kernel->isAncestor(op))
+      op->walk([&](Operation *inner) {
+        values.insert(inner->operand_begin(), inner->operand_end());
+      });
+  }
+  return false;
+}
+
+bool attn::warp::hasEvenTiles(KernelOp kernel) {
+  WalkResult walk = kernel.walk([&](scf::ForOp loop) {
+    for (Value bound : {loop.getLowerBound(), loop.getUpperBound()})
+      if (dependsOnBlock(kernel, bound))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return !walk.wasInterrupted();
+}
+
+/// Heads of a group, at most: also where loops add to memory and nobody asks
+/// how much.
+static constexpr int64_t maxHeads = 16, maxHeadsOfSums = 4;
+/// Tiles of the last group, where nobody says how many blocks there are at a
+/// time: two for each of the two blocks that about 128 multiprocessors hold.
+static constexpr int64_t tilesAtEnd = 512;
+
 /// value = quotient * divisor + remainder, of numbers that are not negative.
 static std::pair<Value, Value> divide(OpBuilder &b, Location loc, Value value,
                                       Value divisor) {
@@ -127,7 +169,7 @@ std::pair<Value, Value> TileOrder::measureHeads() {
 }
 
 void TileOrder::chooseGroups(Value numBlocks) {
-  constexpr int64_t maxHeads = 16, tilesPerBlock = 2;
+  constexpr int64_t tilesPerBlock = 2;
   const int64_t cacheKiB = (sums.empty() ? 16 : 4) * 1024;
   Value blocks = toInt(numBlocks);
   heads = times(toInt(ny), toInt(nz));
@@ -156,6 +198,19 @@ void TileOrder::chooseGroups(Value numBlocks) {
   group = chosen.getResult(0);
   fullGroups = chosen.getResult(1);
   lastGroup = minus(heads, times(fullGroups, group));
+}
+
+int64_t TileOrder::takeGroups() {
+  heads = times(toInt(ny), toInt(nz));
+  int64_t size = sums.empty() ? maxHeads : maxHeadsOfSums;
+  group = constant(size);
+  Value columns = toInt(nx);
+  Value headsAtEnd = over(plus(columns, constant(tilesAtEnd - 1)), columns);
+  Value others = arith::MaxSIOp::create(builder, loc, minus(heads, headsAtEnd),
+                                        constant(0));
+  fullGroups = over(others, group);
+  lastGroup = minus(heads, times(fullGroups, group));
+  return size;
 }
 
 Value TileOrder::clamp(Value tile) {

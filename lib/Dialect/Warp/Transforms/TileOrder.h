@@ -36,6 +36,11 @@
 
 namespace attn::warp {
 
+/// Whether a value is computed from the block's numbers.
+bool dependsOnBlock(KernelOp kernel, Value value);
+/// Whether no loop has bounds that do: all tiles take equally long.
+bool hasEvenTiles(KernelOp kernel);
+
 /// The blocks of a kernel, numbered; values are computed where the builder
 /// stands.
 class TileOrder {
@@ -49,11 +54,16 @@ public:
   Value countTiles();
   /// The sizes of groups, for that many blocks that stay.
   void chooseGroups(Value numBlocks);
+  /// The sizes of groups for blocks that each take one tile: 16 heads, 4 where
+  /// loops add sums to memory, and a last group of 512 tiles or more.
+  int64_t takeGroups();
   Value isTile(Value tile);
   /// The number in i32, as grids have fewer than 2^31 blocks; after the last
   /// tile that of the last, so that what is computed from it reads existing
   /// memory.
   Value clamp(Value tile);
+  /// A number in i32.
+  Value toInt(Value index);
   /// Of a number that was clamped: x varies fastest, then y.
   Numbers decodeInRows(Value tile);
   /// Of a number that was clamped: group after group.
@@ -69,7 +79,6 @@ private:
   Value measureHead(Value view, Rows rows);
   std::pair<Value, Value> measureHeads();
   Value sizeOf(Value view, int64_t dim);
-  Value toInt(Value index);
   Value toIndex(Value value);
   Value constant(int64_t value);
   Value plus(Value a, Value b);

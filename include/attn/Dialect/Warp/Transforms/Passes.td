@@ -86,6 +86,35 @@ def WarpDeferSum : Pass<"warp-defer-sum", "::mlir::func::FuncOp"> {
                            "::attn::warp::WarpDialect"];
 }
 
+def WarpOrderTiles : Pass<"warp-order-tiles", "::mlir::func::FuncOp"> {
+  let summary = "a grid begins its longest tiles first";
+  let description = [{
+    Needs: `warp-resident`. Gives: the same. A GPU begins blocks
+    in the order of x, y, z. Where a loop has bounds that differ from block to
+    block, and no loop over tiles (`warp-persist`) hands them out, the grid is
+    numbered anew: groups of 16 heads (4 where loops add sums to memory) take
+    turns, x is slowest in each, and the last group has 512 tiles or more. So what begins last is short, and all
+    multiprocessors end at about the same time. (The tile room sees to it that x
+    goes from long to short; heads that share keys stay together.) Optional: a
+    *missed* remark says why a kernel stays as it is.
+    ```mlir
+    warp.kernel blocks(%x, %h, %b) in (%n, %heads, %batch) warps(4) { … }
+    ```
+    becomes
+    ```mlir
+    %tiles = … %n * %heads * %batch
+    warp.kernel blocks(%tile, %_, %_) in (%tiles, %c1, %c1) warps(4) {
+      %x, %h, %b = … %tile
+      …
+    }
+    ```
+    Example: `test/Dialect/Warp/order-tiles.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::attn::warp::WarpDialect"];
+}
+
 def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
   let summary = "blocks stay and take one tile after the other";
   let description = [{

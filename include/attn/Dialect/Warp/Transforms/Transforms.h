@@ -39,6 +39,12 @@ FailureOr<int64_t> bufferLoops(RewriterBase &rewriter, KernelOp kernel,
 FailureOr<Scheduler> persistBlocks(RewriterBase &rewriter, KernelOp kernel,
                                    std::string &reason);
 
+/// Has the grid of a kernel whose tiles differ begin the longest first, in groups
+/// of heads. Gives how many these are. Fails, with `reason` set and the kernel untouched, if there is
+/// nothing to gain.
+FailureOr<int64_t> orderTiles(RewriterBase &rewriter, KernelOp kernel,
+                              std::string &reason);
+
 /// Unrolls the loops that carry a left operand of a product by two, so that it
 /// is another value in each step; if `selective`, only those that are known to
 /// gain. Gives their number; `reason` says why others stayed as they are. Fails
