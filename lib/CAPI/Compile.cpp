@@ -144,28 +144,28 @@ public:
   explicit HostKernel(HostProgram program) : program(std::move(program)) {}
 
   const Artifact &artifact() const override { return program.manifest(); }
-  runtime::Status launch(const runtime::Arguments &arguments, void *,
+  runtime::Status launch(runtime::ArgumentSpan arguments, void *,
                          const runtime::WorkspaceMemory *) const override {
     return program.invoke(arguments);
   }
   /// It takes what it needs from the process.
   runtime::Result<int64_t>
-  workspaceBytes(const runtime::Arguments &arguments) const override {
-    auto call = runtime::prepareLaunch(program.manifest(), arguments);
+  workspaceBytes(runtime::ArgumentSpan arguments) const override {
+    auto call = runtime::prepareLaunch(program.manifest(), arguments.copy());
     if (!call.ok())
       return call.status();
     return 0;
   }
   runtime::Result<std::string>
-  describeLaunch(const runtime::Arguments &arguments) const override {
-    auto call = runtime::prepareLaunch(program.manifest(), arguments);
+  describeLaunch(runtime::ArgumentSpan arguments) const override {
+    auto call = runtime::prepareLaunch(program.manifest(), arguments.copy());
     if (!call.ok())
       return call.status();
     return runtime::describeRelayouts(program.manifest(), *call);
   }
   runtime::Result<runtime::VariantChoice>
-  chooseVariant(const runtime::Arguments &arguments) const override {
-    auto call = runtime::prepareLaunch(program.manifest(), arguments);
+  chooseVariant(runtime::ArgumentSpan arguments) const override {
+    auto call = runtime::prepareLaunch(program.manifest(), arguments.copy());
     if (!call.ok())
       return call.status();
     return runtime::VariantChoice();

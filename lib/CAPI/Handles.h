@@ -27,14 +27,14 @@ public:
   /// Its arguments.
   virtual const Artifact &artifact() const = 0;
   virtual runtime::Status
-  launch(const runtime::Arguments &arguments, void *stream,
+  launch(runtime::ArgumentSpan arguments, void *stream,
          const runtime::WorkspaceMemory *memory) const = 0;
   virtual runtime::Result<int64_t>
-  workspaceBytes(const runtime::Arguments &arguments) const = 0;
+  workspaceBytes(runtime::ArgumentSpan arguments) const = 0;
   virtual runtime::Result<std::string>
-  describeLaunch(const runtime::Arguments &arguments) const = 0;
+  describeLaunch(runtime::ArgumentSpan arguments) const = 0;
   virtual runtime::Result<runtime::VariantChoice>
-  chooseVariant(const runtime::Arguments &arguments) const = 0;
+  chooseVariant(runtime::ArgumentSpan arguments) const = 0;
   virtual int64_t relayouts() const = 0;
   virtual runtime::Status synchronize() const = 0;
   virtual int registers() const { return -1; }

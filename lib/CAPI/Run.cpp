@@ -19,20 +19,18 @@ public:
   explicit DeviceKernel(Module module) : module(std::move(module)) {}
 
   const Artifact &artifact() const override { return module.artifact(); }
-  Status launch(const Arguments &arguments, void *stream,
+  Status launch(ArgumentSpan arguments, void *stream,
                 const WorkspaceMemory *memory) const override {
     return module.launch(arguments, static_cast<CUstream>(stream), memory);
   }
-  Result<int64_t> workspaceBytes(const Arguments &arguments) const override {
+  Result<int64_t> workspaceBytes(ArgumentSpan arguments) const override {
     return module.workspaceBytes(arguments);
   }
-  Result<std::string>
-  describeLaunch(const Arguments &arguments) const override {
-    return module.describeLaunch(arguments);
+  Result<std::string> describeLaunch(ArgumentSpan arguments) const override {
+    return module.describeLaunch(arguments.copy());
   }
-  Result<VariantChoice>
-  chooseVariant(const Arguments &arguments) const override {
-    return module.chooseVariant(arguments);
+  Result<VariantChoice> chooseVariant(ArgumentSpan arguments) const override {
+    return module.chooseVariant(arguments.copy());
   }
   int64_t relayouts() const override { return module.relayouts(); }
   Status synchronize() const override { return module.device().synchronize(); }
@@ -94,26 +92,51 @@ AttnKernel *attnLoadVariant(const AttnArtifact *artifact, int device,
 
 void attnKernelDestroy(AttnKernel *kernel) { delete kernel; }
 
-static Result<Arguments> convert(const char *call, const AttnKernel *kernel,
-                                 const AttnArgument *arguments, size_t count) {
+namespace {
+/// The arguments of a call as the runtime has them: few of them on the stack.
+class Converted {
+public:
+  Converted() {} // NOLINT: the room stays as it is
+  Converted(const Converted &) = delete;
+  Converted &operator=(const Converted &) = delete;
+
+  /// What is wrong with the handle, the pointer and the kinds.
+  Status read(const char *call, const AttnKernel *kernel,
+              const AttnArgument *arguments, size_t count);
+  ArgumentSpan operator*() const { return {first, size}; }
+
+private:
+  static constexpr size_t kFew = 16;
+  union {
+    Argument few[kFew];
+  };
+  Arguments many;
+  Argument *first = nullptr;
+  size_t size = 0;
+};
+} // namespace
+
+Status Converted::read(const char *call, const AttnKernel *kernel,
+                       const AttnArgument *arguments, size_t count) {
   if (!kernel || (count != 0 && !arguments))
     return Status::error(std::string(call) + ": kernel or arguments is NULL");
-  Arguments converted;
-  converted.reserve(count);
+  if (count > kFew)
+    many.resize(count);
+  first = count > kFew ? many.data() : few;
+  size = count;
   for (size_t i = 0; i < count; ++i) {
     const AttnArgument &argument = arguments[i];
+    const AttnTensor &tensor = argument.value.tensor;
     switch (argument.kind) {
-    case ATTN_TENSOR: {
-      const AttnTensor &tensor = argument.value.tensor;
-      converted.push_back(Argument::tensor(tensor.data, tensor.rank,
-                                           tensor.sizes, tensor.strides));
+    case ATTN_TENSOR:
+      new (first + i) Argument(Argument::tensor(tensor.data, tensor.rank,
+                                                tensor.sizes, tensor.strides));
       break;
-    }
     case ATTN_INTEGER:
-      converted.push_back(Argument::scalar(argument.value.integer));
+      new (first + i) Argument(Argument::scalar(argument.value.integer));
       break;
     case ATTN_REAL:
-      converted.push_back(Argument::scalar(argument.value.real));
+      new (first + i) Argument(Argument::scalar(argument.value.real));
       break;
     default:
       return Status::error(std::string(call) + ": argument " +
@@ -121,26 +144,28 @@ static Result<Arguments> convert(const char *call, const AttnKernel *kernel,
                            std::to_string(argument.kind));
     }
   }
-  return converted;
+  return Status();
 }
 
 int attnLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
                size_t count, void *stream) {
-  Result<Arguments> converted = convert("attnLaunch", kernel, arguments, count);
-  if (!converted.ok())
-    return finish(converted.status());
+  Converted converted;
+  Status status = converted.read("attnLaunch", kernel, arguments, count);
+  if (!status.ok())
+    return finish(status);
   return finish(kernel->kernel->launch(*converted, stream, nullptr));
 }
 
 int attnGetWorkspaceBytes(const AttnKernel *kernel,
                           const AttnArgument *arguments, size_t count,
                           size_t *bytes) {
-  Result<Arguments> converted =
-      convert("attnGetWorkspaceBytes", kernel, arguments, count);
-  if (!converted.ok() || !bytes)
-    return finish(converted.ok()
+  Converted converted;
+  Status status =
+      converted.read("attnGetWorkspaceBytes", kernel, arguments, count);
+  if (!status.ok() || !bytes)
+    return finish(status.ok()
                       ? Status::error("attnGetWorkspaceBytes: bytes is NULL")
-                      : converted.status());
+                      : status);
   Result<int64_t> size = kernel->kernel->workspaceBytes(*converted);
   if (!size.ok())
     return finish(size.status());
@@ -152,10 +177,11 @@ int attnLaunchWithWorkspace(const AttnKernel *kernel,
                             const AttnArgument *arguments, size_t count,
                             void *workspace, size_t workspace_bytes,
                             void *stream) {
-  Result<Arguments> converted =
-      convert("attnLaunchWithWorkspace", kernel, arguments, count);
-  if (!converted.ok())
-    return finish(converted.status());
+  Converted converted;
+  Status status =
+      converted.read("attnLaunchWithWorkspace", kernel, arguments, count);
+  if (!status.ok())
+    return finish(status);
   WorkspaceMemory memory{workspace, workspace_bytes};
   return finish(kernel->kernel->launch(*converted, stream, &memory));
 }
@@ -169,12 +195,13 @@ static const char *keep(std::string text) {
 
 int attnDescribeLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
                        size_t count, const char **text) {
-  Result<Arguments> converted =
-      convert("attnDescribeLaunch", kernel, arguments, count);
-  if (!converted.ok() || !text)
-    return finish(converted.ok()
+  Converted converted;
+  Status status =
+      converted.read("attnDescribeLaunch", kernel, arguments, count);
+  if (!status.ok() || !text)
+    return finish(status.ok()
                       ? Status::error("attnDescribeLaunch: text is NULL")
-                      : converted.status());
+                      : status);
   Result<std::string> description = kernel->kernel->describeLaunch(*converted);
   if (!description.ok())
     return finish(description.status());
@@ -184,12 +211,12 @@ int attnDescribeLaunch(const AttnKernel *kernel, const AttnArgument *arguments,
 
 int attnChooseVariant(const AttnKernel *kernel, const AttnArgument *arguments,
                       size_t count, int *variant, const char **reason) {
-  Result<Arguments> converted =
-      convert("attnChooseVariant", kernel, arguments, count);
-  if (!converted.ok() || !variant)
-    return finish(converted.ok()
+  Converted converted;
+  Status status = converted.read("attnChooseVariant", kernel, arguments, count);
+  if (!status.ok() || !variant)
+    return finish(status.ok()
                       ? Status::error("attnChooseVariant: variant is NULL")
-                      : converted.status());
+                      : status);
   Result<VariantChoice> choice = kernel->kernel->chooseVariant(*converted);
   if (!choice.ok())
     return finish(choice.status());

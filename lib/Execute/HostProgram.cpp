@@ -221,14 +221,14 @@ void HostProgram::run(runtime::PackedLaunch &launch) const {
     entry(launch.kernels[0].parameters.data());
 }
 
-runtime::Status HostProgram::invoke(const runtime::Arguments &arguments) const {
+runtime::Status HostProgram::invoke(runtime::ArgumentSpan arguments) const {
   runtime::KnownLaunches &launches = runtime::KnownLaunches::here();
   if (runtime::KnownLaunch *known =
           launches.find(number, description, arguments)) {
     run(known->launch);
     return runtime::Status();
   }
-  auto call = runtime::prepareLaunch(description, arguments);
+  auto call = runtime::prepareLaunch(description, arguments.copy());
   if (!call.ok())
     return call.status();
   if (auto known = runtime::KnownLaunch::make(description, arguments, *call)) {

@@ -21,31 +21,6 @@
 using namespace attn;
 using namespace attn::runtime;
 
-Argument Argument::tensor(void *data, int64_t rank, const int64_t *sizes,
-                          const int64_t *strides) {
-  Argument argument;
-  argument.kind = Kind::Tensor;
-  argument.data = data;
-  argument.rank = rank;
-  argument.sizes = sizes;
-  argument.strides = strides;
-  return argument;
-}
-
-Argument Argument::scalar(int64_t value) {
-  Argument argument;
-  argument.kind = Kind::Integer;
-  argument.integer = value;
-  return argument;
-}
-
-Argument Argument::scalar(double value) {
-  Argument argument;
-  argument.kind = Kind::Real;
-  argument.real = value;
-  return argument;
-}
-
 //===----------------------------------------------------------------------===//
 // Tensors
 //===----------------------------------------------------------------------===//

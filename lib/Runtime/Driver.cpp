@@ -58,20 +58,17 @@ Status Driver::check(CUresult code, const char *what) const {
   return Status::error(std::move(message));
 }
 
-ScopedContext::ScopedContext(const Driver &driver, CUcontext context)
-    : driver(driver) {
-  CUcontext current = nullptr;
-  result = driver.check(driver.ctxGetCurrent(&current), "cuCtxGetCurrent");
-  if (!result.ok() || current == context)
+void ScopedContext::enter(CUresult code, CUcontext context) {
+  result = driver.check(code, "cuCtxGetCurrent");
+  if (!result.ok())
     return;
   result = driver.check(driver.ctxPushCurrent(context), "cuCtxPushCurrent");
   pushed = result.ok();
 }
 
-ScopedContext::~ScopedContext() {
+void ScopedContext::leave() {
   CUcontext popped = nullptr;
-  if (pushed)
-    (void)driver.ctxPopCurrent(&popped);
+  (void)driver.ctxPopCurrent(&popped);
 }
 
 // CU_STREAM_CAPTURE_MODE_RELAXED.

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 
 using namespace attn;
@@ -82,7 +83,7 @@ static uint64_t alignmentMask(const ArgumentInfo &info) {
 }
 
 std::unique_ptr<KnownLaunch> KnownLaunch::make(const Artifact &artifact,
-                                               const Arguments &arguments,
+                                               ArgumentSpan arguments,
                                                LaunchCall &call) {
   bool isFit = call.relayouts.empty();
   for (size_t i = 0; i < arguments.size() && isFit; ++i)
@@ -98,7 +99,7 @@ std::unique_ptr<KnownLaunch> KnownLaunch::make(const Artifact &artifact,
 }
 
 void KnownLaunch::addArguments(const Artifact &artifact,
-                               const Arguments &arguments) {
+                               ArgumentSpan arguments) {
   std::vector<bool> counted = countedScalars(artifact);
   size_t slot = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -122,13 +123,15 @@ void KnownLaunch::addArguments(const Artifact &artifact,
     insert(argument.strides);
     tensor.isEmpty =
         std::count(argument.sizes, argument.sizes + tensor.rank, 0) != 0;
+    tensor.data = argument.data;
     int64_t bytes = elementBytes(info.element);
-    tensor.end = bytes;
+    tensor.bytes = bytes;
     // No overflow: the strides were checked.
     for (size_t k = 0; k < tensor.rank && !tensor.isEmpty; ++k) {
       int64_t last = argument.sizes[k] - 1;
       int64_t span = last == 0 ? 0 : last * argument.strides[k] * bytes;
-      (span < 0 ? tensor.begin : tensor.end) += span;
+      tensor.begin += std::min<int64_t>(span, 0);
+      tensor.bytes += std::abs(span);
     }
   }
 }
@@ -162,29 +165,25 @@ static bool isSame(const Argument &a, const Argument &b) {
          std::memcmp(&a.real, &b.real, sizeof(a.real)) == 0;
 }
 
-// Ranks are right.
-bool KnownLaunch::fits(const Arguments &arguments) const {
-  for (const Tensor &tensor : tensors) {
-    const Argument &argument = arguments[tensor.argument];
-    const int64_t *shape = shapes.data() + tensor.shape;
-    size_t bytes = tensor.rank * sizeof(int64_t);
-    if (bytes != 0 &&
-        (std::memcmp(argument.sizes, shape, bytes) != 0 ||
-         std::memcmp(argument.strides, shape + tensor.rank, bytes) != 0))
-      return false;
-    auto address = reinterpret_cast<uintptr_t>(argument.data);
-    if (!tensor.isEmpty &&
-        (address == 0 || (address & tensor.alignmentMask) != 0))
-      return false;
-  }
-  for (const Scalar &scalar : scalars)
-    if (scalar.isFixed && !isSame(scalar.value, arguments[scalar.argument]))
-      return false;
-  return true;
+bool KnownLaunch::fits(const Tensor &tensor, const Argument &argument) const {
+  if (argument.kind != Argument::Kind::Tensor ||
+      argument.rank != static_cast<int64_t>(tensor.rank) ||
+      (tensor.rank != 0 && (!argument.sizes || !argument.strides)))
+    return false;
+  // Without a branch for each of the few dimensions.
+  const int64_t *sizes = shapes.data() + tensor.shape,
+                *strides = sizes + tensor.rank;
+  int64_t difference = 0;
+  for (size_t i = 0; i < tensor.rank; ++i)
+    difference |=
+        (argument.sizes[i] ^ sizes[i]) | (argument.strides[i] ^ strides[i]);
+  auto address = reinterpret_cast<uintptr_t>(argument.data);
+  bool isPlaced = address != 0 && (address & tensor.alignmentMask) == 0;
+  return difference == 0 && (isPlaced || tensor.isEmpty);
 }
 
-bool KnownLaunch::areApart(const Artifact &artifact, const Arguments &arguments,
-                           Pair &pair) const {
+bool KnownLaunch::areApart(const Artifact &artifact, ArgumentSpan arguments,
+                           Pair &pair) {
   const Tensor &result = tensors[pair.result], &other = tensors[pair.other];
   const Argument &a = arguments[result.argument],
                  &b = arguments[other.argument];
@@ -193,8 +192,8 @@ bool KnownLaunch::areApart(const Artifact &artifact, const Arguments &arguments,
            second = reinterpret_cast<uintptr_t>(b.data) +
                     static_cast<uint64_t>(other.begin);
   // The ranges of addresses, modulo 2^64 as in `overlap`.
-  if (second - first >= static_cast<uint64_t>(result.end - result.begin) &&
-      first - second >= static_cast<uint64_t>(other.end - other.begin))
+  if (second - first >= static_cast<uint64_t>(result.bytes) &&
+      first - second >= static_cast<uint64_t>(other.bytes))
     return true;
   if (pair.isKnown && pair.distance == second - first)
     return true;
@@ -208,26 +207,52 @@ bool KnownLaunch::areApart(const Artifact &artifact, const Arguments &arguments,
   return true;
 }
 
-bool KnownLaunch::update(const Artifact &artifact, const Arguments &arguments) {
-  if (!fits(arguments))
+bool KnownLaunch::write(const Artifact &artifact, Scalar &scalar,
+                        const Argument &value) {
+  if (scalar.isFixed)
     return false;
-  for (Pair &pair : pairs)
-    if (!areApart(artifact, arguments, pair))
-      return false;
-  for (const Scalar &scalar : scalars) {
-    Result<uint64_t> bits =
-        scalarBits(arguments[scalar.argument],
-                   artifact.arguments[scalar.argument].element);
-    if (!bits.ok())
-      return false;
-    launch.slots[scalar.slot] = *bits;
-  }
-  for (const Tensor &tensor : tensors)
+  Result<uint64_t> bits =
+      scalarBits(value, artifact.arguments[scalar.argument].element);
+  if (!bits.ok())
+    return false;
+  launch.slots[scalar.slot] = *bits;
+  scalar.value = value;
+  return true;
+}
+
+void KnownLaunch::move(ArgumentSpan arguments) {
+  for (Tensor &tensor : tensors) {
+    tensor.data = arguments[tensor.argument].data;
     launch.slots[tensor.slot] = launch.slots[tensor.slot + 1] =
-        reinterpret_cast<uintptr_t>(arguments[tensor.argument].data);
+        reinterpret_cast<uintptr_t>(tensor.data);
+  }
   for (const Map &map : maps)
     launch.call.kernels[map.kernel].tensorMaps[map.number].data =
         arguments[map.argument].data;
+  launch.filledAt.reset();
+}
+
+// What stands in the parameters was right: only what differs is looked at.
+bool KnownLaunch::update(const Artifact &artifact, ArgumentSpan arguments) {
+  if (arguments.size() != tensors.size() + scalars.size())
+    return false;
+  bool isMoved = false;
+  for (const Tensor &tensor : tensors) {
+    const Argument &argument = arguments[tensor.argument];
+    if (!fits(tensor, argument))
+      return false;
+    isMoved |= argument.data != tensor.data;
+  }
+  for (size_t i = 0; i < pairs.size() && isMoved; ++i)
+    if (!areApart(artifact, arguments, pairs[i]))
+      return false;
+  for (Scalar &scalar : scalars) {
+    const Argument &value = arguments[scalar.argument];
+    if (!isSame(scalar.value, value) && !write(artifact, scalar, value))
+      return false;
+  }
+  if (isMoved)
+    move(arguments);
   return true;
 }
 
@@ -246,7 +271,7 @@ uint64_t KnownLaunches::nextModule() {
 }
 
 KnownLaunches::Set &KnownLaunches::setOf(uint64_t module,
-                                         const Arguments &arguments) {
+                                         ArgumentSpan arguments) {
   constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15; // 2^64 over phi
   uint64_t hash = module;
   for (const Argument &argument : arguments)
@@ -258,7 +283,7 @@ KnownLaunches::Set &KnownLaunches::setOf(uint64_t module,
 }
 
 // Whether sizes and strides can be read.
-static bool haveRanks(const Artifact &artifact, const Arguments &arguments) {
+static bool haveRanks(const Artifact &artifact, ArgumentSpan arguments) {
   if (arguments.size() != artifact.arguments.size())
     return false;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -276,20 +301,29 @@ static bool haveRanks(const Artifact &artifact, const Arguments &arguments) {
 }
 
 KnownLaunch *KnownLaunches::find(uint64_t module, const Artifact &artifact,
-                                 const Arguments &arguments) {
+                                 ArgumentSpan arguments) {
+  auto isFound = [&](const Entry &entry) {
+    return entry.module == module && entry.launch->update(artifact, arguments);
+  };
+  Entry *&last = latest[module % kModules];
+  if (last && isFound(*last))
+    return last->launch.get();
   if (!haveRanks(artifact, arguments))
     return nullptr;
   for (Entry &entry : setOf(module, arguments).entries)
-    if (entry.module == module && entry.launch->update(artifact, arguments))
+    if (&entry != last && isFound(entry)) {
+      last = &entry;
       return entry.launch.get();
+    }
   return nullptr;
 }
 
-KnownLaunch &KnownLaunches::keep(uint64_t module, const Arguments &arguments,
+KnownLaunch &KnownLaunches::keep(uint64_t module, ArgumentSpan arguments,
                                  std::unique_ptr<KnownLaunch> launch) {
   Set &set = setOf(module, arguments);
   Entry &entry = set.entries[set.next];
   set.next = (set.next + 1) % kWays;
   entry = {module, std::move(launch)};
+  latest[module % kModules] = &entry;
   return *entry.launch;
 }

@@ -77,56 +77,75 @@ Status Module::relayout(const LaunchCall &call, bool outputs, void *workspace,
   return Status();
 }
 
-Status Module::run(PackedLaunch &launch, void *workspace, bool isCleared,
-                   CUstream stream) const {
-  const Driver &driver = *owner.driver;
-  const LaunchCall &call = launch.call;
+Status Module::fill(PackedLaunch &launch, void *workspace) const {
   Status status;
-  if (!isCleared)
-    status = clear(driver, call.zeros, workspace, stream);
-  for (const WorkspaceCall &part : call.workspaces)
-    if (status.ok() && !isCleared)
-      status = clear(driver, part, workspace, stream);
-  if (status.ok())
-    status = relayout(call, /*outputs=*/false, workspace, stream);
+  launch.filledAt.reset();
   launch.place(workspace);
-  for (size_t i = 0; i < call.kernels.size() && status.ok(); ++i) {
-    const KernelCall &kernel = call.kernels[i];
-    const KernelInfo &info = source.variants[call.variant].kernels[i];
+  for (size_t i = 0; i < launch.kernels.size(); ++i) {
+    const KernelCall &kernel = launch.call.kernels[i];
     PackedLaunch::Kernel &packed = launch.kernels[i];
-    if (kernel.isEmpty)
-      continue;
-    for (size_t m = 0; m < packed.maps.size() && status.ok(); ++m) {
+    for (size_t m = 0; m < packed.maps.size() && !kernel.isEmpty; ++m) {
       const TensorMapCall &map = kernel.tensorMaps[m];
       void *data =
           map.offset ? static_cast<char *>(workspace) + *map.offset : map.data;
       packed.parameters[launch.slots.size() + m] =
           packed.maps[m].get(data, [&](TensorMap &made) {
-            status = encode(driver, map, data, made);
+            status = encode(*owner.driver, map, data, made);
             return status.ok();
           });
+      if (!status.ok())
+        return status;
     }
-    if (!status.ok())
-      break;
-    CUresult code = driver.launchKernel(
-        functions[call.variant][i], kernel.grid[0], kernel.grid[1],
-        kernel.grid[2], static_cast<unsigned>(info.threads), 1, 1,
-        static_cast<unsigned>(info.sharedBytes), stream,
-        packed.parameters.data(), nullptr);
-    if (code != 0)
-      status = driver.check(code, ("launching '" + info.entry + "'").c_str());
   }
-  return status.ok() ? relayout(call, /*outputs=*/true, workspace, stream)
-                     : status;
+  launch.filledAt = workspace;
+  return status;
 }
 
-Result<PackedLaunch *> Module::prepare(const Arguments &arguments,
+Status Module::run(PackedLaunch &launch, void *workspace, bool isCleared,
+                   CUstream stream) const {
+  const Driver &driver = *owner.driver;
+  const LaunchCall &call = launch.call;
+  if (launch.filledAt != workspace)
+    if (Status status = fill(launch, workspace); !status.ok())
+      return status;
+  if (!isCleared && call.zeroBytes != 0) {
+    Status status = clear(driver, call.zeros, workspace, stream);
+    for (const WorkspaceCall &part : call.workspaces)
+      if (status.ok())
+        status = clear(driver, part, workspace, stream);
+    if (!status.ok())
+      return status;
+  }
+  if (!call.relayouts.empty())
+    if (Status status = relayout(call, /*outputs=*/false, workspace, stream);
+        !status.ok())
+      return status;
+  const std::vector<KernelInfo> &infos = source.variants[call.variant].kernels;
+  const std::vector<CUfunction> &loaded = functions[call.variant];
+  for (size_t i = 0; i < launch.kernels.size(); ++i) {
+    const KernelCall &kernel = call.kernels[i];
+    if (kernel.isEmpty)
+      continue;
+    CUresult code = driver.launchKernel(
+        loaded[i], kernel.grid[0], kernel.grid[1], kernel.grid[2],
+        static_cast<unsigned>(infos[i].threads), 1, 1,
+        static_cast<unsigned>(infos[i].sharedBytes), stream,
+        launch.kernels[i].parameters.data(), nullptr);
+    if (code != 0)
+      return driver.check(code, ("launching '" + infos[i].entry + "'").c_str());
+  }
+  return call.relayouts.empty()
+             ? Status()
+             : relayout(call, /*outputs=*/true, workspace, stream);
+}
+
+Result<PackedLaunch *> Module::prepare(ArgumentSpan arguments,
                                        std::optional<PackedLaunch> &own) const {
   KnownLaunches &launches = KnownLaunches::here();
   if (KnownLaunch *known = launches.find(number, source, arguments))
     return &known->launch;
   Result<LaunchCall> call =
-      prepareLaunch(source, arguments, owner.multiprocessors);
+      prepareLaunch(source, arguments.copy(), owner.multiprocessors);
   if (!call.ok())
     return call.status();
   if (auto known = KnownLaunch::make(source, arguments, *call))
@@ -134,7 +153,7 @@ Result<PackedLaunch *> Module::prepare(const Arguments &arguments,
   return &own.emplace(std::move(*call));
 }
 
-Status Module::launch(const Arguments &arguments, CUstream stream,
+Status Module::launch(ArgumentSpan arguments, CUstream stream,
                       const WorkspaceMemory *memory) const {
   std::optional<PackedLaunch> own;
   Result<PackedLaunch *> prepared = prepare(arguments, own);
@@ -193,7 +212,7 @@ Result<VariantChoice> Module::chooseVariant(const Arguments &arguments) const {
   return VariantChoice{call->variant, source.rule.explain(call->quantities)};
 }
 
-Result<int64_t> Module::workspaceBytes(const Arguments &arguments) const {
+Result<int64_t> Module::workspaceBytes(ArgumentSpan arguments) const {
   std::optional<PackedLaunch> own;
   Result<PackedLaunch *> launch = prepare(arguments, own);
   if (!launch.ok())

@@ -209,6 +209,87 @@ TEST_F(KnownLaunchTest, AddressesThatKernelsDoNotTake) {
   EXPECT_EQ(module->relayouts(), 1);
 }
 
+// What lies in the memory of a launch moves with it, tensors or not.
+TEST_F(KnownLaunchTest, MemoryMoves) {
+  KernelInfo &kernel = artifact.variants[0].kernels[0];
+  WorkspaceInfo rows = artifact.variants[0].workspaces[0];
+  rows.element = ElementKind::F32;
+  rows.sizes.emplace_back().value = 8;
+  artifact.variants[0].workspaces = {rows};
+  kernel.tensorMaps = {{0, 8, 8, 0}, {5, 8, 8, 0}};
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  constexpr uint64_t a = 1 << 20, b = 2 << 20, c = 3 << 20, d = 4 << 20;
+  alignas(256) static unsigned char own[2][1024];
+  std::vector<FakeTensorMap> &maps = fakeRecord()->tensorMaps;
+  std::vector<uint64_t> &parameters = fakeRecord()->parameters;
+  for (int round = 0; round < 12; ++round) {
+    int piece = round / 2 % 2;
+    uint64_t in = round / 4 % 2 ? d : a;
+    Arguments values = arguments(at(in), at(b), at(c));
+    values[2].integer = 4 + round % 3;
+    WorkspaceMemory memory{own[piece], sizeof(own[piece])};
+    parameters.assign(7 + 1 + 1 + 7 + 5 + 7 + 2, 0);
+    Status status = module->launch(values, nullptr, &memory);
+    ASSERT_TRUE(status.ok()) << status.message();
+    uint64_t workspaceMap = parameters.back();
+    parameters.pop_back();
+    uint64_t inMap = parameters.back();
+    parameters.pop_back();
+    EXPECT_EQ(parameters,
+              kernelParameters(*prepareLaunch(artifact, values), own[piece]));
+    ASSERT_LT(std::max(inMap, workspaceMap), maps.size());
+    EXPECT_EQ(maps[inMap].data, at(in));
+    EXPECT_EQ(maps[workspaceMap].data, own[piece]);
+  }
+  EXPECT_EQ(maps.size(), 4u);
+}
+
+// Nor does a launch go where the maps of it could not be made, or another time
+// by what is left of it.
+TEST_F(KnownLaunchTest, MapsThatCannotBeMade) {
+  artifact.variants[0].kernels[0].tensorMaps = {{0, 8, 8, 0}, {3, 512, 8, 0}};
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  constexpr uint64_t a = 1 << 20, b = 2 << 20, c = 3 << 20;
+  for (int round = 0; round < 3; ++round) {
+    Status status = module->launch(arguments(at(a), at(b), at(c)), nullptr);
+    EXPECT_EQ(status.message(),
+              "cuTensorMapEncodeTiled failed: CUDA_ERROR_OTHER (fake)");
+  }
+  EXPECT_EQ(fakeRecord()->launches, 0);
+}
+
+// An update that failed leaves nothing behind that a later one takes for known.
+TEST_F(KnownLaunchTest, LaunchesAfterWrongOnes) {
+  artifact.variants[0].kernels[0].tensorMaps = {{0, 8, 8, 0}};
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  constexpr uint64_t a = 1 << 20, b = 2 << 20, c = 3 << 20, d = 4 << 20;
+  alignas(256) static unsigned char own[256];
+  WorkspaceMemory memory{own, sizeof(own)};
+  Arguments good = arguments(at(a), at(b), at(c));
+  ASSERT_TRUE(module->launch(good, nullptr, &memory).ok());
+  // Addresses that are wrong together with a scalar that is right, and the
+  // other way round.
+  Arguments moved = arguments(at(d), at(d), at(c));
+  moved[2].integer = 9;
+  EXPECT_FALSE(module->launch(moved, nullptr, &memory).ok());
+  EXPECT_FALSE(module->launch(moved, nullptr, &memory).ok());
+  Arguments large = arguments(at(d), at(b), at(c));
+  large[2].integer = 256;
+  EXPECT_FALSE(module->launch(large, nullptr, &memory).ok());
+  std::vector<uint64_t> &parameters = fakeRecord()->parameters;
+  for (Arguments &values : std::vector<Arguments>{good, good}) {
+    parameters.assign(7 + 1 + 1 + 7 + 5 + 5 + 1, 0);
+    ASSERT_TRUE(module->launch(values, nullptr, &memory).ok());
+    EXPECT_EQ(parameters.back(), 0u); // the first map
+    parameters.pop_back();
+    EXPECT_EQ(parameters,
+              kernelParameters(*prepareLaunch(artifact, values), own));
+  }
+}
+
 // Any launches, in any order: as if each were the first.
 TEST_F(KnownLaunchTest, RandomLaunches) {
   artifact.variants[0].kernels[0].tensorMaps.clear();

@@ -111,6 +111,67 @@ TEST_F(ObjectsTest, ViewsTensorsAndLeavesScalars) {
   EXPECT_EQ(attnLaunch(kernel, arguments, 3, nullptr), 0) << attnErrorMessage();
 }
 
+// Few arguments are converted in one place, many in another.
+TEST(RunTest, AnyNumberOfArguments) {
+  for (size_t count : {1, 2, 15, 16, 17, 40}) {
+    *fakeRecord() = FakeRecord();
+    *fakeThread() = FakeThread();
+    Artifact artifact;
+    artifact.name = "scale";
+    artifact.target = "sm_80";
+    artifact.ptx = ".entry scale_kernel";
+    KernelInfo &info = artifact.variants[0].kernels.emplace_back();
+    info.entry = "scale_kernel";
+    info.threads = 32;
+    info.results = {0};
+    for (LaunchExpr &blocks : info.grid)
+      blocks.value = 1;
+    ArgumentInfo out;
+    out.name = "out";
+    out.shape = {-1};
+    out.isOutput = true;
+    artifact.arguments.push_back(out);
+    ArgumentInfo scalar;
+    scalar.name = "number";
+    scalar.element = ElementKind::I64;
+    scalar.isTensor = false;
+    artifact.arguments.resize(count, scalar);
+    std::string bytes = artifact.serialize();
+    AttnArtifact *parsed = attnArtifactParse(bytes.data(), bytes.size());
+    AttnKernel *kernel = attnLoad(parsed, 0);
+    attnArtifactDestroy(parsed);
+    ASSERT_TRUE(kernel) << attnErrorMessage();
+    int64_t size = 8, stride = 1;
+    std::vector<AttnArgument> arguments(count + 1);
+    for (size_t i = 0; i <= count; ++i) {
+      arguments[i].kind = ATTN_INTEGER;
+      arguments[i].value.integer = static_cast<int64_t>(i);
+    }
+    arguments[0].kind = ATTN_TENSOR;
+    arguments[0].value.tensor = {&size, 1, &size, &stride};
+    fakeRecord()->parameters.resize(5 + count - 1);
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_EQ(attnLaunch(kernel, arguments.data(), count, nullptr), 0)
+          << attnErrorMessage();
+      for (size_t i = 1; i < count; ++i)
+        EXPECT_EQ(fakeRecord()->parameters[4 + i], i);
+    }
+    EXPECT_EQ(attnLaunch(kernel, arguments.data(), count + 1, nullptr), 1);
+    EXPECT_EQ(std::string(attnErrorMessage()),
+              "kernel 'scale' takes " + std::to_string(count) +
+                  " arguments (results included), got " +
+                  std::to_string(count + 1));
+    arguments[count - 1].kind = 7;
+    EXPECT_EQ(attnLaunch(kernel, arguments.data(), count, nullptr), 1);
+    EXPECT_EQ(std::string(attnErrorMessage()), "attnLaunch: argument " +
+                                                   std::to_string(count - 1) +
+                                                   " has unknown kind 7");
+    EXPECT_EQ(attnLaunch(kernel, nullptr, count, nullptr), 1);
+    EXPECT_EQ(fakeRecord()->launches, 2);
+    attnKernelDestroy(kernel);
+  }
+}
+
 TEST_F(ObjectsTest, OthersAreNotViewed) {
   ASSERT_EQ(view(), 0) << attnErrorMessage();
   auto isRefused = [&](Tensor changed) {

@@ -71,7 +71,7 @@ public:
   const Artifact &manifest() const { return description; }
 
   /// Runs the function.
-  runtime::Status invoke(const runtime::Arguments &arguments) const;
+  runtime::Status invoke(runtime::ArgumentSpan arguments) const;
 
   /// How many tensors calls have copied because of their layout.
   int64_t relayouts() const { return *relayoutCount; }

@@ -18,6 +18,7 @@
 #include "attn/Runtime/Result.h"
 #include "attn/Support/Artifact.h"
 
+#include <initializer_list>
 #include <optional>
 
 namespace attn::runtime {
@@ -36,12 +37,51 @@ struct Argument {
   double real = 0;
 
   static Argument tensor(void *data, int64_t rank, const int64_t *sizes,
-                         const int64_t *strides);
-  static Argument scalar(int64_t value);
-  static Argument scalar(double value);
+                         const int64_t *strides) {
+    Argument argument;
+    argument.kind = Kind::Tensor;
+    argument.data = data;
+    argument.rank = rank;
+    argument.sizes = sizes;
+    argument.strides = strides;
+    return argument;
+  }
+  static Argument scalar(int64_t value) {
+    Argument argument;
+    argument.integer = value;
+    return argument;
+  }
+  static Argument scalar(double value) {
+    Argument argument;
+    argument.kind = Kind::Real;
+    argument.real = value;
+    return argument;
+  }
 };
 
 using Arguments = std::vector<Argument>;
+
+/// Arguments one after the other that belong to somebody else.
+class ArgumentSpan {
+public:
+  ArgumentSpan(const Argument *first, size_t count)
+      : first(first), count(count) {}
+  ArgumentSpan(const Arguments &arguments)
+      : ArgumentSpan(arguments.data(), arguments.size()) {}
+  /// For calls: the list ends with the expression it stands in.
+  ArgumentSpan(std::initializer_list<Argument> arguments)
+      : ArgumentSpan(arguments.begin(), arguments.size()) {}
+
+  size_t size() const { return count; }
+  const Argument *begin() const { return first; }
+  const Argument *end() const { return first + count; }
+  const Argument &operator[](size_t i) const { return first[i]; }
+  Arguments copy() const { return Arguments(begin(), end()); }
+
+private:
+  const Argument *first;
+  size_t count;
+};
 
 /// The value of `expr` for `arguments`, which must be valid for the artifact
 /// that the expression belongs to, on a device with that many multiprocessors.

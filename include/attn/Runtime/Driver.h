@@ -108,13 +108,25 @@ struct Driver {
 /// Makes `context` the current one of this thread for a scope.
 class ScopedContext {
 public:
-  ScopedContext(const Driver &driver, CUcontext context);
-  ~ScopedContext();
+  ScopedContext(const Driver &driver, CUcontext context) : driver(driver) {
+    CUcontext current = nullptr;
+    CUresult code = driver.ctxGetCurrent(&current);
+    if (code != 0 || current != context)
+      enter(code, context);
+  }
+  ~ScopedContext() {
+    if (pushed)
+      leave();
+  }
   ScopedContext(const ScopedContext &) = delete;
   ScopedContext &operator=(const ScopedContext &) = delete;
   const Status &status() const { return result; }
 
 private:
+  /// `code` is what asking for the current one gave.
+  void enter(CUresult code, CUcontext context);
+  void leave();
+
   const Driver &driver;
   bool pushed = false;
   Status result;

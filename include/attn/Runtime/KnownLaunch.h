@@ -83,6 +83,9 @@ public:
   std::vector<Kernel> kernels;
   /// Parameters of the arguments, then of the workspaces.
   std::vector<uint64_t> slots;
+  /// Where the memory of the launch lies, if that and the tensor maps stand in
+  /// the parameters.
+  std::optional<void *> filledAt;
 };
 
 /// A packed launch, and on which arguments it is right.
@@ -91,12 +94,12 @@ public:
   /// Of `arguments`, on which `call` was prepared; takes that. Null, and `call`
   /// stays, where tensors are copied: that hangs on addresses.
   static std::unique_ptr<KnownLaunch>
-  make(const Artifact &artifact, const Arguments &arguments, LaunchCall &call);
+  make(const Artifact &artifact, ArgumentSpan arguments, LaunchCall &call);
 
-  /// Writes the addresses and scalars of `arguments` in, whose kinds and ranks
-  /// are right. False, and there is no launch in it until another update, where
-  /// they differ in more than these, or may be wrong.
-  bool update(const Artifact &artifact, const Arguments &arguments);
+  /// Writes the addresses and scalars of `arguments` in. False, and there is no
+  /// launch in it until another update, where they differ in more than these,
+  /// or may be wrong.
+  bool update(const Artifact &artifact, ArgumentSpan arguments);
 
   PackedLaunch launch;
 
@@ -108,14 +111,18 @@ private:
     size_t slot = 0;  // of its address
     uint64_t alignmentMask = 0;
     bool isEmpty = false;
-    // From its address to the first byte, and to the end of the last.
-    int64_t begin = 0, end = 0;
+    // From its address to the first byte, and from there to the end of the
+    // last.
+    int64_t begin = 0, bytes = 0;
+    // As in the parameters.
+    void *data = nullptr;
   };
   struct Scalar {
     size_t argument = 0;
     size_t slot = 0;
     // Sizes depend on it: only this value will do.
     bool isFixed = false;
+    // As in the parameters.
     Argument value;
   };
   /// A result, and a tensor that must be apart from it, by their numbers in
@@ -133,12 +140,13 @@ private:
   };
 
   explicit KnownLaunch(LaunchCall call) : launch(std::move(call)) {}
-  void addArguments(const Artifact &artifact, const Arguments &arguments);
+  void addArguments(const Artifact &artifact, ArgumentSpan arguments);
   void addPairs(const Artifact &artifact);
   void addMaps(const Artifact &artifact);
-  bool fits(const Arguments &arguments) const;
-  bool areApart(const Artifact &artifact, const Arguments &arguments,
-                Pair &pair) const;
+  bool fits(const Tensor &tensor, const Argument &argument) const;
+  bool areApart(const Artifact &artifact, ArgumentSpan arguments, Pair &pair);
+  bool write(const Artifact &artifact, Scalar &scalar, const Argument &value);
+  void move(ArgumentSpan arguments);
 
   std::vector<int64_t> shapes;
   std::vector<Tensor> tensors;
@@ -160,13 +168,13 @@ public:
   /// The launch of module number `module` on such `arguments`, updated to
   /// them; null if none is known.
   KnownLaunch *find(uint64_t module, const Artifact &artifact,
-                    const Arguments &arguments);
+                    ArgumentSpan arguments);
   /// Keeps `launch` for `find`.
-  KnownLaunch &keep(uint64_t module, const Arguments &arguments,
+  KnownLaunch &keep(uint64_t module, ArgumentSpan arguments,
                     std::unique_ptr<KnownLaunch> launch);
 
 private:
-  static constexpr size_t kSets = 16, kWays = 4;
+  static constexpr size_t kSets = 16, kWays = 4, kModules = 16;
   struct Entry {
     uint64_t module = 0; // none has number 0
     std::unique_ptr<KnownLaunch> launch;
@@ -175,9 +183,12 @@ private:
     Entry entries[kWays];
     size_t next = 0;
   };
-  Set &setOf(uint64_t module, const Arguments &arguments);
+  Set &setOf(uint64_t module, ArgumentSpan arguments);
 
   Set sets[kSets];
+  /// By module number, which may fall together, too: where its last launch is,
+  /// looked at first.
+  Entry *latest[kModules] = {};
 };
 
 } // namespace attn::runtime

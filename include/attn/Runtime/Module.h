@@ -60,10 +60,10 @@ public:
   /// the kernels into `stream`; does not wait. Pointers are device memory.
   /// Workspaces lie in `memory`, which must not be used by anything else until
   /// the kernels are done, or are allocated in the stream.
-  Status launch(const Arguments &arguments, CUstream stream,
+  Status launch(ArgumentSpan arguments, CUstream stream,
                 const WorkspaceMemory *memory = nullptr) const;
   /// Bytes of memory that the workspaces of such a launch need.
-  Result<int64_t> workspaceBytes(const Arguments &arguments) const;
+  Result<int64_t> workspaceBytes(ArgumentSpan arguments) const;
   /// What such a launch does besides its kernels: a line for each tensor that
   /// it copies, with the reason; empty if nothing.
   Result<std::string> describeLaunch(const Arguments &arguments) const;
@@ -88,8 +88,10 @@ private:
   Status configure(const KernelInfo &kernel, std::vector<CUfunction> &list);
   /// The launch on these arguments: a known one of this thread, which lives
   /// until the next call, or `own`.
-  Result<PackedLaunch *> prepare(const Arguments &arguments,
+  Result<PackedLaunch *> prepare(ArgumentSpan arguments,
                                  std::optional<PackedLaunch> &own) const;
+  /// Writes into `launch` where its memory lies, and its tensor maps.
+  Status fill(PackedLaunch &launch, void *workspace) const;
   Status run(PackedLaunch &launch, void *workspace, bool isCleared,
              CUstream stream) const;
   Status relayout(const LaunchCall &call, bool outputs, void *workspace,
