@@ -30,9 +30,10 @@ class Prepared:
     def __init__(self, kernel, values):
         arguments = kernel.prepare(*values)
         self.workspace_bytes = 0 if kernel._device == "cpu" else kernel.prepared_workspace_bytes(arguments)
-        self._kernel, self._handle, self._count = kernel, kernel._handle, len(arguments)
+        self._kernel, self._pointer, self._count = kernel, kernel._pointer, arguments.packed[1]
         self._template, self._shapes = bytes(arguments), arguments.kept[1:]
         self._words = ctypes.c_uint64 * (_WORDS * len(arguments))
+        self._arguments = _capi.Argument * len(arguments)
         infos = kernel.manifest["arguments"]
         tensors = [number for number, info in enumerate(infos) if info["tensor"]]
         self.scalars = [number for number, info in enumerate(infos) if not info["tensor"]]
@@ -57,17 +58,21 @@ class Prepared:
             words[word] = address
         for number, value in scalars:
             self._kernel._fill_scalar(arguments[number], self._infos[number], value)
+        if stream is not None:
+            stream = _capi.pointer(stream)
         if workspace is None:
-            failed = self._launch(self._handle, place, self._count, stream)
+            failed = self._launch(self._pointer, place, self._count, stream)
         else:
-            failed = self._launch_with_workspace(self._handle, place, self._count, *workspace, stream)
+            address, size = workspace
+            failed = self._launch_with_workspace(self._pointer, place, self._count, _capi.pointer(address),
+                                                 _capi.size(size), stream)
         self._free.append((place, words, arguments))
         if failed:
             raise _capi.error()
 
     def _made(self):
         words = self._words.from_buffer_copy(self._template)
-        return ctypes.addressof(words), words, (_capi.Argument * self._count).from_buffer(words)
+        return _capi.pointer(ctypes.addressof(words)), words, self._arguments.from_buffer(words)
 
 
 def _alignment(wanted, addresses):

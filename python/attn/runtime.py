@@ -30,6 +30,7 @@ def _stream_handle(stream, values):
     return int(stream)
 
 
+_pointer = _capi.pointer
 # Argument, where it holds a tensor.
 _pack_tensor = struct.Struct("@iPqPP").pack_into
 
@@ -111,6 +112,7 @@ class Kernel(_Owner, _Functions):
         self._view_objects = getattr(library, "attnViewObjects", None)
         self._plain = plain.Launches(handle, infos)
         self._attn_launch, self._attn_launch_with_workspace = _capi.launchers()
+        self._pointer, self._count = _capi.pointer(handle), _capi.size(len(infos))
         self._has_warned = False
         self._device = "cpu" if self.manifest["target"] == "cpu" else "cuda"
         self._index = device
@@ -256,7 +258,7 @@ class Kernel(_Owner, _Functions):
 
     def _new_arguments(self):
         arguments = self._Arguments()
-        arguments.place = ctypes.addressof(arguments)
+        arguments.packed = _capi.pointer(ctypes.addressof(arguments)), self._count
         return arguments
 
     def _prepare_at_once(self, values):
@@ -284,12 +286,17 @@ class Kernel(_Owner, _Functions):
         return None if failed else arguments
 
     def launch_prepared(self, arguments, stream=None, workspace=None):
+        """launch() of what prepare() made; `stream` is a handle, None: the default
+        stream."""
+        place, count = arguments.packed
+        if stream is not None:
+            stream = _pointer(stream)
         if workspace is None:
-            failed = self._attn_launch(self._handle, arguments.place, len(arguments), stream)
+            failed = self._attn_launch(self._pointer, place, count, stream)
         else:
-            address, count = self._memory(workspace)
+            address, size = self._memory(workspace)
             failed = self._attn_launch_with_workspace(
-                self._handle, arguments.place, len(arguments), address, count, stream
+                self._pointer, place, count, _pointer(address), _capi.size(size), stream
             )
         if failed:
             raise _capi.error()

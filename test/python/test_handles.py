@@ -9,6 +9,7 @@
 """What owns memory of the library: copies, pickles, lifetimes."""
 
 import copy
+import ctypes
 import gc
 import pathlib
 import pickle
@@ -19,6 +20,7 @@ import textwrap
 import attn
 import numpy
 import pytest
+from attn.prepared import Prepared
 from test_cpu import tensors
 
 TEXT = attn.attention("f32", 16, variants=["causal"])
@@ -135,6 +137,32 @@ def test_prepared_arguments_of_another_kernel():
     arguments = other.prepare(q, k, v, numpy.zeros(2, numpy.float32), o, lse)
     with pytest.raises(attn.AttnError, match="5 arguments.*got 6"):
         kernel.launch_prepared(arguments)
+
+
+def test_streams_of_prepared_launches():
+    """Handles of streams, as a CPU kernel ignores them; nothing else is one."""
+    kernel = attn.compile(TEXT, target="cpu")
+    arguments = kernel.prepare(*tensors(1, 2, 1, 9, 12, 16))
+    for stream in (None, 0, 1, 2**63, ctypes.c_void_p(7)):
+        kernel.launch_prepared(arguments, stream)
+    for stream in (1.5, [], object()):
+        with pytest.raises(TypeError):
+            kernel.launch_prepared(arguments, stream)
+
+
+def test_launches_on_new_addresses():
+    """attn.prepared launches on what lies at other addresses."""
+    kernel = attn.compile(TEXT, target="cpu")
+    q, k, v, o, lse = tensors(1, 2, 1, 9, 12, 16)
+    prepared = Prepared(kernel, [q, k, v, o, lse])
+    kernel.launch(q, k, v, o, lse)
+    others = [one.copy() for one in (q, k, v)] + [numpy.zeros_like(one) for one in (o, lse)]
+    for stream in (None, 3):
+        others[3][:] = 0
+        prepared.launch([one.ctypes.data for one in others], stream)
+        assert (others[3] == o).all() and (others[4] == lse).all()
+    with pytest.raises(attn.AttnError, match="overlaps"):
+        prepared.launch([one.ctypes.data for one in (*others[:3], others[0], others[4])])
 
 
 @pytest.mark.parametrize("order", ["first", "last"])
