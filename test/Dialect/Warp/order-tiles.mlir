@@ -67,7 +67,7 @@ func.func @sums(%nx: index, %ny: index, %nz: index, %sum: memref<?x?x?x64xf32>) 
   return
 }
 
-// REMARK-NOT: remark:
+// REMARK-NOT: @even
 // REMARK: [Missed] order-tiles{{.*}}the plan leaves the tiles to the grid
 // REMARK: [Missed] order-tiles{{.*}}the grid has no order but one
 // CHECK-LABEL: @as_they_are(
