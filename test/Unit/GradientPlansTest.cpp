@@ -78,15 +78,15 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
             "query_length <= 866 -> twice 3; query_length <= 4096 -> auto 2; "
             "auto 3");
   EXPECT_EQ(narrowMasked.plans(),
-            "query_length <= 1253 -> twice 3; query_length <= 4096 -> auto 2; "
+            "query_length <= 1565 -> twice 3; query_length <= 4096 -> auto 2; "
             "auto 3");
   for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
     each->target = TargetKind::SM80;
     each->element = "f16";
   }
-  EXPECT_EQ(full.plans(), "query_length <= 529 -> twice 2; auto 2");
-  EXPECT_EQ(masked.plans(), "query_length <= 1022 -> twice 2; auto 2");
-  EXPECT_EQ(narrow.plans(), "query_length <= 459 -> twice 2; auto 2");
+  EXPECT_EQ(full.plans(), "query_length <= 660 -> twice 2; auto 2");
+  EXPECT_EQ(masked.plans(), "query_length <= 1248 -> twice 2; auto 2");
+  EXPECT_EQ(narrow.plans(), "query_length <= 565 -> twice 2; auto 2");
   EXPECT_EQ(narrowMasked.plans(), "query_length <= 942 -> twice 2; auto 2");
 }
 

@@ -54,27 +54,31 @@ func.func @longest_first(%nx: index, %ny: index, %nz: index, %k: !view) {
 // CHECK: warp.kernel
 // CHECK: arith.constant 4 : i32
 // CHECK: arith.constant 511 : i32
-func.func @sums(%nx: index, %ny: index, %nz: index, %sum: memref<?x?x?x64xf32>) {
+func.func @sums(%nx: index, %ny: index, %nz: index, %k: !view, %sum: memref<?x?x?x64xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %one = arith.constant 1.0 : f32
   warp.kernel @sums blocks(%x, %h, %b) in (%nx, %ny, %nz) warps(4) {
+    %ks = warp.alloc : !t
     %part = warp.splat %one : !warp.frag<64x64xf32, acc, 4>
     scf.for %i = %c0 to %x step %c1 {
+      warp.copy %k[%b, %h, %x, %i] to %ks : !view, !t
+      %f = warp.load_frag %ks : !t -> !f
       warp.store %part, %sum[%b, %h, %i, %c0] accumulate : !warp.frag<64x64xf32, acc, 4>, memref<?x?x?x64xf32>
     }
   }
   return
 }
 
-// REMARK-NOT: @even
+// REMARK-NOT: {{@even|@no_copies}}
 // REMARK: [Missed] order-tiles{{.*}}the plan leaves the tiles to the grid
 // REMARK: [Missed] order-tiles{{.*}}the grid has no order but one
 // CHECK-LABEL: @as_they_are(
 // CHECK: warp.kernel @even blocks(%{{.*}}, %{{.*}}, %{{.*}}) in (%[[NX:.*]], %[[N:.*]], %[[N]])
 // CHECK: warp.kernel @left_to_the_grid blocks(%{{.*}}, %{{.*}}, %{{.*}}) in (%[[NX]], %[[N]], %[[N]])
+// CHECK: warp.kernel @no_copies blocks(%{{.*}}, %{{.*}}, %{{.*}}) in (%[[NX]], %[[N]], %[[N]])
 // CHECK: warp.kernel @one_head blocks(%{{.*}}, %{{.*}}, %{{.*}}) in (%[[NX]], %c1, %c1)
-func.func @as_they_are(%nx: index, %n: index, %k: !view) {
+func.func @as_they_are(%nx: index, %n: index, %k: !view, %sum: memref<?x?x?x64xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   warp.kernel @even blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) {
@@ -89,6 +93,13 @@ func.func @as_they_are(%nx: index, %n: index, %k: !view) {
     scf.for %i = %c0 to %x step %c1 {
       warp.copy %k[%b, %h, %x, %i] to %ks : !view, !t
       %f = warp.load_frag %ks : !t -> !f
+    }
+  }
+  warp.kernel @no_copies blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) {
+    scf.for %i = %c0 to %x step %c1 {
+      %one = arith.constant 1.0 : f32
+      %part = warp.splat %one : !warp.frag<64x64xf32, acc, 4>
+      warp.store %part, %sum[%b, %h, %i, %c0] : !warp.frag<64x64xf32, acc, 4>, memref<?x?x?x64xf32>
     }
   }
   warp.kernel @one_head blocks(%x, %h, %b) in (%nx, %c1, %c1) warps(4) {

@@ -77,9 +77,12 @@ struct WarpOrderTiles final
                          KernelOp, WarpForm::Resident> {
   using Base::Base;
 
-  // A loop over tiles has its own order.
+  // A loop over tiles has its own order. Blocks that copy no tiles (sums of
+  // parts, lists of blocks) are short.
   bool isWanted(KernelOp kernel) override {
-    return !kernel.getResident() && !hasEvenTiles(kernel);
+    bool copies = kernel.walk([](CopyOp) { return WalkResult::interrupt(); })
+                      .wasInterrupted();
+    return copies && !kernel.getResident() && !hasEvenTiles(kernel);
   }
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {
