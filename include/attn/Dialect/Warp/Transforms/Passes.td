@@ -89,14 +89,15 @@ def WarpDeferSum : Pass<"warp-defer-sum", "::mlir::func::FuncOp"> {
 def WarpOrderTiles : Pass<"warp-order-tiles", "::mlir::func::FuncOp"> {
   let summary = "a grid begins its longest tiles first";
   let description = [{
-    Needs: `warp-resident`. Gives: the same. A GPU begins blocks
-    in the order of x, y, z. Where a loop has bounds that differ from block to
-    block, and no loop over tiles (`warp-persist`) hands them out, the grid is
+    Needs: `warp-resident`. Gives: the same. A GPU begins blocks in the order of
+    x, y, z. Where tiles are copied in loops whose bounds differ from block to
+    block, and no loop over tiles (`warp-persist`) hands these out, the grid is
     numbered anew: groups of 16 heads (4 where loops add sums to memory) take
-    turns, x is slowest in each, and the last group has 512 tiles or more. So what begins last is short, and all
-    multiprocessors end at about the same time. (The tile room sees to it that x
-    goes from long to short; heads that share keys stay together.) Optional: a
-    *missed* remark says why a kernel stays as it is.
+    turns, x is slowest in each, and the last group has 512 tiles or more. So
+    what begins last is short, and all multiprocessors end at about the same
+    time. (The tile room sees to it that x goes from long to short; heads that
+    share keys stay together.) Optional: a *missed* remark says why a kernel
+    whose tiles differ stays as it is.
     ```mlir
     warp.kernel blocks(%x, %h, %b) in (%n, %heads, %batch) warps(4) { … }
     ```

@@ -39,9 +39,9 @@ FailureOr<int64_t> bufferLoops(RewriterBase &rewriter, KernelOp kernel,
 FailureOr<Scheduler> persistBlocks(RewriterBase &rewriter, KernelOp kernel,
                                    std::string &reason);
 
-/// Has the grid of a kernel whose tiles differ begin the longest first, in groups
-/// of heads. Gives how many these are. Fails, with `reason` set and the kernel untouched, if there is
-/// nothing to gain.
+/// Has the grid of a kernel whose tiles differ begin the longest first, in
+/// groups of heads. Gives how many these are. Fails, with `reason` set and the
+/// kernel untouched, if there is nothing to gain.
 FailureOr<int64_t> orderTiles(RewriterBase &rewriter, KernelOp kernel,
                               std::string &reason);
 
