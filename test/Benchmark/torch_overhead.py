@@ -23,7 +23,6 @@ sync debug mode first: one that waits is an error.
 """
 
 import argparse
-import ctypes
 import functools
 import itertools
 import os
@@ -113,12 +112,12 @@ def with_backward(function):
 
 
 def leave_out_kernels():
-    """Known launches on the CPU do nothing from now on, but for the call of C."""
+    """Known launches on the CPU do nothing from now on, but for the call of C. That
+    converts nothing, as what _capi.launchers() gives."""
     from attn import _capi
     from attn.torch import warm
 
     nothing = _capi.library()["attnGetApiVersion"]
-    nothing.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
     nothing.restype = None
     for launch in warm._known.values():
         if launch is not None:
