@@ -75,7 +75,9 @@ LogicalResult Compilation::runPasses(StringRef step, Operation *op,
 
 LogicalResult Compilation::leave(Room room,
                                  llvm::function_ref<std::string()> text) {
-  return options.onRoom ? options.onRoom(room, text()) : success();
+  if (!options.onRoom || room < options.firstShown)
+    return success();
+  return options.onRoom(room, text());
 }
 
 unsigned Compilation::threads() const {

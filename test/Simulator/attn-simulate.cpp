@@ -142,9 +142,9 @@ static Status simulate(ModuleOp module, const Options &options) {
   compile.function = options.function;
   compile.passes = options.passes();
   compile.last = Room::Warp;
-  compile.onRoom = [&](Room room, StringRef left) {
-    if (room == Room::Warp)
-      text = left.str();
+  compile.firstShown = Room::Warp;
+  compile.onRoom = [&](Room, StringRef left) {
+    text = left.str();
     return success();
   };
   FailureOr<Artifact> manifest = attn::compile(module, compile);

@@ -171,3 +171,22 @@ TEST_F(SessionTest, ThePlanIsTheKeyWithTheOperation) {
   EXPECT_TRUE(isFromCache);
   EXPECT_EQ(compile()->variants.front().plan, pick->variants.front().plan);
 }
+
+// Every text costs the time to print it: rooms before the first one that is
+// wanted have none.
+TEST_F(SessionTest, RoomsAreShownFromTheFirstThatIsWanted) {
+  std::vector<Room> shown;
+  options.last = Room::NVVM;
+  options.onRoom = [&](Room room, llvm::StringRef text) {
+    EXPECT_FALSE(text.empty());
+    shown.push_back(room);
+    return llvm::success();
+  };
+  ASSERT_TRUE(compile().ok());
+  EXPECT_EQ(shown, (std::vector<Room>{Room::Attn, Room::Tile, Room::Warp,
+                                      Room::GPU, Room::NVVM}));
+  shown.clear();
+  options.firstShown = Room::GPU;
+  ASSERT_TRUE(compile().ok());
+  EXPECT_EQ(shown, (std::vector<Room>{Room::GPU, Room::NVVM}));
+}

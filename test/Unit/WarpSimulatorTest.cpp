@@ -101,9 +101,9 @@ OwningOpRef<ModuleOp> WarpSimulator::build(const Case &test,
   options.target = test.target;
   options.passes = request;
   options.last = Room::Warp;
-  options.onRoom = [&](Room room, StringRef left) {
-    if (room == Room::Warp)
-      text = left.str();
+  options.firstShown = Room::Warp;
+  options.onRoom = [&](Room, StringRef left) {
+    text = left.str();
     return success();
   };
   if (!module || failed(attn::compile(*module, options)))

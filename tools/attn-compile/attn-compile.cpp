@@ -285,6 +285,8 @@ static FailureOr<CompiledOutput> compileForGPU(ModuleOp module,
       folders.push_back(names.size() == 1 ? "backward" : name + "_backward");
   }
   unsigned begun = 0;
+  if (room && options.dump.empty())
+    compileOptions.firstShown = *room;
   if (room || !options.dump.empty())
     compileOptions.onRoom = [&](Room left, StringRef text) {
       if (room == left)
