@@ -79,6 +79,9 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
     functions.addPass(warp::createWarpStageStores(staging));
   if (runs(OptionalPass::DeepenRings))
     functions.addPass(warp::createWarpDeepenRings(rings));
+  if (runs(OptionalPass::TestAhead) && hasRoles)
+    functions.addPass(warp::createWarpTestAhead(
+        {passes.getUse(OptionalPass::TestAhead) == PassUse::Selective}));
   addPlacing(functions, target);
 }
 

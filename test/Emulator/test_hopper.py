@@ -40,7 +40,7 @@ def compiled(case, text=None, disable=None, enable=None):
 OPTIONAL = ["tile-order-blocks", "tile-peel-masks", "tile-group-bounds", "tile-reverse-keys",
             "tile-fold-exp2", "tile-overlap-products", "tile-lazy-max", "warp-defer-sum", "warp-persist",
             "warp-specialize", "warp-delay-exchange", "warp-buffer", "warp-make-async", "warp-insert-turns",
-            "warp-stage-stores", "warp-deepen-rings"]
+            "warp-stage-stores", "warp-deepen-rings", "warp-test-ahead"]
 DROPPED = [[name] for name in OPTIONAL] + [OPTIONAL] + [
     random.Random(seed).sample(OPTIONAL, random.Random(seed).randint(2, 8)) for seed in range(12)]
 
@@ -169,6 +169,25 @@ def test_passes_may_be_dropped(dropped, monkeypatch):
         enable = ["warp-double-buffer"] if len(dropped) > 1 else None
         kernel = compiled(case, disable=dropped, enable=enable)
         assert run(case, kernel, blocks=1, seed=1) == []
+
+
+@pytest.mark.parametrize("enable", [["warp-test-ahead"], ["warp-test-ahead", "warp-double-buffer"]], ids=",".join)
+@pytest.mark.parametrize("change", [dict(), dict(causal="bottom_right"), dict(window=(70, 20, "top_left"))], ids=str)
+@pytest.mark.parametrize("stages, seed", [(1, None), (1, 1), (2, 2), (3, 3)])
+def test_items_are_tested_ahead(stages, seed, change, enable):
+    """With a seed half of the answers are no."""
+    case = dataclasses.replace(PLAIN, queries=300, keys=500, **change)
+    kernel = compiled(case, plan(stages=stages), enable=enable)
+    assert "mbarrier.test_wait" in kernel.module.text
+    assert run(case, kernel, blocks=2, seed=seed) == []
+
+
+def test_three_groups_test_ahead():
+    case = dataclasses.replace(PLAIN, queries=200, keys=300)
+    kernel = compiled(case, plan(block_q=192))
+    assert "mbarrier.test_wait" in kernel.module.text
+    assert run(case, kernel, blocks=1, seed=1) == []
+    assert "mbarrier.test_wait" not in compiled(case).module.text
 
 
 @pytest.mark.parametrize("head_dim", [64, 128])

@@ -1,6 +1,6 @@
 // The passes of the named pipeline, in order: none is added or lost unseen; and with the optional ones dropped.
 // RUN: attn-opt %s --attn-sm90 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
-// RUN: attn-opt %s --attn-sm90="order-blocks=false list-blocks=false peel-masks=false peel-scores=false group-bounds=false keys-to-ranges=false reverse-keys=false fold-exp2=false overlap-products=false lazy-max=false merge-factors=false specialize=false make-async=false insert-turns=false deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
+// RUN: attn-opt %s --attn-sm90="order-blocks=false list-blocks=false peel-masks=false peel-scores=false group-bounds=false keys-to-ranges=false reverse-keys=false fold-exp2=false overlap-products=false lazy-max=false merge-factors=false specialize=false make-async=false insert-turns=false deepen-rings=false test-ahead=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
 // RUN: attn-opt %s --attn-sm90="double-buffer=true" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DOUBLE
 
 // DOUBLE: warp-persist
@@ -45,6 +45,7 @@
 // CHECK-NEXT: warp-insert-turns,
 // CHECK-NEXT: warp-stage-stores{shared-limit=232448},
 // CHECK-NEXT: warp-deepen-rings{shared-limit=232448},
+// CHECK-NEXT: warp-test-ahead{selective=true},
 // CHECK-NEXT: warp-assign-resources{shared-limit=232448},
 // CHECK-NEXT: canonicalize{
 // CHECK-NEXT: cse

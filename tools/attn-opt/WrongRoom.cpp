@@ -77,6 +77,7 @@ static constexpr RoomNeeds table[] = {
     {"warp-insert-turns", kernel},
     {"warp-stage-stores", kernel},
     {"warp-deepen-rings", kernel},
+    {"warp-test-ahead", kernel},
     {"warp-share-registers", kernel},
     {"warp-assign-resources", kernel},
     {"convert-warp-to-gpu", kernel},

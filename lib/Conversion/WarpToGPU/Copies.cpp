@@ -19,6 +19,7 @@
 #include "SlotWriter.h"
 
 #include "attn/Dialect/Warp/IR/Atoms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -234,7 +235,8 @@ struct LowerAwait final : OpConversionPattern<AwaitOp> {
       auto barriers =
           ItemBarriers::get(rewriter, op, adaptor.getItem(), access);
       if (access.waits)
-        emitBarrierWait(rewriter, loc, barriers.full, barriers.parity);
+        emitBarrierWait(rewriter, loc, barriers.full, barriers.parity,
+                        adaptor.getArrived());
       roles.emptyBarriers[roles.awaitNumbers.lookup(op)] = barriers.empty;
     } else if (std::optional<int64_t> pending = plans.lookup(op).pending) {
       emitWait(rewriter, loc, *pending);
@@ -250,6 +252,31 @@ struct LowerAwait final : OpConversionPattern<AwaitOp> {
 private:
   const AwaitPlans &plans;
   RolePlan &roles;
+};
+
+/// Nobody asks about what comes with another ring's item.
+struct LowerTest final : OpConversionPattern<TestOp> {
+  LowerTest(const TypeConverter &converter, MLIRContext *context,
+            const RolePlan &roles)
+      : OpConversionPattern(converter, context), roles(roles) {}
+
+  LogicalResult
+  matchAndRewrite(TestOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    RolePlan::Access access = roles.accesses.lookup(op);
+    if (!access.waits) {
+      rewriter.replaceOpWithNewOp<arith::ConstantIntOp>(op, 0, 1);
+      return success();
+    }
+    auto barriers = ItemBarriers::get(rewriter, op, adaptor.getItem(), access);
+    rewriter.replaceOp(
+        op, emitBarrierTest(rewriter, loc, barriers.full, barriers.parity));
+    return success();
+  }
+
+private:
+  const RolePlan &roles;
 };
 
 /// With roles one arrival per warp. Else nothing to do: the next item's await
@@ -289,7 +316,8 @@ void attn::warp::populateCopyPatterns(const TypeConverter &converter,
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerAllocation<AllocOp>, LowerAllocation<RingOp>, LowerCopy>(
       converter, context);
-  patterns.add<LowerCopyAsync, LowerRelease>(converter, context, roles);
+  patterns.add<LowerCopyAsync, LowerRelease, LowerTest>(converter, context,
+                                                        roles);
   patterns.add<LowerStoreFrag>(converter, context, stores, roles);
   patterns.add<LowerAwait>(converter, context, awaits, roles);
 }

@@ -58,7 +58,7 @@ static std::optional<RingUses> matchUses(RingOp ring) {
           !add(uses.awaited, await, await.getItem()))
         return std::nullopt;
       uses.awaits.push_back(await);
-    } else {
+    } else if (!isa<TestOp>(user)) {
       return std::nullopt;
     }
   }

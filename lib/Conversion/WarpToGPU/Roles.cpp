@@ -217,6 +217,13 @@ RolePlan attn::warp::planRoles(KernelOp kernel, const IRMapping &clones,
       plan.accesses[own(op)] = rings.lookup(store.getTarget());
     } else if (auto send = dyn_cast<SendOp>(op)) {
       plan.accesses[own(op)] = rings.lookup(send.getRing());
+    } else if (auto test = dyn_cast<TestOp>(op)) {
+      RolePlan::Access access = rings.lookup(test.getRing());
+      access.waits =
+          llvm::none_of(test.getRing().getUsers(), [&](Operation *user) {
+            return joined.followers.contains(user);
+          });
+      plan.accesses[own(op)] = access;
     } else if (auto receive = dyn_cast<ReceiveOp>(op)) {
       plan.accesses[own(op)] = rings.lookup(receive.getRing());
     } else if (auto await = dyn_cast<AwaitOp>(op)) {

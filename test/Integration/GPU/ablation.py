@@ -62,6 +62,7 @@ PASSES = {
     "warp-insert-turns": "warpgroups take turns at the tensor cores: one multiplies, one exponentiates",
     "warp-stage-stores": "the output leaves through shared memory in whole lines",
     "warp-deepen-rings": "the next tile's queries are loaded beside this one's use",
+    "warp-test-ahead": "loops of three groups or more, without masks, test items before they await them",
 }
 # Those that change gradients alone.
 OF_GRADIENTS = {

@@ -25,18 +25,26 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
+/// Inline assembly that touches memory.
+static LLVM::InlineAsmOp emitAssembly(OpBuilder &builder, Location loc,
+                                      TypeRange results, StringRef text,
+                                      ValueRange operands,
+                                      StringRef constraints) {
+  return LLVM::InlineAsmOp::create(
+      builder, loc, results, operands, text, constraints,
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None,
+      LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
+      ArrayAttr());
+}
+
 void attn::warp::emitStatement(OpBuilder &builder, Location loc, StringRef text,
                                ValueRange operands) {
   std::string constraints;
   for (size_t i = 0; i < operands.size(); ++i)
     constraints += "r,";
   constraints += "~{memory}";
-  LLVM::InlineAsmOp::create(
-      builder, loc, TypeRange(), operands, text, constraints,
-      /*has_side_effects=*/true, /*is_align_stack=*/false,
-      LLVM::TailCallKind::None,
-      LLVM::AsmDialectAttr::get(builder.getContext(), LLVM::AsmDialect::AD_ATT),
-      ArrayAttr());
+  emitAssembly(builder, loc, TypeRange(), text, operands, constraints);
 }
 
 void attn::warp::emitBarrierInit(OpBuilder &builder, Location loc,
@@ -50,13 +58,28 @@ void attn::warp::emitBarrierInitFence(OpBuilder &builder, Location loc) {
   emitStatement(builder, loc, "fence.mbarrier_init.release.cluster;");
 }
 
+Value attn::warp::emitBarrierTest(OpBuilder &builder, Location loc,
+                                  Value barrier, Value parity) {
+  return emitAssembly(builder, loc, builder.getI1Type(),
+                      "mbarrier.test_wait.parity.shared::cta.b64 $0, [$1], $2;",
+                      {barrier, parity}, "=b,r,r,~{memory}")
+      .getResult(0);
+}
+
 void attn::warp::emitBarrierWait(OpBuilder &builder, Location loc,
-                                 Value barrier, Value parity) {
-  emitStatement(builder, loc,
-                "{ .reg .pred done; AGAIN: "
-                "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
-                "@!done bra AGAIN; }",
-                {barrier, parity});
+                                 Value barrier, Value parity,
+                                 Value isComplete) {
+  if (!isComplete)
+    return emitStatement(builder, loc,
+                         "{ .reg .pred done; AGAIN: "
+                         "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], "
+                         "$1; @!done bra AGAIN; }",
+                         {barrier, parity});
+  emitAssembly(builder, loc, TypeRange(),
+               "{ .reg .pred done; mov.pred done, $2; AGAIN: @done bra DONE; "
+               "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
+               "bra AGAIN; DONE: }",
+               {barrier, parity, isComplete}, "r,r,b,~{memory}");
 }
 
 void attn::warp::emitBarrierArrive(OpBuilder &builder, Location loc,

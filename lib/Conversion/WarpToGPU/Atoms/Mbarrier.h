@@ -24,9 +24,13 @@ void emitBarrierInit(OpBuilder &builder, Location loc, Value barrier,
                      int64_t count);
 /// Makes the set-up barriers known to TMA.
 void emitBarrierInitFence(OpBuilder &builder, Location loc);
-/// Waits until the phase of a parity (i32) is complete.
+/// Whether the phase of a parity (i32) is complete (i1).
+Value emitBarrierTest(OpBuilder &builder, Location loc, Value barrier,
+                      Value parity);
+/// Waits until the phase of a parity (i32) is complete; not where `isComplete`,
+/// if given, says that it is.
 void emitBarrierWait(OpBuilder &builder, Location loc, Value barrier,
-                     Value parity);
+                     Value parity, Value isComplete = {});
 /// One arrival, by lane 0 of the warp.
 void emitBarrierArrive(OpBuilder &builder, Location loc, Value barrier);
 /// One arrival, by a lane of the warp, that also expects `bytes` by TMA.

@@ -34,6 +34,9 @@ LogicalResult verifyVotes(KernelOp kernel);
 /// W2: stores via slots overwrite only what nobody reads.
 LogicalResult verifyStagedStores(KernelOp kernel);
 
+/// W3: a test speaks of the item that is awaited next.
+LogicalResult verifyTests(KernelOp kernel);
+
 /// W3 for a kernel with roles.
 LogicalResult verifyRoleRings(KernelOp kernel);
 

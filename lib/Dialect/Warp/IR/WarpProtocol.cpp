@@ -315,7 +315,8 @@ static LogicalResult verifyPlaced(KernelOp kernel) {
 
 LogicalResult attn::warp::verifyProtocol(KernelOp kernel) {
   if (failed(verifyRoles(kernel)) || failed(verifyPending(kernel)) ||
-      failed(verifyVotes(kernel)) || failed(verifyStagedStores(kernel)))
+      failed(verifyVotes(kernel)) || failed(verifyTests(kernel)) ||
+      failed(verifyStagedStores(kernel)))
     return failure();
   WalkResult walk = kernel.walk([](AwaitOp await) {
     return failed(verifyRelease(await)) ? WalkResult::interrupt()

@@ -28,6 +28,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ChangedScores.h"
+
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/Atoms.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
@@ -35,8 +37,6 @@
 #include "attn/Support/BlockLoops.h"
 #include "attn/Support/RoleRegisters.h"
 #include "attn/Support/SchedulePass.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -97,22 +97,6 @@ static bool isSmall(scf::ForOp loop) {
     auto left = dyn_cast<FragType>(mma.getA().getType());
     return left && (left.getShape()[1] < leastKeys ||
                     mma.getAcc().getType().getShape()[1] < leastColumns);
-  });
-}
-
-/// Whether a body masks its scores, or computes more upon them than weights.
-static bool changesScores(scf::ForOp loop) {
-  ArrayRef<int64_t> scores;
-  for (auto mma : loop.getBody()->getOps<MmaOp>())
-    if (auto left = dyn_cast<FragType>(mma.getA().getType()))
-      scores = left.getShape();
-  return llvm::any_of(*loop.getBody(), [&](Operation &op) {
-    auto type = op.getNumResults() == 1
-                    ? dyn_cast<FragType>(op.getResult(0).getType())
-                    : FragType();
-    return type && type.getShape() == scores &&
-           !isa<MmaOp, SplatOp, BroadcastOp, ConvertOp, CastOp, math::FmaOp,
-                math::Exp2Op, arith::MulFOp, scf::IfOp>(op);
   });
 }
 

@@ -137,11 +137,41 @@ def Warp_AwaitOp : Warp_Op<"await"> {
     (of any ring) or a `warp.copy` that follows the release.
     How many younger copies may still be in flight is derived from the program
     (attn/Dialect/Warp/Analysis/PendingCopies.h).
+
+    In a role it waits for the item's barrier. With `unless` it does not where
+    a `warp.test` of the item, before it or in the iteration before, said that
+    the item is there.
+    ```mlir
+    %there = warp.test %V[%n] : !warp.ring<2, 64x64xbf16, panels<128>>
+    %v = warp.await %V[%n] unless %there
+      : !warp.ring<2, 64x64xbf16, panels<128>> -> !warp.slot<64x64xbf16, panels<128>>
+    ```
+  }];
+  let arguments = (ins Arg<Warp_RingType, "", [MemRead, MemWrite]>:$ring, Index:$item,
+                       Optional<I1>:$arrived);
+  let results = (outs Warp_SlotType:$slot);
+  let builders = [OpBuilder<(ins "::mlir::Type":$slot, "::mlir::Value":$ring,
+                                 "::mlir::Value":$item), [{
+    build($_builder, $_state, slot, ring, item, /*arrived=*/::mlir::Value());
+  }]>];
+  let assemblyFormat = "$ring `[` $item `]` (`unless` $arrived^)? attr-dict `:` type($ring) `->` type($slot)";
+  let hasVerifier = 1;
+}
+
+def Warp_TestOp : Warp_Op<"test"> {
+  let summary = "whether item `item` of a ring has arrived";
+  let description = [{
+    For a role that drains the ring and does not fill it. Waits for nothing: the
+    answer takes as long as that of an `await` whose item is there, but what
+    does not need it runs beside. False says nothing, and warps may be told
+    different things, so only an `await` of the item may use it, in the same
+    block or, carried by the loop around it, in the next iteration. The item is
+    the one that the role awaits next in the ring (an mbarrier knows the parity
+    of its phase only; PTX ISA, mbarrier.test_wait).
   }];
   let arguments = (ins Arg<Warp_RingType, "", [MemRead, MemWrite]>:$ring, Index:$item);
-  let results = (outs Warp_SlotType:$slot);
-  let assemblyFormat = "$ring `[` $item `]` attr-dict `:` type($ring) `->` type($slot)";
-  let hasVerifier = 1;
+  let results = (outs I1:$arrived);
+  let assemblyFormat = "$ring `[` $item `]` attr-dict `:` type($ring)";
 }
 
 def Warp_ReleaseOp : Warp_Op<"release"> {

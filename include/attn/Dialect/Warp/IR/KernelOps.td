@@ -55,7 +55,9 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          same order, and no roles wait in a cycle; the items of a ring are
          numbered 0, 1, 2, … as they are used; no more items are held than the
          ring has slots; what a role fills for itself it fills before it awaits
-         it; a turn is taken by every group alike, and nothing is filled in it.
+         it; a turn is taken by every group alike, and nothing is filled in it;
+         an await does not wait only if a test of the same item says so, with no
+         other await of the ring in between.
          Under the answer of `warp.any`, which warps get differently, stands
          nothing that warps do together. What is said of a ring and its copies
          and awaits holds for `warp.mailbox`, `warp.send` and `warp.receive`. A

@@ -119,6 +119,12 @@ LogicalResult placeSharedMemory(KernelOp kernel, int64_t limit);
 int64_t deferRowSums(RewriterBase &rewriter, KernelOp kernel,
                      std::string &reason);
 
+/// Tests items of rings ahead of their awaits in the loops of roles; if
+/// `selective`, only of those that are known to gain. Gives the number of tests;
+/// `reason` says why loops stayed as they were.
+int64_t testAhead(RewriterBase &rewriter, KernelOp kernel, bool selective,
+                  std::string &reason);
+
 } // namespace attn::warp
 
 #endif // ATTN_DIALECT_WARP_TRANSFORMS_TRANSFORMS_H
