@@ -128,6 +128,14 @@ void Ring::finishPart(int64_t warp, int64_t item, int64_t parts) {
     slot.fill(slot.parts);
 }
 
+bool Ring::test(int64_t item) {
+  int64_t depth = slots.size();
+  const Slot &slot = slotOf(item);
+  int64_t numComplete =
+      slot.item < 0 ? 0 : slot.item / depth + slot.hasContent();
+  return (numComplete - item / depth) % 2 != 0;
+}
+
 Answer Ring::await(int64_t warp, int64_t item) {
   if (!drainers[warp])
     return Answer::wrong("waits for an item of a ring that its role does not "

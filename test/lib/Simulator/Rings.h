@@ -80,6 +80,9 @@ public:
   Answer beginPart(int64_t warp, int64_t item);
   /// It has; `parts` warps fill an item.
   void finishPart(int64_t warp, int64_t item, int64_t parts);
+  /// What the barrier of an item's slot says. It knows the parity of its phase
+  /// only, so for an item that is not the next one it may be wrong.
+  bool test(int64_t item);
   /// A warp wants to read an item.
   Answer await(int64_t warp, int64_t item);
 

@@ -241,6 +241,8 @@ WarpRunner::Step WarpRunner::step() {
     return copy(sync);
   if (auto slot = dyn_cast<StoreFragOp>(op))
     return storeFrag(slot);
+  if (auto item = dyn_cast<TestOp>(op))
+    return test(item);
   if (auto slot = dyn_cast<AwaitOp>(op))
     return await(slot);
   if (auto slot = dyn_cast<ReleaseOp>(op))

@@ -84,6 +84,7 @@ private:
   Step storeFrag(warp::StoreFragOp op);
   /// Writes what this warp has of a fragment.
   void writeRows(Value frag, std::vector<float> &elements);
+  Step test(warp::TestOp op);
   Step await(warp::AwaitOp op);
   Step release(warp::ReleaseOp op);
   Step wait(warp::WaitOp op);

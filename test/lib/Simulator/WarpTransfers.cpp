@@ -158,12 +158,24 @@ void WarpRunner::finishCopies(int64_t younger) {
   }
 }
 
+WarpRunner::Step WarpRunner::test(TestOp op) {
+  Ring &ring = block.rings.find(op.getRing().getDefiningOp())->second;
+  bool answer = ring.test(values.getSigned(op.getItem()));
+  set(op.getArrived(), {Part(layout::warpSize, answer)});
+  return settle(op, Answer::go());
+}
+
 WarpRunner::Step WarpRunner::await(AwaitOp op) {
   Ring &ring = block.rings.find(op.getRing().getDefiningOp())->second;
   int64_t item = values.getSigned(op.getItem());
   uses[op.getSlot()] = {&ring, item};
-  if (role)
-    return settle(op, ring.await(blockWarp, item));
+  if (role) {
+    Answer answer = ring.await(blockWarp, item);
+    if (answer.kind == Answer::Wait && op.getArrived() &&
+        values.getSigned(op.getArrived()) != 0)
+      answer = Answer::wrong("does not wait for " + answer.reason);
+    return settle(op, answer);
+  }
   if (waitsAt != op) {
     auto [entry, isNew] = block.launch.younger.insert({op, 0});
     if (isNew) {

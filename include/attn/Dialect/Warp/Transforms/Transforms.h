@@ -120,8 +120,8 @@ int64_t deferRowSums(RewriterBase &rewriter, KernelOp kernel,
                      std::string &reason);
 
 /// Tests items of rings ahead of their awaits in the loops of roles; if
-/// `selective`, only of those that are known to gain. Gives the number of tests;
-/// `reason` says why loops stayed as they were.
+/// `selective`, only of those that are known to gain. Gives the number of
+/// tests; `reason` says why loops stayed as they were.
 int64_t testAhead(RewriterBase &rewriter, KernelOp kernel, bool selective,
                   std::string &reason);
 
