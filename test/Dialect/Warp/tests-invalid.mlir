@@ -213,7 +213,8 @@ func.func @carried_of_this_iteration(%n: index, %k: !view, %there: i1) {
 !ring = !warp.ring<2, 64x128xbf16, panels<128>>
 !t = !warp.slot<64x128xbf16, panels<128>>
 
-// The next item is awaited in between.
+// Asked before this iteration's item is awaited: the answer may be of the one
+// two before.
 func.func @carried_but_awaited(%n: index, %k: !view, %there: i1) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -233,9 +234,11 @@ func.func @carried_but_awaited(%n: index, %k: !view, %there: i1) {
     }
     warp.role @softmax compute warps(4) {
       %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%kn = %c0, %a = %false) -> (index, i1) {
+        %m = arith.addi %kn, %c1 : index
         // expected-note@+1 {{tested here}}
-        %t = warp.test %K[%kn] : !ring
-        // expected-error@+1 {{'warp.await' op relies on a test of another item}}
+        %t = warp.test %K[%m] : !ring
+        // expected-error@+2 {{'warp.await' op is not the next await of its ring after the test that it relies on}}
+        // expected-note@+1 {{awaited here}}
         %kt = warp.await %K[%kn] unless %a : !ring -> !t
         warp.release %kt : !t
         %vt = warp.await %V[%kn] : !ring -> !t
