@@ -84,21 +84,51 @@ Status Module::fill(PackedLaunch &launch, void *workspace) const {
   for (size_t i = 0; i < launch.kernels.size(); ++i) {
     const KernelCall &kernel = launch.call.kernels[i];
     PackedLaunch::Kernel &packed = launch.kernels[i];
+    const ParameterLayout &layout = functions[launch.call.variant][i].layout;
+    if (packed.buffer.empty() &&
+        layout.isOf(launch.slots.size(), packed.maps.size()))
+      packed.buffer.resize(layout.bytes());
     for (size_t m = 0; m < packed.maps.size() && !kernel.isEmpty; ++m) {
       const TensorMapCall &map = kernel.tensorMaps[m];
       void *data =
           map.offset ? static_cast<char *>(workspace) + *map.offset : map.data;
-      packed.parameters[launch.slots.size() + m] =
+      size_t number = launch.slots.size() + m;
+      packed.parameters[number] =
           packed.maps[m].get(data, [&](TensorMap &made) {
             status = encode(*owner.driver, map, data, made);
             return status.ok();
           });
       if (!status.ok())
         return status;
+      if (!packed.buffer.empty())
+        layout.writeMap(number, packed.parameters[number],
+                        packed.buffer.data());
     }
   }
   launch.filledAt = workspace;
   return status;
+}
+
+CUresult Module::launchKernel(PackedLaunch &launch, size_t number,
+                              CUstream stream) const {
+  const KernelCall &kernel = launch.call.kernels[number];
+  const KernelInfo &info = source.variants[launch.call.variant].kernels[number];
+  const Function &loaded = functions[launch.call.variant][number];
+  PackedLaunch::Kernel &packed = launch.kernels[number];
+  // CU_LAUNCH_PARAM_… of cuda.h, which are integers in pointers.
+  static void *const kBuffer = reinterpret_cast<void *>(uintptr_t(1)),
+                     *const kBytes = reinterpret_cast<void *>(uintptr_t(2));
+  size_t bytes = packed.buffer.size();
+  void *buffered[] = {kBuffer, packed.buffer.data(), kBytes, &bytes, nullptr};
+  bool isBuffered = !packed.buffer.empty();
+  if (isBuffered)
+    loaded.layout.writeNumbers(launch.slots, packed.buffer.data());
+  return owner.driver->launchKernel(
+      loaded.function, kernel.grid[0], kernel.grid[1], kernel.grid[2],
+      static_cast<unsigned>(info.threads), 1, 1,
+      static_cast<unsigned>(info.sharedBytes), stream,
+      isBuffered ? nullptr : packed.parameters.data(),
+      isBuffered ? buffered : nullptr);
 }
 
 Status Module::run(PackedLaunch &launch, void *workspace, bool isCleared,
@@ -120,19 +150,13 @@ Status Module::run(PackedLaunch &launch, void *workspace, bool isCleared,
     if (Status status = relayout(call, /*outputs=*/false, workspace, stream);
         !status.ok())
       return status;
-  const std::vector<KernelInfo> &infos = source.variants[call.variant].kernels;
-  const std::vector<CUfunction> &loaded = functions[call.variant];
   for (size_t i = 0; i < launch.kernels.size(); ++i) {
-    const KernelCall &kernel = call.kernels[i];
-    if (kernel.isEmpty)
+    if (call.kernels[i].isEmpty)
       continue;
-    CUresult code = driver.launchKernel(
-        loaded[i], kernel.grid[0], kernel.grid[1], kernel.grid[2],
-        static_cast<unsigned>(infos[i].threads), 1, 1,
-        static_cast<unsigned>(infos[i].sharedBytes), stream,
-        launch.kernels[i].parameters.data(), nullptr);
+    CUresult code = launchKernel(launch, i, stream);
+    const std::string &entry = source.variants[call.variant].kernels[i].entry;
     if (code != 0)
-      return driver.check(code, ("launching '" + infos[i].entry + "'").c_str());
+      return driver.check(code, ("launching '" + entry + "'").c_str());
   }
   return call.relayouts.empty()
              ? Status()

@@ -117,7 +117,7 @@ Status Module::loadImage() {
 
 // Finds the kernel and gives it its shared memory.
 Status Module::configure(const KernelInfo &kernel,
-                         std::vector<CUfunction> &list) {
+                         std::vector<Function> &list) {
   const Driver &driver = *owner.driver;
   CUfunction function = nullptr;
   Status status = driver.check(
@@ -149,7 +149,7 @@ Status Module::configure(const KernelInfo &kernel,
         std::to_string(kernel.sharedBytes) +
         " bytes of shared memory per block, " + owner.name + " has " +
         std::to_string(owner.sharedBytesPerBlock - staticShared));
-  list.push_back(function);
+  list.push_back({function, ParameterLayout::of(driver, function)});
   return driver.check(
       driver.funcSetAttribute(function, kMaxDynamicShared,
                               static_cast<int>(kernel.sharedBytes)),
@@ -186,7 +186,7 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
   if (status.ok())
     status = module.loadImage();
   for (const VariantInfo &variant : module.source.variants) {
-    std::vector<CUfunction> &list = module.functions.emplace_back();
+    std::vector<Function> &list = module.functions.emplace_back();
     for (const KernelInfo &kernel : variant.kernels)
       if (status.ok())
         status = module.configure(kernel, list);

@@ -70,6 +70,7 @@ struct KnownLaunchTest : testing::Test {
     artifact.checks = {{rows, outRows, "rows of 'in' and 'out'"}};
   }
 
+  void launchAtRandom(bool isBuffered);
   Arguments arguments(void *in, void *out, void *sum) {
     return {Argument::tensor(in, 2, sizes, strides),
             Argument::scalar(int64_t(3)), Argument::scalar(int64_t(4)),
@@ -290,9 +291,18 @@ TEST_F(KnownLaunchTest, LaunchesAfterWrongOnes) {
   }
 }
 
-// Any launches, in any order: as if each were the first.
-TEST_F(KnownLaunchTest, RandomLaunches) {
+// Any launches, in any order: as if each were the first. `isBuffered`: with
+// their parameters in one buffer.
+void KnownLaunchTest::launchAtRandom(bool isBuffered) {
   artifact.variants[0].kernels[0].tensorMaps.clear();
+  if (isBuffered) {
+    std::vector<std::pair<size_t, size_t>> &layout = fakeRecord()->layout;
+    for (size_t i = 0; i < 7; ++i)
+      layout.push_back({8 * i, 8});
+    layout.insert(layout.end(), {{56, 4}, {60, 1}});
+    for (size_t i = 0; i < 7 + 5 + 5; ++i)
+      layout.push_back({64 + 8 * i, 8});
+  }
   Result<Module> module = Module::load(*Device::current(), artifact);
   ASSERT_TRUE(module.ok()) << module.message();
   FakeRecord &record = *fakeRecord();
@@ -340,8 +350,18 @@ TEST_F(KnownLaunchTest, RandomLaunches) {
     if (!expected->relayouts.empty())
       continue;
     ASSERT_EQ(record.grid, expected->kernels[0].grid);
-    ASSERT_EQ(record.parameters, kernelParameters(*expected, own));
+    std::vector<uint64_t> wanted = kernelParameters(*expected, own);
+    if (isBuffered) { // what the kernel has room for
+      wanted[7] &= 0xffffffff;
+      wanted[8] &= 0xff;
+    }
+    ASSERT_EQ(record.parameters, wanted);
+    ASSERT_EQ(record.isBuffered, isBuffered);
   }
   EXPECT_GT(numGood, 2000);
   EXPECT_GT(numWrong, 2000);
 }
+
+TEST_F(KnownLaunchTest, RandomLaunches) { launchAtRandom(false); }
+
+TEST_F(KnownLaunchTest, RandomLaunchesOfBuffers) { launchAtRandom(true); }

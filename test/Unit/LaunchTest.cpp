@@ -162,6 +162,51 @@ TEST_F(LaunchTest, MakesTensorMaps) {
   EXPECT_EQ(own[0], 0);
 }
 
+// A scalar of 4 bytes, and a map that does not lie at a multiple of 64.
+TEST_F(LaunchTest, PassesOneBuffer) {
+  artifact.arguments[0].element = ElementKind::BF16;
+  artifact.arguments[0].shape = {-1, -1, -1, 8};
+  artifact.arguments[0].alignment = 16;
+  artifact.variants[0].kernels[0].tensorMaps = {{0, 64, 32, 64}};
+  alignas(16) static uint16_t storage[4096];
+  int64_t manySizes[4] = {2, 3, 10, 8}, manyStrides[4] = {240, 80, 8, 1};
+  Arguments call = arguments();
+  call[0] = Argument::tensor(storage, 4, manySizes, manyStrides);
+  constexpr size_t numWords = 11, numParameters = numWords + 1 + 7 + 1;
+  auto launch = [&]() {
+    Result<Module> module = Module::load(*Device::current(), artifact);
+    EXPECT_TRUE(module.ok()) << module.message();
+    for (double factor : {2.0, -4.0}) { // the second is a known launch
+      call[1] = Argument::scalar(factor);
+      fakeRecord()->parameters.assign(numParameters, 1);
+      Status status = module->launch(call, nullptr);
+      EXPECT_TRUE(status.ok()) << status.message();
+    }
+    return fakeRecord()->parameters;
+  };
+  std::vector<uint64_t> expected = launch();
+  EXPECT_FALSE(fakeRecord()->isBuffered);
+  EXPECT_EQ(expected[numWords], 0xc0800000u);
+
+  std::vector<std::pair<size_t, size_t>> &layout = fakeRecord()->layout;
+  for (size_t i = 0; i + 1 < numParameters; ++i)
+    layout.push_back({8 * i, i == numWords ? 4 : 8});
+  layout.push_back({176, 128});
+  fakeRecord()->tensorMaps.clear();
+  EXPECT_EQ(launch(), expected);
+  EXPECT_TRUE(fakeRecord()->isBuffered);
+
+  // What the driver says is not what is passed.
+  layout.back().second = 64;
+  fakeRecord()->tensorMaps.clear();
+  EXPECT_EQ(launch(), expected);
+  EXPECT_FALSE(fakeRecord()->isBuffered);
+  layout.pop_back();
+  fakeRecord()->tensorMaps.clear();
+  EXPECT_EQ(launch(), expected);
+  EXPECT_FALSE(fakeRecord()->isBuffered);
+}
+
 // Panels of 64 columns: their number stands after the row's.
 TEST_F(LaunchTest, MakesTensorMapsOfPanels) {
   artifact.arguments[0].element = ElementKind::BF16;

@@ -79,7 +79,7 @@ using CUevent = struct CUevent_st *;
   X(eventElapsedTime, cuEventElapsedTime, (float *, CUevent, CUevent))
 
 /// The functions of the driver, initialised.
-// Only in newer drivers (the last two since CUDA 12); null where missing.
+// Only in newer drivers (the last three since CUDA 12); null where missing.
 #define ATTN_DRIVER_NEWER_FUNCTIONS(X)                                         \
   X(memAllocAsync, cuMemAllocAsync, (CUdeviceptr *, size_t, CUstream))         \
   X(memFreeAsync, cuMemFreeAsync, (CUdeviceptr, CUstream))                     \
@@ -89,7 +89,9 @@ using CUevent = struct CUevent_st *;
     (int *))                                                                   \
   X(tensorMapEncodeTiled, cuTensorMapEncodeTiled,                              \
     (void *, int, unsigned, void *, const uint64_t *, const uint64_t *,        \
-     const unsigned *, const unsigned *, int, int, int, int))
+     const unsigned *, const unsigned *, int, int, int, int))                  \
+  X(funcGetParamInfo, cuFuncGetParamInfo,                                      \
+    (CUfunction, size_t, size_t *, size_t *))
 
 struct Driver {
 #define ATTN_DRIVER_MEMBER(member, symbol, params) CUresult(*member) params;

@@ -70,6 +70,8 @@ public:
     std::vector<KnownMaps> maps;
     /// Those of arguments and workspaces, then the maps.
     std::vector<void *> parameters;
+    /// All of them, where it is known how they lie in it; else empty.
+    std::vector<unsigned char> buffer;
   };
 
   explicit PackedLaunch(LaunchCall call);

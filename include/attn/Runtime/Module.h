@@ -12,6 +12,7 @@
 
 #include "attn/Runtime/Device.h"
 #include "attn/Runtime/KnownLaunch.h"
+#include "attn/Runtime/ParameterLayout.h"
 #include "attn/Runtime/StreamMemory.h"
 
 #include <atomic>
@@ -85,13 +86,20 @@ private:
   Module() = default;
   void swap(Module &other);
   Status loadImage();
-  Status configure(const KernelInfo &kernel, std::vector<CUfunction> &list);
+  /// A kernel of the module.
+  struct Function {
+    CUfunction function = nullptr;
+    ParameterLayout layout;
+  };
+  Status configure(const KernelInfo &kernel, std::vector<Function> &list);
   /// The launch on these arguments: a known one of this thread, which lives
   /// until the next call, or `own`.
   Result<PackedLaunch *> prepare(ArgumentSpan arguments,
                                  std::optional<PackedLaunch> &own) const;
   /// Writes into `launch` where its memory lies, and its tensor maps.
   Status fill(PackedLaunch &launch, void *workspace) const;
+  CUresult launchKernel(PackedLaunch &launch, size_t number,
+                        CUstream stream) const;
   Status run(PackedLaunch &launch, void *workspace, bool isCleared,
              CUstream stream) const;
   Status relayout(const LaunchCall &call, bool outputs, void *workspace,
@@ -103,7 +111,7 @@ private:
   Image kind = Image::PTX;
   std::string text;
   CUmodule module = nullptr;
-  std::vector<std::vector<CUfunction>> functions; // of variants, per kernel
+  std::vector<std::vector<Function>> functions; // of variants, per kernel
   std::vector<CUfunction> relayoutFunctions;
   std::unique_ptr<StreamMemory> streamMemory;
   std::unique_ptr<std::atomic<int64_t>> relayoutCount =

@@ -17,8 +17,10 @@
 
 #include "FakeDriver.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 using namespace attn::runtime;
@@ -182,10 +184,38 @@ CUresult cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *data,
                                {box, box + rank}});
   return 0;
 }
+CUresult cuFuncGetParamInfo(CUfunction, size_t number, size_t *offset,
+                            size_t *bytes) {
+  const FakeRecord &record = *fakeRecord();
+  if (number >= record.layout.size())
+    return kInvalidValue;
+  std::tie(*offset, *bytes) = record.layout[number];
+  return 0;
+}
+/// The parameters of a buffer, in its order.
+static CUresult readBuffer(void **options) {
+  FakeRecord &record = *fakeRecord();
+  size_t end = 0;
+  for (auto [offset, bytes] : record.layout)
+    end = std::max(end, offset + bytes);
+  bool isLegal = options && options[0] == reinterpret_cast<void *>(1) &&
+                 options[2] == reinterpret_cast<void *>(2) && !options[4] &&
+                 *static_cast<size_t *>(options[3]) == end &&
+                 record.parameters.size() <= record.layout.size();
+  if (!isLegal)
+    return kInvalidValue;
+  for (size_t i = 0; i < record.parameters.size(); ++i) {
+    auto [offset, bytes] = record.layout[i];
+    record.parameters[i] = 0;
+    std::memcpy(&record.parameters[i], static_cast<char *>(options[1]) + offset,
+                std::min(bytes, sizeof(uint64_t)));
+  }
+  return 0;
+}
 CUresult cuLaunchKernel(CUfunction, unsigned x, unsigned y, unsigned z,
                         unsigned threads, unsigned threadsY, unsigned threadsZ,
                         unsigned shared, CUstream stream, void **parameters,
-                        void **) {
+                        void **options) {
   FakeRecord &record = *fakeRecord();
   if (threadsY != 1 || threadsZ != 1 ||
       fakeThread()->current != primaryContext())
@@ -198,6 +228,9 @@ CUresult cuLaunchKernel(CUfunction, unsigned x, unsigned y, unsigned z,
   record.threads = threads;
   record.shared = shared;
   record.stream = stream;
+  record.isBuffered = !parameters;
+  if (record.isBuffered)
+    return readBuffer(options);
   for (uint64_t &parameter : record.parameters)
     parameter = *static_cast<uint64_t *>(*parameters++);
   return 0;

@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 /// A call of cuTensorMapEncodeTiled.
@@ -65,6 +66,10 @@ struct FakeRecord {
   attn::runtime::CUstream stream = nullptr;
   /// As many 8-byte parameters are read as there is room for.
   std::vector<uint64_t> parameters;
+  /// Offset and bytes of each parameter of every kernel; empty: of none.
+  std::vector<std::pair<size_t, size_t>> layout;
+  /// Whether the last launch had its parameters in one buffer.
+  bool isBuffered = false;
   /// Those that were made; each starts with its number here.
   std::vector<FakeTensorMap> tensorMaps;
 };
