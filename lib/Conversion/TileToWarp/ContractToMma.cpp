@@ -48,8 +48,10 @@ struct ContractToMma final : OpConversionPattern<vector::ContractionOp> {
                               frag.getElementType(), warp::FragKind::A,
                               frag.getWarps()),
           a);
+    AtomChoice own = choice;
+    own.ieee |= op->hasAttr(tile::TileDialect::kIeeeAttrName);
     rewriter.replaceOpWithNewOp<warp::MmaOp>(
-        op, adaptor.getAcc().getType(), choice.of(slot.getElementType()), a, b,
+        op, adaptor.getAcc().getType(), own.of(slot.getElementType()), a, b,
         adaptor.getAcc(), isTransposed(op, 0), isTransposed(op, 1));
     return success();
   }

@@ -347,3 +347,34 @@ func.func @table(%q: !t, %k: !t, %l: !l, %s: tensor<?x4xf32>) -> tensor<?x4xf32>
     : (!t, !t, !t, !t, !l, !t, tensor<?x4xf32>) -> (!t, !t, !t, tensor<?x4xf32>)
   return %r#3 : tensor<?x4xf32>
 }
+
+// -----
+
+// In f32 what goes back to the weights rounds to nearest: less delta, little of
+// it may be left. Other kernels have it from tensor cores.
+// CHECK-LABEL: func.func @rounded(
+// CHECK-NOT: tile.ieee
+// CHECK: tile.kernel @rounded_capture_queries
+// CHECK: vector.contract {{.*}}, %cst{{[_0-9]*}} : vector
+// CHECK-NEXT: vector.contract {{.*}} {tile.ieee} : vector
+// CHECK-NOT: tile.ieee
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf32>
+!l = tensor<2x4x?xf32>
+func.func @rounded(%q: !t, %k: !t, %l: !l, %s: tensor<4xf32>) -> (!t, tensor<4xf32>) {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4xf32>) {
+      %u = attn.capture_load %t[%h] : tensor<4xf32>
+      %y = arith.mulf %x, %u : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<4xf32>) {
+      %u = attn.capture_load %t[%h] : tensor<4xf32>
+      %dv = arith.mulf %dy, %x : f32
+      attn.capture_add %dv, %t[%h] : tensor<4xf32>
+      %dx = arith.mulf %dy, %u : f32
+      attn.yield %dx : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<4xf32>) -> (!t, !t, !t, tensor<4xf32>)
+  return %r#0, %r#3 : !t, tensor<4xf32>
+}

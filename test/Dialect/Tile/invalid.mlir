@@ -421,6 +421,35 @@ func.func @attribute() attributes {tile.rows = 64} {
 
 // -----
 
+// expected-error@+1 {{'tile.ieee' stands on a vector.contract of f32, got 'func.func'}}
+func.func @ieee_function() attributes {tile.ieee} {
+  return
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @ieee_f16(%a: vector<8x16xf16>, %c: vector<8x8xf32>) -> vector<8x8xf32> {
+  // expected-error@+1 {{'tile.ieee' stands on a vector.contract of f32, got 'vector.contract' of other elements}}
+  %d = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>, tile.ieee} %a, %a, %c : vector<8x16xf16>, vector<8x16xf16> into vector<8x8xf32>
+  return %d : vector<8x8xf32>
+}
+
+// -----
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#nk = affine_map<(m, n, k) -> (n, k)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func @ieee_value(%a: vector<8x16xf32>, %c: vector<8x8xf32>) -> vector<8x8xf32> {
+  // expected-error@+1 {{'tile.ieee' must be a unit, got true}}
+  %d = vector.contract {indexing_maps = [#mk, #nk, #mn], iterator_types = ["parallel", "parallel", "reduction"], kind = #vector.kind<add>, tile.ieee = true} %a, %a, %c : vector<8x16xf32>, vector<8x16xf32> into vector<8x8xf32>
+  return %d : vector<8x8xf32>
+}
+
+// -----
+
 func.func @accumulate_f16(%o: memref<?x8xf16>, %t: vector<4x8xf16>, %i: index) {
   // expected-error@+1 {{'tile.store' op accumulates elements of 'f16', expected f32}}
   tile.store %t, %o[%i, %i] accumulate : vector<4x8xf16>, memref<?x8xf16>

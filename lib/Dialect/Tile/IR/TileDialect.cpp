@@ -37,9 +37,20 @@ void TileDialect::initialize() {
       >();
 }
 
-// Nothing of this room is said by an attribute on another operation.
 LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
-  return op->emitError("unknown attribute '")
-         << attribute.getName().getValue() << "' of the tile dialect";
+  StringRef name = attribute.getName().strref();
+  if (name != kIeeeAttrName)
+    return op->emitError("unknown attribute '")
+           << name << "' of the tile dialect";
+  auto product = dyn_cast<vector::ContractionOp>(op);
+  if (!product || !product.getLhsType().getElementType().isF32())
+    return op->emitError("'")
+           << name << "' stands on a vector.contract of f32, got '"
+           << op->getName() << "'"
+           << (product ? " of other elements" : "");
+  if (!isa<UnitAttr>(attribute.getValue()))
+    return op->emitError("'") << name << "' must be a unit, got "
+                              << attribute.getValue();
+  return success();
 }

@@ -29,6 +29,13 @@ def Tile_Dialect : Dialect {
   }];
   let dependentDialects = ["::attn::AttnDialect"];
   let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// On a product of f32 (`vector.contract`): every multiplication and addition
+    /// rounds to nearest, whatever the function's `attn.numerics` say. Tensor
+    /// cores cut off instead, all towards zero, which adds up in a sum of
+    /// differences that cancel.
+    static constexpr ::llvm::StringLiteral kIeeeAttrName = "tile.ieee";
+  }];
 }
 
 class Tile_Op<string mnemonic, list<Trait> traits = []>
