@@ -170,7 +170,7 @@ FailureOr<SmallVector<plan::PlanCase>> plan::parsePlanCases(StringRef text,
 
 /// The pick; where sizes are only known at launch, one for each range of them
 /// that the table of measured choices tells apart. Two programs for gradients
-/// are those for the fewest queries.
+/// are those for the fewest queries, and have ranges of their own.
 static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind) {
   SmallVector<plan::PlanCase> cases =
       plan::pickGradientPlans(op, plan::pick(op, kind));

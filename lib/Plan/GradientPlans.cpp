@@ -44,5 +44,17 @@ SmallVector<PlanCase> plan::pickGradientPlans(ScoredOp op, PlanAttr one) {
   few.maxQueries = *most;
   cases.insert(cases.begin(),
                {few.condition(), two.withScores(RecomputedScores::Twice)});
+  // For fewer yet the table may have other ones.
+  workload.queries = 0;
+  const TargetInfo &target = getTarget(one.getTarget());
+  SmallVector<SizeLimits> ranges = listHeuristicLimits(workload, target);
+  for (const SizeLimits &fewer : llvm::reverse(ranges)) {
+    if (!fewer.maxQueries || *fewer.maxQueries >= *most)
+      continue;
+    workload.queries = *fewer.maxQueries;
+    if (PlanAttr own = pick(workload, op->getContext(), one.getTarget()))
+      cases.insert(cases.begin(), {fewer.condition(),
+                                   own.withScores(RecomputedScores::Twice)});
+  }
   return cases;
 }

@@ -184,11 +184,13 @@ static const Row sm80BackwardRows[] = {
     Row(4, 128, {64, 32, 4, 1, false}).backward(),
     Row(4, 256, {64, 16, 4, 1, false}).backward(),
 };
-// Two programs at d = 64: a third stage makes them 1.00 to 1.03 times as fast;
-// d_key and d_value take 0.93 of the time of 128 x 64 with 128 x 128, 0.94 with
-// a causal mask and 128 x 96 (s = 8192; all takes 1.24 at 512, 0.91 at 4096).
+// Two programs at d = 64: a third stage makes them 1.00 to 1.03 times as fast,
+// without a mask up to 3072; from 4096 on two stages do (1.004, 1.009, 1.015 at
+// 4096, 8192, 16384). Under a causal mask 128 x 128 is 1.02 to 1.14 times as
+// fast as 128 x 64 from 1536 on (2048: 1.14) and 1.01 to 1.02 times as fast as
+// 128 x 96 from 3072 on; at 1024 1.00, below it 0.91 to 0.99 (s = 200 to 900).
 // Without products in flight they are 1.00 to 1.04 times as fast (s = 512 to
-// 16384; 0.99 at 512 without a mask) and spill nothing.
+// 16384; 0.99 at 512 without a mask) and spill at most 16 bytes.
 // One program with all products, s = 1024 to 16384: at d = 64 128 x 128 is 1.03
 // to 1.11 times as fast as 128 x 64 (causal 0.97 to 1.10), with a third stage
 // 1.02 to 1.04 times from 8192 on and 0.93 to 0.95 at 1024, as keys and values
@@ -224,14 +226,20 @@ static const Row sm90BackwardRows[] = {
         .plain()
         .mask(false)
         .backward()
+        .upTo(3072)
+        .sync(),
+    Row(2, 64, {128, 128, 8, 2, false, 240})
+        .plain()
+        .mask(false)
+        .backward()
         .sync(),
     Row(2, 64, {128, 64, 8, 3, false})
         .plain()
         .half()
         .backward()
-        .upTo(2400)
+        .upTo(1024)
         .sync(),
-    Row(2, 64, {128, 96, 8, 2, false, 240}).plain().half().backward().sync(),
+    Row(2, 64, {128, 128, 8, 2, false, 240}).plain().half().backward().sync(),
     Row(2, 64, {128, 64, 8, 3, false}).plain().backward(),
     Row(2, 64, {128, 64, 8, 2, false}).backward(),
     Row(2, 128, {128, 32, 8, 2, false}).backward().dropout(true),

@@ -13,7 +13,7 @@
 // SM80-LABEL: @small
 // SM80: plan = #attn.plan<target = sm_80, block_q = 128, block_k = 32, warps = 4, stages = 2>
 // SM90-LABEL: @small
-// SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 3, consumer_registers = 240, without = ["warp-make-async"]>
+// SM90: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2, consumer_registers = 240, without = ["warp-make-async"]>
 // What is picked for a pipeline that is fixed runs its passes.
 // FIXED-LABEL: @small
 // FIXED: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 3, consumer_registers = 240>

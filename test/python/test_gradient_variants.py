@@ -165,6 +165,12 @@ def test_what_the_timing_program_makes_of_times(capsys):
     assert [gradient_forms.variants_of(longer, length) for length in (100, 4096, 4097)] == [
         (0, 1), (0, 1), (0, 2)]
     assert gradient_forms.variants_of(rule, 9000) == (0, 1)
+    several = gradient_forms.Rule("query_length <= 90 -> 0; query_length <= 780 -> 1; query_length <= 4096 -> 2; 3")
+    several.two = 2
+    assert gradient_forms.limit_of(several) == 780
+    assert [gradient_forms.variants_of(several, length) for length in (90, 91, 781, 4097)] == [
+        (0, 2), (1, 2), (1, 2), (1, 3)]
+    assert gradient_forms.Rule.of(compiled().manifest).two == 1
     rows = [{"d": 128, "causal": True, "s": length, "contestants": {
         "sm_90a-two": {"ms": two}, "sm_90a-one": {"ms": one}}} for length, (two, one) in times.items()]
     (found,) = gradient_forms.summarize(rows, {("sm_90a", 128, True): rule}, 0.03)

@@ -322,9 +322,9 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
 void BackwardKernels::buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums) {
   OpBuilder::InsertionGuard guard(b);
   Value numQueryBlocks = ceilDiv(b, loc, queryLength, blockColumns);
-  tile::KernelOp kernel =
-      beginKernel(suffix, ValueRange{batches, heads,
-                                     ceilDiv(b, loc, keyLength, blockRows)});
+  tile::KernelOp kernel = beginKernel(
+      suffix, ValueRange{batches, heads, ceilDiv(b, loc, keyLength, blockRows)},
+      sums.size() > 1 ? getKeyPlan() : PlanAttr());
   BlockNumbers block = readNumbers(kernel);
   Value keys = coordinates(block.first, numRows, 0);
   Value tile = load(key, block, block.keyHead, block.first, numRows, paddedDim);

@@ -122,8 +122,8 @@ BackwardKernels::Step BackwardKernels::buildAdjoints(OpBuilder &outer,
   Value products = multiplyTransposed(outer, lhs.product, rhs.product);
   Value dWeights = multiplyTransposed(outer, lhs.dWeights, rhs.dWeights);
   // Less delta it is small where a row has few keys, and sums over thousands of
-  // rows keep what a product errs in one direction: 1.02 of the error rule for a
-  // slope with one key on a GPU (delta rounds to nearest).
+  // rows keep what a product errs in one direction: 1.02 of the error rule for
+  // a slope with one key on a GPU (delta rounds to nearest).
   if (element.isF32())
     dWeights.getDefiningOp()->setDiscardableAttr(
         tile::TileDialect::kIeeeAttrName, b.getUnitAttr());

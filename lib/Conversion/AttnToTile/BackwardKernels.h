@@ -86,8 +86,9 @@ private:
     Value product, dWeights;
   };
 
-  // QueryGradientPlan.cpp
+  // GradientKernelPlans.cpp
   PlanAttr getQueryPlan();
+  PlanAttr getKeyPlan();
 
   // BackwardRows.cpp
   Value allocate(Type type, ArrayRef<Value> sizes);

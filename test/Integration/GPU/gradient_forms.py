@@ -68,6 +68,19 @@ def parse_arguments():
     return options
 
 
+class Rule(str):
+    """The rule of an artifact, of whose variants the first `two` are two programs."""
+
+    two = 1
+
+    @classmethod
+    def of(cls, manifest):
+        rule = cls(manifest["rule"])
+        rule.two = sum(any(kernel["entry"].endswith("_d_query") for kernel in variant["kernels"])
+                       for variant in manifest["variants"])
+        return rule
+
+
 def limits_of(rule):
     """The most queries of each variant but the last: of 'query_length <= 780 -> 0;
     query_length <= 4096 -> 1; 2' [780, 4096]. None for one variant, or another rule."""
@@ -80,15 +93,20 @@ def limits_of(rule):
 
 
 def limit_of(rule):
-    """The most queries of two programs, which are the first variant."""
+    """The most queries of two programs, which are the first variants."""
     limits = limits_of(rule)
-    return limits[0] if limits else None
+    return limits[getattr(rule, "two", 1) - 1] if limits else None
 
 
 def variants_of(rule, length):
     """The variants of two programs and of one, for a length whatever it is."""
-    return 0, next((number for number, limit in enumerate(limits_of(rule))
-                    if number > 0 and length <= limit), len(limits_of(rule)))
+    two, limits = getattr(rule, "two", 1), limits_of(rule)
+
+    def first(numbers):
+        return next((number for number in numbers if number < len(limits) and length <= limits[number]),
+                    numbers[-1])
+
+    return first(range(two)), first(range(two, len(limits) + 1))
 
 
 def crossing(times):
@@ -184,7 +202,7 @@ def main():
                 if error:
                     return 1
                 if label.endswith("-sums"):
-                    rule = attn.Artifact.load(path.read_bytes()).manifest["rule"]
+                    rule = Rule.of(attn.Artifact.load(path.read_bytes()).manifest)
                     rules[label[:-5], int(dim), bool(causal)] = rule
         for key, rule in rules.items():
             if limit_of(rule) is None:

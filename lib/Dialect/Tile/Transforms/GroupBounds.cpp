@@ -29,6 +29,7 @@
 #include "attn/Dialect/Tile/Analysis/VisitBounds.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
+#include "attn/Support/OptionalPasses.h"
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -342,6 +343,8 @@ struct TileGroupBounds final
           << int64_t(rows) << " rows, expected at least 1";
       return signalPassFailure();
     }
+    if (!kernel.getPlan().getPasses().runs(OptionalPass::GroupBounds))
+      return missed("the kernel's plan leaves them out");
     std::string reason;
     if (failed(groupBounds(rewriter, kernel, rows, reason)))
       return missed(reason);

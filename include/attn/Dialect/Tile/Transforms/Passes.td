@@ -252,7 +252,8 @@ def TileGroupBounds : Pass<"tile-group-bounds", "::mlir::func::FuncOp"> {
     one loop becomes three, if blocks may be full for a part. Bounds that memory
     has a part in stay as they are, and those of full blocks where the score
     function differs from loop to loop (`tile-peel-scores`). Whoever runs all rows
-    takes the bounds of the tile.
+    takes the bounds of the tile. Kernels whose plan leaves the pass out stay as
+    they are.
   }];
   let options = [
     Option<"rows", "rows", "int64_t", "64", "Rows of a part (of a warpgroup)">
