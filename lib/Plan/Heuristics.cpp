@@ -186,9 +186,9 @@ static const Row sm80BackwardRows[] = {
 };
 // Two programs at d = 64: a third stage makes them 1.00 to 1.03 times as fast,
 // without a mask up to 3072; from 4096 on two stages do (1.004, 1.009, 1.015 at
-// 4096, 8192, 16384). Under a causal mask 128 x 128 is 1.02 to 1.14 times as
-// fast as 128 x 64 from 1536 on (2048: 1.14) and 1.01 to 1.02 times as fast as
-// 128 x 96 from 3072 on; at 1024 1.00, below it 0.91 to 0.99 (s = 200 to 900).
+// 4096, 8192, 16384). Under a causal mask 128 x 128 is 1.01 to 1.04 times as
+// fast as 128 x 64 from 1536 on and 1.01 to 1.02 times as fast as 128 x 96 from
+// 3072 on; at 1024 it is as fast, below 0.91 to 0.99 times (s = 200 to 900).
 // Without products in flight they are 1.00 to 1.04 times as fast (s = 512 to
 // 16384; 0.99 at 512 without a mask) and spill at most 16 bytes.
 // One program with all products, s = 1024 to 16384: at d = 64 128 x 128 is 1.03

@@ -78,7 +78,7 @@ TEST(GradientPlans, TwoProgramsForFewQueries) {
             "query_length <= 866 -> twice 3; query_length <= 4096 -> auto 2; "
             "auto 3");
   EXPECT_EQ(narrowMasked.plans(),
-            "query_length <= 1024 -> twice 3; query_length <= 2290 -> twice 2; "
+            "query_length <= 1024 -> twice 3; query_length <= 1739 -> twice 2; "
             "query_length <= 4096 -> auto 2; auto 3");
   for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
     each->target = TargetKind::SM80;

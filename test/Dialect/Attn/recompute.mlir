@@ -62,7 +62,7 @@ func.func @short(%q: !s, %k: !s, %v: !s, %o: !s, %lse: !r, %do: !s) -> (!s, !s, 
 // CHECK: recompute = #attn.recompute<scores = once,
 // CHECK: recompute = #attn.recompute<scores = twice,
 // REMARK: [Analysis] scores {{.*}} reason="sums may be in any order", recomputed=once
-// REMARK: [Analysis] scores {{.*}} reason="up to 2290 queries two programs are faster", recomputed=twice
+// REMARK: [Analysis] scores {{.*}} reason="up to 1739 queries two programs are faster", recomputed=twice
 // REMARK: [Analysis] scores {{.*}} reason="sums may be in any order", recomputed=once
 // REMARK: [Analysis] scores {{.*}} reason="up to 942 queries two programs are faster", recomputed=twice
 func.func @middle(%q: !m, %k: !m, %v: !m, %o: !m, %lse: !n, %do: !m) -> (!m, !m, !m, !m, !m, !m, !m, !m) {
