@@ -115,8 +115,21 @@ Status Module::loadImage() {
   return status;
 }
 
+// The parameters of the kernels of a variant, but for tensor maps.
+static size_t countNumbers(const Artifact &artifact,
+                           const VariantInfo &variant) {
+  auto ofTensor = [](size_t rank) { return 3 + 2 * rank; };
+  size_t count = 0;
+  for (const ArgumentInfo &argument : artifact.arguments)
+    count +=
+        argument.isTensor ? ofTensor(static_cast<size_t>(argument.rank())) : 1;
+  for (const WorkspaceInfo &workspace : variant.workspaces)
+    count += ofTensor(workspace.sizes.size());
+  return count;
+}
+
 // Finds the kernel and gives it its shared memory.
-Status Module::configure(const KernelInfo &kernel,
+Status Module::configure(const KernelInfo &kernel, size_t numbers,
                          std::vector<Function> &list) {
   const Driver &driver = *owner.driver;
   CUfunction function = nullptr;
@@ -149,7 +162,9 @@ Status Module::configure(const KernelInfo &kernel,
         std::to_string(kernel.sharedBytes) +
         " bytes of shared memory per block, " + owner.name + " has " +
         std::to_string(owner.sharedBytesPerBlock - staticShared));
-  list.push_back({function, ParameterLayout::of(driver, function)});
+  list.push_back(
+      {function, ParameterLayout::of(driver, function,
+                                     numbers + kernel.tensorMaps.size())});
   return driver.check(
       driver.funcSetAttribute(function, kMaxDynamicShared,
                               static_cast<int>(kernel.sharedBytes)),
@@ -187,9 +202,10 @@ Result<Module> Module::load(const Device &device, Artifact artifact) {
     status = module.loadImage();
   for (const VariantInfo &variant : module.source.variants) {
     std::vector<Function> &list = module.functions.emplace_back();
+    size_t numbers = countNumbers(module.source, variant);
     for (const KernelInfo &kernel : variant.kernels)
       if (status.ok())
-        status = module.configure(kernel, list);
+        status = module.configure(kernel, numbers, list);
   }
   for (const RelayoutInfo &kernel : module.source.relayouts)
     if (status.ok())

@@ -16,14 +16,18 @@
 
 using namespace attn::runtime;
 
-ParameterLayout ParameterLayout::of(const Driver &driver, CUfunction kernel) {
+ParameterLayout ParameterLayout::of(const Driver &driver, CUfunction kernel,
+                                    size_t count) {
   ParameterLayout layout;
   if (!driver.funcGetParamInfo)
     return layout;
-  // It fails behind the last one.
-  for (Place place; driver.funcGetParamInfo(kernel, layout.places.size(),
-                                            &place.offset, &place.bytes) == 0;)
-    layout.places.push_back(place);
+  layout.places.resize(count);
+  for (size_t number = 0; number < count; ++number) {
+    Place &place = layout.places[number];
+    if (driver.funcGetParamInfo(kernel, number, &place.offset, &place.bytes) !=
+        0)
+      return ParameterLayout();
+  }
   for (const Place &place : layout.places)
     layout.end = std::max(layout.end, place.offset + place.bytes);
   auto isWord = [&](const Place &place) {

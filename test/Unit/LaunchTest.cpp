@@ -193,8 +193,10 @@ TEST_F(LaunchTest, PassesOneBuffer) {
     layout.push_back({8 * i, i == numWords ? 4 : 8});
   layout.push_back({176, 128});
   fakeRecord()->tensorMaps.clear();
+  fakeRecord()->wrongParameters = 0;
   EXPECT_EQ(launch(), expected);
   EXPECT_TRUE(fakeRecord()->isBuffered);
+  EXPECT_EQ(fakeRecord()->wrongParameters, 0);
 
   // What the driver says is not what is passed.
   layout.back().second = 64;

@@ -91,7 +91,9 @@ private:
     CUfunction function = nullptr;
     ParameterLayout layout;
   };
-  Status configure(const KernelInfo &kernel, std::vector<Function> &list);
+  /// `numbers`: parameters before its tensor maps.
+  Status configure(const KernelInfo &kernel, size_t numbers,
+                   std::vector<Function> &list);
   /// The launch on these arguments: a known one of this thread, which lives
   /// until the next call, or `own`.
   Result<PackedLaunch *> prepare(ArgumentSpan arguments,

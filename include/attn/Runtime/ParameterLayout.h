@@ -30,8 +30,11 @@ class ParameterLayout {
 public:
   /// Of no parameters.
   ParameterLayout() = default;
-  /// As the driver says; of no parameters where it cannot (before CUDA 12.4).
-  static ParameterLayout of(const Driver &driver, CUfunction kernel);
+  /// Of a kernel of so many, as the driver says; of none where it does not know
+  /// them all, or cannot say (before CUDA 12.4). It is not asked for more:
+  /// tools that watch a program report every call that fails.
+  static ParameterLayout of(const Driver &driver, CUfunction kernel,
+                            size_t count);
 
   /// Whether it is the layout of so many.
   bool isOf(size_t numbers, size_t maps) const;

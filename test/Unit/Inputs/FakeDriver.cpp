@@ -186,9 +186,12 @@ CUresult cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *data,
 }
 CUresult cuFuncGetParamInfo(CUfunction, size_t number, size_t *offset,
                             size_t *bytes) {
-  const FakeRecord &record = *fakeRecord();
-  if (number >= record.layout.size())
+  FakeRecord &record = *fakeRecord();
+  if (number >= record.layout.size()) {
+    if (!record.isShared)
+      ++record.wrongParameters;
     return kInvalidValue;
+  }
   std::tie(*offset, *bytes) = record.layout[number];
   return 0;
 }

@@ -68,6 +68,8 @@ struct FakeRecord {
   std::vector<uint64_t> parameters;
   /// Offset and bytes of each parameter of every kernel; empty: of none.
   std::vector<std::pair<size_t, size_t>> layout;
+  /// How often somebody asked for a parameter that there is not.
+  int wrongParameters = 0;
   /// Whether the last launch had its parameters in one buffer.
   bool isBuffered = false;
   /// Those that were made; each starts with its number here.
