@@ -14,15 +14,17 @@ using namespace attn;
 
 PlanAttr plan::makePlan(MLIRContext *context, TargetKind target,
                         const Tiles &tiles) {
-  SmallVector<OptionalPass, 1> without;
+  SmallVector<OptionalPass, 1> without, with;
   if (tiles.isSync)
     without.push_back(OptionalPass::MakeAsync);
+  if (tiles.testsAhead)
+    with.push_back(OptionalPass::TestAhead);
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
                        tiles.stages, tiles.qInRegisters,
                        tiles.onGrid ? SchedulerKind::Grid : SchedulerKind::Auto,
                        tiles.consumerRegisters, tiles.splitKeys,
                        tiles.packedHeads, RecomputedScores::Auto, without,
-                       /*with=*/{});
+                       with);
 }
 
 SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {

@@ -94,7 +94,7 @@ def test_warps_in_a_grid(plan, numerics):
 
 @pytest.mark.parametrize("seed", [None, 0])
 @pytest.mark.parametrize("dim, block_k, more", [(64, 64, ""), (64, 128, ", consumer_registers = 240"),
-                                                (128, 64, "")])
+                                                (128, 64, ', with = ["warp-test-ahead"]')])
 def test_one_program_of_warpgroups(dim, block_k, more, seed):
     """dS of a step is stored for the next one, while the step's products run."""
     plan = plan_of(128, block_k, 8, more, "sm_90a")

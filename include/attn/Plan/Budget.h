@@ -109,6 +109,7 @@ struct Tiles {
   int64_t splitKeys = 1;   // blocks that share the keys of a query block
   int64_t packedHeads = 1; // query heads that have rows in a tile
   bool isSync = false;     // products are waited for: no warp-make-async
+  bool testsAhead = false; // every loop does: warp-test-ahead
 };
 
 /// A head dimension as tiles hold it.
