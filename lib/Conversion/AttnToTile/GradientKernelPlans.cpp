@@ -1,4 +1,5 @@
-//===- GradientKernelPlans.cpp - plans of the kernels of gradients ----------===//
+//===- GradientKernelPlans.cpp - plans of the kernels of gradients --------===//
+//----------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.

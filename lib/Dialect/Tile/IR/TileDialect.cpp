@@ -47,10 +47,9 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
   if (!product || !product.getLhsType().getElementType().isF32())
     return op->emitError("'")
            << name << "' stands on a vector.contract of f32, got '"
-           << op->getName() << "'"
-           << (product ? " of other elements" : "");
+           << op->getName() << "'" << (product ? " of other elements" : "");
   if (!isa<UnitAttr>(attribute.getValue()))
-    return op->emitError("'") << name << "' must be a unit, got "
-                              << attribute.getValue();
+    return op->emitError("'")
+           << name << "' must be a unit, got " << attribute.getValue();
   return success();
 }
