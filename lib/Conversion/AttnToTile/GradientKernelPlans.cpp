@@ -1,5 +1,4 @@
 //===- GradientKernelPlans.cpp - plans of the kernels of gradients --------===//
-//----------===//
 //
 // Part of attn, an attention compiler.
 // Licensed under the Apache License v2.0 with LLVM Exceptions.
