@@ -105,10 +105,10 @@ static bool isOneSided(ScoredOp op) {
 
 /// Two sums of 128 columns leave no registers for bounds that each warpgroup
 /// has for itself, and long rows are worth little by them: plain attention at d
-/// = 128, in a fixed order, takes 0.98 to 0.99 of the time without them (of an
+/// = 128, in a fixed order, takes 0.97 to 0.99 of the time without them (of an
 /// H100, full from 512 on, causal from 4096 on; at lengths of 400 and 700 up to
-/// 1.015, causal at 512 1.009). With a score function it takes 1.02 to 1.06, at
-/// d = 112 1.08 to 1.2; at 64, 80, 96, 192 and 256 0.99 to 1.02.
+/// 1.015, causal at 512 1.009). With a softcap it takes 1.01 to 1.06, at d =
+/// 112 without a mask up to 1.23; at 64, 80, 96, 192 and 256 0.99 to 1.03.
 PlanAttr BackwardKernels::getKeyPlan() {
   constexpr int64_t dim = 128;
   PlanAttr plan = attention.getPlanAttr();
