@@ -174,6 +174,7 @@ TEST_F(LaunchTest, PassesOneBuffer) {
   call[0] = Argument::tensor(storage, 4, manySizes, manyStrides);
   constexpr size_t numWords = 11, numParameters = numWords + 1 + 7 + 1;
   auto launch = [&]() {
+    fakeRecord()->tensorMaps.assign(1, {}); // the map's number is not 0
     Result<Module> module = Module::load(*Device::current(), artifact);
     EXPECT_TRUE(module.ok()) << module.message();
     for (double factor : {2.0, -4.0}) { // the second is a known launch
@@ -187,12 +188,12 @@ TEST_F(LaunchTest, PassesOneBuffer) {
   std::vector<uint64_t> expected = launch();
   EXPECT_FALSE(fakeRecord()->isBuffered);
   EXPECT_EQ(expected[numWords], 0xc0800000u);
+  EXPECT_EQ(expected.back(), 1u);
 
   std::vector<std::pair<size_t, size_t>> &layout = fakeRecord()->layout;
   for (size_t i = 0; i + 1 < numParameters; ++i)
     layout.push_back({8 * i, i == numWords ? 4 : 8});
   layout.push_back({176, 128});
-  fakeRecord()->tensorMaps.clear();
   fakeRecord()->wrongParameters = 0;
   EXPECT_EQ(launch(), expected);
   EXPECT_TRUE(fakeRecord()->isBuffered);
@@ -200,11 +201,9 @@ TEST_F(LaunchTest, PassesOneBuffer) {
 
   // What the driver says is not what is passed.
   layout.back().second = 64;
-  fakeRecord()->tensorMaps.clear();
   EXPECT_EQ(launch(), expected);
   EXPECT_FALSE(fakeRecord()->isBuffered);
   layout.pop_back();
-  fakeRecord()->tensorMaps.clear();
   EXPECT_EQ(launch(), expected);
   EXPECT_FALSE(fakeRecord()->isBuffered);
 }
