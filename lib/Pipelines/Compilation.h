@@ -30,6 +30,11 @@ public:
   LogicalResult run();
   /// Assembles what was not, because it will spill.
   LogicalResult complete();
+  /// Keeps the first of several plans, for all sizes, and assembles its
+  /// kernels.
+  LogicalResult keepFirstPlan();
+  /// Assembles again with fewer registers for speed, which may spill less.
+  LogicalResult assembleSparingly();
   /// Says what the assembler did: spills and warnings, and what cannot be kept.
   LogicalResult judge();
   Artifact takeArtifact() { return std::move(artifact); }
@@ -81,6 +86,7 @@ private:
   std::optional<plan::RegisterNeed> measureNeed(const plan::PlanCase &entry);
   LogicalResult assembleImage();
   LogicalResult emitCubin();
+  void keepCubin(AssembledCubin cubin);
   LogicalResult assembleForFewerBlocks(StringRef ptxas, AssembledCubin &cubin);
   gpu::GPUModuleOp kernels();
   unsigned threads() const;

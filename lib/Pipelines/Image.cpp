@@ -70,14 +70,17 @@ Compilation::measureNeed(const plan::PlanCase &entry) {
 /// 56 did not; of 240 more one that had 56 did not. They spilled about 8 bytes
 /// for each above 24. Of consumers of 600 programs two that had 55 and 59 did
 /// not; of more than 10,000 instructions, which take ptxas a second and longer,
-/// all did that had 45 and more.
+/// all did that had 45 and more, and of three warpgroups all 5 of 37 that had
+/// 55 and more.
 static int64_t estimateBytes(const plan::RegisterNeed &need) {
   constexpr int64_t mostMore = 60, mostOfLong = 50, longCode = 10000;
+  constexpr int64_t mostOfThree = 52, registersOfThree = 160;
   constexpr int64_t needless = 24, bytesPerRegister = 8;
-  bool isLong = need.producerLimit != 0 && need.instructions > longCode;
-  return need.more() > (isLong ? mostOfLong : mostMore)
-             ? (need.more() - needless) * bytesPerRegister
-             : 0;
+  bool hasRoles = need.producerLimit != 0;
+  int64_t most = hasRoles && need.instructions > longCode     ? mostOfLong
+                 : hasRoles && need.limit == registersOfThree ? mostOfThree
+                                                              : mostMore;
+  return need.more() > most ? (need.more() - needless) * bytesPerRegister : 0;
 }
 
 /// The same where the producer got registers of the consumer's, by
@@ -206,8 +209,13 @@ LogicalResult Compilation::emitCubin() {
     return failure();
   if (failed(assembleForFewerBlocks(ptxas, *cubin)))
     return failure();
-  report = std::move(cubin->report);
-  artifact.cubin = std::move(cubin->bytes);
+  keepCubin(std::move(*cubin));
+  return success();
+}
+
+void Compilation::keepCubin(AssembledCubin cubin) {
+  report = std::move(cubin.report);
+  artifact.cubin = std::move(cubin.bytes);
   for (VariantInfo &variant : artifact.variants)
     for (KernelInfo &kernel : variant.kernels) {
       const PtxasFigures &figures = report.kernels[kernel.entry];
@@ -215,6 +223,32 @@ LogicalResult Compilation::emitCubin() {
       kernel.spillStoreBytes = figures.spillStoreBytes;
       kernel.spillLoadBytes = figures.spillLoadBytes;
     }
+}
+
+LogicalResult Compilation::keepFirstPlan() {
+  bool isAssembled = !isEstimated();
+  for (const VariantInfo &variant : ArrayRef(artifact.variants).drop_front())
+    for (const KernelInfo &kernel : variant.kernels)
+      if (isAssembled)
+        dropKernel(artifact.ptx, kernel.entry);
+      else
+        code->drop(kernel.entry);
+  artifact.variants.resize(1);
+  artifact.rule = VariantRule();
+  names.resize(1);
+  plans.assign({plan::PlanCase{LaunchCondition(), plans.front().plan}});
+  return isAssembled ? emitCubin() : complete();
+}
+
+LogicalResult Compilation::assembleSparingly() {
+  TimingScope scope = time("ptxas");
+  FailureOr<AssembledCubin> cubin =
+      assemble(getLoc(), findPtxas(options.ptxas), artifact.ptx, options.target,
+               /*isSparing=*/true);
+  if (failed(cubin))
+    return failure();
+  if (countSpilled(cubin->report) < countSpilled(report))
+    keepCubin(std::move(*cubin));
   return success();
 }
 

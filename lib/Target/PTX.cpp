@@ -303,6 +303,12 @@ KernelCode::countLiveRegisters(StringRef kernel) const {
   return std::nullopt;
 }
 
+void KernelCode::drop(StringRef kernel) {
+  for (Part &part : parts)
+    if (llvm::Function *function = part.module->getFunction(kernel))
+      function->eraseFromParent();
+}
+
 std::string KernelCode::print() const {
   llvm::LLVMContext context;
   auto all = std::make_unique<llvm::Module>(

@@ -94,10 +94,25 @@ bool attn::isSerialized(StringRef warning) {
   return numbers.match(warning);
 }
 
-void attn::allowOneBlock(std::string &ptx, StringRef kernel) {
+/// Where a kernel's parameters begin.
+static size_t findEntry(StringRef ptx, StringRef kernel) {
   size_t entry = ptx.find((".entry " + kernel + "(").str());
-  assert(entry != std::string::npos && "no such kernel");
-  size_t body = ptx.find("\n{", entry);
+  assert(entry != StringRef::npos && "no such kernel");
+  return entry;
+}
+
+void attn::dropKernel(std::string &ptx, StringRef kernel) {
+  constexpr StringLiteral last = "\n}\n";
+  size_t entry = findEntry(ptx, kernel), end = ptx.find(last, entry);
+  assert(end != std::string::npos && "a kernel without an end");
+  // A comment before it has its name.
+  size_t said = ptx.rfind(("// .globl\t" + kernel).str(), entry);
+  size_t begin = ptx.rfind('\n', std::min(said, entry)) + 1;
+  ptx.erase(begin, end + last.size() - begin);
+}
+
+void attn::allowOneBlock(std::string &ptx, StringRef kernel) {
+  size_t body = ptx.find("\n{", findEntry(ptx, kernel));
   assert(body != std::string::npos && "a kernel without a body");
   ptx.insert(body, "\n.minnctapersm 1");
 }
@@ -197,7 +212,8 @@ static int execute(StringRef program, ArrayRef<StringRef> arguments,
 }
 
 FailureOr<AssembledCubin> attn::assemble(Location loc, StringRef ptxas,
-                                         StringRef ptx, StringRef chip) {
+                                         StringRef ptx, StringRef chip,
+                                         bool isSparing) {
   TemporaryFile input, output, log;
   for (auto [file, suffix] :
        {std::pair(&input, "ptx"), std::pair(&output, "cubin"),
@@ -220,9 +236,11 @@ FailureOr<AssembledCubin> attn::assemble(Location loc, StringRef ptxas,
   std::string arch = ("-arch=" + chip).str();
   // Kernels at the same time, one per processor; the code is the same, and so
   // is the log. A number would stand in the cubin.
-  SmallVector<StringRef> arguments = {
-      ptxas, "-v",        arch,       "-O3",
-      "-o",  output.path, input.path, "--split-compile=0"};
+  SmallVector<StringRef> arguments = {ptxas, "-v",        arch,      "-O3",
+                                      "-o",  output.path, input.path};
+  if (isSparing)
+    arguments.push_back("--register-usage-level=0");
+  arguments.push_back("--split-compile=0");
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log.path),
                                           StringRef(log.path)};
   std::string message, text;

@@ -39,6 +39,8 @@ public:
                                          unsigned threads);
   /// LiveRegisters.h; nothing if there is no such kernel.
   std::optional<RegisterLiveness> countLiveRegisters(StringRef kernel) const;
+  /// Takes a kernel out.
+  void drop(StringRef kernel);
   /// All kernels in one module.
   std::string print() const;
   /// The PTX text. Once: it takes the IR.

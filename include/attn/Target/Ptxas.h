@@ -51,13 +51,17 @@ struct AssembledCubin {
 /// CUDA Toolkit), else the one on the PATH. Empty if there is none.
 std::string findPtxas(StringRef given);
 
-/// Runs `ptxas`. The error holds what it printed.
+/// Runs `ptxas`. The error holds what it printed. `isSparing`: without what
+/// makes code faster at the price of registers.
 FailureOr<AssembledCubin> assemble(Location loc, StringRef ptxas, StringRef ptx,
-                                   StringRef chip);
+                                   StringRef chip, bool isSparing = false);
 
 /// Says in the PTX of a kernel that one block for each multiprocessor is
 /// enough. Otherwise ptxas may spill a few registers for one more.
 void allowOneBlock(std::string &ptx, StringRef kernel);
+
+/// Takes a kernel out of PTX that LLVM wrote.
+void dropKernel(std::string &ptx, StringRef kernel);
 
 /// Emits spills and warnings of a report as warnings at `loc`; or as errors,
 /// and fails, if `strict`. `name` is what the kernels are part of.

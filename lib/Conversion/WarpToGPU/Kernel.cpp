@@ -299,7 +299,9 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
 
   for (size_t i = 0; i < maps->maps.size(); ++i)
     describeTensorMap(function, firstMap + i);
-  if (kernel.hasRoles())
+  // Blocks with roles fill a multiprocessor; to have more blocks of one warp,
+  // which only prepare, ptxas would spill.
+  if (kernel.hasRoles() || kernel.getWarps() == 1)
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                       rewriter.getI32IntegerAttr(1));
 

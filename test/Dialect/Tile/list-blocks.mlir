@@ -30,6 +30,7 @@
 // CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%[[X:.*]], %[[Y:.*]], %[[Z:.*]]) in (%[[B]], %c1, %[[PAIRS]])
 // CHECK: %[[QB:.*]] = arith.divui %[[Z]],
 // CHECK: %[[KB:.*]] = arith.remui %[[Z]],
+// CHECK: scf.for %{{.*}} = %c0 to %c8 step %c8
 // CHECK: tile.gather %{{.*}} -> vector<1x8xi32>
 // CHECK: scf.for %[[R:.*]] = %c0 to %c32 step %c16
 // CHECK: tile.coords %{{.*}}, 0 : vector<16x1xi32>
@@ -54,12 +55,17 @@
 // CHECK: %[[HAS:.*]] = arith.cmpi slt, %[[PART2]], %[[GROUPS]]
 // CHECK: scf.if %[[HAS]] {
 // CHECK: %[[BEGIN:.*]] = arith.muli %[[PART2]], %c16
-// CHECK-COUNT-16: memref.load %[[STATES]]
-// CHECK: %[[AT:.*]] = arith.index_cast %[[COUNTED]]#0
-// CHECK: memref.store %{{.*}}, %[[LISTS]][{{.*}}, %[[AT]]]
-// CHECK-COUNT-15: memref.store %{{.*}}, %[[LISTS]]
 // CHECK: %[[BEHIND:.*]] = arith.addi %[[COUNTED]]#2, %[[COUNTED]]#1
-// CHECK-COUNT-16: memref.store %{{.*}}, %[[LISTS]]
+// CHECK: scf.for %[[I:.*]] = %c0 to %c16 step %c1 iter_args(%[[AP:.*]] = %[[COUNTED]]#0, %[[AF:.*]] = %[[BEHIND]])
+// CHECK: %[[BLOCK:.*]] = arith.addi %[[BEGIN]], %[[I]]
+// CHECK: %[[STATE8:.*]] = memref.load %[[STATES]][{{.*}}, %[[BLOCK]]]
+// CHECK: %[[STATE:.*]] = arith.extui %[[STATE8]]
+// CHECK: %[[ANY:.*]] = arith.cmpi ne, %[[STATE]], %c0_i32
+// CHECK: scf.if %[[ANY]] {
+// CHECK: %[[ISP:.*]] = arith.cmpi eq, %[[STATE]], %c1_i32
+// CHECK: %[[AT32:.*]] = arith.select %[[ISP]], %[[AP]], %[[AF]]
+// CHECK: %[[AT:.*]] = arith.index_cast %[[AT32]]
+// CHECK: memref.store %{{.*}}, %[[LISTS]][{{.*}}, %[[AT]]]
 // CHECK: arith.addi %[[COUNTED]]#2, %[[COUNTED]]#3
 // CHECK: memref.store %{{.*}}, %[[LISTS]]
 // CHECK: memref.store %{{.*}}, %[[COUNTS]]

@@ -35,12 +35,16 @@ using namespace attn::tile;
 
 /// As many rows as the lanes of one warp take at once.
 static constexpr int64_t rowsAtOnce = 16;
-/// As few columns as they can hold.
-static constexpr int64_t leastColumns = 8;
+/// As few columns as they can hold, and as many as are enough for each to have
+/// scores to compute at the same time.
+static constexpr int64_t leastColumns = 8, columnsAtOnce = 32;
 /// Blocks that one block of the second grid puts into a list; rows of states
 /// are as long as whole groups of them.
 static constexpr int64_t blocksAtOnce = 16;
-static constexpr int64_t statePartial = 1, stateFull = 2;
+/// The sum of a group's states tells how many of each there are.
+static constexpr int64_t fullBit = 5;
+static constexpr int64_t statePartial = 1, stateFull = int64_t(1) << fullBit;
+static_assert(blocksAtOnce < stateFull && blocksAtOnce * stateFull < (1 << 30));
 
 //===----------------------------------------------------------------------===//
 // Building
@@ -54,8 +58,9 @@ public:
         numRows(program.numRows / program.grain.rows),
         numColumns(program.numColumns / program.grain.columns),
         rows(isSampled() || numRows % rowsAtOnce == 0 ? rowsAtOnce : numRows),
-        columns(isSampled() ? std::max(numColumns, leastColumns) : numColumns) {
-  }
+        allColumns(isSampled() ? std::max(numColumns, leastColumns)
+                               : numColumns),
+        columns(allColumns % columnsAtOnce == 0 ? columnsAtOnce : allColumns) {}
 
   BlockMap build();
 
@@ -89,18 +94,17 @@ private:
   Value anyOf(Value acc, Value vector);
   void buildStates();
   void buildLists();
-  SmallVector<Value> loadStates(ValueRange place, Value begin);
-  Value countState(ArrayRef<Value> found, int64_t state);
-  void enterIfAny(Value count);
+  Value loadState(ValueRange place, Value block);
+  std::array<Value, 2> countStates(Value sum);
   Counts countBlocks(ValueRange place, Value part, Value parts);
-  void appendBlocks(ValueRange place, ArrayRef<Value> found, int64_t state,
-                    Value begin, Value position);
+  void appendBlocks(ValueRange place, Value begin, ValueRange positions);
 
   RewriterBase &b;
   Location loc;
   MaskProgram &program;
   int64_t numRows, numColumns; // of groups that are alike
-  int64_t rows, columns;       // at once
+  int64_t rows;                // at once
+  int64_t allColumns, columns; // in all and at once
   Value batches, heads, tiles, blocks;
   Value groups; // of blocks, as many as states are read at once
   Value states, counts, lists;
@@ -211,10 +215,14 @@ void MapBuilder::buildStates() {
   for (Operation *op : program.ops)
     b.clone(*op, mapping);
   auto lookup = [&](Value value) { return mapping.lookupOrDefault(value); };
-  Value column = sample(lookup(program.columns().getBase()), integer(0, 32), 1);
   Value never = integer(0, 1);
+  auto outer = scf::ForOp::create(b, loc, index(0), index(allColumns),
+                                  index(columns), ValueRange{never, never});
+  b.setInsertionPointToStart(outer.getBody());
+  Value firstColumn = toI32(outer.getInductionVar());
+  Value column = sample(lookup(program.columns().getBase()), firstColumn, 1);
   auto loop = scf::ForOp::create(b, loc, index(0), index(numRows), index(rows),
-                                 ValueRange{never, never});
+                                 outer.getRegionIterArgs());
   b.setInsertionPointToStart(loop.getBody());
   Value row = toI32(loop.getInductionVar());
   ScoresOp scores = program.scores;
@@ -229,7 +237,7 @@ void MapBuilder::buildStates() {
                        {rows, columns}, program.grain.mask, mapping);
   Value first = toI32(lookup(program.query.getIndices()[2]));
   Value coords =
-      isTransposed ? sample(first, integer(0, 32), 1) : sample(first, row, 0);
+      isTransposed ? sample(first, firstColumn, 1) : sample(first, row, 0);
   Value exists = isBelow(coords, length, mask.getType());
   Value ones = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(cast<ShapedType>(mask.getType()), true));
@@ -244,42 +252,36 @@ void MapBuilder::buildStates() {
   scf::YieldOp::create(b, loc, ValueRange{anySeen, anyHidden});
 
   b.setInsertionPointAfter(loop);
+  scf::YieldOp::create(b, loc, loop.getResults());
+
+  b.setInsertionPointAfter(outer);
   Value state =
-      arith::SelectOp::create(b, loc, loop.getResult(1),
+      arith::SelectOp::create(b, loc, outer.getResult(1),
                               integer(statePartial, 8), integer(stateFull, 8));
   // The last group may have more blocks than there are.
   Value isBlock =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, block, blocks);
-  Value isSeen = arith::AndIOp::create(b, loc, loop.getResult(0), isBlock);
+  Value isSeen = arith::AndIOp::create(b, loc, outer.getResult(0), isBlock);
   state = arith::SelectOp::create(b, loc, isSeen, state, integer(0, 8));
   memref::StoreOp::create(
       b, loc, state, states,
       ValueRange{grid.getNumber(0), grid.getNumber(1), tile, block});
-  for (Block *body : {loop.getBody(), grid.getBody()})
+  for (Block *body : {loop.getBody(), outer.getBody(), grid.getBody()})
     eraseDeadOps(b, body);
 }
 
-/// The states of `blocksAtOnce` blocks from `begin` on.
-SmallVector<Value> MapBuilder::loadStates(ValueRange place, Value begin) {
-  SmallVector<Value> found;
-  for (int64_t number = 0; number < blocksAtOnce; ++number) {
-    SmallVector<Value> indices(place);
-    indices.push_back(arith::AddIOp::create(b, loc, begin, index(number)));
-    found.push_back(memref::LoadOp::create(b, loc, states, indices));
-  }
-  return found;
+/// The state of a block, as i32.
+Value MapBuilder::loadState(ValueRange place, Value block) {
+  SmallVector<Value> indices(place);
+  indices.push_back(block);
+  Value state = memref::LoadOp::create(b, loc, states, indices);
+  return arith::ExtUIOp::create(b, loc, b.getI32Type(), state);
 }
 
-/// How many of `found` are `state`.
-Value MapBuilder::countState(ArrayRef<Value> found, int64_t state) {
-  Value sum;
-  for (Value one : found) {
-    Value matches = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, one,
-                                          integer(state, 8));
-    Value count = arith::ExtUIOp::create(b, loc, b.getI32Type(), matches);
-    sum = sum ? arith::AddIOp::create(b, loc, sum, count) : count;
-  }
-  return sum;
+/// How many partial, and full, blocks there are by the sum of their states.
+std::array<Value, 2> MapBuilder::countStates(Value sum) {
+  return {arith::AndIOp::create(b, loc, sum, integer(stateFull - 1, 32)),
+          arith::ShRUIOp::create(b, loc, sum, integer(fullBit, 32))};
 }
 
 /// How many blocks are partial, and full, of those before part `part`,
@@ -292,19 +294,21 @@ MapBuilder::Counts MapBuilder::countBlocks(ValueRange place, Value part,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value number = loop.getInductionVar();
-  SmallVector<Value> found = loadStates(
-      place, arith::MulIOp::create(b, loc, number, index(blocksAtOnce)));
+  Value begin = arith::MulIOp::create(b, loc, number, index(blocksAtOnce));
+  Value sum = loadState(place, begin);
+  for (int64_t next = 1; next < blocksAtOnce; ++next) {
+    Value block = arith::AddIOp::create(b, loc, begin, index(next));
+    sum = arith::AddIOp::create(b, loc, sum, loadState(place, block));
+  }
   Value isInFront =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number, part);
   SmallVector<Value> inFront, all;
-  for (auto [which, state] :
-       llvm::enumerate(std::array{statePartial, stateFull})) {
-    Value sum = countState(found, state);
-    Value counted = arith::SelectOp::create(b, loc, isInFront, sum, zero);
+  for (auto [which, count] : llvm::enumerate(countStates(sum))) {
+    Value counted = arith::SelectOp::create(b, loc, isInFront, count, zero);
     inFront.push_back(
         arith::AddIOp::create(b, loc, loop.getRegionIterArg(which), counted));
     all.push_back(
-        arith::AddIOp::create(b, loc, loop.getRegionIterArg(2 + which), sum));
+        arith::AddIOp::create(b, loc, loop.getRegionIterArg(2 + which), count));
   }
   llvm::append_range(inFront, all);
   scf::YieldOp::create(b, loc, inFront);
@@ -312,33 +316,36 @@ MapBuilder::Counts MapBuilder::countBlocks(ValueRange place, Value part,
           {loop.getResult(2), loop.getResult(3)}};
 }
 
-/// Enters a branch that is taken where `count` is not 0.
-void MapBuilder::enterIfAny(Value count) {
-  Value isAny = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, count,
-                                      integer(0, 32));
-  auto branch = scf::IfOp::create(b, loc, isAny, /*withElseRegion=*/false);
-  b.setInsertionPointToStart(branch.thenBlock());
-}
-
-/// Puts the blocks from `begin` on whose state is `state` into the list,
-/// from `position` on.
-void MapBuilder::appendBlocks(ValueRange place, ArrayRef<Value> found,
-                              int64_t state, Value begin, Value position) {
+/// Puts the blocks of the part that begins with block `begin` into the list,
+/// partial and full ones each from a position on.
+void MapBuilder::appendBlocks(ValueRange place, Value begin,
+                              ValueRange positions) {
   OpBuilder::InsertionGuard guard(b);
-  enterIfAny(countState(found, state));
-  for (auto [number, one] : llvm::enumerate(found)) {
-    Value count = countState(one, state);
-    {
-      OpBuilder::InsertionGuard inner(b);
-      enterIfAny(count);
-      Value block =
-          arith::AddIOp::create(b, loc, begin, index(int64_t(number)));
-      SmallVector<Value> indices(place);
-      indices.push_back(toIndex(position));
-      memref::StoreOp::create(b, loc, toI32(block), lists, indices);
-    }
-    position = arith::AddIOp::create(b, loc, position, count);
+  auto loop = scf::ForOp::create(b, loc, index(0), index(blocksAtOnce),
+                                 index(1), positions);
+  b.setInsertionPointToStart(loop.getBody());
+  Value block = arith::AddIOp::create(b, loc, begin, loop.getInductionVar());
+  Value state = loadState(place, block);
+  auto is = [&](arith::CmpIPredicate predicate, int64_t other) {
+    return arith::CmpIOp::create(b, loc, predicate, state, integer(other, 32));
+  };
+  Value isAny = is(arith::CmpIPredicate::ne, 0);
+  auto branch = scf::IfOp::create(b, loc, isAny, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    Value position = arith::SelectOp::create(
+        b, loc, is(arith::CmpIPredicate::eq, statePartial),
+        loop.getRegionIterArg(0), loop.getRegionIterArg(1));
+    SmallVector<Value> indices(place);
+    indices.push_back(toIndex(position));
+    memref::StoreOp::create(b, loc, toI32(block), lists, indices);
   }
+  SmallVector<Value> next;
+  for (auto [position, count] :
+       llvm::zip_equal(loop.getRegionIterArgs(), countStates(state)))
+    next.push_back(arith::AddIOp::create(b, loc, position, count));
+  scf::YieldOp::create(b, loc, next);
 }
 
 void MapBuilder::buildLists() {
@@ -360,11 +367,10 @@ void MapBuilder::buildLists() {
     OpBuilder::InsertionGuard inner(b);
     b.setInsertionPointToStart(branch.thenBlock());
     Value begin = arith::MulIOp::create(b, loc, part, size);
-    SmallVector<Value> found = loadStates(place, begin);
-    appendBlocks(place, found, statePartial, begin, counted.inFront[0]);
-    appendBlocks(
-        place, found, stateFull, begin,
-        arith::AddIOp::create(b, loc, counted.all[0], counted.inFront[1]));
+    // Full ones stand behind all partial ones.
+    Value firstFull =
+        arith::AddIOp::create(b, loc, counted.all[0], counted.inFront[1]);
+    appendBlocks(place, begin, {counted.inFront[0], firstFull});
   }
   // What all parts know alike, all write.
   SmallVector<Value> behind(place);
