@@ -21,6 +21,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -79,6 +80,17 @@ createMachine(gpu::GPUModuleOp kernels) {
     return kernels.emitOpError("cannot be compiled for ") << target;
   return machine;
 }
+
+namespace {
+/// Leaves a pass of the back end out: a fourth of its time.
+class NoStrengthReduction : public llvm::OptPassGate {
+public:
+  bool shouldRunPass(StringRef name, StringRef) const override {
+    return name != "slsr";
+  }
+  bool isEnabled() const override { return true; }
+};
+} // namespace
 
 static llvm::OptimizationLevel levelOf(unsigned level) {
   switch (level) {
@@ -348,10 +360,14 @@ static void appendKernels(StringRef ptx, std::string &text,
   }
 }
 
-FailureOr<std::string> KernelCode::emitPTX(unsigned threads) {
+FailureOr<std::string> KernelCode::emitPTX(unsigned threads,
+                                           bool reducesStrength) {
   std::atomic<bool> isWritten = true;
   runJobs(parts.size(), threads, [&](size_t number) {
     Part &part = parts[number];
+    NoStrengthReduction gate;
+    if (!reducesStrength)
+      part.context->setOptPassGate(gate);
     llvm::raw_svector_ostream stream(part.ptx);
     llvm::legacy::PassManager passes;
     if (part.machine->addPassesToEmitFile(passes, stream, nullptr,

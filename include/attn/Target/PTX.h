@@ -43,8 +43,9 @@ public:
   void drop(StringRef kernel);
   /// All kernels in one module.
   std::string print() const;
-  /// The PTX text. Once: it takes the IR.
-  FailureOr<std::string> emitPTX(unsigned threads);
+  /// The PTX text. Once: it takes the IR. `reducesStrength`: multiples of a
+  /// number that are added are made of each other, which takes LLVM a while.
+  FailureOr<std::string> emitPTX(unsigned threads, bool reducesStrength);
 
 private:
   /// Some of the kernels.
