@@ -134,9 +134,9 @@ LogicalResult Compilation::assembleImage() {
     return success();
   {
     TimingScope scope = time("ptx");
-    // It changes an addition or two. On an H100, forward kernels take as long
-    // without it; the gradients of d = 64 in any order, whose loop lacks
-    // registers, 1.06 times as long.
+    // It changes an addition or two. On an H100, forward kernels of sm_90a take
+    // as long without it; the gradients of d = 64 in any order, whose loop
+    // lacks registers, 1.06 times as long.
     FailureOr<std::string> ptx =
         code->emitPTX(threads(), /*reducesStrength=*/workload.isBackward);
     if (failed(ptx))
