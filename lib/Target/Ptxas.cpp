@@ -105,9 +105,12 @@ void attn::dropKernel(std::string &ptx, StringRef kernel) {
   constexpr StringLiteral last = "\n}\n";
   size_t entry = findEntry(ptx, kernel), end = ptx.find(last, entry);
   assert(end != std::string::npos && "a kernel without an end");
-  // A comment before it has its name.
+  // A comment before it has its name, behind the kernel before that.
   size_t said = ptx.rfind(("// .globl\t" + kernel).str(), entry);
-  size_t begin = ptx.rfind('\n', std::min(said, entry)) + 1;
+  size_t before = ptx.rfind(last.data(), entry);
+  bool isSaid = said != std::string::npos &&
+                (before == std::string::npos || before < said);
+  size_t begin = ptx.rfind('\n', isSaid ? said : entry) + 1;
   ptx.erase(begin, end + last.size() - begin);
 }
 

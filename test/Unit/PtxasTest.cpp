@@ -80,6 +80,29 @@ TEST(Ptxas, Nothing) {
   }
 }
 
+// As LLVM writes it; a name may begin with another.
+TEST(Ptxas, DroppedKernels) {
+  const std::string head = ".address_size 64\n\n";
+  const std::string first = "\t// .globl\tf\n.visible .entry f(\n\t.param .u64 "
+                            "f_param_0\n)\n{\n\tret;\n\n}\n";
+  const std::string second =
+      "\t// .globl\tf_variant1\n.visible .entry f_variant1(\n\t.param .u64 "
+      "f_variant1_param_0\n)\n{\n\t{\n\tret;\n\t}\n\n}\n";
+  const std::string third = ".visible .entry g()\n{\n\tret;\n}\n";
+  std::string ptx = head + first + second + third;
+  dropKernel(ptx, "f_variant1");
+  EXPECT_EQ(ptx, head + first + third);
+  ptx = head + first + second + third;
+  dropKernel(ptx, "f");
+  EXPECT_EQ(ptx, head + second + third);
+  dropKernel(ptx, "g");
+  EXPECT_EQ(ptx, head + second);
+  const std::string bare = ".visible .entry f()\n{\n\tret;\n}\n";
+  ptx = head + second + bare;
+  dropKernel(ptx, "f");
+  EXPECT_EQ(ptx, head + second);
+}
+
 // As ptxas 13.0 prints it.
 TEST(Ptxas, OneKernel) {
   PtxasReport report = parsePtxasLog(

@@ -8,11 +8,12 @@
 //===----------------------------------------------------------------------===//
 //
 // The first grid has a block for each pair of a tile and a block of the loop,
-// and evaluates the mask a few rows at a time, so that one warp can hold them;
-// of rows and of columns that are alike (MaskGrain.h) one of each group. In the
-// second one each block puts a few blocks of the loop into the list of a tile,
-// after those before, which it counts. Lists in the order of blocks, and not of
-// arrival: two launches agree in every bit.
+// and evaluates the mask a few rows and columns at a time, so that one warp can
+// hold them and its code is short; of rows and of columns that are alike
+// (MaskGrain.h) one of each group. In the second one each block puts a few
+// blocks of the loop into the list of a tile, after those before, which it
+// counts. Lists in the order of blocks, and not of arrival: two launches agree
+// in every bit.
 //
 //===----------------------------------------------------------------------===//
 
