@@ -85,12 +85,12 @@ public:
   PlanSearch(ModuleOp module, const CompileOptions &options)
       : module(module), options(options) {}
 
+  /// Null where the assembler fails, which has been said.
   std::unique_ptr<Try> run(std::unique_ptr<Try> first);
   void finish(Try &best);
 
 private:
   std::unique_ptr<Try> compile(PlanAttr plan);
-  bool keepFirstPlan(Try &first);
 
   ModuleOp module;
   const CompileOptions &options;
@@ -110,13 +110,6 @@ std::unique_ptr<Try> PlanSearch::compile(PlanAttr plan) {
   // What was said of the first one would be said again.
   Silence silence(module);
   return succeeded(attempt->run()) ? std::move(attempt) : nullptr;
-}
-
-/// Whether the first of several plans, which spills nothing, now serves all
-/// sizes. Who looks on sees the rooms of a plan by itself.
-bool PlanSearch::keepFirstPlan(Try &first) {
-  Silence silence(module);
-  return !options.onRoom && succeeded(first.compilation.keepFirstPlan());
 }
 
 static int64_t tolerated(const plan::Workload &workload) {
@@ -197,8 +190,12 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
       bytes > most || (begun.isEstimated() && shortage.need &&
                        shortage.need->more() > plan::registersMadeAgain);
   std::unique_ptr<Try> best = std::move(first);
-  if (!isWanting && begun.getPlans().size() > 1 &&
-      begun.getPlans().front().plan == least && keepFirstPlan(*best)) {
+  // The first of several, which spills nothing, serves all sizes; who looks on
+  // sees the rooms of a plan by itself.
+  if (!isWanting && !options.onRoom && begun.getPlans().size() > 1 &&
+      begun.getPlans().front().plan == least) {
+    if (failed(best->compilation.keepFirstPlan()))
+      return nullptr;
     bytes = best->spilledBytes();
     isWanting = bytes > most;
   }
@@ -259,6 +256,8 @@ FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
   std::optional<RulePart> part = first->compilation.getPart();
   PlanSearch search(module, options);
   std::unique_ptr<Try> best = search.run(std::move(first));
+  if (!best)
+    return failure();
   isDone = best->compilation.complete();
   if (succeeded(isDone))
     search.finish(*best);

@@ -386,7 +386,7 @@ FailureOr<std::string> KernelCode::emitPTX(unsigned threads,
   std::atomic<bool> isWritten = true;
   runJobs(parts.size(), threads, [&](size_t number) {
     Part &part = parts[number];
-    NoStrengthReduction gate;
+    static NoStrengthReduction gate; // the context keeps it
     if (!reducesStrength && hasWarpgroups(*part.machine))
       part.context->setOptPassGate(gate);
     llvm::raw_svector_ostream stream(part.ptx);

@@ -10,6 +10,11 @@
 // PTX-DAG: .entry attention_block_states(
 // PTX-DAG: .entry attention_relayout32(
 
+// An assembler that fails is an error.
+// RUN: rm -f %t.failed && not attn-compile %s --target=sm_90a --ptxas=%S/../Target/Inputs/failing-ptxas -o %t.failed 2>&1 | FileCheck %s --check-prefix=FAILED
+// RUN: test ! -e %t.failed
+// FAILED: error: {{.*}}failing-ptxas failed
+
 // Where that one spills, too, the next one is tried.
 // RUN: env COUNT=%t.next SPILLS=88 OTHERS=40 attn-compile %s --target=sm_90a --ptxas=%S/Inputs/variant-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=NEXT
 // NEXT: warning: kernel 'attention' spills: 40 bytes of stores
