@@ -9,6 +9,10 @@
 // PTX-DAG: .entry attention(
 // PTX-DAG: .entry attention_block_states(
 // PTX-DAG: .entry attention_relayout32(
+// One warp may have all registers: for more blocks at a time it would spill.
+// RUN: sed -n '/entry attention_block_states(/,/^{/p' %t.first.ptx | FileCheck %s --check-prefix=STATES
+// STATES: .maxntid 32, 1, 1
+// STATES-NEXT: .minnctapersm 1
 
 // An assembler that fails is an error.
 // RUN: rm -f %t.failed && not attn-compile %s --target=sm_90a --ptxas=%S/../Target/Inputs/failing-ptxas -o %t.failed 2>&1 | FileCheck %s --check-prefix=FAILED
