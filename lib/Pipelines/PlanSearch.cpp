@@ -26,6 +26,8 @@ static constexpr int64_t serializedBytes = 512;
 /// times with a softcap that spills 260, as long where it spills 290; one
 /// program for all gradients is 1.06 times as fast as two where it spills 216.
 static constexpr int64_t mostOfGradients = 288;
+/// What less than other tiles may mend.
+static constexpr int64_t little = 64;
 /// What an f32 kernel may spill: plans that spill nothing split the same keys
 /// for half as many rows, and took 1.2 to 1.4 times as long (sm_80 code on an
 /// H100, d = 64 and 128, s = 4096).
@@ -163,6 +165,23 @@ static PlanAttr pickNext(const plan::Workload &workload, PlanAttr least,
   return next;
 }
 
+/// The same tiles without lazy maxima, which live from block to block, where
+/// smaller ones would free few registers: the rows of a warp are the fewest,
+/// and its output fills twice as many registers as its scores. Null elsewhere.
+/// (A score at d = 192 that spilled 52 bytes: 104 with half as many keys, none
+/// so. With more rows it helped 5 of 43 plans of sm_80 and 3 of 23 of sm_90a.)
+static PlanAttr giveUpLazyMax(const plan::Workload &workload, PlanAttr plan) {
+  constexpr int64_t fewestRows = 16;
+  PassSelection passes = plan.getPasses();
+  if (plan.getTarget() != TargetKind::SM80 ||
+      plan.getBlockQ() > fewestRows * plan.getWarps() ||
+      2 * plan.getBlockK() > plan::padHeadDim(workload.valueHeadDim) ||
+      !passes.runs(OptionalPass::LazyMax))
+    return nullptr;
+  passes.setUse(OptionalPass::LazyMax, PassUse::Off);
+  return plan.withPasses(passes);
+}
+
 std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
   const Compilation &begun = first->compilation;
   plan::Workload workload = begun.getWorkload();
@@ -205,8 +224,13 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
     PlanAttr shared;
     if (isWanting && shortage.need)
       shared = plan::spareForProducer(spilling, *shortage.need);
+    PlanAttr eager;
+    if (isWanting && number == 0 && bytes <= most + little)
+      eager = giveUpLazyMax(workload, spilling);
     if (shared) {
       next = shared;
+    } else if (eager) {
+      next = eager;
     } else if (isWanting) {
       shortage.registers += countLacking(std::max<int64_t>(bytes - most, 0),
                                          shortage.need.has_value());
@@ -230,7 +254,6 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
 /// Assembles once more what spills a little. Of 24 kernels that spilled, fewer
 /// registers for speed left 6 without: five had spilled up to 24 bytes.
 void PlanSearch::finish(Try &best) {
-  constexpr int64_t little = 48;
   int64_t bytes = best.spilledBytes();
   int64_t most = tolerated(best.compilation.getWorkload());
   if (bytes <= most || bytes > most + little || best.compilation.isSerialized())
