@@ -82,6 +82,8 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
   if (runs(OptionalPass::TestAhead) && hasRoles)
     functions.addPass(warp::createWarpTestAhead(
         {passes.getUse(OptionalPass::TestAhead) == PassUse::Selective}));
+  if (runs(OptionalPass::RunBeside) && hasRoles)
+    functions.addPass(warp::createWarpRunBeside());
   addPlacing(functions, target);
 }
 

@@ -89,11 +89,15 @@ def test_block_map(target, density, per_head):
     case = dataclasses.replace(CASE, group=2) if per_head else CASE
     inputs = BlockMapInputs(case, per_head, density)
     artifact = Artifact(attn.compile(program(case, per_head), target, PLANS[target]).bytes)
-    assert [k["entry"] for k in artifact.variant["kernels"]] == [
-        "attention_block_states", "attention_block_lists", "attention_empty_blocks", "attention"]
+    # Idle warps of sm_90a do what blocks without keys are for.
+    helpers = ["attention_block_states", "attention_block_lists", "attention_empty_blocks"]
+    helpers = helpers[:2] if target == "sm_90a" else helpers
+    kernels = artifact.variant["kernels"]
+    assert [k["entry"] for k in kernels] == [*helpers, "attention"]
     outputs = [n for n, info in enumerate(artifact.manifest["arguments"]) if info["output"]]
-    assert [k["results"] for k in artifact.variant["kernels"]] == [[], [], outputs, outputs]
-    assert ["warps = 4" in k["plan"] for k in artifact.variant["kernels"]][:3] == [False] * 3
+    assert all(k["results"] in ([], outputs) for k in kernels)
+    assert [bool(k["results"]) for k in kernels] == [n >= 2 for n in range(len(kernels))]
+    assert ["warps = 4" in k["plan"] for k in kernels[:-1]] == [False] * len(helpers)
     launch(artifact, inputs.tensors())
 
     states, counts, lists = artifact.workspaces[-3:]

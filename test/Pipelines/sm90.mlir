@@ -46,6 +46,7 @@
 // CHECK-NEXT: warp-stage-stores{shared-limit=232448},
 // CHECK-NEXT: warp-deepen-rings{shared-limit=232448},
 // CHECK-NEXT: warp-test-ahead{selective=true},
+// CHECK-NEXT: warp-run-beside,
 // CHECK-NEXT: warp-assign-resources{shared-limit=232448},
 // CHECK-NEXT: canonicalize{
 // CHECK-NEXT: cse

@@ -78,7 +78,7 @@ static constexpr RoomNeeds table[] = {
     {"warp-stage-stores", kernel},
     {"warp-deepen-rings", kernel},
     {"warp-test-ahead", kernel},
-    {"warp-share-registers", kernel},
+    {"warp-run-beside", kernel},
     {"warp-assign-resources", kernel},
     {"convert-warp-to-gpu", kernel},
     {"gpu-share-warp-number", "gpu.func"},

@@ -98,7 +98,18 @@ int64_t Integers::getFirstWarp() {
   return 0;
 }
 
+/// Whether it is code of one warp, which counts as the only one.
+static bool isAlone(OpBuilder &builder) {
+  Operation *op = builder.getInsertionBlock()->getParentOp();
+  for (; op; op = op->getParentOp())
+    if (isa<BesideOp>(op) || op->hasAttr(kAloneAttrName))
+      return true;
+  return false;
+}
+
 Value Integers::warp() {
+  if (isAlone(builder))
+    return constant(0);
   return add(div(thread(), layout::warpSize), -getFirstWarp());
 }
 

@@ -58,6 +58,8 @@ private:
 /// On the branch of a role that computes, while the kernel is lowered: the
 /// role's first warp.
 inline constexpr StringLiteral kFirstWarpAttrName = "first_warp";
+/// The branch of warps each of which is by itself.
+inline constexpr StringLiteral kAloneAttrName = "alone";
 
 /// Arithmetic on i64, for addresses in global memory.
 class Addresses {

@@ -19,8 +19,9 @@
 // `warp.mailbox` is such a ring, whose items are written by a thread.
 //
 // Warps that compute come first in the block. Of a role that copies the first
-// warp runs. All of its lanes do the same, so that numbers stay where those of
-// a whole warp are, in uniform registers; one lane copies, draws and arrives.
+// warp runs, and the others what stands in `warp.beside`. All of its lanes do
+// the same, so that numbers stay where those of a whole warp are, in uniform
+// registers; one lane copies, draws and arrives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -308,6 +309,29 @@ static void setUpBarriers(OpBuilder &builder, gpu::GPUFuncOp function,
   gpu::BarrierOp::create(builder, loc);
 }
 
+/// What the idle warps of a role do, in branches of their own.
+static void separateBesides(RewriterBase &rewriter, RoleOp role, Value warp) {
+  Location loc = role.getLoc();
+  Integers ints(rewriter, loc);
+  int64_t firstIdle = role.getFirstWarp() + role.getActiveWarps();
+  for (auto beside :
+       llvm::make_early_inc_range(role.getBodyBlock()->getOps<BesideOp>())) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    Value isIdle =
+        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::sge, warp,
+                              ints.constant(firstIdle));
+    auto branch = scf::IfOp::create(rewriter, loc, isIdle,
+                                    /*withElseRegion=*/false);
+    branch->setAttr(kAloneAttrName, rewriter.getUnitAttr());
+    rewriter.setInsertionPoint(branch.thenBlock()->getTerminator());
+    Value number = ints.toIndex(ints.add(warp, -firstIdle));
+    rewriter.eraseOp(beside.getBodyBlock()->getTerminator());
+    rewriter.inlineBlockBefore(beside.getBodyBlock(),
+                               branch.thenBlock()->getTerminator(), number);
+    rewriter.eraseOp(beside);
+  }
+}
+
 /// Moves the role's body to the end of a block, whose warps it is run by.
 static void inlineRole(RewriterBase &rewriter, RoleOp role, Block *into,
                        NVVM::SetMaxRegisterAction action) {
@@ -320,9 +344,11 @@ static void inlineRole(RewriterBase &rewriter, RoleOp role, Block *into,
   Block *place = into;
   if (role.isCopy()) {
     Integers ints(rewriter, loc);
-    Value isFirst = arith::CmpIOp::create(
-        rewriter, loc, arith::CmpIPredicate::eq, ints.blockWarp(),
-        ints.constant(role.getFirstWarp()));
+    Value warp = ints.blockWarp();
+    separateBesides(rewriter, role, warp);
+    Value isFirst =
+        arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq, warp,
+                              ints.constant(role.getFirstWarp()));
     place = scf::IfOp::create(rewriter, loc, isFirst, /*withElseRegion=*/false)
                 .thenBlock();
   } else if (role.getFirstWarp() != 0) {

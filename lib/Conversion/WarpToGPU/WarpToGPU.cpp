@@ -185,8 +185,10 @@ static LogicalResult lowerKernel(RewriterBase &rewriter, OutlinedKernel &kernel,
   LogicalResult result = applyPartialConversion(kernel.function, target,
                                                 std::move(patterns), config);
   lowerMaskWords(rewriter, kernel.function);
-  kernel.function.walk(
-      [](scf::IfOp branch) { branch->removeAttr(kFirstWarpAttrName); });
+  kernel.function.walk([](scf::IfOp branch) {
+    branch->removeAttr(kFirstWarpAttrName);
+    branch->removeAttr(kAloneAttrName);
+  });
   return result;
 }
 

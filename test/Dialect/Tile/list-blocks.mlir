@@ -72,7 +72,7 @@
 // CHECK: memref.store %{{.*}}, %[[COUNTS]]
 
 // What is written where nothing shows, once more than for the rest.
-// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%[[B3:.*]], %[[H3:.*]], %[[Q3:.*]]) in
+// CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%[[B3:.*]], %[[H3:.*]], %[[Q3:.*]]) in ({{.*}}) independent
 // CHECK: %[[P3:.*]] = memref.load %[[COUNTS]][%[[B3]], %c0, %[[Q3]], %c0]
 // CHECK: %[[F3:.*]] = memref.load %[[COUNTS]][%[[B3]], %c0, %[[Q3]], %c1]
 // CHECK: %[[ALL3:.*]] = arith.addi %[[P3]], %[[F3]]
@@ -451,7 +451,7 @@ func.func @unused(%q: !view, %k: !view, %v: !view, %map: !ids, %o: !view) {
 // CHECK: tile.kernel @queries_block_lists
 
 // Keys that nobody sees have gradients of zero, wherever they are put.
-// CHECK: tile.kernel @queries_empty_blocks
+// CHECK: tile.kernel @queries_empty_blocks {{.*}} independent
 // CHECK: tile.exit_if
 // CHECK-NOT: scf.for
 // CHECK: scf.if

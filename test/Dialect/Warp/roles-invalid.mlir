@@ -690,3 +690,73 @@ func.func @w3_holds_past_its_turn(%n: index, %v: memref<?x?xbf16, strided<[?, 1]
   }
   return
 }
+
+// -----
+
+// Of two roles the one that computes leaves no warp idle.
+func.func @beside_in_a_role_that_computes(%n: index) {
+  warp.kernel @k blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    warp.role @load copy warps(4) {
+    }
+    // expected-note@+1 {{the role}}
+    warp.role @softmax compute warps(4) {
+      // expected-error@+1 {{'warp.beside' op stands in a role that leaves no warp idle}}
+      warp.beside {
+      ^bb0(%warp: index):
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @beside_without_a_number(%n: index) {
+  warp.kernel @k blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    warp.role @load copy warps(4) {
+      // expected-error@+1 {{'warp.beside' op region is a function of (), expected ('index')}}
+      warp.beside {
+      }
+    }
+    warp.role @softmax compute warps(4) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @beside_with_a_counter(%n: index, %c: memref<1xi32>) {
+  warp.kernel @k blocks(%x, %h, %b) in (%n, %n, %n) warps(8) resident {
+    warp.role @load copy warps(4) {
+      // expected-note@+1 {{what they run}}
+      warp.beside {
+      ^bb0(%warp: index):
+        // expected-error@+1 {{'warp.draw' op may not stand in what idle warps run, each by itself}}
+        %t = warp.draw %c below %n : memref<1xi32>
+      }
+    }
+    warp.role @softmax compute warps(4) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @beside_with_a_fragment_of_four(%n: index) {
+  %zero = arith.constant 0.0 : f32
+  warp.kernel @k blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    warp.role @load copy warps(4) {
+      // expected-note@+1 {{the program}}
+      warp.beside {
+      ^bb0(%warp: index):
+        // expected-error@+1 {{'warp.splat' op makes a fragment over 4 warps in a program of 1}}
+        %f = warp.splat %zero : !warp.frag<64x64xf32, acc, 4>
+      }
+    }
+    warp.role @softmax compute warps(4) {
+    }
+  }
+  return
+}

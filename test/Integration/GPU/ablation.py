@@ -63,6 +63,7 @@ PASSES = {
     "warp-stage-stores": "the output leaves through shared memory in whole lines",
     "warp-deepen-rings": "the next tile's queries are loaded beside this one's use",
     "warp-test-ahead": "loops of three groups or more, without masks, test items before they await them",
+    "warp-run-beside": "idle warps write rows without keys (no effect but on masks of data)",
 }
 # Those that change gradients alone.
 OF_GRADIENTS = {

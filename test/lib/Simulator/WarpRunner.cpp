@@ -21,6 +21,10 @@ WarpRunner::WarpRunner(WarpBlock &block, RoleOp role, int64_t warp)
       blockWarp(role ? role.getFirstWarp() + warp : warp),
       values(layout::warpSize, block.place, /*shared=*/nullptr,
              block.launch.global) {
+  if (role && warp >= role.getActiveWarps()) {
+    idleNumber = warp - role.getActiveWarps();
+    this->warp = 0;
+  }
   enter(block.kernel.getBodyBlock());
 }
 
@@ -28,6 +32,8 @@ std::string WarpRunner::getName() {
   if (!role)
     return "warp " + std::to_string(warp);
   std::string name = "@" + role.getSymName().str();
+  if (idleNumber)
+    return "idle warp " + std::to_string(*idleNumber) + " of " + name;
   if (role.isCopy())
     return name;
   return "warp " + std::to_string(warp) + " of " + name;
@@ -175,6 +181,15 @@ WarpRunner::Step WarpRunner::runRegion(Operation *op) {
     enter(other.getBodyBlock());
     return Ran;
   }
+  if (auto beside = dyn_cast<BesideOp>(op)) {
+    if (!idleNumber) {
+      ++frames.back().next;
+      return Ran;
+    }
+    set(beside.getWarp(), {Part(layout::warpSize, *idleNumber)});
+    enter(beside.getBodyBlock());
+    return Ran;
+  }
   if (auto bounds = dyn_cast<GroupBoundsOp>(op)) {
     // It stands in no role.
     for (Value result : bounds.getResults())
@@ -232,8 +247,12 @@ WarpRunner::Step WarpRunner::step() {
   Operation *op = getPlace();
   if (op->hasTrait<OpTrait::IsTerminator>())
     return leave(op);
-  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, RoleOp, GroupBoundsOp, TurnOp>(
-          op))
+  if (idleNumber && isa<RoleOp>(op->getParentOp()) && !isa<BesideOp>(op)) {
+    ++frames.back().next;
+    return Ran;
+  }
+  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, RoleOp, BesideOp, GroupBoundsOp,
+          TurnOp>(op))
     return runRegion(op);
   if (auto async = dyn_cast<CopyAsyncOp>(op))
     return copyAsync(async);

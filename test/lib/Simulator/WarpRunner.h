@@ -22,7 +22,7 @@ namespace attn::simulator {
 class WarpRunner {
 public:
   /// `role` is null in a kernel without roles. Of one that copies only one
-  /// warp runs.
+  /// warp runs, the others what stands beside.
   WarpRunner(WarpBlock &block, warp::RoleOp role, int64_t warp);
 
   enum Step {
@@ -122,8 +122,10 @@ private:
 
   WarpBlock &block;
   warp::RoleOp role;
-  int64_t warp;      // in its role
+  int64_t warp;      // in its role; 0 if it is by itself
   int64_t blockWarp; // among those of the block
+  /// Among the idle warps of its role; none: not one of these.
+  std::optional<int64_t> idleNumber;
   Interpreter values;
   llvm::DenseMap<Value, SlotUse> uses;
   llvm::DenseMap<Value, int64_t> pending;

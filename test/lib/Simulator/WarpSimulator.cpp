@@ -109,7 +109,9 @@ static LogicalResult reportDeadlock(MutableArrayRef<WarpRunner> warps,
 static std::vector<WarpRunner> makeWarps(KernelOp kernel, WarpBlock &block) {
   std::vector<WarpRunner> warps;
   for (RoleOp role : kernel.getRoles()) {
-    for (int64_t warp = 0; warp < role.getActiveWarps(); ++warp)
+    bool hasBeside = !role.getBodyBlock()->getOps<BesideOp>().empty();
+    int64_t count = hasBeside ? role.getWarps() : role.getActiveWarps();
+    for (int64_t warp = 0; warp < count; ++warp)
       warps.emplace_back(block, role, warp);
   }
   for (int64_t warp = 0; !kernel.hasRoles() && warp < block.warps; ++warp)

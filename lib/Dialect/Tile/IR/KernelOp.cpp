@@ -49,7 +49,8 @@ std::string KernelOp::findName(Block *block, StringRef name) {
   return found;
 }
 
-// @name plan(#attn.plan<…>) grid(%b, %h, %x) in (%nb, %nh, %nx) { … }
+// @name plan(#attn.plan<…>) grid(%b, %h, %x) in (%nb, %nh, %nx) independent { …
+// }
 ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
   auto &properties = result.getOrAddProperties<Properties>();
   SmallVector<OpAsmParser::Argument> numbers;
@@ -69,6 +70,8 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
            << numbers.size();
   for (OpAsmParser::Argument &number : numbers)
     number.type = index;
+  if (succeeded(p.parseOptionalKeyword("independent")))
+    properties.independent = p.getBuilder().getUnitAttr();
   Region *body = result.addRegion();
   if (p.parseOptionalAttrDictWithKeyword(result.attributes) ||
       p.parseRegion(*body, numbers))
@@ -83,8 +86,11 @@ void KernelOp::print(OpAsmPrinter &p) {
   p << " plan(" << getPlan() << ") grid(";
   llvm::interleaveComma(getNumbers(), p);
   p << ") in (" << getGrid() << ")";
-  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
-                                     {getSymNameAttrName(), getPlanAttrName()});
+  if (getIndependent())
+    p << " independent";
+  p.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getPlanAttrName(), getIndependentAttrName()});
   p << " ";
   p.printRegion(getRegion(), /*printEntryBlockArgs=*/false,
                 /*printBlockTerminators=*/false);

@@ -81,6 +81,7 @@ void attn::tile::separateEmptyBlocks(RewriterBase &rewriter, KernelOp grid,
   std::string name = (grid.getSymName() + "_empty_blocks").str();
   empty.setSymName(KernelOp::findName(grid->getBlock(), name));
   empty.setPlanAttr(grid.getPlan().withOneWarp());
+  empty.setIndependent(true);
   Operation *visits = mapping.lookup(loop.getOperation());
   rewriter.replaceOp(visits, cast<scf::ForOp>(visits).getInitArgs());
   fold(rewriter, empty.getBody());

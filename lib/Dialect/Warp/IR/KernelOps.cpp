@@ -47,7 +47,7 @@ static ParseResult parseOptionalScheduler(OpAsmParser &p,
 }
 
 // @name blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304)
-// resident scheduler(dynamic) { … }
+// resident scheduler(dynamic) independent { … }
 ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
   SmallVector<OpAsmParser::Argument> ids;
   SmallVector<OpAsmParser::UnresolvedOperand> grid;
@@ -82,6 +82,8 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
     result.addAttribute(getResidentAttrName(result.name), b.getUnitAttr());
   if (parseOptionalScheduler(p, result))
     return failure();
+  if (succeeded(p.parseOptionalKeyword("independent")))
+    result.addAttribute(getIndependentAttrName(result.name), b.getUnitAttr());
   for (OpAsmParser::Argument &id : ids)
     id.type = index;
   Region *body = result.addRegion();
@@ -115,11 +117,13 @@ void KernelOp::print(OpAsmPrinter &p) {
     p << " resident";
   if (std::optional<Scheduler> scheduler = getScheduler())
     p << " scheduler(" << stringifyScheduler(*scheduler) << ")";
+  if (getIndependent())
+    p << " independent";
   p.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(),
       {getSymNameAttrName(), getWarpsAttrName(), getStagesAttrName(),
        getSharedBytesAttrName(), getResidentAttrName(), getSchedulerAttrName(),
-       getRegistersAttrName()});
+       getRegistersAttrName(), getIndependentAttrName()});
   p << " ";
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                 /*printBlockTerminators=*/false);

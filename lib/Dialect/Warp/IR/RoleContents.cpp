@@ -30,10 +30,15 @@ static bool isWarpValue(Type type) {
   return isa<FragType, SlotType, PendingType>(type);
 }
 
-/// Fragments are spread over the warps of their role, or of a kernel without.
+/// Fragments are spread over the warps of their role, or of a kernel without;
+/// idle warps have their own.
 static LogicalResult verifyWarps(Operation *scope, int64_t warps,
                                  StringRef name) {
-  WalkResult walk = scope->walk([&](Operation *op) {
+  WalkResult walk = scope->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<BesideOp>(op) && op != scope)
+      return failed(verifyWarps(op, /*warps=*/1, "program"))
+                 ? WalkResult::interrupt()
+                 : WalkResult::skip();
     for (Type type : op->getResultTypes()) {
       auto frag = dyn_cast<FragType>(type);
       if (!frag || frag.getWarps() == warps)
@@ -74,26 +79,31 @@ static LogicalResult verifyReads(RoleOp role) {
 /// Roles that copy hand out tiles and compute scalars, too; those that compute
 /// do everything else.
 static LogicalResult verifyContents(RoleOp role) {
-  WalkResult walk = role.getBody().walk([&](Operation *op) {
-    bool isCopy = isa<CopyAsyncOp, DrawOp, SendOp>(op);
-    // A search for a fragment is refused for its result.
-    bool isWarpOp = isa<WarpDialect>(op->getDialect()) &&
-                    !isa<YieldOp, SearchOp, GroupBoundsOp, ReceiveOp>(op);
-    bool allowed = role.isCopy() ? isCopy || !isWarpOp : !isCopy;
-    allowed &= !isa<CopyOp>(op);
-    if (role.isCopy())
-      allowed &= llvm::none_of(op->getResultTypes(), isWarpValue);
-    if (auto copy = dyn_cast<CopyAsyncOp>(op); copy && copy.getCondition()) {
-      op->emitOpError("has a condition, in a role every item is copied");
-      return WalkResult::interrupt();
-    }
-    if (allowed)
-      return WalkResult::advance();
-    InFlightDiagnostic diag = op->emitOpError("may not stand in a role that ")
-                              << (role.isCopy() ? "copies" : "computes");
-    diag.attachNote(role.getLoc()) << "the role";
-    return WalkResult::interrupt();
-  });
+  WalkResult walk =
+      role.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+        if (isa<BesideOp>(op))
+          return WalkResult::skip();
+        bool isCopy = isa<CopyAsyncOp, DrawOp, SendOp>(op);
+        // A search for a fragment is refused for its result.
+        bool isWarpOp = isa<WarpDialect>(op->getDialect()) &&
+                        !isa<YieldOp, SearchOp, GroupBoundsOp, ReceiveOp>(op);
+        bool allowed = role.isCopy() ? isCopy || !isWarpOp : !isCopy;
+        allowed &= !isa<CopyOp>(op);
+        if (role.isCopy())
+          allowed &= llvm::none_of(op->getResultTypes(), isWarpValue);
+        if (auto copy = dyn_cast<CopyAsyncOp>(op);
+            copy && copy.getCondition()) {
+          op->emitOpError("has a condition, in a role every item is copied");
+          return WalkResult::interrupt();
+        }
+        if (allowed)
+          return WalkResult::advance();
+        InFlightDiagnostic diag =
+            op->emitOpError("may not stand in a role that ")
+            << (role.isCopy() ? "copies" : "computes");
+        diag.attachNote(role.getLoc()) << "the role";
+        return WalkResult::interrupt();
+      });
   return failure(walk.wasInterrupted());
 }
 

@@ -55,6 +55,41 @@ int64_t RoleOp::getFirstWarp() {
   return first;
 }
 
+int64_t BesideOp::getNumWarps() {
+  auto role = cast<RoleOp>((*this)->getParentOp());
+  return role.getWarps() - role.getActiveWarps();
+}
+
+LogicalResult BesideOp::verifyRegions() {
+  // (C1)
+  if (getNumWarps() == 0) {
+    InFlightDiagnostic diag =
+        emitOpError("stands in a role that leaves no warp idle");
+    diag.attachNote((*this)->getParentOp()->getLoc()) << "the role";
+    return diag;
+  }
+  // (C2)
+  Type index = IndexType::get(getContext());
+  if (!llvm::equal(getBody().getArgumentTypes(), ArrayRef<Type>(index)))
+    return emitOpError("region is a function of (")
+           << getBody().getArgumentTypes() << "), expected (" << index << ")";
+  // (C3)
+  auto isShared = [](Type type) {
+    return isa<SlotType, PendingType, RingType, MailboxType>(type);
+  };
+  WalkResult walk = getBody().walk([&](Operation *op) {
+    if (!isa<DrawOp, TurnOp, AllocOp, RoleOp>(op) &&
+        llvm::none_of(op->getOperandTypes(), isShared) &&
+        llvm::none_of(op->getResultTypes(), isShared))
+      return WalkResult::advance();
+    InFlightDiagnostic diag =
+        op->emitOpError("may not stand in what idle warps run, each by itself");
+    diag.attachNote(getLoc()) << "what they run";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 StringRef attn::warp::getFiller(Value ring) {
   Operation *op = ring.getDefiningOp();
   if (auto tiles = dyn_cast_or_null<RingOp>(op))

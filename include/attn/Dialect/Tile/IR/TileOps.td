@@ -30,13 +30,17 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     ```
     The body runs once for each (b, h, x) from 0 on, in any order, or side by
     side. The kernels of a function run one after the other; each has a name, by
-    which it is launched, and the plan that it is built by.
+    which it is launched, and the plan that it is built by. With `independent` it
+    reads nothing that the kernel after it writes and the other way round, nor do
+    they write the same, if blocks end where `tile.exit_if` lets them: then the two
+    may run side by side.
 
     (C1) Stands in the entry block of a function.
     (C2) No other kernel of the function has its name.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Attn_PlanAttr:$plan,
-                       Index:$batches, Index:$heads, Index:$blocks);
+                       Index:$batches, Index:$heads, Index:$blocks,
+                       UnitAttr:$independent);
   let regions = (region SizedRegion<1>:$region);
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::attn::PlanAttr":$plan,

@@ -37,7 +37,7 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     `warp-assign-resources` has placed it.
     With `resident` no more blocks run than stay on the device at once, at most
     those of the grid: `gpu.grid_dim x` of them, which share the work out by
-    loops of their own.
+    loops of their own. `independent` is what it is for `tile.kernel`.
 
     The protocol of slots and rings (lib/Dialect/Warp/IR/WarpProtocol.cpp):
     (W1) A pending value is waited for exactly once, in the block that issued it
@@ -74,7 +74,7 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     (W4) Placed slots and rings lie inside `shared` bytes, below the barriers of
          the rings, and do not overlap. The registers of all warps exist.
     (W5) Every fragment is spread over the warps of its role, or of the kernel if
-         it has none. Roles read scalars and rings of the kernel and what they
+         it has none; over one warp in `warp.beside`. Roles read scalars and rings of the kernel and what they
          compute themselves, and store via its slots.
 
     With roles the kernel holds rings, slots to store via, scalar operations,
@@ -86,7 +86,7 @@ def Warp_KernelOp : Warp_Op<"kernel", [
   let arguments = (ins SymbolNameAttr:$sym_name, Index:$gridX, Index:$gridY, Index:$gridZ,
                        I64Attr:$warps, OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
                        UnitAttr:$resident, OptionalAttr<Warp_SchedulerAttr>:$scheduler,
-                       OptionalAttr<I64Attr>:$registers);
+                       OptionalAttr<I64Attr>:$registers, UnitAttr:$independent);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -157,9 +157,45 @@ def Warp_RoleOp : Warp_Op<"role", [
   }];
 }
 
+def Warp_BesideOp : Warp_Op<"beside", [
+    SingleBlock, RecursiveMemoryEffects, HasParent<"RoleOp">,
+    SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "what the warps do that a role which copies leaves idle";
+  let description = [{
+    One warp of a role that copies runs it. Each of the others runs the region of
+    `warp.beside`, by itself and with the role's registers, from the start of the
+    role on. The argument is its number among these warps of the block, from 0
+    to one less than `getNumWarps()`.
+    ```mlir
+    warp.role @load copy warps(4) registers(40) {
+      warp.beside {
+      ^bb0(%warp: index):
+        %zero = warp.splat %c0 : !warp.frag<64x64xbf16, acc, 1>
+        …
+      }
+      …
+    }
+    ```
+
+    (C1) Stands directly in a role that copies, which has a warp to spare.
+    (C2) The region is a function of an index.
+    (C3) It uses no slots, rings, mailboxes or counters, and takes no turns.
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block *getBodyBlock() { return &getBody().front(); }
+    ::mlir::BlockArgument getWarp() { return getBody().getArgument(0); }
+    /// How many warps of a block run it.
+    int64_t getNumWarps();
+  }];
+}
+
 def Warp_YieldOp : Warp_Op<"yield", [
-    Pure, Terminator, ParentOneOf<["KernelOp", "RoleOp", "TurnOp", "GroupBoundsOp"]>]> {
-  let summary = "end of a kernel, a role, a turn or a region of group bounds";
+    Pure, Terminator,
+    ParentOneOf<["KernelOp", "RoleOp", "BesideOp", "TurnOp", "GroupBoundsOp"]>]> {
+  let summary = "end of a kernel, a role or what is beside it, a turn or a region of group bounds";
   let arguments = (ins Variadic<AnyType>:$values);
   let builders = [OpBuilder<(ins), [{}]>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";

@@ -452,6 +452,30 @@ def WarpTestAhead : Pass<"warp-test-ahead", "::mlir::func::FuncOp"> {
                            "::attn::warp::WarpDialect"];
 }
 
+def WarpRunBeside : Pass<"warp-run-beside", "::mlir::func::FuncOp"> {
+  let summary = "idle warps do what a grid of its own did before";
+  let description = [{
+    Needs: `warp-deepened`. Gives: the same. A kernel that is `independent` of the
+    next one and has blocks of one warp goes into `warp.beside` of the role that
+    copies there, whose idle warps share its blocks out, if the next one's blocks
+    stay. So the rows of which no key is visible (`tile-list-blocks`) are written
+    beside the work on all others, not before it. Optional.
+    ```mlir
+    warp.role @load copy warps(4) registers(40) {
+      warp.beside {
+      ^bb0(%warp: index):
+        scf.for %i = %first to %blocks step %warps { … }
+      }
+      …
+    }
+    ```
+    Example: `test/Dialect/Warp/run-beside.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect", "::mlir::scf::SCFDialect",
+                           "::attn::warp::WarpDialect"];
+}
+
 def WarpAssignResources
     : Pass<"warp-assign-resources", "::mlir::func::FuncOp"> {
   let summary = "places slots and rings in shared memory";

@@ -119,6 +119,12 @@ LogicalResult placeSharedMemory(KernelOp kernel, int64_t limit);
 int64_t deferRowSums(RewriterBase &rewriter, KernelOp kernel,
                      std::string &reason);
 
+/// Lets the idle warps of the next kernel do what the blocks of a kernel of one
+/// warp do, which is erased. Fails, with `reason` set and both untouched, if
+/// the next kernel may need it or has no idle warps.
+LogicalResult runBeside(RewriterBase &rewriter, KernelOp kernel,
+                        std::string &reason);
+
 /// Tests items of rings ahead of their awaits in the loops of roles; if
 /// `selective`, only of those that are known to gain. Gives the number of
 /// tests; `reason` says why loops stayed as they were.
