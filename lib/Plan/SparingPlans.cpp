@@ -9,6 +9,7 @@
 
 #include "attn/Plan/Plan.h"
 
+#include "attn/Layout/Descriptors.h"
 #include "attn/Layout/Fragments.h"
 #include "attn/Support/RoleRegisters.h"
 #include "llvm/Support/MathExtras.h"
@@ -127,6 +128,24 @@ static bool share(const plan::Workload &workload, RankedPlan &candidate,
          live <= limit + plan::registersMadeAgain;
 }
 
+/// Whether a plan has fewer registers alive by what takes longer than spills
+/// do, on sm_90a: one warpgroup where there were several (of 13 random programs
+/// on an H100, d = 64 to 256, two groups with 32 keys were 1.14 to 1.9 times as
+/// fast, where they spilled nothing, and where they spilled 12 to 568 bytes),
+/// or with wide heads one slot for keys where there were two (1.07 to 1.37
+/// times as fast at d = 256; as fast up to 192).
+static bool givesUpMore(const plan::Workload &workload, PlanAttr plan,
+                        PlanAttr before) {
+  constexpr int64_t wide = 192;
+  if (plan.getTarget() != TargetKind::SM90A)
+    return false;
+  bool losesGroups = plan.getWarps() == layout::warpsPerGroup &&
+                     before.getWarps() > layout::warpsPerGroup;
+  bool losesStages = plan.getStages() == 1 && before.getStages() > 1 &&
+                     std::max(workload.headDim, workload.valueHeadDim) > wide;
+  return losesGroups || losesStages;
+}
+
 PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
                            PlanAttr spilling, const Shortage &shortage) {
   RankedPlan wanted(workload, plan), last(workload, spilling);
@@ -137,9 +156,12 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
     // Slots of rings have addresses and numbers.
     bool isSparing = std::pair(candidate.left, last.tiles.stages) >
                      std::pair(last.left, candidate.tiles.stages);
-    if (!isSparing || !canPack(workload, candidate, plan.getPackedHeads()))
+    if (!isSparing || givesUpMore(workload, other, plan) ||
+        !canPack(workload, candidate, plan.getPackedHeads()))
       continue;
-    if (!most || candidate.left > most->left)
+    if (!most || candidate.left > most->left ||
+        (candidate.left == most->left &&
+         rank(candidate, wanted) < rank(*most, wanted)))
       most = candidate;
     // Scores of more keys at a time take more registers than tiles tell.
     if (candidate.left >= wanted.left + shortage.registers &&

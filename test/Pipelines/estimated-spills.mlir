@@ -21,10 +21,10 @@
 
 // Where the others spill more than is estimated, it is assembled at last, and
 // what it spills is said.
-// RUN: env COUNT=%t.all SPILLS="9000 7000" attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=ALL --implicit-check-not=remark
-// RUN: wc -l < %t.all | FileCheck %s --check-prefix=TWO
+// RUN: env COUNT=%t.all SPILLS="9000 8000 7000" attn-compile %s --target=sm_90a --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=ALL --implicit-check-not=remark
+// RUN: wc -l < %t.all | FileCheck %s --check-prefix=THREE
 // ALL: warning: kernel 'wanted' spills: 7000 bytes of stores
-// TWO: {{^2$}}
+// THREE: {{^3$}}
 // RUN: rm -f %t.failed && not attn-compile %s --target=sm_90a --ptxas=%S/../Target/Inputs/failing-ptxas -o %t.failed 2>&1 | FileCheck %s --check-prefix=FAILED
 // RUN: test ! -e %t.failed
 // FAILED: error: {{.*}}failing-ptxas failed

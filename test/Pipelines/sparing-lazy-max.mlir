@@ -8,7 +8,7 @@
 
 // What spills more takes smaller tiles.
 // RUN: env COUNT=%t.much SPILLS="80 0" ENTRY=attention attn-compile %s --target=sm_80 --ptxas=%S/Inputs/counting-ptxas -o %t.attn 2>&1 | FileCheck %s --check-prefix=MUCH
-// MUCH: spills 80 bytes; #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4> is taken
+// MUCH: spills 80 bytes; #attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2> is taken
 
 !t = tensor<?x?x?x192xf16>
 !l = tensor<?x?x?xf32>
