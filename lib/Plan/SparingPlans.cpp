@@ -128,16 +128,16 @@ static bool share(const plan::Workload &workload, RankedPlan &candidate,
          live <= limit + plan::registersMadeAgain;
 }
 
-/// Whether a plan has fewer registers alive by what takes longer than spills
-/// do, on sm_90a: one warpgroup where there were several (of 13 random programs
-/// on an H100, d = 64 to 256, two groups with 32 keys were 1.14 to 1.9 times as
-/// fast, where they spilled nothing, and where they spilled 12 to 568 bytes),
-/// or with wide heads one slot for keys where there were two (1.07 to 1.37
-/// times as fast at d = 256; as fast up to 192).
+/// Whether a forward plan has fewer registers alive by what takes longer than
+/// spills do, on sm_90a: one warpgroup where there were several (of 13 random
+/// programs on an H100, d = 64 to 256, two groups with 32 keys were 1.14 to 1.9
+/// times as fast, where they spilled nothing, and where they spilled 12 to 568
+/// bytes), or with wide heads one slot for keys where there were two (1.07
+/// to 1.37 times as fast at d = 256; as fast up to 192).
 static bool givesUpMore(const plan::Workload &workload, PlanAttr plan,
                         PlanAttr before) {
   constexpr int64_t wide = 192;
-  if (plan.getTarget() != TargetKind::SM90A)
+  if (plan.getTarget() != TargetKind::SM90A || workload.isBackward)
     return false;
   bool losesGroups = plan.getWarps() == layout::warpsPerGroup &&
                      before.getWarps() > layout::warpsPerGroup;
@@ -146,14 +146,15 @@ static bool givesUpMore(const plan::Workload &workload, PlanAttr plan,
   return losesGroups || losesStages;
 }
 
-/// Whether a plan has half as many keys as one that could follow first, on
-/// sm_90a: 64 where there were more, or three groups. What lives in the code of
-/// more keys says too much of that of few: of 6 random programs that were
+/// Whether a forward plan has half as many keys as one that could follow first,
+/// on sm_90a: 64 where there were more, or three groups. What lives in the code
+/// of more keys says too much of that of few: of 6 random programs that were
 /// estimated to lack registers with 64 keys, 5 spilled nothing with these,
 /// which took 0.8 to 0.92 of the time of 32 on an H100; the other one 0.94.
-static bool skipsKeys(PlanAttr plan, PlanAttr spilling) {
+static bool skipsKeys(const plan::Workload &workload, PlanAttr plan,
+                      PlanAttr spilling) {
   constexpr int64_t usualKeys = 64;
-  return plan.getTarget() == TargetKind::SM90A &&
+  return plan.getTarget() == TargetKind::SM90A && !workload.isBackward &&
          plan.getBlockK() < usualKeys &&
          (spilling.getBlockK() > usualKeys ||
           spilling.getWarps() > plan.getWarps());
@@ -170,11 +171,11 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
     bool isSparing = std::pair(candidate.left, last.tiles.stages) >
                      std::pair(last.left, candidate.tiles.stages);
     if (!isSparing || givesUpMore(workload, other, plan) ||
-        skipsKeys(other, spilling) ||
+        skipsKeys(workload, other, spilling) ||
         !canPack(workload, candidate, plan.getPackedHeads()))
       continue;
     if (!most || candidate.left > most->left ||
-        (candidate.left == most->left &&
+        (candidate.left == most->left && !workload.isBackward &&
          rank(candidate, wanted) < rank(*most, wanted)))
       most = candidate;
     // Scores of more keys at a time take more registers than tiles tell.
