@@ -173,7 +173,7 @@ static PlanAttr pickNext(const plan::Workload &workload, PlanAttr least,
 static PlanAttr giveUpLazyMax(const plan::Workload &workload, PlanAttr plan) {
   constexpr int64_t fewestRows = 16;
   PassSelection passes = plan.getPasses();
-  if (plan.getTarget() != TargetKind::SM80 ||
+  if (workload.isBackward || plan.getTarget() != TargetKind::SM80 ||
       plan.getBlockQ() > fewestRows * plan.getWarps() ||
       2 * plan.getBlockK() > plan::padHeadDim(workload.valueHeadDim) ||
       !passes.runs(OptionalPass::LazyMax))
