@@ -72,7 +72,7 @@ TEST_F(SparingPlans, ForBoth) {
 }
 
 // Numbers of keys that were never timed are not tried where a kernel is known;
-// nor are tiles whose scores will not fit.
+// 64 come before 32, whatever lives with more.
 TEST_F(SparingPlans, PowersOfTwo) {
   PlanAttr plan = make(TargetKind::SM90A, {128, 128, 8, 2});
   PlanAttr blind = plan::pickSparing(workload(80), plan, plan, {9, {}});
@@ -81,6 +81,8 @@ TEST_F(SparingPlans, PowersOfTwo) {
       plan::pickSparing(workload(80), plan, plan, {9, {{257, 232, 30, 40}}});
   EXPECT_EQ(next.getBlockK(), 64);
   next = plan::pickSparing(workload(80), plan, plan, {9, {{340, 232, 30, 40}}});
+  EXPECT_EQ(next.getBlockK(), 64);
+  next = plan::pickSparing(workload(80), plan, next, {9, {{310, 232, 30, 40}}});
   EXPECT_EQ(next.getBlockK(), 32);
 }
 
