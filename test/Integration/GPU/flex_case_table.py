@@ -16,41 +16,44 @@ import random
 CASES = {}
 
 
-def case(function):
-    """A function of (torch, device, heads, length) that returns (score_mod, mask_mod,
-    parameters); score_mod and mask_mod are functions of the parameters."""
-    CASES[function.__name__] = function
-    return function
+def case(per=""):
+    """Adds a function of (torch, device, heads, length) that returns (score_mod, mask_mod,
+    parameters); score_mod and mask_mod are functions of the parameters. per: "batch" or
+    "head", where the mask differs from one to the next."""
+    def add(function):
+        CASES[function.__name__], function.per = function, per
+        return function
+    return add
 
 
 def causal_mask(b, h, q, k):
     return q >= k
 
 
-@case
+@case()
 def causal(torch, device, heads, length):
     return None, lambda: causal_mask, []
 
 
-@case
+@case()
 def alibi(torch, device, heads, length):
     def score(s, b, h, q, k):
         return s + (k - q) * torch.exp2(-((h + 1) * 8.0 / heads))
     return lambda: score, lambda: causal_mask, []
 
 
-@case
+@case()
 def softcap(torch, device, heads, length):
     return lambda: lambda s, b, h, q, k: 20 * torch.tanh(s / 20), lambda: causal_mask, []
 
 
-@case
+@case()
 def window(torch, device, heads, length):
     reach = length // 8
     return None, lambda: lambda b, h, q, k: (q >= k) & (q - k < reach), []
 
 
-@case
+@case()
 def documents(torch, device, heads, length):
     generator = random.Random(5)
     starts = sorted(generator.sample(range(1, length), 11))
@@ -61,13 +64,13 @@ def documents(torch, device, heads, length):
     return None, lambda: lambda b, h, q, k: (ids[q] == ids[k]) & (q >= k), []
 
 
-@case
+@case(per="batch")
 def prefix(torch, device, heads, length):
     prefixes = torch.tensor([length // 4, length // 3], device=device, dtype=torch.int32)
     return None, lambda: lambda b, h, q, k: (k < prefixes[b]) | (q >= k), []
 
 
-@case
+@case()
 def relative_bias(torch, device, heads, length):
     reach = 128
     table = torch.randn(heads, 2 * reach + 1, device=device)
@@ -77,7 +80,7 @@ def relative_bias(torch, device, heads, length):
     return make, None, [table]
 
 
-@case
+@case()
 def neighbourhood(torch, device, heads, length):
     width = 2 ** (int(math.log2(length)) // 2)
 
@@ -90,22 +93,22 @@ def neighbourhood(torch, device, heads, length):
 # et al., 2023), T5 (Raffel et al., 2019), dilated neighbourhoods.
 
 
-@case
+@case()
 def first_and_near(torch, device, heads, length):
     return None, lambda: lambda b, h, q, k: (q >= k) & ((q - k < 512) | (k < 4)), []
 
 
-@case
+@case()
 def strided(torch, device, heads, length):
     return None, lambda: lambda b, h, q, k: (q >= k) & ((q - k < 128) | ((q - k) % 128 == 0)), []
 
 
-@case
+@case()
 def fixed(torch, device, heads, length):
     return None, lambda: lambda b, h, q, k: (q >= k) & ((q // 128 == k // 128) | (k % 128 >= 112)), []
 
 
-@case
+@case()
 def bucketed_bias(torch, device, heads, length):
     """32 buckets: one for each of 16 distances, and 16 that grow to 128."""
     table = torch.randn(heads, 32, device=device)
@@ -118,12 +121,12 @@ def bucketed_bias(torch, device, heads, length):
     return make, lambda: causal_mask, [table]
 
 
-@case
+@case()
 def dilated_window(torch, device, heads, length):
     return None, lambda: lambda b, h, q, k: ((q - k).abs() < length // 8) & ((q - k) % 4 == 0), []
 
 
-@case
+@case()
 def alibi_in_window(torch, device, heads, length):
     reach = length // 8
 
@@ -132,7 +135,7 @@ def alibi_in_window(torch, device, heads, length):
     return lambda: score, lambda: lambda b, h, q, k: (q >= k) & (q - k < reach), []
 
 
-@case
+@case()
 def global_and_near(torch, device, heads, length):
     """Longformer and BigBird: a window to both sides, and 64 tokens that see and are seen."""
     return None, lambda: lambda b, h, q, k: ((q - k).abs() <= 256) | (q < 64) | (k < 64), []

@@ -18,9 +18,10 @@ Errors are judged by the error rule, against an unfused evaluation that rounds e
 and takes delta from the rounded output, as the kernels do: the sums of a table's gradient
 are off by what that rounding does to a whole row, which PyTorch's backward does not have. Times are of bf16, hidden size 2048,
 batch 2, medians of CUDA events; both sides take turns in random order and L2 is
-overwritten before each. Backward is torch.autograd.grad alone, with the gradient of
-the table where there is one. The block mask of PyTorch is made before. What is right is
-asked in --jobs processes (case_pool.py), times are taken in one.
+overwritten before each. Backward is torch.autograd.grad alone, with the gradients of parameters where
+there are some. The block mask of PyTorch is made before. What is right is asked in --jobs
+processes (case_pool.py), times are taken in one; --compile-first has all that is timed
+compiled in --jobs processes before, into both sides' caches, and so no time of first calls.
 Exit code 0: all right; 1: not; 77: no GPU.
 """
 
@@ -36,6 +37,7 @@ sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parents[2] / "python"))
 
 import case_pool  # noqa: E402
+import paper_case_table  # noqa: E402, F401
 import results  # noqa: E402
 import unfused  # noqa: E402
 from case_pool import Verdict  # noqa: E402
@@ -54,6 +56,7 @@ def parse_arguments():
     parser.add_argument("--elements", default="bfloat16", help="those that results are checked in")
     parser.add_argument("--checked-length", type=int, default=500)
     parser.add_argument("--time", action="store_true", help="of what is right, the time")
+    parser.add_argument("--compile-first", action="store_true", help="in --jobs processes, before times are taken")
     parser.add_argument("--length", type=int, default=8192)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--warmup", type=int, default=3)
@@ -148,7 +151,24 @@ def host_time(torch, call, count=20):
     return 1e3 * spent / count
 
 
-def rows_of_case(options, torch, flush, rng, name, dim):
+def block_mask_of(module, torch, mask, per, heads, length):
+    """The block mask of a mask_mod; that of each head by itself, since all at once do not fit
+    into memory."""
+    if per != "head":
+        batch = BATCH if per == "batch" else None
+        return module.create_block_mask(mask, batch, None, length, length, device="cuda")
+
+    def of_head(head):
+        head = torch.tensor(head, device="cuda")
+        return module.create_block_mask(lambda b, h, q, k: mask(b, head, q, k), None, None, length, length, device="cuda")
+    parts = [of_head(head) for head in range(heads)]
+    blocks = [torch.cat([getattr(part, what) for part in parts], 1)
+              for what in ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")]
+    return module.BlockMask.from_kv_blocks(*blocks, BLOCK_SIZE=parts[0].BLOCK_SIZE, mask_mod=mask)
+
+
+def sides_of_case(options, torch, name, dim):
+    """What takes turns, as functions without arguments; the leaves, and what flows back."""
     from attn.torch import flex_attention
     from torch.nn.attention import flex_attention as module
 
@@ -158,15 +178,30 @@ def rows_of_case(options, torch, flush, rng, name, dim):
     leaves = [torch.randn(BATCH, length, heads, dim, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
               for _ in range(3)]
     leaves = [x.detach().requires_grad_() for x in (*leaves, *parameters)]
-    d_o = torch.randn_like(leaves[0])
-    batch = BATCH if name == "prefix" else None
-    block_mask = mask and module.create_block_mask(mask(), batch, None, length, length, device="cuda")
+    block_mask = mask and block_mask_of(module, torch, mask(), CASES[name].per, heads, length)
     made = score and score(*leaves[3:])
     peer = torch.compile(module.flex_attention, dynamic=False)
-    sides = {
+    return {
         "attn": lambda: flex_attention(*leaves[:3], made, block_mask),
         "flex": lambda: peer(*leaves[:3], made, block_mask),
-    }
+    }, leaves, torch.randn_like(leaves[0])
+
+
+def first_calls(torch, name, options):
+    """Compiles what is timed of "case dim"."""
+    name, dim = name.split(" ")
+    sides, leaves, d_o = sides_of_case(options, torch, name, int(dim))
+    failed = []
+    for side, call in sides.items():
+        try:
+            torch.autograd.grad(call(), leaves, d_o, retain_graph=True)  # as when timed
+        except Exception as error:
+            failed.append(f"{side}: {str(error)[:300]}")
+    return Verdict("; ".join(failed), not failed)
+
+
+def rows_of_case(options, torch, flush, rng, name, dim):
+    sides, leaves, d_o = sides_of_case(options, torch, name, dim)
     forward, backward, first = {}, {}, {}
     for side, call in sides.items():
         try:
@@ -191,7 +226,8 @@ def rows_of_case(options, torch, flush, rng, name, dim):
         if len(times) == 2:
             row["attn_of_flex"] = round(times["flex"] / times["attn"], 3)
         if what == "forward":
-            row.update({f"{side}_first_call_s": seconds for side, seconds in first.items()})
+            if not options.compile_first:
+                row.update({f"{side}_first_call_s": seconds for side, seconds in first.items()})
             row.update({f"{side}_host_ms": round(host_time(torch, call), 4) for side, call in forward.items()})
         rows.append(row)
         print(f"{name:14} d = {dim:3} {what:8} " + ", ".join(f"{side} {ms:.3f} ms" for side, ms in times.items())
@@ -211,6 +247,8 @@ def summary_of(rows):
 
 def measured(options, torch, names):
     """The times of cases, "case dim", one by one."""
+    if options.compile_first and options.jobs > 1:
+        case_pool.Loop(options, first_calls, names).run().conclude()
     rng, flush = random.Random(options.seed), flush_buffer(torch)
 
     def time_one(torch, name, options):
