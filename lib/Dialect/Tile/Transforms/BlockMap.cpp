@@ -10,15 +10,17 @@
 // The first grid has a block for each pair of a tile and a block of the loop,
 // and evaluates the mask a few rows and columns at a time, so that one warp can
 // hold them and its code is short; of rows and of columns that are alike
-// (MaskGrain.h) one of each group. In the second one each block puts a few
-// blocks of the loop into the list of a tile, after those before, which it
-// counts. Lists in the order of blocks, and not of arrival: two launches agree
-// in every bit.
+// (MaskGrain.h) one of each group, or where its code has bounds (CellBounds.h)
+// those of as large a part of the block as may be. In the second one each block
+// puts a few blocks of the loop into the list of a tile, after those before,
+// which it counts. Lists in the order of blocks, and not of arrival: two
+// launches agree in every bit.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/Transforms/BlockMap.h"
 
+#include "CellBounds.h"
 #include "DeadOps.h"
 #include "MaskProgram.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -39,6 +41,8 @@ static constexpr int64_t rowsAtOnce = 16;
 /// As few columns as they can hold, and as many as are enough for each to have
 /// scores to compute at the same time.
 static constexpr int64_t leastColumns = 8, columnsAtOnce = 32;
+/// Pairs that are alike, of which to evaluate one is as good as bounds.
+static constexpr int64_t enoughAlike = 64;
 /// Blocks that one block of the second grid puts into a list; rows of states
 /// are as long as whole groups of them.
 static constexpr int64_t blocksAtOnce = 16;
@@ -54,9 +58,10 @@ static_assert(blocksAtOnce < stateFull && blocksAtOnce * stateFull < (1 << 30));
 namespace {
 class MapBuilder {
 public:
-  MapBuilder(RewriterBase &rewriter, MaskProgram &program)
+  MapBuilder(RewriterBase &rewriter, MaskProgram &program,
+             const CellBounds *bounds)
       : b(rewriter), loc(program.loop.getLoc()), program(program),
-        numRows(program.numRows / program.grain.rows),
+        bounds(bounds), numRows(program.numRows / program.grain.rows),
         numColumns(program.numColumns / program.grain.columns),
         rows(isSampled() || numRows % rowsAtOnce == 0 ? rowsAtOnce : numRows),
         allColumns(isSampled() ? std::max(numColumns, leastColumns)
@@ -103,6 +108,7 @@ private:
   RewriterBase &b;
   Location loc;
   MaskProgram &program;
+  const CellBounds *bounds;    // of groups; null: each is alike
   int64_t numRows, numColumns; // of groups that are alike
   int64_t rows;                // at once
   int64_t allColumns, columns; // in all and at once
@@ -231,11 +237,14 @@ void MapBuilder::buildStates() {
                        column};
   if (isTransposed)
     std::swap(positions[0], positions[1]);
-  Value mask =
-      expandScalarCode(b, loop, scores.getMask(),
-                       {lookup(scores.getBatch()), lookup(scores.getHead()),
-                        positions[0], positions[1]},
-                       {rows, columns}, program.grain.mask, mapping);
+  auto expand = [&](Value root) {
+    return expandScalarCode(b, loop, scores.getMask(),
+                            {lookup(scores.getBatch()),
+                             lookup(scores.getHead()), positions[0],
+                             positions[1]},
+                            {rows, columns}, root, mapping);
+  };
+  Value mask = expand(bounds ? bounds->some : program.grain.mask);
   Value first = toI32(lookup(program.query.getIndices()[2]));
   Value coords =
       isTransposed ? sample(first, firstColumn, 1) : sample(first, row, 0);
@@ -244,6 +253,8 @@ void MapBuilder::buildStates() {
       b, loc, DenseElementsAttr::get(cast<ShapedType>(mask.getType()), true));
   Value shown = limitShown(mapping, mask, positions, /*isLast=*/false);
   Value seen = arith::AndIOp::create(b, loc, shown, exists);
+  if (bounds)
+    mask = expand(bounds->each);
   shown = limitShown(mapping, mask, positions, /*isLast=*/true);
   Value hidden = arith::XOrIOp::create(b, loc, shown, ones);
   if (!isTransposed)
@@ -415,7 +426,8 @@ BlockMap MapBuilder::build() {
   map.batch = program.usesBatch ? grid.getNumber(0) : zero;
   map.head = program.usesHead ? grid.getNumber(1) : zero;
   map.tile = grid.getNumber(2);
-  if (numRows == 1 && numColumns == 1 && program.grain.queryLimits.empty())
+  if (numRows == 1 && numColumns == 1 && program.grain.queryLimits.empty() &&
+      !bounds)
     map.limits = program.grain.keyLimits;
   return map;
 }
@@ -427,5 +439,22 @@ FailureOr<BlockMap> attn::tile::buildBlockMap(RewriterBase &rewriter,
   FailureOr<MaskProgram> program = readMaskProgram(grid, loop, scores, reason);
   if (failed(program))
     return failure();
-  return MapBuilder(rewriter, *program).build();
+  MaskGrain &grain = program->grain;
+  if (grain.rows * grain.columns >= enoughAlike)
+    return MapBuilder(rewriter, *program, nullptr).build();
+  MaskCell block = {program->numRows, program->numColumns};
+  if (program->isTransposed())
+    std::swap(block.queries, block.keys);
+  CellBounds bounds(rewriter, scores, block);
+  if (!bounds)
+    return MapBuilder(rewriter, *program, nullptr).build();
+  // The whole mask, of which only the end of the keys stands apart.
+  grain = {};
+  if (Value below = scores.getBelow())
+    grain.keyLimits.push_back(below);
+  grain.rows = bounds.cell.queries;
+  grain.columns = bounds.cell.keys;
+  if (program->isTransposed())
+    std::swap(grain.rows, grain.columns);
+  return MapBuilder(rewriter, *program, &bounds).build();
 }

@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CellBounds.h"
 #include "DeadOps.h"
 #include "EmptyBlocks.h"
 
@@ -88,12 +89,10 @@ static bool isOverQueries(ScoresOp scores) {
 /// keys has all its queries in there (their sequence, a window), for many keys
 /// few: to evaluate the mask for all of them would take longer than to visit
 /// some blocks in vain.
-static bool hasRange(const MaskProblem &problem) {
-  return llvm::all_of(computeVisitSet(problem.problem).visited,
-                      [](const BlockInterval &interval) {
-                        return !interval.lowerBounds().empty() &&
-                               !interval.upperBounds().empty();
-                      });
+static bool hasRange(const VisitSet &set) {
+  return llvm::all_of(set.visited, [](const BlockInterval &interval) {
+    return !interval.lowerBounds().empty() && !interval.upperBounds().empty();
+  });
 }
 
 FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
@@ -106,11 +105,16 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
     return failure();
   }
   MaskProblem problem = readMask(*scores, loop);
-  if (!problem.hasOpaque) {
+  bool isTransposed = isOverQueries(*scores);
+  auto shape = cast<VectorType>(scores->getScores().getType()).getShape();
+  MaskCell block = {shape[isTransposed], shape[!isTransposed]};
+  VisitSet set = computeVisitSet(problem.problem);
+  if (!problem.hasOpaque &&
+      !isLooselyBounded(rewriter, *scores, block, set, isTransposed)) {
     reason = "bounds of rows and keys say which blocks the mask leaves";
     return failure();
   }
-  if (isOverQueries(*scores) && hasRange(problem)) {
+  if (isTransposed && hasRange(set) && !CellBounds(rewriter, *scores, block)) {
     reason = "bounds of rows and keys leave ranges of queries";
     return failure();
   }

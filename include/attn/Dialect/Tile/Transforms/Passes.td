@@ -69,12 +69,17 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     before the kernel evaluate it once for each pair of a tile (of queries, or of
     keys where gradients of keys are summed) and a block that the loop visits (of
     keys, or of queries), and write, per tile, the numbers of the blocks in which
-    something shows: P that also hide something, then F that hide nothing. What
-    they write are allocations of the function, 5 bytes for each pair; a batch or
+    something shows: P that also hide something, then F that hide nothing. So is
+    a mask listed that is made of bounds but shows other blocks than they say
+    (tiles of a video, the places of two halves): a few tiles of 8192 positions
+    are looked at, and what loops between bounds would visit in vain there is
+    compared with what shows. What the grids write are allocations of the function, 5 bytes for each pair; a batch or
     head that the mask does not depend on does not multiply them. A mask that
     sees positions through quotients only (a block map at (i / 128, j / 128)) is
-    evaluated once for each group of rows and columns that are alike; where a
-    block is one group nothing is left to ask of a block that is listed, but for
+    evaluated once for each group of rows and columns that are alike. Where a
+    mask's integers have bounds in a part of a block (interval arithmetic), they
+    are evaluated once for that part: it may then be visited, or masked, in vain.
+    Where a block is one group nothing is left to ask of a block that is listed, but for
     the end of the keys. A third grid writes the results of tiles to which nothing
     shows, which are then idle in the kernel (`tile.exit_if`). The loop becomes
     two, which count visits:
@@ -88,8 +93,8 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     ```
     Where bounds say enough it is left to `tile-peel-masks`; so are loops over
     queries if bounds leave a range of them, with two ends, for each tile (a
-    window, a sequence of packed ones): to visit all of it takes less time than to
-    evaluate the mask outside of it.
+    window, a sequence of packed ones) and each pair has to be looked at: to visit
+    all of the range takes less time than to evaluate the mask outside of it.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",

@@ -1,0 +1,66 @@
+//===- CellBounds.h - what a mask shows of many pairs --------- -*- C++ -*-===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// CellRange arithmetic on the code of a mask: from the first query and the
+// first key of a cell of the scores, whether the mask may show some pair of the
+// cell, and whether it shows each. One evaluation then tells of thousands of
+// pairs. What is the same in a whole cell (a captured block map at (i / 64, j /
+// 64)) may be anything; else there are rules for integers and booleans. They
+// may say "some pair" where there is none, and never the other way.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_CELLBOUNDS_H
+#define ATTN_LIB_DIALECT_TILE_TRANSFORMS_CELLBOUNDS_H
+
+#include "attn/Dialect/Tile/Analysis/VisitSet.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace attn::tile {
+
+/// A cell of the scores: aligned queries and keys.
+struct MaskCell {
+  int64_t queries = 1, keys = 1;
+};
+
+/// Values of the region of a mask: whether it shows some pair, and each pair,
+/// of the cell whose first query and key the arguments of the region are. They
+/// stay in the region as long as this lives.
+class CellBounds {
+public:
+  /// Bounds of the mask of `scores`; those of a cell that divides `block`.
+  CellBounds(RewriterBase &rewriter, ScoresOp scores, MaskCell block);
+  ~CellBounds();
+  CellBounds(const CellBounds &) = delete;
+  CellBounds &operator=(const CellBounds &) = delete;
+
+  /// False where the mask has code without a rule.
+  explicit operator bool() const { return bool(some); }
+
+  MaskCell cell;
+  Value some, each;
+
+private:
+  RewriterBase &rewriter;
+  Block &region;
+  Operation *before; // what is after it was added here; null: all
+};
+
+/// Whether the blocks that show something are best listed one by one, although
+/// bounds of rows and keys are known of them: looks at a few tiles of a
+/// sequence and compares what `set` has them visit. False where that depends on
+/// more than positions. The mask is that of `scores`, with blocks of `block`;
+/// `set` is one of keys, or of queries if `isOverQueries`.
+bool isLooselyBounded(RewriterBase &rewriter, ScoresOp scores, MaskCell block,
+                      const VisitSet &set, bool isOverQueries);
+
+} // namespace attn::tile
+
+#endif // ATTN_LIB_DIALECT_TILE_TRANSFORMS_CELLBOUNDS_H
