@@ -149,16 +149,31 @@ static bool isVote(vector::MultiDimReductionOp op) {
          op.getDestType().isInteger(1);
 }
 
+/// The least or the greatest of all elements, of i32.
+static bool isExtreme(vector::MultiDimReductionOp op) {
+  using vector::CombiningKind;
+  return (op.getKind() == CombiningKind::MINSI ||
+          op.getKind() == CombiningKind::MAXSI) &&
+         op.getDestType().isInteger(32);
+}
+
 static LogicalResult checkReduction(vector::MultiDimReductionOp op) {
   if (isVote(op))
     return success();
+  if (isExtreme(op)) {
+    int64_t warps = op->getParentOfType<tile::KernelOp>().getPlan().getWarps();
+    if (warps == 1)
+      return success();
+    return op.emitOpError("is of elements of ")
+           << warps << " warps, expected a kernel of one";
+  }
   bool kindKnown = op.getKind() == vector::CombiningKind::ADD ||
                    op.getKind() == vector::CombiningKind::MAXNUMF;
   if (!kindKnown || op.getSourceVectorType().getRank() != 2 ||
       !op.getSourceVectorType().getElementType().isF32() ||
       op.getReductionDims() != ArrayRef<int64_t>{1})
     return op.emitOpError("expects <add> or <maxnumf> of f32 over dimension 1, "
-                          "or <or> of i1 over all");
+                          "<or> of i1 or <minsi> or <maxsi> of i32 over all");
   return success();
 }
 

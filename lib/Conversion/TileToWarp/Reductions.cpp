@@ -48,6 +48,30 @@ struct ConvertVote final : OpConversionPattern<vector::MultiDimReductionOp> {
   }
 };
 
+/// vector.multi_reduction <minsi> or <maxsi> to a scalar -> warp.extreme, and
+/// the accumulator joins.
+struct ConvertExtreme final : OpConversionPattern<vector::MultiDimReductionOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(vector::MultiDimReductionOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    using vector::CombiningKind;
+    bool isLeast = op.getKind() == CombiningKind::MINSI;
+    if (!isLeast && op.getKind() != CombiningKind::MAXSI)
+      return rewriter.notifyMatchFailure(op, "not of integers");
+    Value found = warp::ExtremeOp::create(rewriter, op.getLoc(),
+                                          isLeast ? warp::ExtremeKind::Least
+                                                  : warp::ExtremeKind::Greatest,
+                                          adaptor.getSource());
+    if (isLeast)
+      rewriter.replaceOpWithNewOp<arith::MinSIOp>(op, found, adaptor.getAcc());
+    else
+      rewriter.replaceOpWithNewOp<arith::MaxSIOp>(op, found, adaptor.getAcc());
+    return success();
+  }
+};
+
 /// vector.multi_reduction -> warp.reduce, and the accumulator joins if it is
 /// not neutral.
 struct ConvertReduction final
@@ -57,8 +81,8 @@ struct ConvertReduction final
   LogicalResult
   matchAndRewrite(vector::MultiDimReductionOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (op.getKind() == vector::CombiningKind::OR)
-      return rewriter.notifyMatchFailure(op, "a vote");
+    if (!isa<VectorType>(op.getDestType()))
+      return rewriter.notifyMatchFailure(op, "of all elements");
     warp::ReduceKind kind = op.getKind() == vector::CombiningKind::ADD
                                 ? warp::ReduceKind::Add
                                 : warp::ReduceKind::Max;
@@ -90,6 +114,6 @@ struct DropShapeCast final : OpConversionPattern<vector::ShapeCastOp> {
 
 void attn::populateReductionPatterns(const FragmentConverter &converter,
                                      RewritePatternSet &patterns) {
-  patterns.add<ConvertReduction, ConvertVote, DropShapeCast>(
+  patterns.add<ConvertReduction, ConvertVote, ConvertExtreme, DropShapeCast>(
       converter, patterns.getContext(), PatternBenefit(2));
 }

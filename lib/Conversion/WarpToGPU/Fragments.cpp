@@ -386,6 +386,29 @@ struct LowerAny final : OpConversionPattern<AnyOp> {
   }
 };
 
+/// Of the lane's registers, then of all lanes.
+struct LowerExtreme final : OpConversionPattern<ExtremeOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ExtremeOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    bool isLeast = op.getKind() == ExtremeKind::Least;
+    Value mine = adaptor.getValue().front();
+    for (Value value : adaptor.getValue().drop_front())
+      mine =
+          isLeast
+              ? arith::MinSIOp::create(rewriter, loc, mine, value).getResult()
+              : arith::MaxSIOp::create(rewriter, loc, mine, value);
+    rewriter.replaceOpWithNewOp<NVVM::ReduxOp>(
+        op, rewriter.getI32Type(), mine,
+        isLeast ? NVVM::ReduxKind::MIN : NVVM::ReduxKind::MAX,
+        Integers(rewriter, loc).constant(-1));
+    return success();
+  }
+};
+
 /// The lane's first coordinate plus a constant per register.
 struct LowerCoords final : OpConversionPattern<CoordsOp> {
   using OpConversionPattern::OpConversionPattern;
@@ -418,6 +441,6 @@ void attn::warp::populateFragmentPatterns(const TypeConverter &converter,
                                           const Positions &positions) {
   patterns.add<LowerCast>(converter, patterns.getContext(), positions);
   patterns.add<LowerSplat, LowerBroadcast, LowerConvert, LowerSelect,
-               LowerReduce, LowerAny, LowerCoords>(converter,
-                                                   patterns.getContext());
+               LowerReduce, LowerAny, LowerExtreme, LowerCoords>(
+      converter, patterns.getContext());
 }

@@ -234,6 +234,18 @@ func.func @reduction(%n: index) {
 
 // -----
 
+func.func @extreme_of_warps(%n: index) {
+  tile.kernel @extreme_of_warps plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
+    %s = arith.constant dense<0> : vector<64x1xi32>
+    %a = arith.constant 0 : i32
+    // expected-error@+1 {{'vector.multi_reduction' op is of elements of 4 warps, expected a kernel of one}}
+    %r = vector.multi_reduction <minsi>, %s, %a [0, 1] : vector<64x1xi32> to i32
+  }
+  return
+}
+
+// -----
+
 func.func @reduction_over_rows(%n: index) {
   tile.kernel @reduction_over_rows plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4>) grid(%b, %h, %x) in (%n, %n, %n) {
     %s = arith.constant dense<0.0> : vector<64x64xf32>

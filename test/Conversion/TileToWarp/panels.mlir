@@ -51,6 +51,27 @@ func.func @kernel(%q: !q, %k: !q, %v: !v, %out: !v, %n: index) {
   return
 }
 
+// The least and the greatest of what one warp holds.
+// CHECK-LABEL: @extreme(
+func.func @extreme(%ids: memref<?xi32>, %out: memref<?xi32>, %n: index, %acc: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %i0 = arith.constant 0 : i32
+  tile.kernel @extreme plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 1>) grid(%b, %h, %x) in (%n, %n, %n) {
+    %rows = tile.coords %i0, 0 : vector<16x1xi32>
+    %each = tile.gather %ids[%rows] : memref<?xi32>, (vector<16x1xi32>) -> vector<16x1xi32>
+    // CHECK: %[[LEAST:.*]] = warp.extreme <least> %[[IDS:.*]] : <16x1xi32, acc, 1>
+    // CHECK: arith.minsi %[[LEAST]], %{{.*}} : i32
+    %least = vector.multi_reduction <minsi>, %each, %acc [0, 1] : vector<16x1xi32> to i32
+    // CHECK: %[[GREATEST:.*]] = warp.extreme <greatest> %[[IDS]] : <16x1xi32, acc, 1>
+    // CHECK: arith.maxsi %[[GREATEST]], %{{.*}} : i32
+    %greatest = vector.multi_reduction <maxsi>, %each, %acc [0, 1] : vector<16x1xi32> to i32
+    memref.store %least, %out[%c0] : memref<?xi32>
+    memref.store %greatest, %out[%c1] : memref<?xi32>
+  }
+  return
+}
+
 // Whether any row needs something is answered by each warp for its rows.
 // CHECK-LABEL: @vote(
 func.func @vote(%out: memref<?x?x?x128xf32, strided<[?, ?, ?, 1], offset: ?>>, %n: index, %f: f32) {

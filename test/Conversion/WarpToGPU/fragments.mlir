@@ -142,3 +142,22 @@ func.func @select(%x: f32, %o: !out) {
   }
   return
 }
+
+// What a lane holds of 16 rows, two of them, then what the others have.
+// CHECK-LABEL: gpu.func @extreme
+// CHECK: %[[LEAST:.*]] = arith.minsi %[[R0:.*]], %[[R1:.*]] : i32
+// CHECK: nvvm.redux.sync min %[[LEAST]], %c-1_i32
+// CHECK: %[[GREATEST:.*]] = arith.maxsi %[[R0]], %[[R1]] : i32
+// CHECK: nvvm.redux.sync max %[[GREATEST]], %c-1_i32
+func.func @extreme(%out: memref<?xi32>, %n: index, %i: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @extreme blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
+    %rows = warp.coords %i, 0 : !warp.frag<16x1xi32, acc, 1>
+    %least = warp.extreme <least> %rows : !warp.frag<16x1xi32, acc, 1>
+    %greatest = warp.extreme <greatest> %rows : !warp.frag<16x1xi32, acc, 1>
+    memref.store %least, %out[%c0] : memref<?xi32>
+    memref.store %greatest, %out[%c1] : memref<?xi32>
+  }
+  return
+}

@@ -25,14 +25,31 @@
 // CHECK: %[[COUNTS:.*]] = memref.alloc(%[[B]], %[[NQ]]) : memref<?x1x?x2xi32>
 // CHECK: %[[LISTS:.*]] = memref.alloc(%[[B]], %[[NQ]], %{{.*}}) : memref<?x1x?x?xi32>
 
-// Each pair of blocks, sixteen rows at a time.
+// Each pair of blocks.
 // CHECK: %[[PAIRS:.*]] = arith.muli %[[NQ]], %{{.*}}
 // CHECK: tile.kernel @{{.*}} plan({{.*}}) grid(%[[X:.*]], %[[Y:.*]], %[[Z:.*]]) in (%[[B]], %c1, %[[PAIRS]])
 // CHECK: %[[QB:.*]] = arith.divui %[[Z]],
 // CHECK: %[[KB:.*]] = arith.remui %[[Z]],
+// The first and the last document of all rows, and of all columns: they tell
+// which blocks show nothing, or all.
+// CHECK: tile.gather %{{.*}} -> vector<16x1xi32>
+// CHECK: %[[LEAST:.*]] = vector.multi_reduction <minsi>, %{{.*}} [0, 1] : vector<16x1xi32> to i32
+// CHECK: %[[GREATEST:.*]] = vector.multi_reduction <maxsi>, %{{.*}} [0, 1] : vector<16x1xi32> to i32
+// CHECK: tile.gather %{{.*}} -> vector<1x8xi32>
+// CHECK: vector.multi_reduction <minsi>, %{{.*}} [0, 1] : vector<1x8xi32> to i32
+// CHECK: vector.multi_reduction <maxsi>, %{{.*}} [0, 1] : vector<1x8xi32> to i32
+// CHECK: arith.cmpi sle, %[[LEAST]],
+// CHECK: arith.cmpi sle, %[[GREATEST]],
+// CHECK: %[[ISOPEN:.*]] = arith.andi %[[ROUGH:.*]]#0, %[[ROUGH]]#1 : i1
+// CHECK: scf.if %[[ISOPEN]] -> (i1, i1) {
+// Others are looked at, sixteen rows at a time, until both are found.
 // CHECK: scf.for %{{.*}} = %c0 to %c8 step %c8
 // CHECK: tile.gather %{{.*}} -> vector<1x8xi32>
-// CHECK: scf.for %[[R:.*]] = %c0 to %c32 step %c16
+// CHECK: scf.for %[[R:.*]] = %c0 to %c32 step %c16 iter_args(%[[ANYSEEN:.*]] = %{{.*}}, %[[ANYHIDDEN:.*]] = %{{.*}})
+// CHECK: %[[ISPARTIAL:.*]] = arith.andi %[[ANYSEEN]], %[[ANYHIDDEN]] : i1
+// CHECK: scf.if %[[ISPARTIAL]] -> (i1, i1) {
+// CHECK-NEXT: scf.yield %[[ANYSEEN]], %[[ANYHIDDEN]]
+// CHECK-NEXT: } else {
 // CHECK: tile.coords %{{.*}}, 0 : vector<16x1xi32>
 // CHECK: tile.gather %{{.*}} -> vector<16x1xi32>
 // CHECK: vector.multi_reduction <or>, %{{.*}} [0, 1] : vector<16x8xi1> to i1
@@ -431,6 +448,9 @@ func.func @unused(%q: !view, %k: !view, %v: !view, %map: !ids, %o: !view) {
 // CHECK: %[[QB:.*]] = arith.remui %[[Z]],
 // CHECK: arith.muli %[[KB]], %c32
 // CHECK: arith.muli %[[QB]], %c8
+// CHECK-COUNT-4: vector.multi_reduction <{{minsi|maxsi}}>
+// CHECK: %[[ISOPEN:.*]] = arith.andi %{{.*}}#0, %{{.*}}#1 : i1
+// CHECK: scf.if %[[ISOPEN]] -> (i1, i1) {
 // CHECK: %[[QUERIES:.*]] = tile.coords %{{.*}}, 1 : vector<1x8xi32>
 // CHECK: tile.gather %{{.*}} -> vector<1x8xi32>
 // CHECK: scf.for %{{.*}} = %c0 to %c32 step %c16

@@ -522,6 +522,17 @@ func.func @coords_shape(%n: index, %i: i32) {
 
 // -----
 
+func.func @extreme_of_warps(%n: index, %i: i32) {
+  warp.kernel @extreme_of_warps blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %m = warp.splat %i : !warp.frag<64x1xi32, acc, 4>
+    // expected-error@+1 {{'warp.extreme' op looks at '!warp.frag<64x1xi32, acc, 4>', expected an i32 'acc' fragment of one warp}}
+    %least = warp.extreme <least> %m : !warp.frag<64x1xi32, acc, 4>
+  }
+  return
+}
+
+// -----
+
 func.func @any_of_floats(%n: index, %f: f32) {
   warp.kernel @any_of_floats blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     %m = warp.splat %f : !warp.frag<64x1xf32, acc, 4>

@@ -105,3 +105,14 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
   }
   return
 }
+
+func.func @one_warp(%n: index, %i: i32) {
+  warp.kernel @one_warp blocks(%x, %h, %b) in (%n, %n, %n) warps(1) {
+    %ids = warp.splat %i : !warp.frag<16x1xi32, acc, 1>
+    // CHECK: warp.extreme <least> %{{.*}} : <16x1xi32, acc, 1>
+    %least = warp.extreme <least> %ids : !warp.frag<16x1xi32, acc, 1>
+    // CHECK: warp.extreme <greatest> %{{.*}} : <16x1xi32, acc, 1>
+    %greatest = warp.extreme <greatest> %ids : !warp.frag<16x1xi32, acc, 1>
+  }
+  return
+}

@@ -148,6 +148,20 @@ std::optional<LogicalResult> WarpRunner::executeFragments(Operation *op) {
         values.set(any.getResult(), {Part(layout::warpSize, answer)});
         return success();
       })
+      .Case<ExtremeOp>([&](ExtremeOp extreme) {
+        bool isLeast = extreme.getKind() == ExtremeKind::Least;
+        std::optional<int32_t> found;
+        for (const Part &part : values.get(extreme.getValue()))
+          for (uint64_t bits : part) {
+            int32_t one = int32_t(uint32_t(bits));
+            found = !found    ? one
+                    : isLeast ? std::min(*found, one)
+                              : std::max(*found, one);
+          }
+        values.set(extreme.getResult(),
+                   {Part(layout::warpSize, uint32_t(*found))});
+        return success();
+      })
       .Case<BroadcastOp, ConvertOp>([&](auto change) {
         return stretch(op, change.getValue(), change.getResult());
       })

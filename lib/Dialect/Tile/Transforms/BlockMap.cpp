@@ -8,23 +8,24 @@
 //===----------------------------------------------------------------------===//
 //
 // The first grid has a block for each pair of a tile and a block of the loop,
-// and evaluates the mask a few rows and columns at a time, so that one warp can
-// hold them and its code is short; of rows and of columns that are alike
-// (MaskGrain.h) one of each group, or where its code has bounds (CellBounds.h)
-// those of as large a part of the block as may be. In the second one each block
-// puts a few blocks of the loop into the list of a tile, after those before,
-// which it counts. Lists in the order of blocks, and not of arrival: two
-// launches agree in every bit.
+// and looks at the mask: group by group where rows and columns are alike
+// (MaskGrain.h), by bounds where its code has them (CellBounds.h), and else by
+// what its data, of all rows and all columns of the block, say together, and
+// pair by pair where that leaves open whether pairs are shown or hidden. In the
+// second one each block puts a few blocks of the loop into the list of a tile,
+// after those before, which it counts. Lists in the order of blocks, and not of
+// arrival: two launches agree in every bit.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/Transforms/BlockMap.h"
 
+#include "BlockStates.h"
 #include "CellBounds.h"
 #include "DeadOps.h"
 #include "MaskProgram.h"
+
 #include "attn/Dialect/Tile/IR/Tile.h"
-#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -36,11 +37,6 @@
 using namespace mlir;
 using namespace attn::tile;
 
-/// As many rows as the lanes of one warp take at once.
-static constexpr int64_t rowsAtOnce = 16;
-/// As few columns as they can hold, and as many as are enough for each to have
-/// scores to compute at the same time.
-static constexpr int64_t leastColumns = 8, columnsAtOnce = 32;
 /// Pairs that are alike, of which to evaluate one is as good as bounds.
 static constexpr int64_t enoughAlike = 64;
 /// Blocks that one block of the second grid puts into a list; rows of states
@@ -59,14 +55,9 @@ namespace {
 class MapBuilder {
 public:
   MapBuilder(RewriterBase &rewriter, MaskProgram &program,
-             const CellBounds *bounds)
+             const CellBounds *bounds, const CellBounds *dataBounds)
       : b(rewriter), loc(program.loop.getLoc()), program(program),
-        bounds(bounds), numRows(program.numRows / program.grain.rows),
-        numColumns(program.numColumns / program.grain.columns),
-        rows(isSampled() || numRows % rowsAtOnce == 0 ? rowsAtOnce : numRows),
-        allColumns(isSampled() ? std::max(numColumns, leastColumns)
-                               : numColumns),
-        columns(allColumns % columnsAtOnce == 0 ? columnsAtOnce : allColumns) {}
+        bounds(bounds), dataBounds(dataBounds) {}
 
   BlockMap build();
 
@@ -90,14 +81,7 @@ private:
   }
   Value allocate(Type element, Value last);
   KernelOp beginKernel(StringRef suffix, Value x);
-  bool isSampled() const {
-    return program.grain.rows != 1 || program.grain.columns != 1;
-  }
-  Value sample(Value base, Value first, int64_t axis);
-  Value isBelow(Value positions, Value limit, Type mask);
-  Value limitShown(IRMapping &mapping, Value mask, ValueRange positions,
-                   bool isLast);
-  Value anyOf(Value acc, Value vector);
+  SeenAndHidden look(const IRMapping &mapping, Value length);
   void buildStates();
   void buildLists();
   Value loadState(ValueRange place, Value block);
@@ -108,10 +92,9 @@ private:
   RewriterBase &b;
   Location loc;
   MaskProgram &program;
-  const CellBounds *bounds;    // of groups; null: each is alike
-  int64_t numRows, numColumns; // of groups that are alike
-  int64_t rows;                // at once
-  int64_t allColumns, columns; // in all and at once
+  /// Of the mask, which say all; or of a block, with what data say, which are
+  /// asked first; or null.
+  const CellBounds *bounds, *dataBounds;
   Value batches, heads, tiles, blocks;
   Value groups; // of blocks, as many as states are read at once
   Value states, counts, lists;
@@ -143,69 +126,46 @@ KernelOp MapBuilder::beginKernel(StringRef suffix, Value x) {
   return grid;
 }
 
-/// The first coordinates of groups, from group number `first` on; after the
-/// last group that one again.
-Value MapBuilder::sample(Value base, Value first, int64_t axis) {
-  bool isRow = axis == 0;
-  auto type = VectorType::get({isRow ? rows : 1, isRow ? int64_t(1) : columns},
-                              b.getI32Type());
-  if (!isSampled())
-    return CoordsOp::create(b, loc, type,
-                            arith::AddIOp::create(b, loc, base, first), axis);
-  auto splat = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(type, b.getI32IntegerAttr(value)));
+/// Whether a block shows some pair, and whether it hides one.
+SeenAndHidden MapBuilder::look(const IRMapping &mapping, Value length) {
+  MaskGrain cells;
+  if (Value below = program.scores.getBelow())
+    cells.keyLimits.push_back(below);
+  auto lookByBounds = [&](const CellBounds &bounds, ValueRange ends) {
+    // The whole mask, of which only the end of the keys stands apart.
+    MaskGrain grain = cells;
+    grain.rows = bounds.cell.queries;
+    grain.columns = bounds.cell.keys;
+    if (program.isTransposed())
+      std::swap(grain.rows, grain.columns);
+    return BlockStates(b, program, grain, &bounds, mapping, length).build(ends);
   };
-  Value group = CoordsOp::create(b, loc, type, first, axis);
-  Value last = splat((isRow ? numRows : numColumns) - 1);
-  group = arith::MinSIOp::create(b, loc, group, last);
-  Value size = splat(isRow ? program.grain.rows : program.grain.columns);
-  Value offset = arith::MulIOp::create(b, loc, group, size);
-  return arith::AddIOp::create(
-      b, loc, vector::BroadcastOp::create(b, loc, type, base), offset);
-}
-
-/// Which of `positions`, rows or columns, are below a number, as `mask`.
-Value MapBuilder::isBelow(Value positions, Value limit, Type mask) {
-  Value limits =
-      vector::BroadcastOp::create(b, loc, positions.getType(), limit);
-  Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                         positions, limits);
-  return vector::BroadcastOp::create(b, loc, mask, isInside);
-}
-
-/// Those of `mask` for which the first ones of their groups, or the last ones,
-/// are in front of all limits. `positions` are those of queries and of keys.
-Value MapBuilder::limitShown(IRMapping &mapping, Value mask,
-                             ValueRange positions, bool isLast) {
-  const MaskGrain &grain = program.grain;
-  int64_t sizes[] = {grain.rows, grain.columns};
-  if (program.isTransposed())
-    std::swap(sizes[0], sizes[1]);
-  auto limit = [&](ArrayRef<Value> limits, unsigned which) {
-    for (Value value : limits) {
-      Value bound = b.createOrFold<arith::SubIOp>(
-          loc, mapping.lookupOrDefault(value),
-          integer(isLast ? sizes[which] - 1 : 0, 32));
-      Value isInside = isBelow(positions[which], bound, mask.getType());
-      mask = arith::AndIOp::create(b, loc, mask, isInside);
-    }
-  };
-  limit(grain.queryLimits, 0);
-  limit(grain.keyLimits, 1);
-  return mask;
-}
-
-/// acc, or any element.
-Value MapBuilder::anyOf(Value acc, Value vector) {
-  return vector::MultiDimReductionOp::create(b, loc, vector, acc,
-                                             ArrayRef<bool>{true, true},
-                                             vector::CombiningKind::OR);
+  if (bounds)
+    return lookByBounds(*bounds, {});
+  if (!dataBounds)
+    return BlockStates(b, program, program.grain, nullptr, mapping, length)
+        .build({});
+  SmallVector<Value> ends =
+      BlockStates(b, program, {}, nullptr, mapping, length)
+          .buildEnds(dataBounds->data);
+  SeenAndHidden rough = lookByBounds(*dataBounds, ends);
+  // Pair by pair only where that leaves it open.
+  Value isOpen = arith::AndIOp::create(b, loc, rough[0], rough[1]);
+  auto branch = scf::IfOp::create(b, loc, SmallVector<Type>(2, b.getI1Type()),
+                                  isOpen, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  SeenAndHidden exact =
+      BlockStates(b, program, program.grain, nullptr, mapping, length)
+          .build(ends);
+  scf::YieldOp::create(b, loc, exact);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, rough);
+  return {branch.getResult(0), branch.getResult(1)};
 }
 
 void MapBuilder::buildStates() {
   OpBuilder::InsertionGuard guard(b);
-  bool isTransposed = program.isTransposed();
   Value size = index(blocksAtOnce);
   Value width = b.createOrFold<arith::MulIOp>(loc, groups, size);
   Value pairs = b.createOrFold<arith::MulIOp>(loc, tiles, width);
@@ -221,65 +181,18 @@ void MapBuilder::buildStates() {
   mapping.map(program.loop.getInductionVar(), block);
   for (Operation *op : program.ops)
     b.clone(*op, mapping);
-  auto lookup = [&](Value value) { return mapping.lookupOrDefault(value); };
-  Value never = integer(0, 1);
-  auto outer = scf::ForOp::create(b, loc, index(0), index(allColumns),
-                                  index(columns), ValueRange{never, never});
-  b.setInsertionPointToStart(outer.getBody());
-  Value firstColumn = toI32(outer.getInductionVar());
-  Value column = sample(lookup(program.columns().getBase()), firstColumn, 1);
-  auto loop = scf::ForOp::create(b, loc, index(0), index(numRows), index(rows),
-                                 outer.getRegionIterArgs());
-  b.setInsertionPointToStart(loop.getBody());
-  Value row = toI32(loop.getInductionVar());
-  ScoresOp scores = program.scores;
-  Value positions[] = {sample(lookup(program.rows().getBase()), row, 0),
-                       column};
-  if (isTransposed)
-    std::swap(positions[0], positions[1]);
-  auto expand = [&](Value root) {
-    return expandScalarCode(b, loop, scores.getMask(),
-                            {lookup(scores.getBatch()),
-                             lookup(scores.getHead()), positions[0],
-                             positions[1]},
-                            {rows, columns}, root, mapping);
-  };
-  Value mask = expand(bounds ? bounds->some : program.grain.mask);
-  Value first = toI32(lookup(program.query.getIndices()[2]));
-  Value coords =
-      isTransposed ? sample(first, firstColumn, 1) : sample(first, row, 0);
-  Value exists = isBelow(coords, length, mask.getType());
-  Value ones = arith::ConstantOp::create(
-      b, loc, DenseElementsAttr::get(cast<ShapedType>(mask.getType()), true));
-  Value shown = limitShown(mapping, mask, positions, /*isLast=*/false);
-  Value seen = arith::AndIOp::create(b, loc, shown, exists);
-  if (bounds)
-    mask = expand(bounds->each);
-  shown = limitShown(mapping, mask, positions, /*isLast=*/true);
-  Value hidden = arith::XOrIOp::create(b, loc, shown, ones);
-  if (!isTransposed)
-    hidden = arith::AndIOp::create(b, loc, hidden, exists);
-  Value anySeen = anyOf(loop.getRegionIterArg(0), seen);
-  Value anyHidden = anyOf(loop.getRegionIterArg(1), hidden);
-  scf::YieldOp::create(b, loc, ValueRange{anySeen, anyHidden});
-
-  b.setInsertionPointAfter(loop);
-  scf::YieldOp::create(b, loc, loop.getResults());
-
-  b.setInsertionPointAfter(outer);
-  Value state =
-      arith::SelectOp::create(b, loc, outer.getResult(1),
-                              integer(statePartial, 8), integer(stateFull, 8));
+  SeenAndHidden found = look(mapping, length);
+  Value state = arith::SelectOp::create(
+      b, loc, found[1], integer(statePartial, 8), integer(stateFull, 8));
   // The last group may have more blocks than there are.
   Value isBlock =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, block, blocks);
-  Value isSeen = arith::AndIOp::create(b, loc, outer.getResult(0), isBlock);
+  Value isSeen = arith::AndIOp::create(b, loc, found[0], isBlock);
   state = arith::SelectOp::create(b, loc, isSeen, state, integer(0, 8));
   memref::StoreOp::create(
       b, loc, state, states,
       ValueRange{grid.getNumber(0), grid.getNumber(1), tile, block});
-  for (Block *body : {loop.getBody(), outer.getBody(), grid.getBody()})
-    eraseDeadOps(b, body);
+  grid->walk([&](Block *block) { eraseDeadOps(b, block); });
 }
 
 /// The state of a block, as i32.
@@ -426,9 +339,11 @@ BlockMap MapBuilder::build() {
   map.batch = program.usesBatch ? grid.getNumber(0) : zero;
   map.head = program.usesHead ? grid.getNumber(1) : zero;
   map.tile = grid.getNumber(2);
-  if (numRows == 1 && numColumns == 1 && program.grain.queryLimits.empty() &&
-      !bounds)
-    map.limits = program.grain.keyLimits;
+  const MaskGrain &grain = program.grain;
+  bool isOneGroup = program.numRows == grain.rows &&
+                    program.numColumns == grain.columns && !bounds;
+  if (isOneGroup && grain.queryLimits.empty())
+    map.limits = grain.keyLimits;
   return map;
 }
 
@@ -439,22 +354,18 @@ FailureOr<BlockMap> attn::tile::buildBlockMap(RewriterBase &rewriter,
   FailureOr<MaskProgram> program = readMaskProgram(grid, loop, scores, reason);
   if (failed(program))
     return failure();
-  MaskGrain &grain = program->grain;
+  const MaskGrain &grain = program->grain;
+  auto build = [&](const CellBounds *bounds, const CellBounds *dataBounds) {
+    return MapBuilder(rewriter, *program, bounds, dataBounds).build();
+  };
   if (grain.rows * grain.columns >= enoughAlike)
-    return MapBuilder(rewriter, *program, nullptr).build();
+    return build(nullptr, nullptr);
   MaskCell block = {program->numRows, program->numColumns};
   if (program->isTransposed())
     std::swap(block.queries, block.keys);
   CellBounds bounds(rewriter, scores, block);
-  if (!bounds)
-    return MapBuilder(rewriter, *program, nullptr).build();
-  // The whole mask, of which only the end of the keys stands apart.
-  grain = {};
-  if (Value below = scores.getBelow())
-    grain.keyLimits.push_back(below);
-  grain.rows = bounds.cell.queries;
-  grain.columns = bounds.cell.keys;
-  if (program->isTransposed())
-    std::swap(grain.rows, grain.columns);
-  return MapBuilder(rewriter, *program, &bounds).build();
+  if (bounds)
+    return build(&bounds, nullptr);
+  CellBounds dataBounds(rewriter, scores, block, /*withData=*/true);
+  return build(nullptr, dataBounds ? &dataBounds : nullptr);
 }

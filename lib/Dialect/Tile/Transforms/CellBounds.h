@@ -7,11 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// CellRange arithmetic on the code of a mask: from the first query and the
-// first key of a cell of the scores, whether the mask may show some pair of the
-// cell, and whether it shows each. One evaluation then tells of thousands of
-// pairs. What is the same in a whole cell (a captured block map at (i / 64, j /
-// 64)) may be anything; else there are rules for integers and booleans. They
+// From the first query and the first key of a cell of the scores, whether the
+// mask may show some pair of the cell, and whether it shows each: one
+// evaluation tells of thousands of pairs. By the ranges of CellRange.h, so it
 // may say "some pair" where there is none, and never the other way.
 //
 //===----------------------------------------------------------------------===//
@@ -19,15 +17,21 @@
 #ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_CELLBOUNDS_H
 #define ATTN_LIB_DIALECT_TILE_TRANSFORMS_CELLBOUNDS_H
 
+#include "CellRange.h"
+
 #include "attn/Dialect/Tile/Analysis/VisitSet.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace attn::tile {
 
-/// A cell of the scores: aligned queries and keys.
-struct MaskCell {
-  int64_t queries = 1, keys = 1;
+/// A value in the region of a mask that is read from memory for each query, or
+/// for each key: an integer of 32 bits, or a boolean. Its ends in a cell are
+/// arguments of the region, in this order.
+struct DataRange {
+  Value value;
+  bool isOfQueries = false;
+  Value least, greatest;
 };
 
 /// Values of the region of a mask: whether it shows some pair, and each pair,
@@ -35,8 +39,11 @@ struct MaskCell {
 /// stay in the region as long as this lives.
 class CellBounds {
 public:
-  /// Bounds of the mask of `scores`; those of a cell that divides `block`.
-  CellBounds(RewriterBase &rewriter, ScoresOp scores, MaskCell block);
+  /// Bounds of the mask of `scores`; those of a cell that divides `block`. With
+  /// data, the cell is the block, the ends of all that is read for a query or a
+  /// key are given, and what is not understood may be true or false.
+  CellBounds(RewriterBase &rewriter, ScoresOp scores, MaskCell block,
+             bool withData = false);
   ~CellBounds();
   CellBounds(const CellBounds &) = delete;
   CellBounds &operator=(const CellBounds &) = delete;
@@ -46,6 +53,7 @@ public:
 
   MaskCell cell;
   Value some, each;
+  SmallVector<DataRange> data;
 
 private:
   RewriterBase &rewriter;

@@ -9,6 +9,8 @@
 
 #include "MaskGrain.h"
 
+#include "Divisors.h"
+
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include <numeric>
@@ -56,28 +58,12 @@ private:
 };
 } // namespace
 
-/// Divisors beyond which groups are no larger than blocks anyway.
-static constexpr int64_t maxDivisor = int64_t(1) << 30;
-
-/// What a position, which is not negative, is divided by.
-static std::optional<int64_t> getDivisor(Operation *op) {
-  if (!isa<arith::DivUIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::ShRUIOp,
-           arith::ShRSIOp>(op))
-    return std::nullopt;
-  std::optional<int64_t> number = getIntegerConstant(op->getOperand(1));
-  bool isShift = isa<arith::ShRUIOp, arith::ShRSIOp>(op);
-  if (!number || *number < (isShift ? 0 : 1) ||
-      *number > (isShift ? 30 : maxDivisor))
-    return std::nullopt;
-  return isShift ? int64_t(1) << *number : *number;
-}
-
 Grain GrainReader::compute(Value value) {
   // What is not in the region is the same everywhere.
   Operation *op = value.getDefiningOp();
   if (!op || !isa<ScoresOp>(op->getParentOp()))
     return {};
-  if (std::optional<int64_t> divisor = getDivisor(op)) {
+  if (std::optional<int64_t> divisor = getQuotientDivisor(op)) {
     Grain grain = read(op->getOperand(0));
     if (grain.isQuotient &&
         std::max(grain.queries, grain.keys) <= maxDivisor / *divisor) {

@@ -9,6 +9,7 @@
 
 #include "QuotientComparison.h"
 
+#include "Divisors.h"
 #include "SortedComparison.h"
 
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
@@ -23,7 +24,7 @@ using arith::CmpIPredicate;
 
 static constexpr int64_t least = std::numeric_limits<int32_t>::min(),
                          greatest = std::numeric_limits<int32_t>::max(),
-                         maxDivisor = int64_t(1) << 24;
+                         mostDivisor = int64_t(1) << 24;
 
 //===----------------------------------------------------------------------===//
 // Matching
@@ -62,15 +63,10 @@ static Value matchQuotient(Value value, ScoresOp scores, int64_t &divisor) {
   bool isFloored = isa<arith::FloorDivSIOp, arith::ShRSIOp>(op) ||
                    (isa<arith::DivSIOp, arith::DivUIOp, arith::ShRUIOp>(op) &&
                     isCoordinate(dividend, scores));
-  std::optional<int64_t> number = getIntegerConstant(op->getOperand(1));
-  if (!isFloored || !number || *number < 0 || *number > maxDivisor)
+  std::optional<int64_t> number = getQuotientDivisor(op);
+  if (!isFloored || !number || *number > mostDivisor)
     return nullptr;
   divisor = *number;
-  if (isa<arith::ShRSIOp, arith::ShRUIOp>(op)) {
-    if (*number > 24)
-      return nullptr;
-    divisor = int64_t(1) << *number;
-  }
   return divisor > 1 ? dividend : nullptr;
 }
 

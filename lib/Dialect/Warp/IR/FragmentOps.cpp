@@ -135,6 +135,15 @@ LogicalResult AnyOp::verify() {
   return success();
 }
 
+LogicalResult ExtremeOp::verify() {
+  FragType from = getValue().getType();
+  if (!from.getElementType().isInteger(32) || from.getKind() != FragKind::Acc ||
+      from.getWarps() != 1)
+    return emitOpError("looks at ")
+           << from << ", expected an i32 'acc' fragment of one warp";
+  return success();
+}
+
 LogicalResult CoordsOp::verify() {
   FragType frag = getResult().getType();
   if (getAxis() != 0 && getAxis() != 1)

@@ -187,8 +187,8 @@ void GroupCollector::visit(Operation *op) {
       pin(op);
   } else if (isa<SplatOp, scf::YieldOp>(op)) {
     return;
-  } else if (isa<BroadcastOp, SelectOp, CastOp, AnyOp, CoordsOp, GatherOp>(
-                 op) ||
+  } else if (isa<BroadcastOp, SelectOp, CastOp, AnyOp, ExtremeOp, CoordsOp,
+                 GatherOp>(op) ||
              OpTrait::hasElementwiseMappableTraits(op)) {
     tieAll(op);
   } else {

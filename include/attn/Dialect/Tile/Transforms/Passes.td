@@ -73,16 +73,24 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     a mask listed that is made of bounds but shows other blocks than they say
     (tiles of a video, the places of two halves): a few tiles of 8192 positions
     are looked at, and what loops between bounds would visit in vain there is
-    compared with what shows. What the grids write are allocations of the function, 5 bytes for each pair; a batch or
-    head that the mask does not depend on does not multiply them. A mask that
-    sees positions through quotients only (a block map at (i / 128, j / 128)) is
-    evaluated once for each group of rows and columns that are alike. Where a
-    mask's integers have bounds in a part of a block (interval arithmetic), they
-    are evaluated once for that part: it may then be visited, or masked, in vain.
-    Where a block is one group nothing is left to ask of a block that is listed, but for
-    the end of the keys. A third grid writes the results of tiles to which nothing
-    shows, which are then idle in the kernel (`tile.exit_if`). The loop becomes
-    two, which count visits:
+    compared with what shows. What the grids write are allocations of the
+    function, 5 bytes for each pair; a batch or head that the mask does not depend
+    on does not multiply them.
+
+    A mask that sees positions through quotients only (a block map at (i / 128,
+    j / 128)) is evaluated once for each group of rows and columns that are alike.
+    Where a mask's integers and floats have bounds in a part of a block (interval
+    arithmetic), they are evaluated once for that part: it may then be visited, or
+    masked, in vain. Where it also reads data for each query or each key, the ends
+    of these in a block are found first and tell of most blocks that they show
+    nothing or all (of documents: that the last one of the queries is before the
+    first one of the keys). What that leaves open is evaluated pair by pair, until
+    a pair that shows and one that does not are found.
+
+    Where a block is one group nothing is left to ask of a block that is listed,
+    but for the end of the keys. A third grid writes the results of tiles to which
+    nothing shows, which are then idle in the kernel (`tile.exit_if`). The loop
+    becomes two, which count visits:
 
     ```mlir
     %a:3 = scf.for %t = %c0 to %P step %c1 iter_args(…) {        // masked

@@ -111,6 +111,20 @@ def Warp_AnyOp : Warp_Op<"any", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Warp_ExtremeOp : Warp_Op<"extreme", [Pure]> {
+  let summary = "the least, or the greatest, of all elements";
+  let description = [{
+    Of signed integers that one warp holds; all its lanes know the answer.
+    ```mlir
+    %first = warp.extreme <least> %documents : !warp.frag<16x1xi32, acc, 1>
+    ```
+  }];
+  let arguments = (ins Warp_ExtremeKindAttr:$kind, Warp_FragType:$value);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$kind $value attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
 def Warp_CoordsOp : Warp_Op<"coords", [Pure]> {
   let summary = "base, base + 1, … along one axis";
   let description = [{

@@ -33,6 +33,16 @@ def Warp_ReduceKindAttr : EnumAttr<Warp_Dialect, Warp_ReduceKind, "reduce_kind">
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Warp_ExtremeKind : I32EnumAttr<"ExtremeKind", "which of all elements", [
+    I32EnumAttrCase<"Least", 0, "least">,
+    I32EnumAttrCase<"Greatest", 1, "greatest">]> {
+  let cppNamespace = "::attn::warp";
+  let genSpecializedAttr = 0;
+}
+def Warp_ExtremeKindAttr : EnumAttr<Warp_Dialect, Warp_ExtremeKind, "extreme_kind"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Warp_CastKind : I32EnumAttr<"CastKind", "a cast of the arith dialect", [
     I32EnumAttrCase<"TruncF", 0, "truncf">, I32EnumAttrCase<"ExtF", 1, "extf">,
     I32EnumAttrCase<"SIToFP", 2, "sitofp">, I32EnumAttrCase<"UIToFP", 3, "uitofp">,

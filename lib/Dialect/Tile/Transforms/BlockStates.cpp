@@ -1,0 +1,253 @@
+//===- BlockStates.cpp - what a mask shows of a block ---------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockStates.h"
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Tile/Transforms/ScalarCode.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <limits>
+
+using namespace mlir;
+using namespace attn::tile;
+
+/// As many rows as the lanes of one warp take at once.
+static constexpr int64_t rowsAtOnce = 16;
+/// As few columns as they can hold, and as many as are enough for each to have
+/// scores to compute at the same time.
+static constexpr int64_t leastColumns = 8, columnsAtOnce = 32;
+
+BlockStates::BlockStates(OpBuilder &b, MaskProgram &program,
+                         const MaskGrain &grain, const CellBounds *bounds,
+                         const IRMapping &mapping, Value length)
+    : b(b), loc(program.loop.getLoc()), program(program), grain(grain),
+      bounds(bounds), mapping(mapping), length(length),
+      numRows(program.numRows / grain.rows),
+      numColumns(program.numColumns / grain.columns),
+      rows(isSampled() || numRows % rowsAtOnce == 0 ? rowsAtOnce : numRows),
+      allColumns(isSampled() ? std::max(numColumns, leastColumns) : numColumns),
+      columns(allColumns % columnsAtOnce == 0 ? columnsAtOnce : allColumns) {}
+
+Value BlockStates::splat(Type type, int64_t value) {
+  auto vector = cast<VectorType>(type);
+  return arith::ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(vector,
+                             b.getIntegerAttr(vector.getElementType(), value)));
+}
+
+/// The first coordinates of groups, from group number `first` on; after the
+/// last group that one again.
+Value BlockStates::sample(Value base, Value first, int64_t axis) {
+  bool isRow = axis == 0;
+  auto type = VectorType::get({isRow ? rows : 1, isRow ? int64_t(1) : columns},
+                              b.getI32Type());
+  if (!isSampled())
+    return CoordsOp::create(b, loc, type,
+                            arith::AddIOp::create(b, loc, base, first), axis);
+  Value group = CoordsOp::create(b, loc, type, first, axis);
+  Value last = splat(type, (isRow ? numRows : numColumns) - 1);
+  group = arith::MinSIOp::create(b, loc, group, last);
+  Value size = splat(type, isRow ? grain.rows : grain.columns);
+  Value offset = arith::MulIOp::create(b, loc, group, size);
+  return arith::AddIOp::create(
+      b, loc, vector::BroadcastOp::create(b, loc, type, base), offset);
+}
+
+/// Which of `positions`, rows or columns, are below a number, as `mask`.
+Value BlockStates::isBelow(Value positions, Value limit, Type mask) {
+  Value limits =
+      vector::BroadcastOp::create(b, loc, positions.getType(), limit);
+  Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                         positions, limits);
+  return vector::BroadcastOp::create(b, loc, mask, isInside);
+}
+
+/// Those of `mask` for which the first ones of their groups, or the last ones,
+/// are in front of all limits. `positions` are those of queries and of keys.
+Value BlockStates::limitShown(Value mask, ValueRange positions, bool isLast) {
+  int64_t sizes[] = {grain.rows, grain.columns};
+  if (program.isTransposed())
+    std::swap(sizes[0], sizes[1]);
+  auto limit = [&](ArrayRef<Value> limits, unsigned which) {
+    for (Value value : limits) {
+      Value bound = b.createOrFold<arith::SubIOp>(
+          loc, lookup(value), integer(isLast ? sizes[which] - 1 : 0, 32));
+      Value isInside = isBelow(positions[which], bound, mask.getType());
+      mask = arith::AndIOp::create(b, loc, mask, isInside);
+    }
+  };
+  limit(grain.queryLimits, 0);
+  limit(grain.keyLimits, 1);
+  return mask;
+}
+
+/// acc, or any element.
+Value BlockStates::anyOf(Value acc, Value vector) {
+  return vector::MultiDimReductionOp::create(b, loc, vector, acc,
+                                             ArrayRef<bool>{true, true},
+                                             vector::CombiningKind::OR);
+}
+
+/// Leaves out what is left of a block that is known to be partial: of many
+/// masks, that is seen at its first pairs.
+void BlockStates::skipDecided(scf::ForOp loop) {
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = loop.getBody();
+  auto yield = cast<scf::YieldOp>(body->getTerminator());
+  b.setInsertionPoint(yield);
+  Value isPartial = arith::AndIOp::create(b, loc, loop.getRegionIterArg(0),
+                                          loop.getRegionIterArg(1));
+  auto branch = scf::IfOp::create(b, loc, yield.getOperandTypes(), isPartial,
+                                  /*withElseRegion=*/true);
+  Block *then = branch.thenBlock(), *otherwise = branch.elseBlock();
+  b.setInsertionPointToEnd(then);
+  scf::YieldOp::create(b, loc, loop.getRegionIterArgs());
+  b.setInsertionPointToEnd(otherwise);
+  scf::YieldOp::create(b, loc, yield.getOperands());
+  otherwise->getOperations().splice(otherwise->begin(), body->getOperations(),
+                                    body->begin(),
+                                    isPartial.getDefiningOp()->getIterator());
+  yield.getOperation()->setOperands(branch.getResults());
+}
+
+/// `root`, of the region of the mask, for rows and columns, as a vector of
+/// `shape`. `more` stands for the ends of data.
+Value BlockStates::expand(Operation *head, Value root, Value row, Value column,
+                          ValueRange more, ArrayRef<int64_t> shape) {
+  ScoresOp scores = program.scores;
+  if (program.isTransposed())
+    std::swap(row, column);
+  SmallVector<Value> arguments = {lookup(scores.getBatch()),
+                                  lookup(scores.getHead()), row, column};
+  llvm::append_range(arguments, more);
+  return expandScalarCode(b, head, scores.getMask(), arguments, shape, root,
+                          mapping);
+}
+
+SeenAndHidden BlockStates::build(ValueRange arguments) {
+  OpBuilder::InsertionGuard guard(b);
+  bool isTransposed = program.isTransposed();
+  Value never = integer(0, 1);
+  auto outer = scf::ForOp::create(b, loc, index(0), index(allColumns),
+                                  index(columns), ValueRange{never, never});
+  b.setInsertionPointToStart(outer.getBody());
+  Value firstColumn = toI32(outer.getInductionVar());
+  Value column = sample(lookup(program.columns().getBase()), firstColumn, 1);
+  auto loop = scf::ForOp::create(b, loc, index(0), index(numRows), index(rows),
+                                 outer.getRegionIterArgs());
+  b.setInsertionPointToStart(loop.getBody());
+  Value firstRow = toI32(loop.getInductionVar());
+  Value row = sample(lookup(program.rows().getBase()), firstRow, 0);
+  Value positions[] = {row, column};
+  if (isTransposed)
+    std::swap(positions[0], positions[1]);
+  const int64_t shape[] = {rows, columns};
+  Value mask = expand(loop, bounds ? bounds->some : grain.mask, row, column,
+                      arguments, shape);
+  Value first = toI32(lookup(program.query.getIndices()[2]));
+  Value coords =
+      isTransposed ? sample(first, firstColumn, 1) : sample(first, firstRow, 0);
+  Value exists = isBelow(coords, length, mask.getType());
+  Value ones = splat(mask.getType(), 1);
+  Value shown = limitShown(mask, positions, /*isLast=*/false);
+  Value seen = arith::AndIOp::create(b, loc, shown, exists);
+  if (bounds)
+    mask = expand(loop, bounds->each, row, column, arguments, shape);
+  shown = limitShown(mask, positions, /*isLast=*/true);
+  Value hidden = arith::XOrIOp::create(b, loc, shown, ones);
+  if (!isTransposed)
+    hidden = arith::AndIOp::create(b, loc, hidden, exists);
+  Value anySeen = anyOf(loop.getRegionIterArg(0), seen);
+  Value anyHidden = anyOf(loop.getRegionIterArg(1), hidden);
+  scf::YieldOp::create(b, loc, ValueRange{anySeen, anyHidden});
+  skipDecided(loop);
+
+  b.setInsertionPointAfter(loop);
+  scf::YieldOp::create(b, loc, loop.getResults());
+  return {outer.getResult(0), outer.getResult(1)};
+}
+
+/// The least, or the greatest, of all elements.
+Value BlockStates::reduce(Value vector, bool isLeast) {
+  Type element = cast<VectorType>(vector.getType()).getElementType();
+  if (!element.isInteger(1)) {
+    using Limits = std::numeric_limits<int32_t>;
+    return vector::MultiDimReductionOp::create(
+        b, loc, vector, integer(isLeast ? Limits::max() : Limits::min(), 32),
+        ArrayRef<bool>{true, true},
+        isLeast ? vector::CombiningKind::MINSI : vector::CombiningKind::MAXSI);
+  }
+  if (!isLeast)
+    return anyOf(integer(0, 1), vector);
+  Value isFalse =
+      arith::XOrIOp::create(b, loc, vector, splat(vector.getType(), 1));
+  Value any = anyOf(integer(0, 1), isFalse);
+  return arith::XOrIOp::create(b, loc, any, integer(1, 1));
+}
+
+/// The ends of those of one axis: what lanes hold of each, then all lanes.
+void BlockStates::buildEnds(ArrayRef<DataRange> data, bool isRow,
+                            MutableArrayRef<Value> ends) {
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<unsigned> here;
+  SmallVector<Value> inits;
+  const int64_t shape[] = {isRow ? rows : 1, isRow ? 1 : columns};
+  for (auto [number, one] : llvm::enumerate(data)) {
+    if (one.isOfQueries == (isRow == program.isTransposed()))
+      continue;
+    here.push_back(number);
+    auto type = VectorType::get(shape, one.value.getType());
+    bool isBoolean = one.value.getType().isInteger(1);
+    using Limits = std::numeric_limits<int32_t>;
+    inits.push_back(splat(type, isBoolean ? 1 : Limits::max()));
+    inits.push_back(splat(type, isBoolean ? 0 : Limits::min()));
+  }
+  if (here.empty())
+    return;
+  auto loop =
+      scf::ForOp::create(b, loc, index(0), index(isRow ? numRows : allColumns),
+                         index(isRow ? rows : columns), inits);
+  b.setInsertionPointToStart(loop.getBody());
+  Value first = toI32(loop.getInductionVar()), start = integer(0, 32);
+  Value row =
+      sample(lookup(program.rows().getBase()), isRow ? first : start, 0);
+  Value column =
+      sample(lookup(program.columns().getBase()), isRow ? start : first, 1);
+  // No value of data depends on the ends of another.
+  SmallVector<Value> none, next;
+  for (const DataRange &one : data)
+    none.append(2, integer(0, one.value.getType().getIntOrFloatBitWidth()));
+  for (auto [place, number] : llvm::enumerate(here)) {
+    Value part = expand(loop, data[number].value, row, column, none, shape);
+    Value least = loop.getRegionIterArg(2 * place);
+    Value greatest = loop.getRegionIterArg(2 * place + 1);
+    if (data[number].value.getType().isInteger(1)) {
+      next.push_back(arith::AndIOp::create(b, loc, least, part));
+      next.push_back(arith::OrIOp::create(b, loc, greatest, part));
+    } else {
+      next.push_back(arith::MinSIOp::create(b, loc, least, part));
+      next.push_back(arith::MaxSIOp::create(b, loc, greatest, part));
+    }
+  }
+  scf::YieldOp::create(b, loc, next);
+  b.setInsertionPointAfter(loop);
+  for (auto [place, number] : llvm::enumerate(here))
+    for (bool isLeast : {true, false})
+      ends[2 * number + !isLeast] =
+          reduce(loop.getResult(2 * place + !isLeast), isLeast);
+}
+
+SmallVector<Value> BlockStates::buildEnds(ArrayRef<DataRange> data) {
+  SmallVector<Value> ends(2 * data.size());
+  for (bool isRow : {true, false})
+    buildEnds(data, isRow, ends);
+  return ends;
+}
