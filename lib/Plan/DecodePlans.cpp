@@ -11,16 +11,19 @@
 // each multiprocessor is more than there often is. So a tile has the rows of
 // the heads that share a key head, and thread blocks share the keys as long as
 // there are fewer tiles than multiprocessors and keys enough: a part of fewer
-// than 512 keys is not worth the merging of parts.
+// than 512 keys is not worth the merging of parts. Of a window these are the
+// keys that show; what other masks show is not known, and the blocks that they
+// do show are what is shared.
 //
 // Each number of parts is a variant of its own, for sizes that few launches
 // have. Kernels that are compiled for any sizes have none of them: they would
 // take twice as long to compile.
-// The limits are from timings on an H100 of 4, 8, 16 and 32 parts, one query, 1
-// to 32 tiles, 1,000 to 65,536 keys (test/Benchmark/results/decode.json): the
-// parts are those of the fastest plan or of one within 4 % of it, where as many
-// heads share a key head as is assumed; where each has its own, twice as many
-// parts as were best took 6 and 15 % longer (d = 128 and 64).
+// The limits are from timings on an H100 of 1, 2, 4, 8, 16 and 32 parts, one
+// query, 1 to 64 tiles, 1,000 to 65,536 keys
+// (test/Benchmark/results/decode.json and masked-decode.json): the parts are
+// those of the fastest plan or of one within 5 % of it, where as many heads
+// share a key head as is assumed; where each has its own, twice as many parts
+// as were best took 6 and 15 % longer (d = 128 and 64).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +37,7 @@ using namespace attn;
 using namespace attn::plan;
 
 /// The most heads in a tile: with 64 rows 8 queries of each.
-static constexpr int64_t mostHeads = 8, mostQueries = 16;
+static constexpr int64_t mostHeads = 8;
 /// A part has at least so many keys.
 static constexpr int64_t keysPerPart = 512;
 /// From so many keys on, tiles have rows of several heads.
@@ -43,25 +46,9 @@ static constexpr int64_t leastKeys = 1024;
 /// fewer there are more blocks than wished for, with more fewer.
 static constexpr int64_t usualHeads = 4;
 
-/// Attention to all keys, or to all before the query: what a window shows may
-/// be few keys, and of tiles with several heads there are no lists of blocks.
 static bool isWanted(const Workload &workload) {
-  bool seesMany = !workload.hasMask || workload.isHalf;
-  return !workload.isBackward && !workload.isJvp && seesMany &&
-         workload.elementBytes == 2 && !workload.hasDropout &&
-         !workload.readsByPosition &&
-         std::max(workload.headDim, workload.valueHeadDim) <= 128;
-}
-
-/// The power of two that is not above the heads, nor above what a tile takes.
-static int64_t countPackedHeads(const Workload &workload) {
-  int64_t heads = workload.headsPerKeyHead;
-  if (heads == 0)
-    return mostHeads;
-  int64_t packed = 1;
-  while (2 * packed <= std::min(heads, mostHeads))
-    packed *= 2;
-  return packed;
+  return !workload.isBackward && !workload.isJvp &&
+         workload.elementBytes == 2 && !workload.hasDropout;
 }
 
 /// So many keys, and a tile for each so many multiprocessors; 0: any number of
@@ -89,34 +76,41 @@ SmallVector<PlanCase> plan::pickDecodePlans(ScoredOp op, TargetKind target) {
   Workload workload = getWorkload(op);
   if (target == TargetKind::CPU || !isWanted(workload))
     return {};
-  bool isWide = std::max(workload.headDim, workload.valueHeadDim) > 64;
+  int64_t dim = std::max(workload.headDim, workload.valueHeadDim);
   Tiles tiles{/*blockQ=*/64, /*blockK=*/64, /*warps=*/4, /*stages=*/2};
   if (getTarget(target).hasWarpgroups) {
     // At d = 128 as fast as 128 keys with two stages, which spill.
-    (isWide ? tiles.stages : tiles.blockK) *= 2;
+    if (dim <= 128)
+      (dim > 64 ? tiles.stages : tiles.blockK) *= 2;
     tiles.onGrid = true;
   }
-  tiles.packedHeads = countPackedHeads(workload);
-  int64_t queries = std::min(tiles.blockQ / tiles.packedHeads, mostQueries);
-  if (workload.queries > queries)
-    return {};
-  int64_t perTile =
-      workload.headsPerKeyHead == 0 ? usualHeads : tiles.packedHeads;
   struct Range {
     int64_t parts, multiprocessors; // for each tile
   };
   SmallVector<PlanCase> cases;
-  for (Range range : {Range{32, 33}, Range{8, 8}, Range{4, 2}, Range{1, 0}}) {
-    tiles.splitKeys = range.parts;
-    if (!findObstacle(workload, tiles, getTarget(target)).empty())
-      return {};
-    if (tiles.splitKeys == 1 && tiles.packedHeads == 1)
-      continue; // as others
-    LaunchCondition condition =
-        limitSizes(queries, std::max(range.parts * keysPerPart, leastKeys),
-                   perTile, range.multiprocessors);
-    cases.push_back(
-        {std::move(condition), makePlan(op->getContext(), target, tiles)});
+  // As many heads as the queries leave rows for; few queries come first.
+  for (int64_t packed = mostHeads; packed != 0; packed /= 2) {
+    int64_t heads = workload.headsPerKeyHead;
+    tiles.packedHeads = packed;
+    int64_t queries = tiles.blockQ / packed;
+    if ((heads != 0 && packed > heads) || workload.queries > queries)
+      continue;
+    int64_t perTile = std::min(packed, heads == 0 ? usualHeads : heads);
+    for (Range range :
+         {Range{32, 33}, Range{8, 8}, Range{4, 4}, Range{2, 2}, Range{1, 0}}) {
+      tiles.splitKeys = range.parts;
+      bool isAsOthers = tiles.splitKeys == 1 && tiles.packedHeads == 1;
+      bool seesFew = workload.nearKeys != 0 && range.parts != 1 &&
+                     range.parts * keysPerPart > workload.nearKeys;
+      if (isAsOthers || seesFew ||
+          !findObstacle(workload, tiles, getTarget(target)).empty())
+        continue;
+      LaunchCondition condition =
+          limitSizes(queries, std::max(range.parts * keysPerPart, leastKeys),
+                     perTile, range.multiprocessors);
+      cases.push_back(
+          {std::move(condition), makePlan(op->getContext(), target, tiles)});
+    }
   }
   return cases;
 }

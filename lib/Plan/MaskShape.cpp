@@ -11,6 +11,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace attn;
@@ -47,13 +48,15 @@ class Trends {
 public:
   explicit Trends(Block &block)
       : positions(
-            {block.getArgument(queryNumber), block.getArgument(keyNumber)}) {
+            {block.getArgument(queryNumber), block.getArgument(keyNumber)}),
+        queries({block.getArgument(queryNumber)}) {
     trends[block.getArgument(keyNumber)] = 1;
   }
 
   void read(Operation &op);
   /// Whether it depends on the query or the key.
   bool isOfPosition(Value value) const { return positions.contains(value); }
+  bool isOfQuery(Value value) const { return queries.contains(value); }
   /// Whether a condition bounds the keys from above (1), from below (-1) or not
   /// at all (0); nullopt: otherwise.
   std::optional<int> boundOf(arith::CmpIOp compare) const;
@@ -67,7 +70,7 @@ private:
   }
   std::optional<int> combine(Operation &op) const;
 
-  DenseSet<Value> positions;
+  DenseSet<Value> positions, queries;
   DenseMap<Value, std::optional<int>> trends; // of those that are not 0
 };
 } // namespace
@@ -91,14 +94,19 @@ std::optional<int> Trends::combine(Operation &op) const {
 void Trends::read(Operation &op) {
   bool isOfKey = llvm::any_of(
       op.getOperands(), [&](Value operand) { return trendOf(operand) != 0; });
-  bool isOfPosition = llvm::any_of(op.getOperands(), [&](Value operand) {
-    return positions.contains(operand);
-  });
+  auto isOfAny = [&](const DenseSet<Value> &values) {
+    return llvm::any_of(op.getOperands(), [&](Value operand) {
+      return values.contains(operand);
+    });
+  };
+  bool isOfPosition = isOfAny(positions), isOfQuery = isOfAny(queries);
   for (Value result : op.getResults()) {
     if (isOfKey)
       trends[result] = combine(op);
     if (isOfPosition)
       positions.insert(result);
+    if (isOfQuery)
+      queries.insert(result);
   }
 }
 
@@ -166,4 +174,38 @@ bool plan::isScattered(Region &mask) {
     isBoundedBelow |= bound == -1;
   }
   return hasChoice && (isUnknown || (isBoundedAbove && isBoundedBelow));
+}
+
+/// The sum of what constants in a sum or a difference are.
+static int64_t sumConstants(Value value, unsigned depth = 0) {
+  constexpr unsigned deepest = 20;
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return std::abs(*constant);
+  Operation *op = value.getDefiningOp();
+  if (depth == deepest ||
+      !isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::ExtSIOp,
+                       arith::IndexCastOp>(op))
+    return 0;
+  int64_t sum = 0;
+  for (Value operand : op->getOperands())
+    sum += sumConstants(operand, depth + 1);
+  return sum;
+}
+
+int64_t plan::countNearKeys(Region &mask) {
+  Trends trends(mask.front());
+  int64_t fewest = 0;
+  for (Operation &op : mask.front()) {
+    trends.read(op);
+    auto compare = dyn_cast<arith::CmpIOp>(op);
+    if (!compare || trends.boundOf(compare) != -1 ||
+        (!trends.isOfQuery(compare.getLhs()) &&
+         !trends.isOfQuery(compare.getRhs())))
+      continue;
+    int64_t count =
+        sumConstants(compare.getLhs()) + sumConstants(compare.getRhs());
+    if (count != 0)
+      fewest = fewest == 0 ? count : std::min(fewest, count);
+  }
+  return fewest;
 }

@@ -28,6 +28,11 @@ bool isHalf(mlir::Region &mask);
 /// from above and some from below).
 bool isScattered(mlir::Region &mask);
 
+/// How many keys before the query the mask shows: of a window, whose first key
+/// is the query less a constant. 0: as many as there are, or that is not known.
+/// Keys in other intervals are not counted.
+int64_t countNearKeys(mlir::Region &mask);
+
 } // namespace attn::plan
 
 #endif // ATTN_LIB_PLAN_MASKSHAPE_H

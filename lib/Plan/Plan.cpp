@@ -40,6 +40,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   workload.hasMask = op.hasMask();
   workload.isHalf = op.hasMask() && isHalf(op.getMask());
   workload.isScattered = op.hasMask() && isScattered(op.getMask());
+  workload.nearKeys = op.hasMask() ? countNearKeys(op.getMask()) : 0;
   // Scalars are lengths, which a causal mask captures as well.
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);
@@ -66,6 +67,9 @@ plan::Workload plan::getWorkload(ScoredOp op) {
       if (isMask)
         workload.isHalf = isa<CausalAttr>(variant) && !workload.hasMask;
       (isMask ? workload.hasMask : workload.hasScore) = true;
+      auto window = dyn_cast<WindowAttr>(variant);
+      if (window && window.getLeft() >= 0)
+        workload.nearKeys = window.getLeft() + 1;
     }
   constexpr unsigned lengthDim = 2; // of batch, heads, length, dim
   if (!query.isDynamicDim(lengthDim))

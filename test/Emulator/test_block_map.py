@@ -147,3 +147,65 @@ def test_idle_tiles(scheduler, work, monkeypatch):
     for description, memory in zip(artifact.variant["workspaces"], artifact.workspaces):
         if description["restored"]:
             assert not memory.bits.any()
+
+
+# Documents in any order, each batch entry's own; a query is the last one, or one of
+# those before it.
+DOCUMENTS = """
+  %first = arith.constant FIRST : i32
+  %place = arith.addi %i, %first : i32
+  %mine = attn.capture_load %ids[%b, %place] : tensor<?x?xi32>
+  %one = attn.capture_load %ids[%b, %j] : tensor<?x?xi32>
+  %shown = arith.cmpi eq, %mine, %one : i32
+  attn.yield %shown : i1
+"""
+
+
+class DocumentInputs(Inputs):
+    def __init__(self, case):
+        super().__init__(case)
+        rng = np.random.default_rng(8)
+        # 40 keys in a row, so that blocks show all, some and nothing; one of them alone.
+        ids = rng.integers(0, 5, (case.batch, 1 + case.keys // 40)).astype(np.int32)
+        self.ids = np.repeat(ids, 40, axis=1)[:, : case.keys]
+        self.ids[:, -1] = 9
+        self.captures = [Array("i32", self.ids.shape).set(self.ids)]
+
+    def visible(self, b):
+        mine = self.ids[b, self.case.keys - self.case.queries :]
+        return mine[:, None] == self.ids[b][None, :]
+
+
+@pytest.mark.parametrize("queries", [1, 5, 23])
+@pytest.mark.parametrize("split_keys", [1, 3])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_tiles_of_several_heads(target, split_keys, queries):
+    """Of a mask that is the same for them; parts of the keys share one list."""
+    case = dataclasses.replace(CASE, batch=2, kv_heads=2, group=3, queries=queries)
+    inputs = DocumentInputs(case)
+    text = attn.attention(case.element, case.head_dim, batch=case.batch, heads=case.heads, kv_heads=case.kv_heads,
+                          captures=[("ids", "tensor<?x?xi32>")],
+                          mask=DOCUMENTS.replace("FIRST", str(case.keys - queries)))
+    plan = PLANS[target].replace("block_q = 128", "block_q = 64").replace("warps = 8", "warps = 4")
+    plan = plan.replace(">", f", split_keys = {split_keys}, packed_heads = 2>")
+    artifact = Artifact(attn.compile(text, target, plan).bytes)
+    assert sum("block_states" in k["entry"] for k in artifact.variant["kernels"]) == 1
+    launch(artifact, inputs.tensors())
+    rows, columns = 32, BLOCK[target][1]
+    (counts,) = (w for w in artifact.workspaces if w.shape == [2, 1, -(-queries // rows), 2])
+    counts = counts.bits.view(np.int32).reshape(counts.shape)
+    for b in range(case.batch):
+        for q, (partial, full) in enumerate(expected_lists(inputs.visible(b), (rows, columns))):
+            assert list(counts[b, 0, q]) == [len(partial), len(full)]
+    assert judge(case, inputs, complete=True) == []
+
+
+def test_heads_of_a_tile_with_masks_of_their_own():
+    """There is no list for them, and the results are right all the same."""
+    case = dataclasses.replace(CASE, group=2, queries=5)
+    inputs = BlockMapInputs(case, True, 0.5)
+    plan = PLANS["sm_80"].replace(">", ", packed_heads = 2>")
+    artifact = Artifact(attn.compile(program(case, True), "sm_80", plan).bytes)
+    assert len(artifact.kernels) == 1
+    launch(artifact, inputs.tensors())
+    assert judge(case, inputs, complete=True) == []

@@ -65,6 +65,9 @@ struct Workload {
   /// The mask shows keys here and there: of several intervals, every few, or as
   /// data say that are read by position.
   bool isScattered = false;
+  /// About so many keys near the query show, and few others, as in a window; 0:
+  /// as many as there are, or that is not known.
+  int64_t nearKeys = 0;
   bool hasCaptures = false; // of tensors
   /// The score function reads a captured tensor by the query's or key's number.
   bool readsByPosition = false;

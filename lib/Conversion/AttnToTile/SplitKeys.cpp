@@ -170,6 +170,16 @@ SoftmaxState SplitForward::join(const SoftmaxState &first,
   return joined;
 }
 
+/// How many parts are read before the first is joined, so that one does not
+/// wait for another: as many as the registers of a warp have room for.
+static int64_t countPartsAtOnce(int64_t parts) {
+  constexpr int64_t most = 4;
+  for (int64_t count = most; count != 1; --count)
+    if (parts % count == 0)
+      return count;
+  return 1;
+}
+
 void SplitForward::buildMerge() {
   OpBuilder::InsertionGuard guard(b);
   QueryKernel merged = kernel;
@@ -203,12 +213,20 @@ void SplitForward::buildMerge() {
                         values[1]};
   };
   SmallVector<int64_t> sumColumns(sums ? 1 : 0, columns);
-  auto loop = scf::ForOp::create(b, loc, kernel.c0, numParts, kernel.c1,
+  int64_t atOnce = countPartsAtOnce(plan.getSplitKeys());
+  auto loop = scf::ForOp::create(b, loc, kernel.c0, numParts, constant(atOnce),
                                  toValues(emptySoftmax(b, merged, sumColumns)));
   b.setInsertionPointToStart(loop.getBody());
-  SoftmaxState part = readPart(merged, block, loop.getInductionVar(), columns);
-  scf::YieldOp::create(b, loc,
-                       toValues(join(toState(loop.getRegionIterArgs()), part)));
+  SmallVector<SoftmaxState> parts;
+  for (int64_t place = 0; place != atOnce; ++place) {
+    Value part = b.createOrFold<arith::AddIOp>(loc, loop.getInductionVar(),
+                                               constant(place));
+    parts.push_back(readPart(merged, block, part, columns));
+  }
+  SoftmaxState joined = toState(loop.getRegionIterArgs());
+  for (const SoftmaxState &part : parts)
+    joined = join(joined, part);
+  scf::YieldOp::create(b, loc, toValues(joined));
   b.setInsertionPointAfter(loop);
   buildEpilogue(b, merged, block, results, toState(loop.getResults()));
 }

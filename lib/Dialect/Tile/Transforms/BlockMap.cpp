@@ -176,8 +176,11 @@ void MapBuilder::buildStates() {
   Value tile = arith::DivUIOp::create(b, loc, pair, width);
   Value block = arith::RemUIOp::create(b, loc, pair, width);
   IRMapping mapping;
+  // The first part of a batch entry.
+  Value batch = b.createOrFold<arith::MulIOp>(loc, grid.getNumber(0),
+                                              index(program.parts));
   mapping.map(program.grid.getNumbers(),
-              ValueRange{grid.getNumber(0), grid.getNumber(1), tile});
+              ValueRange{batch, grid.getNumber(1), tile});
   mapping.map(program.loop.getInductionVar(), block);
   for (Operation *op : program.ops)
     b.clone(*op, mapping);
@@ -315,7 +318,10 @@ BlockMap MapBuilder::build() {
   b.setInsertionPoint(grid);
   OperandRange sizes = grid.getGrid();
   Value zero = index(0), one = index(1);
-  batches = program.usesBatch ? sizes[0] : one;
+  // Of a launch, which computes floored quotients.
+  batches = program.usesBatch ? b.createOrFold<arith::FloorDivSIOp>(
+                                    loc, sizes[0], index(program.parts))
+                              : one;
   heads = program.usesHead ? sizes[1] : one;
   tiles = sizes[2];
   blocks = program.loop.getUpperBound();
@@ -337,14 +343,22 @@ BlockMap MapBuilder::build() {
   map.counts = counts;
   map.lists = lists;
   map.batch = program.usesBatch ? grid.getNumber(0) : zero;
+  map.parts = program.parts;
   map.head = program.usesHead ? grid.getNumber(1) : zero;
   map.tile = grid.getNumber(2);
   const MaskGrain &grain = program.grain;
-  bool isOneGroup = program.numRows == grain.rows &&
-                    program.numColumns == grain.columns && !bounds;
+  bool isOneGroup = program.rows().count == grain.rows &&
+                    program.columns().count == grain.columns && !bounds;
   if (isOneGroup && grain.queryLimits.empty())
     map.limits = grain.keyLimits;
   return map;
+}
+
+SmallVector<Value> BlockMap::indicesOf(OpBuilder &builder, Value last) const {
+  Location loc = last.getLoc();
+  Value count = arith::ConstantIndexOp::create(builder, loc, parts);
+  Value entry = builder.createOrFold<arith::DivUIOp>(loc, batch, count);
+  return {entry, head, tile, last};
 }
 
 FailureOr<BlockMap> attn::tile::buildBlockMap(RewriterBase &rewriter,
@@ -360,7 +374,7 @@ FailureOr<BlockMap> attn::tile::buildBlockMap(RewriterBase &rewriter,
   };
   if (grain.rows * grain.columns >= enoughAlike)
     return build(nullptr, nullptr);
-  MaskCell block = {program->numRows, program->numColumns};
+  MaskCell block = {program->rows().count, program->columns().count};
   if (program->isTransposed())
     std::swap(block.queries, block.keys);
   CellBounds bounds(rewriter, scores, block);

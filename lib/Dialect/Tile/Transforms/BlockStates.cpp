@@ -29,11 +29,14 @@ BlockStates::BlockStates(OpBuilder &b, MaskProgram &program,
                          const IRMapping &mapping, Value length)
     : b(b), loc(program.loop.getLoc()), program(program), grain(grain),
       bounds(bounds), mapping(mapping), length(length),
-      numRows(program.numRows / grain.rows),
-      numColumns(program.numColumns / grain.columns),
-      rows(isSampled() || numRows % rowsAtOnce == 0 ? rowsAtOnce : numRows),
+      numRows(program.rows().count / grain.rows),
+      numColumns(program.columns().count / grain.columns), rows(rowsAtOnce),
       allColumns(isSampled() ? std::max(numColumns, leastColumns) : numColumns),
       columns(allColumns % columnsAtOnce == 0 ? columnsAtOnce : allColumns) {}
+
+bool BlockStates::isSampled() const {
+  return grain.rows != 1 || grain.columns != 1 || numRows % rowsAtOnce != 0;
+}
 
 Value BlockStates::splat(Type type, int64_t value) {
   auto vector = cast<VectorType>(type);
@@ -125,8 +128,14 @@ Value BlockStates::expand(Operation *head, Value root, Value row, Value column,
   ScoresOp scores = program.scores;
   if (program.isTransposed())
     std::swap(row, column);
-  SmallVector<Value> arguments = {lookup(scores.getBatch()),
-                                  lookup(scores.getHead()), row, column};
+  SmallVector<Value> arguments;
+  // Of a tile with rows of several heads none asks for the head.
+  for (unsigned operand : {1, 2}) {
+    Value number = scores->getOperand(operand);
+    arguments.push_back(isa<VectorType>(number.getType()) ? integer(0, 32)
+                                                          : lookup(number));
+  }
+  arguments.append({row, column});
   llvm::append_range(arguments, more);
   return expandScalarCode(b, head, scores.getMask(), arguments, shape, root,
                           mapping);
@@ -140,12 +149,12 @@ SeenAndHidden BlockStates::build(ValueRange arguments) {
                                   index(columns), ValueRange{never, never});
   b.setInsertionPointToStart(outer.getBody());
   Value firstColumn = toI32(outer.getInductionVar());
-  Value column = sample(lookup(program.columns().getBase()), firstColumn, 1);
+  Value column = sample(lookup(program.columns().base), firstColumn, 1);
   auto loop = scf::ForOp::create(b, loc, index(0), index(numRows), index(rows),
                                  outer.getRegionIterArgs());
   b.setInsertionPointToStart(loop.getBody());
   Value firstRow = toI32(loop.getInductionVar());
-  Value row = sample(lookup(program.rows().getBase()), firstRow, 0);
+  Value row = sample(lookup(program.rows().base), firstRow, 0);
   Value positions[] = {row, column};
   if (isTransposed)
     std::swap(positions[0], positions[1]);
@@ -217,10 +226,9 @@ void BlockStates::buildEnds(ArrayRef<DataRange> data, bool isRow,
                          index(isRow ? rows : columns), inits);
   b.setInsertionPointToStart(loop.getBody());
   Value first = toI32(loop.getInductionVar()), start = integer(0, 32);
-  Value row =
-      sample(lookup(program.rows().getBase()), isRow ? first : start, 0);
+  Value row = sample(lookup(program.rows().base), isRow ? first : start, 0);
   Value column =
-      sample(lookup(program.columns().getBase()), isRow ? start : first, 1);
+      sample(lookup(program.columns().base), isRow ? start : first, 1);
   // No value of data depends on the ends of another.
   SmallVector<Value> none, next;
   for (const DataRange &one : data)

@@ -55,7 +55,8 @@ private:
     return arith::IndexCastOp::create(b, loc, b.getI32Type(), value);
   }
   Value lookup(Value value) { return mapping.lookupOrDefault(value); }
-  bool isSampled() const { return grain.rows != 1 || grain.columns != 1; }
+  /// Whether one of each group is looked at, or rows are too few.
+  bool isSampled() const;
   Value splat(Type type, int64_t value);
   Value sample(Value base, Value first, int64_t axis);
   Value isBelow(Value positions, Value limit, Type mask);

@@ -28,9 +28,8 @@ static Value compareVisits(RewriterBase &rewriter, KernelOp grid,
   rewriter.setInsertionPointToStart(grid.getBody());
   auto count = [&](int64_t number) -> Value {
     Value which = arith::ConstantIndexOp::create(rewriter, loc, number);
-    return memref::LoadOp::create(
-        rewriter, loc, map.counts,
-        ValueRange{map.batch, map.head, map.tile, which});
+    return memref::LoadOp::create(rewriter, loc, map.counts,
+                                  map.indicesOf(rewriter, which));
   };
   Value visits = arith::AddIOp::create(rewriter, loc, count(0), count(1));
   Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);

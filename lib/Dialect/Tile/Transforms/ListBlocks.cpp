@@ -19,6 +19,7 @@
 #include "CellBounds.h"
 #include "DeadOps.h"
 #include "EmptyBlocks.h"
+#include "MaskProgram.h"
 
 #include "attn/Dialect/Tile/Analysis/KeyLoops.h"
 #include "attn/Dialect/Tile/Analysis/MaskReader.h"
@@ -55,8 +56,8 @@ static void mapVisits(RewriterBase &rewriter, scf::ForOp segment,
   Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
   auto first = arith::MaxSIOp::create(rewriter, loc, visit, zero);
   auto entry = arith::MinSIOp::create(rewriter, loc, first, numVisits);
-  Value block = loadIndex(rewriter, loc, map.lists,
-                          {map.batch, map.head, map.tile, entry});
+  Value block =
+      loadIndex(rewriter, loc, map.lists, map.indicesOf(rewriter, entry));
   rewriter.replaceAllUsesExcept(visit, block, first);
 }
 
@@ -79,20 +80,22 @@ static void limitKeys(RewriterBase &rewriter, ScoresOp op,
     rewriter.eraseBlock(&op.getMask().front());
 }
 
-/// Whether the columns of scores are queries.
-static bool isOverQueries(ScoresOp scores) {
-  auto queries = scores.getQueries().getDefiningOp<CoordsOp>();
-  return queries && queries.getAxis() == 1;
-}
-
 /// Whether bounds on both sides are known of the blocks of a tile. A tile of
 /// keys has all its queries in there (their sequence, a window), for many keys
-/// few: to evaluate the mask for all of them would take longer than to visit
-/// some blocks in vain.
+/// few: to evaluate the mask for all pairs would take longer than to visit some
+/// blocks in vain.
 static bool hasRange(const VisitSet &set) {
   return llvm::all_of(set.visited, [](const BlockInterval &interval) {
     return !interval.lowerBounds().empty() && !interval.upperBounds().empty();
   });
+}
+
+/// Whether most blocks are judged without a look at each pair.
+static bool isCheap(RewriterBase &rewriter, ScoresOp scores, MaskCell block) {
+  if (CellBounds(rewriter, scores, block))
+    return true;
+  CellBounds bounds(rewriter, scores, block, /*withData=*/true);
+  return bounds && !bounds.data.empty();
 }
 
 FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
@@ -105,16 +108,22 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
     return failure();
   }
   MaskProblem problem = readMask(*scores, loop);
-  bool isTransposed = isOverQueries(*scores);
-  auto shape = cast<VectorType>(scores->getScores().getType()).getShape();
-  MaskCell block = {shape[isTransposed], shape[!isTransposed]};
+  std::optional<MaskPositions> queries =
+      MaskPositions::match(scores->getQueries());
+  std::optional<MaskPositions> keys = MaskPositions::match(scores->getKeys());
+  if (!queries || !keys) {
+    reason = "the scores are not those of a block of queries and of keys";
+    return failure();
+  }
+  bool isTransposed = queries->axis == 1;
+  MaskCell block = {queries->count, keys->count};
   VisitSet set = computeVisitSet(problem.problem);
   if (!problem.hasOpaque &&
       !isLooselyBounded(rewriter, *scores, block, set, isTransposed)) {
     reason = "bounds of rows and keys say which blocks the mask leaves";
     return failure();
   }
-  if (isTransposed && hasRange(set) && !CellBounds(rewriter, *scores, block)) {
+  if (isTransposed && hasRange(set) && !isCheap(rewriter, *scores, block)) {
     reason = "bounds of rows and keys leave ranges of queries";
     return failure();
   }
@@ -134,7 +143,7 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
   auto count = [&](int64_t number) {
     Value which = arith::ConstantIndexOp::create(rewriter, loc, number);
     return loadIndex(rewriter, loc, map->counts,
-                     {map->batch, map->head, map->tile, which});
+                     map->indicesOf(rewriter, which));
   };
   Value numMasked = count(0);
   Value numVisits = arith::AddIOp::create(rewriter, loc, numMasked, count(1));

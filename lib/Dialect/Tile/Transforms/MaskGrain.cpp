@@ -94,11 +94,11 @@ static Value matchLimit(Value value, Value positions, scf::ForOp loop) {
   return isLimit ? limit : Value();
 }
 
-MaskGrain attn::tile::findMaskGrain(ScoresOp scores, int64_t queryAxis,
-                                    scf::ForOp loop) {
-  Block &block = scores.getMask().front();
+MaskGrain attn::tile::findMaskGrain(ScoresOp scores, MaskCell block,
+                                    bool isTransposed, scf::ForOp loop) {
+  Block &region = scores.getMask().front();
   MaskGrain whole;
-  whole.mask = block.getTerminator()->getOperand(0);
+  whole.mask = region.getTerminator()->getOperand(0);
   if (Value below = scores.getBelow())
     whole.keyLimits.push_back(below);
   MaskGrain result = whole;
@@ -114,15 +114,14 @@ MaskGrain attn::tile::findMaskGrain(ScoresOp scores, int64_t queryAxis,
   // More than one conjunct would have to be put together again.
   if (others.size() != 1)
     return whole;
-  Grain grain = GrainReader(block).read(others.front());
+  Grain grain = GrainReader(region).read(others.front());
   if (grain.queries == 0 || grain.keys == 0)
     return whole;
-  auto type = cast<VectorType>(scores.getScores().getType());
   result.mask = others.front();
-  if (queryAxis == 1)
-    std::swap(grain.queries, grain.keys);
-  result.rows = std::gcd(grain.queries, type.getDimSize(0));
-  result.columns = std::gcd(grain.keys, type.getDimSize(1));
+  result.rows = std::gcd(grain.queries, block.queries);
+  result.columns = std::gcd(grain.keys, block.keys);
+  if (isTransposed)
+    std::swap(result.rows, result.columns);
   if (result.rows == 1 && result.columns == 1)
     return whole;
   return result;

@@ -18,6 +18,8 @@
 #ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_MASKGRAIN_H
 #define ATTN_LIB_DIALECT_TILE_TRANSFORMS_MASKGRAIN_H
 
+#include "CellRange.h"
+
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -34,10 +36,10 @@ struct MaskGrain {
   int64_t rows = 1, columns = 1;
 };
 
-/// The grain of the mask of `scores`, in `loop`, whose first row and column are
-/// multiples of the sizes of its shape, and whose queries lie along
-/// `queryAxis`.
-MaskGrain findMaskGrain(ScoresOp scores, int64_t queryAxis, scf::ForOp loop);
+/// The grain of the mask of `scores`, in `loop`: of blocks of `block` queries
+/// and keys, aligned to these numbers; the rows are the keys if `isTransposed`.
+MaskGrain findMaskGrain(ScoresOp scores, MaskCell block, bool isTransposed,
+                        scf::ForOp loop);
 
 } // namespace attn::tile
 

@@ -9,8 +9,10 @@
 
 #include "MaskProgram.h"
 
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -40,6 +42,34 @@ private:
   DenseSet<Operation *> reached;
 };
 } // namespace
+
+/// n, of (0, 1, ..., n - 1, 0, 1, ...).
+static std::optional<int64_t> matchPeriod(Value value) {
+  auto remainder = value.getDefiningOp<arith::RemUIOp>();
+  auto numbers =
+      remainder ? remainder.getLhs().getDefiningOp<CoordsOp>() : CoordsOp();
+  if (!numbers || numbers.getAxis() != 0 ||
+      getIntegerConstant(numbers.getBase()) != 0)
+    return std::nullopt;
+  return getIntegerConstant(remainder.getRhs());
+}
+
+std::optional<MaskPositions> MaskPositions::match(Value positions) {
+  auto shape = cast<VectorType>(positions.getType()).getShape();
+  if (auto coords = positions.getDefiningOp<CoordsOp>()) {
+    auto axis = static_cast<int64_t>(coords.getAxis());
+    return MaskPositions{coords.getBase(), shape[axis], axis};
+  }
+  auto sum = positions.getDefiningOp<arith::AddIOp>();
+  auto base = sum ? sum.getLhs().getDefiningOp<vector::BroadcastOp>()
+                  : vector::BroadcastOp();
+  std::optional<int64_t> period =
+      base ? matchPeriod(sum.getRhs()) : std::nullopt;
+  if (!period ||
+      base.getSourceType() != base.getResultVectorType().getElementType())
+    return std::nullopt;
+  return MaskPositions{base.getSource(), *period, 0};
+}
 
 /// Nothing, or only reads of memory.
 static bool onlyReads(Operation *op) {
@@ -88,8 +118,10 @@ LogicalResult ProgramReader::visit(Value value) {
 LogicalResult ProgramReader::findQuery() {
   bool isBlock = program.isTransposed();
   KernelOp grid = program.grid;
-  int64_t numQueries = isBlock ? program.numColumns : program.numRows;
-  auto cast32 = program.queries.getBase().getDefiningOp<arith::IndexCastOp>();
+  auto shape =
+      cast<VectorType>(program.scores.getScores().getType()).getShape();
+  int64_t numQueries = shape[isBlock];
+  auto cast32 = program.queries.base.getDefiningOp<arith::IndexCastOp>();
   Block *body = isBlock ? program.loop.getBody() : grid.getBody();
   for (auto load : body->getOps<LoadOp>()) {
     auto type = cast<VectorType>(load.getResult().getType());
@@ -109,32 +141,40 @@ LogicalResult ProgramReader::run() {
   KernelOp grid = program.grid;
   scf::ForOp loop = program.loop;
   ScoresOp scores = program.scores;
-  auto type = cast<VectorType>(scores.getScores().getType());
-  program.numRows = type.getDimSize(0);
-  program.numColumns = type.getDimSize(1);
-  program.queries = scores.getQueries().getDefiningOp<CoordsOp>();
-  program.keys = scores.getKeys().getDefiningOp<CoordsOp>();
+  std::optional<MaskPositions> queries =
+      MaskPositions::match(scores.getQueries());
+  std::optional<MaskPositions> keys = MaskPositions::match(scores.getKeys());
   if (!scores.hasMask())
     return fail("no mask hides keys");
-  if (!program.queries || !program.keys)
+  if (!queries || !keys)
     return fail("the scores are not those of a block of queries and of keys");
+  program.queries = *queries;
+  program.keys = *keys;
+  for (auto share : grid.getBody()->getOps<ShareBlocksOp>())
+    program.parts = static_cast<int64_t>(share.getCount());
   if (!isZeroInteger(loop.getLowerBound()) || !isOneInteger(loop.getStep()) ||
       !grid->isAncestor(loop) ||
       grid->isAncestor(loop.getUpperBound().getParentRegion()->getParentOp()))
     return fail("the loop does not run over all blocks");
-  program.grain = findMaskGrain(scores, program.queries.getAxis(), loop);
+  program.grain =
+      findMaskGrain(scores, {program.queries.count, program.keys.count},
+                    program.isTransposed(), loop);
   // Reading the first row must not make the map depend on batch and head.
   if (failed(findQuery()))
     return failure();
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(scores.getMask(), captured);
   llvm::append_range(worklist, captured);
-  worklist.append({program.queries.getBase(), program.keys.getBase()});
+  worklist.append({program.queries.base, program.keys.base});
   llvm::append_range(worklist, program.grain.keyLimits);
   llvm::append_range(worklist, program.grain.queryLimits);
   for (unsigned number : {0, 1})
-    if (!scores.getMask().getArgument(number).use_empty())
-      worklist.push_back(scores->getOperand(number + 1));
+    if (!scores.getMask().getArgument(number).use_empty()) {
+      Value position = scores->getOperand(number + 1);
+      if (isa<VectorType>(position.getType()))
+        return fail("the heads of a tile have masks of their own");
+      worklist.push_back(position);
+    }
   while (!worklist.empty())
     if (failed(visit(worklist.pop_back_val())))
       return failure();

@@ -17,13 +17,24 @@
 
 namespace attn::tile {
 
+/// Queries or keys of scores: `count` of them, from `base` on, along an axis.
+struct MaskPositions {
+  Value base;
+  int64_t count = 0, axis = 0;
+
+  /// Reads what `tile.scores` calls its queries, or its keys; of a tile with
+  /// rows of several heads, one after the other, those of each head.
+  static std::optional<MaskPositions> match(Value positions);
+};
+
 /// A mask with everything it is computed from inside the grid.
 struct MaskProgram {
   KernelOp grid;
   scf::ForOp loop;
   ScoresOp scores;
-  CoordsOp queries, keys; // of the scores
-  int64_t numRows = 0, numColumns = 0;
+  MaskPositions queries, keys; // of the scores
+  /// Batch entries of the grid for one of the attention: parts that share keys.
+  int64_t parts = 1;
   /// A tile or block of queries: its view and its first row.
   LoadOp query;
   /// The scalars that the region and the coordinates ask for, in order.
@@ -33,10 +44,12 @@ struct MaskProgram {
   MaskGrain grain;
 
   /// Whether the loop is one over blocks of queries.
-  bool isTransposed() { return queries.getAxis() == 1; }
+  bool isTransposed() const { return queries.axis == 1; }
   /// Those of the tile, and those of a block.
-  CoordsOp rows() { return isTransposed() ? keys : queries; }
-  CoordsOp columns() { return isTransposed() ? queries : keys; }
+  const MaskPositions &rows() const { return isTransposed() ? keys : queries; }
+  const MaskPositions &columns() const {
+    return isTransposed() ? queries : keys;
+  }
 };
 
 /// Reads the mask of `scores`, in `loop`, the loop of the kernel `grid` over

@@ -46,12 +46,17 @@ namespace attn::tile {
 struct BlockMap {
   /// memref<B x H x T x 2 x i32> and memref<B x H x T x (N + 1) x i32>.
   Value counts, lists;
-  /// The first three indices for the tile at hand; values of the grid.
+  /// Arguments of the grid for the tile at hand, or zero; so many in a row of
+  /// `batch` are parts of one batch entry, which share its blocks.
   Value batch, head, tile;
+  int64_t parts = 1;
   /// Set where the mask shows all or nothing of a block but for these limits,
   /// i32, that keys are below: nothing else is left to ask of blocks that are
   /// listed.
   std::optional<SmallVector<Value>> limits;
+
+  /// The indices of the tile at hand, followed by `last`.
+  SmallVector<Value> indicesOf(OpBuilder &builder, Value last) const;
 };
 
 /// Builds the map of what `scores` hides in `loop`, the loop of the kernel
