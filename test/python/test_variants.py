@@ -128,6 +128,12 @@ def test_sizes_of_a_function_and_its_gradients():
     assert "variant_of_rule" not in made["companions"][0]
 
 
+WINDOW = """%d = arith.subi %i, %j : i32
+      %reach = arith.constant {} : i32
+      %near = arith.cmpi slt, %d, %reach : i32
+      %before = arith.cmpi sge, %i, %j : i32
+      %m = arith.andi %near, %before : i1
+      attn.yield %m : i1"""
 DECODE = dict(query_length=1, key_length=16384, batch_heads=32)
 
 
@@ -142,10 +148,15 @@ def plan_for(text, **changes):
     (dict(batch_heads=16, key_length=16383), ", split_keys = 8, packed_heads = 8>"),
     (dict(query_length=8, batch_heads=66), ", split_keys = 8, packed_heads = 8>"),
     (dict(batch_heads=67), ", split_keys = 4, packed_heads = 8>"),
-    (dict(key_length=4095), ", split_keys = 4, packed_heads = 8>"), (dict(key_length=2047), ", packed_heads = 8>"),
-    (dict(batch_heads=264), ", split_keys = 4, packed_heads = 8>"),
+    (dict(key_length=4095), ", split_keys = 4, packed_heads = 8>"),
+    (dict(key_length=2047), ", split_keys = 2, packed_heads = 8>"),
+    (dict(batch_heads=132), ", split_keys = 4, packed_heads = 8>"),
+    (dict(batch_heads=133), ", split_keys = 2, packed_heads = 8>"),
+    (dict(batch_heads=264), ", split_keys = 2, packed_heads = 8>"),
     (dict(batch_heads=265), ", packed_heads = 8>"), (dict(key_length=1023), ">"),
-    (dict(query_length=9), ">")], ids=str)
+    (dict(query_length=9), ", split_keys = 8, packed_heads = 4>"),
+    (dict(query_length=17), ", split_keys = 8, packed_heads = 2>"),
+    (dict(query_length=64), ", split_keys = 4>"), (dict(query_length=65), ">")], ids=str)
 def test_few_queries_with_many_keys(changes, shared):
     """They share keys and tiles, where the sizes of a launch ask for one variant."""
     plan = plan_for(attn.attention("bf16", 64, variants=["causal"]), **changes)
@@ -186,12 +197,23 @@ def test_measured_plans_come_before_those_for_few_queries(tmp_path):
     assert known["plan"] == plan and "split_keys" in picked["plan"]
 
 
-@pytest.mark.parametrize("options", [
-    dict(dropout_p=0.5), dict(variants=["window<left = 512, right = 0>"]), dict(captures=[("table", "tensor<?xi32>")], mask="""%t = attn.capture_load %table[%j] : tensor<?xi32>
+@pytest.mark.parametrize("options, shared", [
+    (dict(dropout_p=0.5), ">"), (dict(variants=["window<left = 511, right = 0>"]), ", packed_heads = 8>"),
+    (dict(variants=["window<left = 4096, right = 0>"]), ", split_keys = 8, packed_heads = 8>"),
+    (dict(mask=WINDOW.format(512)), ", packed_heads = 8>"),
+    (dict(mask=WINDOW.format(4096)), ", split_keys = 8, packed_heads = 8>"),
+    (dict(captures=[("table", "tensor<?xi32>")], mask="""%t = attn.capture_load %table[%j] : tensor<?xi32>
       %m = arith.cmpi eq, %t, %i : i32
-      attn.yield %m : i1""")], ids=["dropout", "window", "mask of data"])
-def test_what_gains_nothing_is_as_ever(options):
-    assert "packed_heads" not in plan_for(attn.attention("bf16", 64, **options))
+      attn.yield %m : i1"""), ", split_keys = 8, packed_heads = 8>"),
+    (dict(captures=[("start", "tensor<?xi32>")], mask="""%t = attn.capture_load %start[%b] : tensor<?xi32>
+      %m = arith.cmpi sge, %j, %t : i32
+      attn.yield %m : i1"""), ", split_keys = 8, packed_heads = 8>")],
+    ids=["dropout", "short window", "long window", "short window as a mask", "long window as a mask", "data", "padding"])
+def test_masks_of_few_queries(options, shared):
+    """A window shows few keys, which are not worth parts."""
+    plan = plan_for(attn.attention("bf16", 64, **options))
+    assert plan.endswith(shared)
+    assert ("split_keys" in plan, "packed_heads" in plan) == ("split_keys" in shared, "packed_heads" in shared)
 
 
 @pytest.mark.parametrize("wrong, error, message", [
