@@ -21,6 +21,7 @@ run dropin_cases.py --lib "$lib"
 run torch_cases.py --lib "$lib" --time-limit 500
 run form_cases.py --lib "$lib" --time-limit 300
 run flex_cases.py --lib "$lib" --time-limit 500
+run masked_decode.py --lib "$lib" --time-limit 300
 run backend_cases.py --lib "$lib" --time-limit 500
 run ../CPU/families.py --lib "$lib" --device cuda --dtype bf16 --time-limit 500
 run ../CPU/flex_matrix.py --lib "$lib" --device cuda --count 400 --lengthen 4 --time-limit 400

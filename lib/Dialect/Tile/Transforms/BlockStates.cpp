@@ -23,6 +23,9 @@ static constexpr int64_t rowsAtOnce = 16;
 /// As few columns as they can hold, and as many as are enough for each to have
 /// scores to compute at the same time.
 static constexpr int64_t leastColumns = 8, columnsAtOnce = 32;
+/// As many rows, or columns, as there are registers for where a lane holds one
+/// number of each.
+static constexpr int64_t mostEnds = 128;
 
 BlockStates::BlockStates(OpBuilder &b, MaskProgram &program,
                          const MaskGrain &grain, const CellBounds *bounds,
@@ -202,25 +205,19 @@ Value BlockStates::reduce(Value vector, bool isLeast) {
   return arith::XOrIOp::create(b, loc, any, integer(1, 1));
 }
 
-/// The ends of those of one axis: what lanes hold of each, then all lanes.
-void BlockStates::buildEnds(ArrayRef<DataRange> data, bool isRow,
-                            MutableArrayRef<Value> ends) {
+/// What lanes hold of the ends of data along one axis, two for each of `here`.
+ValueRange BlockStates::collectEnds(ArrayRef<DataRange> data, bool isRow,
+                                    ArrayRef<unsigned> here) {
   OpBuilder::InsertionGuard guard(b);
-  SmallVector<unsigned> here;
   SmallVector<Value> inits;
   const int64_t shape[] = {isRow ? rows : 1, isRow ? 1 : columns};
-  for (auto [number, one] : llvm::enumerate(data)) {
-    if (one.isOfQueries == (isRow == program.isTransposed()))
-      continue;
-    here.push_back(number);
-    auto type = VectorType::get(shape, one.value.getType());
-    bool isBoolean = one.value.getType().isInteger(1);
+  for (unsigned number : here) {
+    auto type = VectorType::get(shape, data[number].value.getType());
+    bool isBoolean = type.getElementType().isInteger(1);
     using Limits = std::numeric_limits<int32_t>;
     inits.push_back(splat(type, isBoolean ? 1 : Limits::max()));
     inits.push_back(splat(type, isBoolean ? 0 : Limits::min()));
   }
-  if (here.empty())
-    return;
   auto loop =
       scf::ForOp::create(b, loc, index(0), index(isRow ? numRows : allColumns),
                          index(isRow ? rows : columns), inits);
@@ -246,16 +243,27 @@ void BlockStates::buildEnds(ArrayRef<DataRange> data, bool isRow,
     }
   }
   scf::YieldOp::create(b, loc, next);
-  b.setInsertionPointAfter(loop);
-  for (auto [place, number] : llvm::enumerate(here))
-    for (bool isLeast : {true, false})
-      ends[2 * number + !isLeast] =
-          reduce(loop.getResult(2 * place + !isLeast), isLeast);
+  return loop.getResults();
 }
 
 SmallVector<Value> BlockStates::buildEnds(ArrayRef<DataRange> data) {
+  // One number a row, or a column: as many as there are, that none waits.
+  if (!isSampled() && numRows <= mostEnds)
+    rows = numRows;
+  if (allColumns <= mostEnds)
+    columns = allColumns;
+  std::array<SmallVector<unsigned>, 2> here; // rows, columns
+  for (auto [number, one] : llvm::enumerate(data))
+    here[one.isOfQueries == program.isTransposed()].push_back(number);
+  std::array<ValueRange, 2> collected;
+  for (unsigned axis : {0, 1})
+    if (!here[axis].empty())
+      collected[axis] = collectEnds(data, /*isRow=*/axis == 0, here[axis]);
   SmallVector<Value> ends(2 * data.size());
-  for (bool isRow : {true, false})
-    buildEnds(data, isRow, ends);
+  for (unsigned axis : {0, 1})
+    for (auto [place, number] : llvm::enumerate(here[axis]))
+      for (bool isLeast : {true, false})
+        ends[2 * number + !isLeast] =
+            reduce(collected[axis][2 * place + !isLeast], isLeast);
   return ends;
 }

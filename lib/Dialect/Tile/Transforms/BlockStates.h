@@ -65,8 +65,8 @@ private:
   Value expand(Operation *head, Value root, Value row, Value column,
                ValueRange more, ArrayRef<int64_t> shape);
   Value reduce(Value vector, bool isLeast);
-  void buildEnds(ArrayRef<DataRange> data, bool isRow,
-                 MutableArrayRef<Value> ends);
+  ValueRange collectEnds(ArrayRef<DataRange> data, bool isRow,
+                         ArrayRef<unsigned> here);
   void skipDecided(scf::ForOp loop);
 
   OpBuilder &b;

@@ -90,14 +90,6 @@ static bool hasRange(const VisitSet &set) {
   });
 }
 
-/// Whether most blocks are judged without a look at each pair.
-static bool isCheap(RewriterBase &rewriter, ScoresOp scores, MaskCell block) {
-  if (CellBounds(rewriter, scores, block))
-    return true;
-  CellBounds bounds(rewriter, scores, block, /*withData=*/true);
-  return bounds && !bounds.data.empty();
-}
-
 FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
                                              scf::ForOp loop,
                                              std::string &reason) {
@@ -123,7 +115,7 @@ FailureOr<scf::ForOp> attn::tile::listBlocks(RewriterBase &rewriter,
     reason = "bounds of rows and keys say which blocks the mask leaves";
     return failure();
   }
-  if (isTransposed && hasRange(set) && !isCheap(rewriter, *scores, block)) {
+  if (isTransposed && hasRange(set) && !CellBounds(rewriter, *scores, block)) {
     reason = "bounds of rows and keys leave ranges of queries";
     return failure();
   }
