@@ -129,6 +129,14 @@ def f32_speed():
     return found
 
 
+def masked_decode():
+    """Beside FlexAttention: in how many masks and scores, at how many shapes, how fast."""
+    speed, = read("masked-decode")["times"]["speed"]
+    cases = rows("masked-decode", "rows")
+    return [str(len({row[column] for row in cases})) for column in ("case", "shape")] + [
+        rounded(speed["geometric_mean"]), rounded(speed["lowest"])]
+
+
 SENTENCES = [
     ("cuDNN {} are those of PyTorch {},", versions),
     ("sm_80 is {} of FlashAttention-2 (lowest {}, d = {} at {}),",
@@ -148,6 +156,8 @@ SENTENCES = [
      " d = 128; ALiBi {} and {}: `rates.json`)", rates),
     ("takes {} us at d = 64 and {} us at d = 128,", one_percent),
     ("on sm_80 windows at d = {} and {} spill up to {} bytes", spills),
+    ("in {} masks and scores at {} shapes, d = 64 and 128: {} of its speed in geometric mean, lowest {}",
+     masked_decode),
     ("Of {} random f32 cases {} obey C20, of {} programs with scores of any size {}"
      " (`finite-scores.json`", finite_scores),
     ("added in f32: on an H100 {} to {} TFLOP/s at d = 64, where PyTorch's memory-efficient attention has"
