@@ -32,6 +32,11 @@ static constexpr int64_t little = 64;
 /// for half as many rows, and took 1.2 to 1.4 times as long (sm_80 code on an
 /// H100, d = 64 and 128, s = 4096).
 static constexpr int64_t mostOfF32 = 64;
+/// What plans for few queries may spill: they wait for memory. Tiles of 128 x
+/// 32 that spill nothing took 101 us for a bias by distance, those of 64 x 64
+/// that spill 84 bytes 75 (one query, 32768 keys, d = 128 on an H100); with
+/// sinks and a window 64 x 64 spills 468, 128 x 32 still 376.
+static constexpr int64_t mostOfFewQueries = 480;
 
 namespace {
 /// Nothing is said meanwhile.
@@ -114,7 +119,13 @@ std::unique_ptr<Try> PlanSearch::compile(PlanAttr plan) {
   return succeeded(attempt->run()) ? std::move(attempt) : nullptr;
 }
 
-static int64_t tolerated(const plan::Workload &workload) {
+static int64_t tolerated(const Compilation &compilation) {
+  auto isForFew = [](const plan::PlanCase &entry) {
+    return entry.plan.getSplitKeys() != 1 || entry.plan.getPackedHeads() != 1;
+  };
+  if (llvm::any_of(compilation.getPlans(), isForFew))
+    return mostOfFewQueries;
+  const plan::Workload &workload = compilation.getWorkload();
   if (workload.isBackward)
     return mostOfGradients;
   return workload.elementBytes == 4 ? mostOfF32 : 0;
@@ -203,7 +214,7 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
   if (begun.isSerialized())
     leastBytes = first->spilledBytes();
 
-  int64_t bytes = leastBytes, most = tolerated(workload);
+  int64_t bytes = leastBytes, most = tolerated(begun);
   // Where another plan's estimate was enough, this one was not assembled.
   bool isWanting =
       bytes > most || (begun.isEstimated() && shortage.need &&
@@ -255,7 +266,7 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
 /// registers for speed left 6 without: five had spilled up to 24 bytes.
 void PlanSearch::finish(Try &best) {
   int64_t bytes = best.spilledBytes();
-  int64_t most = tolerated(best.compilation.getWorkload());
+  int64_t most = tolerated(best.compilation);
   if (bytes <= most || bytes > most + little || best.compilation.isSerialized())
     return;
   // Assemblers that cannot do so leave what there is.
@@ -268,7 +279,7 @@ FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
   auto first = std::make_unique<Try>(module, options);
   LogicalResult isDone = first->run();
   int64_t bytes = first->spilledBytes();
-  if (failed(isDone) || bytes <= tolerated(first->compilation.getWorkload()) ||
+  if (failed(isDone) || bytes <= tolerated(first->compilation) ||
       !first->compilation.isPicked()) {
     if (failed(first->finish(options, succeeded(isDone))))
       return failure();

@@ -186,6 +186,18 @@ static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind) {
   return cases;
 }
 
+/// A program for a few queries, as one step of decoding is, and for many keys.
+static bool isDecoding(ScoredOp op) {
+  constexpr int64_t mostQueries = 16, leastKeys = 1024;
+  auto lengthOf = [](Value view) {
+    constexpr unsigned lengthDim = 2; // of batch, heads, length, dim
+    return cast<RankedTensorType>(view.getType()).getDimSize(lengthDim);
+  };
+  int64_t queries = lengthOf(op.getQuery()), keys = lengthOf(op.getKey());
+  return ShapedType::isStatic(queries) && queries <= mostQueries &&
+         (ShapedType::isDynamic(keys) || keys >= leastKeys);
+}
+
 static FailureOr<SmallVector<plan::PlanCase>>
 proposePlans(ScoredOp op, const plan::PlanRequest &request) {
   if (!request.gpu.empty() && request.target == TargetKind::CPU)
@@ -202,7 +214,7 @@ proposePlans(ScoredOp op, const plan::PlanRequest &request) {
   if (!known.empty())
     return known;
   SmallVector<plan::PlanCase> cases;
-  if (request.isForOneLaunch)
+  if (request.isForOneLaunch || isDecoding(op))
     cases = plan::pickDecodePlans(op, request.target);
   llvm::append_range(cases, pickCases(op, request.target));
   return cases;

@@ -16,8 +16,8 @@
 // do show are what is shared.
 //
 // Each number of parts is a variant of its own, for sizes that few launches
-// have. Kernels that are compiled for any sizes have none of them: they would
-// take twice as long to compile.
+// have. Kernels that are compiled for any number of queries have none of them:
+// they would take twice as long to compile.
 // The limits are from timings on an H100 of 1, 2, 4, 8, 16 and 32 parts, one
 // query, 1 to 64 tiles, 1,000 to 65,536 keys
 // (test/Benchmark/results/decode.json and masked-decode.json): the parts are
@@ -111,6 +111,9 @@ SmallVector<PlanCase> plan::pickDecodePlans(ScoredOp op, TargetKind target) {
       cases.push_back(
           {std::move(condition), makePlan(op->getContext(), target, tiles)});
     }
+    // Fewer heads in a tile are for more queries.
+    if (workload.queries != 0)
+      break;
   }
   return cases;
 }

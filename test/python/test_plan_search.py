@@ -66,6 +66,16 @@ def test_one_variant_is_searched_for(assembler, tmp_path):
     assert attn.compile(TEXT, **options).from_cache and assembler() == 3
 
 
+@pytest.mark.parametrize("spills, runs", [("480", 1), ("488", 2)])
+def test_plans_for_few_queries_may_spill_a_little(assembler, monkeypatch, spills, runs):
+    """They wait for memory, and larger tiles would be for more queries."""
+    monkeypatch.setenv("SPILLS", f"{spills} 0 0 0 0 0 0 0")
+    monkeypatch.setenv("ENTRY", "wanted_parts")
+    sizes = dict(query_length=1, key_length=16384, batch_heads=32, multiprocessors=132)
+    artifact = attn.compile(TEXT, "sm_90a", ptxas=str(PTXAS), cache=None, sizes=sizes)
+    assert assembler() == runs and ("split_keys = 8" in plan_of(artifact))
+
+
 @pytest.mark.parametrize("spills, runs", [("288 0", 1), ("296 0", 2)])
 def test_gradients_may_spill_a_little(assembler, monkeypatch, spills, runs):
     """Smaller tiles are slower than what that costs."""

@@ -57,6 +57,7 @@
 #include "attn/Dialect/Attn/IR/Decisions.h"
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
+#include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/Identifier.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -85,29 +86,6 @@ static void lowerGroupBounds(RewriterBase &rewriter, gpu::GPUFuncOp function) {
   function.walk([&](GroupBoundsOp bounds) {
     rewriter.replaceOp(bounds, bounds.getBounds());
   });
-}
-
-/// What follows a warp.exit_if runs where the condition is false.
-static void lowerExitIf(RewriterBase &rewriter, gpu::GPUFuncOp function) {
-  Block *body = &function.getBody().front();
-  while (!body->getOps<ExitIfOp>().empty()) {
-    ExitIfOp exit = *body->getOps<ExitIfOp>().begin();
-    Location loc = exit.getLoc();
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPoint(exit);
-    Value isTrue = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
-    Value hasWork =
-        arith::XOrIOp::create(rewriter, loc, exit.getCondition(), isTrue);
-    auto branch = scf::IfOp::create(rewriter, loc, hasWork,
-                                    /*withElseRegion=*/false);
-    Block *then = branch.thenBlock();
-    for (Operation &op : llvm::make_early_inc_range(
-             llvm::make_range(std::next(exit->getIterator()),
-                              body->getTerminator()->getIterator())))
-      rewriter.moveOpBefore(&op, then->getTerminator());
-    rewriter.eraseOp(exit);
-    body = then;
-  }
 }
 
 /// What leads to integers and truth values made of floats: rounded as it is
@@ -149,7 +127,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter, OutlinedKernel &kernel,
   if (failed(lowerTurns(rewriter, kernel.function)))
     return failure();
   lowerRoles(rewriter, kernel.function, kernel.roles);
-  lowerExitIf(rewriter, kernel.function);
+  nestExits(rewriter, &kernel.function.getBody().front());
 
   TypeConverter converter;
   populateFragmentTypeConversions(converter);

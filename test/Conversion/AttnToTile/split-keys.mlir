@@ -30,12 +30,15 @@
 // CHECK: tile.kernel @split_merge plan(#attn.plan<{{.*}}, stages = 2, split_keys = 8>) grid(%[[MB:.*]], %[[MH:.*]], %[[MX:.*]]) in (%[[BATCHES]],
 // CHECK-DAG: %[[COLUMN:.*]] = arith.remui %[[MX]], %{{.*}}
 // CHECK-DAG: %[[FIRST:.*]] = arith.cmpi eq, %[[COLUMN]], %[[C0]]
-// CHECK: %[[SUM:.*]]:3 = scf.for %[[PART:.*]] = %[[C0]] to %[[C8]] step %{{.*}} iter_args(%[[M0:.*]] = %{{.*}}, %[[L0:.*]] = %{{.*}}, %[[O0:.*]] = %{{.*}}) -> (vector<16x1xf32>, vector<16x1xf32>, vector<16x32xf32>)
+// Four parts are read, then joined one after the other.
+// CHECK: %[[SUM:.*]]:3 = scf.for %[[PART:.*]] = %[[C0]] to %[[C8]] step %c4 iter_args(%[[M0:.*]] = %{{.*}}, %[[L0:.*]] = %{{.*}}, %[[O0:.*]] = %{{.*}}) -> (vector<16x1xf32>, vector<16x1xf32>, vector<16x32xf32>)
 // CHECK: %[[FROM:.*]] = arith.muli %[[MB]], %[[C8]]
 // CHECK: arith.addi %[[FROM]], %[[PART]]
 // CHECK: %[[MP:.*]] = tile.gather %[[MAXIMA]][
 // CHECK: %[[LP:.*]] = tile.gather %[[TOTALS]][
 // CHECK: %[[OP:.*]] = tile.gather %[[SUMS]][
+// CHECK-COUNT-9: tile.gather
+// CHECK-NOT: tile.gather
 // CHECK: %[[M1:.*]] = arith.maximumf %[[M0]], %[[MP]]
 // CHECK: %[[NONE:.*]] = arith.cmpf oeq, %[[M1]], %[[INF:.*]] :
 // CHECK: %[[REF:.*]] = arith.select %[[NONE]], %{{.*}}, %[[M1]]
@@ -46,7 +49,13 @@
 // CHECK: %[[KEPT:.*]] = arith.mulf %[[L0]], %[[W0]]
 // CHECK: %[[L1:.*]] = math.fma %[[LP]], %[[WP]], %[[KEPT]] : vector<16x1xf32>
 // CHECK: %[[O1:.*]] = math.fma %[[OP]], %{{.*}}, %{{.*}} : vector<16x32xf32>
-// CHECK: scf.yield %[[M1]], %[[L1]], %[[O1]]
+// CHECK: arith.maximumf %[[M1]], %{{.*}}
+// CHECK: math.fma %{{.*}}, %{{.*}}, %{{.*}} : vector<16x32xf32>
+// CHECK: %[[M3:.*]] = arith.maximumf
+// CHECK: %[[M4:.*]] = arith.maximumf %[[M3]], %{{.*}}
+// CHECK: %[[L4:.*]] = math.fma
+// CHECK: %[[O4:.*]] = math.fma
+// CHECK: scf.yield %[[M4]], %[[L4]], %[[O4]]
 // The sink joins once, after all parts.
 // CHECK: memref.load %{{.*}}[%[[MH]]]
 // CHECK: tile.store %{{.*}}, %[[O]][%[[MB]], %[[MH]], %{{.*}}, %{{.*}}] : vector<16x32xbf16>
@@ -71,7 +80,7 @@ func.func @split(%q: tensor<?x4x?x64xbf16>, %k: tensor<?x2x?x64xbf16>, %v: tenso
 // CHECK: tile.kernel @only_lse_parts
 // CHECK-COUNT-2: tile.store
 // CHECK: tile.kernel @only_lse_merge
-// CHECK-COUNT-2: tile.gather
+// CHECK-COUNT-8: tile.gather
 // CHECK-NOT: tile.gather
 // CHECK-NOT: scf.if
 // CHECK: tile.store

@@ -63,25 +63,6 @@ static bool needsBlock(KernelOp kernel) {
       .wasInterrupted();
 }
 
-/// What follows a warp.exit_if runs where its condition is false.
-static void nestExits(RewriterBase &rewriter, Block *body) {
-  for (ExitIfOp exit : llvm::to_vector(body->getOps<ExitIfOp>())) {
-    Location loc = exit.getLoc();
-    Block *home = exit->getBlock();
-    rewriter.setInsertionPoint(exit);
-    Value isTrue = arith::ConstantIntOp::create(rewriter, loc, 1, 1);
-    Value hasWork =
-        arith::XOrIOp::create(rewriter, loc, exit.getCondition(), isTrue);
-    auto branch = scf::IfOp::create(rewriter, loc, hasWork,
-                                    /*withElseRegion=*/false);
-    for (Operation &op : llvm::make_early_inc_range(
-             llvm::make_range(std::next(exit->getIterator()),
-                              home->getTerminator()->getIterator())))
-      rewriter.moveOpBefore(&op, branch.thenBlock()->getTerminator());
-    rewriter.eraseOp(exit);
-  }
-}
-
 LogicalResult attn::warp::runBeside(RewriterBase &rewriter, KernelOp kernel,
                                     std::string &reason) {
   KernelOp next = getNextKernel(kernel);

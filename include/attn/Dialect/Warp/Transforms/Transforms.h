@@ -119,6 +119,10 @@ LogicalResult placeSharedMemory(KernelOp kernel, int64_t limit);
 int64_t deferRowSums(RewriterBase &rewriter, KernelOp kernel,
                      std::string &reason);
 
+/// Makes what follows a warp.exit_if of a block run where the condition is
+/// false: in the branches of an scf.if.
+void nestExits(RewriterBase &rewriter, Block *body);
+
 /// Lets the idle warps of the next kernel do what the blocks of a kernel of one
 /// warp do, which is erased. Fails, with `reason` set and both untouched, if
 /// the next kernel may need it or has no idle warps.
