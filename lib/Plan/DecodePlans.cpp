@@ -13,7 +13,8 @@
 // there are fewer tiles than multiprocessors and keys enough: a part of fewer
 // than 512 keys is not worth the merging of parts. Of a window these are the
 // keys that show; what other masks show is not known, and the blocks that they
-// do show are what is shared.
+// do show are what is shared. Up to 1024 queries fill tiles, and share keys
+// where that leaves half of the multiprocessors idle.
 //
 // Each number of parts is a variant of its own, for sizes that few launches
 // have. Kernels that are compiled for any number of queries have none of them:
@@ -40,6 +41,8 @@ using namespace attn::plan;
 static constexpr int64_t mostHeads = 8;
 /// A part has at least so many keys.
 static constexpr int64_t keysPerPart = 512;
+/// Where queries fill tiles there is more to merge: then so many.
+static constexpr int64_t keysPerPartOfTiles = 2048, mostQueries = 1024;
 /// From so many keys on, tiles have rows of several heads.
 static constexpr int64_t leastKeys = 1024;
 /// Query heads that share a key head, where that is only known at launch: with
@@ -69,6 +72,20 @@ static LaunchCondition limitSizes(int64_t queries, int64_t keys,
   compare({multiprocessors / common, {LaunchQuantity::BatchHeads}},
           Kind::LessEqual,
           {headsPerTile / common, {LaunchQuantity::Multiprocessors}});
+  return condition;
+}
+
+/// So many queries and keys, and a tile of `rows` queries of one head for each
+/// so many multiprocessors.
+static LaunchCondition limitTiles(int64_t keys, int64_t rows,
+                                  int64_t multiprocessors) {
+  LaunchCondition condition = limitSizes(mostQueries, keys, 1, 0);
+  int64_t common = std::gcd(multiprocessors, rows);
+  condition.comparisons.push_back(
+      {{multiprocessors / common,
+        {LaunchQuantity::BatchHeads, LaunchQuantity::QueryLength}},
+       {rows / common, {LaunchQuantity::Multiprocessors}},
+       QuantityComparison::Kind::LessEqual});
   return condition;
 }
 
@@ -113,7 +130,17 @@ SmallVector<PlanCase> plan::pickDecodePlans(ScoredOp op, TargetKind target) {
     }
     // Fewer heads in a tile are for more queries.
     if (workload.queries != 0)
-      break;
+      return cases;
+  }
+  // A prompt in chunks: tiles are full, and fewer than multiprocessors.
+  tiles.packedHeads = 1;
+  for (int64_t parts : {8, 4, 2}) {
+    tiles.splitKeys = parts;
+    int64_t keys = parts * keysPerPartOfTiles;
+    bool seesFew = workload.nearKeys != 0 && keys > workload.nearKeys;
+    if (!seesFew && findObstacle(workload, tiles, getTarget(target)).empty())
+      cases.push_back({limitTiles(keys, tiles.blockQ, parts),
+                       makePlan(op->getContext(), target, tiles)});
   }
   return cases;
 }

@@ -32,3 +32,12 @@ def test_packed_heads(plan, change):
     target = "sm_80" if plan == "sm_80" else "sm_90a"
     artifact = Artifact(attn.compile(case.program(), target=target, plan=PLANS[plan]).bytes)
     assert run(case, artifact) == []
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("change", [dict(causal="bottom_right"), dict(window=(40, 0, "bottom_right")), dict(alibi="bottom_right")], ids=str)
+def test_parts_of_full_tiles(target, change):
+    """Queries fill several tiles, each of which shares out the keys that it sees."""
+    case = dataclasses.replace(CASE, queries=150, keys=270, **change)
+    plan = PLANS[target].replace("packed_heads = 4", "split_keys = 3")
+    assert run(case, Artifact(attn.compile(case.program(), target=target, plan=plan).bytes)) == []

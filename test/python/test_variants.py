@@ -156,7 +156,11 @@ def plan_for(text, **changes):
     (dict(batch_heads=265), ", packed_heads = 8>"), (dict(key_length=1023), ">"),
     (dict(query_length=9), ", split_keys = 8, packed_heads = 4>"),
     (dict(query_length=17), ", split_keys = 8, packed_heads = 2>"),
-    (dict(query_length=64), ", split_keys = 4>"), (dict(query_length=65), ">")], ids=str)
+    (dict(query_length=64), ", split_keys = 4>"), (dict(query_length=65), ", split_keys = 4>"),
+    (dict(query_length=66), ", split_keys = 4>"), (dict(query_length=67), ", split_keys = 2>"),
+    (dict(query_length=65, key_length=8191), ", split_keys = 2>"), (dict(query_length=65, key_length=4095), ">"),
+    (dict(query_length=132), ", split_keys = 2>"), (dict(query_length=133), ">"),
+    (dict(query_length=1024, batch_heads=4), ", split_keys = 2>"), (dict(query_length=1025, batch_heads=1), ">")], ids=str)
 def test_few_queries_with_many_keys(changes, shared):
     """They share keys and tiles, where the sizes of a launch ask for one variant."""
     plan = plan_for(attn.attention("bf16", 64, variants=["causal"]), **changes)
