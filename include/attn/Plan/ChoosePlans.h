@@ -46,9 +46,9 @@ struct PlanCase {
 
 /// The plans that the request gives, else the operation's own, else the fastest
 /// of those measured, else the compiler's pick; each with the optional passes
-/// of the request. Before what is picked for one launch, or for a program of few
-/// queries, there are those for few queries. All fit; diagnostics say what does
-/// not, and where measured ones came from.
+/// of the request. Before what is picked for one launch, or for a program of
+/// few queries, there are those for few queries. All fit; diagnostics say what
+/// does not, and where measured ones came from.
 FailureOr<SmallVector<PlanCase>> choosePlans(ScoredOp op,
                                              const PlanRequest &request);
 
