@@ -44,7 +44,7 @@
 extern "C" {
 #endif
 
-#define ATTN_API_VERSION 12
+#define ATTN_API_VERSION 13
 
 /* ATTN_API_VERSION of the library that is loaded. */
 ATTN_EXPORT int attnGetApiVersion(void);
@@ -63,13 +63,15 @@ typedef struct AttnKernel AttnKernel;     /* a kernel that can be launched */
 /* Since API version 11. The sizes of a launch, by which the rule of an artifact
    chooses: the third dimension of the query and of the key, the first times the
    second of the query, all 0 or more, and the multiprocessors of the GPU, 1 or
-   more. */
+   more. Since API version 13 the first times the second of the key, too; 0: not
+   known, a quarter of that of the query is assumed. */
 typedef struct AttnLaunchSizes {
   size_t struct_size; /* sizeof(AttnLaunchSizes) */
   int64_t query_length;
   int64_t key_length;
   int64_t batch_heads;
   int64_t multiprocessors;
+  int64_t batch_key_heads;
 } AttnLaunchSizes;
 
 /* Zero-initialise, set struct_size, set what is wanted. */

@@ -77,13 +77,21 @@ static runtime::Status readSizes(const AttnCompileOptions *given,
   const AttnLaunchSizes *sizes = read(given, &AttnCompileOptions::sizes);
   if (!sizes)
     return {};
-  if (sizes->struct_size != sizeof(AttnLaunchSizes))
+  // Until API version 12 it ended before batch_key_heads.
+  constexpr size_t before = offsetof(AttnLaunchSizes, batch_key_heads);
+  if (sizes->struct_size != sizeof(AttnLaunchSizes) &&
+      sizes->struct_size != before)
     return runtime::Status::error(
         "attnCompile: struct_size of the sizes is " +
         std::to_string(sizes->struct_size) + ", this library knows " +
         std::to_string(sizeof(AttnLaunchSizes)) + " bytes");
+  constexpr int64_t usualHeads = 4; // of the query for one of the key
+  int64_t keyHeads = sizes->struct_size == before ? 0 : sizes->batch_key_heads;
+  if (keyHeads == 0)
+    keyHeads = (sizes->batch_heads + usualHeads - 1) / usualHeads;
   LaunchQuantities values = {sizes->query_length, sizes->key_length,
-                             sizes->batch_heads, sizes->multiprocessors};
+                             sizes->batch_heads, sizes->multiprocessors,
+                             keyHeads};
   for (size_t number = 0; number < values.size(); ++number) {
     auto quantity = static_cast<LaunchQuantity>(number);
     int64_t least = quantity == LaunchQuantity::Multiprocessors ? 1 : 0;

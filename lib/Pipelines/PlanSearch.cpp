@@ -145,7 +145,7 @@ static PlanAttr giveAllRegisters(PlanAttr plan) {
   constexpr int64_t most = 248;
   int64_t warps = plan.getWarps();
   bool isFree =
-      plan.getTarget() == TargetKind::SM90A &&
+      plan.getTarget() == TargetKind::SM90A && plan.getBlocksPerSm() == 1 &&
       plan.getConsumerRegisters() == 0 && findShareFault(warps, most).empty() &&
       shareRegisters(warps, most).producer == shareRegisters(warps).producer;
   return isFree ? plan.withConsumerRegisters(most) : plan;
@@ -193,6 +193,13 @@ static PlanAttr giveUpLazyMax(const plan::Workload &workload, PlanAttr plan) {
   return plan.withPasses(passes);
 }
 
+/// The same tiles with more registers, as two blocks of a multiprocessor have
+/// where three share it. Null elsewhere.
+static PlanAttr giveUpBlock(PlanAttr plan) {
+  constexpr int64_t most = 2;
+  return plan.getBlocksPerSm() > most ? plan.withBlocksPerSM(most) : nullptr;
+}
+
 std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
   const Compilation &begun = first->compilation;
   plan::Workload workload = begun.getWorkload();
@@ -238,7 +245,10 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
     PlanAttr eager;
     if (isWanting && number == 0 && bytes <= most + little)
       eager = giveUpLazyMax(workload, spilling);
-    if (shared) {
+    PlanAttr fewer = isWanting ? giveUpBlock(spilling) : nullptr;
+    if (fewer) {
+      next = fewer;
+    } else if (shared) {
       next = shared;
     } else if (eager) {
       next = eager;
@@ -278,6 +288,10 @@ FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
                                            const CompileOptions &options) {
   auto first = std::make_unique<Try>(module, options);
   LogicalResult isDone = first->run();
+  // What was only estimated, and is little enough, is not assembled yet.
+  if (succeeded(isDone) &&
+      first->spilledBytes() <= tolerated(first->compilation))
+    isDone = first->compilation.complete();
   int64_t bytes = first->spilledBytes();
   if (failed(isDone) || bytes <= tolerated(first->compilation) ||
       !first->compilation.isPicked()) {

@@ -148,7 +148,8 @@ Budget plan::computeBudget(const Workload &workload, const Tiles &tiles,
     for (const TileBuffer &buffer : budget.buffers)
       budget.barrierBytes += barrierBytesPerSlot * buffer.slots;
     budget.registerLimit =
-        shareRegisters(tiles.warps, tiles.consumerRegisters).consumer;
+        shareRegisters(tiles.warps, tiles.consumerRegisters, tiles.blocksPerSM)
+            .consumer;
     // Of gradients the weights lie where scores were.
     if (!workload.isBackward)
       budget.tiles.push_back({"weights", perThread(tiles.blockQ * tiles.blockK,
@@ -171,7 +172,7 @@ int64_t plan::blocksPerSM(const Budget &budget, const Tiles &tiles,
     return 1;
   // Blocks with roles take all registers of a multiprocessor.
   if (budget.barrierBytes != 0)
-    return 1;
+    return tiles.blocksPerSM;
   int64_t threads = tiles.warps * layout::warpSize;
   int64_t registersPerWarp =
       llvm::alignTo(std::min(budget.registers(), target.registersPerThread) *
@@ -226,6 +227,9 @@ static std::string findSharingObstacle(const Workload &workload,
   if (tiles.splitKeys != 1 && !isAttention)
     return refuse("split_keys", tiles.splitKeys,
                   "only attention itself merges parts");
+  if (tiles.blocksPerSM != 1 && !isAttention)
+    return refuse("blocks_per_sm", tiles.blocksPerSM,
+                  "only attention itself shares a multiprocessor");
   int64_t heads = tiles.packedHeads;
   if (heads == 1)
     return "";
@@ -277,6 +281,9 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
   } else if (tiles.consumerRegisters != 0) {
     return "consumer_registers = " + std::to_string(tiles.consumerRegisters) +
            ", expected none: such a kernel has no roles";
+  } else if (tiles.blocksPerSM != 1) {
+    return "blocks_per_sm = " + std::to_string(tiles.blocksPerSM) +
+           ", expected 1: such a kernel has no roles";
   } else if (tiles.blockQ % rows) {
     return notMultiple("block_q", tiles.blockQ, rows, ", 16 rows per warp");
   }
@@ -291,6 +298,18 @@ std::string plan::findObstacle(const Workload &workload, const Tiles &tiles,
             llvm::StringRef(target.name) + " has " +
             Twine(target.sharedBytesPerBlock) + " B")
         .str();
+  if (int64_t blocks = tiles.blocksPerSM; blocks != 1) {
+    if (!tiles.onGrid)
+      return "blocks_per_sm = " + std::to_string(blocks) +
+             ", expected scheduler = grid: other blocks stay, one for each "
+             "multiprocessor";
+    int64_t bytes =
+        target.sharedBytesPerSM / blocks - target.sharedBytesReserved;
+    if (budget.sharedBytes() > bytes)
+      return (Twine(budget.describeShared()) + ", each of " + Twine(blocks) +
+              " blocks of a multiprocessor has " + Twine(bytes) + " B")
+          .str();
+  }
   if (budget.registers() > budget.registerLimit)
     return ("about " + Twine(budget.registers()) + " registers per thread, " +
             llvm::StringRef(target.name) + " has " +

@@ -186,16 +186,11 @@ static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind) {
   return cases;
 }
 
-/// A program for a few queries, as one step of decoding is, and for many keys.
+/// A program for a few queries, as one step of decoding is.
 static bool isDecoding(ScoredOp op) {
-  constexpr int64_t mostQueries = 16, leastKeys = 1024;
-  auto lengthOf = [](Value view) {
-    constexpr unsigned lengthDim = 2; // of batch, heads, length, dim
-    return cast<RankedTensorType>(view.getType()).getDimSize(lengthDim);
-  };
-  int64_t queries = lengthOf(op.getQuery()), keys = lengthOf(op.getKey());
-  return ShapedType::isStatic(queries) && queries <= mostQueries &&
-         (ShapedType::isDynamic(keys) || keys >= leastKeys);
+  constexpr int64_t mostQueries = 16;
+  int64_t queries = plan::getWorkload(op).queries;
+  return queries != 0 && queries <= mostQueries;
 }
 
 static FailureOr<SmallVector<plan::PlanCase>>
@@ -215,7 +210,10 @@ proposePlans(ScoredOp op, const plan::PlanRequest &request) {
     return known;
   SmallVector<plan::PlanCase> cases;
   if (request.isForOneLaunch || isDecoding(op))
-    cases = plan::pickDecodePlans(op, request.target);
+    cases = plan::pickDecodePlans(op, request.target, request.isForOneLaunch);
+  // The last one may be for all sizes that there are.
+  if (!cases.empty() && cases.back().condition.comparisons.empty())
+    return cases;
   llvm::append_range(cases, pickCases(op, request.target));
   return cases;
 }

@@ -22,9 +22,9 @@ PlanAttr plan::makePlan(MLIRContext *context, TargetKind target,
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
                        tiles.stages, tiles.qInRegisters,
                        tiles.onGrid ? SchedulerKind::Grid : SchedulerKind::Auto,
-                       tiles.consumerRegisters, tiles.splitKeys,
-                       tiles.packedHeads, RecomputedScores::Auto, without,
-                       with);
+                       tiles.consumerRegisters, tiles.blocksPerSM,
+                       tiles.splitKeys, tiles.packedHeads,
+                       RecomputedScores::Auto, without, with);
 }
 
 SmallVector<PlanAttr> plan::enumeratePlans(ScoredOp op, TargetKind target) {

@@ -84,15 +84,11 @@ plan::Workload plan::getWorkload(ScoredOp op) {
 }
 
 plan::Tiles plan::getTiles(PlanAttr plan) {
-  return {plan.getBlockQ(),
-          plan.getBlockK(),
-          plan.getWarps(),
-          plan.getStages(),
-          plan.getQInRegisters(),
-          plan.getConsumerRegisters(),
-          plan.getScheduler() == SchedulerKind::Grid,
-          plan.getSplitKeys(),
-          plan.getPackedHeads()};
+  return {plan.getBlockQ(),       plan.getBlockK(),
+          plan.getWarps(),        plan.getStages(),
+          plan.getQInRegisters(), plan.getConsumerRegisters(),
+          plan.getBlocksPerSm(),  plan.getScheduler() == SchedulerKind::Grid,
+          plan.getSplitKeys(),    plan.getPackedHeads()};
 }
 
 const TargetInfo &plan::getTarget(TargetKind target) {

@@ -39,12 +39,21 @@ struct RankedPlan {
 };
 } // namespace
 
+/// Whether tiles are for few queries, and wait for memory.
+static bool isForFewQueries(PlanAttr plan) {
+  return plan.getSplitKeys() != 1 || plan.getPackedHeads() != 1;
+}
+
 /// The better is less: what the estimate does not tell apart, by how much it is
 /// like `wanted`, which was measured, and by large steps.
 static auto rank(const RankedPlan &candidate, const RankedPlan &wanted) {
   constexpr double told = 50; // differences of a fiftieth
-  constexpr int64_t usualStages = 2;
   const plan::Tiles &tiles = candidate.tiles;
+  // As many keys on their way, or two blocks.
+  int64_t usualStages =
+      isForFewQueries(wanted.plan)
+          ? wanted.tiles.stages * wanted.tiles.blockK / tiles.blockK
+          : 2;
   return std::tuple(std::lround(std::log(candidate.clocks) * told),
                     tiles.warps != wanted.tiles.warps,
                     tiles.blockQ != wanted.tiles.blockQ, -tiles.blockK,
@@ -56,6 +65,7 @@ static bool canPack(const plan::Workload &workload, const RankedPlan &candidate,
                     int64_t heads) {
   plan::Tiles tiles = candidate.tiles;
   tiles.packedHeads = heads;
+  tiles.onGrid |= tiles.blocksPerSM != 1;
   return plan::findObstacle(workload, tiles,
                             plan::getTarget(candidate.plan.getTarget()))
       .empty();
@@ -75,13 +85,14 @@ static int64_t countTileRegisters(const plan::Workload &workload,
 
 /// How many registers the consumer gets where so many live in it and in the
 /// producer; 0: as usual.
-static int64_t chooseConsumerRegisters(int64_t warps, int64_t live,
-                                       int64_t producerLive) {
+static int64_t chooseConsumerRegisters(int64_t warps, int64_t blocksPerSM,
+                                       int64_t live, int64_t producerLive) {
   constexpr int64_t step = 8, madeAgain = 8;
   constexpr int64_t others = 8; // that live inside of a block
-  int64_t usual = shareRegisters(warps).consumer, registers = usual;
+  int64_t usual = shareRegisters(warps, 0, blocksPerSM).consumer,
+          registers = usual;
   auto getProducer = [&](int64_t consumer) {
-    return shareRegisters(warps, consumer).producer;
+    return shareRegisters(warps, consumer, blocksPerSM).producer;
   };
   while (getProducer(registers) < producerLive + others &&
          getProducer(registers) < getProducer(registers - step) &&
@@ -94,8 +105,8 @@ PlanAttr plan::spareForProducer(PlanAttr plan, const RegisterNeed &need) {
   constexpr int64_t unsure = 4;
   if (need.more() > 0 || need.producerLive <= need.producerLimit + unsure)
     return nullptr;
-  int64_t registers =
-      chooseConsumerRegisters(plan.getWarps(), need.live, need.producerLive);
+  int64_t registers = chooseConsumerRegisters(
+      plan.getWarps(), plan.getBlocksPerSm(), need.live, need.producerLive);
   if (registers == 0 || registers >= need.limit)
     return nullptr;
   return plan.withConsumerRegisters(registers);
@@ -112,10 +123,10 @@ static bool share(const plan::Workload &workload, RankedPlan &candidate,
                  countTileRegisters(workload, spilling);
   int64_t limit = candidate.limit;
   if (need.producerLive > need.producerLimit) {
-    tiles.consumerRegisters =
-        chooseConsumerRegisters(tiles.warps, live, need.producerLive);
+    tiles.consumerRegisters = chooseConsumerRegisters(
+        tiles.warps, tiles.blocksPerSM, live, need.producerLive);
     RoleRegisters registers =
-        shareRegisters(tiles.warps, tiles.consumerRegisters);
+        shareRegisters(tiles.warps, tiles.consumerRegisters, tiles.blocksPerSM);
     limit = registers.consumer;
     if (registers.producer + uniformRegisters < need.producerLive)
       return false;
@@ -164,14 +175,16 @@ PlanAttr plan::pickSparing(const Workload &workload, PlanAttr plan,
                            PlanAttr spilling, const Shortage &shortage) {
   RankedPlan wanted(workload, plan), last(workload, spilling);
   std::optional<RankedPlan> best, most;
-  for (PlanAttr other :
+  for (PlanAttr each :
        enumeratePlans(workload, plan.getContext(), plan.getTarget())) {
+    PlanAttr other = each.withBlocksPerSM(plan.getBlocksPerSm());
     RankedPlan candidate(workload, other);
     // Slots of rings have addresses and numbers.
     bool isSparing = std::pair(candidate.left, last.tiles.stages) >
                      std::pair(last.left, candidate.tiles.stages);
     if (!isSparing || givesUpMore(workload, other, plan) ||
         skipsKeys(workload, other, spilling) ||
+        (isForFewQueries(plan) && other.getBlockQ() > plan.getBlockQ()) ||
         !canPack(workload, candidate, plan.getPackedHeads()))
       continue;
     if (!most || candidate.left > most->left ||

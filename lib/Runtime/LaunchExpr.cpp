@@ -101,12 +101,15 @@ LaunchQuantities runtime::measureQuantities(const Artifact &artifact,
     set(LaunchQuantity::QueryLength, size(ArgumentRole::Query, kLength));
   if (names(LaunchQuantity::KeyLength))
     set(LaunchQuantity::KeyLength, size(ArgumentRole::Key, kLength));
-  int64_t batchHeads = 0;
-  if (names(LaunchQuantity::BatchHeads) &&
-      __builtin_mul_overflow(size(ArgumentRole::Query, kBatch),
-                             size(ArgumentRole::Query, kHead), &batchHeads))
-    batchHeads = std::numeric_limits<int64_t>::max();
-  set(LaunchQuantity::BatchHeads, batchHeads);
+  for (auto [quantity, role] :
+       {std::pair(LaunchQuantity::BatchHeads, ArgumentRole::Query),
+        std::pair(LaunchQuantity::BatchKeyHeads, ArgumentRole::Key)}) {
+    int64_t heads = 0;
+    if (names(quantity) &&
+        __builtin_mul_overflow(size(role, kBatch), size(role, kHead), &heads))
+      heads = std::numeric_limits<int64_t>::max();
+    set(quantity, heads);
+  }
   set(LaunchQuantity::Multiprocessors, multiprocessors);
   return values;
 }

@@ -214,7 +214,8 @@ static std::string findRuleFault(const Artifact &artifact) {
   constexpr std::pair<LaunchQuantity, ArgumentRole> sources[] = {
       {LaunchQuantity::QueryLength, ArgumentRole::Query},
       {LaunchQuantity::KeyLength, ArgumentRole::Key},
-      {LaunchQuantity::BatchHeads, ArgumentRole::Query}};
+      {LaunchQuantity::BatchHeads, ArgumentRole::Query},
+      {LaunchQuantity::BatchKeyHeads, ArgumentRole::Key}};
   constexpr int64_t kRank = 4; // batch, heads, length, dim
   std::string fault = artifact.rule.findFault(artifact.variants.size());
   if (!fault.empty())

@@ -20,6 +20,8 @@ static constexpr int64_t registerStep = 8;
 /// The least that a role may have, and more than a producer has use for: bounds
 /// of ten intervals of key blocks and more.
 static constexpr int64_t leastRegisters = 24, mostOfProducer = 120;
+/// What a producer does with where several blocks share a multiprocessor.
+static constexpr int64_t usualOfProducer = 40;
 /// Threads never use more than 255; consumers of two groups leave the producer
 /// 40, since with loops over tiles and blocks the least is not enough.
 static constexpr int64_t mostRegisters = 232, mostOfThread = 248;
@@ -28,35 +30,42 @@ static int64_t toStep(int64_t registers) {
   return registers / registerStep * registerStep;
 }
 
-int64_t attn::registersAtStart(int64_t warps) {
-  assert(warps >= 1 && "a kernel has warps");
-  return toStep(registersPerSM / (warps * warpSize));
+int64_t attn::registersAtStart(int64_t warps, int64_t blocksPerSM) {
+  assert(warps >= 1 && blocksPerSM >= 1 && "a kernel has warps and blocks");
+  return toStep(registersPerSM / (blocksPerSM * warps * warpSize));
 }
 
-/// What is there for a thread of the consumer if the producer has the least.
-static int64_t mostOfConsumer(int64_t consumerWarps) {
+/// What is there for a thread of the consumer if the producer has `ofProducer`.
+static int64_t leaveConsumer(int64_t consumerWarps, int64_t ofProducer,
+                             int64_t blocksPerSM) {
   int64_t warps = producerWarps + consumerWarps;
-  return toStep(
-      (registersAtStart(warps) * warps - producerWarps * leastRegisters) /
-      consumerWarps);
+  return toStep((registersAtStart(warps, blocksPerSM) * warps -
+                 producerWarps * ofProducer) /
+                consumerWarps);
 }
 
-RoleRegisters attn::shareRegisters(int64_t consumerWarps, int64_t consumer) {
+RoleRegisters attn::shareRegisters(int64_t consumerWarps, int64_t consumer,
+                                   int64_t blocksPerSM) {
   assert(consumerWarps >= 1 && "a consumer has warps");
   int64_t warps = producerWarps + consumerWarps;
-  int64_t all = registersAtStart(warps) * warps;
+  int64_t all = registersAtStart(warps, blocksPerSM) * warps;
+  int64_t ofProducer = blocksPerSM == 1 ? leastRegisters : usualOfProducer;
   RoleRegisters registers;
   registers.consumer =
-      consumer != 0 ? consumer
-                    : std::min(mostOfConsumer(consumerWarps), mostRegisters);
+      consumer != 0
+          ? consumer
+          : std::min(leaveConsumer(consumerWarps, ofProducer, blocksPerSM),
+                     mostRegisters);
   registers.producer = std::min(
       toStep((all - consumerWarps * registers.consumer) / producerWarps),
       mostOfProducer);
   return registers;
 }
 
-std::string attn::findShareFault(int64_t consumerWarps, int64_t consumer) {
-  int64_t most = std::min(mostOfConsumer(consumerWarps), mostOfThread);
+std::string attn::findShareFault(int64_t consumerWarps, int64_t consumer,
+                                 int64_t blocksPerSM) {
+  int64_t most = std::min(
+      leaveConsumer(consumerWarps, leastRegisters, blocksPerSM), mostOfThread);
   if (consumer >= leastRegisters && consumer <= most &&
       consumer % registerStep == 0)
     return "";

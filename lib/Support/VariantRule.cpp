@@ -18,7 +18,8 @@ using Comparison = QuantityComparison;
 
 // In the order of the enumerations.
 static constexpr std::string_view kQuantities[] = {
-    "query_length", "key_length", "batch_heads", "multiprocessors"};
+    "query_length", "key_length", "batch_heads", "multiprocessors",
+    "batch_key_heads"};
 static constexpr std::string_view kComparisons[] = {"<", "<=", "==", ">=", ">"};
 
 std::string_view attn::quantityName(LaunchQuantity quantity) {
@@ -210,8 +211,8 @@ static bool parseFactor(std::string_view text, QuantityProduct &product,
       !__builtin_mul_overflow(product.factor, *number, &product.factor))
     return true;
   error = "got " + quote(text) +
-          ", wanted a number of 64 bits, query_length, key_length, batch_heads "
-          "or multiprocessors";
+          ", wanted a number of 64 bits, query_length, key_length, "
+          "batch_heads, batch_key_heads or multiprocessors";
   return false;
 }
 

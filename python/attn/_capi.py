@@ -26,6 +26,7 @@ class LaunchSizes(ctypes.Structure):
         ("key_length", c_int64),
         ("batch_heads", c_int64),
         ("multiprocessors", c_int64),
+        ("batch_key_heads", c_int64),
     ]
 
 

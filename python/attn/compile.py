@@ -35,14 +35,16 @@ def _names(passes):
     return passes if passes is None or isinstance(passes, str) else ",".join(passes)
 
 
-def _launch_sizes(sizes):
-    names = [name for name, _ in _capi.LaunchSizes._fields_[1:]]
-    if sorted(sizes) != sorted(names):
+def _launch_sizes(sizes, api_version):
+    *names, optional = [name for name, _ in _capi.LaunchSizes._fields_[1:]]
+    if sorted(set(sizes) - {optional}) != sorted(names):
         raise ValueError(f"sizes: wanted {', '.join(names)}, got {', '.join(map(str, sizes)) or 'none'}")
+    names += [optional] if optional in sizes and api_version >= 13 else []
     for name in names:
         if not hasattr(sizes[name], "__index__"):
             raise TypeError(f"sizes: {name}: wanted an integer, got {sizes[name]!r}")
-    return _capi.LaunchSizes(ctypes.sizeof(_capi.LaunchSizes), *[operator.index(sizes[name]) for name in names])
+    size = getattr(_capi.LaunchSizes, optional).offset if api_version < 13 else ctypes.sizeof(_capi.LaunchSizes)
+    return _capi.LaunchSizes(size, *[operator.index(sizes[name]) for name in names])
 
 
 def _quoted(message, source):
@@ -106,7 +108,7 @@ def compile(
             and t_v, then o, lse, t_o and t_lse: how far o and lse move where q, k and
             v move by t_q, t_k and t_v (a Jacobian-vector product).
     sizes   of a launch on a GPU: dict(query_length=, key_length=, batch_heads=,
-            multiprocessors=): where the plan is a rule over several, the one that is
+            multiprocessors=), and batch_key_heads= where known: where the plan is a rule over several, the one that is
             for these sizes is compiled alone, which takes less time. Other sizes run,
             too, but by that plan: manifest["of_rule"] and ["variant_of_rule"] say
             which variant of which rule it is (docs/artifact.md), where it is one of
@@ -164,7 +166,7 @@ def compile(
         lse_gradient=bool(lse_gradient),
         no_capture_gradients=not capture_gradients,
         backward_plan=_bytes(backward_plan),
-        sizes=None if sizes is None else ctypes.pointer(_launch_sizes(sizes)),
+        sizes=None if sizes is None else ctypes.pointer(_launch_sizes(sizes, library.attnGetApiVersion())),
     )
     is_host = target == "cpu"
     function = library.attnCompileForCPU if is_host else library.attnCompile

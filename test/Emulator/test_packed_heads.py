@@ -20,6 +20,8 @@ CASE = dataclasses.replace(PLAIN, kv_heads=2, group=4, queries=3, keys=150)
 PLANS = {
     "sm_80": "#attn.plan<target = sm_80, block_q = 64, block_k = 32, warps = 4, stages = 2, packed_heads = 4>",
     "sm_90a": "#attn.plan<target = sm_90a, block_q = 64, block_k = 32, warps = 4, stages = 2, packed_heads = 4>",
+    "shared": "#attn.plan<target = sm_90a, block_q = 64, block_k = 32, warps = 4, scheduler = grid, blocks_per_sm = 2, "
+              "split_keys = 16, packed_heads = 4>",
     "split": "#attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, split_keys = 2, packed_heads = 16>",
 }
 

@@ -59,6 +59,30 @@ TEST(Budget, registersAreSharedOutOnce) {
   }
 }
 
+// Several blocks have equal shares, and a producer what it does with.
+TEST(Budget, blocksShareAMultiprocessor) {
+  struct Row {
+    int64_t warps, blocks, producer, consumer;
+  };
+  for (Row row : {Row{4, 2, 40, 216}, Row{4, 3, 40, 120}, Row{8, 2, 48, 96}}) {
+    attn::RoleRegisters registers =
+        attn::shareRegisters(row.warps, 0, row.blocks);
+    EXPECT_EQ(registers.consumer, row.consumer) << row.warps;
+    EXPECT_EQ(registers.producer, row.producer) << row.warps;
+    int64_t warps = attn::producerWarps + row.warps;
+    int64_t start = warps * attn::registersAtStart(warps, row.blocks);
+    EXPECT_LE(attn::producerWarps * registers.producer +
+                  row.warps * registers.consumer,
+              start);
+    EXPECT_LE(row.blocks * start * 32, 64 * 1024);
+  }
+  EXPECT_EQ(attn::shareRegisters(4, 200, 2).producer, 56);
+  EXPECT_EQ(attn::findShareFault(4, 232, 2), "");
+  EXPECT_EQ(attn::findShareFault(4, 240, 2),
+            "got 240 registers per thread, expected a multiple of 8 in [24, "
+            "232] with 4 warps");
+}
+
 TEST(Budget, aPlanMaySayWhatTheConsumerHas) {
   attn::RoleRegisters registers = attn::shareRegisters(8, 240);
   EXPECT_EQ(registers.consumer, 240);

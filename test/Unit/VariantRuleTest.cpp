@@ -136,7 +136,7 @@ TEST(VariantRule, MalformedOnesAreRefused) {
         parseError("query_length <= " + std::string(factor) + " * 2 -> 0; 1"),
         "case 0 of the rule: got '" + std::string(factor) +
             "', wanted a number of 64 bits, query_length, key_length, "
-            "batch_heads or multiprocessors");
+            "batch_heads, batch_key_heads or multiprocessors");
   EXPECT_EQ(parseError("query_length <= 8 and 1 < 2 -> 0; 1"),
             "case 0 of the rule: '1 < 2' compares no quantity of a launch");
   for (const char *variant : {"-1", "x", "1.5", "1 2"})

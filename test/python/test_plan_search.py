@@ -59,9 +59,9 @@ def test_one_variant_is_searched_for(assembler, tmp_path):
     made = artifact.manifest
     assert assembler() == 3 and "which spills nothing" in artifact.log
     rule, plans = made["of_rule"], attn.compile(TEXT, target="sm_90a").manifest
-    # Before the cases of all sizes come those of few queries: five numbers of parts for 8, 4
-    # and 2 heads in a tile, four for one, and three for full tiles.
-    assert rule.count(";") == plans["rule"].count(";") + 22 and rule.endswith(f"; {made['variant_of_rule']}")
+    # Before the cases of all sizes come those of few queries: seven numbers of parts for heads
+    # by themselves, and for 8, 4, 2 and 1 in a tile, and three for full tiles.
+    assert rule.count(";") == plans["rule"].count(";") + 38 and rule.endswith(f"; {made['variant_of_rule']}")
     assert plan_of(artifact) != plans["variants"][-1]["plan"]
     assert attn.compile(TEXT, **options).from_cache and assembler() == 3
 
@@ -73,7 +73,30 @@ def test_plans_for_few_queries_may_spill_a_little(assembler, monkeypatch, spills
     monkeypatch.setenv("ENTRY", "wanted_parts")
     sizes = dict(query_length=1, key_length=16384, batch_heads=32, multiprocessors=132)
     artifact = attn.compile(TEXT, "sm_90a", ptxas=str(PTXAS), cache=None, sizes=sizes)
-    assert assembler() == runs and ("split_keys = 8" in plan_of(artifact))
+    assert assembler() == runs and ("split_keys = 16" in plan_of(artifact))
+
+
+PLACE = "%i0 = arith.extsi %i : i32 to i64\n%i1 = arith.addi %i0, %place : i64\n%j1 = arith.extsi %j : i32 to i64\n"
+DISTANCE = PLACE + """%d = arith.subi %i1, %j1 : i64
+  %zero = arith.constant 0 : i64
+  %last = arith.constant 256 : i64
+  %d0 = arith.maxsi %d, %zero : i64
+  %d1 = arith.minsi %d0, %last : i64
+  %at = arith.trunci %d1 : i64 to i32
+  %t = attn.capture_load %table[%h, %at] : tensor<?x?xf32>
+  %y = arith.addf %x, %t : f32
+  attn.yield %y : f32"""
+
+
+def test_what_is_estimated_to_spill_a_little_is_assembled(assembler, monkeypatch):
+    """Its estimate is below what such a plan may spill, and no other plan is asked for."""
+    monkeypatch.setenv("SPILLS", "8 0")
+    mask = PLACE + "%m = arith.cmpi sge, %i1, %j1 : i64\nattn.yield %m : i1"
+    text = attn.attention("bf16", 64, score=DISTANCE, mask=mask, name="wanted",
+                          captures=[("place", "i64"), ("table", "tensor<?x?xf32>")])
+    sizes = dict(query_length=1, key_length=512, batch_heads=2048, multiprocessors=132)
+    made = attn.compile(text, "sm_90a", ptxas=str(PTXAS), cache=None, sizes=sizes).manifest
+    assert made["ptx_bytes"] > 0 and made["cubin_bytes"] > 0 and assembler() == 1
 
 
 @pytest.mark.parametrize("spills, runs", [("288 0", 1), ("296 0", 2)])

@@ -143,24 +143,29 @@ def plan_for(text, **changes):
 
 
 @pytest.mark.parametrize("changes, shared", [
-    ({}, ", split_keys = 8, packed_heads = 8>"), (dict(batch_heads=16), ", split_keys = 32, packed_heads = 8>"),
-    (dict(batch_heads=17), ", split_keys = 8, packed_heads = 8>"),
-    (dict(batch_heads=16, key_length=16383), ", split_keys = 8, packed_heads = 8>"),
-    (dict(query_length=8, batch_heads=66), ", split_keys = 8, packed_heads = 8>"),
-    (dict(batch_heads=67), ", split_keys = 4, packed_heads = 8>"),
-    (dict(key_length=4095), ", split_keys = 4, packed_heads = 8>"),
-    (dict(key_length=2047), ", split_keys = 2, packed_heads = 8>"),
+    ({}, ", split_keys = 16, packed_heads = 8>"), (dict(batch_heads=16), ", split_keys = 32, packed_heads = 8>"),
+    (dict(batch_heads=8), ", split_keys = 64, packed_heads = 8>"),
+    (dict(batch_heads=17), ", split_keys = 16, packed_heads = 8>"),
+    (dict(batch_heads=16, key_length=8191), ", split_keys = 16, packed_heads = 8>"),
+    (dict(query_length=8, batch_heads=64), ", split_keys = 8, packed_heads = 8>"),
+    (dict(batch_heads=65), ", split_keys = 4, packed_heads = 8>"),
+    (dict(key_length=4095), ", split_keys = 8, packed_heads = 8>"),
+    (dict(key_length=2047), ", split_keys = 4, packed_heads = 8>"),
     (dict(batch_heads=132), ", split_keys = 4, packed_heads = 8>"),
     (dict(batch_heads=133), ", split_keys = 2, packed_heads = 8>"),
     (dict(batch_heads=264), ", split_keys = 2, packed_heads = 8>"),
-    (dict(batch_heads=265), ", packed_heads = 8>"), (dict(key_length=1023), ">"),
-    (dict(query_length=9), ", split_keys = 8, packed_heads = 4>"),
+    (dict(batch_heads=264, key_length=2047), ", packed_heads = 8>"),
+    (dict(batch_heads=265), ", packed_heads = 8>"), (dict(key_length=1023), ", packed_heads = 8>"),
+    (dict(batch_key_heads=16), ", split_keys = 8, packed_heads = 8>"), (dict(batch_key_heads=32), ", split_keys = 4>"),
+    (dict(batch_key_heads=32, query_length=64), ", split_keys = 4>"),
+    (dict(batch_key_heads=32, key_length=1023), ">"),
+    (dict(query_length=9), ", split_keys = 16, packed_heads = 4>"),
     (dict(query_length=17), ", split_keys = 8, packed_heads = 2>"),
-    (dict(query_length=64), ", split_keys = 4>"), (dict(query_length=65), ", split_keys = 4>"),
-    (dict(query_length=66), ", split_keys = 4>"), (dict(query_length=67), ", split_keys = 2>"),
+    (dict(query_length=64), ", split_keys = 4>"), (dict(query_length=65), ", split_keys = 8>"),
+    (dict(query_length=66), ", split_keys = 8>"), (dict(query_length=67), ", split_keys = 4>"),
     (dict(query_length=65, key_length=8191), ", split_keys = 2>"), (dict(query_length=65, key_length=4095), ">"),
-    (dict(query_length=132), ", split_keys = 2>"), (dict(query_length=133), ">"),
-    (dict(query_length=1024, batch_heads=4), ", split_keys = 2>"), (dict(query_length=1025, batch_heads=1), ">")], ids=str)
+    (dict(query_length=264), ", split_keys = 2>"), (dict(query_length=265), ">"),
+    (dict(query_length=1024, batch_heads=8), ", split_keys = 2>"), (dict(query_length=1025, batch_heads=1), ">")], ids=str)
 def test_few_queries_with_many_keys(changes, shared):
     """They share keys and tiles, where the sizes of a launch ask for one variant."""
     plan = plan_for(attn.attention("bf16", 64, variants=["causal"]), **changes)
@@ -168,9 +173,21 @@ def test_few_queries_with_many_keys(changes, shared):
     assert ("split_keys" in plan, "packed_heads" in plan) == ("split_keys" in shared, "packed_heads" in shared)
 
 
+@pytest.mark.parametrize("dim, changes, shared", [
+    (64, {}, "stages = 4, scheduler = grid, blocks_per_sm = 2, split_keys = 16"),
+    (64, dict(key_length=1025, batch_heads=1024), "stages = 4, scheduler = grid, blocks_per_sm = 2, packed_heads = 8"),
+    (64, dict(key_length=1024, batch_heads=1024), "stages = 3, scheduler = grid, blocks_per_sm = 3, packed_heads = 8"),
+    (128, {}, "stages = 3, scheduler = grid, blocks_per_sm = 2, split_keys = 16"),
+    (128, dict(batch_heads=1024), "stages = 2, scheduler = grid, blocks_per_sm = 2, packed_heads = 8"),
+    (256, {}, "stages = 2, scheduler = grid, split_keys = 16")])
+def test_blocks_of_few_queries_share_a_multiprocessor(dim, changes, shared):
+    """Where shared memory holds two, or of narrow heads with few keys three."""
+    assert shared in plan_for(attn.attention("bf16", dim), **changes)
+
+
 @pytest.mark.parametrize("heads, kv_heads, shared", [
     (32, 32, ", split_keys = 4>"), (32, 16, ", split_keys = 8, packed_heads = 2>"),
-    (18, 3, ", split_keys = 8, packed_heads = 4>"), (32, 1, ", split_keys = 32, packed_heads = 8>")])
+    (18, 3, ", split_keys = 16, packed_heads = 4>"), (32, 1, ", split_keys = 32, packed_heads = 8>")])
 def test_heads_that_are_known_say_how_many_share_a_tile(heads, kv_heads, shared):
     text = attn.attention("bf16", 64, heads=heads, kv_heads=kv_heads)
     assert plan_for(text, batch_heads=heads).endswith(shared)
@@ -183,7 +200,8 @@ def test_a_kernel_for_all_sizes_has_no_parts_of_keys():
     one = attn.compile(text, target="sm_90a", sizes={**sizes(1), **DECODE, "query_length": 4096}).manifest
     assert one["variants"][0]["plan"] in [v["plan"] for v in every["variants"]]
     assert one["of_rule"].startswith(
-        "query_length <= 8 and key_length >= 16384 and 33 * batch_heads <= 4 * multiprocessors -> 0; ")
+        "query_length <= 64 and batch_heads <= batch_key_heads and key_length >= 16384 and "
+        "64 * batch_heads <= multiprocessors -> 0; ")
 
 
 def test_measured_plans_come_before_those_for_few_queries(tmp_path):
@@ -203,15 +221,15 @@ def test_measured_plans_come_before_those_for_few_queries(tmp_path):
 
 @pytest.mark.parametrize("options, shared", [
     (dict(dropout_p=0.5), ">"), (dict(variants=["window<left = 511, right = 0>"]), ", packed_heads = 8>"),
-    (dict(variants=["window<left = 4096, right = 0>"]), ", split_keys = 8, packed_heads = 8>"),
+    (dict(variants=["window<left = 4096, right = 0>"]), ", split_keys = 16, packed_heads = 8>"),
     (dict(mask=WINDOW.format(512)), ", packed_heads = 8>"),
-    (dict(mask=WINDOW.format(4096)), ", split_keys = 8, packed_heads = 8>"),
+    (dict(mask=WINDOW.format(4096)), ", split_keys = 16, packed_heads = 8>"),
     (dict(captures=[("table", "tensor<?xi32>")], mask="""%t = attn.capture_load %table[%j] : tensor<?xi32>
       %m = arith.cmpi eq, %t, %i : i32
-      attn.yield %m : i1"""), ", split_keys = 8, packed_heads = 8>"),
+      attn.yield %m : i1"""), ", split_keys = 16, packed_heads = 8>"),
     (dict(captures=[("start", "tensor<?xi32>")], mask="""%t = attn.capture_load %start[%b] : tensor<?xi32>
       %m = arith.cmpi sge, %j, %t : i32
-      attn.yield %m : i1"""), ", split_keys = 8, packed_heads = 8>")],
+      attn.yield %m : i1"""), ", split_keys = 16, packed_heads = 8>")],
     ids=["dropout", "short window", "long window", "short window as a mask", "long window as a mask", "data", "padding"])
 def test_masks_of_few_queries(options, shared):
     """A window shows few keys, which are not worth parts."""
@@ -224,6 +242,7 @@ def test_masks_of_few_queries(options, shared):
     (sizes(-1), attn.AttnError, "attnCompile: sizes: query_length is -1, wanted 0 or more"),
     (sizes(1, multiprocessors=0), attn.AttnError, "attnCompile: sizes: multiprocessors is 0, wanted 1 or more"),
     (sizes(1, batch_heads=1.5), TypeError, "sizes: batch_heads: wanted an integer, got 1.5"),
+    ({**sizes(1), "batch_key_heads": -1}, attn.AttnError, "sizes: batch_key_heads is -1, wanted 0 or more"),
     (dict(query_length=1), ValueError,
      "sizes: wanted query_length, key_length, batch_heads, multiprocessors, got query_length"),
     ({**sizes(1), "heads": 2}, ValueError, "got query_length, key_length, batch_heads, multiprocessors, heads")])

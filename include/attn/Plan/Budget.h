@@ -108,6 +108,7 @@ struct Tiles {
   int64_t stages = 1;
   bool qInRegisters = false;
   int64_t consumerRegisters = 0; // 0: what shareRegisters gives
+  int64_t blocksPerSM = 1;       // with roles
   bool onGrid = false;     // a block of threads has one tile: no scheduler
   int64_t splitKeys = 1;   // blocks that share the keys of a query block
   int64_t packedHeads = 1; // query heads that have rows in a tile

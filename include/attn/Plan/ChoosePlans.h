@@ -54,7 +54,8 @@ FailureOr<SmallVector<PlanCase>> choosePlans(ScoredOp op,
 
 /// Cases for few queries with many keys (DecodePlans.cpp), before all others;
 /// none where nothing is gained.
-SmallVector<PlanCase> pickDecodePlans(ScoredOp op, TargetKind target);
+SmallVector<PlanCase> pickDecodePlans(ScoredOp op, TargetKind target,
+                                      bool isForOneLaunch);
 
 /// Cases for gradients by the plan `one`, the last one for any number of
 /// queries: before it, where sums may be in any order and it was measured, one

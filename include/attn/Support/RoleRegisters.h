@@ -7,9 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block with roles takes all registers of a multiprocessor, the same number
-// on every target that has roles. Its warps start with equal shares; then each
-// role takes or gives back (setmaxnreg). Plain numbers, no IR.
+// Blocks with roles take all registers of a multiprocessor, the same number on
+// every target that has roles: one block, or as many as a plan says. Its warps
+// start with equal shares; then each role takes or gives back (setmaxnreg).
+// Plain numbers, no IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +25,9 @@ namespace attn {
 /// Warps of a producer.
 inline constexpr int64_t producerWarps = 4;
 
-/// Registers that each thread has when a block of so many warps starts.
-int64_t registersAtStart(int64_t warps);
+/// Registers that each thread has when a block of so many warps starts, where a
+/// multiprocessor has so many blocks.
+int64_t registersAtStart(int64_t warps, int64_t blocksPerSM = 1);
 
 /// How a consumer role of that many warps and a producer share them, for each
 /// of their threads; `consumer` says how many the former has, 0: as many as
@@ -33,11 +35,13 @@ int64_t registersAtStart(int64_t warps);
 struct RoleRegisters {
   int64_t producer = 0, consumer = 0;
 };
-RoleRegisters shareRegisters(int64_t consumerWarps, int64_t consumer = 0);
+RoleRegisters shareRegisters(int64_t consumerWarps, int64_t consumer = 0,
+                             int64_t blocksPerSM = 1);
 
 /// Why a consumer role of that many warps cannot have as many registers; empty
 /// if it can.
-std::string findShareFault(int64_t consumerWarps, int64_t consumer);
+std::string findShareFault(int64_t consumerWarps, int64_t consumer,
+                           int64_t blocksPerSM = 1);
 
 } // namespace attn
 

@@ -39,9 +39,10 @@ enum class LaunchQuantity {
   QueryLength,
   KeyLength,
   BatchHeads, // batch times heads of the queries
-  Multiprocessors
+  Multiprocessors,
+  BatchKeyHeads // batch times heads of the keys
 };
-inline constexpr size_t kNumLaunchQuantities = 4;
+inline constexpr size_t kNumLaunchQuantities = 5;
 
 /// "query_length", …
 std::string_view quantityName(LaunchQuantity quantity);

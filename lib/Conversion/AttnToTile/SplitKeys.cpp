@@ -39,9 +39,9 @@
 using namespace mlir;
 using namespace attn;
 
-/// A merged tile is what a warp holds with registers to spare: blocks of few
-/// rows and columns are many blocks where there are few queries.
-static constexpr int64_t mergedRows = 16, mergedColumns = 32;
+/// A merged tile is what a warp holds of many parts at once: blocks of few rows
+/// and columns are many blocks where there are few queries.
+static constexpr int64_t mergedRows = 16, mergedColumns = 16;
 
 namespace {
 class SplitForward {
@@ -125,17 +125,25 @@ void SplitForward::buildParts() {
   storeRows(b, kernel, block, state.sum, totals);
 }
 
-/// What a part left of the rows and columns of a block.
+/// What a part left of the rows and columns of a block. Rows behind the last
+/// query read what that one has, and are not stored: tests of each would take
+/// longer than all loads.
 SoftmaxState SplitForward::readPart(const QueryKernel &merged,
                                     const QueryBlock &block, Value part,
                                     int64_t columns) {
   Value first = arith::MulIOp::create(b, loc, block.batch, numParts);
   Value number =
       toCoordinate(b, loc, arith::AddIOp::create(b, loc, first, part));
-  SmallVector<Value> at = {number, block.head32, block.rows};
+  Value lastQuery = toCoordinate(
+      b, loc, arith::SubIOp::create(b, loc, kernel.queryLength, constant(1)));
+  Value rows = arith::MinSIOp::create(
+      b, loc, block.rows,
+      vector::BroadcastOp::create(b, loc, block.rows.getType(), lastQuery));
+  SmallVector<Value> at = {number, block.head32, rows};
   auto gather = [&](Value view, int64_t size) -> Value {
     auto type = VectorType::get({merged.numRows, size}, b.getF32Type());
-    return tile::GatherOp::create(b, loc, type, view, at);
+    return tile::GatherOp::create(b, loc, type, view, at, /*sorted=*/false,
+                                  /*inside=*/true);
   };
   SoftmaxState state;
   state.max = gather(maxima, 1);
@@ -173,7 +181,7 @@ SoftmaxState SplitForward::join(const SoftmaxState &first,
 /// How many parts are read before the first is joined, so that one does not
 /// wait for another: as many as the registers of a warp have room for.
 static int64_t countPartsAtOnce(int64_t parts) {
-  constexpr int64_t most = 4;
+  constexpr int64_t most = 8;
   for (int64_t count = most; count != 1; --count)
     if (parts % count == 0)
       return count;

@@ -58,7 +58,9 @@ static warp::SchedulerAttr getScheduler(PlanAttr plan) {
 static warp::KernelOp buildKernel(RewriterBase &rewriter, tile::KernelOp grid) {
   Location loc = grid.getLoc();
   PlanAttr plan = grid.getPlan();
-  IntegerAttr registers;
+  IntegerAttr registers, blocksPerSM;
+  if (plan.getBlocksPerSm() != 1)
+    blocksPerSM = rewriter.getI64IntegerAttr(plan.getBlocksPerSm());
   if (plan.getConsumerRegisters() != 0)
     registers = rewriter.getI64IntegerAttr(plan.getConsumerRegisters());
   rewriter.setInsertionPoint(grid);
@@ -67,7 +69,7 @@ static warp::KernelOp buildKernel(RewriterBase &rewriter, tile::KernelOp grid) {
       grid.getBatches(), rewriter.getI64IntegerAttr(plan.getWarps()),
       rewriter.getI64IntegerAttr(plan.getStages()),
       /*sharedBytes=*/nullptr, /*resident=*/nullptr, getScheduler(plan),
-      registers, grid.getIndependentAttr());
+      registers, blocksPerSM, grid.getIndependentAttr());
   Type index = rewriter.getIndexType();
   Block *body = rewriter.createBlock(&kernel.getBody(), {},
                                      {index, index, index}, {loc, loc, loc});

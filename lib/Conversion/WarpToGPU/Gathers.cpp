@@ -41,7 +41,8 @@ public:
       : b(builder), loc(op.getLoc()), type(op.getResult().getType()),
         view(view), addresses(builder, op.getLoc()),
         zero(arith::ConstantOp::create(
-            builder, loc, builder.getZeroAttr(type.getElementType()))) {
+            builder, loc, builder.getZeroAttr(type.getElementType()))),
+        areInside(op.getInside()) {
     layout::Fragment layout = layoutOf(type);
     for (int64_t reg = 0, e = layout.numRegisters(); reg < e; ++reg) {
       SmallVector<Value> &at = elements.emplace_back();
@@ -76,6 +77,7 @@ private:
   const View &view;
   Addresses addresses;
   Value zero;
+  bool areInside;                           // all indices
   SmallVector<SmallVector<Value>> elements; // their indices; i32
   SmallVector<Run> runs;
   /// Of each element its run, and its place in it.
@@ -167,16 +169,9 @@ Value Gatherer::isInside(const Run &run, ArrayRef<int64_t> places) {
 /// are there, one by one: few registers, and no speed.
 SmallVector<Value> Gatherer::loadRuns() {
   SmallVector<Value> pointers;
-  Value areInside;
-  for (const Run &run : runs) {
+  for (const Run &run : runs)
     pointers.push_back(
         addresses.toPointer(view.addressOf(b, loc, run.indices)));
-    // An index is below 2^31: none of those between wraps around.
-    Value inside = isInside(run, {0, run.size - 1});
-    areInside =
-        areInside ? arith::AndIOp::create(b, loc, areInside, inside).getResult()
-                  : inside;
-  }
   auto loadAt = [&](size_t number, int64_t place) {
     return load(offsetBy(b, loc, pointers[number], place * view.elementBytes));
   };
@@ -197,7 +192,15 @@ SmallVector<Value> Gatherer::loadRuns() {
           [&] { return SmallVector<Value>{zero}; }));
     return result;
   };
-  return choose(areInside, elements.size(), loadAll, loadSome);
+  if (areInside)
+    return loadAll();
+  Value all;
+  for (const Run &run : runs) {
+    // An index is below 2^31: none of those between wraps around.
+    Value inside = isInside(run, {0, run.size - 1});
+    all = all ? arith::AndIOp::create(b, loc, all, inside).getResult() : inside;
+  }
+  return choose(all, elements.size(), loadAll, loadSome);
 }
 
 /// The address of an element outside is replaced by that of element 0, its
@@ -228,10 +231,13 @@ SmallVector<Value> Gatherer::loadEach() {
               ? arith::AndIOp::create(b, loc, inside, term.inside).getResult()
               : term.inside;
     }
-    if (!inside) // rank 0
-      inside = arith::ConstantIntOp::create(b, loc, 1, 1);
-    if (!offset)
+    if (!offset) // rank 0
       offset = addresses.constant(0);
+    if (areInside || !inside) {
+      result.push_back(
+          load(addresses.toPointer(addresses.add(view.address, offset))));
+      continue;
+    }
     Value safe =
         arith::SelectOp::create(b, loc, inside, offset, addresses.constant(0));
     Value loaded = load(addresses.toPointer(addresses.add(view.address, safe)));
@@ -244,6 +250,8 @@ SmallVector<Value> Gatherer::loadEach() {
 SmallVector<Value> Gatherer::run() {
   if (findRuns())
     return loadRuns();
+  if (areInside)
+    return loadEach();
   Value nonEmpty;
   for (Value size : view.sizes) {
     if (getConstantIntValue(size).value_or(0) > 0)

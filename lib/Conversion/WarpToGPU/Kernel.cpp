@@ -299,11 +299,12 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
 
   for (size_t i = 0; i < maps->maps.size(); ++i)
     describeTensorMap(function, firstMap + i);
-  // Blocks with roles fill a multiprocessor; to have more blocks of one warp,
-  // which only prepare, ptxas would spill.
+  // Blocks with roles fill a multiprocessor, so many; to have more blocks of
+  // one warp, which only prepare, ptxas would spill.
   if (kernel.hasRoles() || kernel.getWarps() == 1)
-    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                      rewriter.getI32IntegerAttr(1));
+    function->setAttr(
+        NVVM::NVVMDialect::getMinctasmAttrName(),
+        rewriter.getI32IntegerAttr(kernel.getBlocksPerSM().value_or(1)));
 
   Block *entry = &function.getBody().front();
   rewriter.setInsertionPointToStart(entry);

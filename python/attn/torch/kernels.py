@@ -49,7 +49,7 @@ Gradients = collections.namedtuple("Gradients", "of_lse of_captures")
 TANGENTS = "tangents"  # in the place of Gradients: the function with its tangents
 
 # What the rule of a program chooses by, and how many there are of the last on a GPU.
-Sizes = collections.namedtuple("Sizes", "query_length key_length batch_heads multiprocessors")
+Sizes = collections.namedtuple("Sizes", "query_length key_length batch_heads multiprocessors batch_key_heads")
 
 
 @lru_cache(maxsize=None)
@@ -247,7 +247,8 @@ def chooser(rule):
             raise AttnError(f"wanted conditions on {', '.join(Sizes._fields)} and numbers of variants, got {rule!r}")
     *others, (last,) = cases
     text = "".join(f"{variant} if {condition} else " for condition, variant in others)
-    return eval(f"lambda {', '.join(Sizes._fields)}: {text}{last}")
+    # Many cases take as long to read as a launch does, and calls repeat their sizes.
+    return lru_cache(maxsize=4096)(eval(f"lambda {', '.join(Sizes._fields)}: {text}{last}"))
 
 
 _compiled = _Table(_make_compiled)
@@ -268,9 +269,9 @@ def place(device):
 
 
 def lengths(q, k):
-    """Of a call on q (b, h, s, d) and k: queries, keys, batch times heads."""
+    """Of a call on q (b, h, s, d) and k: queries, keys, batch times heads of q and of k."""
     batch, heads, queries, _ = q.shape
-    return queries, k.shape[2], batch * heads
+    return queries, k.shape[2], batch * heads, batch * k.shape[1]
 
 
 def _choose(program, device, gradients, lengths):
@@ -278,7 +279,8 @@ def _choose(program, device, gradients, lengths):
     them, and on the CPU, there is one for all."""
     (kind, index), variant, sizes = place(device), None, None
     if kind == "cuda" and lengths is not None:
-        sizes = Sizes(*lengths, multiprocessors(index))
+        *others, key_heads = lengths
+        sizes = Sizes(*others, multiprocessors(index), key_heads)
         variant = _rules.get((program, *target(kind, index), gradients), sizes)(*sizes)
     return (kind, index), variant, sizes
 

@@ -250,7 +250,7 @@ def _lengths(extents):
     batch, heads, queries, keys = (extents.get(var, 1) for var in "bhij")
     if not all(isinstance(size, int) for size in (batch, heads, queries, keys)):
         return None
-    return queries, keys, batch * heads
+    return queries, keys, batch * heads, batch * heads
 
 
 def _check_transforms(graph, node):

@@ -34,6 +34,25 @@ func.func @gather_runs(%row: memref<?xf32>, %m: memref<?x32xf32>) {
   return
 }
 
+// What is said to be inside is not tested.
+// CHECK-LABEL: gpu.func @gather_inside
+// CHECK-NOT: scf.if
+// CHECK-NOT: arith.cmpi ult
+// CHECK-COUNT-8: llvm.load
+// CHECK: gpu.return
+func.func @gather_inside(%row: memref<?xf32>, %m: memref<64x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %base = arith.constant 3 : i32
+  warp.kernel @gather_inside blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %c = warp.coords %base, 1 : !warp.frag<1x32xi32, acc, 4>
+    %b = warp.gather %row[%c] {inside} : memref<?xf32>, (!warp.frag<1x32xi32, acc, 4>) -> !warp.frag<1x32xf32, acc, 4>
+    %f = warp.broadcast %b : !warp.frag<1x32xf32, acc, 4> -> !warp.frag<64x32xf32, acc, 4>
+    warp.store %f, %m[%c0, %c0] : !warp.frag<64x32xf32, acc, 4>, memref<64x32xf32>
+  }
+  return
+}
+
 // Outside: the address of element 0 is read, the value is 0. Nothing is read
 // of an empty memref.
 // CHECK-LABEL: gpu.func @gather

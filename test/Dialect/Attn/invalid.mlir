@@ -1288,3 +1288,18 @@ func.func private @plan_registers_of_a_target() attributes {plan = #attn.plan<ta
 
 // expected-error @+1 {{'consumer_registers': got 240 of a kernel without roles}}
 func.func private @plan_registers_without_roles() attributes {plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, consumer_registers = 240, without = ["warp-specialize"]>}
+
+// -----
+
+// expected-error @+1 {{'blocks_per_sm': got 2 of a kernel without roles}}
+func.func private @plan_blocks_of_a_target() attributes {plan = #attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, blocks_per_sm = 2>}
+
+// -----
+
+// expected-error @+1 {{'blocks_per_sm' must be in [1, 8], got 9}}
+func.func private @plan_blocks() attributes {plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, blocks_per_sm = 9>}
+
+// -----
+
+// expected-error @+1 {{'consumer_registers': got 240 registers per thread, expected a multiple of 8 in [24, 232] with 4 warps}}
+func.func private @plan_registers_of_blocks() attributes {plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, consumer_registers = 240, blocks_per_sm = 2>}

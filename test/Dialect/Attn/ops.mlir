@@ -142,6 +142,6 @@ func.func @sink_dropout_and_search(%q: tensor<2x4x?x64xbf16>, %s: tensor<4xf32>,
 
 // The registers and the optional passes of a plan.
 // CHECK-LABEL: func.func private @passes
-// CHECK-SAME: plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, consumer_registers = 240, without = ["tile-peel-masks", "warp-persist"], with = ["warp-double-buffer"]>
+// CHECK-SAME: plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, consumer_registers = 200, blocks_per_sm = 2, without = ["tile-peel-masks", "warp-persist"], with = ["warp-double-buffer"]>
 func.func private @passes() attributes {plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4,
-    consumer_registers = 240, without = ["tile-peel-masks", "warp-persist"], with = ["warp-double-buffer"]>}
+    consumer_registers = 200, blocks_per_sm = 2, without = ["tile-peel-masks", "warp-persist"], with = ["warp-double-buffer"]>}

@@ -445,6 +445,28 @@ func.func @w3_turn_of_one_group(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>
 
 // -----
 
+func.func @w4_registers_of_blocks(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  // expected-error@+1 {{'warp.kernel' op wants 4 x 40 + 4 x 224 = 1056 registers per lane of its warps, they start with 8 x 128 = 1024}}
+  warp.kernel @w4_registers_of_blocks blocks(%x, %h, %b) in (%n, %n, %n) warps(8) per_sm(2) {
+    warp.role @load copy warps(4) registers(40) {
+    }
+    warp.role @softmax compute warps(4) registers(224) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @blocks_per_sm(%n: index) {
+  // expected-error@+1 {{'warp.kernel' op has 9 blocks per multiprocessor, expected 1 to 8}}
+  warp.kernel @blocks_per_sm blocks(%x, %h, %b) in (%n, %n, %n) warps(8) per_sm(9) {
+  }
+  return
+}
+
+// -----
+
 func.func @w4_registers(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -114,15 +114,19 @@ static LogicalResult verifyPasses(function_ref<InFlightDiagnostic()> emitError,
 /// is there.
 static LogicalResult
 verifyRegisters(function_ref<InFlightDiagnostic()> emitError, TargetKind target,
-                int64_t warps, int64_t registers,
+                int64_t warps, int64_t registers, int64_t blocksPerSM,
                 ArrayRef<OptionalPass> without) {
+  bool hasRoles = target == TargetKind::SM90A &&
+                  !llvm::is_contained(without, OptionalPass::Specialize);
+  if (blocksPerSM != 1 && !hasRoles)
+    return emitError() << "'blocks_per_sm': got " << blocksPerSM
+                       << " of a kernel without roles";
   if (registers == 0)
     return success();
-  std::string fault = findShareFault(warps, registers);
-  if (target != TargetKind::SM90A ||
-      llvm::is_contained(without, OptionalPass::Specialize))
+  std::string fault = findShareFault(warps, registers, blocksPerSM);
+  if (!hasRoles)
     fault = "got " + std::to_string(registers) + " of a kernel without roles";
-  else if (registers == shareRegisters(warps).consumer)
+  else if (registers == shareRegisters(warps, 0, blocksPerSM).consumer)
     fault = "got " + std::to_string(registers) +
             ", what it is by default: expected it left out";
   if (fault.empty())
@@ -136,69 +140,79 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                TargetKind target, int64_t blockQ,
                                int64_t blockK, int64_t warps, int64_t stages,
                                bool, SchedulerKind, int64_t registers,
-                               int64_t splitKeys, int64_t packedHeads,
-                               RecomputedScores, ArrayRef<OptionalPass> without,
+                               int64_t blocksPerSM, int64_t splitKeys,
+                               int64_t packedHeads, RecomputedScores,
+                               ArrayRef<OptionalPass> without,
                                ArrayRef<OptionalPass> with) {
   return success(
       succeeded(verifyRange(emitError, "block_q", blockQ, 1, 65536)) &&
       succeeded(verifyRange(emitError, "block_k", blockK, 1, 65536)) &&
       succeeded(verifyRange(emitError, "warps", warps, 1, 32)) &&
       succeeded(verifyRange(emitError, "stages", stages, 1, 64)) &&
+      succeeded(verifyRange(emitError, "blocks_per_sm", blocksPerSM, 1, 8)) &&
       succeeded(verifyRange(emitError, "split_keys", splitKeys, 1, 64)) &&
       succeeded(verifyRange(emitError, "packed_heads", packedHeads, 1, 64)) &&
       succeeded(verifyPasses(emitError, stringifyTargetKind(target), without,
                              with)) &&
-      succeeded(verifyRegisters(emitError, target, warps, registers, without)));
+      succeeded(verifyRegisters(emitError, target, warps, registers,
+                                blocksPerSM, without)));
 }
 
 PlanAttr PlanAttr::withOneWarp() const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), /*warps=*/1,
              getStages(), getQInRegisters(), getScheduler(),
-             /*consumer_registers=*/0, getSplitKeys(), getPackedHeads(),
-             getScores(), getWithout(), getWith());
+             /*consumer_registers=*/0, /*blocks_per_sm=*/1, getSplitKeys(),
+             getPackedHeads(), getScores(), getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withTiles(int64_t blockQ, int64_t blockK, int64_t warps,
                              int64_t stages) const {
   return get(getContext(), getTarget(), blockQ, blockK, warps, stages,
              getQInRegisters(), getScheduler(), getConsumerRegisters(),
-             getSplitKeys(), getPackedHeads(), getScores(), getWithout(),
-             getWith());
+             getBlocksPerSm(), getSplitKeys(), getPackedHeads(), getScores(),
+             getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withScheduler(SchedulerKind scheduler) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), scheduler, getConsumerRegisters(),
-             getSplitKeys(), getPackedHeads(), getScores(), getWithout(),
-             getWith());
+             getBlocksPerSm(), getSplitKeys(), getPackedHeads(), getScores(),
+             getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withConsumerRegisters(int64_t registers) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), getScheduler(), registers,
-             getSplitKeys(), getPackedHeads(), getScores(), getWithout(),
-             getWith());
+             getBlocksPerSm(), getSplitKeys(), getPackedHeads(), getScores(),
+             getWithout(), getWith());
+}
+
+PlanAttr PlanAttr::withBlocksPerSM(int64_t blocks) const {
+  return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
+             getStages(), getQInRegisters(), getScheduler(),
+             getConsumerRegisters(), blocks, getSplitKeys(), getPackedHeads(),
+             getScores(), getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withSplitKeys(int64_t parts) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), getScheduler(),
-             getConsumerRegisters(), parts, getPackedHeads(), getScores(),
-             getWithout(), getWith());
+             getConsumerRegisters(), getBlocksPerSm(), parts, getPackedHeads(),
+             getScores(), getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withPackedHeads(int64_t heads) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), getScheduler(),
-             getConsumerRegisters(), getSplitKeys(), heads, getScores(),
-             getWithout(), getWith());
+             getConsumerRegisters(), getBlocksPerSm(), getSplitKeys(), heads,
+             getScores(), getWithout(), getWith());
 }
 
 PlanAttr PlanAttr::withScores(RecomputedScores scores) const {
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
              getStages(), getQInRegisters(), getScheduler(),
-             getConsumerRegisters(), getSplitKeys(), getPackedHeads(), scores,
-             getWithout(), getWith());
+             getConsumerRegisters(), getBlocksPerSm(), getSplitKeys(),
+             getPackedHeads(), scores, getWithout(), getWith());
 }
 
 PassSelection PlanAttr::getPasses() const {
@@ -214,11 +228,12 @@ PlanAttr PlanAttr::withPasses(const PassSelection &passes) const {
   auto [without, with] =
       passes.changesFrom(PassSelection(stringifyTargetKind(getTarget())));
   // Without roles there is nothing to share.
-  int64_t registers =
-      passes.runs(OptionalPass::Specialize) ? getConsumerRegisters() : 0;
+  bool hasRoles = passes.runs(OptionalPass::Specialize);
   return get(getContext(), getTarget(), getBlockQ(), getBlockK(), getWarps(),
-             getStages(), getQInRegisters(), getScheduler(), registers,
-             getSplitKeys(), getPackedHeads(), getScores(), without, with);
+             getStages(), getQInRegisters(), getScheduler(),
+             hasRoles ? getConsumerRegisters() : 0,
+             hasRoles ? getBlocksPerSm() : 1, getSplitKeys(), getPackedHeads(),
+             getScores(), without, with);
 }
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,

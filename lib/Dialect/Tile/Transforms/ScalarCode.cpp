@@ -135,7 +135,7 @@ private:
       return loadElement(builder, op.getLoc(), view, indices);
     return GatherOp::create(builder, op.getLoc(),
                             VectorType::get(shape, op.getResult().getType()),
-                            view, indices, op.getSorted());
+                            view, indices, op.getSorted(), op.getInside());
   }
 
   Value cloneElementwise(OpBuilder &builder, Operation &op,

@@ -75,6 +75,8 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
                           result) ||
       parseOptionalNumber(p, "registers", getRegistersAttrName(result.name),
                           result) ||
+      parseOptionalNumber(p, "per_sm", getBlocksPerSMAttrName(result.name),
+                          result) ||
       parseOptionalNumber(p, "shared", getSharedBytesAttrName(result.name),
                           result))
     return failure();
@@ -111,6 +113,8 @@ void KernelOp::print(OpAsmPrinter &p) {
     p << " stages(" << *stages << ")";
   if (std::optional<int64_t> registers = getRegisters())
     p << " registers(" << *registers << ")";
+  if (std::optional<int64_t> blocks = getBlocksPerSM())
+    p << " per_sm(" << *blocks << ")";
   if (std::optional<int64_t> bytes = getSharedBytes())
     p << " shared(" << *bytes << ")";
   if (getResident())
@@ -123,7 +127,8 @@ void KernelOp::print(OpAsmPrinter &p) {
       (*this)->getAttrs(),
       {getSymNameAttrName(), getWarpsAttrName(), getStagesAttrName(),
        getSharedBytesAttrName(), getResidentAttrName(), getSchedulerAttrName(),
-       getRegistersAttrName(), getIndependentAttrName()});
+       getRegistersAttrName(), getBlocksPerSMAttrName(),
+       getIndependentAttrName()});
   p << " ";
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                 /*printBlockTerminators=*/false);
@@ -140,6 +145,10 @@ LogicalResult KernelOp::verify() {
   if (std::optional<int64_t> registers = getRegisters();
       registers && (*registers < 1 || *registers > 255))
     return emitOpError("has ") << *registers << " registers, expected 1 to 255";
+  if (std::optional<int64_t> blocks = getBlocksPerSM();
+      blocks && (*blocks < 1 || *blocks > 8))
+    return emitOpError("has ")
+           << *blocks << " blocks per multiprocessor, expected 1 to 8";
   std::optional<int64_t> shared = getSharedBytes();
   if (shared && *shared < 0)
     return emitOpError("has ")

@@ -165,7 +165,8 @@ static LogicalResult verifyRegisters(KernelOp kernel, ArrayRef<RoleOp> roles) {
            " x " + std::to_string(registers);
   }
   int64_t warps = kernel.getWarps();
-  int64_t atStart = registersAtStart(warps);
+  int64_t atStart =
+      registersAtStart(warps, kernel.getBlocksPerSM().value_or(1));
   if (wanted <= atStart * warps)
     return success();
   return kernel.emitOpError("wants ")

@@ -114,7 +114,8 @@ FailureOr<int64_t> attn::warp::doubleBufferOperands(KernelOp kernel,
     return failure();
   }
   int64_t registers =
-      shareRegisters(kernel.getWarps(), kernel.getRegisters().value_or(0))
+      shareRegisters(kernel.getWarps(), kernel.getRegisters().value_or(0),
+                     kernel.getBlocksPerSM().value_or(1))
           .consumer;
   int64_t numLoops = 0;
   for (scf::ForOp loop : loops) {

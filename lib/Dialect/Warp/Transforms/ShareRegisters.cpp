@@ -99,12 +99,14 @@ int64_t attn::warp::spareForProducer(RewriterBase &rewriter, KernelOp kernel,
   int64_t least = countNeededByConsumer(consumer);
   int64_t warps = consumer.getWarps();
   constexpr int64_t step = 8;
-  attn::RoleRegisters before = attn::shareRegisters(warps), shares = before;
+  int64_t blocks = kernel.getBlocksPerSM().value_or(1);
+  attn::RoleRegisters before = attn::shareRegisters(warps, 0, blocks),
+                      shares = before;
   // What every producer does with, also one that has less.
   constexpr int64_t usual = 40;
   while (needed > usual && shares.producer < needed &&
          shares.consumer - step >= least)
-    shares = attn::shareRegisters(warps, shares.consumer - step);
+    shares = attn::shareRegisters(warps, shares.consumer - step, blocks);
   if (shares.producer == before.producer) {
     reason = "the producer has what it needs, or the consumer nothing to spare";
     return 0;

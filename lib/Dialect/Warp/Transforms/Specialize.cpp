@@ -396,9 +396,11 @@ void Specialization::createConsumer() {
   }
   rewriter.setInsertionPoint(body->getTerminator());
   int64_t warps = kernel.getWarps();
-  consumer = createRole(
-      consumerName, RoleKind::Compute, warps,
-      attn::shareRegisters(warps, kernel.getRegisters().value_or(0)).consumer);
+  consumer =
+      createRole(consumerName, RoleKind::Compute, warps,
+                 attn::shareRegisters(warps, kernel.getRegisters().value_or(0),
+                                      kernel.getBlocksPerSM().value_or(1))
+                     .consumer);
   Operation *end = consumer.getBodyBlock()->getTerminator();
   for (Operation *op : moved)
     rewriter.moveOpBefore(op, end);
@@ -489,7 +491,8 @@ void Specialization::createProducer() {
   rewriter.setInsertionPoint(consumer);
   RoleOp producer = createRole(
       producerName, RoleKind::Copy, attn::producerWarps,
-      attn::shareRegisters(consumer.getWarps(), *consumer.getRegisters())
+      attn::shareRegisters(consumer.getWarps(), *consumer.getRegisters(),
+                           kernel.getBlocksPerSM().value_or(1))
           .producer);
   rewriter.setInsertionPoint(producer.getBodyBlock()->getTerminator());
   IRMapping map;

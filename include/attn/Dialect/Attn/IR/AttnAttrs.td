@@ -160,6 +160,9 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     `consumer_registers` (sm_90a): registers of each thread that computes beside
     a producer, which has those that are left; 0: as many as leave the producer
     what it has use for.
+    `blocks_per_sm` (sm_90a, with `scheduler = grid`): how many thread blocks with
+    roles share the registers and the shared memory of a multiprocessor, 1 to 8:
+    while one begins or ends, another computes.
     `split_keys` (of attention, not of gradients or tangents): how many thread
     blocks share the keys of a query block, 1 to 64. With more than one each
     writes what it has summed to a workspace, and a second kernel merges the
@@ -186,6 +189,7 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
     DefaultValuedParameter<"bool", "false">:$q_in_registers,
     DefaultValuedParameter<"::attn::SchedulerKind", "::attn::SchedulerKind::Auto">:$scheduler,
     DefaultValuedParameter<"int64_t", "0">:$consumer_registers,
+    DefaultValuedParameter<"int64_t", "1">:$blocks_per_sm,
     DefaultValuedParameter<"int64_t", "1">:$split_keys,
     DefaultValuedParameter<"int64_t", "1">:$packed_heads,
     DefaultValuedParameter<"::attn::RecomputedScores", "::attn::RecomputedScores::Auto">:$scores,
@@ -195,13 +199,14 @@ def Attn_PlanAttr : Attn_Attr<"Plan", "plan"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The same plan for one warp, with other tiles, with another scheduler, with so many
-    /// registers for consumers, with keys shared out in so many parts, with rows of so many heads
-    /// in a tile, or with scores computed so often.
+    /// registers for consumers, with so many blocks for a multiprocessor, with keys shared out in
+    /// so many parts, with rows of so many heads in a tile, or with scores computed so often.
     PlanAttr withOneWarp() const;
     PlanAttr withTiles(int64_t blockQ, int64_t blockK, int64_t warps,
                        int64_t stages) const;
     PlanAttr withScheduler(SchedulerKind scheduler) const;
     PlanAttr withConsumerRegisters(int64_t registers) const;
+    PlanAttr withBlocksPerSM(int64_t blocks) const;
     PlanAttr withSplitKeys(int64_t parts) const;
     PlanAttr withPackedHeads(int64_t heads) const;
     PlanAttr withScores(RecomputedScores scores) const;

@@ -156,7 +156,8 @@ def Tile_GatherOp : Tile_Op<"gather"> {
     %bias = tile.gather %table[%h, %rows, %cols] : memref<?x?x?xf32, …>, (i32, vector<64x1xi32>, vector<1x32xi32>) -> vector<64x32xf32>
     ```
     With `sorted`, the elements never decrease along the last dimension: a
-    promise of the caller (`sorted_captures` of `attn.attention`).
+    promise of the caller (`sorted_captures` of `attn.attention`). With `inside`
+    no index is out of range, and none is tested: a promise, too.
 
     (C1) One index per dimension of the memref.
     (C2) The element types agree.
@@ -166,7 +167,7 @@ def Tile_GatherOp : Tile_Op<"gather"> {
          `tile.scores`.
   }];
   let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<AnyType>:$indices,
-                       UnitAttr:$sorted);
+                       UnitAttr:$sorted, UnitAttr:$inside);
   let results = (outs AnyTypeOf<[AnySignlessInteger, AnyFloat, AnyVectorOfNonZeroRank]>:$result);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `,` functional-type($indices, $result)";
   let hasVerifier = 1;

@@ -272,7 +272,11 @@ def Warp_StoreFragOp : Warp_Op<"store_frag"> {
 
 def Warp_GatherOp : Warp_Op<"gather"> {
   let summary = "elements of global memory at computed indices; out of range reads 0";
-  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<AnyType>:$indices);
+  let description = [{
+    With `inside` none is out of range: a promise of the caller.
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<AnyType>:$indices,
+                       UnitAttr:$inside);
   let results = (outs Warp_FragType:$result);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `,` functional-type($indices, $result)";
   let hasVerifier = 1;

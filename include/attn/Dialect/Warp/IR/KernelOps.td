@@ -31,7 +31,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     other; no two have one name.
     `stages` is the number of tiles that the plan wants in flight, what
     `warp-buffer` builds by default; `registers` how many each lane has of the
-    role that computes, if the plan says; `scheduler` how `warp-persist` has blocks
+    role that computes, if the plan says; `per_sm` how many blocks with roles
+    share a multiprocessor, if not one; `scheduler` how `warp-persist` has blocks
     come by their tiles (`grid`, `static` or `dynamic`), if the plan says.
     `shared` is the size in bytes of the block's shared memory once
     `warp-assign-resources` has placed it.
@@ -86,7 +87,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
   let arguments = (ins SymbolNameAttr:$sym_name, Index:$gridX, Index:$gridY, Index:$gridZ,
                        I64Attr:$warps, OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
                        UnitAttr:$resident, OptionalAttr<Warp_SchedulerAttr>:$scheduler,
-                       OptionalAttr<I64Attr>:$registers, UnitAttr:$independent);
+                       OptionalAttr<I64Attr>:$registers, OptionalAttr<I64Attr>:$blocksPerSM,
+                       UnitAttr:$independent);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
