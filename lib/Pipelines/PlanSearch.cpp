@@ -193,11 +193,19 @@ static PlanAttr giveUpLazyMax(const plan::Workload &workload, PlanAttr plan) {
   return plan.withPasses(passes);
 }
 
-/// The same tiles with more registers, as two blocks of a multiprocessor have
-/// where three share it. Null elsewhere.
-static PlanAttr giveUpBlock(PlanAttr plan) {
+/// Where three blocks share a multiprocessor, two: they have more registers,
+/// and room for one block of keys more. Null elsewhere.
+static PlanAttr giveUpBlock(const plan::Workload &workload, PlanAttr plan) {
   constexpr int64_t most = 2;
-  return plan.getBlocksPerSm() > most ? plan.withBlocksPerSM(most) : nullptr;
+  if (plan.getBlocksPerSm() <= most)
+    return nullptr;
+  PlanAttr fewer = plan.withBlocksPerSM(most);
+  PlanAttr deeper = fewer.withTiles(plan.getBlockQ(), plan.getBlockK(),
+                                    plan.getWarps(), plan.getStages() + 1);
+  bool fits = plan::findObstacle(workload, plan::getTiles(deeper),
+                                 plan::getTarget(plan.getTarget()))
+                  .empty();
+  return fits ? deeper : fewer;
 }
 
 std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
@@ -245,9 +253,10 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
     PlanAttr eager;
     if (isWanting && number == 0 && bytes <= most + little)
       eager = giveUpLazyMax(workload, spilling);
-    PlanAttr fewer = isWanting ? giveUpBlock(spilling) : nullptr;
+    PlanAttr fewer = isWanting ? giveUpBlock(workload, spilling) : nullptr;
     if (fewer) {
-      next = fewer;
+      next = least = fewer;
+      --number; // its own search follows
     } else if (shared) {
       next = shared;
     } else if (eager) {

@@ -142,32 +142,86 @@ void BackwardKernels::buildRows(bool hasDelta, bool hasQuerySums) {
   buildFarRows();
 }
 
-/// Adds up what the query heads of a key head give, in their order.
+/// How many query heads are read before the first is added, so that one does
+/// not wait for another: 4, or fewer of a number that is known.
+static int64_t countHeadsAtOnce(std::optional<int64_t> heads) {
+  constexpr int64_t most = 4;
+  int64_t count = most;
+  while (heads && *heads % count != 0)
+    --count;
+  return count;
+}
+
+/// Adds up what the query heads of a key head give, in their order. A warp has
+/// a few rows and columns: many read at the same time. Rows behind the last key
+/// read what that one has, and are not stored.
 void BackwardKernels::sumHeads(const Sum &sum, Value numBatches) {
   OpBuilder::InsertionGuard guard(b);
+  constexpr int64_t size = 16, wide = 32;
+  int64_t width = sum.numColumns % wide == 0 ? wide : size;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value columnBlocks = constant(llvm::divideCeil(sum.numColumns, width));
+  Value rowBlocks = ceilDiv(b, loc, keyLength, constant(size));
   tile::KernelOp kernel = beginKernel(
       sum.isKey ? "_sum_key" : "_sum_value",
-      ValueRange{numBatches, keyHeads, ceilDiv(b, loc, keyLength, blockRows)});
-  BlockNumbers block = readNumbers(kernel);
-  Value rows = coordinates(block.first, numRows, 0);
-  Value columns = coordinates(c0, sum.numColumns, 1);
-  int64_t shape[] = {numRows, sum.numColumns};
-  Value zero = splat(b, loc, VectorType::get(shape, f32), 0.0);
-  Value first = arith::MulIOp::create(b, loc, block.head, headsPerKeyHead);
+      ValueRange{numBatches, keyHeads,
+                 b.createOrFold<arith::MulIOp>(loc, rowBlocks, columnBlocks)},
+      attention.getPlanAttr().withOneWarp());
+  auto numbers = kernel.getNumbers();
+  Value rowBlock =
+      b.createOrFold<arith::DivUIOp>(loc, numbers[2], columnBlocks);
+  Value columnBlock =
+      b.createOrFold<arith::RemUIOp>(loc, numbers[2], columnBlocks);
+  Value firstRow = b.createOrFold<arith::MulIOp>(loc, rowBlock, constant(size));
+  Value firstColumn =
+      b.createOrFold<arith::MulIOp>(loc, columnBlock, constant(width));
+  Value rows = coordinates(firstRow, size, 0);
+  Value lastKey =
+      toCoordinate(b, loc, arith::SubIOp::create(b, loc, keyLength, c1));
+  rows =
+      arith::MinSIOp::create(b, loc, rows, broadcast(lastKey, rows.getType()));
+  Value columns = coordinates(firstColumn, width, 1);
+  Value batch32 = toCoordinate(b, loc, numbers[0]);
+  auto type = VectorType::get({size, width}, f32);
+  Value zero = splat(b, loc, type, 0.0);
+  Value first = arith::MulIOp::create(b, loc, numbers[1], headsPerKeyHead);
   Value end = arith::AddIOp::create(b, loc, first, headsPerKeyHead);
-  auto loop = scf::ForOp::create(b, loc, first, end, c1, zero);
+  std::optional<int64_t> known = getConstantIntValue(headsPerKeyHead);
+  int64_t atOnce = countHeadsAtOnce(known);
+  auto loop = scf::ForOp::create(b, loc, first, end, constant(atOnce), zero);
   b.setInsertionPointToStart(loop.getBody());
-  Value head = toCoordinate(b, loc, loop.getInductionVar());
-  Value part =
-      gather(sum.workspace, {block.batch32, head, rows, columns}, shape);
-  Value added =
-      arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], part);
+  SmallVector<Value> parts;
+  for (int64_t place = 0; place != atOnce; ++place) {
+    Value head = b.createOrFold<arith::AddIOp>(loc, loop.getInductionVar(),
+                                               constant(place));
+    Value isThere =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, head, end);
+    bool isAlways = place == 0 || known;
+    if (!isAlways)
+      head = arith::SelectOp::create(b, loc, isThere, head, first);
+    Value part = tile::GatherOp::create(
+        b, loc, type, sum.workspace,
+        ValueRange{batch32, toCoordinate(b, loc, head), rows, columns},
+        /*sorted=*/false, /*inside=*/true, /*aligned=*/true);
+    if (!isAlways)
+      part = arith::SelectOp::create(
+          b, loc,
+          broadcast(isThere, VectorType::get({size, width}, b.getI1Type())),
+          part, zero);
+    parts.push_back(part);
+  }
+  Value added = loop.getRegionIterArgs()[0];
+  for (Value part : parts)
+    added = arith::AddFOp::create(b, loc, added, part);
   scf::YieldOp::create(b, loc, added);
 
   b.setInsertionPointAfter(loop);
   Value scaled = multiply(loop.getResult(0), sum.factor);
-  tile::StoreOp::create(b, loc, roundTo(b, loc, scaled, element), sum.output,
-                        ValueRange{block.batch, block.head, block.first, c0});
+  tile::StoreOp::create(
+      b, loc, roundTo(b, loc, scaled, element), sum.output,
+      ValueRange{numbers[0], numbers[1], firstRow, firstColumn});
 }
 
 /// d_sink[h] = sum over b, i of exp(sink[h] - lse) * (d_lse - delta), of each

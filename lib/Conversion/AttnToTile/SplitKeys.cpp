@@ -143,7 +143,7 @@ SoftmaxState SplitForward::readPart(const QueryKernel &merged,
   auto gather = [&](Value view, int64_t size) -> Value {
     auto type = VectorType::get({merged.numRows, size}, b.getF32Type());
     return tile::GatherOp::create(b, loc, type, view, at, /*sorted=*/false,
-                                  /*inside=*/true);
+                                  /*inside=*/true, /*aligned=*/size != 1);
   };
   SoftmaxState state;
   state.max = gather(maxima, 1);

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
@@ -42,7 +43,7 @@ public:
         view(view), addresses(builder, op.getLoc()),
         zero(arith::ConstantOp::create(
             builder, loc, builder.getZeroAttr(type.getElementType()))),
-        areInside(op.getInside()) {
+        areInside(op.getInside()), areAligned(op.getAligned()) {
     layout::Fragment layout = layoutOf(type);
     for (int64_t reg = 0, e = layout.numRegisters(); reg < e; ++reg) {
       SmallVector<Value> &at = elements.emplace_back();
@@ -71,6 +72,16 @@ private:
                                 view.elementBytes);
   }
 
+  SmallVector<Value> loadPair(Value pointer) {
+    auto pair = VectorType::get(2, type.getElementType());
+    Value both =
+        LLVM::LoadOp::create(b, loc, pair, pointer, 2 * view.elementBytes);
+    SmallVector<Value> result;
+    for (int64_t place : {0, 1})
+      result.push_back(vector::ExtractOp::create(b, loc, both, place));
+    return result;
+  }
+
   OpBuilder &b;
   Location loc;
   FragType type;
@@ -78,6 +89,7 @@ private:
   Addresses addresses;
   Value zero;
   bool areInside;                           // all indices
+  bool areAligned;                          // pairs
   SmallVector<SmallVector<Value>> elements; // their indices; i32
   SmallVector<Run> runs;
   /// Of each element its run, and its place in it.
@@ -177,8 +189,17 @@ SmallVector<Value> Gatherer::loadRuns() {
   };
   auto loadAll = [&] {
     SmallVector<Value> result;
-    for (auto [number, place] : places)
-      result.push_back(loadAt(number, place));
+    while (result.size() != places.size()) {
+      ArrayRef<std::pair<size_t, int64_t>> left =
+          ArrayRef(places).drop_front(result.size());
+      auto [number, place] = left.front();
+      if (areAligned && left.size() > 1 &&
+          left[1] == std::pair(number, place + 1))
+        result.append(loadPair(
+            offsetBy(b, loc, pointers[number], place * view.elementBytes)));
+      else
+        result.push_back(loadAt(number, place));
+    }
     return result;
   };
   auto loadSome = [&] {

@@ -36,7 +36,7 @@
 // CHECK: arith.addi %[[FROM]], %[[PART]]
 // CHECK: %[[MP:.*]] = tile.gather %[[MAXIMA]][%{{.*}}, %{{.*}}, %[[NEAR:.*]]] {inside}
 // CHECK: %[[LP:.*]] = tile.gather %[[TOTALS]][%{{.*}}, %[[NEAR]]] {inside}
-// CHECK: %[[OP:.*]] = tile.gather %[[SUMS]][%{{.*}}, %[[NEAR]], %{{.*}}] {inside}
+// CHECK: %[[OP:.*]] = tile.gather %[[SUMS]][%{{.*}}, %[[NEAR]], %{{.*}}] {aligned, inside}
 // CHECK-COUNT-21: tile.gather
 // CHECK-NOT: tile.gather
 // CHECK: %[[M1:.*]] = arith.maximumf %[[M0]], %[[MP]]

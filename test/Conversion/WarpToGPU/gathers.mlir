@@ -53,6 +53,24 @@ func.func @gather_inside(%row: memref<?xf32>, %m: memref<64x32xf32>) {
   return
 }
 
+// Pairs that are said to be aligned are read at once.
+// CHECK-LABEL: gpu.func @gather_pairs
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xf32>
+// CHECK-NOT: llvm.load
+// CHECK: gpu.return
+func.func @gather_pairs(%rows: memref<16x16xf32>, %m: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  warp.kernel @gather_pairs blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(1) shared(0) {
+    %r = warp.coords %zero, 0 : !warp.frag<16x1xi32, acc, 1>
+    %c = warp.coords %zero, 1 : !warp.frag<1x16xi32, acc, 1>
+    %f = warp.gather %rows[%r, %c] {aligned, inside} : memref<16x16xf32>, (!warp.frag<16x1xi32, acc, 1>, !warp.frag<1x16xi32, acc, 1>) -> !warp.frag<16x16xf32, acc, 1>
+    warp.store %f, %m[%c0, %c0] : !warp.frag<16x16xf32, acc, 1>, memref<16x16xf32>
+  }
+  return
+}
+
 // Outside: the address of element 0 is read, the value is 0. Nothing is read
 // of an empty memref.
 // CHECK-LABEL: gpu.func @gather

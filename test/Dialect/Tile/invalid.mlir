@@ -148,6 +148,15 @@ func.func @gather_c4(%m: memref<?xf32>, %r: vector<16x1xi32>) {
 
 // -----
 
+func.func @gather_c6(%m: memref<?xf32>, %r: vector<16x1xi32>, %c: vector<1x16xi32>, %n: memref<?x?xf32>) {
+  %g = tile.gather %n[%r, %c] {aligned, inside} : memref<?x?xf32>, (vector<16x1xi32>, vector<1x16xi32>) -> vector<16x16xf32>
+  // expected-error @below {{is aligned, expected it to be inside, and of rank 2}}
+  %h = tile.gather %n[%r, %c] {aligned} : memref<?x?xf32>, (vector<16x1xi32>, vector<1x16xi32>) -> vector<16x16xf32>
+  return
+}
+
+// -----
+
 func.func @search_c1(%m: memref<?x?xi32>, %r: i32) {
   // expected-error @below {{got 0 leading indices, expected 1 for 'memref<?x?xi32>'}}
   %g = tile.search %m[], %r : memref<?x?xi32>, i32, () -> i32

@@ -45,7 +45,8 @@ from turns import flush_buffer, medians  # noqa: E402
 
 WHAT = "Few queries with many keys under masks and scores: attn.torch.flex_attention beside torch.compile(flex_attention)"
 CHECKED = "2x6/2x1x1500,3x8/1x5x1111,1x4/4x16x2100,2x8/2x40x1300,1x4/2x130x4200"
-TIMED = "8x32/8x1x8192,1x32/8x1x32768,64x32/8x1x2048,1x32/8x16x32768,1x32/8x128x32768,8x32/32x1x4096"
+TIMED = ("8x32/8x1x8192,1x32/8x1x32768,64x32/8x1x2048,256x32/8x1x512,64x32/32x1x1024,1x32/8x16x32768,"
+         "1x32/8x128x32768,8x32/32x1x4096")
 CASES = {}
 
 

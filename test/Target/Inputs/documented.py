@@ -50,7 +50,7 @@ described = set(re.findall(r"`([a-z_]+)`", manifest))
 elements = {"f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64"}
 roles = {"query", "key", "value", "sink", "seed", "offset", "capture", "output", "lse"}
 one_of_rule = {"of_rule", "variant_of_rule"}  # for the sizes of a launch: test_variants.py
-rules = {"query_length", "key_length", "batch_heads", "multiprocessors", "and"}
+rules = {"query_length", "key_length", "batch_heads", "batch_key_heads", "multiprocessors", "and"}
 print("not described:", sorted(keys - described))
 print("not there:", sorted(described - keys - elements - roles - one_of_rule - rules))
 print("operations not described:", [n for n in sorted(names) if f'["{n}"' not in manifest])

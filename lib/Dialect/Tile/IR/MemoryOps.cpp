@@ -147,6 +147,9 @@ LogicalResult GatherOp::verify() {
              << number << " has type " << type
              << ", expected i32 or a vector of i32 that stretches to "
              << result;
+  // (C6)
+  if (getAligned() && (!getInside() || !result || result.getRank() != 2))
+    return emitOpError("is aligned, expected it to be inside, and of rank 2");
   // (C4)
   if (getSorted() &&
       (view.getRank() == 0 || !view.getElementType().isInteger()))

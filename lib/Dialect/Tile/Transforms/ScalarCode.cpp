@@ -133,9 +133,9 @@ private:
     Value view = lookup(op.getView());
     if (shape.empty())
       return loadElement(builder, op.getLoc(), view, indices);
-    return GatherOp::create(builder, op.getLoc(),
-                            VectorType::get(shape, op.getResult().getType()),
-                            view, indices, op.getSorted(), op.getInside());
+    return GatherOp::create(
+        builder, op.getLoc(), VectorType::get(shape, op.getResult().getType()),
+        view, indices, op.getSorted(), op.getInside(), op.getAligned());
   }
 
   Value cloneElementwise(OpBuilder &builder, Operation &op,

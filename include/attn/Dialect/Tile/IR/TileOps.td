@@ -157,7 +157,9 @@ def Tile_GatherOp : Tile_Op<"gather"> {
     ```
     With `sorted`, the elements never decrease along the last dimension: a
     promise of the caller (`sorted_captures` of `attn.attention`). With `inside`
-    no index is out of range, and none is tested: a promise, too.
+    no index is out of range, and none is tested: a promise, too. With `aligned`
+    (of a result of rank 2, `inside`) an element of an even column and the one
+    behind it in its row lie at a multiple of their size, and are read at once.
 
     (C1) One index per dimension of the memref.
     (C2) The element types agree.
@@ -165,9 +167,10 @@ def Tile_GatherOp : Tile_Op<"gather"> {
     (C4) `sorted` gathers are of integers, of a memref of rank 1 or more.
     (C5) A scalar result has scalar indices only, and stands in a region of
          `tile.scores`.
+    (C6) `aligned` gathers are `inside`, and of rank 2.
   }];
   let arguments = (ins Arg<AnyMemRef, "the memory", [MemRead]>:$view, Variadic<AnyType>:$indices,
-                       UnitAttr:$sorted, UnitAttr:$inside);
+                       UnitAttr:$sorted, UnitAttr:$inside, UnitAttr:$aligned);
   let results = (outs AnyTypeOf<[AnySignlessInteger, AnyFloat, AnyVectorOfNonZeroRank]>:$result);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `,` functional-type($indices, $result)";
   let hasVerifier = 1;

@@ -273,10 +273,12 @@ def Warp_StoreFragOp : Warp_Op<"store_frag"> {
 def Warp_GatherOp : Warp_Op<"gather"> {
   let summary = "elements of global memory at computed indices; out of range reads 0";
   let description = [{
-    With `inside` none is out of range: a promise of the caller.
+    With `inside` none is out of range; with `aligned`, too, an element of an
+    even column and the one behind it in its row lie at a multiple of their size:
+    promises of the caller.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$view, Variadic<AnyType>:$indices,
-                       UnitAttr:$inside);
+                       UnitAttr:$inside, UnitAttr:$aligned);
   let results = (outs Warp_FragType:$result);
   let assemblyFormat = "$view `[` $indices `]` attr-dict `:` type($view) `,` functional-type($indices, $result)";
   let hasVerifier = 1;
