@@ -121,7 +121,8 @@ std::unique_ptr<Try> PlanSearch::compile(PlanAttr plan) {
 
 static int64_t tolerated(const Compilation &compilation) {
   auto isForFew = [](const plan::PlanCase &entry) {
-    return entry.plan.getSplitKeys() != 1 || entry.plan.getPackedHeads() != 1;
+    return entry.plan.getSplitKeys() != 1 || entry.plan.getPackedHeads() != 1 ||
+           entry.plan.getBlocksPerSm() != 1;
   };
   if (llvm::any_of(compilation.getPlans(), isForFew))
     return mostOfFewQueries;

@@ -41,7 +41,8 @@ struct RankedPlan {
 
 /// Whether tiles are for few queries, and wait for memory.
 static bool isForFewQueries(PlanAttr plan) {
-  return plan.getSplitKeys() != 1 || plan.getPackedHeads() != 1;
+  return plan.getSplitKeys() != 1 || plan.getPackedHeads() != 1 ||
+         plan.getBlocksPerSm() != 1;
 }
 
 /// The better is less: what the estimate does not tell apart, by how much it is

@@ -106,3 +106,20 @@ TEST_F(SparingPlans, FewerStages) {
   EXPECT_FALSE(
       plan::pickSparing(workload(192), plan, next, {40, {{240, 255}}}));
 }
+
+// Plans for few queries keep their rows, their blocks for a multiprocessor, and
+// as many keys on their way.
+TEST_F(SparingPlans, FewQueries) {
+  plan::Tiles tiles{64, 64, 4, 4};
+  tiles.onGrid = true;
+  tiles.blocksPerSM = 2;
+  PlanAttr plan = make(TargetKind::SM90A, tiles);
+  PlanAttr next = plan::pickSparing(workload(64), plan, plan, {40, {}});
+  EXPECT_EQ(next, plan.withTiles(64, 32, 4, 3));
+  PlanAttr wide = make(TargetKind::SM90A, {64, 64, 4, 2})
+                      .withScheduler(SchedulerKind::Grid)
+                      .withSplitKeys(4);
+  next = plan::pickSparing(workload(128), wide, wide, {20, {}});
+  EXPECT_LE(next.getBlockQ(), 64);
+  EXPECT_EQ(next.getSplitKeys(), 4);
+}
