@@ -169,7 +169,12 @@ LogicalResult Compilation::assembleForFewerBlocks(StringRef ptxas,
   constexpr int64_t step = 8;
   const TargetInfo *target = findTarget(options.target);
   std::string ptx = artifact.ptx;
-  for (const VariantInfo &variant : artifact.variants)
+  for (const auto &[entry, variant] :
+       llvm::zip_equal(plans, artifact.variants)) {
+    // That share a multiprocessor is what they are for, and what their roles
+    // take is counted from what they begin with.
+    if (entry.plan.getBlocksPerSm() != 1)
+      continue;
     for (const KernelInfo &kernel : variant.kernels) {
       const PtxasFigures &figures = cubin.report.kernels[kernel.entry];
       int64_t most =
@@ -179,6 +184,7 @@ LogicalResult Compilation::assembleForFewerBlocks(StringRef ptxas,
           figures.registers < most)
         allowOneBlock(ptx, kernel.entry);
     }
+  }
   if (ptx == artifact.ptx)
     return success();
   FailureOr<AssembledCubin> other =

@@ -8,6 +8,11 @@
 // RUN: not attn-compile %s --function=ieee --target=sm_90a --emit=tile 2>&1 | FileCheck %s --check-prefix=IEEE
 // RUN: not attn-compile %s --function=few --backward --target=sm_90a --emit=tile --plan='#attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, scheduler = grid, blocks_per_sm = 2>' 2>&1 | FileCheck %s --check-prefix=BACKWARD
 
+// Where it spills it still shares: it is not assembled again for one block.
+// RUN: rm -f %t.count && env COUNT=%t.count SPILLS="48 0" attn-compile %s --function=wanted --target=sm_90a --ptxas=%S/../Pipelines/Inputs/saving-ptxas -o %t.attn
+// RUN: wc -l < %t.count | FileCheck %s --check-prefix=RUNS
+// RUNS: {{^1$}}
+
 // WARP: warp.kernel @few {{.*}} warps(8) stages(2) per_sm(2) shared({{[0-9]+}}) scheduler(grid)
 // WARP-DAG: warp.role @load copy warps(4) registers(40)
 // WARP-DAG: warp.role @softmax compute warps(4) registers(216)
@@ -50,4 +55,12 @@ func.func @ieee(%q: tensor<2x16x?x64xf32>, %k: tensor<2x16x?x64xf32>) -> tensor<
     : (tensor<2x16x?x64xf32>, tensor<2x16x?x64xf32>, tensor<2x16x?x64xf32>)
       -> (tensor<2x16x?x64xf32>, tensor<2x16x?xf32>)
   return %o : tensor<2x16x?x64xf32>
+}
+
+func.func @wanted(%q: tensor<2x16x?x128xbf16>, %k: tensor<2x16x?x128xbf16>) -> tensor<2x16x?x128xbf16> {
+  %o, %lse = attn.attention %q, %k, %k
+    {plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 64, warps = 4, stages = 2, scheduler = grid, blocks_per_sm = 2>}
+    : (tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>, tensor<2x16x?x128xbf16>)
+      -> (tensor<2x16x?x128xbf16>, tensor<2x16x?xf32>)
+  return %o : tensor<2x16x?x128xbf16>
 }
