@@ -43,3 +43,23 @@ def test_parts_of_full_tiles(target, change):
     case = dataclasses.replace(CASE, queries=150, keys=270, **change)
     plan = PLANS[target].replace("packed_heads = 4", "split_keys = 3")
     assert run(case, Artifact(attn.compile(case.program(), target=target, plan=plan).bytes)) == []
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("change, shared, blocks", [
+    (dict(kv_heads=2, group=1, keys=90, alibi="bottom_right"), "", 3),
+    (dict(kv_heads=1, queries=1, keys=1100, window=(700, 0, "bottom_right")), "packed_heads = 8", 2),
+    (dict(kv_heads=1, queries=2, keys=1100, causal="bottom_right"), "split_keys = 4, packed_heads = 8", 2),
+    (dict(group=3, queries=20, head_dim=128, value_dim=128, causal="bottom_right"), "packed_heads = 2", 2),
+    (dict(kv_heads=3, group=1, queries=40, head_dim=128, value_dim=96), "", 2)], ids=str)
+def test_plans_that_sizes_pick(target, change, shared, blocks):
+    """Of few queries, one variant for the sizes of a launch."""
+    case = dataclasses.replace(CASE, **change)
+    heads = case.batch * case.kv_heads
+    sizes = dict(query_length=case.queries, key_length=case.keys, batch_heads=heads * case.group,
+                 batch_key_heads=heads, multiprocessors=4)
+    artifact = Artifact(attn.compile(case.program(), target=target, sizes=sizes).bytes)
+    plan = artifact.manifest["variants"][0]["plan"]
+    assert shared in plan and ("split_keys" in plan) == ("split_keys" in shared)
+    assert (f"blocks_per_sm = {blocks}" in plan) == (target == "sm_90a")
+    assert run(case, artifact) == []
