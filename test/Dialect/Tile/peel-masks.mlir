@@ -489,3 +489,47 @@ func.func @other_counter(%x: !tile, %m0: !row, %l0: !row, %nk: i32) -> !row {
   }
   return %r#0 : !row
 }
+
+// A window and the first keys, of so many keys: masked blocks begin where the
+// diagonal or the end of the keys does, and both reach the last block: that is
+// one piece. With the other one, of which the window begins, there are ten
+// pieces (fourteen with three), and nine places where one goes on as the next.
+// CHECK-LABEL: func.func @window_and_first_keys(
+// CHECK: scf.for
+// CHECK-COUNT-9: arith.cmpi sge, %{{.*}}, %{{.*}} : i32
+// CHECK-NOT: arith.cmpi sge, %{{.*}}, %{{.*}} : i32
+// CHECK: arith.muli
+func.func @window_and_first_keys(%x: !tile, %m0: !row, %l0: !row, %row: index, %length: index, %place: i32)
+    -> (!row, !row) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %b32 = arith.constant 0 : i32
+  %row32 = arith.index_cast %row : index to i32
+  %rows = tile.coords %row32, 0 : !rows
+  %length32 = arith.index_cast %length : index to i32
+  %reach = arith.constant 256 : i32
+  %first = arith.constant 4 : i32
+  %blocks = arith.ceildivsi %length, %c32 : index
+  %r:2 = scf.for %n = %c0 to %blocks step %c1 iter_args(%m = %m0, %l = %l0) -> (!row, !row) {
+    %col = arith.muli %n, %c32 : index
+    %col32 = arith.index_cast %col : index to i32
+    %cols = tile.coords %col32, 1 : !cols
+    %y = tile.scores %x at(%b32, %b32, %rows, %cols) mask {
+    ^bb0(%batch: i32, %head: i32, %i: i32, %j: i32):
+      %there = arith.cmpi slt, %j, %length32 : i32
+      %at = arith.addi %i, %place : i32
+      %seen = arith.cmpi sle, %j, %at : i32
+      %distance = arith.subi %at, %j : i32
+      %near = arith.cmpi slt, %distance, %reach : i32
+      %sink = arith.cmpi slt, %j, %first : i32
+      %either = arith.ori %near, %sink : i1
+      %both = arith.andi %seen, %either : i1
+      %mask = arith.andi %there, %both : i1
+      tile.yield %mask : i1
+    } : !tile, !rows, !cols
+    %p, %m1, %l1, %c = tile.online_softmax %y, %m, %l {guard} : !tile, !row
+    scf.yield %m1, %l1 : !row, !row
+  }
+  return %r#0, %r#1 : !row, !row
+}

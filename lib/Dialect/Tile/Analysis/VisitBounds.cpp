@@ -177,15 +177,44 @@ KeyBlockRange VisitEmitter::emitRange(const VisitSet &set) {
   return range;
 }
 
-/// In ascending order, made disjoint.
+/// In ascending order, made disjoint. Intervals that begin or end alike,
+/// whatever the symbols, are one piece: each piece more lives in registers for
+/// every loop over blocks.
 SmallVector<KeyBlockPiece>
 VisitEmitter::emitSorted(ArrayRef<BlockInterval> intervals) {
   SmallVector<KeyBlockPiece> pieces;
+  // What all intervals of a piece have in common; of one by itself both.
+  struct Common {
+    const BlockInterval *interval;
+    bool begin = true, end = true;
+  };
+  SmallVector<Common> commons;
+  auto join = [&](const BlockInterval &interval, const KeyBlockPiece &added) {
+    for (auto [piece, common] : llvm::zip_equal(pieces, commons)) {
+      const BlockInterval *other = common.interval;
+      if (!interval.conditions().empty() || !other->conditions().empty())
+        continue;
+      if (common.end && interval.upperBounds() == other->upperBounds()) {
+        piece.lo = min(piece.lo, added.lo);
+        common.begin = false;
+        return true;
+      }
+      if (common.begin && interval.lowerBounds() == other->lowerBounds()) {
+        piece.hi = max(piece.hi, added.hi);
+        common.end = false;
+        return true;
+      }
+    }
+    return false;
+  };
   for (const BlockInterval &interval : intervals) {
     KeyBlockPiece piece;
     piece.lo = lowerBound(interval, lo);
     piece.hi = choose(interval, upperBound(interval, hi), piece.lo);
+    if (join(interval, piece))
+      continue;
     pieces.push_back(piece);
+    commons.push_back({&interval});
   }
   for (size_t last = pieces.size(); last > 1; --last)
     for (size_t i = 0; i + 1 < last; ++i) {
