@@ -78,7 +78,7 @@ def test_the_variant_of_a_call(gpu, compiled):
     """It alone is compiled; calls of one case share it."""
     first, second, third = gpu(1, 8, 20), gpu(1, 8, 100), gpu(1, 8, 101)
     assert [kernel.rows for kernel in (first, second, third)] == [["32"], ["64"], ["128"]]
-    assert compiled[0] == dict(query_length=20, key_length=20, batch_heads=8, multiprocessors=108)
+    assert compiled[0] == dict(query_length=20, key_length=20, batch_heads=8, multiprocessors=108, batch_key_heads=8)
     assert gpu(1, 1, 216) is gpu(1, 8, 27) is first
     assert gpu(4, 2, 60) is second and gpu(2, 8, 9000) is third
     assert len(compiled) == 3
@@ -136,7 +136,7 @@ def begin(gpu, *needed, program=None):
 def test_gradients_beside_the_first_call(gpu, compiled, begun, needed):
     """They are compiled once, whoever asks first, and only before the first call."""
     begin(gpu, *needed)
-    kernel = kernels.backward(gpu.program, CPU, False, False, (20, 20, 8))
+    kernel = kernels.backward(gpu.program, CPU, False, False, (20, 20, 8, 8))
     for thread in begun():
         thread.join()
     assert compiled == ["gradients"] and kernels.backward(gpu.program, CPU, False, False) is kernel
@@ -203,7 +203,8 @@ def test_calls_begin_their_gradients(begun, monkeypatch):
 def test_rules_in_words():
     rule = "batch_heads * query_length <= 64 * multiprocessors and key_length > 7 -> 2; query_length == 9 -> 0; 1"
     choose = kernels.chooser(rule)
-    assert [choose(*each) for each in ((64, 8, 1, 1), (64, 7, 1, 1), (9, 1, 900, 1), (65, 8, 1, 1))] == [2, 1, 0, 1]
+    assert [choose(*each) for each in ((64, 8, 1, 1, 1), (64, 7, 1, 1, 1), (9, 1, 900, 1, 1), (65, 8, 1, 1, 1))] == [2, 1, 0, 1]
+    assert [kernels.chooser("batch_key_heads == 2 -> 0; 1")(1, 1, 8, 1, heads) for heads in (2, 8)] == [0, 1]
     for wrong in ("exit() -> 0; 1", "1 < 2 -> exit(); 1", "query_length < 2 or 1 -> 0; 1"):
         with pytest.raises(attn.AttnError, match="wanted conditions on query_length, key_length, .* got "):
             kernels.chooser(wrong)
