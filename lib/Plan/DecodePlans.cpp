@@ -14,18 +14,18 @@
 // merging of parts. Of a window these are the keys that show; what other masks
 // show is not known, and the blocks that they do show are what is shared. Two
 // blocks share a multiprocessor: while one begins or ends, the other computes.
-// Up to 1024 queries fill tiles, and share keys where that leaves half of the
-// multiprocessors idle.
+// Up to 1024 queries fill tiles, and share keys as long as tiles times parts
+// are no more than such blocks at once.
 //
 // Each number of parts is a variant of its own, for sizes that few launches
 // have. Kernels that are compiled for any number of queries have none of them:
 // they would take twice as long to compile.
 // The limits are from timings on an H200 of 1 to 32 parts, one query, 8 to 512
-// tiles, 128 to 65,536 keys, d = 64 and 128, with and without a score, where as
-// many heads share a key head as is assumed: the parts are the fastest or
-// within 5 % of it. Twice as many parts as were best are 2 to 6 % slower. Up to
-// 512 keys, d = 64 and 2048 tiles three blocks for a multiprocessor take 0.82
-// to 0.99 of the time of two, with 2048 keys 1.1 times as long.
+// tiles, 128 to 65,536 keys, d = 64 and 128: without a score the parts are the
+// fastest or within 5 % of it; with ALiBi at d = 64 and many keys more parts
+// would be up to 1.25 times as fast. Up to 512 keys, d = 64 and 2048 tiles
+// three blocks for a multiprocessor take 0.82 to 0.99 of the time of two, with
+// 2048 keys 1.1 times as long.
 //
 //===----------------------------------------------------------------------===//
 

@@ -52,7 +52,7 @@ struct PlanCase {
 FailureOr<SmallVector<PlanCase>> choosePlans(ScoredOp op,
                                              const PlanRequest &request);
 
-/// Cases for few queries with many keys (DecodePlans.cpp), before all others;
+/// Cases for few queries (DecodePlans.cpp), before all others;
 /// none where nothing is gained.
 SmallVector<PlanCase> pickDecodePlans(ScoredOp op, TargetKind target,
                                       bool isForOneLaunch);
