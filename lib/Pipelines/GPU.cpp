@@ -84,6 +84,8 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
         {passes.getUse(OptionalPass::TestAhead) == PassUse::Selective}));
   if (runs(OptionalPass::RunBeside) && hasRoles)
     functions.addPass(warp::createWarpRunBeside());
+  if (runs(OptionalPass::StartEarly))
+    functions.addPass(warp::createWarpStartEarly());
   addPlacing(functions, target);
 }
 

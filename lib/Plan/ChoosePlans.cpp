@@ -168,6 +168,23 @@ FailureOr<SmallVector<plan::PlanCase>> plan::parsePlanCases(StringRef text,
   return cases;
 }
 
+/// Whether `condition` holds where `narrower` does: each of its comparisons is
+/// one of those, or has a higher limit.
+static bool isImplied(const LaunchCondition &condition,
+                      const LaunchCondition &narrower) {
+  using Kind = QuantityComparison::Kind;
+  return llvm::all_of(condition.comparisons, [&](const auto &wanted) {
+    return llvm::any_of(narrower.comparisons, [&](const auto &given) {
+      return given.kind == wanted.kind &&
+             given.lhs.print() == wanted.lhs.print() &&
+             given.rhs.quantities == wanted.rhs.quantities &&
+             (given.rhs.factor == wanted.rhs.factor ||
+              (given.kind == Kind::LessEqual &&
+               given.rhs.factor < wanted.rhs.factor));
+    });
+  });
+}
+
 /// The pick; where sizes are only known at launch, one for each range of them
 /// that the table of measured choices tells apart. Two programs for gradients
 /// are those for the fewest queries, and have ranges of their own.
@@ -181,7 +198,8 @@ static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind) {
   cases.push_back(others);
   // A case that those after it would decide alike says nothing.
   for (size_t i = cases.size() - 1; i-- > 0;)
-    if (cases[i].plan == cases[i + 1].plan)
+    if (cases[i].plan == cases[i + 1].plan &&
+        isImplied(cases[i + 1].condition, cases[i].condition))
       cases.erase(cases.begin() + i);
   return cases;
 }

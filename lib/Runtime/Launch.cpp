@@ -109,7 +109,7 @@ Status Module::fill(PackedLaunch &launch, void *workspace) const {
   return status;
 }
 
-CUresult Module::launchKernel(PackedLaunch &launch, size_t number,
+CUresult Module::launchKernel(PackedLaunch &launch, size_t number, bool isFirst,
                               CUstream stream) const {
   const KernelCall &kernel = launch.call.kernels[number];
   const KernelInfo &info = source.variants[launch.call.variant].kernels[number];
@@ -123,12 +123,20 @@ CUresult Module::launchKernel(PackedLaunch &launch, size_t number,
   bool isBuffered = !packed.buffer.empty();
   if (isBuffered)
     loaded.layout.writeNumbers(launch.slots, packed.buffer.data());
-  return owner.driver->launchKernel(
-      loaded.function, kernel.grid[0], kernel.grid[1], kernel.grid[2],
-      static_cast<unsigned>(info.threads), 1, 1,
-      static_cast<unsigned>(info.sharedBytes), stream,
-      isBuffered ? nullptr : packed.parameters.data(),
-      isBuffered ? buffered : nullptr);
+  void **parameters = isBuffered ? nullptr : packed.parameters.data();
+  void **options = isBuffered ? buffered : nullptr;
+  auto threads = static_cast<unsigned>(info.threads);
+  auto sharedBytes = static_cast<unsigned>(info.sharedBytes);
+  const Driver &driver = *owner.driver;
+  auto [x, y, z] = kernel.grid;
+  if (isFirst || !info.startsEarly || !driver.launchKernelEx)
+    return driver.launchKernel(loaded.function, x, y, z, threads, 1, 1,
+                               sharedBytes, stream, parameters, options);
+  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: allowed.
+  static constexpr LaunchAttribute kEarly = {6, 0, {1}};
+  LaunchConfig config = {{x, y, z}, {threads, 1, 1}, sharedBytes,
+                         stream,    &kEarly,         1};
+  return driver.launchKernelEx(&config, loaded.function, parameters, options);
 }
 
 Status Module::run(PackedLaunch &launch, void *workspace, bool isCleared,
@@ -150,10 +158,12 @@ Status Module::run(PackedLaunch &launch, void *workspace, bool isCleared,
     if (Status status = relayout(call, /*outputs=*/false, workspace, stream);
         !status.ok())
       return status;
+  bool isFirst = true; // it follows what others launched
   for (size_t i = 0; i < launch.kernels.size(); ++i) {
     if (call.kernels[i].isEmpty)
       continue;
-    CUresult code = launchKernel(launch, i, stream);
+    CUresult code = launchKernel(launch, i, isFirst, stream);
+    isFirst = false;
     const std::string &entry = source.variants[call.variant].kernels[i].entry;
     if (code != 0)
       return driver.check(code, ("launching '" + entry + "'").c_str());

@@ -129,7 +129,8 @@ bool KernelInfo::operator==(const KernelInfo &other) const {
   return entry == other.entry && plan == other.plan &&
          results == other.results && tensorMaps == other.tensorMaps &&
          grid == other.grid && threads == other.threads &&
-         sharedBytes == other.sharedBytes && registers == other.registers &&
+         sharedBytes == other.sharedBytes && startsEarly == other.startsEarly &&
+         registers == other.registers &&
          spillStoreBytes == other.spillStoreBytes &&
          spillLoadBytes == other.spillLoadBytes;
 }

@@ -84,6 +84,7 @@ static Json toJson(const KernelInfo &kernel) {
   json["results"] = kernel.results;
   json["threads"] = kernel.threads;
   json["shared_bytes"] = kernel.sharedBytes;
+  json["starts_early"] = kernel.startsEarly;
   json["registers"] = kernel.registers;
   json["spill_store_bytes"] = kernel.spillStoreBytes;
   json["spill_load_bytes"] = kernel.spillLoadBytes;

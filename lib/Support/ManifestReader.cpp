@@ -366,6 +366,7 @@ bool ManifestReader::readKernel(const Json &json, const Artifact &artifact,
       !get(json, "plan", kernel.plan) ||
       !get(json, "threads", kernel.threads) ||
       !get(json, "shared_bytes", kernel.sharedBytes) ||
+      !get(json, "starts_early", kernel.startsEarly) ||
       !get(json, "registers", kernel.registers) ||
       !get(json, "spill_store_bytes", kernel.spillStoreBytes) ||
       !get(json, "spill_load_bytes", kernel.spillLoadBytes))

@@ -198,6 +198,7 @@ static LogicalResult describeSizes(gpu::LaunchFuncOp launch,
                               "bytes of shared memory");
   kernel.threads = *threads;
   kernel.sharedBytes = *sharedBytes;
+  kernel.startsEarly = launch->hasAttr(warp::WarpDialect::kEarlyAttrName);
   return success();
 }
 

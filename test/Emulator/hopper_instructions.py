@@ -525,6 +525,13 @@ def fence(block, words, operands):
     return step
 
 
+def control_launches(block, words, operands):
+    """griddepcontrol: kernels are emulated one after the other."""
+    if words[0] not in ("wait", "launch_dependents"):
+        raise Fault(f"griddepcontrol.{words[0]}")
+    return lambda mask, pc: None
+
+
 def set_registers(block, words, operands):
     if int(operands[0]) % 8 or not 24 <= int(operands[0]) <= 256:
         raise Fault(f"setmaxnreg {operands[0]}")
@@ -541,6 +548,8 @@ HOPPER_INSTRUCTIONS = {
     "wgmma": wgmma,
     "mbarrier": mbarrier,
     "fence": fence,
+    "griddepcontrol": control_launches,
+    "membar": lambda block, words, operands: lambda mask, pc: None,
     "setmaxnreg": set_registers,
     "elect": elect,
 }

@@ -138,7 +138,7 @@ ROOMS = [
      "--warp-buffer",
      "--warp-specialize", "--warp-delay-exchange", "--warp-make-async", "--warp-insert-turns",
      "--warp-share-columns", "--warp-stage-stores", "--warp-deepen-rings",
-     "--warp-test-ahead", "--warp-run-beside", "--canonicalize"],
+     "--warp-test-ahead", "--warp-run-beside", "--warp-start-early", "--canonicalize"],
     ["--warp-assign-resources", "--warp-assign-resources=shared-limit=232448"],
     ["--convert-warp-to-gpu"],
     ["--gpu-share-warp-number", "--gpu-hide-inductions", "--gpu-order-integers",

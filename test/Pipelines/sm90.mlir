@@ -47,6 +47,7 @@
 // CHECK-NEXT: warp-deepen-rings{shared-limit=232448},
 // CHECK-NEXT: warp-test-ahead{selective=true},
 // CHECK-NEXT: warp-run-beside,
+// CHECK-NEXT: warp-start-early,
 // CHECK-NEXT: warp-assign-resources{shared-limit=232448},
 // CHECK-NEXT: canonicalize{
 // CHECK-NEXT: cse
@@ -88,4 +89,5 @@
 // BARE: warp-buffer{
 // BARE-NEXT: warp-share-columns{
 // BARE-NEXT: warp-stage-stores{
+// BARE-NEXT: warp-start-early,
 // BARE-NEXT: warp-assign-resources{

@@ -68,26 +68,46 @@ struct Gradients {
 };
 } // namespace
 
-TEST(GradientPlans, TwoProgramsForFewQueries) {
+/// What stands before the other cases: two programs with so many stages for few
+/// keys, one where there are few tiles.
+static std::string small(int twice, int once) {
+  std::string one = " -> auto " + std::to_string(once) + "; ";
+  return "key_length <= 192 -> twice " + std::to_string(twice) +
+         "; batch_heads * key_length <= 128 * multiprocessors" + one +
+         "key_length >= 512 and batch_heads * key_length <= 256 * "
+         "multiprocessors" +
+         one +
+         "key_length >= 512 and batch_heads * query_length <= 128 * "
+         "multiprocessors and batch_heads <= multiprocessors" +
+         one;
+}
+
+/// Up to so many queries and keys two programs.
+static std::string two(int queries, int keys, int stages = 2) {
+  return "query_length <= " + std::to_string(queries) +
+         " and key_length <= " + std::to_string(keys) + " -> twice " +
+         std::to_string(stages) + "; ";
+}
+
+TEST(GradientPlans, TwoProgramsForFewQueriesAndKeys) {
   Gradients full, masked, narrow, narrowMasked;
   masked.isMasked = narrowMasked.isMasked = true;
   narrow.dim = narrowMasked.dim = 64;
-  EXPECT_EQ(full.plans(), "query_length <= 856 -> twice 2; auto 2");
-  EXPECT_EQ(masked.plans(), "query_length <= 2245 -> twice 2; auto 2");
-  EXPECT_EQ(narrow.plans(),
-            "query_length <= 866 -> twice 3; query_length <= 4096 -> auto 2; "
-            "auto 3");
+  EXPECT_EQ(full.plans(), small(2, 2) + two(856, 856) + "auto 2");
+  EXPECT_EQ(masked.plans(), small(2, 2) + two(2245, 2245) + "auto 2");
+  std::string fewest = "query_length <= 256 -> twice 3; ";
+  std::string many = "query_length <= 4096 -> auto 2; auto 3";
+  EXPECT_EQ(narrow.plans(), small(3, 3) + fewest + two(866, 866, 3) + many);
   EXPECT_EQ(narrowMasked.plans(),
-            "query_length <= 1024 -> twice 3; query_length <= 1739 -> twice 2; "
-            "query_length <= 4096 -> auto 2; auto 3");
+            small(3, 3) + fewest + two(1024, 1739, 3) + two(1739, 1739) + many);
   for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
     each->target = TargetKind::SM80;
     each->element = "f16";
   }
-  EXPECT_EQ(full.plans(), "query_length <= 660 -> twice 2; auto 2");
-  EXPECT_EQ(masked.plans(), "query_length <= 1248 -> twice 2; auto 2");
-  EXPECT_EQ(narrow.plans(), "query_length <= 565 -> twice 2; auto 2");
-  EXPECT_EQ(narrowMasked.plans(), "query_length <= 942 -> twice 2; auto 2");
+  EXPECT_EQ(full.plans(), small(2, 2) + two(660, 660) + "auto 2");
+  EXPECT_EQ(masked.plans(), small(2, 2) + two(1248, 1248) + "auto 2");
+  EXPECT_EQ(narrow.plans(), small(2, 2) + two(565, 565) + "auto 2");
+  EXPECT_EQ(narrowMasked.plans(), small(2, 2) + two(942, 942) + "auto 2");
 }
 
 TEST(GradientPlans, OneFormWhereTheLengthIsKnown) {
@@ -104,7 +124,7 @@ TEST(GradientPlans, OneFormWhereItIsSaid) {
   asked.attributes = ", recompute = #attn.recompute<scores = twice>";
   lse.attributes = ", recompute = #attn.recompute<lse = always>";
   EXPECT_EQ(asked.plans(), "auto 2");
-  EXPECT_EQ(lse.plans(), "query_length <= 856 -> twice 2; auto 2");
+  EXPECT_EQ(lse.plans(), small(2, 2) + two(856, 856) + "auto 2");
 }
 
 TEST(GradientPlans, OneFormWhereNothingWasMeasured) {

@@ -499,6 +499,29 @@ TEST_F(LaunchTest, KernelsRunInOrder) {
   EXPECT_EQ(fakeRecord()->threads, 128u);
 }
 
+// The first one of a launch follows what others launched, who may not have
+// waited for all that was launched before.
+TEST_F(LaunchTest, KernelsStartEarly) {
+  std::vector<KernelInfo> &kernels = artifact.variants[0].kernels;
+  kernels[0].startsEarly = true;
+  kernels.insert(kernels.end(), 2, kernels[0]);
+  kernels[1].startsEarly = false;
+  Result<Module> module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  for (int launch = 0; launch < 2; ++launch)
+    ASSERT_TRUE(module->launch(arguments(), nullptr).ok());
+  EXPECT_EQ(fakeRecord()->launches, 6);
+  EXPECT_EQ(fakeRecord()->earlyLaunches, (std::vector<int>{2, 5}));
+  // Of no blocks is no kernel; the next one is the first.
+  fakeRecord()->earlyLaunches.clear();
+  kernels[0].grid[1].value = 0;
+  kernels[1].startsEarly = true;
+  module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  ASSERT_TRUE(module->launch(arguments(), nullptr).ok());
+  EXPECT_EQ(fakeRecord()->earlyLaunches, std::vector<int>{7});
+}
+
 // Rows are those of a query, [1, 1, rows, 8].
 TEST_F(LaunchTest, TheRulePicksTheVariant) {
   artifact.arguments[0].roles = {ArgumentRole::Query};

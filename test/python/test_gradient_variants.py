@@ -21,11 +21,16 @@ from attn import _capi
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Integration" / "GPU"))
 
 TEXT = attn.attention("bf16", 128, variants=["causal"], numerics="deterministic = false")
-MOST = 2245  # queries of two programs, causal, d = 128, sm_90a
+MOST = 2245  # queries and keys of two programs, causal, d = 128, sm_90a
+# Before that: few keys, few tiles.
+RULE = ("key_length <= 192 -> 0; batch_heads * key_length <= 128 * multiprocessors -> 1; "
+        "key_length >= 512 and batch_heads * key_length <= 256 * multiprocessors -> 1; "
+        "key_length >= 512 and batch_heads * query_length <= 128 * multiprocessors and "
+        f"batch_heads <= multiprocessors -> 1; query_length <= {MOST} and key_length <= {MOST} -> 0; 1")
 
 
-def sizes(queries):
-    return dict(query_length=queries, key_length=4096, batch_heads=32, multiprocessors=132)
+def sizes(queries, keys=None, heads=512):
+    return dict(query_length=queries, key_length=keys or queries, batch_heads=heads, multiprocessors=132)
 
 
 def compiled(text=TEXT, **options):
@@ -38,7 +43,7 @@ def entries(variant):
 
 def test_both_forms_by_the_number_of_queries():
     made = compiled().manifest
-    assert made["rule"] == f"query_length <= {MOST} -> 0; 1"
+    assert made["rule"] == RULE
     two, one = made["variants"]
     assert two["plan"].endswith(", scores = twice>") and "scores" not in one["plan"]
     assert "d_query" in entries(two) and "round_query" not in entries(two)
@@ -47,16 +52,19 @@ def test_both_forms_by_the_number_of_queries():
         r for k in one["kernels"] for r in k["results"]), "both define all gradients"
 
 
-@pytest.mark.parametrize("queries, number", [(1, 0), (MOST, 0), (MOST + 1, 1)])
-def test_sizes_ask_for_one_form(queries, number):
+@pytest.mark.parametrize("queries, keys, heads, number", [
+    (1, 1, 512, 0), (MOST, MOST, 512, 0), (MOST + 1, MOST + 1, 512, 1), (4096, 77, 80, 0),
+    (512, 512, 33, 1), (512, 512, 67, 0), (1024, 1024, 33, 1), (1024, 1024, 34, 0),
+    (256, 32768, 16, 1), (300, 2000, 132, 0), (128, 2000, 132, 1), (64, 2000, 133, 0)])
+def test_sizes_ask_for_one_form(queries, keys, heads, number):
     """It is the one that it is among both."""
-    artifact = compiled(sizes=sizes(queries))
+    artifact = compiled(sizes=sizes(queries, keys, heads))
     (alone,), wanted = artifact.manifest["variants"], compiled().manifest["variants"][number]
     assert entries(alone) == entries(wanted)
     for kernel, other in zip(alone["kernels"], wanted["kernels"], strict=True):
         kernel["entry"] = other["entry"]
     assert alone == wanted
-    assert artifact.manifest["of_rule"] == f"query_length <= {MOST} -> 0; 1"
+    assert artifact.manifest["of_rule"] == RULE
     assert artifact.manifest["variant_of_rule"] == number
 
 
@@ -116,8 +124,8 @@ artifact = attn.compile(sys.argv[2], target="sm_90a", backward=True)
 for variant in (None, 0, 1):
     kernel = artifact.on_device(variant=variant)
     for length in map(int, sys.argv[3:]):
-        tensors = [Tensor(i + 1, "<f2", 1, 2, length, 128) for i in range(9)]
-        tensors[4] = Tensor(5, "<f4", 1, 2, length)
+        tensors = [Tensor(i + 1, "<f2", 1, 20, length, 128) for i in range(9)]
+        tensors[4] = Tensor(5, "<f4", 1, 20, length)
         kernel.launch(*tensors)
         print(variant, length, kernel.choose_variant(*tensors)[0], kernel.workspace_bytes(*tensors))
 """
@@ -142,7 +150,7 @@ def test_launches_and_workspaces_are_those_of_the_form():
     bytes_of = {tuple(row[:2]): int(row[3]) for row in rows}
     for length, number in ((MOST, "0"), (MOST + 1, "1")):
         assert bytes_of["None", str(length)] == bytes_of[number, str(length)]
-        parts_of_d_query = 4 * 2 * 128 * length  # of f32
+        parts_of_d_query = 4 * 20 * 128 * length  # of f32
         assert bytes_of["1", str(length)] - bytes_of["0", str(length)] > 0.9 * parts_of_d_query
 
 
@@ -157,20 +165,19 @@ def test_what_the_timing_program_makes_of_times(capsys):
     assert gradient_forms.judge(times, 1024, 0.03) == {}
     assert list(gradient_forms.judge(times, 4096, 0.03)) == [2048, 4096]
     assert list(gradient_forms.judge(times, 600, 0.03)) == [1024]
-    rule = compiled().manifest["rule"]
-    assert gradient_forms.limit_of(rule) == MOST and gradient_forms.limit_of("0") is None
+    rule = gradient_forms.Rule.of(compiled().manifest)
+    assert rule == RULE and gradient_forms.limit_of(rule) == MOST and gradient_forms.limit_of("0") is None
     assert gradient_forms.limit_of("batch <= 3 -> 0; 1") is None
-    longer = "query_length <= 780 -> 0; query_length <= 4096 -> 1; 2"
-    assert gradient_forms.limits_of(longer) == [780, 4096]
-    assert [gradient_forms.variants_of(longer, length) for length in (100, 4096, 4097)] == [
-        (0, 1), (0, 1), (0, 2)]
-    assert gradient_forms.variants_of(rule, 9000) == (0, 1)
-    several = gradient_forms.Rule("query_length <= 90 -> 0; query_length <= 780 -> 1; query_length <= 4096 -> 2; 3")
-    several.two = 2
-    assert gradient_forms.limit_of(several) == 780
-    assert [gradient_forms.variants_of(several, length) for length in (90, 91, 781, 4097)] == [
-        (0, 2), (1, 2), (1, 2), (1, 3)]
-    assert gradient_forms.Rule.of(compiled().manifest).two == 1
+    assert gradient_forms.limit_of("query_length >= 3 -> 0; 1") is None
+    assert gradient_forms.variants_of(rule, 9000) == gradient_forms.variants_of(rule, 90) == (0, 1)
+    several = gradient_forms.Rule("key_length <= 192 -> 0; batch_heads <= multiprocessors -> 1; query_length <= 780 and "
+                                  "key_length <= 900 -> 0; query_length <= 950 and key_length <= 900 -> 2; "
+                                  "query_length <= 4096 -> 3; 1")
+    several.two = (0, 2)
+    assert gradient_forms.limit_of(several) == 900
+    assert [gradient_forms.variants_of(several, length) for length in (90, 780, 781, 4096, 4097)] == [
+        (0, 3), (0, 3), (2, 3), (2, 3), (2, 1)]
+    assert rule.two == (0,)
     rows = [{"d": 128, "causal": True, "s": length, "contestants": {
         "sm_90a-two": {"ms": two}, "sm_90a-one": {"ms": one}}} for length, (two, one) in times.items()]
     (found,) = gradient_forms.summarize(rows, {("sm_90a", 128, True): rule}, 0.03)

@@ -46,7 +46,7 @@ def switched_on(**options):
 def taken(monkeypatch):
     """The rule is that more than 40 keys pay, on the CPU; the forms that were taken."""
     monkeypatch.setattr(forms, "MOST_KEYS_IN_ORDER", {("cpu", 16): 40})
-    monkeypatch.setattr(forms, "FEWEST_QUERIES", 1)
+    monkeypatch.setattr(forms, "FEWEST_QUERIES", {16: 1})
     found, backward = [], kernels.backward
 
     def noted(program, *rest):
@@ -99,8 +99,8 @@ def text_of(dim=64, element="bf16", deterministic=None, **given):
     return programs.text(programs.Choice(**{**choice, **given}))
 
 
-def pays(queries, keys=None, target="sm_90a", **given):
-    return forms.pays(target, forms._facts(text_of(**given)), queries, keys or queries)
+def pays(queries, keys=None, target="sm_90a", small=False, **given):
+    return forms.pays(target, forms._facts(text_of(**given)), queries, keys or queries, small)
 
 
 def test_rule_is_what_was_measured():
@@ -126,6 +126,20 @@ def test_what_was_not_measured_is_in_order():
     assert not pays(8192, dim=96) and not pays(8192, dim=256) and not pays(8192, value_dim=128)
     assert not pays(8192, element="f32") and not pays(100, 8192)
     assert pays(8192, dim=128, softcap=20.0) and not pays(8192, dim=128, dropout_p=0.1)
+
+
+def test_few_tiles_are_one_program():
+    def is_small(queries, keys, heads):
+        return forms.is_small(queries, keys, heads, 132)
+
+    assert is_small(512, 512, 33) and is_small(512, 512, 66) and not is_small(512, 512, 67)
+    assert is_small(511, 511, 33) and not is_small(511, 511, 34)
+    assert is_small(256, 32768, 16) and is_small(128, 4096, 132) and not is_small(129, 4096, 132)
+    assert not is_small(8, 4096, 133)
+    assert pays(512, small=True) and not pays(512) and not pays(512, 192, small=True)
+    assert pays(100, 8192, dim=128) and not pays(100, 8192, dim=64) and pays(100, 8192, small=True)
+    assert not pays(512, small=True, window=(64, 64)) and not pays(512, small=True, dim=96)
+    assert not pays(512, small=True, target="sm_80") and not pays(512, small=True, dim=128, dropout_p=0.1)
 
 
 def test_keys_that_are_seen_count():
@@ -255,7 +269,8 @@ def test_precompile(monkeypatch):
     assert forms_of(fixed) == ["order", "order"]
     assert forms_of(free) == ["order", "order", "any"] and forms_of(free, gradients=False) == ["order"]
     assert forms_of(free, lengths=(4096, 4096)) == ["order", "any"]
-    assert forms_of(free, lengths=(300, 300)) == ["order", "order"]
+    assert forms_of(free, lengths=(150, 150)) == ["order", "order"]
+    assert forms_of(free, lengths=(300, 300)) == ["order", "order", "any"]  # by the number of heads
     with switched_on():
         assert forms_of(free) == ["order", "order"]
     functional.precompile(free, "cpu")

@@ -79,6 +79,7 @@ static constexpr RoomNeeds table[] = {
     {"warp-deepen-rings", kernel},
     {"warp-test-ahead", kernel},
     {"warp-run-beside", kernel},
+    {"warp-start-early", kernel},
     {"warp-assign-resources", kernel},
     {"convert-warp-to-gpu", kernel},
     {"gpu-share-warp-number", "gpu.func"},

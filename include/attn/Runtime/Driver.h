@@ -34,6 +34,21 @@ using CUfunction = struct CUfunc_st *;
 using CUstream = struct CUstream_st *;
 using CUevent = struct CUevent_st *;
 
+/// CUlaunchAttribute of cuda.h, whose value is an integer here.
+struct alignas(8) LaunchAttribute {
+  int id = 0;
+  int padding = 0;
+  int value[16] = {};
+};
+
+/// CUlaunchConfig of cuda.h.
+struct LaunchConfig {
+  unsigned grid[3], threads[3], sharedBytes;
+  CUstream stream;
+  const LaunchAttribute *attributes;
+  unsigned numAttributes;
+};
+
 // X(member, exported symbol, parameters)
 #define ATTN_DRIVER_FUNCTIONS(X)                                               \
   X(init, cuInit, (unsigned))                                                  \
@@ -90,6 +105,8 @@ using CUevent = struct CUevent_st *;
   X(tensorMapEncodeTiled, cuTensorMapEncodeTiled,                              \
     (void *, int, unsigned, void *, const uint64_t *, const uint64_t *,        \
      const unsigned *, const unsigned *, int, int, int, int))                  \
+  X(launchKernelEx, cuLaunchKernelEx,                                          \
+    (const LaunchConfig *, CUfunction, void **, void **))                      \
   X(funcGetParamInfo, cuFuncGetParamInfo,                                      \
     (CUfunction, size_t, size_t *, size_t *))
 

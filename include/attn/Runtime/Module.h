@@ -100,7 +100,7 @@ private:
                                  std::optional<PackedLaunch> &own) const;
   /// Writes into `launch` where its memory lies, and its tensor maps.
   Status fill(PackedLaunch &launch, void *workspace) const;
-  CUresult launchKernel(PackedLaunch &launch, size_t number,
+  CUresult launchKernel(PackedLaunch &launch, size_t number, bool isFirst,
                         CUstream stream) const;
   Status run(PackedLaunch &launch, void *workspace, bool isCleared,
              CUstream stream) const;

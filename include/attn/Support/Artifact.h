@@ -181,6 +181,8 @@ struct KernelInfo {
   std::array<LaunchExpr, 3> grid;
   int64_t threads = 0;     // per block
   int64_t sharedBytes = 0; // dynamic shared memory per block
+  /// It waits for the kernel before it, and may start while that runs.
+  bool startsEarly = false;
   // What ptxas said; -1 where it did not run.
   int64_t registers = -1, spillStoreBytes = -1, spillLoadBytes = -1;
 

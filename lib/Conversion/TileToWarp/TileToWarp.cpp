@@ -69,7 +69,7 @@ static warp::KernelOp buildKernel(RewriterBase &rewriter, tile::KernelOp grid) {
       grid.getBatches(), rewriter.getI64IntegerAttr(plan.getWarps()),
       rewriter.getI64IntegerAttr(plan.getStages()),
       /*sharedBytes=*/nullptr, /*resident=*/nullptr, getScheduler(plan),
-      registers, blocksPerSM, grid.getIndependentAttr());
+      registers, blocksPerSM, grid.getIndependentAttr(), /*start=*/nullptr);
   Type index = rewriter.getIndexType();
   Block *body = rewriter.createBlock(&kernel.getBody(), {},
                                      {index, index, index}, {loc, loc, loc});

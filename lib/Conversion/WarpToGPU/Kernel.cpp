@@ -164,6 +164,8 @@ static void launch(RewriterBase &rewriter, func::FuncOp host, KernelOp kernel,
                       rewriter.getArrayAttr(descriptions));
   if (kernel.getResident())
     launchOp->setAttr(WarpDialect::kResidentAttrName, rewriter.getUnitAttr());
+  if (kernel.getStart())
+    launchOp->setAttr(WarpDialect::kEarlyAttrName, rewriter.getUnitAttr());
   rewriter.eraseOp(kernel);
 }
 
@@ -258,6 +260,36 @@ static void narrowDivisions(gpu::GPUFuncOp function) {
   });
 }
 
+/// The kernel that is launched next; null if there is none.
+static KernelOp getNextKernel(KernelOp kernel) {
+  for (Operation *op = kernel->getNextNode(); op; op = op->getNextNode())
+    if (auto next = dyn_cast<KernelOp>(op))
+      return next;
+  return {};
+}
+
+/// What a block does first for the kernels before it and after it: it waits for
+/// those, and lets these start, at once if they wait themselves. Kernels that
+/// run beside this one do not: to them all is complete that this one found so.
+static void awaitKernels(RewriterBase &rewriter, KernelOp kernel) {
+  Location loc = kernel.getLoc();
+  auto control = [&](NVVM::GridDepActionKind kind) {
+    NVVM::GriddepcontrolOp::create(rewriter, loc, kind);
+  };
+  std::optional<Start> start = kernel.getStart(), ofNext;
+  if (KernelOp next = getNextKernel(kernel))
+    ofNext = next.getStart();
+  if (ofNext == Start::Early)
+    control(NVVM::GridDepActionKind::launch_dependents);
+  if (start == Start::Early)
+    control(NVVM::GridDepActionKind::wait);
+  // They may run on other multiprocessors, with caches of their own.
+  if (start == Start::Beside || ofNext == Start::Beside)
+    NVVM::MembarOp::create(rewriter, loc, NVVM::MemScopeKind::GPU);
+  if (ofNext == Start::Beside)
+    control(NVVM::GridDepActionKind::launch_dependents);
+}
+
 /// A tensor map is 128 bytes of parameter memory, whose address TMA takes.
 static void describeTensorMap(gpu::GPUFuncOp function, int64_t argument) {
   constexpr int64_t bytes = 128, alignment = 64;
@@ -320,8 +352,13 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
        llvm::zip_equal(kernel.getBody().getArguments(), dims))
     map.map(argument,
             gpu::BlockIdOp::create(rewriter, kernel.getLoc(), dim).getResult());
+  awaitKernels(rewriter, kernel);
   for (Operation &op : kernel.getBody().front().without_terminator())
     rewriter.clone(op, map);
+  // The kernel after it waits for this one alone.
+  if (kernel.getStart() == Start::Beside)
+    NVVM::GriddepcontrolOp::create(rewriter, kernel.getLoc(),
+                                   NVVM::GridDepActionKind::wait);
   gpu::ReturnOp::create(rewriter, kernel.getLoc());
   sinkToUsers(*entry);
   narrowDivisions(function);

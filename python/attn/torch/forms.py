@@ -32,7 +32,10 @@ from . import kernels
 # 1024 of no mask; at d = 128 0.88 with 512 and 1.05 with 1024 of no mask. Behind a causal
 # mask it takes 2245 keys, but up to these the compiler takes two programs in any order, too.
 MOST_KEYS_IN_ORDER = {("sm_90a", 64): 866, ("sm_90a", 128): 856}
-FEWEST_QUERIES = 512  # that were measured
+FEWEST_QUERIES = {64: 257, 128: 64}  # by head dimension; of fewer it is not so
+# A launch with few tiles is small: there one program is faster from fewer keys on. From timings
+# on an H200 (lib/Plan/GradientPlans.cpp, which chooses in the same way).
+ROWS_OF_TILE, FEW_KEYS, MANY_KEYS = 128, 192, 512
 WIDEST_WITH_DROPOUT = 64  # that was measured
 
 _SWITCHED = "deterministic = false"
@@ -85,14 +88,25 @@ def _facts(program):
         next((names.index(name) for name in _DOCUMENTS if name in names), None))
 
 
-def pays(target, facts, queries, keys):
+def is_small(queries, keys, heads, multiprocessors):
+    """Whether there are so few tiles that a second program would mostly wait; heads: batch
+    times heads of the queries."""
+    tiles = ROWS_OF_TILE * multiprocessors  # one for each
+    if keys < MANY_KEYS:
+        return heads * keys <= tiles
+    return heads * keys <= 2 * tiles or (heads * queries <= tiles and heads <= multiprocessors)
+
+
+def pays(target, facts, queries, keys, small=False):
     """The rule: whether sums in any order are faster."""
     dim = max(facts.dims)
     most = MOST_KEYS_IN_ORDER.get((target, dim)) if len(facts.dims) == 1 and facts.element != "f32" else None
-    if most is None or (facts.has_dropout and dim > WIDEST_WITH_DROPOUT) or queries < FEWEST_QUERIES:
+    if most is None or (facts.has_dropout and dim > WIDEST_WITH_DROPOUT):
         return False
+    if small:
+        return (keys if facts.window is None else min(keys, facts.window)) > FEW_KEYS
     seen = keys / 2 if facts.has_mask else keys
-    return (seen if facts.window is None else min(seen, facts.window)) > most
+    return queries >= FEWEST_QUERIES[dim] and (seen if facts.window is None else min(seen, facts.window)) > most
 
 
 def is_strict():
@@ -110,11 +124,12 @@ def chosen(program, q, k, operands):
         return program
     if (facts.is_switched and is_strict()) or facts.any_order in _refused:
         return facts.in_order
-    keys = k.shape[2]
+    keys, (where, index) = k.shape[2], kernels.place(q.device)
+    small = where == "cuda" and is_small(q.shape[2], keys, q.shape[0] * q.shape[1], kernels.multiprocessors(index))
     if facts.documents is not None:
         keys /= max(1, operands[facts.documents].shape[0] - 1)
-    target = kernels.target(*kernels.place(q.device))[0]
-    return facts.any_order if pays(target, facts, q.shape[2], keys) else facts.in_order
+    target = kernels.target(where, index)[0]
+    return facts.any_order if pays(target, facts, q.shape[2], keys, small) else facts.in_order
 
 
 def backward(program, q, k, operands, of_lse, of_captures):
@@ -149,4 +164,6 @@ def possible(program, device, lengths):
     target = kernels.target(*kernels.place(device))[0]
     if lengths is None:
         return [facts.in_order] + [facts.any_order] * pays(target, facts, 1 << 30, 1 << 30)
-    return [facts.any_order if pays(target, facts, *lengths) else facts.in_order]
+    # How many heads there are is not said.
+    forms = {pays(target, facts, *lengths, small) for small in (False, True)}
+    return [facts.any_order if each else facts.in_order for each in sorted(forms)]

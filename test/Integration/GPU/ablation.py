@@ -64,6 +64,7 @@ PASSES = {
     "warp-deepen-rings": "the next tile's queries are loaded beside this one's use",
     "warp-test-ahead": "loops of three groups or more, without masks, test items before they await them",
     "warp-run-beside": "idle warps write rows without keys (no effect but on masks of data)",
+    "warp-start-early": "kernels after the first are there when the one before ends (gradients, keys in parts)",
 }
 # Those that change gradients alone.
 OF_GRADIENTS = {

@@ -69,44 +69,51 @@ def parse_arguments():
 
 
 class Rule(str):
-    """The rule of an artifact, of whose variants the first `two` are two programs."""
+    """The rule of an artifact, of which the variants `two` are two programs."""
 
-    two = 1
+    two = (0,)
 
     @classmethod
     def of(cls, manifest):
         rule = cls(manifest["rule"])
-        rule.two = sum(any(kernel["entry"].endswith("_d_query") for kernel in variant["kernels"])
-                       for variant in manifest["variants"])
+        rule.two = tuple(number for number, variant in enumerate(manifest["variants"])
+                         if any(kernel["entry"].endswith("_d_query") for kernel in variant["kernels"]))
         return rule
 
 
 def limits_of(rule):
-    """The most queries of each variant but the last: of 'query_length <= 780 -> 0;
-    query_length <= 4096 -> 1; 2' [780, 4096]. None for one variant, or another rule."""
+    """[(most queries and keys, variant)] of the cases that say so, the last without a limit:
+    of 'query_length <= 780 and key_length <= 900 -> 0; 1' [(780, 0), (inf, 1)]. Cases of few
+    tiles are left out: the shapes measured have many. None for another rule."""
     *cases, last = rule.split("; ")
-    limits = [re.fullmatch(rf"query_length <= (\d+) -> {number}", case)
-              for number, case in enumerate(cases)]
-    if not cases or last != str(len(cases)) or not all(limits):
-        return None
-    return [int(limit[1]) for limit in limits]
+    limits = []
+    for case in cases:
+        condition, variant = case.split(" -> ")
+        if "multiprocessors" in condition:
+            continue
+        found = [re.fullmatch(r"(?:query|key)_length <= (\d+)", part) for part in condition.split(" and ")]
+        if not all(found):
+            return None
+        limits.append((min(int(match[1]) for match in found), int(variant)))
+    return limits + [(math.inf, int(last))] if limits else None
 
 
 def limit_of(rule):
-    """The most queries of two programs, which are the first variants."""
-    limits = limits_of(rule)
-    return limits[getattr(rule, "two", 1) - 1] if limits else None
+    """The most queries and keys of two programs."""
+    two = getattr(rule, "two", (0,))
+    limits = [limit for limit, variant in limits_of(rule) or () if variant in two]
+    return max(limits, default=None)
 
 
 def variants_of(rule, length):
     """The variants of two programs and of one, for a length whatever it is."""
-    two, limits = getattr(rule, "two", 1), limits_of(rule)
+    two = getattr(rule, "two", (0,))
 
-    def first(numbers):
-        return next((number for number in numbers if number < len(limits) and length <= limits[number]),
-                    numbers[-1])
+    def first(is_two):
+        cases = [(limit, variant) for limit, variant in limits_of(rule) if (variant in two) == is_two]
+        return next((variant for limit, variant in cases if length <= limit), cases[-1][1])
 
-    return first(range(two)), first(range(two, len(limits) + 1))
+    return first(True), first(False)
 
 
 def crossing(times):

@@ -238,6 +238,18 @@ CUresult cuLaunchKernel(CUfunction, unsigned x, unsigned y, unsigned z,
     parameter = *static_cast<uint64_t *>(*parameters++);
   return 0;
 }
+CUresult cuLaunchKernelEx(const LaunchConfig *config, CUfunction function,
+                          void **parameters, void **options) {
+  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, set to 1.
+  if (config->numAttributes != 1 || config->attributes->id != 6 ||
+      config->attributes->value[0] != 1)
+    return kInvalidValue;
+  fakeRecord()->earlyLaunches.push_back(fakeRecord()->launches);
+  const unsigned *grid = config->grid, *threads = config->threads;
+  return cuLaunchKernel(function, grid[0], grid[1], grid[2], threads[0],
+                        threads[1], threads[2], config->sharedBytes,
+                        config->stream, parameters, options);
+}
 static CUresult allocate(CUdeviceptr *pointer, size_t bytes) {
   if (bytes > (size_t(1) << 40))
     return 2;

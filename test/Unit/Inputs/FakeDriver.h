@@ -60,6 +60,8 @@ struct FakeRecord {
   bool isCapturing = false;
   /// Of all launches.
   std::vector<std::array<unsigned, 3>> grids;
+  /// The numbers of those that need not wait for the one before.
+  std::vector<int> earlyLaunches;
   /// The last launch.
   std::array<unsigned, 3> grid = {0, 0, 0};
   unsigned threads = 0, shared = 0;

@@ -56,6 +56,8 @@ static constexpr HostAttribute hostAttributes[] = {
      "an array of #warp.tensor_map", areTensorMaps},
     {WarpDialect::kResidentAttrName, "a gpu.launch_func", isLaunch, "a unit",
      isUnit},
+    {WarpDialect::kEarlyAttrName, "a gpu.launch_func", isLaunch, "a unit",
+     isUnit},
     {WarpDialect::kRelayoutAttrName, "a function", isFunction,
      "an array of two i64 above 0", arePositivePair}};
 

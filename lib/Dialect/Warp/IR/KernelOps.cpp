@@ -46,8 +46,25 @@ static ParseResult parseOptionalScheduler(OpAsmParser &p,
   return p.parseRParen();
 }
 
+/// `starts(early)`, or nothing.
+static ParseResult parseOptionalStart(OpAsmParser &p, OperationState &result) {
+  if (failed(p.parseOptionalKeyword("starts")))
+    return success();
+  StringRef keyword;
+  SMLoc loc;
+  if (p.parseLParen() || p.getCurrentLocation(&loc) || p.parseKeyword(&keyword))
+    return failure();
+  std::optional<Start> start = symbolizeStart(keyword);
+  if (!start)
+    return p.emitError(loc, "got starts ")
+           << keyword << ", expected early or beside";
+  result.getOrAddProperties<KernelOp::Properties>().start =
+      StartAttr::get(p.getContext(), *start);
+  return p.parseRParen();
+}
+
 // @name blocks(%x, %y, %z) in (%nx, %ny, %nz) warps(4) stages(2) shared(98304)
-// resident scheduler(dynamic) independent { … }
+// resident scheduler(dynamic) independent starts(early) { … }
 ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
   SmallVector<OpAsmParser::Argument> ids;
   SmallVector<OpAsmParser::UnresolvedOperand> grid;
@@ -86,6 +103,8 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
     return failure();
   if (succeeded(p.parseOptionalKeyword("independent")))
     result.addAttribute(getIndependentAttrName(result.name), b.getUnitAttr());
+  if (parseOptionalStart(p, result))
+    return failure();
   for (OpAsmParser::Argument &id : ids)
     id.type = index;
   Region *body = result.addRegion();
@@ -123,12 +142,14 @@ void KernelOp::print(OpAsmPrinter &p) {
     p << " scheduler(" << stringifyScheduler(*scheduler) << ")";
   if (getIndependent())
     p << " independent";
+  if (std::optional<Start> start = getStart())
+    p << " starts(" << stringifyStart(*start) << ")";
   p.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(),
       {getSymNameAttrName(), getWarpsAttrName(), getStagesAttrName(),
        getSharedBytesAttrName(), getResidentAttrName(), getSchedulerAttrName(),
        getRegistersAttrName(), getBlocksPerSMAttrName(),
-       getIndependentAttrName()});
+       getIndependentAttrName(), getStartAttrName()});
   p << " ";
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                 /*printBlockTerminators=*/false);

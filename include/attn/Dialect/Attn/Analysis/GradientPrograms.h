@@ -44,10 +44,10 @@ std::string findProgramObstacle(AttentionBackwardOp op, PlanAttr plan,
 /// many.
 std::string findDrawbackOfOne(AttentionBackwardOp op, PlanAttr plan);
 
-/// Up to how many queries two programs are faster than the one by `plan` that
-/// computes the gradients of `op` for more, where that was measured; nothing
-/// where it was not, where one program cannot, or where `op` says how many
-/// there are.
+/// Up to how many queries, and as many keys, two programs are faster than the
+/// one by `plan` that computes the gradients of `op` for more, where that was
+/// measured; nothing where it was not, where one program cannot, or where `op`
+/// says how many there are.
 std::optional<int64_t> findMostQueriesOfTwo(AttentionBackwardOp op,
                                             PlanAttr plan);
 

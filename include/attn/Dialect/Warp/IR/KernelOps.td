@@ -39,6 +39,11 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     With `resident` no more blocks run than stay on the device at once, at most
     those of the grid: `gpu.grid_dim x` of them, which share the work out by
     loops of their own. `independent` is what it is for `tile.kernel`.
+    A kernel starts when the one before it has ended. With `starts(early)` its
+    blocks may come while that one still runs, once all of its blocks have begun,
+    and wait for its end before they do anything; with `starts(beside)` they wait
+    for it before they end, and what they read is complete: it is of no kernel
+    since the last one that starts otherwise, that one included.
 
     The protocol of slots and rings (lib/Dialect/Warp/IR/WarpProtocol.cpp):
     (W1) A pending value is waited for exactly once, in the block that issued it
@@ -88,7 +93,7 @@ def Warp_KernelOp : Warp_Op<"kernel", [
                        I64Attr:$warps, OptionalAttr<I64Attr>:$stages, OptionalAttr<I64Attr>:$sharedBytes,
                        UnitAttr:$resident, OptionalAttr<Warp_SchedulerAttr>:$scheduler,
                        OptionalAttr<I64Attr>:$registers, OptionalAttr<I64Attr>:$blocksPerSM,
-                       UnitAttr:$independent);
+                       UnitAttr:$independent, OptionalAttr<Warp_StartAttr>:$start);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

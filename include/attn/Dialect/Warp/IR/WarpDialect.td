@@ -51,6 +51,9 @@ def Warp_Dialect : Dialect {
     /// On a `gpu.launch_func`: its blocks stay and share the work out; the
     /// grid's x is at most the number of multiprocessors.
     static constexpr ::llvm::StringLiteral kResidentAttrName = "warp.resident";
+    /// On a `gpu.launch_func`: its blocks wait for the launch before, and may
+    /// start while that runs.
+    static constexpr ::llvm::StringLiteral kEarlyAttrName = "warp.early";
     /// On a function of a GPU: it copies a tensor into another layout; bytes of
     /// an element, and elements of the last two dimensions for each block.
     static constexpr ::llvm::StringLiteral kRelayoutAttrName = "warp.relayout";

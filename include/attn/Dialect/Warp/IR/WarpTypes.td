@@ -66,6 +66,15 @@ def Warp_SchedulerAttr : EnumAttr<Warp_Dialect, Warp_Scheduler, "scheduler"> {
   let assemblyFormat = "$value";
 }
 
+def Warp_Start : I32EnumAttr<"Start", "when a kernel that follows another starts", [
+    I32EnumAttrCase<"Early", 0, "early">, I32EnumAttrCase<"Beside", 1, "beside">]> {
+  let cppNamespace = "::attn::warp";
+  let genSpecializedAttr = 0;
+}
+def Warp_StartAttr : EnumAttr<Warp_Dialect, Warp_Start, "start"> {
+  let assemblyFormat = "$value";
+}
+
 def Warp_RoleKind : I32EnumAttr<"RoleKind", "what the warps of a role do", [
     I32EnumAttrCase<"Copy", 0, "copy">,
     I32EnumAttrCase<"Compute", 1, "compute">]> {

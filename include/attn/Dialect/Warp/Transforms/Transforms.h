@@ -129,6 +129,11 @@ void nestExits(RewriterBase &rewriter, Block *body);
 LogicalResult runBeside(RewriterBase &rewriter, KernelOp kernel,
                         std::string &reason);
 
+/// Lets a kernel start while the one before it runs; null for the first one.
+/// The kernels before it have been decided. It is beside those before it that
+/// touch nothing that it writes, and write nothing that it touches.
+std::optional<Start> findStart(KernelOp kernel);
+
 /// Tests items of rings ahead of their awaits in the loops of roles; if
 /// `selective`, only of those that are known to gain. Gives the number of
 /// tests; `reason` says why loops stayed as they were.
