@@ -93,8 +93,8 @@ struct LaunchConfig {
   X(eventSynchronize, cuEventSynchronize, (CUevent))                           \
   X(eventElapsedTime, cuEventElapsedTime, (float *, CUevent, CUevent))
 
-/// The functions of the driver, initialised.
-// Only in newer drivers (the last three since CUDA 12); null where missing.
+// Only in newer drivers; null where missing. launchKernelEx is, too, where
+// graphs do not record what it says (before CUDA 12.3).
 #define ATTN_DRIVER_NEWER_FUNCTIONS(X)                                         \
   X(memAllocAsync, cuMemAllocAsync, (CUdeviceptr *, size_t, CUstream))         \
   X(memFreeAsync, cuMemFreeAsync, (CUdeviceptr, CUstream))                     \
@@ -110,6 +110,7 @@ struct LaunchConfig {
   X(funcGetParamInfo, cuFuncGetParamInfo,                                      \
     (CUfunction, size_t, size_t *, size_t *))
 
+/// The functions of the driver, initialised.
 struct Driver {
 #define ATTN_DRIVER_MEMBER(member, symbol, params) CUresult(*member) params;
   ATTN_DRIVER_FUNCTIONS(ATTN_DRIVER_MEMBER)

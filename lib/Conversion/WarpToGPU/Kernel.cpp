@@ -260,14 +260,6 @@ static void narrowDivisions(gpu::GPUFuncOp function) {
   });
 }
 
-/// The kernel that is launched next; null if there is none.
-static KernelOp getNextKernel(KernelOp kernel) {
-  for (Operation *op = kernel->getNextNode(); op; op = op->getNextNode())
-    if (auto next = dyn_cast<KernelOp>(op))
-      return next;
-  return {};
-}
-
 /// What a block does first for the kernels before it and after it: it waits for
 /// those, and lets these start, at once if they wait themselves. Kernels that
 /// run beside this one do not: to them all is complete that this one found so.
@@ -277,7 +269,7 @@ static void awaitKernels(RewriterBase &rewriter, KernelOp kernel) {
     NVVM::GriddepcontrolOp::create(rewriter, loc, kind);
   };
   std::optional<Start> start = kernel.getStart(), ofNext;
-  if (KernelOp next = getNextKernel(kernel))
+  if (KernelOp next = kernel.getNextKernel())
     ofNext = next.getStart();
   if (ofNext == Start::Early)
     control(NVVM::GridDepActionKind::launch_dependents);

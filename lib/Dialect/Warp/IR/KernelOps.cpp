@@ -155,6 +155,13 @@ void KernelOp::print(OpAsmPrinter &p) {
                 /*printBlockTerminators=*/false);
 }
 
+KernelOp KernelOp::getNextKernel() {
+  for (Operation *op = (*this)->getNextNode(); op; op = op->getNextNode())
+    if (auto next = dyn_cast<KernelOp>(op))
+      return next;
+  return {};
+}
+
 LogicalResult KernelOp::verify() {
   if (getWarps() < 1 || getWarps() > attn::layout::maxWarps)
     return emitOpError("has ")

@@ -35,14 +35,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-/// The kernel that runs next; null if there is none.
-static KernelOp getNextKernel(KernelOp kernel) {
-  for (Operation *op = kernel->getNextNode(); op; op = op->getNextNode())
-    if (auto next = dyn_cast<KernelOp>(op))
-      return next;
-  return {};
-}
-
 /// A role with idle warps in a kernel whose blocks stay; null if there is none.
 static RoleOp findHost(KernelOp kernel) {
   if (kernel && kernel.getResident())
@@ -65,7 +57,7 @@ static bool needsBlock(KernelOp kernel) {
 
 LogicalResult attn::warp::runBeside(RewriterBase &rewriter, KernelOp kernel,
                                     std::string &reason) {
-  KernelOp next = getNextKernel(kernel);
+  KernelOp next = kernel.getNextKernel();
   RoleOp role = findHost(next);
   if (!kernel.getIndependent())
     reason = "the kernel after it may need it";

@@ -102,6 +102,8 @@ def Warp_KernelOp : Warp_Op<"kernel", [
     ::mlir::Block *getBodyBlock() { return &getBody().front(); }
     ::std::vector<RoleOp> getRoles();
     bool hasRoles();
+    /// The kernel of the function that runs after it; null if there is none.
+    KernelOp getNextKernel();
     /// The role of a name, or null.
     RoleOp getRole(::llvm::StringRef name);
     /// Bytes of the rings' barriers and of numbers at the end of shared memory;
