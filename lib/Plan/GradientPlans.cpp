@@ -21,9 +21,9 @@
 //   ones.
 //
 // From timings on an H200, 32 to 4096 queries with 32 to 32,768 keys, sm_90a
-// and sm_80, d = 64 and 128: one program takes 0.70 to 1.03 of the time of two
-// with tiles for one or two multiprocessors, 0.19 to 0.77 with few queries and
-// many keys; two take 0.52 to 1.03 with up to 192 keys. With plenty of tiles of
+// and sm_80, d = 64 and 128: one program takes 0.76 to 1.08 of the time of two
+// with tiles for one or two multiprocessors, 0.19 to 0.87 with few queries and
+// many keys; two take 0.52 to 1.01 with up to 192 keys. With plenty of tiles of
 // up to 256 queries, d = 64, sm_90a, two take 0.71 to 1.01.
 //
 //===----------------------------------------------------------------------===//

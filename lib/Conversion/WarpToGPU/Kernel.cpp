@@ -17,6 +17,7 @@
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Layout/Fragments.h"
 #include "attn/Layout/Swizzle.h"
+#include "attn/Support/TargetInfo.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -298,6 +299,12 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
                                         func::FuncOp host, KernelOp kernel,
                                         StringRef name,
                                         const KernelTarget &target) {
+  constexpr int64_t firstWithStarts = 90;
+  const TargetInfo *info = findTarget(target.chip.str());
+  if (kernel.getStart() && (!info || info->sm < firstWithStarts))
+    return kernel.emitOpError("starts(")
+           << stringifyStart(*kernel.getStart()) << "), which " << target.chip
+           << " cannot; expected sm_90a";
   FailureOr<SetVector<Operation *>> slice = capturedSlice(kernel);
   FailureOr<AwaitPlans> plans = planAwaits(kernel);
   FailureOr<TensorMaps> maps = collectTensorMaps(kernel);

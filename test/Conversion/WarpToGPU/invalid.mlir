@@ -106,3 +106,14 @@ func.func @size_from_kernel(%n: i32) {
   }
   return
 }
+
+// -----
+
+func.func @start(%n: index) {
+  warp.kernel @first blocks(%x, %y, %z) in (%n, %n, %n) warps(1) shared(0) {
+  }
+  // expected-error @below {{'warp.kernel' op starts(early), which sm_80 cannot; expected sm_90a}}
+  warp.kernel @second blocks(%x, %y, %z) in (%n, %n, %n) warps(1) shared(0) starts(early) {
+  }
+  return
+}

@@ -636,6 +636,15 @@ func.func @unknown_scheduler(%n: index) {
 
 // -----
 
+func.func @unknown_start(%n: index) {
+  // expected-error@+1 {{got starts late, expected early or beside}}
+  warp.kernel @unknown_start blocks(%x, %h, %b) in (%n, %n, %n) warps(4) starts(late) {
+  }
+  return
+}
+
+// -----
+
 func.func @group_bounds_c1(%n: index) {
   warp.kernel @group_bounds_c1 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.group_bounds' op is of 0 rows, expected at least 1}}

@@ -28,38 +28,23 @@ static ParseResult parseOptionalNumber(OpAsmParser &p, StringRef keyword,
   return success();
 }
 
-/// `scheduler(dynamic)`, or nothing.
-static ParseResult parseOptionalScheduler(OpAsmParser &p,
-                                          OperationState &result) {
-  if (failed(p.parseOptionalKeyword("scheduler")))
+/// `scheduler(dynamic)`, `starts(early)`, or nothing: `keyword` and one of
+/// `choices`, which `symbolize` knows.
+template <typename EnumAttr, typename Enum>
+static ParseResult
+parseOptionalEnum(OpAsmParser &p, StringRef keyword, StringRef choices,
+                  std::optional<Enum> (*symbolize)(StringRef), EnumAttr &attr) {
+  if (failed(p.parseOptionalKeyword(keyword)))
     return success();
-  StringRef keyword;
+  StringRef word;
   SMLoc loc;
-  if (p.parseLParen() || p.getCurrentLocation(&loc) || p.parseKeyword(&keyword))
+  if (p.parseLParen() || p.getCurrentLocation(&loc) || p.parseKeyword(&word))
     return failure();
-  std::optional<Scheduler> scheduler = symbolizeScheduler(keyword);
-  if (!scheduler)
-    return p.emitError(loc, "got scheduler ")
-           << keyword << ", expected grid, static or dynamic";
-  result.getOrAddProperties<KernelOp::Properties>().scheduler =
-      SchedulerAttr::get(p.getContext(), *scheduler);
-  return p.parseRParen();
-}
-
-/// `starts(early)`, or nothing.
-static ParseResult parseOptionalStart(OpAsmParser &p, OperationState &result) {
-  if (failed(p.parseOptionalKeyword("starts")))
-    return success();
-  StringRef keyword;
-  SMLoc loc;
-  if (p.parseLParen() || p.getCurrentLocation(&loc) || p.parseKeyword(&keyword))
-    return failure();
-  std::optional<Start> start = symbolizeStart(keyword);
-  if (!start)
-    return p.emitError(loc, "got starts ")
-           << keyword << ", expected early or beside";
-  result.getOrAddProperties<KernelOp::Properties>().start =
-      StartAttr::get(p.getContext(), *start);
+  std::optional<Enum> value = symbolize(word);
+  if (!value)
+    return p.emitError(loc, "got ")
+           << keyword << " " << word << ", expected " << choices;
+  attr = EnumAttr::get(p.getContext(), *value);
   return p.parseRParen();
 }
 
@@ -99,11 +84,14 @@ ParseResult KernelOp::parse(OpAsmParser &p, OperationState &result) {
     return failure();
   if (succeeded(p.parseOptionalKeyword("resident")))
     result.addAttribute(getResidentAttrName(result.name), b.getUnitAttr());
-  if (parseOptionalScheduler(p, result))
+  auto &properties = result.getOrAddProperties<KernelOp::Properties>();
+  if (parseOptionalEnum(p, "scheduler", "grid, static or dynamic",
+                        symbolizeScheduler, properties.scheduler))
     return failure();
   if (succeeded(p.parseOptionalKeyword("independent")))
     result.addAttribute(getIndependentAttrName(result.name), b.getUnitAttr());
-  if (parseOptionalStart(p, result))
+  if (parseOptionalEnum(p, "starts", "early or beside", symbolizeStart,
+                        properties.start))
     return failure();
   for (OpAsmParser::Argument &id : ids)
     id.type = index;
