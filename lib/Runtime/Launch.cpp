@@ -158,10 +158,14 @@ Status Module::run(PackedLaunch &launch, void *workspace, bool isCleared,
     if (Status status = relayout(call, /*outputs=*/false, workspace, stream);
         !status.ok())
       return status;
-  bool isFirst = true; // it follows what others launched
+  // It follows what others launched; or it may run beside a kernel that is left
+  // out, which would have waited for those before.
+  bool isFirst = true;
   for (size_t i = 0; i < launch.kernels.size(); ++i) {
-    if (call.kernels[i].isEmpty)
+    if (call.kernels[i].isEmpty) {
+      isFirst = true;
       continue;
+    }
     CUresult code = launchKernel(launch, i, isFirst, stream);
     isFirst = false;
     const std::string &entry = source.variants[call.variant].kernels[i].entry;

@@ -520,6 +520,16 @@ TEST_F(LaunchTest, KernelsStartEarly) {
   ASSERT_TRUE(module.ok()) << module.message();
   ASSERT_TRUE(module->launch(arguments(), nullptr).ok());
   EXPECT_EQ(fakeRecord()->earlyLaunches, std::vector<int>{7});
+  // The kernel after one that is left out waits for all: it may be one that
+  // runs beside that, which would have waited for those before.
+  fakeRecord()->earlyLaunches.clear();
+  kernels[0].grid[1].value = 1;
+  kernels[1].grid[1].value = 0;
+  module = Module::load(*Device::current(), artifact);
+  ASSERT_TRUE(module.ok()) << module.message();
+  ASSERT_TRUE(module->launch(arguments(), nullptr).ok());
+  EXPECT_EQ(fakeRecord()->launches, 10);
+  EXPECT_EQ(fakeRecord()->earlyLaunches, std::vector<int>());
 }
 
 // Rows are those of a query, [1, 1, rows, 8].
