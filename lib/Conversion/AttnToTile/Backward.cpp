@@ -431,7 +431,8 @@ void BackwardKernels::storeKeySum(const BlockNumbers &block, const Sum &sum,
                         at);
 }
 
-void BackwardKernels::buildKeyGradients(Value keyOutput, Value valueOutput) {
+void BackwardKernels::buildKeyGradients(Value keyOutput, Value valueOutput,
+                                        Value queryOutput) {
   SmallVector<Sum> sums;
   if (valueOutput)
     sums.push_back({valueOutput, paddedValueDim, 1.0, /*isKey=*/false});
@@ -464,6 +465,10 @@ void BackwardKernels::buildKeyGradients(Value keyOutput, Value valueOutput) {
   else
     for (const Sum &sum : sums)
       buildKeyGradient(sum.isKey ? "_d_key" : "_d_value", sum);
+  // First, as the sums of heads may be left out: one that follows kernels which
+  // are left out starts when all is done.
+  if (queryOutput)
+    buildRoundedQueryGradient(queryOutput);
   if (isGrouped)
     for (const Sum &sum : sums)
       sumHeads(sum, numShared);
@@ -488,9 +493,8 @@ func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
   kernels.buildRows(/*hasDelta=*/!isFirst, isSummed);
   if (isFirst)
     kernels.buildQueryGradient(dQuery);
-  kernels.buildKeyGradients(dKey, found.lookup(op.getDValue()));
-  if (isSummed)
-    kernels.buildRoundedQueryGradient(dQuery);
+  kernels.buildKeyGradients(dKey, found.lookup(op.getDValue()),
+                            isSummed ? dQuery : Value());
   if (Value sink = op.getDSink() ? found.lookup(op.getDSink()) : Value())
     kernels.buildSinkGradient(sink);
   kernels.buildCaptureGradients(llvm::map_to_vector(

@@ -30,16 +30,14 @@ public:
   void buildRows(bool hasDelta, bool hasQuerySums);
   /// It computes delta of its rows of dO and O, also for those after it.
   void buildQueryGradient(Value output);
-  /// Gradients of keys and of values; null where nobody asks for one.
-  void buildKeyGradients(Value keyOutput, Value valueOutput);
+  /// Gradients of keys and of values; null where nobody asks for one. With
+  /// `queryOutput` those of queries, too, whose parts the blocks of keys add
+  /// up.
+  void buildKeyGradients(Value keyOutput, Value valueOutput, Value queryOutput);
   void buildSinkGradient(Value output);
   /// Gradients of captures, after those of the others; null where nobody asks
   /// for one.
   void buildCaptureGradients(ArrayRef<Value> outputs);
-
-  // BackwardQuerySums.cpp
-  /// Rounds the sums.
-  void buildRoundedQueryGradient(Value output);
 
 private:
   /// What a kernel accumulates over the blocks of queries.
@@ -70,6 +68,7 @@ private:
   void clearQuerySums(const BlockNumbers &block);
   Value multiplyKeys(OpBuilder &outer, Value dScores, Value keyTile);
   void addQueryGradient(const BlockNumbers &block, Value number, Value part);
+  void buildRoundedQueryGradient(Value output);
 
   /// What is added to a capture, and its sums by batch entry, head and, but for
   /// sums over all queries, query, key, distance or element.
