@@ -20,11 +20,12 @@
 // - Of few queries the program of d_query has few tiles, with many keys long
 //   ones.
 //
-// From timings on an H200, 32 to 4096 queries with 32 to 32,768 keys, sm_90a
-// and sm_80, d = 64 and 128: one program takes 0.76 to 1.08 of the time of two
-// with tiles for one or two multiprocessors, 0.19 to 0.87 with few queries and
-// many keys; two take 0.52 to 1.01 with up to 192 keys. With plenty of tiles of
-// up to 256 queries, d = 64, sm_90a, two take 0.71 to 1.01.
+// From timings on an H200, 32 to 4096 queries with 32 to 32,768 keys, d = 64 and
+// 128, sm_90a: one program takes 0.77 to 1.00 of the time of two with tiles for
+// one or two multiprocessors, 0.38 to 0.83 with few queries and many keys; two
+// take 0.81 to 1.07 with up to 192 keys. Behind a causal mask, of which they
+// leave out what is hidden, they take 0.84 to 1.08 with up to 512 keys. With
+// plenty of tiles of up to 64 queries, d = 64, they take 0.93 to 0.97.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,11 +41,11 @@ using Quantity = LaunchQuantity;
 
 /// A block of keys or queries, about.
 static constexpr int64_t rowsOfTile = 128;
-/// Up to so many keys two programs are faster; from so many on one is where
-/// there are few tiles.
-static constexpr int64_t fewKeys = 192, manyKeys = 512;
+/// Up to so many keys two programs are faster, with a mask up to others; from so
+/// many on one is where there are few tiles.
+static constexpr int64_t fewKeys = 192, fewMaskedKeys = 512, manyKeys = 512;
 /// Up to so many queries two programs with narrow heads are faster.
-static constexpr int64_t fewQueries = 256, narrowHead = 64;
+static constexpr int64_t fewQueries = 64, narrowHead = 64;
 
 static QuantityComparison compare(std::vector<Quantity> quantities,
                                   QuantityComparison::Kind kind, int64_t factor,
@@ -108,7 +109,8 @@ SmallVector<PlanCase> plan::pickGradientPlans(ScoredOp op, PlanAttr one) {
 
   cases.clear();
   PlanAttr ofFewest = plansOfTwo.front().second;
-  cases.push_back({{{upTo({Quantity::KeyLength}, fewKeys)}}, ofFewest});
+  int64_t fewest = op.hasMask() ? fewMaskedKeys : fewKeys;
+  cases.push_back({{{upTo({Quantity::KeyLength}, fewest)}}, ofFewest});
   for (LaunchCondition &condition : listSmallLaunches())
     cases.push_back({std::move(condition), one});
   if (one.getTarget() == TargetKind::SM90A &&

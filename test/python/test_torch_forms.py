@@ -124,7 +124,7 @@ def test_what_was_not_measured_is_in_order():
     assert pays(8192) and pays(8192, dim=128) and pays(8192, softcap=20.0) and pays(8192, element="f16")
     assert not pays(8192, target="sm_80") and not pays(8192, target="cpu")
     assert not pays(8192, dim=96) and not pays(8192, dim=256) and not pays(8192, value_dim=128)
-    assert not pays(8192, element="f32") and not pays(100, 8192)
+    assert not pays(8192, element="f32") and not pays(64, 8192)
     assert pays(8192, dim=128, softcap=20.0) and not pays(8192, dim=128, dropout_p=0.1)
 
 
@@ -137,7 +137,8 @@ def test_few_tiles_are_one_program():
     assert is_small(256, 32768, 16) and is_small(128, 4096, 132) and not is_small(129, 4096, 132)
     assert not is_small(8, 4096, 133)
     assert pays(512, small=True) and not pays(512) and not pays(512, 192, small=True)
-    assert pays(100, 8192, dim=128) and not pays(100, 8192, dim=64) and pays(100, 8192, small=True)
+    assert not pays(512, small=True, causal="top_left") and pays(513, small=True, causal="bottom_right")
+    assert pays(64, 8192, dim=128) and not pays(64, 8192, dim=64) and pays(64, 8192, small=True)
     assert not pays(512, small=True, window=(64, 64)) and not pays(512, small=True, dim=96)
     assert not pays(512, small=True, target="sm_80") and not pays(512, small=True, dim=128, dropout_p=0.1)
 

@@ -32,10 +32,10 @@ from . import kernels
 # 1024 of no mask; at d = 128 0.88 with 512 and 1.05 with 1024 of no mask. Behind a causal
 # mask it takes 2245 keys, but up to these the compiler takes two programs in any order, too.
 MOST_KEYS_IN_ORDER = {("sm_90a", 64): 866, ("sm_90a", 128): 856}
-FEWEST_QUERIES = {64: 257, 128: 64}  # by head dimension; of fewer it is not so
+FEWEST_QUERIES = {64: 65, 128: 64}  # by head dimension; of fewer it is not so
 # A launch with few tiles is small: there one program is faster from fewer keys on. From timings
 # on an H200 (lib/Plan/GradientPlans.cpp, which chooses in the same way).
-ROWS_OF_TILE, FEW_KEYS, MANY_KEYS = 128, 192, 512
+ROWS_OF_TILE, FEW_KEYS, FEW_MASKED_KEYS, MANY_KEYS = 128, 192, 512, 512
 WIDEST_WITH_DROPOUT = 64  # that was measured
 
 _SWITCHED = "deterministic = false"
@@ -104,7 +104,8 @@ def pays(target, facts, queries, keys, small=False):
     if most is None or (facts.has_dropout and dim > WIDEST_WITH_DROPOUT):
         return False
     if small:
-        return (keys if facts.window is None else min(keys, facts.window)) > FEW_KEYS
+        return (keys > (FEW_MASKED_KEYS if facts.has_mask else FEW_KEYS)
+                and (facts.window is None or facts.window > FEW_KEYS))
     seen = keys / 2 if facts.has_mask else keys
     return queries >= FEWEST_QUERIES[dim] and (seen if facts.window is None else min(seen, facts.window)) > most
 

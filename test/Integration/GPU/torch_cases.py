@@ -563,7 +563,8 @@ def compile_cudagraphs(attn):
         return
     torch._dynamo.reset()
     x = tensors(torch.bfloat16)
-    fast = torch.compile(lambda *y: attn.torch.attention(*y, causal=True), mode="reduce-overhead", fullgraph=True)
+    fast = torch.compile(lambda *y: attn.torch.attention(*y, causal=True, deterministic=True),
+                         mode="reduce-overhead", fullgraph=True)
     for _ in range(4):
         torch.compiler.cudagraph_mark_step_begin()
         o = fast(*x)
