@@ -12,20 +12,26 @@
 // own. What one costs more is of each query: a sum that is zeroed, added to and
 // rounded. What it saves is of each pair of a query and a key. So two are
 // faster for few keys, and for some hundreds of both (GradientPrograms.cpp).
-// But one program is launched once, with a tile for each block of keys:
+// But tiles may be few:
 //
-// - Where these are no more than the multiprocessors, one after the other takes
-//   two programs longer, with up to twice as many if they have work for a
-//   while.
+// - Two programs run beside each other (warp-start-early): where each tile of
+//   both has a multiprocessor, they take as long as one of them. A mask halves
+//   the work of a tile: twice as many tiles are as good.
+// - Else one program is launched once, with a tile for each block of keys.
+// Where
+//   these are no more than the multiprocessors two programs take longer, with
+//   up to twice as many if they have work for a while.
 // - Of few queries the program of d_query has few tiles, with many keys long
 //   ones.
 //
-// From timings on an H200, 32 to 4096 queries with 32 to 32,768 keys, d = 64 and
-// 128, sm_90a: one program takes 0.77 to 1.00 of the time of two with tiles for
-// one or two multiprocessors, 0.38 to 0.83 with few queries and many keys; two
-// take 0.81 to 1.07 with up to 192 keys. Behind a causal mask, of which they
-// leave out what is hidden, they take 0.84 to 1.08 with up to 512 keys. With
-// plenty of tiles of up to 64 queries, d = 64, they take 0.93 to 0.97.
+// From timings on an H200, 32 to 4096 queries with 32 to 32,768 keys, d = 64
+// and 128, sm_90a: two programs of which each tile has a multiprocessor take
+// 0.74 to 0.84 of the time of one. Otherwise one takes 0.72 to 1.00 of the time
+// of two with tiles for one or two multiprocessors, 0.36 to 1.03 with few
+// queries and many keys; two take 0.81 to 1.07 with up to 192 keys, behind a
+// causal mask, of which they leave out what is hidden, 0.74 to 0.97 with up to
+// 512. With plenty of tiles of up to 64 queries, d = 64, they take 0.93 to
+// 0.97.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +47,8 @@ using Quantity = LaunchQuantity;
 
 /// A block of keys or queries, about.
 static constexpr int64_t rowsOfTile = 128;
-/// Up to so many keys two programs are faster, with a mask up to others; from so
-/// many on one is where there are few tiles.
+/// Up to so many keys two programs are faster, with a mask up to others; from
+/// so many on one is where there are few tiles.
 static constexpr int64_t fewKeys = 192, fewMaskedKeys = 512, manyKeys = 512;
 /// Up to so many queries two programs with narrow heads are faster.
 static constexpr int64_t fewQueries = 64, narrowHead = 64;
@@ -57,6 +63,19 @@ static QuantityComparison upTo(std::vector<Quantity> quantities, int64_t factor,
                                std::vector<Quantity> other = {}) {
   return compare(std::move(quantities), QuantityComparison::Kind::LessEqual,
                  factor, std::move(other));
+}
+
+/// Where each tile of two programs has a multiprocessor, about, and those of
+/// d_query, of 192 rows, are not the longest.
+static LaunchCondition haveAllTiles(bool isMasked) {
+  constexpr int64_t rowsOfKeys = rowsOfTile / 2, rowsOfQueries = rowsOfTile;
+  int64_t factor = isMasked ? 2 : 1;
+  std::vector<Quantity> device = {Quantity::Multiprocessors};
+  return {{upTo({Quantity::KeyLength}, 1, {Quantity::QueryLength}),
+           upTo({Quantity::BatchHeads, Quantity::KeyLength},
+                factor * rowsOfKeys, device),
+           upTo({Quantity::BatchHeads, Quantity::QueryLength},
+                factor * rowsOfQueries, device)}};
 }
 
 /// Where one program is faster, for want of tiles.
@@ -111,6 +130,8 @@ SmallVector<PlanCase> plan::pickGradientPlans(ScoredOp op, PlanAttr one) {
   PlanAttr ofFewest = plansOfTwo.front().second;
   int64_t fewest = op.hasMask() ? fewMaskedKeys : fewKeys;
   cases.push_back({{{upTo({Quantity::KeyLength}, fewest)}}, ofFewest});
+  if (one.getTarget() == TargetKind::SM90A)
+    cases.push_back({haveAllTiles(op.hasMask()), ofFewest});
   for (LaunchCondition &condition : listSmallLaunches())
     cases.push_back({std::move(condition), one});
   if (one.getTarget() == TargetKind::SM90A &&

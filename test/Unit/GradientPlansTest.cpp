@@ -69,12 +69,20 @@ struct Gradients {
 } // namespace
 
 /// What stands before the other cases: two programs with so many stages for few
-/// keys, one where there are few tiles.
-static std::string small(int twice, int once, bool isMasked = false) {
+/// keys and where they run beside each other, one where there are few tiles.
+static std::string small(int twice, int once, bool isMasked = false,
+                         bool runBeside = true) {
   std::string one = " -> auto " + std::to_string(once) + "; ";
-  return "key_length <= " + std::string(isMasked ? "512" : "192") +
-         " -> twice " + std::to_string(twice) +
-         "; batch_heads * key_length <= 128 * multiprocessors" + one +
+  std::string two = " -> twice " + std::to_string(twice) + "; ";
+  std::string beside =
+      std::string(
+          "key_length <= query_length and batch_heads * key_length <= ") +
+      (isMasked ? "128" : "64") +
+      " * multiprocessors and batch_heads * query_length <= " +
+      (isMasked ? "256" : "128") + " * multiprocessors" + two;
+  return "key_length <= " + std::string(isMasked ? "512" : "192") + two +
+         (runBeside ? beside : "") +
+         "batch_heads * key_length <= 128 * multiprocessors" + one +
          "key_length >= 512 and batch_heads * key_length <= 256 * "
          "multiprocessors" +
          one +
@@ -99,16 +107,20 @@ TEST(GradientPlans, TwoProgramsForFewQueriesAndKeys) {
   std::string fewest = "query_length <= 64 -> twice 3; ";
   std::string many = "query_length <= 4096 -> auto 2; auto 3";
   EXPECT_EQ(narrow.plans(), small(3, 3) + fewest + two(866, 866, 3) + many);
-  EXPECT_EQ(narrowMasked.plans(),
-            small(3, 3, true) + fewest + two(1024, 1739, 3) + two(1739, 1739) + many);
+  EXPECT_EQ(narrowMasked.plans(), small(3, 3, true) + fewest +
+                                      two(1024, 1739, 3) + two(1739, 1739) +
+                                      many);
   for (Gradients *each : {&full, &masked, &narrow, &narrowMasked}) {
     each->target = TargetKind::SM80;
     each->element = "f16";
   }
-  EXPECT_EQ(full.plans(), small(2, 2) + two(660, 660) + "auto 2");
-  EXPECT_EQ(masked.plans(), small(2, 2, true) + two(1248, 1248) + "auto 2");
-  EXPECT_EQ(narrow.plans(), small(2, 2) + two(565, 565) + "auto 2");
-  EXPECT_EQ(narrowMasked.plans(), small(2, 2, true) + two(942, 942) + "auto 2");
+  EXPECT_EQ(full.plans(), small(2, 2, false, false) + two(660, 660) + "auto 2");
+  EXPECT_EQ(masked.plans(),
+            small(2, 2, true, false) + two(1248, 1248) + "auto 2");
+  EXPECT_EQ(narrow.plans(),
+            small(2, 2, false, false) + two(565, 565) + "auto 2");
+  EXPECT_EQ(narrowMasked.plans(),
+            small(2, 2, true, false) + two(942, 942) + "auto 2");
 }
 
 TEST(GradientPlans, OneFormWhereTheLengthIsKnown) {

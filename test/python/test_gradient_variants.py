@@ -23,7 +23,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Integration" / "GPU"
 TEXT = attn.attention("bf16", 128, variants=["causal"], numerics="deterministic = false")
 MOST = 2245  # queries and keys of two programs, causal, d = 128, sm_90a
 # Before that: few keys, few tiles.
-RULE = ("key_length <= 512 -> 0; batch_heads * key_length <= 128 * multiprocessors -> 1; "
+RULE = ("key_length <= 512 -> 0; key_length <= query_length and batch_heads * key_length <= 128 * multiprocessors "
+        "and batch_heads * query_length <= 256 * multiprocessors -> 0; batch_heads * key_length <= 128 * multiprocessors -> 1; "
         "key_length >= 512 and batch_heads * key_length <= 256 * multiprocessors -> 1; "
         "key_length >= 512 and batch_heads * query_length <= 128 * multiprocessors and "
         f"batch_heads <= multiprocessors -> 1; query_length <= {MOST} and key_length <= {MOST} -> 0; 1")
@@ -54,7 +55,7 @@ def test_both_forms_by_the_number_of_queries():
 
 @pytest.mark.parametrize("queries, keys, heads, number", [
     (1, 1, 512, 0), (MOST, MOST, 512, 0), (MOST + 1, MOST + 1, 512, 1), (4096, 77, 80, 0),
-    (512, 512, 33, 0), (513, 513, 32, 1), (513, 513, 66, 0), (1024, 1024, 33, 1), (1024, 1024, 34, 0),
+    (512, 512, 33, 0), (513, 513, 32, 0), (513, 513, 34, 1), (513, 514, 32, 1), (513, 513, 66, 0), (1024, 1024, 16, 0), (1024, 1024, 33, 1), (1024, 1024, 34, 0),
     (256, 32768, 16, 1), (300, 2000, 132, 0), (128, 2000, 132, 1), (64, 2000, 133, 0)])
 def test_sizes_ask_for_one_form(queries, keys, heads, number):
     """It is the one that it is among both."""

@@ -136,6 +136,13 @@ def test_few_tiles_are_one_program():
     assert is_small(511, 511, 33) and not is_small(511, 511, 34)
     assert is_small(256, 32768, 16) and is_small(128, 4096, 132) and not is_small(129, 4096, 132)
     assert not is_small(8, 4096, 133)
+
+    def is_side_by_side(queries, keys, heads, has_mask=False):
+        return forms.is_side_by_side(queries, keys, heads, 132, has_mask)
+
+    assert is_side_by_side(1024, 1024, 8) and not is_side_by_side(1024, 1024, 9) and not is_side_by_side(512, 513, 8)
+    assert is_side_by_side(1024, 1024, 16, True) and not is_side_by_side(1024, 1024, 17, True)
+    assert is_side_by_side(2112, 1056, 8) and not is_side_by_side(2113, 1056, 8)
     assert pays(512, small=True) and not pays(512) and not pays(512, 192, small=True)
     assert not pays(512, small=True, causal="top_left") and pays(513, small=True, causal="bottom_right")
     assert pays(64, 8192, dim=128) and not pays(64, 8192, dim=64) and pays(64, 8192, small=True)

@@ -276,9 +276,9 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
   Value blockColumns = arith::ConstantIndexOp::create(b, loc, numColumns);
   Value numKeyBlocks = ceilDiv(b, loc, keyLength, blockColumns);
   // Others read delta up to the end of their last blocks.
+  Value end = hasDelta ? queryLength : paddedQueries;
   tile::KernelOp kernel = beginKernel(
-      "_d_query",
-      ValueRange{batches, heads, ceilDiv(b, loc, paddedQueries, blockRows)},
+      "_d_query", ValueRange{batches, heads, ceilDiv(b, loc, end, blockRows)},
       plan);
   BlockNumbers block = readNumbers(kernel, blockRows);
   Value rows = coordinates(block.first, numRows, 0);
@@ -287,10 +287,15 @@ void BackwardKernels::buildQueryGradient(Value gradient) {
       load(dOutput, block, block.head, block.first, numRows, paddedValueDim);
   Value offset = readQueries(rowOffset, block, rows);
   Value isFar = readFarHead(block);
-  // Not those whose lse is +inf: infinite scores stay visible.
-  Value isNone = findEmptyRows(rows, readSavedLse(block, rows));
-  Value delta = replaceNone(computeDelta(block, rows), isNone, 0);
-  storeRows(block, delta, rowDelta);
+  Value delta;
+  if (hasDelta) {
+    delta = readQueries(rowDelta, block, rows);
+  } else {
+    // Not those whose lse is +inf: infinite scores stay visible.
+    Value isNone = findEmptyRows(rows, readSavedLse(block, rows));
+    delta = replaceNone(computeDelta(block, rows), isNone, 0);
+    storeRows(block, delta, rowDelta);
+  }
   Value zero = splat(b, loc, VectorType::get({numRows, paddedDim}, f32), 0.0);
   auto loop = scf::ForOp::create(b, loc, c0, numKeyBlocks, c1, zero);
 
@@ -488,10 +493,8 @@ func::FuncOp attn::buildBackward(OpBuilder &b, KernelMatch match) {
   Value dQuery = found.lookup(op.getDQuery());
   Value dKey = found.lookup(op.getDKey());
   bool isSummed = op.getRecompute()->getScores() == RecomputedScores::Once;
-  // Rows of dO are read once where the kernel of d_query comes first.
-  bool isFirst = dQuery && !isSummed;
-  kernels.buildRows(/*hasDelta=*/!isFirst, isSummed);
-  if (isFirst)
+  kernels.buildRows(/*withQueries=*/dQuery && !isSummed, isSummed);
+  if (dQuery && !isSummed)
     kernels.buildQueryGradient(dQuery);
   kernels.buildKeyGradients(dKey, found.lookup(op.getDValue()),
                             isSummed ? dQuery : Value());

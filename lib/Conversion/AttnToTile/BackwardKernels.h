@@ -24,11 +24,10 @@ public:
   BackwardKernels(OpBuilder &b, AttentionBackwardOp op, IRMapping &mapping,
                   StringRef name);
 
-  /// lse and, with `hasDelta`, delta of each query, for the others; with
-  /// `hasQuerySums` a workspace of zeros, in which blocks of keys add up the
-  /// gradients of queries.
-  void buildRows(bool hasDelta, bool hasQuerySums);
-  /// It computes delta of its rows of dO and O, also for those after it.
+  /// lse and delta of each query, for the others; `withQueries`: the kernel of
+  /// d_query comes next, and may compute delta. With `hasQuerySums` a workspace
+  /// of zeros, in which blocks of keys add up the gradients of queries.
+  void buildRows(bool withQueries, bool hasQuerySums);
   void buildQueryGradient(Value output);
   /// Gradients of keys and of values; null where nobody asks for one. With
   /// `queryOutput` those of queries, too, whose parts the blocks of keys add
@@ -201,6 +200,7 @@ private:
   /// and query, up to the end of the last block: a query past the end, or
   /// without keys, has an offset of -inf, with which every weight is 0.
   Value rowOffset, rowDelta, paddedQueries;
+  bool hasDelta = false; // from the kernel of rows
   /// What `rowOffset` lacks in a head with far rows (FarRows.cpp), for each
   /// query whether it or one beside it may be one, and for each head whether it
   /// has one; null where no query can be.

@@ -387,7 +387,11 @@ void attn::warp::lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
   });
   OpBuilder::InsertionGuard guard(rewriter);
   Location loc = function.getLoc();
-  rewriter.setInsertionPoint(block->getTerminator());
+  // What stands behind the roles comes when they have ended.
+  Operation *end = block->getTerminator();
+  while (end->getPrevNode() && !isa<RoleOp>(end->getPrevNode()))
+    end = end->getPrevNode();
+  rewriter.setInsertionPoint(end);
   setUpBarriers(rewriter, function, plan);
   if (!plan.stores.empty())
     for (RoleOp role : roles) {
@@ -399,18 +403,19 @@ void attn::warp::lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
     }
   Integers ints(rewriter, loc);
   for (RoleOp role : roles) {
-    rewriter.setInsertionPoint(block->getTerminator());
+    rewriter.setInsertionPoint(end);
     NVVM::SetMaxRegisterAction action = getAction(role, roles);
     if (role == roles.back() && role.isCopy()) {
       inlineRole(rewriter, role, block, action);
       break;
     }
-    int64_t end = role.getFirstWarp() + role.getWarps();
-    auto branch =
-        scf::IfOp::create(rewriter, loc, ints.lessThan(ints.blockWarp(), end),
-                          /*withElseRegion=*/true);
+    int64_t endWarp = role.getFirstWarp() + role.getWarps();
+    auto branch = scf::IfOp::create(rewriter, loc,
+                                    ints.lessThan(ints.blockWarp(), endWarp),
+                                    /*withElseRegion=*/true);
     inlineRole(rewriter, role, branch.thenBlock(), action);
     block = branch.elseBlock();
+    end = block->getTerminator();
   }
   for (RoleOp role : roles)
     rewriter.eraseOp(role);

@@ -97,6 +97,12 @@ def is_small(queries, keys, heads, multiprocessors):
     return heads * keys <= 2 * tiles or (heads * queries <= tiles and heads <= multiprocessors)
 
 
+def is_side_by_side(queries, keys, heads, multiprocessors, has_mask):
+    """Whether each tile of two programs has a multiprocessor: the two run beside each other."""
+    rows = ROWS_OF_TILE * multiprocessors * (2 if has_mask else 1)
+    return keys <= queries and heads * keys <= rows // 2 and heads * queries <= rows
+
+
 def pays(target, facts, queries, keys, small=False):
     """The rule: whether sums in any order are faster."""
     dim = max(facts.dims)
@@ -126,7 +132,12 @@ def chosen(program, q, k, operands):
     if (facts.is_switched and is_strict()) or facts.any_order in _refused:
         return facts.in_order
     keys, (where, index) = k.shape[2], kernels.place(q.device)
-    small = where == "cuda" and is_small(q.shape[2], keys, q.shape[0] * q.shape[1], kernels.multiprocessors(index))
+    small = False
+    if where == "cuda":
+        sizes = q.shape[2], keys, q.shape[0] * q.shape[1], kernels.multiprocessors(index)
+        if is_side_by_side(*sizes, facts.has_mask):
+            return facts.in_order
+        small = is_small(*sizes)
     if facts.documents is not None:
         keys /= max(1, operands[facts.documents].shape[0] - 1)
     target = kernels.target(where, index)[0]

@@ -13,6 +13,7 @@
 // chains of a step, each one block; waits for all but one and for all; an
 // arrival of lane 0 for the release. The producer waits for the slot, expects
 // its bytes and starts a copy per panel.
+// It runs beside the kernel before it, and waits for that when its roles end.
 // CHECK-LABEL: gpu.func @step
 // CHECK-SAME: llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>
 // CHECK-SAME: known_block_size = array<i32: 384, 1, 1>
@@ -22,7 +23,7 @@
 // CHECK: "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.*}}, %c8_i32
 // CHECK: "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.*}}, %c1_i32
 // CHECK: "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}" %{{.*}}, %c8_i32
-// CHECK-NOT: mbarrier.init
+// CHECK-NOT: {{mbarrier.init|griddepcontrol}}
 // CHECK: "fence.mbarrier_init.release.cluster;"
 // CHECK: gpu.barrier
 // CHECK: scf.if
@@ -53,12 +54,14 @@
 // CHECK: mbarrier.try_wait.parity
 // CHECK: "{ .reg .pred first; elect.sync _|first, -1; @first mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1; }", "r,r,~{memory}" %{{.*}}, %c16384_i32
 // CHECK-COUNT-1: cp.async.bulk.tensor
-// CHECK-NOT: cp.async.bulk.tensor
+// CHECK-NOT: {{cp.async.bulk.tensor|griddepcontrol}}
+// CHECK: nvvm.griddepcontrol wait
+// CHECK-NEXT: gpu.return
 func.func @step(%n: index, %q: !view, %k: !view, %out: memref<?x?xf32, strided<[?, 1], offset: ?>>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
-  warp.kernel @step blocks(%x, %h, %b) in (%n, %n, %n) warps(12) shared(65584) {
+  warp.kernel @step blocks(%x, %h, %b) in (%n, %n, %n) warps(12) shared(65584) starts(beside) {
     %Q = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
     %K = warp.ring fills(@load) drains(@softmax) at 32768 : !ring
     warp.role @load copy warps(4) registers(24) {

@@ -484,13 +484,15 @@ def WarpStartEarly : Pass<"warp-start-early", "::mlir::func::FuncOp"> {
     blocks set up their barriers. Here every kernel but the first `starts(early)`:
     its blocks are there when the last ones of the kernel before it end, and wait
     for that. Where kernels touch nothing that another of them writes (d_query and
-    d_value of wide heads, the sums of heads for d_key and d_value) they
+    those of keys and values, the sums of heads for d_key and d_value) they
     `starts(beside)`: their blocks run as soon as those before leave room. That is
-    found by what they read and write, whole tensors and workspaces. Optional.
+    found by what they read and write, whole tensors and workspaces. Optional: on
+    an H200 gradients of two programs that have a multiprocessor for each tile are
+    1.12 to 1.8 times as fast by it, of many tiles 0.98 to 1.07.
     ```mlir
     warp.kernel @rows blocks(%x, %y, %z) in (%n, %h, %b) warps(8) { … }
-    warp.kernel @d_query blocks(%x, %y, %z) in (%q, %c1, %c1) warps(12) starts(early) { … }
-    warp.kernel @d_value blocks(%x, %y, %z) in (%k, %c1, %c1) warps(12) starts(beside) { … }
+    warp.kernel @d_query blocks(%x, %y, %z) in (%q, %c1, %c1) warps(16) starts(early) { … }
+    warp.kernel @d_key_value blocks(%x, %y, %z) in (%k, %c1, %c1) warps(12) starts(beside) { … }
     ```
     The runtime launches them with programmatic stream serialization, as the CUDA
     programming guide calls it; launched otherwise they are as right.
