@@ -62,7 +62,8 @@ def check(torch, name, options):
     given, dim, length = CASES[name]
     target = kernels.target(*kernels.place(torch.device(options.device)))[0]
     sink = torch.randn(2, device=options.device, requires_grad=True)
-    x = [*tensors(torch.bfloat16, batch=1, heads=2, kv_heads=1, queries=length, keys=length, dim=dim), sink]
+    # With no more keys than queries two programs run beside each other here.
+    x = [*tensors(torch.bfloat16, batch=1, heads=2, kv_heads=1, queries=length, keys=length + 1, dim=dim), sink]
 
     def by_eager(to):
         i, j = positions(*x[:2])
