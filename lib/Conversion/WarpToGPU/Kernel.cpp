@@ -354,16 +354,13 @@ FailureOr<OutlinedKernel> outlineKernel(RewriterBase &rewriter,
   awaitKernels(rewriter, kernel);
   for (Operation &op : kernel.getBody().front().without_terminator())
     rewriter.clone(op, map);
-  // The kernel after it waits for this one alone.
-  if (kernel.getStart() == Start::Beside)
-    NVVM::GriddepcontrolOp::create(rewriter, kernel.getLoc(),
-                                   NVVM::GridDepActionKind::wait);
   gpu::ReturnOp::create(rewriter, kernel.getLoc());
   sinkToUsers(*entry);
   narrowDivisions(function);
 
   OutlinedKernel outlined;
   outlined.function = function;
+  outlined.waitsAtEnd = kernel.getStart() == Start::Beside;
   outlined.roles = planRoles(kernel, map, *maps, firstMap);
   for (auto &[await, plan] : *plans)
     outlined.awaits[map.lookup(await)] = plan;

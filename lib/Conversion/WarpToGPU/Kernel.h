@@ -34,6 +34,9 @@ struct OutlinedKernel {
   AwaitPlans awaits;
   StoreFragPlans storeFrags;
   RolePlan roles;
+  /// Runs beside the kernel before it: all of its threads wait for that one
+  /// when they end, idle blocks, too. The kernel after it waits for this alone.
+  bool waitsAtEnd = false;
 };
 
 /// Moves `kernel` into a new `gpu.func` called `name`, with the arguments of

@@ -387,11 +387,7 @@ void attn::warp::lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
   });
   OpBuilder::InsertionGuard guard(rewriter);
   Location loc = function.getLoc();
-  // What stands behind the roles comes when they have ended.
-  Operation *end = block->getTerminator();
-  while (end->getPrevNode() && !isa<RoleOp>(end->getPrevNode()))
-    end = end->getPrevNode();
-  rewriter.setInsertionPoint(end);
+  rewriter.setInsertionPoint(block->getTerminator());
   setUpBarriers(rewriter, function, plan);
   if (!plan.stores.empty())
     for (RoleOp role : roles) {
@@ -403,19 +399,18 @@ void attn::warp::lowerRoles(RewriterBase &rewriter, gpu::GPUFuncOp function,
     }
   Integers ints(rewriter, loc);
   for (RoleOp role : roles) {
-    rewriter.setInsertionPoint(end);
+    rewriter.setInsertionPoint(block->getTerminator());
     NVVM::SetMaxRegisterAction action = getAction(role, roles);
     if (role == roles.back() && role.isCopy()) {
       inlineRole(rewriter, role, block, action);
       break;
     }
-    int64_t endWarp = role.getFirstWarp() + role.getWarps();
-    auto branch = scf::IfOp::create(rewriter, loc,
-                                    ints.lessThan(ints.blockWarp(), endWarp),
-                                    /*withElseRegion=*/true);
+    int64_t end = role.getFirstWarp() + role.getWarps();
+    auto branch =
+        scf::IfOp::create(rewriter, loc, ints.lessThan(ints.blockWarp(), end),
+                          /*withElseRegion=*/true);
     inlineRole(rewriter, role, branch.thenBlock(), action);
     block = branch.elseBlock();
-    end = block->getTerminator();
   }
   for (RoleOp role : roles)
     rewriter.eraseOp(role);

@@ -127,7 +127,14 @@ static LogicalResult lowerKernel(RewriterBase &rewriter, OutlinedKernel &kernel,
   if (failed(lowerTurns(rewriter, kernel.function)))
     return failure();
   lowerRoles(rewriter, kernel.function, kernel.roles);
-  nestExits(rewriter, &kernel.function.getBody().front());
+  Block *body = &kernel.function.getBody().front();
+  nestExits(rewriter, body);
+  if (kernel.waitsAtEnd) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(body->getTerminator());
+    NVVM::GriddepcontrolOp::create(rewriter, kernel.function.getLoc(),
+                                   NVVM::GridDepActionKind::wait);
+  }
 
   TypeConverter converter;
   populateFragmentTypeConversions(converter);
