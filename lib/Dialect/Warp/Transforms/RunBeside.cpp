@@ -75,7 +75,7 @@ LogicalResult attn::warp::runBeside(RewriterBase &rewriter, KernelOp kernel,
   rewriter.setInsertionPointToStart(role.getBodyBlock());
   auto beside = BesideOp::create(rewriter, loc);
   Type index = rewriter.getIndexType();
-  Block *body = rewriter.createBlock(&beside.getBody(), {}, index, loc);
+  rewriter.createBlock(&beside.getBody(), {}, index, loc);
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(rewriter, loc, value);
   };
