@@ -17,10 +17,9 @@
 // - Two programs run beside each other (warp-start-early): where each tile of
 //   both has a multiprocessor, they take as long as one of them. A mask halves
 //   the work of a tile: twice as many tiles are as good.
-// - Else one program is launched once, with a tile for each block of keys.
-// Where
-//   these are no more than the multiprocessors two programs take longer, with
-//   up to twice as many if they have work for a while.
+// - Else one program is launched once, with a tile for each block of keys. With
+//   no more of these than multiprocessors two programs take longer, with up to
+//   twice as many if they have work for a while.
 // - Of few queries the program of d_query has few tiles, with many keys long
 //   ones.
 //
@@ -47,8 +46,8 @@ using Quantity = LaunchQuantity;
 
 /// A block of keys or queries, about.
 static constexpr int64_t rowsOfTile = 128;
-/// Up to so many keys two programs are faster, with a mask up to others; from
-/// so many on one is where there are few tiles.
+/// Up to so many keys two programs are faster, side by side and with a mask up
+/// to others; from so many on one is where there are few tiles.
 static constexpr int64_t fewKeys = 192, fewMaskedKeys = 512, manyKeys = 512;
 /// Up to so many queries two programs with narrow heads are faster.
 static constexpr int64_t fewQueries = 64, narrowHead = 64;
@@ -128,14 +127,14 @@ SmallVector<PlanCase> plan::pickGradientPlans(ScoredOp op, PlanAttr one) {
 
   cases.clear();
   PlanAttr ofFewest = plansOfTwo.front().second;
-  int64_t fewest = op.hasMask() ? fewMaskedKeys : fewKeys;
+  bool canRunBeside = one.getTarget() == TargetKind::SM90A;
+  int64_t fewest = canRunBeside && op.hasMask() ? fewMaskedKeys : fewKeys;
   cases.push_back({{{upTo({Quantity::KeyLength}, fewest)}}, ofFewest});
-  if (one.getTarget() == TargetKind::SM90A)
+  if (canRunBeside)
     cases.push_back({haveAllTiles(op.hasMask()), ofFewest});
   for (LaunchCondition &condition : listSmallLaunches())
     cases.push_back({std::move(condition), one});
-  if (one.getTarget() == TargetKind::SM90A &&
-      backward.getHeadDim() <= narrowHead)
+  if (canRunBeside && backward.getHeadDim() <= narrowHead)
     cases.push_back({{{upTo({Quantity::QueryLength}, fewQueries)}}, ofFewest});
   for (auto [queries, plan] : plansOfTwo)
     cases.push_back({{{upTo({Quantity::QueryLength}, queries),

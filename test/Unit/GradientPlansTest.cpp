@@ -71,7 +71,7 @@ struct Gradients {
 /// What stands before the other cases: two programs with so many stages for few
 /// keys and where they run beside each other, one where there are few tiles.
 static std::string small(int twice, int once, bool isMasked = false,
-                         bool runBeside = true) {
+                         bool canRunBeside = true) {
   std::string one = " -> auto " + std::to_string(once) + "; ";
   std::string two = " -> twice " + std::to_string(twice) + "; ";
   std::string beside =
@@ -80,8 +80,9 @@ static std::string small(int twice, int once, bool isMasked = false,
       (isMasked ? "128" : "64") +
       " * multiprocessors and batch_heads * query_length <= " +
       (isMasked ? "256" : "128") + " * multiprocessors" + two;
-  return "key_length <= " + std::string(isMasked ? "512" : "192") + two +
-         (runBeside ? beside : "") +
+  return "key_length <= " +
+         std::string(isMasked && canRunBeside ? "512" : "192") + two +
+         (canRunBeside ? beside : "") +
          "batch_heads * key_length <= 128 * multiprocessors" + one +
          "key_length >= 512 and batch_heads * key_length <= 256 * "
          "multiprocessors" +
