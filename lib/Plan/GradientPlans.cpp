@@ -23,14 +23,14 @@
 // - Of few queries the program of d_query has few tiles, with many keys long
 //   ones.
 //
-// From timings on an H200, 32 to 4096 queries with 32 to 32,768 keys, d = 64
+// From timings on an H200, 64 to 8192 queries with 300 to 32,768 keys, d = 64
 // and 128, sm_90a: two programs of which each tile has a multiprocessor take
-// 0.74 to 0.84 of the time of one. Otherwise one takes 0.72 to 1.00 of the time
+// 0.74 to 0.84 of the time of one. Otherwise one takes 0.72 to 1.06 of the time
 // of two with tiles for one or two multiprocessors, 0.36 to 1.03 with few
-// queries and many keys; two take 0.81 to 1.07 with up to 192 keys, behind a
-// causal mask, of which they leave out what is hidden, 0.74 to 0.97 with up to
-// 512. With plenty of tiles of up to 64 queries, d = 64, they take 0.93 to
-// 0.97.
+// queries and many keys; behind a causal mask, of which they leave out what is
+// hidden, two take 0.74 to 0.97 with up to 512 keys. Before they ran beside
+// each other two took 0.81 to 1.07 with up to 192 keys, and 0.93 to 0.97 with
+// plenty of tiles of up to 64 queries, d = 64.
 //
 //===----------------------------------------------------------------------===//
 
