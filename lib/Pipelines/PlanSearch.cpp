@@ -225,8 +225,11 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
   }
   plan::Shortage shortage{0, begun.getNeed(least)};
   // What serves all sizes leaves open what was said for some of them.
-  if (begun.getPlans().size() > 1)
-    least = least.withScores(RecomputedScores::Auto);
+  if (begun.getPlans().size() > 1) {
+    PassSelection passes = least.getPasses();
+    passes.setUse(OptionalPass::LoopHeads, PassUse::Off);
+    least = least.withPasses(passes).withScores(RecomputedScores::Auto);
+  }
   if (begun.isSerialized())
     leastBytes = first->spilledBytes();
 

@@ -55,6 +55,7 @@ void attn::buildTileSchedulePipeline(OpPassManager &functions,
     add(OptionalPass::LazyMax, tile::createTileLazyMax);
   functions.addPass(tile::createTileExpandSoftmax());
   add(OptionalPass::MergeFactors, tile::createTileMergeFactors);
+  add(OptionalPass::LoopHeads, tile::createTileLoopHeads);
 }
 
 void attn::buildAttnToTilePipeline(OpPassManager &manager, StringRef target,

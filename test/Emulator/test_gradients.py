@@ -38,23 +38,28 @@ def exact_gradients(q, k, v, d_o, causal):
 
 
 def gradients(dim, plan, queries, keys, numerics=None, causal=False, seed=None, variant=-1, target="sm_80",
-              large=0):
-    """(computed, exact), each d_q, d_k and d_v of one head; the first `large` queries are 256 times as large"""
+              large=0, heads=(1, 1)):
+    """(computed, exact), each d_q, d_k and d_v by head, of `heads` of queries and of keys; the first
+    `large` queries are 256 times as large"""
     rng = np.random.default_rng([dim, queries, keys])
-    inputs = [Array("bf16", (1, 1, rows, dim)).set(rng.standard_normal((1, 1, rows, dim)))
-              for rows in (queries, keys, keys, queries)]
+    group = heads[0] // heads[1]
+    sizes = [(heads[0], queries), (heads[1], keys), (heads[1], keys), (heads[0], queries)]
+    inputs = [Array("bf16", (1, *size, dim)).set(rng.standard_normal((1, *size, dim))) for size in sizes]
     inputs[0].set(inputs[0].values() * np.where(np.arange(queries) < large, 256, 1)[:, None])
-    matrices = [array.values()[0, 0] for array in inputs]
-    o, lse, *exact = exact_gradients(*matrices, causal)
-    results = [Array("bf16", (1, 1, *values.shape)) for values in exact]
-    text = attn.attention("bf16", dim, variants=["causal"] if causal else [], numerics=numerics)
+    q, k, v, d_o = [array.values()[0] for array in inputs]
+    of_heads = [exact_gradients(q[head], k[head // group], v[head // group], d_o[head], causal)
+                for head in range(heads[0])]
+    o, lse, d_q, *of_keys = map(np.stack, zip(*of_heads))
+    exact = [d_q] + [part.reshape(heads[1], group, keys, dim).sum(axis=1) for part in of_keys]
+    results = [Array("bf16", (1, *values.shape)) for values in exact]
+    text = attn.attention("bf16", dim, variants=["causal"] if causal else [], numerics=numerics,
+                          heads=heads[0], kv_heads=heads[1])
     artifact = Artifact(attn.compile(text, target=target, plan=plan, backward=True).bytes, variant)
     *qkv, d_o = inputs
-    forward = [Array("bf16", (1, 1, *o.shape)).set(o[None, None]),
-               Array("f32", (1, 1, queries)).set(lse[None, None])]
+    forward = [Array("bf16", (1, *o.shape)).set(o[None]), Array("f32", (1, *lse.shape)).set(lse[None])]
     launch(artifact, [array.tensor for array in [*qkv, *forward, d_o, *results]], seed=seed)
     assert all(array.is_outside_untouched() for array in results)
-    return [array.values()[0, 0] for array in results], exact
+    return [array.values()[0] for array in results], exact
 
 
 def are_close(computed, exact):
@@ -100,6 +105,16 @@ def test_one_program_of_warpgroups(dim, block_k, more, seed):
     plan = plan_of(128, block_k, 8, more, "sm_90a")
     for causal, sizes in [(False, (130, 150)), (True, (200, 260)), (True, (1, 300))]:
         assert are_close(*gradients(dim, plan, *sizes, ANY_ORDER, causal, seed, target="sm_90a"))
+
+
+@pytest.mark.parametrize("numerics", [None, ANY_ORDER])
+@pytest.mark.parametrize("target, more", [("sm_90a", ""), ("sm_90a", ', without = ["tile-loop-heads"]'),
+                                          ("sm_80", ', with = ["tile-loop-heads"]')])
+def test_shared_key_heads(target, more, numerics):
+    """A block of keys goes through the heads that share it, or a kernel adds up what their blocks give."""
+    for causal, sizes in [(False, (130, 150)), (True, (70, 200))]:
+        assert are_close(*gradients(64, plan_of(128, 64, 8, more, target), *sizes, numerics, causal,
+                                    target=target, heads=(6, 2)))
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])

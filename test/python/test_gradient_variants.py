@@ -20,7 +20,8 @@ from attn import _capi
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Integration" / "GPU"))
 
-TEXT = attn.attention("bf16", 128, variants=["causal"], numerics="deterministic = false")
+HEADS = dict(heads=1, kv_heads=1)  # which share no key head
+TEXT = attn.attention("bf16", 128, variants=["causal"], numerics="deterministic = false", **HEADS)
 MOST = 2245  # queries and keys of two programs, causal, d = 128, sm_90a
 # Before that: few keys, few tiles.
 RULE = ("key_length <= 512 -> 0; key_length <= query_length and batch_heads * key_length <= 128 * multiprocessors "
@@ -104,11 +105,48 @@ def test_the_plan_of_a_variant_gives_its_kernels():
     dict(numerics="deterministic = true"), dict(numerics=None), dict(head_dim=96), dict(element="f32", head_dim=64),
     dict(head_dim=64, value_dim=128), dict(dropout_p=0.5), dict(variants=["softcap<5.0 : f32>"])], ids=str)
 def test_one_form_is_one_variant(changes):
-    options = dict(element="bf16", head_dim=128, variants=["causal"], numerics="deterministic = false")
+    options = dict(element="bf16", head_dim=128, variants=["causal"], numerics="deterministic = false", **HEADS)
     options.update(changes)
     element, head_dim = options.pop("element"), options.pop("head_dim")
     made = compiled(attn.attention(element, head_dim, **options)).manifest
     assert made["rule"] == "0" and len(made["variants"]) == 1
+
+
+ENOUGH = "batch_key_heads * key_length >= 240 * multiprocessors"
+ONE_EACH = "batch_key_heads * key_length >= 112 * multiprocessors and batch_key_heads * key_length <= 128 * multiprocessors"
+
+
+@pytest.mark.parametrize("heads, more", [(dict(heads=8, kv_heads=2), ""), ({}, "batch_heads > batch_key_heads and ")])
+@pytest.mark.parametrize("variants, cases", [(["causal"], (ENOUGH,)), ([], (ENOUGH, ONE_EACH))])
+def test_blocks_of_keys_go_through_the_heads_that_share_them(heads, more, variants, cases):
+    """Where there are enough of them: no kernel adds up what heads give, and no workspace holds it."""
+    text = attn.attention("bf16", 128, variants=variants, **heads)
+    made = compiled(text).manifest
+    assert made["rule"] == "".join(f"{more}{case} -> 0; " for case in cases) + "1"
+    loops, heads_apart = made["variants"]
+    assert 'with = ["tile-loop-heads"]' in loops["plan"] and "tile-loop-heads" not in heads_apart["plan"]
+    assert [entry for entry in entries(heads_apart) if entry not in entries(loops)] == ["sum_value", "sum_key"]
+    assert len(heads_apart["workspaces"]) == len(loops["workspaces"]) + 2
+    for key_heads, number in ((64, 0), (15, 1)):
+        chosen = compiled(text, sizes=dict(sizes(512, heads=4 * key_heads), batch_key_heads=key_heads)).manifest
+        assert chosen["variant_of_rule"] == number
+        assert ("tile-loop-heads" in chosen["variants"][0]["plan"]) == (number == 0)
+
+
+def test_heads_that_share_no_keys_and_other_targets_have_no_such_blocks():
+    shared = attn.attention("bf16", 128, variants=["causal"], heads=8, kv_heads=2)
+    assert "tile-loop-heads" not in str(attn.compile(shared, target="sm_80", backward=True).manifest)
+    alone = compiled(attn.attention("bf16", 128, variants=["causal"], **HEADS)).manifest
+    assert alone["rule"] == "0" and "tile-loop-heads" not in str(alone)
+
+
+def test_shared_heads_behind_a_mask_in_any_order():
+    """One program adds to gradients of queries: its blocks stay those of one head, and two
+    programs, whose blocks go through several, are as fast up to more queries."""
+    text = attn.attention("bf16", 128, variants=["causal"], numerics="deterministic = false", heads=8, kv_heads=2)
+    for queries, kernel, loops in ((MOST + 1, "d_query", True), (4097, "round_query", False)):
+        (alone,) = compiled(text, sizes=dict(sizes(queries), batch_key_heads=128)).manifest["variants"]
+        assert kernel in entries(alone) and ("tile-loop-heads" in alone["plan"]) == loops
 
 
 LAUNCHES = """
@@ -125,8 +163,8 @@ artifact = attn.compile(sys.argv[2], target="sm_90a", backward=True)
 for variant in (None, 0, 1):
     kernel = artifact.on_device(variant=variant)
     for length in map(int, sys.argv[3:]):
-        tensors = [Tensor(i + 1, "<f2", 1, 20, length, 128) for i in range(9)]
-        tensors[4] = Tensor(5, "<f4", 1, 20, length)
+        tensors = [Tensor(i + 1, "<f2", 20, 1, length, 128) for i in range(9)]
+        tensors[4] = Tensor(5, "<f4", 20, 1, length)
         kernel.launch(*tensors)
         print(variant, length, kernel.choose_variant(*tensors)[0], kernel.workspace_bytes(*tensors))
 """

@@ -62,6 +62,7 @@ static constexpr RoomNeeds table[] = {
     {"tile-lazy-max", program},
     {"tile-expand-softmax", program},
     {"tile-merge-factors", "tile.kernel"},
+    {"tile-loop-heads", "tile.kernel"},
     {"convert-tile-to-loops", program},
     {"convert-tile-to-warp", "tile.kernel"},
     {"warp-buffer", kernel},

@@ -62,6 +62,12 @@ SmallVector<PlanCase> pickDecodePlans(ScoredOp op, TargetKind target,
 /// for few queries, by two programs (GradientPlans.cpp).
 SmallVector<PlanCase> pickGradientPlans(ScoredOp op, PlanAttr one);
 
+/// The same cases for gradients of keys that several query heads share, or may:
+/// before them those in which blocks of keys go through these heads, where that
+/// is faster (HeadPlans.cpp).
+SmallVector<PlanCase> addHeadLoops(ScoredOp op, SmallVector<PlanCase> cases,
+                                   bool isForOneLaunch);
+
 /// Reads a plan, or a rule over plans; emits an error at `loc` if it is
 /// neither.
 FailureOr<SmallVector<PlanCase>> parsePlanCases(StringRef text, Location loc);

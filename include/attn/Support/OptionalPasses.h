@@ -18,6 +18,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,6 +54,9 @@ struct OptionalPassInfo {
   /// "overlap-products" for tile-overlap-products: its option in the pipelines.
   std::string_view option() const { return name.substr(name.find('-') + 1); }
 };
+
+/// No compute capability is as high.
+inline constexpr int64_t onRequest = std::numeric_limits<int64_t>::max();
 
 inline constexpr OptionalPassInfo optionalPasses[] = {
 #define OPTIONAL_PASS(pass, name, first, runsFrom, use)                        \

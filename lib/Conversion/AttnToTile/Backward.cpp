@@ -421,9 +421,13 @@ void BackwardKernels::storeKeySum(const BlockNumbers &block, const Sum &sum,
                                   Value result) {
   OpBuilder::InsertionGuard guard(b);
   Value at[] = {block.batch, block.head, block.first, c0};
-  if (sum.workspace && sum.isShared) {
-    auto branch =
-        scf::IfOp::create(b, loc, sum.isShared, /*withElseRegion=*/true);
+  // `tile-loop-heads` takes the other arm.
+  bool mayLoop =
+      attention.getPlanAttr().getPasses().runs(OptionalPass::LoopHeads);
+  if (sum.workspace && (sum.isShared || mayLoop)) {
+    Value isShared = sum.isShared ? sum.isShared
+                                  : arith::ConstantIntOp::create(b, loc, 1, 1);
+    auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/true);
     b.setInsertionPointToStart(branch.thenBlock());
     tile::StoreOp::create(b, loc, result, sum.workspace, at);
     b.setInsertionPointToStart(branch.elseBlock());

@@ -171,6 +171,7 @@ class Case:
     layout: str = "bhsd"
     padding: int = 0
     plan: int = -1  # of PLANS; -1: the compiler's
+    loops_over_heads: bool = False  # a block of keys goes through the heads that share it
     seed: int = 0
 
     def sizes(self):
@@ -261,6 +262,8 @@ class Case:
             listed.append("--lse-gradient")
         if self.plan >= 0:
             listed.append(f"--plan=#attn.plan<target = {target}, {PLANS[target][self.plan]}>")
+        if self.loops_over_heads:
+            listed.append("--enable-pass=tile-loop-heads")
         return [f"--shape={shape}", *listed]
 
 
@@ -334,15 +337,17 @@ def make_case(seed, index, longest):
         case.keys = case.queries
     case.any_order = rng.random() < 0.4
     shrink(case)
+    case.loops_over_heads = case.group > 1 and index % 2 == 0
     return case
 
 
 def small_cases():
-    """Ten: what a sanitizer looks at, which takes long."""
+    """What a sanitizer looks at, which takes long."""
     return [
         Case("plain"),
         Case("causal", "f16", 128, 128, variants=("causal<bottom_right>",)),
         Case("grouped", "bf16", 80, 96, group=4, queries=65),
+        Case("loops", "bf16", 64, 64, kv_heads=2, group=3, queries=70, keys=200, loops_over_heads=True),
         Case("tiny", "f16", 40, 40, queries=1, keys=1, lse_gradient=True),
         Case("f32", "f32", 64, 64, queries=70, keys=129),
         # By a plan of its own one program, though there are few queries.
@@ -366,6 +371,7 @@ def repeated_cases():
     return [
         Case("full", "bf16", 64, 64, **large),
         Case("causal", "bf16", 128, 128, variants=("causal<bottom_right>",), **large),
+        Case("loops", "bf16", 128, 128, variants=("causal<bottom_right>",), loops_over_heads=True, **large),
         Case("f32", "f32", 64, 64, **large),
         Case("wide", "f16", 256, 256, **large),
         Case("values", "bf16", 192, 128, **large),

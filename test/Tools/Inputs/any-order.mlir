@@ -1,6 +1,6 @@
-// Gradients whose sums may be in any order, of lengths that are known at launch.
-!t = tensor<?x?x?x128xbf16>
-!lse = tensor<?x?x?xf32>
+// Gradients whose sums may be in any order, of one head, of lengths that are known at launch.
+!t = tensor<?x1x?x128xbf16>
+!lse = tensor<?x1x?xf32>
 func.func @f(%q: !t, %k: !t, %v: !t) -> (!t, !lse) {
   %o, %lse = attn.attention %q, %k, %v {variants = [#attn.causal], numerics = #attn.numerics<deterministic = false>}
     : (!t, !t, !t) -> (!t, !lse)

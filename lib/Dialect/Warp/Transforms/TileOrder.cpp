@@ -72,8 +72,10 @@ TileOrder::TileOrder(OpBuilder &builder, KernelOp kernel,
     : builder(builder), loc(kernel.getLoc()), nx(kernel.getGridX()),
       ny(kernel.getGridY()), nz(kernel.getGridZ()) {
   for (CopiedTile tile : copied) {
-    if (!isa<scf::ForOp>(tile.copy->getParentOp()))
+    auto loop = dyn_cast<scf::ForOp>(tile.copy->getParentOp());
+    if (!loop)
       continue;
+    loopsOverHeads |= isa<scf::ForOp>(loop->getParentOp());
     SlotType slot = tile.copy.getSlot().getType();
     bool isRow = slot.getShape()[0] == 1; // of numbers, one for each query
     int64_t rows = isRow ? slot.getShape()[1] : slot.getShape()[0];
@@ -165,6 +167,9 @@ std::pair<Value, Value> TileOrder::measureHeads() {
   }
   for (auto [view, rows] : sums)
     size = plus(size, measureHead(view, rows));
+  // What a tile reads of all the heads that it goes through.
+  if (loopsOverHeads)
+    size = times(size, atLeast1(over(copied, atLeast1(heads))));
   return {size, atLeast1(over(heads, copied))};
 }
 

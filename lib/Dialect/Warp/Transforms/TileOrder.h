@@ -91,6 +91,7 @@ private:
   Location loc;
   /// Views that loops copy tiles from, and those that they add sums to.
   llvm::MapVector<Value, Rows> copies, sums;
+  bool loopsOverHeads = false; // around the loops that copy
   Value nx, ny, nz, tiles;
   // In i32. Heads: all of them, of a group, of the last one.
   Value heads, group, lastGroup, fullGroups;

@@ -564,4 +564,33 @@ def TileMergeFactors : Pass<"tile-merge-factors", "::mlir::func::FuncOp"> {
   ];
 }
 
+def TileLoopHeads : Pass<"tile-loop-heads", "::mlir::func::FuncOp"> {
+  let summary = "a block goes through the query heads that share its key head";
+  let description = [{
+    Needs: `tile-flat`. Gives: the same. Gradients of a key head are sums over the
+    query heads that share it. A kernel with a block for each query head stores
+    them to a workspace of f32, and another kernel adds them up. Here a block goes
+    through these heads one by one: it reads key and value once, and there is no
+    workspace and no second kernel.
+    ```mlir
+    tile.kernel @d_key_value … grid(%b, %h, %x) in (%batches, %keyHeads, %blocks) {
+      %k = tile.load %key[%b, %h, %row, %c0] …
+      %first = arith.muli %h, %perKeyHead : index
+      %end = arith.addi %first, %perKeyHead : index
+      %sum = scf.for %head = %first to %end step %c1 iter_args(%s = %zero) {
+        scf.for %i = … { tile.load %query[%b, %head, …] … }
+        …
+      }
+      tile.store %sum, %d_key[%b, %h, %row, %c0] …
+    }
+    ```
+    Optional: a *missed* remark says why a kernel with such sums stays as it is.
+    Of few keys the blocks are fewer than multiprocessors, and it is left out.
+    Example: `test/Dialect/Tile/loop-heads.mlir`.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 #endif // ATTN_DIALECT_TILE_TRANSFORMS_PASSES_TD

@@ -136,6 +136,13 @@ void expandSoftmax(RewriterBase &rewriter, OnlineSoftmaxOp op);
 /// where they lead to a decision; returns how many were merged.
 int64_t mergeFactors(RewriterBase &rewriter, KernelOp kernel);
 
+/// Has a block go through the query heads that share a key head, one by one,
+/// instead of a kernel after it adding up what their blocks give; fails and
+/// changes nothing where a kernel has no such sums, or, with the reason in
+/// `reason`, where they have another form.
+LogicalResult loopOverHeads(RewriterBase &rewriter, KernelOp kernel,
+                            std::string &reason);
+
 } // namespace attn::tile
 
 #endif // ATTN_DIALECT_TILE_TRANSFORMS_TRANSFORMS_H
