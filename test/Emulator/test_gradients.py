@@ -108,7 +108,7 @@ def test_one_program_of_warpgroups(dim, block_k, more, seed):
 
 
 @pytest.mark.parametrize("numerics", [None, ANY_ORDER])
-@pytest.mark.parametrize("target, more", [("sm_90a", ""), ("sm_90a", ', without = ["tile-loop-heads"]'),
+@pytest.mark.parametrize("target, more", [("sm_90a", ""), ("sm_90a", ', with = ["tile-loop-heads"]'),
                                           ("sm_80", ', with = ["tile-loop-heads"]')])
 def test_shared_key_heads(target, more, numerics):
     """A block of keys goes through the heads that share it, or a kernel adds up what their blocks give."""

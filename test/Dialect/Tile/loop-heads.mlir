@@ -18,8 +18,8 @@
 // CHECK: tile.load %{{.*}}[%[[B]], %[[H]], %[[ROW:.*]], %{{.*}}]
 // CHECK: tile.load %{{.*}}[%[[B]], %[[H]], %[[ROW]], %{{.*}}]
 // CHECK: %[[FIRST:.*]] = arith.muli %[[H]], %[[FOUR:.*]] : index
-// CHECK: %[[END:.*]] = arith.addi %[[FIRST]], %[[FOUR]] : index
-// CHECK: %[[SUMS:.*]]:2 = scf.for %[[HEAD:.*]] = %[[FIRST]] to %[[END]] step %{{.*}} iter_args(%[[V:.*]] = %{{.*}}, %[[K:.*]] = %{{.*}}) -> (vector<128x64xf32>, vector<128x64xf32>) {
+// CHECK: %[[SUMS:.*]]:2 = scf.for %[[I:.*]] = %{{.*}} to %[[FOUR]] step %{{.*}} iter_args(%[[V:.*]] = %{{.*}}, %[[K:.*]] = %{{.*}}) -> (vector<128x64xf32>, vector<128x64xf32>) {
+// CHECK: %[[HEAD:.*]] = arith.addi %[[FIRST]], %[[I]] : index
 // Loops over blocks with a mask, and without one.
 // CHECK: %[[ONE:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %[[V]], %{{.*}} = %[[K]])
 // CHECK: tile.load %{{.*}}[%[[B]], %[[HEAD]], %{{.*}}, %{{.*}}]

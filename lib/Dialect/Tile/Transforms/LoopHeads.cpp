@@ -212,20 +212,23 @@ LogicalResult attn::tile::loopOverHeads(RewriterBase &rewriter, KernelOp kernel,
   Value head = kernel.getNumber(1), perKeyHead = found->keyHead.getRhs();
   rewriter.setInsertionPoint(found->end());
   Value first = arith::MulIOp::create(rewriter, loc, head, perKeyHead);
-  Value end = arith::AddIOp::create(rewriter, loc, first, perKeyHead);
+  Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
   Value one = arith::ConstantIndexOp::create(rewriter, loc, 1);
   SmallVector<Value> inits;
   for (const SumChain &chain : found->chains)
     inits.push_back(chain.first->get());
-  auto loop = scf::ForOp::create(rewriter, loc, first, end, one, inits);
+  // Its bounds are those of all blocks, and of all roles of one.
+  auto loop = scf::ForOp::create(rewriter, loc, zero, perKeyHead, one, inits);
   rewriter.replaceOp(found->keyHead, head);
 
   SmallVector<Value> values = found->values();
   rewriter.setInsertionPointToEnd(loop.getBody());
+  Value own =
+      arith::AddIOp::create(rewriter, loc, first, loop.getInductionVar());
   auto yield = scf::YieldOp::create(rewriter, loc, values);
   for (Operation *op : found->ofHead)
     rewriter.moveOpBefore(op, yield);
-  rewriter.replaceUsesWithIf(head, loop.getInductionVar(), [&](OpOperand &use) {
+  rewriter.replaceUsesWithIf(head, own, [&](OpOperand &use) {
     return loop->isProperAncestor(use.getOwner());
   });
   for (size_t i = 0; i < found->chains.size(); ++i) {

@@ -576,9 +576,9 @@ def TileLoopHeads : Pass<"tile-loop-heads", "::mlir::func::FuncOp"> {
     tile.kernel @d_key_value … grid(%b, %h, %x) in (%batches, %keyHeads, %blocks) {
       %k = tile.load %key[%b, %h, %row, %c0] …
       %first = arith.muli %h, %perKeyHead : index
-      %end = arith.addi %first, %perKeyHead : index
-      %sum = scf.for %head = %first to %end step %c1 iter_args(%s = %zero) {
-        scf.for %i = … { tile.load %query[%b, %head, …] … }
+      %sum = scf.for %i = %c0 to %perKeyHead step %c1 iter_args(%s = %zero) {
+        %head = arith.addi %first, %i : index
+        scf.for %n = … { tile.load %query[%b, %head, …] … }
         …
       }
       tile.store %sum, %d_key[%b, %h, %row, %c0] …
