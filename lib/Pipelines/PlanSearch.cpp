@@ -225,11 +225,8 @@ std::unique_ptr<Try> PlanSearch::run(std::unique_ptr<Try> first) {
   }
   plan::Shortage shortage{0, begun.getNeed(least)};
   // What serves all sizes leaves open what was said for some of them.
-  if (begun.getPlans().size() > 1) {
-    PassSelection passes = least.getPasses();
-    passes.setUse(OptionalPass::LoopHeads, PassUse::Off);
-    least = least.withPasses(passes).withScores(RecomputedScores::Auto);
-  }
+  if (begun.getPlans().size() > 1)
+    least = least.withScores(RecomputedScores::Auto);
   if (begun.isSerialized())
     leastBytes = first->spilledBytes();
 
@@ -297,6 +294,27 @@ void PlanSearch::finish(Try &best) {
   (void)best.compilation.assembleSparingly();
 }
 
+/// Of the compiler's own accord.
+static bool hasHeadLoops(const Compilation &compilation,
+                         const PassRequest &passes) {
+  StringRef name = optionalPasses[size_t(OptionalPass::LoopHeads)].name;
+  if (llvm::is_contained(passes.disabled, name) ||
+      llvm::is_contained(passes.enabled, name))
+    return false;
+  return llvm::any_of(compilation.getPlans(), [](const plan::PlanCase &entry) {
+    return entry.plan.getPasses().runs(OptionalPass::LoopHeads);
+  });
+}
+
+/// The same without cases in which blocks of keys go through several heads:
+/// those of one head may be good enough.
+static FailureOr<Artifact> compileWithoutLoops(ModuleOp module,
+                                               CompileOptions options) {
+  options.passes.add(optionalPasses[size_t(OptionalPass::LoopHeads)].name,
+                     /*run=*/false);
+  return attn::compileSparingly(module, options);
+}
+
 FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
                                            const CompileOptions &options) {
   auto first = std::make_unique<Try>(module, options);
@@ -315,6 +333,15 @@ FailureOr<Artifact> attn::compileSparingly(ModuleOp module,
   std::string spilling = plan::printPlanCases(first->compilation.getPlans());
   bool isEstimated = first->compilation.isEstimated();
   std::optional<RulePart> part = first->compilation.getPart();
+  if (hasHeadLoops(first->compilation, options.passes)) {
+    emitRemark(first->compilation.getLoc())
+        << "plan " << spilling << " spills " << bytes
+        << " bytes; it is tried without tile-loop-heads";
+    FailureOr<Artifact> artifact = compileWithoutLoops(module, options);
+    if (succeeded(artifact))
+      artifact->partOf = std::move(part);
+    return artifact;
+  }
   PlanSearch search(module, options);
   std::unique_ptr<Try> best = search.run(std::move(first));
   if (!best)

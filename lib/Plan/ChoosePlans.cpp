@@ -188,8 +188,9 @@ static bool isImplied(const LaunchCondition &condition,
 /// The pick; where sizes are only known at launch, one for each range of them
 /// that the table of measured choices tells apart. Two programs for gradients
 /// are those for the fewest queries, and have ranges of their own.
-static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind,
-                                             bool isForOneLaunch) {
+static SmallVector<plan::PlanCase> pickCases(ScoredOp op,
+                                             const plan::PlanRequest &request) {
+  TargetKind kind = request.target;
   SmallVector<plan::PlanCase> cases =
       plan::pickGradientPlans(op, plan::pick(op, kind));
   plan::PlanCase others = cases.pop_back_val();
@@ -197,7 +198,9 @@ static SmallVector<plan::PlanCase> pickCases(ScoredOp op, TargetKind kind,
        plan::listHeuristicLimits(plan::getWorkload(op), plan::getTarget(kind)))
     cases.push_back({limits.condition(), plan::pick(op, kind, limits)});
   cases.push_back(others);
-  cases = plan::addHeadLoops(op, std::move(cases), isForOneLaunch);
+  StringRef loops = optionalPasses[size_t(OptionalPass::LoopHeads)].name;
+  if (!llvm::is_contained(request.passes.disabled, loops))
+    cases = plan::addHeadLoops(op, std::move(cases), request.isForOneLaunch);
   // A case that those after it would decide alike says nothing.
   for (size_t i = cases.size() - 1; i-- > 0;)
     if (cases[i].plan == cases[i + 1].plan &&
@@ -234,8 +237,7 @@ proposePlans(ScoredOp op, const plan::PlanRequest &request) {
   // The last one may be for all sizes that there are.
   if (!cases.empty() && cases.back().condition.comparisons.empty())
     return cases;
-  llvm::append_range(cases,
-                     pickCases(op, request.target, request.isForOneLaunch));
+  llvm::append_range(cases, pickCases(op, request));
   return cases;
 }
 
