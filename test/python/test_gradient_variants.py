@@ -117,18 +117,20 @@ ONE_EACH = "batch_key_heads * key_length >= 112 * multiprocessors and batch_key_
 
 
 @pytest.mark.parametrize("heads, more", [(dict(heads=8, kv_heads=2), ""), ({}, "batch_heads > batch_key_heads and ")])
-@pytest.mark.parametrize("variants, cases", [(["causal"], (ENOUGH,)), ([], (ENOUGH, ONE_EACH))])
-def test_blocks_of_keys_go_through_the_heads_that_share_them(heads, more, variants, cases):
+@pytest.mark.parametrize("variants, most, cases", [
+    (["causal"], "key_length <= 8192 and ", (ENOUGH,)), ([], "", (ENOUGH, ONE_EACH))])
+def test_blocks_of_keys_go_through_the_heads_that_share_them(heads, more, variants, most, cases):
     """Where there are enough of them: no kernel adds up what heads give, and no workspace holds it."""
     text = attn.attention("bf16", 128, variants=variants, **heads)
     made = compiled(text).manifest
+    more += "batch_heads * key_length <= 131072 * batch_key_heads and " + most
     assert made["rule"] == "".join(f"{more}{case} -> 0; " for case in cases) + "1"
     loops, heads_apart = made["variants"]
     assert 'with = ["tile-loop-heads"]' in loops["plan"] and "tile-loop-heads" not in heads_apart["plan"]
     assert [entry for entry in entries(heads_apart) if entry not in entries(loops)] == ["sum_value", "sum_key"]
     assert len(heads_apart["workspaces"]) == len(loops["workspaces"]) + 2
-    for key_heads, number in ((64, 0), (15, 1)):
-        chosen = compiled(text, sizes=dict(sizes(512, heads=4 * key_heads), batch_key_heads=key_heads)).manifest
+    for keys, key_heads, number in ((512, 64, 0), (512, 15, 1), (40000, 64, 1)):
+        chosen = compiled(text, sizes=dict(sizes(keys, heads=4 * key_heads), batch_key_heads=key_heads)).manifest
         assert chosen["variant_of_rule"] == number
         assert ("tile-loop-heads" in chosen["variants"][0]["plan"]) == (number == 0)
 
