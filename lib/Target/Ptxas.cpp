@@ -90,7 +90,7 @@ PtxasReport attn::parsePtxasLog(StringRef log) {
 }
 
 bool attn::isSerialized(StringRef warning) {
-  static const llvm::Regex numbers("\\(C75(0[4-9]|1[0-9]|20)\\)");
+  static const llvm::Regex numbers("\\(C75(0[4-9]|1[0-8]|20)\\)");
   return numbers.match(warning);
 }
 

@@ -181,11 +181,14 @@ TEST(Ptxas, Warnings) {
   EXPECT_EQ(report.registers, 24);
 }
 
-// Advice about setmaxnreg and wgmma has the numbers C7504 to C7520.
+// Advice about setmaxnreg and wgmma has the numbers C7504 to C7520; that of one
+// more fence costs nothing.
 TEST(Ptxas, Serialized) {
   for (int number = 7490; number < 7610; ++number) {
     std::string line = "ptxas info : (C" + std::to_string(number) + ") advice";
-    EXPECT_EQ(isSerialized(line), number >= 7504 && number <= 7520) << line;
+    EXPECT_EQ(isSerialized(line),
+              number >= 7504 && number <= 7520 && number != 7519)
+        << line;
   }
   EXPECT_FALSE(isSerialized("C7510 without brackets"));
   EXPECT_FALSE(isSerialized("(C75100)"));

@@ -39,7 +39,8 @@ struct PtxasReport : PtxasFigures {
 PtxasReport parsePtxasLog(StringRef log);
 
 /// Whether a warning says that ptxas ignored setmaxnreg or serialised wgmma
-/// (C7504 … C7520).
+/// (C7504 … C7520). C7519 does not: one more wgmma.fence, which waits for
+/// nothing.
 bool isSerialized(StringRef warning);
 
 struct AssembledCubin {
