@@ -89,6 +89,7 @@ private:
   PlanAttr getKeyPlan();
 
   // BackwardRows.cpp
+  int64_t getRowsOfWarp() const;
   Value allocate(Type type, ArrayRef<Value> sizes);
   Value sumColumns(Value matrix);
   Value readSavedLse(const BlockNumbers &block, Value rows);

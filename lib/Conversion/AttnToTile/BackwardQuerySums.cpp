@@ -30,33 +30,20 @@ void BackwardKernels::allocateQuerySums() {
                      ceilDiv(b, loc, paddedQueries, blockColumns), size});
 }
 
-/// The blocks of queries that begin in block `numbers` of the rows.
+/// Those of the block of queries that begins with the rows of `block`, if one
+/// does.
 void BackwardKernels::clearQuerySums(const BlockNumbers &block) {
   OpBuilder::InsertionGuard guard(b);
-  bool isMultiple = numRows % numColumns == 0;
-  int64_t numParts = numRows / numColumns + (isMultiple ? 0 : 2);
-  Value end = arith::AddIOp::create(b, loc, block.first, blockRows);
-  Value first = arith::DivSIOp::create(b, loc, block.first, blockColumns);
+  Value rest = arith::RemUIOp::create(b, loc, block.first, blockColumns);
+  Value isFirst =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rest, c0);
+  b.setInsertionPointToStart(scf::IfOp::create(b, loc, isFirst).thenBlock());
+  Value number = arith::DivUIOp::create(b, loc, block.first, blockColumns);
   Value zero =
       splat(b, loc, VectorType::get({numColumns, paddedDim}, f32), 0.0);
-  for (int64_t part = 0; part < numParts; ++part) {
-    OpBuilder::InsertionGuard guard(b);
-    Value number = arith::AddIOp::create(
-        b, loc, first, arith::ConstantIndexOp::create(b, loc, part));
-    if (!isMultiple) {
-      Value start = arith::MulIOp::create(b, loc, number, blockColumns);
-      auto compare = [&](arith::CmpIPredicate predicate, Value bound) -> Value {
-        return arith::CmpIOp::create(b, loc, predicate, start, bound);
-      };
-      Value isOwn = arith::AndIOp::create(
-          b, loc, compare(arith::CmpIPredicate::sge, block.first),
-          compare(arith::CmpIPredicate::slt, end));
-      b.setInsertionPointToStart(scf::IfOp::create(b, loc, isOwn).thenBlock());
-    }
-    tile::StoreOp::create(b, loc, zero, querySums,
-                          ValueRange{block.batch, block.head, number, c0},
-                          /*accumulate=*/false, /*packed=*/true);
-  }
+  tile::StoreOp::create(b, loc, zero, querySums,
+                        ValueRange{block.batch, block.head, number, c0},
+                        /*accumulate=*/false, /*packed=*/true);
 }
 
 /// `dScores` has a row per key.

@@ -53,9 +53,6 @@ using namespace attn;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// What a warp votes holds for its rows, and those are whole groups of 16.
-static constexpr int64_t rowsOfVote = 16;
-
 /// `predicate` of |value| and a number.
 static Value compareMagnitude(OpBuilder &b, Location loc,
                               arith::CmpFPredicate predicate, Value value,
@@ -117,7 +114,7 @@ void BackwardKernels::storeFarRows(const BlockNumbers &block, Value logSum,
     return arith::ConstantOp::create(b, loc, b.getFloatAttr(f32, value));
   };
   Value vote = arith::SelectOp::create(b, loc, isAny, number(1), number(0));
-  auto type = VectorType::get(numRows, f32);
+  auto type = VectorType::get(getRowsOfWarp(), f32);
   Value at[] = {block.batch, block.head, block.first};
   tile::StoreOp::create(b, loc, broadcast(vote, type), rowFar, at);
   storeRows(block, getNearRest(offset), rowRest);
@@ -150,7 +147,7 @@ void BackwardKernels::buildFarRows() {
   BlockNumbers block = readNumbers(kernel);
   bool isAlways = op.getRecompute()->getLse() == RecomputedLse::Always;
   Value isIdle;
-  for (int64_t row = 0; row < numRows && !isAlways; row += rowsOfVote) {
+  for (int64_t row = 0; row < numRows && !isAlways; row += getRowsOfWarp()) {
     Value place = arith::AddIOp::create(
         b, loc, block.first, arith::ConstantIndexOp::create(b, loc, row));
     Value vote = memref::LoadOp::create(

@@ -14,14 +14,16 @@
 // CHECK: %[[PADDED:.*]] = arith.muli %[[BLOCKS]], %[[C64]] : index
 // CHECK: %[[OFFSETS:.*]] = memref.alloc(%[[PADDED]]) : memref<2x4x?xf32>
 // CHECK: %[[DELTA:.*]] = memref.alloc(%[[PADDED]]) : memref<2x4x?xf32>
-// CHECK: %[[ALL:.*]] = arith.ceildivsi %[[PADDED]], %{{.*}} : index
-// CHECK: tile.kernel @causal_rows
+// A warp alone has 32 rows.
+// CHECK: %[[BY_WARPS:.*]] = arith.ceildivsi %[[PADDED]], %c32 : index
+// CHECK: tile.kernel @causal_rows plan(#attn.plan<target = sm_80, block_q = 64, block_k = 32>) {{.*}} in (%{{.*}}, %{{.*}}, %[[BY_WARPS]])
 // CHECK-NOT: tile.load
 // CHECK: tile.store %{{.*}}, %[[OFFSETS]]
 // CHECK-NOT: tile.store %{{.*}}, %[[DELTA]]
 
 // It has the rows of dO, and computes delta of them before the loop: for all
 // rows of the workspaces.
+// CHECK: %[[ALL:.*]] = arith.ceildivsi %[[PADDED]], %[[C64]] : index
 // CHECK: tile.kernel @causal_d_query {{.*}} in (%{{.*}}, %{{.*}}, %[[ALL]])
 // CHECK: tile.gather %[[OFFSETS]]{{.*}} -> vector<64x1xf32>
 // CHECK: vector.multi_reduction <add>, %{{.*}} [1] : vector<64x64xf32> to vector<64xf32>

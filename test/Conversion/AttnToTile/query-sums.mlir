@@ -12,12 +12,14 @@
 
 // CHECK-LABEL: func.func @summed(
 // CHECK: %[[SUMS:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x4096xf32>
-// The rows of two blocks of queries: their sums begin with 0.
+// The first of a block of queries has its sums begin with 0.
 // CHECK: tile.kernel @summed_rows
-// CHECK: arith.addi %{{.*}}, %c0
-// CHECK: tile.store %{{.*}}, %[[SUMS]]{{.*}} packed : vector<64x64xf32>
-// CHECK: arith.addi %{{.*}}, %c1
-// CHECK: tile.store %{{.*}}, %[[SUMS]]{{.*}} packed : vector<64x64xf32>
+// CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %c32 : index
+// CHECK: %[[REST:.*]] = arith.remui %[[FIRST]], %c64 : index
+// CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[REST]], %c0 : index
+// CHECK: scf.if %[[IS_FIRST]] {
+// CHECK: %[[NUMBER:.*]] = arith.divui %[[FIRST]], %c64 : index
+// CHECK: tile.store %{{.*}}, %[[SUMS]][%{{.*}}, %{{.*}}, %[[NUMBER]], %c0] packed : vector<64x64xf32>
 // CHECK-NOT: tile.store {{.*}} packed
 // CHECK-NOT: @summed_d_query
 // CHECK: tile.kernel @summed_d_key_value

@@ -65,8 +65,9 @@ def command_of(options, tool, source, *more):
 
 
 def picked(options, source, results=None):
-    """The plans of the compiler, as it prints them: one, or a rule."""
-    command = command_of(options, "attn-compile", source, "--emit=tile")
+    """The plans of the compiler, as it prints them: one, or a rule. (The first kernel of
+    gradients has one of its own; a header begins with that of the whole.)"""
+    command = command_of(options, "attn-compile", source, "--emit=header")
     command += [f"--results={results}"] if results else []
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     rule = re.search(r"remark: compiled in \d+ variants: (.*)", done.stderr)
