@@ -88,6 +88,23 @@ static void lowerGroupBounds(RewriterBase &rewriter, gpu::GPUFuncOp function) {
   });
 }
 
+/// Each lane asks for its own number; then they vote.
+static void lowerVotes(RewriterBase &rewriter, gpu::GPUFuncOp function) {
+  function.walk([&](AllOp all) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(all);
+    Integers ints(rewriter, all.getLoc());
+    Block &body = all.getCondition().front();
+    Operation *yield = body.getTerminator();
+    Value mine = all.getYielded();
+    rewriter.eraseOp(yield);
+    rewriter.inlineBlockBefore(&body, all, ints.toIndex(ints.lane()));
+    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(all, rewriter.getI1Type(),
+                                                  ints.constant(-1), mine,
+                                                  NVVM::VoteSyncKind::all);
+  });
+}
+
 /// What leads to integers and truth values made of floats: rounded as it is
 /// written. Reads a function before anything of it is lowered.
 static DecisionPaths findDecisionPaths(gpu::GPUFuncOp function) {
@@ -124,6 +141,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter, OutlinedKernel &kernel,
   lowerExactMath(rewriter, kernel.function, exact);
   lowerSharedPowers(rewriter, kernel.function);
   lowerGroupBounds(rewriter, kernel.function);
+  lowerVotes(rewriter, kernel.function);
   if (failed(lowerTurns(rewriter, kernel.function)))
     return failure();
   lowerRoles(rewriter, kernel.function, kernel.roles);

@@ -645,6 +645,69 @@ func.func @unknown_start(%n: index) {
 
 // -----
 
+func.func @all_c1(%n: index) {
+  warp.kernel @all_c1 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-error@+1 {{'warp.all' op region is a function of ('i32'), expected ('index')}}
+    %all = warp.all {
+    ^bb0(%i: i32):
+      %yes = arith.cmpi eq, %i, %i : i32
+      warp.yield %yes : i1
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @all_c1_yield(%n: index) {
+  warp.kernel @all_c1_yield blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    %all = warp.all {
+    ^bb0(%i: index):
+      // expected-error@+1 {{'warp.yield' op yields ('index'), expected ('i1')}}
+      warp.yield %i : index
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @all_c2(%n: index, %counts: memref<?xindex>) {
+  warp.kernel @all_c2 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-note@+1 {{the condition}}
+    %all = warp.all {
+    ^bb0(%i: index):
+      %yes = arith.cmpi eq, %i, %n : index
+      // expected-error@+1 {{'memref.store' op stands in a condition of numbers, expected scalars and reads only}}
+      memref.store %i, %counts[%i] : memref<?xindex>
+      warp.yield %yes : i1
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @all_c3(%n: index) {
+  warp.kernel @all_c3 blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
+    warp.role @load copy warps(4) {
+    }
+    // expected-note@+1 {{the role}}
+    warp.role @softmax compute warps(4) {
+    ^bb0(%group: index):
+      // expected-error@+1 {{'warp.all' op stands in a role, expected it before the roles}}
+      %all = warp.all {
+      ^bb0(%i: index):
+        %yes = arith.cmpi eq, %i, %n : index
+        warp.yield %yes : i1
+      }
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @group_bounds_c1(%n: index) {
   warp.kernel @group_bounds_c1 blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
     // expected-error@+1 {{'warp.group_bounds' op is of 0 rows, expected at least 1}}

@@ -90,6 +90,15 @@ func.func @kernel(%n: index, %q: !view, %k: !view, %out: !view, %lse: !rows,
     warp.store %ot, %out[%b, %h, %x, %c0] : !warp.frag<128x128xbf16, acc, 4>, !view
     // CHECK: warp.store %{{.*}}, %{{.*}}[%{{.*}}] rows : <128x1xf32, acc, 4>, memref
     warp.store %sum, %lse[%b, %h, %x] rows : !row, !rows
+    // CHECK: warp.all {
+    // CHECK-NEXT: ^bb0(%[[LANE:.*]]: index):
+    // CHECK-NEXT: %[[IS_BEFORE:.*]] = arith.cmpi ult, %[[LANE]], %[[X]]
+    // CHECK-NEXT: warp.yield %[[IS_BEFORE]] : i1
+    %all = warp.all {
+    ^bb0(%lane: index):
+      %is_before = arith.cmpi ult, %lane, %x : index
+      warp.yield %is_before : i1
+    }
     // CHECK: %{{.*}}:2 = warp.group_bounds[%{{.*}}, %{{.*}}) of 64 {
     // CHECK-NEXT: ^bb0(%[[ROW:.*]]: index):
     // CHECK-NEXT: warp.yield %{{.*}}, %[[ROW]] : index, index

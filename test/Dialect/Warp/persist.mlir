@@ -198,19 +198,27 @@ func.func @idle(%nx: index, %n: index, %visits: memref<?xi32>, %k: !view) {
 }
 
 // Tiles that are given in advance are passed over in steps, before the first one
-// in steps of eight, of which those after the last one have no work either.
+// 32 at a time, of which those after the last one have no work either.
 // CHECK-LABEL: @idle_in_steps(
 // CHECK: %[[STEP:.*]] = gpu.grid_dim x
 // CHECK: %[[START:.*]] = scf.while (%[[T:.*]] = %x) : (index) -> index {
-// CHECK-COUNT-7: arith.addi %{{.*}}, %grid_dim_x : index
+// CHECK: %[[EXISTS:.*]] = arith.cmpi ult
+// CHECK-NEXT: %[[ALL:.*]] = warp.all {
+// CHECK-NEXT: ^bb0(%[[I:.*]]: index):
+// CHECK-NEXT: %[[AWAY:.*]] = arith.muli %[[I]], %[[STEP]]
+// CHECK-NEXT: arith.addi %[[T]], %[[AWAY]]
 // CHECK: %[[IS_TILE:.*]] = arith.cmpi ult
 // CHECK: %[[READ:.*]] = memref.load
 // CHECK: %[[IDLE:.*]] = arith.select %[[IS_TILE]], %[[READ]], %true
-// CHECK: %[[ALL:.*]] = arith.andi %{{.*}}, %[[IDLE]]
-// CHECK-NOT: memref.load
-// CHECK: scf.condition(%[[ALL]]) %[[T]] : index
-// CHECK: %[[EIGHT:.*]] = arith.muli %[[STEP]], %c8
-// CHECK-NEXT: arith.addi %{{.*}}, %[[EIGHT]]
+// CHECK-NEXT: warp.yield %[[IDLE]] : i1
+// CHECK: %[[PASS:.*]] = arith.andi %[[EXISTS]], %[[ALL]]
+// CHECK-NEXT: scf.condition(%[[PASS]]) %[[T]] : index
+// CHECK: %[[MANY:.*]] = arith.muli %[[STEP]], %c32
+// CHECK-NEXT: arith.addi %{{.*}}, %[[MANY]]
+// CHECK: %[[START32:.*]] = arith.index_cast %[[START]]
+// CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[START32]]
+// CHECK: %[[NONE:.*]] = arith.xori %[[EXISTS]]
+// CHECK-NEXT: warp.exit_if %[[NONE]]
 // CHECK: scf.while (%{{.*}} = %[[START]])
 // CHECK: memref.load
 // CHECK: scf.condition

@@ -197,6 +197,12 @@ WarpRunner::Step WarpRunner::runRegion(Operation *op) {
     ++frames.back().next;
     return Ran;
   }
+  if (auto all = dyn_cast<AllOp>(op)) {
+    enter(&all.getCondition().front());
+    frames.back().induction = 0;
+    set(all.getCondition().getArgument(0), {Part(layout::warpSize, 0)});
+    return Ran;
+  }
   auto turn = llvm::cast<TurnOp>(op);
   // Groups that go through different blocks are in different loops.
   Operation *key = op;
@@ -209,6 +215,22 @@ WarpRunner::Step WarpRunner::runRegion(Operation *op) {
     enter(turn.getBodyBlock());
   }
   return step;
+}
+
+/// The condition of the next number, until it holds for one no more.
+WarpRunner::Step WarpRunner::leaveNumber(AllOp all) {
+  Frame &frame = frames.back();
+  if (values.getSigned(all.getYielded()) != 0 &&
+      ++frame.induction < AllOp::numAsked) {
+    set(all.getCondition().getArgument(0),
+        {Part(layout::warpSize, frame.induction)});
+    frame.next = all.getCondition().front().begin();
+    return Ran;
+  }
+  put(all.getResult(), take(all.getYielded()));
+  frames.pop_back();
+  ++frames.back().next;
+  return Ran;
 }
 
 /// After the last operation of a block.
@@ -227,6 +249,8 @@ WarpRunner::Step WarpRunner::leave(Operation *terminator) {
     return leaveLoop(loop, terminator);
   if (auto condition = dyn_cast<scf::ConditionOp>(terminator))
     return leaveCondition(condition);
+  if (auto all = dyn_cast<AllOp>(parent))
+    return leaveNumber(all);
   SmallVector<Content> yielded = takeAll(terminator->getOperands());
   if (auto loop = dyn_cast<scf::WhileOp>(parent)) {
     putAll(loop.getBeforeArguments(), yielded);
@@ -251,8 +275,8 @@ WarpRunner::Step WarpRunner::step() {
     ++frames.back().next;
     return Ran;
   }
-  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, RoleOp, BesideOp, GroupBoundsOp,
-          TurnOp>(op))
+  if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, RoleOp, BesideOp, AllOp,
+          GroupBoundsOp, TurnOp>(op))
     return runRegion(op);
   if (auto async = dyn_cast<CopyAsyncOp>(op))
     return copyAsync(async);

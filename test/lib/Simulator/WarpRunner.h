@@ -72,6 +72,7 @@ private:
 
   Step runRegion(Operation *op);
   Step leave(Operation *terminator);
+  Step leaveNumber(warp::AllOp all);
   Step leaveCondition(scf::ConditionOp condition);
   Step beginLoop(scf::ForOp loop);
   Step leaveLoop(scf::ForOp loop, Operation *yield);

@@ -137,7 +137,7 @@ static LogicalResult verifyBeside(KernelOp kernel) {
       continue;
     WalkResult walk = op.walk([&](Operation *inner) {
       bool isWarpOp =
-          isa<WarpDialect>(inner->getDialect()) && !isa<SearchOp>(inner);
+          isa<WarpDialect>(inner->getDialect()) && !isOfScalars(inner);
       return isWarpOp || llvm::any_of(inner->getResultTypes(), isWarpValue)
                  ? WalkResult::interrupt()
                  : WalkResult::advance();

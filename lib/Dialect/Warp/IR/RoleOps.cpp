@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/IR/Warp.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace attn::warp;
@@ -151,9 +152,50 @@ LogicalResult GroupBoundsOp::verifyRegions() {
   return success();
 }
 
+bool attn::warp::isOfScalars(Operation *op) {
+  return isa<SearchOp, AllOp>(op) ||
+         (isa<YieldOp>(op) && isa<AllOp>(op->getParentOp()));
+}
+
+LogicalResult AllOp::verifyRegions() {
+  // (C1)
+  Type index = IndexType::get(getContext());
+  if (!llvm::equal(getCondition().getArgumentTypes(), ArrayRef<Type>(index)))
+    return emitOpError("region is a function of (")
+           << getCondition().getArgumentTypes() << "), expected (" << index
+           << ")";
+  if (!isa<YieldOp>(getCondition().front().getTerminator()))
+    return emitOpError("expects a region that ends in warp.yield");
+  // (C2)
+  WalkResult walk = getCondition().walk([&](Operation *op) {
+    bool isScalar =
+        (!isa<WarpDialect>(op->getDialect()) || isOfScalars(op)) &&
+        llvm::none_of(op->getResultTypes(), llvm::IsaPred<FragType, SlotType>);
+    bool onlyReads = op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+                     isMemoryEffectFree(op) ||
+                     hasSingleEffect<MemoryEffects::Read>(op);
+    if (isScalar && onlyReads)
+      return WalkResult::advance();
+    InFlightDiagnostic diag = op->emitOpError(
+        "stands in a condition of numbers, expected scalars and reads only");
+    diag.attachNote(getLoc()) << "the condition";
+    return WalkResult::interrupt();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  // (C3)
+  if (auto role = (*this)->getParentOfType<RoleOp>()) {
+    InFlightDiagnostic diag =
+        emitOpError("stands in a role, expected it before the roles");
+    diag.attachNote(role.getLoc()) << "the role";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult YieldOp::verify() {
   Operation *parent = (*this)->getParentOp();
-  TypeRange expected = isa<TurnOp, GroupBoundsOp>(parent)
+  TypeRange expected = isa<TurnOp, AllOp, GroupBoundsOp>(parent)
                            ? TypeRange(parent->getResultTypes())
                            : TypeRange();
   if (getValues().getTypes() != expected)

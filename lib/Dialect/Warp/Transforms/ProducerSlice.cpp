@@ -27,7 +27,7 @@ static bool isScalar(Operation &op, bool drawsToo) {
     bool isScalar =
         llvm::none_of(inner->getOperandTypes(), isWarpValue) &&
         llvm::none_of(inner->getResultTypes(), isWarpValue) &&
-        (!isa<WarpDialect>(inner->getDialect()) || isa<SearchOp>(inner));
+        (!isa<WarpDialect>(inner->getDialect()) || isOfScalars(inner));
     bool onlyReads = inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
                      isMemoryEffectFree(inner) ||
                      hasSingleEffect<MemoryEffects::Read>(inner);

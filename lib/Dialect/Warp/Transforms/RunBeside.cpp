@@ -39,7 +39,7 @@ using namespace attn::warp;
 static RoleOp findHost(KernelOp kernel) {
   if (kernel && kernel.getResident())
     for (RoleOp role : kernel.getRoles())
-      if (role.getActiveWarps() < role.getWarps())
+      if (role.getActiveWarps() < int64_t(role.getWarps()))
         return role;
   return {};
 }

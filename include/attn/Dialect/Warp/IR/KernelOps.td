@@ -203,8 +203,8 @@ def Warp_BesideOp : Warp_Op<"beside", [
 
 def Warp_YieldOp : Warp_Op<"yield", [
     Pure, Terminator,
-    ParentOneOf<["KernelOp", "RoleOp", "BesideOp", "TurnOp", "GroupBoundsOp"]>]> {
-  let summary = "end of a kernel, a role or what is beside it, a turn or a region of group bounds";
+    ParentOneOf<["KernelOp", "RoleOp", "BesideOp", "TurnOp", "AllOp", "GroupBoundsOp"]>]> {
+  let summary = "end of a kernel, a role or what is beside it, a turn or another region";
   let arguments = (ins Variadic<AnyType>:$values);
   let builders = [OpBuilder<(ins), [{}]>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
@@ -217,7 +217,7 @@ def Warp_ExitIfOp : Warp_Op<"exit_if", [MemoryEffects<[MemWrite]>]> {
     The meaning of `tile.exit_if`: where the condition, which is the same for all
     warps, holds, nothing is lost if what follows in the kernel does not run. A
     block ends here; in a loop over tiles (`warp-persist`) such tiles are never
-    begun.
+    begun, and where tiles are counted a block of only such ends before the loop.
 
     (C1) Stands directly in the kernel, before its roles.
     ```mlir
@@ -227,6 +227,41 @@ def Warp_ExitIfOp : Warp_Op<"exit_if", [MemoryEffects<[MemWrite]>]> {
   let arguments = (ins I1:$condition);
   let assemblyFormat = "$condition attr-dict";
   let hasVerifier = 1;
+}
+
+def Warp_AllOp : Warp_Op<"all", [
+    SingleBlock, RecursiveMemoryEffects, RecursivelySpeculatable]> {
+  let summary = "whether a condition holds for each of the numbers 0 to 31";
+  let description = [{
+    The region computes a condition from a number. Each lane of a warp asks for
+    its own, all at the same time: what the region reads from memory takes as long
+    as one read. Every warp that comes here does so, and all know the answer.
+
+    (C1) The region is a function of an index that yields an i1.
+    (C2) It computes scalars, and writes nothing.
+    (C3) Stands in no role: one thread of those that copy goes on alone.
+    ```mlir
+    %nothing = warp.all {
+    ^bb0(%i: index):
+      %tile = arith.addi %first, %i : index
+      %count = memref.load %counts[%tile] : memref<?xi32>
+      %is_none = arith.cmpi eq, %count, %c0 : i32
+      warp.yield %is_none : i1
+    }
+    ```
+  }];
+  let results = (outs I1:$result);
+  let regions = (region SizedRegion<1>:$condition);
+  let assemblyFormat = "$condition attr-dict";
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// For how many numbers: the lanes of a warp.
+    static constexpr int64_t numAsked = 32;
+    /// What the region yields.
+    ::mlir::Value getYielded() {
+      return getCondition().front().getTerminator()->getOperand(0);
+    }
+  }];
 }
 
 def Warp_GroupBoundsOp : Warp_Op<"group_bounds", [

@@ -50,6 +50,10 @@ LogicalResult verifyProtocol(KernelOp kernel);
 StringRef getFiller(Value ring);
 ArrayRef<Attribute> getDrainers(Value ring);
 bool drains(RoleOp role, Value ring);
+
+/// Whether an operation of the dialect computes a scalar from scalars and
+/// memory, as those of other dialects do.
+bool isOfScalars(Operation *op);
 } // namespace attn::warp
 
 #endif // ATTN_DIALECT_WARP_IR_WARP_H
