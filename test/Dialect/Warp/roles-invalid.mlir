@@ -715,6 +715,26 @@ func.func @w3_holds_past_its_turn(%n: index, %v: memref<?x?xbf16, strided<[?, 1]
 
 // -----
 
+func.func @beside_c4(%n: index, %nothing: i1) {
+  %c1 = arith.constant 1 : index
+  warp.kernel @beside_c4 blocks(%x, %y, %z) in (%n, %c1, %c1) warps(8) resident {
+    // expected-note@+1 {{here}}
+    warp.exit_if %nothing
+    warp.role @load copy warps(4) {
+      // expected-error@+1 {{'warp.beside' op stands in a kernel of which blocks may end before}}
+      warp.beside {
+      ^bb0(%warp: index):
+      }
+    }
+    warp.role @softmax compute warps(4) {
+    ^bb0(%group: index):
+    }
+  }
+  return
+}
+
+// -----
+
 // Of two roles the one that computes leaves no warp idle.
 func.func @beside_in_a_role_that_computes(%n: index) {
   warp.kernel @k blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {

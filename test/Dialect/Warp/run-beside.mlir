@@ -11,6 +11,7 @@
 // CHECK-SAME: %[[X:.*]]: index, %[[Y:.*]]: index, %[[Z:.*]]: index, %[[O:[a-z0-9]+]]: memref
 // CHECK-NOT: warp.kernel @zeros
 // CHECK: warp.kernel @main blocks(%[[BLOCK:.*]], %{{.*}}, %{{.*}}) in
+// CHECK-NOT: warp.exit_if
 // CHECK: warp.role @load copy warps(4) {
 // CHECK-NEXT: warp.beside {
 // CHECK-NEXT: ^bb0(%[[WARP:.*]]: index):
@@ -50,6 +51,8 @@ func.func @beside(%nx: index, %ny: index, %nz: index, %o: !view, %busy: memref<?
   }
   warp.kernel @main blocks(%x, %y, %z) in (%nx, %c1, %c1) warps(8) resident {
     %r = warp.ring fills(@load) drains(@softmax) : !ring
+    %none = memref.load %busy[%x] : memref<?xi1>
+    warp.exit_if %none
     warp.role @load copy warps(4) {
       warp.copy_async %o[%c0, %c0, %c0, %c0] to %r[%c0] by tma : !view, !ring
     }

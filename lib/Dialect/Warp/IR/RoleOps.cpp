@@ -74,6 +74,14 @@ LogicalResult BesideOp::verifyRegions() {
   if (!llvm::equal(getBody().getArgumentTypes(), ArrayRef<Type>(index)))
     return emitOpError("region is a function of (")
            << getBody().getArgumentTypes() << "), expected (" << index << ")";
+  // (C4)
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  for (auto exit : kernel.getBodyBlock()->getOps<ExitIfOp>()) {
+    InFlightDiagnostic diag =
+        emitOpError("stands in a kernel of which blocks may end before");
+    diag.attachNote(exit.getLoc()) << "here";
+    return diag;
+  }
   // (C3)
   auto isShared = [](Type type) {
     return isa<SlotType, PendingType, RingType, MailboxType>(type);

@@ -72,6 +72,10 @@ LogicalResult attn::warp::runBeside(RewriterBase &rewriter, KernelOp kernel,
 
   OpBuilder::InsertionGuard guard(rewriter);
   Location loc = kernel.getLoc();
+  // A block without a tile of its own has these now.
+  for (auto exit :
+       llvm::make_early_inc_range(next.getBodyBlock()->getOps<ExitIfOp>()))
+    rewriter.eraseOp(exit);
   rewriter.setInsertionPointToStart(role.getBodyBlock());
   auto beside = BesideOp::create(rewriter, loc);
   Type index = rewriter.getIndexType();

@@ -189,6 +189,7 @@ def Warp_BesideOp : Warp_Op<"beside", [
     (C1) Stands directly in a role that copies, which has a warp to spare.
     (C2) The region is a function of an index.
     (C3) It uses no slots, rings, mailboxes or counters, and takes no turns.
+    (C4) No block of the kernel ends before (`warp.exit_if`).
   }];
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$body attr-dict";
