@@ -18,8 +18,8 @@ namespace attn::warp {
 /// Replaces the scalar math of a lowered kernel by instructions of the GPU. The
 /// error names an operation that has none. `precise`: exponentials, quotients
 /// and roots are right to the last bit or two of f32, as those of a processor
-/// are.
-LogicalResult lowerMath(gpu::GPUFuncOp function, bool precise);
+/// are. `bySteps`: many multiplications are cheaper than a special function.
+LogicalResult lowerMath(gpu::GPUFuncOp function, bool precise, bool bySteps);
 
 /// What a quotient or a square root makes of scalars, rounded as IEEE 754 has
 /// it; null for other operations.

@@ -23,9 +23,9 @@
 // CHECK-NOT: tile.store
 // CHECK: memref.store %{{.*}}, %[[HEADS]]
 
-// A vote of each 16 rows, and nothing more where there is none.
+// A vote of each 32 rows, and nothing more where there is none.
 // CHECK: tile.kernel @plain_far_rows
-// CHECK-COUNT-4: memref.load %[[FAR]]
+// CHECK-COUNT-2: memref.load %[[FAR]]
 // CHECK-NOT: memref.load
 // CHECK: tile.exit_if
 // CHECK: %[[SAVED:.*]] = arith.select

@@ -1,4 +1,5 @@
 // RUN: attn-opt %s --convert-warp-to-gpu | FileCheck %s
+// RUN: attn-opt %s --convert-warp-to-gpu="chip=sm_90a" | FileCheck %s --check-prefix=STEPS
 
 !rows = !warp.frag<64x1xf32, acc, 4>
 
@@ -55,6 +56,24 @@ func.func @tanh(%x: f32, %o: memref<?xf32>) {
 // CHECK: llvm.intr.fma(%[[SHARE]]
 // CHECK-NOT: arith.select
 // CHECK: gpu.return
+//
+// From SM90 on the quotient is multiplications, too.
+// STEPS-LABEL: gpu.func @approximate_tanh
+// STEPS: %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"
+// STEPS: %[[SUM:.*]] = arith.addf %[[E]], %{{.*}}
+// STEPS: %[[D:.*]] = arith.minimumf %[[SUM]], %{{.*}}
+// STEPS: %[[BITS:.*]] = arith.bitcast %[[D]] : f32 to i32
+// STEPS: %[[LESS:.*]] = arith.subi %{{.*}}, %[[BITS]]
+// STEPS: %[[GUESS:.*]] = arith.bitcast %[[LESS]] : i32 to f32
+// STEPS: %[[MINUS:.*]] = arith.negf %[[D]]
+// STEPS: %[[STEP:.*]] = llvm.intr.fma(%[[MINUS]], %[[GUESS]], %{{.*}})
+// STEPS: %[[NEAR:.*]] = arith.mulf %[[GUESS]], %[[STEP]]
+// STEPS: %[[REST:.*]] = llvm.intr.fma(%[[MINUS]], %[[NEAR]], %{{.*}})
+// STEPS: %[[BOTH:.*]] = llvm.intr.fma(%[[REST]], %[[REST]], %[[REST]])
+// STEPS: %[[SHARE:.*]] = llvm.intr.fma(%[[NEAR]], %[[BOTH]], %[[NEAR]])
+// STEPS: llvm.intr.fma(%[[SHARE]]
+// STEPS-NOT: rcp
+// STEPS: gpu.return
 func.func @approximate_tanh(%x: f32, %o: memref<?xf32>) {
   %c1 = arith.constant 1 : index
   %half = arith.constant 0.5 : f32
@@ -62,6 +81,26 @@ func.func @approximate_tanh(%x: f32, %o: memref<?xf32>) {
     %y = arith.mulf %x, %half : f32
     %a = math.tanh %y fastmath<afn> : f32
     %f = warp.splat %a : !rows
+    warp.store %f, %o[%i] rows : !rows, memref<?xf32>
+  }
+  return
+}
+
+// Where it is a factor of a sum, one operation makes both.
+// CHECK-LABEL: gpu.func @tanh_in_a_sum
+// CHECK: %[[SHARE:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+// CHECK: %[[REST:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK: %[[SCALE:.*]] = arith.constant -6.000000e+00 : f32
+// CHECK: llvm.intr.fma(%[[SHARE]], %[[SCALE]], %[[REST]])
+// CHECK-NOT: llvm.intr.fma
+// CHECK: gpu.return
+func.func @tanh_in_a_sum(%x: f32, %b: f32, %o: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  %three = arith.constant 3.0 : f32
+  warp.kernel @tanh_in_a_sum blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %a = math.tanh %x fastmath<afn> : f32
+    %y = math.fma %a, %three, %b : f32
+    %f = warp.splat %y : !rows
     warp.store %f, %o[%i] rows : !rows, memref<?xf32>
   }
   return
