@@ -195,6 +195,16 @@ def test_launches_and_workspaces_are_those_of_the_form():
         assert bytes_of["1", str(length)] - bytes_of["0", str(length)] > 0.9 * parts_of_d_query
 
 
+def test_what_is_beside_products():
+    """gradient_parts.py: a kernel that begins early counts from where the one before ends."""
+    gradient_parts = importlib.import_module("gradient_parts")
+    launch = [(0, 10, "f_rows"), (4, 40, "f_d_query"), (38, 80, "f_d_key_value"), (70, 100, "f_round_query")]
+    later = [(begin + 200, end + 200, name) for begin, end, name in launch]
+    parts, whole, beside = gradient_parts.parts_of([launch, later, launch])
+    assert parts == [("f_rows", 10), ("f_d_query", 30), ("f_d_key_value", 40), ("f_round_query", 20)]
+    assert (whole, beside) == (100, 30)
+
+
 def test_what_the_timing_program_makes_of_times(capsys):
     """gradient_forms.py runs on a GPU; what it concludes is the same anywhere."""
     gradient_forms = importlib.import_module("gradient_forms")
