@@ -127,9 +127,10 @@ def WarpPersist : Pass<"warp-persist", "::mlir::func::FuncOp"> {
     one that comes as many later as there are blocks; where a loop has bounds
     that differ from block to block it is drawn, before the last copy, and
     groups of heads take turns, longest tiles first in each. Tiles that are idle
-    (`warp.exit_if`) are passed over, by a loop that goes on to the next one.
-    Optional: where nothing is copied the kernel stays as it is, and a *missed*
-    remark says so.
+    (`warp.exit_if`) are passed over, by a loop that goes on to the next one; a
+    block whose tiles are counted asks of 32 at a time before its first
+    (`warp.all`), and ends where none has work. Optional: where nothing is copied
+    the kernel stays as it is, and a *missed* remark says so.
     ```mlir
     warp.kernel blocks(%x, %h, %b) in (%n, %heads, %batch) warps(8) { … }
     ```
