@@ -23,8 +23,7 @@ skipped where there is none. The last line is "N passed, N failed".
 
 What runs programs on the CPU runs twice: with all that this processor has, and
 with what every processor of its kind has. Two suites run at a time, each with
-half of the jobs: the end of one has no use for all of them. (The emulator, last
-of the long ones, has all.)
+half of the jobs: the end of one has no use for all of them.
 
   --build-dir=DIR    the build (default: build)
   --jobs=N           run N tests at a time (default: one per core)
@@ -165,13 +164,12 @@ frameworks_tests() {
     "$source"/test/python/test_{torch,transformers,onnx,jax}*.py
 }
 
-# The longest first. The last of these has all jobs: while it runs, the others end
-# in one lane, and it has the other one's time.
+# The longest first: then neither lane runs alone for long.
 all_jobs=$jobs
 jobs=$(((jobs + lanes - 1) / lanes))
 beside on_this_processor
 [ $frameworks = no ] || beside frameworks_tests
-jobs=$all_jobs beside pytest_suite emulator --lib="$build/lib/libattn.so" \
+beside pytest_suite emulator --lib="$build/lib/libattn.so" \
   "$source/test/Emulator"
 beside python_tests
 beside unit_tests
