@@ -133,7 +133,7 @@ void BackwardKernels::buildRows(bool withQueries, bool hasQuerySums) {
   int64_t size = getRowsOfWarp();
   Value blockSize = arith::ConstantIndexOp::create(b, loc, size);
   // A warp alone: where eight are a block, all wait for the last one of it (128
-  // columns, 16384 x 2048 elements, H200: 45 us, so 35).
+  // columns, 16384 x 2048 elements, H200: 45 us, so 36).
   tile::KernelOp kernel = beginKernel(
       "_rows",
       ValueRange{batches, heads, ceilDiv(b, loc, paddedQueries, blockSize)},

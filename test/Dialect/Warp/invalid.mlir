@@ -688,6 +688,22 @@ func.func @all_c2(%n: index, %counts: memref<?xindex>) {
 
 // -----
 
+func.func @all_c2_search(%n: index, %row: i32, %ends: memref<?xi32>) {
+  warp.kernel @all_c2_search blocks(%x, %h, %b) in (%n, %n, %n) warps(4) {
+    // expected-note@+1 {{the condition}}
+    %all = warp.all {
+    ^bb0(%i: index):
+      // expected-error@+1 {{'warp.search' op stands in a condition of numbers, expected scalars and reads only}}
+      %found = warp.search %ends[], %row : memref<?xi32>, i32, () -> i32
+      %yes = arith.cmpi eq, %found, %row : i32
+      warp.yield %yes : i1
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @all_c3(%n: index) {
   warp.kernel @all_c3 blocks(%x, %h, %b) in (%n, %n, %n) warps(8) {
     warp.role @load copy warps(4) {

@@ -237,6 +237,28 @@ func.func @idle_in_steps(%nx: index, %n: index, %visits: memref<?xi1>, %k: !view
   return
 }
 
+// Lanes search together: tiles of which a search says whether they are idle are
+// asked for one by one.
+// CHECK-LABEL: @idle_by_search(
+// CHECK-NOT: warp.all {
+// CHECK: scf.while
+// CHECK: warp.search
+// CHECK: scf.condition
+func.func @idle_by_search(%nx: index, %n: index, %ends: memref<?xi32>, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %none = arith.constant 0 : i32
+  warp.kernel @idle_by_search blocks(%x, %h, %b) in (%nx, %n, %n) warps(4) scheduler(static) {
+    %ks = warp.alloc : !t
+    %row = arith.index_cast %x : index to i32
+    %found = warp.search %ends[], %row : memref<?xi32>, i32, () -> i32
+    %nothing = arith.cmpi eq, %found, %none : i32
+    warp.exit_if %nothing
+    warp.copy %k[%b, %h, %x, %c0] to %ks : !view, !t
+    %f = warp.load_frag %ks : !t -> !f
+  }
+  return
+}
+
 // A block that stays asks at each tile, or not at all: what does not come from
 // the tile's number is dropped.
 // CHECK-LABEL: @idle_or_not(

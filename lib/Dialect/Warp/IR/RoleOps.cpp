@@ -177,7 +177,8 @@ LogicalResult AllOp::verifyRegions() {
   // (C2)
   WalkResult walk = getCondition().walk([&](Operation *op) {
     bool isScalar =
-        (!isa<WarpDialect>(op->getDialect()) || isOfScalars(op)) &&
+        (!isa<WarpDialect>(op->getDialect()) ||
+         op == getCondition().front().getTerminator()) &&
         llvm::none_of(op->getResultTypes(), llvm::IsaPred<FragType, SlotType>);
     bool onlyReads = op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
                      isMemoryEffectFree(op) ||

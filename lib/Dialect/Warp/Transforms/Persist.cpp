@@ -283,7 +283,12 @@ void TileLoop::createLoop(function_ref<Value(Value)> getNext,
     return search.getResults();
   };
   Value first = body->getArgument(0);
-  if (isIdle && stride) {
+  // A search takes all lanes.
+  bool asksByLanes = llvm::none_of(boundOps, [](Operation *op) {
+    return op->walk([](SearchOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  });
+  if (isIdle && stride && asksByLanes) {
     first = skipIdle(stride, [&](Value tile) { return describe(tile).second; });
     Value hasNone = arith::XOrIOp::create(
         rewriter, loc, isTile(first),

@@ -239,7 +239,8 @@ def Warp_AllOp : Warp_Op<"all", [
     as one read. Every warp that comes here does so, and all know the answer.
 
     (C1) The region is a function of an index that yields an i1.
-    (C2) It computes scalars, and writes nothing.
+    (C2) It computes scalars, and writes nothing. A search is none of them: the
+         lanes of a warp make it together.
     (C3) Stands in no role: one thread of those that copy goes on alone.
     ```mlir
     %nothing = warp.all {
