@@ -316,7 +316,8 @@ struct LowerApproximateTanh final : OpRewritePattern<math::TanhOp> {
                                       f.constant(most));
     }
     Value share = bySteps ? f.reciprocalBySteps(sum) : f.reciprocal(sum);
-    foldIntoProducts(op, share, rewriter);
+    if (bySteps)
+      foldIntoProducts(op, share, rewriter);
     rewriter.setInsertionPointAfterValue(share);
     rewriter.replaceOp(op, f.fma(share, f.constant(-2), f.constant(1)));
     return success();

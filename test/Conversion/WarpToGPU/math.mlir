@@ -86,14 +86,19 @@ func.func @approximate_tanh(%x: f32, %o: memref<?xf32>) {
   return
 }
 
-// Where it is a factor of a sum, one operation makes both.
+// Where it is a factor of a sum, one operation then makes both.
 // CHECK-LABEL: gpu.func @tanh_in_a_sum
-// CHECK: %[[SHARE:.*]] = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
-// CHECK: %[[REST:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
-// CHECK: %[[SCALE:.*]] = arith.constant -6.000000e+00 : f32
-// CHECK: llvm.intr.fma(%[[SHARE]], %[[SCALE]], %[[REST]])
-// CHECK-NOT: llvm.intr.fma
+// CHECK: llvm.nvvm.rcp.approx.ftz.f
+// CHECK-COUNT-2: llvm.intr.fma
 // CHECK: gpu.return
+// STEPS-LABEL: gpu.func @tanh_in_a_sum
+// STEPS-COUNT-3: llvm.intr.fma
+// STEPS: %[[SHARE:.*]] = llvm.intr.fma
+// STEPS: %[[REST:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
+// STEPS: %[[SCALE:.*]] = arith.constant -6.000000e+00 : f32
+// STEPS: llvm.intr.fma(%[[SHARE]], %[[SCALE]], %[[REST]])
+// STEPS-NOT: llvm.intr.fma
+// STEPS: gpu.return
 func.func @tanh_in_a_sum(%x: f32, %b: f32, %o: memref<?xf32>) {
   %c1 = arith.constant 1 : index
   %three = arith.constant 3.0 : f32
