@@ -43,9 +43,10 @@ MASK = """
 
 
 class BlockMapInputs(Inputs):
-    def __init__(self, case, per_head, density):
+    def __init__(self, case, per_head, density, square=(32, 48)):
         super().__init__(case)
-        shape = (case.heads if per_head else 1, -(-case.queries // 32), -(-case.keys // 48))
+        rows, columns = self.square = square
+        shape = (case.heads if per_head else 1, -(-case.queries // rows), -(-case.keys // columns))
         rng = np.random.default_rng(7)
         self.map = (rng.random(shape) < density).astype(np.int32)
         self.captures = [Array("i32", shape).set(self.map)]
@@ -53,18 +54,22 @@ class BlockMapInputs(Inputs):
 
     def visible(self, b):
         squares = self.map[self.head % len(self.map)]
-        shown = np.repeat(np.repeat(squares, 32, axis=0), 48, axis=1)
-        return shown[: self.case.queries, : self.case.keys] != 0
+        shown = np.repeat(np.repeat(squares, self.square[0], axis=0), self.square[1], axis=1)
+        return (shown[: self.case.queries, : self.case.keys] != 0) & super().visible(b)
 
     def evaluate(self, b, h, exact):
         self.head = h
         return super().evaluate(b, h, exact)
 
 
-def program(case, per_head):
+def program(case, per_head, square=(32, 48)):
     return attn.attention(case.element, case.head_dim, batch=case.batch, heads=case.heads,
-                          kv_heads=case.kv_heads, captures=[("map", "tensor<?x?x?xi32>")],
-                          mask=MASK.replace("HEAD", "%h" if per_head else "%zero"))
+                          kv_heads=case.kv_heads,
+                          variants=[f"causal<{case.causal}>"] if case.causal else [],
+                          captures=[("map", "tensor<?x?x?xi32>")],
+                          mask=MASK.replace("HEAD", "%h" if per_head else "%zero")
+                          .replace("32 : i32", f"{square[0]} : i32")
+                          .replace("48 : i32", f"{square[1]} : i32"))
 
 
 def expected_lists(visible, block):
@@ -111,6 +116,33 @@ def test_block_map(target, density, per_head):
             assert list(counts[0, h, q]) == [len(partial), len(full)]
             listed = partial + full + [-(-case.keys // BLOCK[target][1])]
             assert list(lists[0, h, q, : len(listed)]) == listed
+    assert judge(case, inputs, complete=True) == []
+
+
+@pytest.mark.parametrize("square, causal", [((128, 64), ""), ((64, 32), ""), ((256, 192), ""),
+                                            ((128, 32), ""), ((256, 192), "bottom_right"),
+                                            ((128, 64), "top_left")])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_many_pairs_at_once(target, square, causal):
+    """Pairs of few groups, some in each lane: more tiles and blocks than a warp
+    takes, and ends in the middle of tiles and blocks. Causal ones by bounds, and
+    the last tile first."""
+    block = BLOCK[target]
+    case = dataclasses.replace(CASE, queries=17 * block[0] + 5, keys=18 * block[1] - 3,
+                               causal=causal)
+    inputs = BlockMapInputs(case, False, 0.1 if causal else 0.03, square)
+    artifact = Artifact(attn.compile(program(case, False, square), target, PLANS[target]).bytes)
+    launch(artifact, inputs.tensors())
+    states, counts, lists = (memory.bits.view(np.int8 if number == 0 else np.int32)
+                             .reshape(memory.shape)
+                             for number, memory in enumerate(artifact.workspaces[-3:]))
+    blocks = -(-case.keys // block[1])
+    wanted = expected_lists(inputs.visible(0), block)
+    for tile, (partial, full) in enumerate(reversed(wanted) if causal else wanted):
+        assert list(np.flatnonzero(states[0, 0, tile])) == sorted(partial + full)
+        assert list(counts[0, 0, tile]) == [len(partial), len(full)]
+        listed = partial + full + [blocks]
+        assert list(lists[0, 0, tile, : len(listed)]) == listed
     assert judge(case, inputs, complete=True) == []
 
 

@@ -269,29 +269,47 @@ func.func @other_rows(%n: index, %s: vector<32x8xf32>, %m0: vector<32x1xf32>, %m
 !ids = memref<?x?xi32, strided<[?, 1], offset: ?>>
 
 // A map of squares of 16 by 16: one element of each group of 16 rows and of 8
-// columns tells everything, but for the end of the keys. Sixteen rows and eight
-// columns are evaluated where there are two groups and one: the last again.
+// columns tells everything, but for the end of the keys. Of these a block has two:
+// 16 tiles by 16 blocks are looked at at once, tiles behind the last one as that
+// one, first at one group of each and then at the other.
 // REMARK: remark: [Passed] list-blocks
 // CHECK-LABEL: func @block_map(
-// CHECK: %[[COLS:.*]] = arith.addi %{{.*}} : vector<1x8xi32>
-// CHECK: scf.for %[[R:.*]] = %c0{{.*}} to %c2{{.*}} step %c16
-// CHECK: %[[FIRST:.*]] = arith.index_cast %[[R]]
-// CHECK: %[[GROUP:.*]] = tile.coords %[[FIRST]], 0 : vector<16x1xi32>
-// CHECK: %[[KNOWN:.*]] = arith.minsi %[[GROUP]], %{{.*}}
-// CHECK: arith.muli %[[KNOWN]], %{{.*}} : vector<16x1xi32>
-// CHECK: tile.gather %{{.*}} -> vector<16x8xi32>
-// CHECK: %[[ENDS:.*]] = vector.broadcast %[[END:.*]] : i32 to vector<1x8xi32>
-// CHECK: arith.cmpi slt, %[[COLS]], %[[ENDS]] : vector<1x8xi32>
+// CHECK-SAME: %[[MAP:[a-z0-9]+]]: memref<?x?xi32,
+// CHECK: tile.kernel @block_map_block_states
+// CHECK: %[[NUMBER:.*]] = tile.coords %{{.*}}, 0 : vector<16x1xi32>
+// CHECK: %[[BLOCK:.*]] = tile.coords %{{.*}}, 1 : vector<1x16xi32>
+// CHECK: %[[TILE:.*]] = arith.minsi %[[NUMBER]], %{{.*}}
+// CHECK: %[[ROWS:.*]] = arith.muli %[[TILE]], %{{.*}} : vector<16x1xi32>
+// CHECK: %[[COLS:.*]] = arith.muli %[[BLOCK]], %{{.*}} : vector<1x16xi32>
+// CHECK: tile.gather %[[MAP]]{{.*}} -> vector<16x16xi32>
+// CHECK: %[[ENDS:.*]] = vector.broadcast %[[END:.*]] : i32 to vector<1x16xi32>
+// CHECK: arith.cmpi slt, %[[COLS]], %[[ENDS]] : vector<1x16xi32>
 // CHECK: arith.subi %[[END]], %c7_i32
-// CHECK: arith.cmpi slt, %[[COLS]], %{{.*}} : vector<1x8xi32>
-// CHECK-COUNT-2: vector.multi_reduction <or>
+// CHECK: arith.cmpi slt, %[[COLS]], %{{.*}} : vector<1x16xi32>
+// CHECK: arith.addi %[[ROWS]], %{{.*}} : vector<16x1xi32>
+// CHECK: tile.gather %[[MAP]]{{.*}} -> vector<16x16xi32>
+// CHECK: %[[SEEN:.*]] = arith.ori
+// CHECK: %[[HIDDEN:.*]] = arith.ori
+// CHECK: %[[EXISTS:.*]] = vector.broadcast %{{.*}} : vector<1x16xi1> to vector<16x16xi1>
+// CHECK: %[[SOME:.*]] = arith.select %[[HIDDEN]], %{{.*}} : vector<16x16xi1>, vector<16x16xi8>
+// CHECK: %[[SHOWS:.*]] = arith.andi %[[SEEN]], %[[EXISTS]]
+// CHECK: %[[STATE:.*]] = arith.select %[[SHOWS]], %[[SOME]], %{{.*}}
+// CHECK: tile.store %[[STATE]], {{.*}} : vector<16x16xi8>, memref<1x1x?x?xi8>
 // CHECK-COUNT-2: tile.exit_if
 // CHECK: tile.gather
 
 // Of 32 by 16 a block is one group. What is listed shows then, up to the end of
 // the keys.
 // WHOLE-LABEL: func @block_map(
-// WHOLE: tile.gather
+// WHOLE: tile.kernel @block_map_block_states
+// WHOLE: %[[NUMBER:.*]] = tile.coords %{{.*}}, 0 : vector<16x1xi32>
+// WHOLE: %[[BLOCK:.*]] = tile.coords %{{.*}}, 1 : vector<1x16xi32>
+// WHOLE: %[[TILE:.*]] = arith.minsi %[[NUMBER]], %{{.*}}
+// WHOLE: arith.muli %[[TILE]], %{{.*}} : vector<16x1xi32>
+// WHOLE: arith.muli %[[BLOCK]], %{{.*}} : vector<1x16xi32>
+// WHOLE: tile.gather %{{.*}} -> vector<16x16xi32>
+// WHOLE-NOT: vector.multi_reduction
+// WHOLE: tile.store %{{.*}} : vector<16x16xi8>, memref<1x1x?x?xi8>
 // WHOLE-COUNT-2: tile.exit_if
 // WHOLE-NOT: tile.gather
 // WHOLE: %[[IN:.*]] = arith.cmpi slt, %{{.*}} : vector<1x8xi32>

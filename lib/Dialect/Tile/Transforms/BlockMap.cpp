@@ -8,13 +8,15 @@
 //===----------------------------------------------------------------------===//
 //
 // The first grid has a block for each pair of a tile and a block of the loop,
-// and looks at the mask: group by group where rows and columns are alike
-// (MaskGrain.h), by bounds where its code has them (CellBounds.h), and else by
-// what its data, of all rows and all columns of the block, say together, and
-// pair by pair where that leaves open whether pairs are shown or hidden. In the
-// second one each block puts a few blocks of the loop into the list of a tile,
-// after those before, which it counts. Lists in the order of blocks, and not of
-// arrival: two launches agree in every bit.
+// and looks at the mask; where a pair has few groups that are alike (a map of
+// blocks) it has one for many pairs, and each lane looks at some. Else it goes
+// group by group where rows and columns are alike (MaskGrain.h), by bounds
+// where its code has them (CellBounds.h), and else by what its data, of all
+// rows and all columns of the block, say together, and pair by pair where that
+// leaves open whether pairs are shown or hidden. In the second one each block
+// puts a few blocks of the loop into the list of a tile, after those before,
+// which it counts. Lists in the order of blocks, and not of arrival: two
+// launches agree in every bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,6 +44,8 @@ static constexpr int64_t enoughAlike = 64;
 /// Blocks that one block of the second grid puts into a list; rows of states
 /// are as long as whole groups of them.
 static constexpr int64_t blocksAtOnce = 16;
+/// Groups of a pair that one lane looks at.
+static constexpr int64_t fewGroups = 8;
 /// The sum of a group's states tells how many of each there are.
 static constexpr int64_t fullBit = 5;
 static constexpr int64_t statePartial = 1, stateFull = int64_t(1) << fullBit;
@@ -82,7 +86,13 @@ private:
   Value allocate(Type element, Value last);
   KernelOp beginKernel(StringRef suffix, Value x);
   SeenAndHidden look(const IRMapping &mapping, Value length);
+  MaskGrain findCells(const CellBounds &bounds) const;
+  bool isWhole() const;
+  bool hasFewGroups() const;
+  bool followsFromNumbers(Value &reversed) const;
+  Value choose(SeenAndHidden found, Value isBlock);
   void buildStates();
+  void buildStatesAtOnce(Value reversed);
   void buildLists();
   Value loadState(ValueRange place, Value block);
   std::array<Value, 2> countStates(Value sum);
@@ -128,17 +138,9 @@ KernelOp MapBuilder::beginKernel(StringRef suffix, Value x) {
 
 /// Whether a block shows some pair, and whether it hides one.
 SeenAndHidden MapBuilder::look(const IRMapping &mapping, Value length) {
-  MaskGrain cells;
-  if (Value below = program.scores.getBelow())
-    cells.keyLimits.push_back(below);
   auto lookByBounds = [&](const CellBounds &bounds, ValueRange ends) {
-    // The whole mask, of which only the end of the keys stands apart.
-    MaskGrain grain = cells;
-    grain.rows = bounds.cell.queries;
-    grain.columns = bounds.cell.keys;
-    if (program.isTransposed())
-      std::swap(grain.rows, grain.columns);
-    return BlockStates(b, program, grain, &bounds, mapping, length).build(ends);
+    return BlockStates(b, program, findCells(bounds), &bounds, mapping, length)
+        .build(ends);
   };
   if (bounds)
     return lookByBounds(*bounds, {});
@@ -164,7 +166,178 @@ SeenAndHidden MapBuilder::look(const IRMapping &mapping, Value length) {
   return {branch.getResult(0), branch.getResult(1)};
 }
 
+/// Whether a block is one group.
+bool MapBuilder::isWhole() const {
+  const MaskGrain &grain = program.grain;
+  return program.rows().count == grain.rows &&
+         program.columns().count == grain.columns && !bounds;
+}
+
+bool MapBuilder::hasFewGroups() const {
+  if (bounds)
+    return true;
+  int64_t rows = program.rows().count / program.grain.rows;
+  int64_t columns = program.columns().count / program.grain.columns;
+  return rows * columns <= fewGroups;
+}
+
+/// Cells of bounds as groups: the whole mask, of which only the end of the keys
+/// stands apart.
+MaskGrain MapBuilder::findCells(const CellBounds &bounds) const {
+  MaskGrain cells;
+  if (Value below = program.scores.getBelow())
+    cells.keyLimits.push_back(below);
+  cells.rows = bounds.cell.queries;
+  cells.columns = bounds.cell.keys;
+  if (program.isTransposed())
+    std::swap(cells.rows, cells.columns);
+  return cells;
+}
+
+/// Whether a position is `number`, or `reversed` minus that, times `count`. The
+/// first position says what `reversed` is.
+static bool isPlace(Value position, Value number, int64_t count,
+                    std::optional<Value> &reversed) {
+  while (auto cast = position.getDefiningOp<arith::IndexCastOp>())
+    position = cast.getIn();
+  auto product = position.getDefiningOp<arith::MulIOp>();
+  if (!product || getConstantIntValue(product.getRhs()) != count)
+    return false;
+  Value from;
+  if (auto difference = product.getLhs().getDefiningOp<arith::SubIOp>();
+      difference && difference.getRhs() == number)
+    from = difference.getLhs();
+  else if (product.getLhs() != number)
+    return false;
+  if (reversed && *reversed != from)
+    return false;
+  reversed = from;
+  return true;
+}
+
+/// Whether positions are all that depends on which tile and block it is.
+/// `reversed`: what the numbers of tiles are taken from, or null.
+bool MapBuilder::followsFromNumbers(Value &reversed) const {
+  Value tile = program.grid.getNumber(2),
+        block = program.loop.getInductionVar();
+  const MaskPositions &rows = program.rows(), &columns = program.columns();
+  std::optional<Value> ofTiles, ofBlocks;
+  auto isQuery = [&](std::optional<Value> &reversed, Value number) {
+    return isPlace(program.query.getIndices()[2], number, program.queries.count,
+                   reversed);
+  };
+  if (!isPlace(rows.base, tile, rows.count, ofTiles) ||
+      !isPlace(columns.base, block, columns.count, ofBlocks) || *ofBlocks ||
+      !(program.isTransposed() ? isQuery(ofBlocks, block)
+                               : isQuery(ofTiles, tile)))
+    return false;
+  reversed = *ofTiles;
+  if (reversed &&
+      program.grid->isAncestor(reversed.getParentRegion()->getParentOp()))
+    return false;
+  llvm::SmallDenseSet<Value> places = {tile, block};
+  for (Operation *op : program.ops) {
+    if (llvm::none_of(op->getOperands(),
+                      [&](Value operand) { return places.contains(operand); }))
+      continue;
+    if (!isa<arith::MulIOp, arith::SubIOp, arith::IndexCastOp>(op))
+      return false;
+    places.insert(op->getResult(0));
+  }
+  places.erase(rows.base);
+  places.erase(columns.base);
+  bool asks = false;
+  program.scores.getMask().walk([&](Operation *op) {
+    asks |= llvm::any_of(op->getOperands(), [&](Value operand) {
+      return places.contains(operand);
+    });
+  });
+  auto isOfPlace = [&](Value limit) {
+    return places.contains(limit) || limit == rows.base ||
+           limit == columns.base;
+  };
+  return !asks && llvm::none_of(program.grain.keyLimits, isOfPlace) &&
+         llvm::none_of(program.grain.queryLimits, isOfPlace);
+}
+
+/// The state of a block, or those of several.
+Value MapBuilder::choose(SeenAndHidden found, Value isBlock) {
+  auto constant = [&](int64_t state) -> Value {
+    auto type = dyn_cast<VectorType>(found[0].getType());
+    if (!type)
+      return integer(state, 8);
+    type = VectorType::get(type.getShape(), b.getI8Type());
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(type, b.getI8IntegerAttr(state)));
+  };
+  Value state = arith::SelectOp::create(
+      b, loc, found[1], constant(statePartial), constant(stateFull));
+  Value isSeen = arith::AndIOp::create(b, loc, found[0], isBlock);
+  return arith::SelectOp::create(b, loc, isSeen, state, constant(0));
+}
+
+/// A warp takes 16 tiles, those behind the last one as that one, and as many
+/// blocks as stand in a group.
+void MapBuilder::buildStatesAtOnce(Value reversed) {
+  OpBuilder::InsertionGuard guard(b);
+  constexpr int64_t tilesAtOnce = 16;
+  const int64_t shape[] = {tilesAtOnce, blocksAtOnce};
+  Value length = toI32(
+      b.createOrFold<memref::DimOp>(loc, program.query.getView(), int64_t(2)));
+  Value last = arith::SubIOp::create(b, loc, toI32(tiles), integer(1, 32));
+  Value numBlocks = toI32(blocks);
+  if (reversed)
+    reversed = toI32(reversed);
+  Value parts =
+      b.createOrFold<arith::CeilDivSIOp>(loc, tiles, index(tilesAtOnce));
+  KernelOp grid = beginKernel(
+      "_block_states", b.createOrFold<arith::MulIOp>(loc, parts, groups));
+  Value number = grid.getNumber(2);
+  auto times = [&](Value number, int64_t factor) -> Value {
+    return arith::MulIOp::create(b, loc, number, index(factor));
+  };
+  Value firstTile =
+      times(arith::DivUIOp::create(b, loc, number, groups), tilesAtOnce);
+  Value firstBlock =
+      times(arith::RemUIOp::create(b, loc, number, groups), blocksAtOnce);
+  IRMapping mapping;
+  Value batch = b.createOrFold<arith::MulIOp>(loc, grid.getNumber(0),
+                                              index(program.parts));
+  // Which tile and block nobody asks of what is cloned here.
+  mapping.map(program.grid.getNumbers(),
+              ValueRange{batch, grid.getNumber(1), firstTile});
+  mapping.map(program.loop.getInductionVar(), firstBlock);
+  for (Operation *op : program.ops)
+    b.clone(*op, mapping);
+  auto count = [&](Value first, int64_t axis) -> Value {
+    SmallVector<int64_t> sizes(2, 1);
+    sizes[axis] = shape[axis];
+    auto type = VectorType::get(sizes, b.getI32Type());
+    return CoordsOp::create(b, loc, type, toI32(first), axis);
+  };
+  auto stretch = [&](Value value, Type type) -> Value {
+    return vector::BroadcastOp::create(b, loc, type, value);
+  };
+  Value rows = count(firstTile, 0), columns = count(firstBlock, 1);
+  rows = arith::MinSIOp::create(b, loc, rows, stretch(last, rows.getType()));
+  SeenAndHidden found =
+      BlockStates(b, program, bounds ? findCells(*bounds) : program.grain,
+                  bounds, mapping, length)
+          .buildMany(grid.getTerminator(), rows, columns, reversed, shape);
+  Value isBlock =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, columns,
+                            stretch(numBlocks, columns.getType()));
+  isBlock = stretch(isBlock, found[0].getType());
+  StoreOp::create(
+      b, loc, choose(found, isBlock), states,
+      ValueRange{grid.getNumber(0), grid.getNumber(1), firstTile, firstBlock});
+  grid->walk([&](Block *block) { eraseDeadOps(b, block); });
+}
+
 void MapBuilder::buildStates() {
+  if (Value reversed;
+      !dataBounds && hasFewGroups() && followsFromNumbers(reversed))
+    return buildStatesAtOnce(reversed);
   OpBuilder::InsertionGuard guard(b);
   Value size = index(blocksAtOnce);
   Value width = b.createOrFold<arith::MulIOp>(loc, groups, size);
@@ -185,15 +358,11 @@ void MapBuilder::buildStates() {
   for (Operation *op : program.ops)
     b.clone(*op, mapping);
   SeenAndHidden found = look(mapping, length);
-  Value state = arith::SelectOp::create(
-      b, loc, found[1], integer(statePartial, 8), integer(stateFull, 8));
   // The last group may have more blocks than there are.
   Value isBlock =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, block, blocks);
-  Value isSeen = arith::AndIOp::create(b, loc, found[0], isBlock);
-  state = arith::SelectOp::create(b, loc, isSeen, state, integer(0, 8));
   memref::StoreOp::create(
-      b, loc, state, states,
+      b, loc, choose(found, isBlock), states,
       ValueRange{grid.getNumber(0), grid.getNumber(1), tile, block});
   grid->walk([&](Block *block) { eraseDeadOps(b, block); });
 }
@@ -346,11 +515,8 @@ BlockMap MapBuilder::build() {
   map.parts = program.parts;
   map.head = program.usesHead ? grid.getNumber(1) : zero;
   map.tile = grid.getNumber(2);
-  const MaskGrain &grain = program.grain;
-  bool isOneGroup = program.rows().count == grain.rows &&
-                    program.columns().count == grain.columns && !bounds;
-  if (isOneGroup && grain.queryLimits.empty())
-    map.limits = grain.keyLimits;
+  if (isWhole() && program.grain.queryLimits.empty())
+    map.limits = program.grain.keyLimits;
   return map;
 }
 

@@ -144,6 +144,59 @@ Value BlockStates::expand(Operation *head, Value root, Value row, Value column,
                           mapping);
 }
 
+/// Which groups show a pair, and which hide one: of `some` some pairs show by
+/// the mask, of `each` all do. `queries` are the queries at `positions`, of
+/// which those behind the last show nothing.
+SeenAndHidden BlockStates::compare(Value some, Value each, ValueRange positions,
+                                   Value queries) {
+  Value exists = isBelow(queries, length, some.getType());
+  Value shown = limitShown(some, positions, /*isLast=*/false);
+  Value seen = arith::AndIOp::create(b, loc, shown, exists);
+  shown = limitShown(each, positions, /*isLast=*/true);
+  Value hidden = arith::XOrIOp::create(b, loc, shown, splat(some.getType(), 1));
+  if (!program.isTransposed())
+    hidden = arith::AndIOp::create(b, loc, hidden, exists);
+  return {seen, hidden};
+}
+
+/// `tiles` and `blocks` are their numbers, a column and a row of i32; the
+/// builder stands before `head`.
+SeenAndHidden BlockStates::buildMany(Operation *head, Value tiles, Value blocks,
+                                     Value reversed, ArrayRef<int64_t> shape) {
+  if (reversed)
+    tiles = arith::SubIOp::create(
+        b, loc, vector::BroadcastOp::create(b, loc, tiles.getType(), reversed),
+        tiles);
+  auto begin = [&](Value numbers, int64_t length) -> Value {
+    return arith::MulIOp::create(b, loc, numbers,
+                                 splat(numbers.getType(), length));
+  };
+  Value firstRows = begin(tiles, program.rows().count);
+  Value firstColumns = begin(blocks, program.columns().count);
+  auto move = [&](Value first, int64_t by) -> Value {
+    if (by == 0)
+      return first;
+    return arith::AddIOp::create(b, loc, first, splat(first.getType(), by));
+  };
+  SeenAndHidden found;
+  for (int64_t i = 0; i < numRows; ++i)
+    for (int64_t j = 0; j < numColumns; ++j) {
+      Value row = move(firstRows, i * grain.rows);
+      Value column = move(firstColumns, j * grain.columns);
+      Value positions[] = {row, column};
+      if (program.isTransposed())
+        std::swap(positions[0], positions[1]);
+      Value some = expand(head, bounds ? bounds->some : grain.mask, row, column,
+                          {}, shape);
+      Value each =
+          bounds ? expand(head, bounds->each, row, column, {}, shape) : some;
+      SeenAndHidden group = compare(some, each, positions, positions[0]);
+      for (auto [all, one] : llvm::zip(found, group))
+        all = all ? arith::OrIOp::create(b, loc, all, one).getResult() : one;
+    }
+  return found;
+}
+
 SeenAndHidden BlockStates::build(ValueRange arguments) {
   OpBuilder::InsertionGuard guard(b);
   bool isTransposed = program.isTransposed();
@@ -162,21 +215,14 @@ SeenAndHidden BlockStates::build(ValueRange arguments) {
   if (isTransposed)
     std::swap(positions[0], positions[1]);
   const int64_t shape[] = {rows, columns};
-  Value mask = expand(loop, bounds ? bounds->some : grain.mask, row, column,
+  Value some = expand(loop, bounds ? bounds->some : grain.mask, row, column,
                       arguments, shape);
+  Value each =
+      bounds ? expand(loop, bounds->each, row, column, arguments, shape) : some;
   Value first = toI32(lookup(program.query.getIndices()[2]));
   Value coords =
       isTransposed ? sample(first, firstColumn, 1) : sample(first, firstRow, 0);
-  Value exists = isBelow(coords, length, mask.getType());
-  Value ones = splat(mask.getType(), 1);
-  Value shown = limitShown(mask, positions, /*isLast=*/false);
-  Value seen = arith::AndIOp::create(b, loc, shown, exists);
-  if (bounds)
-    mask = expand(loop, bounds->each, row, column, arguments, shape);
-  shown = limitShown(mask, positions, /*isLast=*/true);
-  Value hidden = arith::XOrIOp::create(b, loc, shown, ones);
-  if (!isTransposed)
-    hidden = arith::AndIOp::create(b, loc, hidden, exists);
+  auto [seen, hidden] = compare(some, each, positions, coords);
   Value anySeen = anyOf(loop.getRegionIterArg(0), seen);
   Value anyHidden = anyOf(loop.getRegionIterArg(1), hidden);
   scf::YieldOp::create(b, loc, ValueRange{anySeen, anyHidden});

@@ -41,6 +41,13 @@ public:
   /// and numbers of batch and head: the ends of `CellBounds::data`.
   SeenAndHidden build(ValueRange arguments);
 
+  /// The same of many blocks, a vector of `shape`, without `arguments`. Tile n
+  /// begins at position n times its length, or, where `reversed` is not null,
+  /// at
+  /// (`reversed` - n) times that; block n at n times its length.
+  SeenAndHidden buildMany(Operation *head, Value tiles, Value blocks,
+                          Value reversed, ArrayRef<int64_t> shape);
+
   /// The ends of `CellBounds::data`, of all rows and columns of the block.
   SmallVector<Value> buildEnds(ArrayRef<DataRange> data);
 
@@ -61,6 +68,8 @@ private:
   Value sample(Value base, Value first, int64_t axis);
   Value isBelow(Value positions, Value limit, Type mask);
   Value limitShown(Value mask, ValueRange positions, bool isLast);
+  SeenAndHidden compare(Value some, Value each, ValueRange positions,
+                        Value queries);
   Value anyOf(Value acc, Value vector);
   Value expand(Operation *head, Value root, Value row, Value column,
                ValueRange more, ArrayRef<int64_t> shape);

@@ -78,7 +78,9 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     on does not multiply them.
 
     A mask that sees positions through quotients only (a block map at (i / 128,
-    j / 128)) is evaluated once for each group of rows and columns that are alike.
+    j / 128)) is evaluated once for each group of rows and columns that are alike;
+    where a block has few of them (8), or bounds tell of all of it, a warp looks at
+    16 tiles by 16 blocks at once.
     Where a mask's integers and floats have bounds in a part of a block (interval
     arithmetic), they are evaluated once for that part: it may then be visited, or
     masked, in vain. Where it also reads data for each query or each key, the ends
