@@ -146,6 +146,15 @@ def test_many_pairs_at_once(target, square, causal):
     assert judge(case, inputs, complete=True) == []
 
 
+def test_groups_that_lanes_do_not_divide():
+    """48 keys are 12 groups of 4 columns that are alike."""
+    plan = PLANS["sm_80"].replace("block_k = 32", "block_k = 48")
+    inputs = BlockMapInputs(CASE, False, 0.4, square=(64, 100))
+    artifact = Artifact(attn.compile(program(CASE, False, (64, 100)), "sm_80", plan).bytes)
+    launch(artifact, inputs.tensors())
+    assert judge(CASE, inputs, complete=True) == []
+
+
 def test_without_the_pass():
     """Slower, and the same."""
     inputs = BlockMapInputs(CASE, False, 0.3)

@@ -13,6 +13,7 @@
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 #include <limits>
 
 using namespace mlir;
@@ -20,8 +21,8 @@ using namespace attn::tile;
 
 /// As many rows as the lanes of one warp take at once.
 static constexpr int64_t rowsAtOnce = 16;
-/// As few columns as they can hold, and as many as are enough for each to have
-/// scores to compute at the same time.
+/// As few columns as they can hold, a multiple of which they take, and as many
+/// as are enough for each to have scores to compute at the same time.
 static constexpr int64_t leastColumns = 8, columnsAtOnce = 32;
 /// As many rows, or columns, as there are registers for where a lane holds one
 /// number of each.
@@ -34,7 +35,8 @@ BlockStates::BlockStates(OpBuilder &b, MaskProgram &program,
       bounds(bounds), mapping(mapping), length(length),
       numRows(program.rows().count / grain.rows),
       numColumns(program.columns().count / grain.columns), rows(rowsAtOnce),
-      allColumns(isSampled() ? std::max(numColumns, leastColumns) : numColumns),
+      allColumns(isSampled() ? llvm::alignTo(numColumns, leastColumns)
+                             : numColumns),
       columns(allColumns % columnsAtOnce == 0 ? columnsAtOnce : allColumns) {}
 
 bool BlockStates::isSampled() const {
