@@ -8,12 +8,12 @@
 //===----------------------------------------------------------------------===//
 //
 // The first grid has a block for each pair of a tile and a block of the loop,
-// and looks at the mask; where a pair has few groups that are alike (a map of
-// blocks) it has one for many pairs, and each lane looks at some. Else it goes
-// group by group where rows and columns are alike (MaskGrain.h), by bounds
-// where its code has them (CellBounds.h), and else by what its data, of all
-// rows and all columns of the block, say together, and pair by pair where that
-// leaves open whether pairs are shown or hidden. In the second one each block
+// and looks at the mask: group by group where rows and columns are alike
+// (MaskGrain.h), by bounds where its code has them (CellBounds.h), and else by
+// what its data, of all rows and all columns of the block, say together, and
+// pair by pair where that leaves open whether pairs are shown or hidden. Where
+// groups, or parts with bounds, are few (a map of blocks) it has one for many
+// pairs, of which each lane looks at some. In the second one each block
 // puts a few blocks of the loop into the list of a tile, after those before,
 // which it counts. Lists in the order of blocks, and not of arrival: two
 // launches agree in every bit.
@@ -174,10 +174,9 @@ bool MapBuilder::isWhole() const {
 }
 
 bool MapBuilder::hasFewGroups() const {
-  if (bounds)
-    return true;
-  int64_t rows = program.rows().count / program.grain.rows;
-  int64_t columns = program.columns().count / program.grain.columns;
+  MaskGrain grain = bounds ? findCells(*bounds) : program.grain;
+  int64_t rows = program.rows().count / grain.rows;
+  int64_t columns = program.columns().count / grain.columns;
   return rows * columns <= fewGroups;
 }
 

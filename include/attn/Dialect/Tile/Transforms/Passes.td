@@ -78,16 +78,16 @@ def TileListBlocks : Pass<"tile-list-blocks", "::mlir::func::FuncOp"> {
     on does not multiply them.
 
     A mask that sees positions through quotients only (a block map at (i / 128,
-    j / 128)) is evaluated once for each group of rows and columns that are alike;
-    where a block has few of them (8), or bounds tell of all of it, a warp looks at
-    16 tiles by 16 blocks at once.
+    j / 128)) is evaluated once for each group of rows and columns that are alike.
     Where a mask's integers and floats have bounds in a part of a block (interval
     arithmetic), they are evaluated once for that part: it may then be visited, or
-    masked, in vain. Where it also reads data for each query or each key, the ends
-    of these in a block are found first and tell of most blocks that they show
-    nothing or all (of documents: that the last one of the queries is before the
-    first one of the keys). What that leaves open is evaluated pair by pair, until
-    a pair that shows and one that does not are found.
+    masked, in vain. Of blocks with few groups or parts (8) a warp looks at 16
+    tiles by 16 at once, else at one. Where the mask also reads data for each query
+    or each key, the ends of these in a block are found first and tell of most
+    blocks that they show nothing or all (of documents: that the last one of the
+    queries is before the first one of the keys). What that leaves open is
+    evaluated pair by pair, until a pair that shows and one that does not are
+    found.
 
     Where a block is one group nothing is left to ask of a block that is listed,
     but for the end of the keys. A third grid writes the results of tiles to which
