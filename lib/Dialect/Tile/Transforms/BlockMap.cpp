@@ -243,20 +243,18 @@ bool MapBuilder::followsFromNumbers(Value &reversed) const {
       return false;
     places.insert(op->getResult(0));
   }
-  places.erase(rows.base);
-  places.erase(columns.base);
   bool asks = false;
-  program.scores.getMask().walk([&](Operation *op) {
-    asks |= llvm::any_of(op->getOperands(), [&](Value operand) {
-      return places.contains(operand);
-    });
-  });
-  auto isOfPlace = [&](Value limit) {
-    return places.contains(limit) || limit == rows.base ||
-           limit == columns.base;
+  auto ask = [&](ValueRange values) {
+    asks |= llvm::any_of(values, [&](Value v) { return places.contains(v); });
   };
-  return !asks && llvm::none_of(program.grain.keyLimits, isOfPlace) &&
-         llvm::none_of(program.grain.queryLimits, isOfPlace);
+  ScoresOp scores = program.scores;
+  ask({scores->getOperand(1), scores->getOperand(2)});
+  if (Value below = scores.getBelow())
+    ask(below);
+  ask(program.grain.keyLimits);
+  ask(program.grain.queryLimits);
+  scores.getMask().walk([&](Operation *op) { ask(op->getOperands()); });
+  return !asks;
 }
 
 /// The state of a block, or those of several.

@@ -42,9 +42,8 @@ public:
   SeenAndHidden build(ValueRange arguments);
 
   /// The same of many blocks, a vector of `shape`, without `arguments`. Tile n
-  /// begins at position n times its length, or, where `reversed` is not null,
-  /// at
-  /// (`reversed` - n) times that; block n at n times its length.
+  /// begins at position n times its length, or (`reversed` - n) times that if
+  /// `reversed` is not null; block n at n times its length.
   SeenAndHidden buildMany(Operation *head, Value tiles, Value blocks,
                           Value reversed, ArrayRef<int64_t> shape);
 
