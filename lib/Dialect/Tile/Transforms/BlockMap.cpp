@@ -87,9 +87,10 @@ private:
   KernelOp beginKernel(StringRef suffix, Value x);
   SeenAndHidden look(const IRMapping &mapping, Value length);
   MaskGrain findCells(const CellBounds &bounds) const;
-  bool isWhole() const;
+  MaskGrain findGroups() const;
   bool hasFewGroups() const;
   bool followsFromNumbers(Value &reversed) const;
+  IRMapping cloneProgram(KernelOp grid, Value tile, Value block);
   Value choose(SeenAndHidden found, Value isBlock);
   void buildStates();
   void buildStatesAtOnce(Value reversed);
@@ -166,15 +167,8 @@ SeenAndHidden MapBuilder::look(const IRMapping &mapping, Value length) {
   return {branch.getResult(0), branch.getResult(1)};
 }
 
-/// Whether a block is one group.
-bool MapBuilder::isWhole() const {
-  const MaskGrain &grain = program.grain;
-  return program.rows().count == grain.rows &&
-         program.columns().count == grain.columns && !bounds;
-}
-
 bool MapBuilder::hasFewGroups() const {
-  MaskGrain grain = bounds ? findCells(*bounds) : program.grain;
+  MaskGrain grain = findGroups();
   int64_t rows = program.rows().count / grain.rows;
   int64_t columns = program.columns().count / grain.columns;
   return rows * columns <= fewGroups;
@@ -191,6 +185,11 @@ MaskGrain MapBuilder::findCells(const CellBounds &bounds) const {
   if (program.isTransposed())
     std::swap(cells.rows, cells.columns);
   return cells;
+}
+
+/// What is looked at once.
+MaskGrain MapBuilder::findGroups() const {
+  return bounds ? findCells(*bounds) : program.grain;
 }
 
 /// Whether a position is `number`, or `reversed` minus that, times `count`. The
@@ -273,6 +272,20 @@ Value MapBuilder::choose(SeenAndHidden found, Value isBlock) {
   return arith::SelectOp::create(b, loc, isSeen, state, constant(0));
 }
 
+/// The scalars that the mask asks for, in `grid`, for a tile and a block.
+IRMapping MapBuilder::cloneProgram(KernelOp grid, Value tile, Value block) {
+  IRMapping mapping;
+  // The first part of a batch entry.
+  Value batch = b.createOrFold<arith::MulIOp>(loc, grid.getNumber(0),
+                                              index(program.parts));
+  mapping.map(program.grid.getNumbers(),
+              ValueRange{batch, grid.getNumber(1), tile});
+  mapping.map(program.loop.getInductionVar(), block);
+  for (Operation *op : program.ops)
+    b.clone(*op, mapping);
+  return mapping;
+}
+
 /// A warp takes 16 tiles, those behind the last one as that one, and as many
 /// blocks as stand in a group.
 void MapBuilder::buildStatesAtOnce(Value reversed) {
@@ -297,15 +310,8 @@ void MapBuilder::buildStatesAtOnce(Value reversed) {
       times(arith::DivUIOp::create(b, loc, number, groups), tilesAtOnce);
   Value firstBlock =
       times(arith::RemUIOp::create(b, loc, number, groups), blocksAtOnce);
-  IRMapping mapping;
-  Value batch = b.createOrFold<arith::MulIOp>(loc, grid.getNumber(0),
-                                              index(program.parts));
   // Which tile and block nobody asks of what is cloned here.
-  mapping.map(program.grid.getNumbers(),
-              ValueRange{batch, grid.getNumber(1), firstTile});
-  mapping.map(program.loop.getInductionVar(), firstBlock);
-  for (Operation *op : program.ops)
-    b.clone(*op, mapping);
+  IRMapping mapping = cloneProgram(grid, firstTile, firstBlock);
   auto count = [&](Value first, int64_t axis) -> Value {
     SmallVector<int64_t> sizes(2, 1);
     sizes[axis] = shape[axis];
@@ -318,8 +324,7 @@ void MapBuilder::buildStatesAtOnce(Value reversed) {
   Value rows = count(firstTile, 0), columns = count(firstBlock, 1);
   rows = arith::MinSIOp::create(b, loc, rows, stretch(last, rows.getType()));
   SeenAndHidden found =
-      BlockStates(b, program, bounds ? findCells(*bounds) : program.grain,
-                  bounds, mapping, length)
+      BlockStates(b, program, findGroups(), bounds, mapping, length)
           .buildMany(grid.getTerminator(), rows, columns, reversed, shape);
   Value isBlock =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, columns,
@@ -345,16 +350,7 @@ void MapBuilder::buildStates() {
   Value pair = grid.getNumber(2);
   Value tile = arith::DivUIOp::create(b, loc, pair, width);
   Value block = arith::RemUIOp::create(b, loc, pair, width);
-  IRMapping mapping;
-  // The first part of a batch entry.
-  Value batch = b.createOrFold<arith::MulIOp>(loc, grid.getNumber(0),
-                                              index(program.parts));
-  mapping.map(program.grid.getNumbers(),
-              ValueRange{batch, grid.getNumber(1), tile});
-  mapping.map(program.loop.getInductionVar(), block);
-  for (Operation *op : program.ops)
-    b.clone(*op, mapping);
-  SeenAndHidden found = look(mapping, length);
+  SeenAndHidden found = look(cloneProgram(grid, tile, block), length);
   // The last group may have more blocks than there are.
   Value isBlock =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, block, blocks);
@@ -512,8 +508,11 @@ BlockMap MapBuilder::build() {
   map.parts = program.parts;
   map.head = program.usesHead ? grid.getNumber(1) : zero;
   map.tile = grid.getNumber(2);
-  if (isWhole() && program.grain.queryLimits.empty())
-    map.limits = program.grain.keyLimits;
+  const MaskGrain &grain = program.grain;
+  bool isOneGroup = program.rows().count == grain.rows &&
+                    program.columns().count == grain.columns && !bounds;
+  if (isOneGroup && grain.queryLimits.empty())
+    map.limits = grain.keyLimits;
   return map;
 }
 
