@@ -70,6 +70,12 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
   }
   if (runs(OptionalPass::ShareColumns) && !hasRoles)
     functions.addPass(warp::createWarpShareColumns(columns));
+  // What a step refills comes before what a tile stores.
+  if (runs(OptionalPass::DeepenRings) && hasRoles) {
+    warp::WarpDeepenRingsOptions ofSteps = rings;
+    ofSteps.steps = true;
+    functions.addPass(warp::createWarpDeepenRings(ofSteps));
+  }
   if (runs(OptionalPass::MakeAsync))
     functions.addPass(warp::createWarpMakeAsync());
   // Turns order products in flight.

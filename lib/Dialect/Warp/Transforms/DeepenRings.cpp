@@ -14,7 +14,9 @@
 // there before they are asked for.
 //
 // It takes what is left of shared memory, so it runs after whatever else uses
-// that, and what it does not find it does without.
+// that, and what it does not find it does without. But a ring that each step
+// refills (of gradients with wide heads, of which there is room for one slot of
+// some) comes before memory for stores, which a tile needs once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +24,7 @@
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPDEEPENRINGS
@@ -50,16 +53,26 @@ bool attn::warp::addSecondSlot(RewriterBase &rewriter, RingOp ring,
   return false;
 }
 
+/// Whether each step of a loop copies a tile to the ring.
+static bool isOfSteps(RingOp ring) {
+  return llvm::any_of(ring.getRing().getUsers(), [](Operation *user) {
+    return isa<CopyAsyncOp>(user) && isa<scf::ForOp>(user->getParentOp());
+  });
+}
+
 int64_t attn::warp::deepenRings(RewriterBase &rewriter, KernelOp kernel,
-                                int64_t limit, std::string &reason) {
+                                int64_t limit, bool isForSteps,
+                                std::string &reason) {
   int64_t numDeepened = 0;
-  bool refills = kernel.getResident() && kernel.hasRoles();
+  bool refills = kernel.hasRoles() && (isForSteps || kernel.getResident());
   for (RingOp ring : kernel.getBodyBlock()->getOps<RingOp>()) {
-    if (refills && ring.getRing().getType().getDepth() == 1)
+    if (refills && ring.getRing().getType().getDepth() == 1 &&
+        (!isForSteps || isOfSteps(ring)))
       numDeepened += addSecondSlot(rewriter, ring, limit, reason);
   }
   if (numDeepened == 0 && reason.empty())
-    reason = "no loop over tiles refills a ring of one slot";
+    reason = isForSteps ? "no step refills a ring of one slot"
+                        : "no loop over tiles refills a ring of one slot";
   return numDeepened;
 }
 
@@ -71,7 +84,8 @@ struct WarpDeepenRings final
 
   void transform(RewriterBase &rewriter, KernelOp kernel) override {
     std::string reason;
-    report("rings", deepenRings(rewriter, kernel, sharedLimit, reason), reason);
+    report("rings", deepenRings(rewriter, kernel, sharedLimit, steps, reason),
+           reason);
   }
 };
 } // namespace

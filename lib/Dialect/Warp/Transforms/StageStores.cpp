@@ -27,6 +27,7 @@
 #include "attn/Layout/Descriptors.h"
 #include "attn/Support/SchedulePass.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace attn::warp {
 #define GEN_PASS_DEF_WARPSTAGESTORES
@@ -86,19 +87,22 @@ static bool takesTile(Value slot, StoreOp store) {
   });
 }
 
-/// A slot of the inputs in the store's block, and its release, if any.
+/// A slot of the inputs that the store's block, or one around it, awaits, and
+/// its release there, if any.
 static std::pair<Value, ReleaseOp> findInputSlot(StoreOp store) {
-  for (Operation &op : *store->getBlock()) {
-    if (&op == store.getOperation())
-      break;
-    auto await = dyn_cast<AwaitOp>(op);
-    if (!await || !takesTile(await.getSlot(), store))
-      continue;
-    for (OpOperand *use : getUsesThroughTurns(await.getSlot()))
-      if (auto release = dyn_cast<ReleaseOp>(use->getOwner());
-          release && release->getBlock() == store->getBlock())
-        return {await.getSlot(), release};
-  }
+  for (Operation *end = store; isa<StoreOp, scf::IfOp>(end);
+       end = end->getParentOp())
+    for (Operation &op : *end->getBlock()) {
+      if (&op == end)
+        break;
+      auto await = dyn_cast<AwaitOp>(op);
+      if (!await || !takesTile(await.getSlot(), store))
+        continue;
+      for (OpOperand *use : getUsesThroughTurns(await.getSlot()))
+        if (auto release = dyn_cast<ReleaseOp>(use->getOwner());
+            release && release->getBlock() == await->getBlock())
+          return {await.getSlot(), release};
+    }
   auto kernel = store->getParentOfType<KernelOp>();
   if (store->getParentOp() == kernel)
     for (auto alloc : kernel.getBodyBlock()->getOps<AllocOp>())
@@ -153,8 +157,11 @@ static LogicalResult stageStore(RewriterBase &rewriter, KernelOp kernel,
       return failure();
     }
     slot = input;
-    if (release && release->isBeforeInBlock(store))
-      rewriter.moveOpAfter(release, store);
+    if (release) {
+      Operation *end = release->getBlock()->findAncestorOpInBlock(*store);
+      if (release->isBeforeInBlock(end))
+        rewriter.moveOpAfter(release, end);
+    }
   }
   rewriter.modifyOpInPlace(store, [&] {
     store.getStagingMutable().assign(slot);

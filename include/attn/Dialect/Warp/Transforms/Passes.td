@@ -401,8 +401,10 @@ def WarpDeepenRings : Pass<"warp-deepen-rings", "::mlir::func::FuncOp"> {
   let summary = "the next tile's queries are loaded beside this one's use";
   let description = [{
     Needs: `warp-deepened`. Gives: the same, in resident kernels each ring of
-    one slot with a second one, as long as it fits. Optional: what does not fit
-    stays as it is, and a *missed* remark says so.
+    one slot with a second one, as long as it fits. With `steps`, in all kernels
+    with roles, only rings that each step of a tile refills: so it runs before
+    `warp-stage-stores` takes memory for what leaves once in a tile. Optional:
+    what does not fit stays as it is, and a *missed* remark says so.
     ```mlir
     %Q = warp.ring : !warp.ring<1, 128x128xbf16, panels<128>>
     // becomes
@@ -412,7 +414,9 @@ def WarpDeepenRings : Pass<"warp-deepen-rings", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"sharedLimit", "shared-limit", "int64_t", "232448",
-           "Bytes of shared memory a block may use (227 KiB on sm_90a)">
+           "Bytes of shared memory a block may use (227 KiB on sm_90a)">,
+    Option<"steps", "steps", "bool", "false",
+           "Only rings that each step of a tile refills">
   ];
   let dependentDialects = ["::attn::warp::WarpDialect"];
 }

@@ -101,10 +101,11 @@ bool addSecondSlot(RewriterBase &rewriter, RingOp ring, int64_t limit,
                    std::string &reason);
 
 /// Gives rings of one slot that a loop over tiles refills a second one, as long
-/// as the kernel takes at most `limit` bytes. Gives the number of such rings;
-/// `reason` says why one stayed as it is.
+/// as the kernel takes at most `limit` bytes; `isForSteps`: those alone that
+/// each step of a tile refills. Gives the number of such rings; `reason` says
+/// why one stayed as it is.
 int64_t deepenRings(RewriterBase &rewriter, KernelOp kernel, int64_t limit,
-                    std::string &reason);
+                    bool isForSteps, std::string &reason);
 
 /// The bytes that a kernel's slots, rings and barriers take.
 int64_t getSharedBytesUsed(KernelOp kernel);
