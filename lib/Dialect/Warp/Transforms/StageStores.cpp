@@ -87,6 +87,16 @@ static bool takesTile(Value slot, StoreOp store) {
   });
 }
 
+/// Whether something reads an awaited slot after `end`.
+static bool isReadAfter(Value slot, Operation *end) {
+  return llvm::any_of(getUsesThroughTurns(slot), [&](OpOperand *use) {
+    Operation *reader =
+        end->getBlock()->findAncestorOpInBlock(*use->getOwner());
+    return !isa<ReleaseOp>(use->getOwner()) && reader &&
+           end->isBeforeInBlock(reader);
+  });
+}
+
 /// A slot of the inputs that the store's block, or one around it, awaits, and
 /// its release there, if any.
 static std::pair<Value, ReleaseOp> findInputSlot(StoreOp store) {
@@ -96,7 +106,8 @@ static std::pair<Value, ReleaseOp> findInputSlot(StoreOp store) {
       if (&op == end)
         break;
       auto await = dyn_cast<AwaitOp>(op);
-      if (!await || !takesTile(await.getSlot(), store))
+      if (!await || !takesTile(await.getSlot(), store) ||
+          isReadAfter(await.getSlot(), end))
         continue;
       for (OpOperand *use : getUsesThroughTurns(await.getSlot()))
         if (auto release = dyn_cast<ReleaseOp>(use->getOwner());
