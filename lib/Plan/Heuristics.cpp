@@ -28,6 +28,9 @@ struct Row {
   /// With a mask, of which half is visible.
   Row half() && { return hasMask = isHalf = true, *this; }
   Row scattered() && { return isScattered = true, *this; }
+  /// With so many remainders in the mask.
+  Row periods(int64_t most) && { return mostPeriods = most, *this; }
+  Row documents() && { return isOfDocuments = true, *this; }
   Row score(bool has) && { return hasScore = has, *this; }
   Row softcap() && { return isSoftcap = true, *this; }
   Row captures(bool has) && { return hasCaptures = has, *this; }
@@ -57,6 +60,8 @@ struct Row {
            (!hasMask || *hasMask == workload.hasMask) &&
            (!isHalf || *isHalf == workload.isHalf) &&
            (!isScattered || workload.isScattered) &&
+           isWithin(workload.periods, mostPeriods) &&
+           (!isOfDocuments || workload.isOfDocuments) &&
            (!hasScore || *hasScore == workload.hasScore) &&
            (!isSoftcap || workload.isSoftcap) &&
            (!hasCaptures || *hasCaptures == workload.hasCaptures) &&
@@ -78,9 +83,11 @@ struct Row {
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
   int64_t maxValueHeadDim = 256;
   bool isExact = false, isBackward = false, isInAnyOrder = false, isJvp = false,
-       isScattered = false, isSoftcap = false, readsByPosition = false;
+       isScattered = false, isOfDocuments = false, isSoftcap = false,
+       readsByPosition = false;
   std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout,
       hasPullback;
+  std::optional<int64_t> mostPeriods;
   SizeLimits limits; // known to be at most
 };
 } // namespace
@@ -114,7 +121,10 @@ static const Row sm80Rows[] = {
 // less half-empty in small tiles (of an H100, d = 64, s = 8192: every fourth
 // key of a window, first keys and a window, global tokens are 1.17 to 1.27
 // times as fast as with 256 rows; a captured prefix is 1.15 times as fast with
-// 256); score functions want registers, or warpgroups to hide behind; so do
+// 256). Documents of sorted data want three warpgroups at d = 64 (of an H200,
+// 1024 to 8192 tokens, 1.01 to 1.15 times as fast), neighbourhoods in two
+// dimensions two (1.15 with 128 columns, 0.96 with 32), and what one remainder
+// picks of an interval 128 keys at d = 128 (1.05 to 1.11). Score functions want registers, or warpgroups to hide behind; so do
 // random numbers, which spill with four warpgroups, and what is read by
 // position, most of which spills with 128 keys at d = 128. Which tiles short
 // and long rows want at d = 64 and 128: an H100
@@ -131,8 +141,11 @@ static const Row sm90Rows[] = {
     Row(2, 64, {192, 64, 12, 4, false}).dropout(true),
     Row(2, 64, {192, 64, 12, 4, false}).score(true).captures(true),
     Row(2, 64, {192, 96, 12, 3, false}).score(true),
-    Row(2, 64, {128, 128, 8, 2, false}).scattered(),
+    Row(2, 56, {128, 128, 8, 2, false}).scattered(),
     Row(2, 56, {256, 64, 16, 4, false}),
+    Row(2, 64, {192, 96, 12, 3, false}).documents(),
+    Row(2, 64, {128, 128, 8, 2, false}).scattered(),
+    Row(2, 64, {128, 128, 8, 2, false}).periods(2),
     Row(2, 64, {256, 64, 16, 4, false}).mask(true),
     Row(2, 64, {256, 64, 16, 4, false}).upTo(5792),
     Row(2, 64, {192, 128, 12, 1, false}),
@@ -146,6 +159,7 @@ static const Row sm90Rows[] = {
         .dropout(false)
         .upTo(5792),
     Row(2, 128, {128, 128, 8, 1, false}).half().score(false).dropout(false),
+    Row(2, 128, {128, 128, 8, 1, false}).periods(1).score(false).dropout(false),
     Row(2, 128, {128, 64, 8, 4, false}).mask(true),
     Row(2, 128, {128, 96, 8, 2, false}).byPosition(),
     Row(2, 128, {128, 64, 8, 4, false}).score(false).dropout(false).upTo(1024),

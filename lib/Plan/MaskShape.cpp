@@ -176,6 +176,89 @@ bool plan::isScattered(Region &mask) {
   return hasChoice && (isUnknown || (isBoundedAbove && isBoundedBelow));
 }
 
+/// After how many steps of a position an operation's result repeats; 0 if it is
+/// no remainder by a constant.
+static int64_t findPeriod(Operation &op) {
+  if (isa<arith::RemSIOp, arith::RemUIOp>(op))
+    return getConstantIntValue(op.getOperand(1)).value_or(0);
+  if (auto bits = dyn_cast<arith::AndIOp>(op)) {
+    std::optional<int64_t> mask = getConstantIntValue(bits.getRhs());
+    return mask && !bits.getType().isInteger(1) ? *mask + 1 : 0;
+  }
+  // x - x / c * c.
+  auto difference = dyn_cast<arith::SubIOp>(op);
+  if (!difference || !isRounded(difference.getRhs()))
+    return 0;
+  auto product = difference.getRhs().getDefiningOp<arith::MulIOp>();
+  for (Value factor : product->getOperands())
+    if (std::optional<int64_t> constant = getConstantIntValue(factor))
+      return *constant;
+  return 0;
+}
+
+static bool isChoice(Operation &op) {
+  return isa<arith::OrIOp, arith::XOrIOp>(op) &&
+         op.getResult(0).getType().isInteger(1);
+}
+
+int64_t plan::countPeriods(Region &mask) {
+  // Keys of the smallest usual block, and queries of the smallest usual tile.
+  constexpr int64_t mostOfKeys = 64, mostOfQueries = 128;
+  Trends trends(mask.front());
+  DenseMap<Value, int64_t> periods;
+  int64_t numPeriods = 0;
+  bool isCompared = false;
+  for (Operation &op : mask.front()) {
+    trends.read(op);
+    bool readsData = isa<CaptureLoadOp, CaptureSearchOp>(op) &&
+                     trends.isOfPosition(op.getResult(0));
+    if (readsData || isChoice(op))
+      return 0;
+    int64_t longest = findPeriod(op);
+    numPeriods += longest != 0;
+    if (longest == 0)
+      for (Value operand : op.getOperands())
+        longest = std::max(longest, periods.lookup(operand));
+    if (longest == 0)
+      continue;
+    if (!isa<arith::CmpIOp>(op)) {
+      for (Value result : op.getResults())
+        if (!result.getType().isInteger(1))
+          periods[result] = longest;
+      continue;
+    }
+    bool isOfQuery = llvm::any_of(op.getOperands(), [&](Value operand) {
+      return trends.isOfQuery(operand);
+    });
+    if (longest > (isOfQuery ? mostOfQueries : mostOfKeys))
+      return 0;
+    isCompared = true;
+  }
+  return isCompared ? numPeriods : 0;
+}
+
+bool plan::isOfDocuments(Region &mask) {
+  Trends trends(mask.front());
+  auto readsFor = [&](Value value, bool isOfQuery) {
+    return isa_and_nonnull<CaptureLoadOp, CaptureSearchOp>(
+               value.getDefiningOp()) &&
+           trends.isOfPosition(value) && trends.isOfQuery(value) == isOfQuery;
+  };
+  bool hasDocuments = false;
+  for (Operation &op : mask.front()) {
+    trends.read(op);
+    if (isChoice(op))
+      return false;
+    auto compare = dyn_cast<arith::CmpIOp>(op);
+    if (!compare || compare.getPredicate() != CmpIPredicate::eq)
+      continue;
+    for (bool isLeft : {false, true})
+      hasDocuments |= readsFor(compare.getLhs(), isLeft) &&
+                      readsFor(compare.getRhs(), !isLeft);
+  }
+  return hasDocuments;
+}
+
 /// The sum of what constants in a sum or a difference are.
 static int64_t sumConstants(Value value, unsigned depth = 0) {
   constexpr unsigned deepest = 20;

@@ -28,6 +28,16 @@ bool isHalf(mlir::Region &mask);
 /// from above and some from below).
 bool isScattered(mlir::Region &mask);
 
+/// How many remainders say which keys of an interval show, where each block of
+/// keys has visible ones in each tile of queries: they repeat within a block,
+/// or, of queries, within a tile, nothing is read by position, and no condition
+/// is an alternative. Else 0.
+int64_t countPeriods(mlir::Region &mask);
+
+/// A query sees keys for which data say the same: its document. No condition is
+/// an alternative.
+bool isOfDocuments(mlir::Region &mask);
+
 /// How many keys before the query the mask shows: of a window, whose first key
 /// is the query less a constant. 0: as many as there are, or that is not known.
 /// Keys in other intervals are not counted.

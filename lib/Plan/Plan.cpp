@@ -40,6 +40,12 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   workload.hasMask = op.hasMask();
   workload.isHalf = op.hasMask() && isHalf(op.getMask());
   workload.isScattered = op.hasMask() && isScattered(op.getMask());
+  workload.periods = op.hasMask() ? countPeriods(op.getMask()) : 0;
+  bool isSorted =
+      op.hasMask() &&
+      (!op.getSortedCaptures().value_or(ArrayRef<int64_t>()).empty() ||
+       !op.getMask().front().getOps<CaptureSearchOp>().empty());
+  workload.isOfDocuments = isSorted && isOfDocuments(op.getMask());
   workload.nearKeys = op.hasMask() ? countNearKeys(op.getMask()) : 0;
   // Scalars are lengths, which a causal mask captures as well.
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),

@@ -17,6 +17,7 @@
 // SM90: [Passed] persist | Category:warp-persist | scheduler=dynamic
 // SM90: [Missed] double-buffer | Category:warp-double-buffer
 // SM90: [Passed] specialize | Category:warp-specialize | copies=7
+// SM90: [Missed] deepen-rings | Category:warp-deepen-rings | Remark="no step refills a ring of one slot"
 // SM90: [Passed] make-async | Category:warp-make-async | products=
 // SM90: [Passed] insert-turns | Category:warp-insert-turns | turns=
 // SM80: [Passed] buffer | Category:warp-buffer | rings=2

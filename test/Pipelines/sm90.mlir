@@ -2,11 +2,18 @@
 // RUN: attn-opt %s --attn-sm90 --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s
 // RUN: attn-opt %s --attn-sm90="order-blocks=false list-blocks=false peel-masks=false peel-scores=false group-bounds=false keys-to-ranges=false reverse-keys=false fold-exp2=false overlap-products=false lazy-max=false merge-factors=false specialize=false make-async=false insert-turns=false deepen-rings=false test-ahead=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=BARE
 // RUN: attn-opt %s --attn-sm90="double-buffer=true" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=DOUBLE
+// RUN: attn-opt %s --attn-sm90="deepen-rings=false" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=SHALLOW --implicit-check-not=warp-deepen-rings{
 
 // DOUBLE: warp-persist
 // DOUBLE-NEXT: warp-order-tiles
 // DOUBLE-NEXT: warp-double-buffer{selective=false}
 // DOUBLE-NEXT: warp-specialize
+
+// One option leaves out both of its runs.
+// SHALLOW: warp-delay-exchange
+// SHALLOW-NEXT: warp-make-async
+// SHALLOW: warp-stage-stores
+// SHALLOW-NEXT: warp-test-ahead
 
 // CHECK: builtin.module(
 // CHECK-NEXT: attn-expand-variants,
@@ -41,10 +48,11 @@
 // CHECK-NEXT: warp-specialize{depth=0},
 // CHECK-NEXT: warp-share-registers,
 // CHECK-NEXT: warp-delay-exchange{shared-limit=232448},
+// CHECK-NEXT: warp-deepen-rings{shared-limit=232448 steps=true},
 // CHECK-NEXT: warp-make-async,
 // CHECK-NEXT: warp-insert-turns,
 // CHECK-NEXT: warp-stage-stores{shared-limit=232448},
-// CHECK-NEXT: warp-deepen-rings{shared-limit=232448},
+// CHECK-NEXT: warp-deepen-rings{shared-limit=232448 steps=false},
 // CHECK-NEXT: warp-test-ahead{selective=true},
 // CHECK-NEXT: warp-run-beside,
 // CHECK-NEXT: warp-start-early,

@@ -1,8 +1,10 @@
 // RUN: attn-opt %s --attn-plan=target=sm_90a | FileCheck %s
-// At d = 64 a mask that shows keys here and there has smaller tiles.
+// At d = 64 a mask that shows keys here and there has smaller tiles; at d = 128
+// one that shows some of every few keys has more keys in a block.
 
 !t = tensor<2x8x?x64xbf16>
 !l = tensor<2x8x?xf32>
+!wide = tensor<2x8x?x128xbf16>
 
 // CHECK-LABEL: func.func @window
 // CHECK: block_q = 256, block_k = 64
@@ -108,4 +110,113 @@ func.func @documents(%q: !t, %k: !t, %ids: tensor<?xi32>) -> !t {
       attn.yield %m : i1
     } : (!t, !t, !t, tensor<?xi32>) -> (!t, !l)
   return %o : !t
+}
+
+// Documents whose data are sorted: one interval, with an end on each side.
+// CHECK-LABEL: func.func @sorted_documents
+// CHECK: block_q = 192, block_k = 96
+func.func @sorted_documents(%q: !t, %k: !t, %ids: tensor<?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%ids) {sorted_captures = array<i64: 0>}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %d: tensor<?xi32>) {
+      %own = attn.capture_load %d[%i] : tensor<?xi32>
+      %other = attn.capture_load %d[%j] : tensor<?xi32>
+      %m = arith.cmpi eq, %own, %other : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// CHECK-LABEL: func.func @documents_by_offsets
+// CHECK: block_q = 192, block_k = 96
+func.func @documents_by_offsets(%q: !t, %k: !t, %offsets: tensor<?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%offsets)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %ends: tensor<?xi32>) {
+      %own = attn.capture_search %ends[], %i : tensor<?xi32>
+      %other = attn.capture_search %ends[], %j : tensor<?xi32>
+      %m = arith.cmpi eq, %own, %other : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// Beside an alternative a document is one interval of several.
+// CHECK-LABEL: func.func @documents_or_first
+// CHECK: block_q = 128, block_k = 128
+func.func @documents_or_first(%q: !t, %k: !t, %ids: tensor<?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%ids) {sorted_captures = array<i64: 0>}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %d: tensor<?xi32>) {
+      %count = arith.constant 4 : i32
+      %own = attn.capture_load %d[%i] : tensor<?xi32>
+      %other = attn.capture_load %d[%j] : tensor<?xi32>
+      %same = arith.cmpi eq, %own, %other : i32
+      %first = arith.cmpi slt, %j, %count : i32
+      %m = arith.ori %same, %first : i1
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// Two remainders of both positions: a tile of queries sees all columns.
+// CHECK-LABEL: func.func @neighbourhood
+// CHECK: block_q = 128, block_k = 128
+func.func @neighbourhood(%q: !t, %k: !t) -> !t {
+  %o, %lse = attn.attention %q, %k, %k
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %columns = arith.constant 128 : i32
+      %six = arith.constant 6 : i32
+      %x = arith.remui %i, %columns : i32
+      %otherX = arith.remui %j, %columns : i32
+      %distance = arith.subi %x, %otherX : i32
+      %far = math.absi %distance : i32
+      %m = arith.cmpi sle, %far, %six : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t) -> (!t, !l)
+  return %o : !t
+}
+
+// CHECK-LABEL: func.func @wide_neighbourhood
+// CHECK: block_q = 128, block_k = 64
+func.func @wide_neighbourhood(%q: !wide, %k: !wide) -> !wide {
+  %o, %lse = attn.attention %q, %k, %k
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %columns = arith.constant 128 : i32
+      %six = arith.constant 6 : i32
+      %x = arith.remui %i, %columns : i32
+      %otherX = arith.remui %j, %columns : i32
+      %distance = arith.subi %x, %otherX : i32
+      %far = math.absi %distance : i32
+      %m = arith.cmpi sle, %far, %six : i32
+      attn.yield %m : i1
+    } : (!wide, !wide, !wide) -> (!wide, !l)
+  return %o : !wide
+}
+
+// CHECK-LABEL: func.func @wide_half_of_eight
+// CHECK: block_q = 128, block_k = 128
+func.func @wide_half_of_eight(%q: !wide, %k: !wide) -> !wide {
+  %o, %lse = attn.attention %q, %k, %k
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %seven = arith.constant 7 : i32
+      %four = arith.constant 4 : i32
+      %distance = arith.subi %i, %j : i32
+      %rest = arith.andi %distance, %seven : i32
+      %m = arith.cmpi slt, %rest, %four : i32
+      attn.yield %m : i1
+    } : (!wide, !wide, !wide) -> (!wide, !l)
+  return %o : !wide
+}
+
+// The last keys of every 128: half of the blocks of 64 show none.
+// CHECK-LABEL: func.func @wide_last_of_128
+// CHECK: block_q = 128, block_k = 64
+func.func @wide_last_of_128(%q: !wide, %k: !wide) -> !wide {
+  %o, %lse = attn.attention %q, %k, %k
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %size = arith.constant 128 : i32
+      %start = arith.constant 120 : i32
+      %rest = arith.remui %j, %size : i32
+      %m = arith.cmpi sge, %rest, %start : i32
+      attn.yield %m : i1
+    } : (!wide, !wide, !wide) -> (!wide, !l)
+  return %o : !wide
 }

@@ -65,6 +65,11 @@ struct Workload {
   /// The mask shows keys here and there: of several intervals, every few, or as
   /// data say that are read by position.
   bool isScattered = false;
+  /// So many remainders say which of every few keys the mask shows; 0: it shows
+  /// others, or that is not known.
+  int64_t periods = 0;
+  /// The mask shows keys of the query's document, of which the data are sorted.
+  bool isOfDocuments = false;
   /// About so many keys near the query show, and few others, as in a window; 0:
   /// as many as there are, or that is not known.
   int64_t nearKeys = 0;

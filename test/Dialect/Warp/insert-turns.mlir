@@ -3,6 +3,7 @@
 
 !view = memref<?x?x?x128xbf16, strided<[?, ?, ?, 1], offset: ?>>
 !ring = !warp.ring<2, 64x128xbf16, panels<128>>
+!one = !warp.ring<1, 64x128xbf16, panels<128>>
 !t = !warp.slot<64x128xbf16, panels<128>>
 !s = !warp.frag<128x64xf32, acc, 8>
 !o = !warp.frag<128x128xf32, acc, 8>
@@ -147,6 +148,92 @@ func.func @twice(%n: index, %k: !view) {
         %z1 = warp.wait %zp : !warp.pending<128x128xf32, acc, 8>
         warp.release %kt : !t
         scf.yield %x1, %y1, %z1, %kn1 : !o, !o, !o, index
+      }
+    }
+  }
+  return
+}
+
+// A group that has its turn would wait until the others, whose turns come
+// later, have left the only slot of the values.
+// CHECK-LABEL: @one_slot(
+// CHECK-NOT: warp.turn
+func.func @one_slot(%n: index, %k: !view, %v: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="in its turn a group would wait for a ring of one slot, which the others have to leave"
+  warp.kernel @one_slot blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %K = warp.ring fills(@load) drains(@softmax) : !ring
+    %V = warp.ring fills(@load) drains(@softmax) : !one
+    warp.role @load copy warps(4) {
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%j] by tma : !view, !ring
+        warp.copy_async %v[%b, %h, %i, %c0] to %V[%j] by tma : !view, !one
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) {
+      %zero = arith.constant 0.0 : f32
+      %zs = warp.splat %zero : !s
+      %zo = warp.splat %zero : !o
+      %qb = warp.cast truncf %zo : !o to !warp.frag<128x128xbf16, acc, 8>
+      %qa = warp.convert %qb : !warp.frag<128x128xbf16, acc, 8> -> !qa
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        %kt = warp.await %K[%j] : !ring -> !t
+        %sp = warp.mma_async wgmma %qa, %kt, %zs transpose_b : !qa, !t, !s
+        %vt = warp.await %V[%j] : !one -> !t
+        %tp = warp.mma_async wgmma %qa, %vt, %zs transpose_b : !qa, !t, !s
+        %s = warp.wait %sp : !warp.pending<128x64xf32, acc, 8>
+        warp.release %kt : !t
+        %t = warp.wait %tp : !warp.pending<128x64xf32, acc, 8>
+        warp.release %vt : !t
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+  }
+  return
+}
+
+// It may wait for one slot before its turn.
+// CHECK-LABEL: @one_slot_before(
+func.func @one_slot_before(%n: index, %k: !view, %v: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @one_slot_before blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %K = warp.ring fills(@load) drains(@softmax) : !one
+    %V = warp.ring fills(@load) drains(@softmax) : !ring
+    warp.role @load copy warps(4) {
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%j] by tma : !view, !one
+        warp.copy_async %v[%b, %h, %i, %c0] to %V[%j] by tma : !view, !ring
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) {
+      %zero = arith.constant 0.0 : f32
+      %zs = warp.splat %zero : !s
+      %zo = warp.splat %zero : !o
+      %qb = warp.cast truncf %zo : !o to !warp.frag<128x128xbf16, acc, 8>
+      %qa = warp.convert %qb : !warp.frag<128x128xbf16, acc, 8> -> !qa
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        // CHECK: warp.await %{{.*}} : <1,
+        // CHECK-NEXT: warp.turn {
+        // CHECK-NEXT: warp.mma_async
+        // CHECK-NEXT: warp.await %{{.*}} : <2,
+        // CHECK-NEXT: warp.mma_async
+        %kt = warp.await %K[%j] : !one -> !t
+        %sp = warp.mma_async wgmma %qa, %kt, %zs transpose_b : !qa, !t, !s
+        %vt = warp.await %V[%j] : !ring -> !t
+        %tp = warp.mma_async wgmma %qa, %vt, %zs transpose_b : !qa, !t, !s
+        %s = warp.wait %sp : !warp.pending<128x64xf32, acc, 8>
+        warp.release %kt : !t
+        %t = warp.wait %tp : !warp.pending<128x64xf32, acc, 8>
+        warp.release %vt : !t
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
       }
     }
   }

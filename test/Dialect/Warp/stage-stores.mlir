@@ -57,6 +57,87 @@ func.func @roles(%n: index, %q: !view, %out: !view, %lse: !rows) {
   return
 }
 
+// Also in a branch, behind which the queries are then released.
+// CHECK-LABEL: @branch
+// CHECK: %[[S:.*]] = warp.alloc : <128x128xbf16, panels<128>>
+// CHECK: warp.release
+// CHECK-NEXT: warp.release
+// CHECK-NEXT: scf.if
+// CHECK: warp.store %{{.*}} via %[[S]] by tma
+// TIGHT-LABEL: @branch
+// TIGHT-NOT: warp.alloc
+// TIGHT: %[[Q:.*]] = warp.await
+// TIGHT: %[[K:.*]] = warp.await
+// TIGHT: warp.wait
+// TIGHT-NEXT: warp.release %[[K]]
+// TIGHT-NEXT: scf.if
+// TIGHT-NEXT: warp.store {{.*}} : <128x128xf32, acc, 8>
+// TIGHT-NEXT: } else {
+// TIGHT-NOT: warp.release
+// TIGHT: warp.store %{{.*}} via %[[Q]] by tma
+// TIGHT-NEXT: }
+// TIGHT-NEXT: warp.release %[[Q]]
+func.func @branch(%n: index, %q: !view, %out: !view, %inParts: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %parts = memref.alloc(%n, %n, %n) : memref<?x?x?x128xf32>
+  warp.kernel @branch blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %Q = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x128xbf16, panels<128>>
+    warp.role @load copy warps(4) {
+      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] by tma : !view, !warp.ring<2, 128x128xbf16, panels<128>>
+      warp.copy_async %q[%b, %h, %n, %c0] to %Q[%c1] by tma : !view, !warp.ring<2, 128x128xbf16, panels<128>>
+    }
+    warp.role @softmax compute warps(8) {
+      %zero = arith.constant 0.0 : f32
+      %z = warp.splat %zero : !o
+      %qt = warp.await %Q[%c0] : !warp.ring<2, 128x128xbf16, panels<128>> -> !q
+      %kt = warp.await %Q[%c1] : !warp.ring<2, 128x128xbf16, panels<128>> -> !q
+      %p = warp.mma_async wgmma %qt, %kt, %z transpose_b : !q, !q, !o
+      %s = warp.wait %p : !warp.pending<128x128xf32, acc, 8>
+      warp.release %qt : !q
+      warp.release %kt : !q
+      scf.if %inParts {
+        warp.store %s, %parts[%b, %h, %x, %c0] : !o, memref<?x?x?x128xf32>
+      } else {
+        %o = warp.cast truncf %s : !o to !ob
+        warp.store %o, %out[%b, %h, %x, %c0] : !ob, !view
+      }
+    }
+  }
+  return
+}
+
+// In a loop the next products still read the queries.
+// TIGHT-LABEL: @store_in_loop
+// TIGHT-NOT: via
+// TIGHT: warp.release
+func.func @store_in_loop(%n: index, %q: !view, %out: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @store_in_loop blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %Q = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x128xbf16, panels<128>>
+    warp.role @load copy warps(4) {
+      warp.copy_async %q[%b, %h, %x, %c0] to %Q[%c0] by tma : !view, !warp.ring<2, 128x128xbf16, panels<128>>
+      warp.copy_async %q[%b, %h, %n, %c0] to %Q[%c1] by tma : !view, !warp.ring<2, 128x128xbf16, panels<128>>
+    }
+    warp.role @softmax compute warps(8) {
+      %zero = arith.constant 0.0 : f32
+      %z = warp.splat %zero : !o
+      %qt = warp.await %Q[%c0] : !warp.ring<2, 128x128xbf16, panels<128>> -> !q
+      %kt = warp.await %Q[%c1] : !warp.ring<2, 128x128xbf16, panels<128>> -> !q
+      scf.for %i = %c0 to %n step %c1 {
+        %p = warp.mma_async wgmma %qt, %kt, %z transpose_b : !q, !q, !o
+        %s = warp.wait %p : !warp.pending<128x128xf32, acc, 8>
+        %o = warp.cast truncf %s : !o to !ob
+        warp.store %o, %out[%b, %h, %i, %c0] : !ob, !view
+      }
+      warp.release %qt : !q
+      warp.release %kt : !q
+    }
+  }
+  return
+}
+
 // Half of the columns fit.
 // FULL-LABEL: @parts
 // FULL: %[[S:.*]] = warp.alloc : <64x64xbf16, panels<128>>
