@@ -88,9 +88,12 @@ void *StreamMemory::find(CUstream stream, size_t zeroBytes, size_t bytes) {
 }
 
 StreamMemory::~StreamMemory() {
-  // The driver waits for what uses it.
-  for (auto &[number, piece] : pieces)
-    (void)driver.memFree(piece.address);
+  // The driver frees what was set aside when the device has nothing left to do,
+  // but pieces, which come from a pool, at once: launches may still use them.
   if (reserved)
     (void)driver.memFree(reserved);
+  else if (!pieces.empty())
+    (void)driver.ctxSynchronize();
+  for (auto &[number, piece] : pieces)
+    (void)driver.memFree(piece.address);
 }

@@ -337,6 +337,8 @@ TEST_F(LaunchTest, RestoredWorkspacesStayWithTheStream) {
     EXPECT_EQ(fakeRecord()->parameters[15], places[0]);
   }
   EXPECT_EQ(fakeRecord()->buffers, 0);
+  // The last launch may run on when its module goes.
+  EXPECT_EQ(fakeRecord()->freedWhileRunning, 0);
 }
 
 TEST_F(LaunchTest, LaunchesInGraphsHaveZerosOfTheirOwn) {

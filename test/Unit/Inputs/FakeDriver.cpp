@@ -20,6 +20,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -110,7 +112,11 @@ CUresult cuCtxGetDevice(CUdevice *device) {
   *device = 0;
   return 0;
 }
-CUresult cuCtxSynchronize() { return 0; }
+CUresult cuCtxSynchronize() {
+  if (!fakeRecord()->isShared)
+    fakeRecord()->mayRun = false;
+  return 0;
+}
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count,
                             int *options, void **values) {
   if (isRefused())
@@ -226,6 +232,7 @@ CUresult cuLaunchKernel(CUfunction, unsigned x, unsigned y, unsigned z,
   ++record.launches;
   if (record.isShared)
     return 0;
+  record.mayRun = true;
   record.grid = {x, y, z};
   record.grids.push_back(record.grid);
   record.threads = threads;
@@ -270,8 +277,39 @@ static CUresult release(CUdeviceptr pointer) {
   std::free(reinterpret_cast<void *>(pointer));
   return 0;
 }
+namespace {
+/// What comes from a pool, of all threads.
+class PoolMemory {
+public:
+  void insert(CUdeviceptr pointer) {
+    std::lock_guard<std::mutex> guard(mutex);
+    memory.insert(pointer);
+  }
+  bool erase(CUdeviceptr pointer) {
+    std::lock_guard<std::mutex> guard(mutex);
+    return memory.erase(pointer) != 0;
+  }
+
+private:
+  std::mutex mutex;
+  std::set<CUdeviceptr> memory;
+};
+} // namespace
+static PoolMemory &poolMemory() {
+  static PoolMemory memory;
+  return memory;
+}
+/// Other memory is freed when the device has nothing left to do.
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
-  return isRefused() ? kCaptureUnsupported : release(pointer);
+  if (isRefused())
+    return kCaptureUnsupported;
+  FakeRecord &record = *fakeRecord();
+  bool isOfPool = poolMemory().erase(pointer);
+  if (!record.isShared && isOfPool && record.mayRun)
+    ++record.freedWhileRunning;
+  if (!record.isShared && !isOfPool)
+    record.mayRun = false;
+  return release(pointer);
 }
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
   *available = 1000;
@@ -294,9 +332,13 @@ CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream) {
   if (!fakeRecord()->hasMemoryPools)
     return 801;
   ++fakeRecord()->orderedAllocations;
-  return allocate(pointer, bytes);
+  CUresult result = allocate(pointer, bytes);
+  if (result == 0)
+    poolMemory().insert(*pointer);
+  return result;
 }
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream) {
+  poolMemory().erase(pointer);
   return release(pointer);
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes,

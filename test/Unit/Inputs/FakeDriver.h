@@ -58,6 +58,10 @@ struct FakeRecord {
   bool hasMemoryPools = true;
   Counter orderedAllocations, streamWaits, clearedBytes;
   bool isCapturing = false;
+  /// Whether a launch may still run, and how often memory of a pool, which goes
+  /// at once, was freed then.
+  bool mayRun = false;
+  int freedWhileRunning = 0;
   /// Of all launches.
   std::vector<std::array<unsigned, 3>> grids;
   /// The numbers of those that need not wait for the one before.
