@@ -214,7 +214,9 @@ static const Row sm80BackwardRows[] = {
 // to 1.03 at 16384 (at d = 64 0.98 to 1.00); a softcap's is 1.33 times as fast
 // as two programs.
 // Larger dimensions: of an H100, s = 1024 and 4096, where these take 0.5 to
-// 0.84 of the time of 64 x 32 (test/Benchmark/results/backward-wide.json).
+// 0.84 of the time of 64 x 32 (test/Benchmark/results/backward-wide.json); at d
+// = 256 with a score or a mask of data, of an H200, s = 4096: 128 x 64 with 240
+// registers is 1.02 to 1.18 times as fast as 128 x 32.
 static const Row sm90BackwardRows[] = {
     Row(2, 64, {128, 128, 8, 2, false, 240})
         .plain()
@@ -276,8 +278,9 @@ static const Row sm90BackwardRows[] = {
     Row(2, 160, {128, 64, 8, 2, false}).backward(),
     Row(2, 192, {128, 64, 8, 2, false}).maxValue(128).backward(),
     Row(2, 192, {128, 64, 8, 1, false}).backward(),
-    Row(2, 256, {128, 64, 8, 1, false}).plain().backward(),
-    Row(2, 256, {128, 32, 8, 2, false}).backward(),
+    Row(2, 256, {128, 64, 8, 1, false}).plain().mask(false).backward(),
+    Row(2, 256, {128, 32, 8, 2, false}).backward().dropout(true),
+    Row(2, 256, {128, 64, 8, 1, false, 240}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),
     Row(4, 128, {64, 32, 4, 1, false}).backward(),
     Row(4, 256, {64, 16, 4, 1, false}).backward(),
