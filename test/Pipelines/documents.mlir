@@ -14,7 +14,7 @@
 // CHECK: warp.role @load copy
 // CHECK-NOT: warp.search
 // CHECK: warp.role @softmax compute
-// CHECK: warp.search {{.*}}, !warp.frag<128x1xi32, acc, 8>
+// CHECK: warp.search {{.*}}, !warp.frag<192x1xi32, acc, 12>
 // CHECK-NOT: warp.search
 // CHECK: scf.for
 // CHECK-NOT: warp.search

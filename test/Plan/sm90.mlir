@@ -83,10 +83,10 @@ func.func @d128_windows(%q: !q128, %k: !q128) -> (!q128, !q128, !q128, !q128) {
   return %o, %o1, %o2, %o3 : !q128, !q128, !q128, !q128
 }
 
-// Small tiles where captured data says what is visible; at d = 128 three groups
-// where scores are computed upon.
+// Small tiles where captured data says what is visible, three groups where it is
+// sorted; at d = 128 where scores are computed upon.
 // CHECK-LABEL: func.func @d64_documents
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 128, warps = 8, stages = 2>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 96, warps = 12, stages = 3>
 func.func @d64_documents(%q: !q64, %k: !q64, %offsets: tensor<?xi32>) -> !q64 {
   %o, %lse = attn.attention %q, %k, %k captures(%offsets)
     mask(%b: i32, %h: i32, %i: i32, %j: i32, %at: tensor<?xi32>) {
