@@ -9,6 +9,9 @@
 // Taller blocks for d_q.
 // RUN: %{fixed} --plan="#attn.plan<target = sm_80, block_q = 64, block_k = 64, warps = 4, stages = 2>" | FileCheck %s
 // RUN: %{fixed} --plan="#attn.plan<target = sm_80, block_q = 128, block_k = 64, warps = 8, stages = 2>" | FileCheck %s
+// Three programs, with rings of one slot and of two, and stores via the slots of
+// keys and queries.
+// RUN: attn-simulate %s --target=sm_90a --backward --function=wide --shape=b=1,h=2,hkv=1,sq=130,sk=150 | FileCheck %s
 
 // CHECK: 4 schedules; d_q: error
 func.func @causal(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>) {
@@ -23,4 +26,11 @@ func.func @fixed(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tenso
     : (tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
       -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>)
   return %o, %lse : tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>
+}
+
+func.func @wide(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>, %v: tensor<?x?x?x256xbf16>) -> (tensor<?x?x?x256xbf16>, tensor<?x?x?xf32>) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.causal]}
+    : (tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>)
+      -> (tensor<?x?x?x256xbf16>, tensor<?x?x?xf32>)
+  return %o, %lse : tensor<?x?x?x256xbf16>, tensor<?x?x?xf32>
 }
