@@ -151,17 +151,27 @@ static bool isRemainder(Value value) {
          isRounded(value);
 }
 
+/// Of conditions.
+static bool isChoice(Operation &op) {
+  return isa<arith::OrIOp, arith::XOrIOp>(op) &&
+         op.getResult(0).getType().isInteger(1);
+}
+
+/// Whether data are read by a position.
+static bool isRead(Operation &op, const Trends &trends) {
+  return isa<CaptureLoadOp, CaptureSearchOp>(op) &&
+         trends.isOfPosition(op.getResult(0));
+}
+
 bool plan::isScattered(Region &mask) {
   Trends trends(mask.front());
   bool hasChoice = false, isUnknown = false;
   bool isBoundedAbove = false, isBoundedBelow = false;
   for (Operation &op : mask.front()) {
     trends.read(op);
-    bool readsData = isa<CaptureLoadOp, CaptureSearchOp>(op);
-    if (readsData && trends.isOfPosition(op.getResult(0)))
+    if (isRead(op, trends))
       return true;
-    if (isa<arith::OrIOp, arith::XOrIOp>(op))
-      hasChoice |= op.getResult(0).getType().isInteger(1);
+    hasChoice |= isChoice(op);
     auto compare = dyn_cast<arith::CmpIOp>(op);
     if (!compare)
       continue;
@@ -196,11 +206,6 @@ static int64_t findPeriod(Operation &op) {
   return 0;
 }
 
-static bool isChoice(Operation &op) {
-  return isa<arith::OrIOp, arith::XOrIOp>(op) &&
-         op.getResult(0).getType().isInteger(1);
-}
-
 int64_t plan::countPeriods(Region &mask) {
   // Keys of the smallest usual block, and queries of the smallest usual tile.
   constexpr int64_t mostOfKeys = 64, mostOfQueries = 128;
@@ -210,9 +215,7 @@ int64_t plan::countPeriods(Region &mask) {
   bool isCompared = false;
   for (Operation &op : mask.front()) {
     trends.read(op);
-    bool readsData = isa<CaptureLoadOp, CaptureSearchOp>(op) &&
-                     trends.isOfPosition(op.getResult(0));
-    if (readsData || isChoice(op))
+    if (isRead(op, trends) || isChoice(op))
       return 0;
     int64_t longest = findPeriod(op);
     numPeriods += longest != 0;
@@ -240,9 +243,8 @@ int64_t plan::countPeriods(Region &mask) {
 bool plan::isOfDocuments(Region &mask) {
   Trends trends(mask.front());
   auto readsFor = [&](Value value, bool isOfQuery) {
-    return isa_and_nonnull<CaptureLoadOp, CaptureSearchOp>(
-               value.getDefiningOp()) &&
-           trends.isOfPosition(value) && trends.isOfQuery(value) == isOfQuery;
+    Operation *op = value.getDefiningOp();
+    return op && isRead(*op, trends) && trends.isOfQuery(value) == isOfQuery;
   };
   bool hasDocuments = false;
   for (Operation &op : mask.front()) {

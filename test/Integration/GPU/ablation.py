@@ -61,7 +61,7 @@ PASSES = {
     "warp-make-async": "products run while other instructions are issued",
     "warp-insert-turns": "warpgroups take turns at the tensor cores: one multiplies, one exponentiates",
     "warp-stage-stores": "the output leaves through shared memory in whole lines",
-    "warp-deepen-rings": "the next tile's queries are loaded beside this one's use",
+    "warp-deepen-rings": "what is loaded next has a second slot beside the one in use",
     "warp-test-ahead": "loops of three groups or more, without masks, test items before they await them",
     "warp-run-beside": "idle warps write rows without keys (no effect but on masks of data)",
     "warp-start-early": "kernels after the first are there when the one before ends (gradients, keys in parts)",

@@ -330,7 +330,6 @@ def given_back_first(torch, options):
     other, and gives that back to the device."""
     import attn
 
-    attn.use_library(options.lib)
     shape = (2, 2048, HEADS, 64)
     q, k, v, o = (torch.randn(shape, device="cuda").bfloat16().transpose(1, 2) for _ in range(4))
     lse = torch.full(o.shape[:3], float("nan"), device="cuda")

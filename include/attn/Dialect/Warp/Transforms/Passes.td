@@ -318,8 +318,9 @@ def WarpInsertTurns : Pass<"warp-insert-turns", "::mlir::func::FuncOp"> {
     Needs: `warp-async`, with roles. Gives: the same; the
     issues that are in flight together in the body of a loop stand in a
     `warp.turn`. Optional: without a consumer of two groups, where its groups
-    exchange tiles through a ring (they wait for each other there), or without
-    such products, the kernel stays as it is and a *missed* remark says why.
+    exchange tiles through a ring (they wait for each other there), where a turn
+    would await a ring of one slot, or without such products, the kernel stays as
+    it is and a *missed* remark says why.
 
     Example: `test/Dialect/Warp/insert-turns.mlir`.
   }];
@@ -398,7 +399,7 @@ def WarpShareRegisters : Pass<"warp-share-registers", "::mlir::func::FuncOp"> {
 }
 
 def WarpDeepenRings : Pass<"warp-deepen-rings", "::mlir::func::FuncOp"> {
-  let summary = "the next tile's queries are loaded beside this one's use";
+  let summary = "what is loaded next has a second slot beside the one in use";
   let description = [{
     Needs: `warp-deepened`. Gives: the same, in resident kernels each ring of
     one slot with a second one, as long as it fits. With `steps`, in all kernels
