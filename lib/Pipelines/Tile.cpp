@@ -43,6 +43,7 @@ void attn::buildTileSchedulePipeline(OpPassManager &functions,
     functions.addPass(tile::createTilePeelMasks(
         {passes.getUse(OptionalPass::PeelMasks) == PassUse::Selective}));
   add(OptionalPass::PeelScores, tile::createTilePeelScores);
+  add(OptionalPass::HideFaint, tile::createTileHideFaint);
   functions.addPass(tile::createTileShareBlocks());
   add(OptionalPass::GroupBounds, tile::createTileGroupBounds);
   add(OptionalPass::KeysToRanges, tile::createTileKeysToRanges);

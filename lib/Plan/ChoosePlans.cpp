@@ -201,6 +201,9 @@ static SmallVector<plan::PlanCase> pickCases(ScoredOp op,
   StringRef loops = optionalPasses[size_t(OptionalPass::LoopHeads)].name;
   if (!llvm::is_contained(request.passes.disabled, loops))
     cases = plan::addHeadLoops(op, std::move(cases), request.isForOneLaunch);
+  StringRef hides = optionalPasses[size_t(OptionalPass::HideFaint)].name;
+  if (!llvm::is_contained(request.passes.disabled, hides))
+    cases = plan::addBiasPlans(op, std::move(cases));
   // A case that those after it would decide alike says nothing.
   for (size_t i = cases.size() - 1; i-- > 0;)
     if (cases[i].plan == cases[i + 1].plan &&

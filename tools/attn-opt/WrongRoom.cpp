@@ -53,6 +53,7 @@ static constexpr RoomNeeds table[] = {
     {"tile-list-blocks", step},
     {"tile-peel-masks", step},
     {"tile-peel-scores", step},
+    {"tile-hide-faint", step},
     {"tile-share-blocks", program},
     {"tile-group-bounds", step},
     {"tile-keys-to-ranges", step},

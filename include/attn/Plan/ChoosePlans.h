@@ -68,6 +68,11 @@ SmallVector<PlanCase> pickGradientPlans(ScoredOp op, PlanAttr one);
 SmallVector<PlanCase> addHeadLoops(ScoredOp op, SmallVector<PlanCase> cases,
                                    bool isForOneLaunch);
 
+/// The same cases for a forward pass; before them, where scores have a linear
+/// bias, one for many keys, which leaves out those without weight
+/// (BiasPlans.cpp).
+SmallVector<PlanCase> addBiasPlans(ScoredOp op, SmallVector<PlanCase> cases);
+
 /// Reads a plan, or a rule over plans; emits an error at `loc` if it is
 /// neither.
 FailureOr<SmallVector<PlanCase>> parsePlanCases(StringRef text, Location loc);

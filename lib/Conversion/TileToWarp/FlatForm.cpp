@@ -34,9 +34,13 @@ static bool hasVectors(Operation *op) {
 // Types
 //===----------------------------------------------------------------------===//
 
-/// The reduction is that of a cast of the tile times another, or of the tile.
+/// The reduction is that of a cast of the tile times another, or itself, or of
+/// the tile.
 static bool isPartOfRowProduct(Operation *user) {
-  for (int i = 0; i < 2 && user->getNumResults() == 1 && user->hasOneUse();
+  auto hasOneUser = [](Operation *op) {
+    return !op->use_empty() && llvm::all_equal(op->getUsers());
+  };
+  for (int i = 0; i < 2 && user->getNumResults() == 1 && hasOneUser(user);
        ++i) {
     user = *user->user_begin();
     if (matchRowProduct(user))

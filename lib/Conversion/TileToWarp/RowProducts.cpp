@@ -17,11 +17,13 @@
 using namespace mlir;
 using namespace attn;
 
-/// The tile in memory that `value` is in f32. Others may read that tile, too.
+/// The tile in memory that `value` is in f32, of which one product takes one or
+/// both factors. Others may read that tile, too.
 static tile::LoadOp getLoad(Value value) {
   if (auto extended = value.getDefiningOp<arith::ExtFOp>())
-    return value.hasOneUse() ? extended.getIn().getDefiningOp<tile::LoadOp>()
-                             : tile::LoadOp();
+    return llvm::all_equal(value.getUsers())
+               ? extended.getIn().getDefiningOp<tile::LoadOp>()
+               : tile::LoadOp();
   return value.getDefiningOp<tile::LoadOp>();
 }
 

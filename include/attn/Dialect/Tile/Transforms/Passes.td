@@ -327,6 +327,42 @@ def TileKeysToRanges : Pass<"tile-keys-to-ranges", "::mlir::func::FuncOp"> {
   ];
 }
 
+def TileHideFaint : Pass<"tile-hide-faint", "::mlir::func::FuncOp"> {
+  let summary = "keys that a linear bias leaves no weight are not visited";
+  let description = [{
+    Needs: `tile-peeled`; loops over key blocks that are a chain from block 0 on
+    and hold `tile.scores` with a score function
+
+        y = scale * x + slope * j + (what is the same for all keys of a row)
+
+    (ALiBi: Press et al., "Train Short, Test Long", section 3), scale and slope
+    numbers of the head, and a mask that shows each row one interval of keys
+    (causal, a window). Gives: the same with fewer blocks, and three kernels
+    before it, `_key_norms`, `_query_norms` and `_widths`. By Cauchy and Schwarz
+    no score is further from its bias than B = |scale| max |q| max |k|, so that
+    the weight of a key further than (2 B + 110) / |slope| from the row's key of
+    the greatest bias is below exp(-110) of the greatest weight: nothing, in
+    f32. The kernels compute this width for each head, from the norms of all
+    rows. Where a key, a query or a value is not finite no block is left out.
+
+    ```mlir
+    %a:3 = scf.for %n = %c0 to %full step %c1 iter_args(…)
+    // becomes, where scores grow with the key
+    %w = memref.load %widths[%b, %h] : memref<?x?xi32>
+    …                                             // lo = (last - w) / 96
+    %a:3 = scf.for %n = %lo to %full step %c1 iter_args(…)
+    ```
+    Norms take one reading of queries, keys and values: it pays for thousands of
+    keys. So plans ask for it, and those that the compiler picks do from 8192
+    queries and keys on, or fewer where the slope is a constant. Example: `test/Dialect/Tile/hide-faint.mlir`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
 def TileReverseKeys : Pass<"tile-reverse-keys", "::mlir::func::FuncOp"> {
   let summary = "key blocks from the last to the first where scores grow";
   let description = [{

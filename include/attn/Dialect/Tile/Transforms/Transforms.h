@@ -98,6 +98,12 @@ bool joinKeyBounds(RewriterBase &rewriter, const BlockLoops &loops,
 FailureOr<scf::ForOp> listBlocks(RewriterBase &rewriter, scf::ForOp loop,
                                  std::string &reason);
 
+/// Leaves out the key blocks of a kernel whose weights a linear bias makes
+/// nothing (HideFaint.cpp); fails, with the reason in `reason`, and changes
+/// nothing where scores or masks have another form.
+LogicalResult hideFaintKeys(RewriterBase &rewriter, KernelOp kernel,
+                            std::string &reason);
+
 /// Visits the key blocks of a kernel from the last to the first where its
 /// scores grow with the key; fails, with the reason in `reason`, and changes
 /// nothing where they do not, or its loops have another form.
