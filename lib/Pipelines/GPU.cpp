@@ -92,6 +92,9 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
     functions.addPass(warp::createWarpRunBeside());
   if (runs(OptionalPass::StartEarly))
     functions.addPass(warp::createWarpStartEarly());
+  // Passes before it ask what is computed upon scores.
+  if (runs(OptionalPass::ExpandTanh))
+    functions.addPass(warp::createWarpExpandTanh());
   addPlacing(functions, target);
 }
 

@@ -22,10 +22,14 @@ def plan_of(block_q, block_k, warps, more="", target="sm_80"):
             f"warps = {warps}, stages = 2{more}>")
 
 
-def exact_gradients(q, k, v, d_o, causal):
+def exact_gradients(q, k, v, d_o, causal, cap=None):
     """(o, lse, d_q, d_k, d_v), of matrices"""
     scale = 1 / np.sqrt(q.shape[1])
     scores = q @ k.T * scale
+    slope = scale
+    if cap:
+        bent = np.tanh(scores / cap)
+        scores, slope = cap * bent, scale * (1 - bent**2)
     if causal:
         row, column = np.ogrid[:len(q), :len(k)]
         scores = np.where(column - row <= len(k) - len(q), scores, -np.inf)
@@ -33,12 +37,12 @@ def exact_gradients(q, k, v, d_o, causal):
     with np.errstate(invalid="ignore"):  # rows without a key
         p = np.nan_to_num(np.exp(scores - lse[:, None]))
     o = p @ v
-    d_s = p * (d_o @ v.T - (d_o * o).sum(axis=1, keepdims=True)) * scale
+    d_s = p * (d_o @ v.T - (d_o * o).sum(axis=1, keepdims=True)) * slope
     return o, lse, d_s @ k, d_s.T @ q, p.T @ d_o
 
 
 def gradients(dim, plan, queries, keys, numerics=None, causal=False, seed=None, variant=-1, target="sm_80",
-              large=0, heads=(1, 1)):
+              large=0, heads=(1, 1), cap=None, enable=None):
     """(computed, exact), each d_q, d_k and d_v by head, of `heads` of queries and of keys; the first
     `large` queries are 256 times as large"""
     rng = np.random.default_rng([dim, queries, keys])
@@ -47,14 +51,14 @@ def gradients(dim, plan, queries, keys, numerics=None, causal=False, seed=None, 
     inputs = [Array("bf16", (1, *size, dim)).set(rng.standard_normal((1, *size, dim))) for size in sizes]
     inputs[0].set(inputs[0].values() * np.where(np.arange(queries) < large, 256, 1)[:, None])
     q, k, v, d_o = [array.values()[0] for array in inputs]
-    of_heads = [exact_gradients(q[head], k[head // group], v[head // group], d_o[head], causal)
+    of_heads = [exact_gradients(q[head], k[head // group], v[head // group], d_o[head], causal, cap)
                 for head in range(heads[0])]
     o, lse, d_q, *of_keys = map(np.stack, zip(*of_heads))
     exact = [d_q] + [part.reshape(heads[1], group, keys, dim).sum(axis=1) for part in of_keys]
     results = [Array("bf16", (1, *values.shape)) for values in exact]
-    text = attn.attention("bf16", dim, variants=["causal"] if causal else [], numerics=numerics,
-                          heads=heads[0], kv_heads=heads[1])
-    artifact = Artifact(attn.compile(text, target=target, plan=plan, backward=True).bytes, variant)
+    variants = [f"softcap<{cap} : f32>"] * bool(cap) + ["causal"] * causal
+    text = attn.attention("bf16", dim, variants=variants, numerics=numerics, heads=heads[0], kv_heads=heads[1])
+    artifact = Artifact(attn.compile(text, target=target, plan=plan, backward=True, enable=enable).bytes, variant)
     *qkv, d_o = inputs
     forward = [Array("bf16", (1, *o.shape)).set(o[None]), Array("f32", (1, *lse.shape)).set(lse[None])]
     launch(artifact, [array.tensor for array in [*qkv, *forward, d_o, *results]], seed=seed)
@@ -124,3 +128,14 @@ def test_far_rows(target, numerics):
     in the steps of a block of keys and in the warps of a block of queries."""
     plan = plan_of(128, 64, 8, target=target)
     assert are_close(*gradients(64, plan, 130, 150, numerics, target=target, large=64))
+
+
+@pytest.mark.parametrize("cap, large", [(20.0, 0), (2.0, 0), (40.0, 40)])
+@pytest.mark.parametrize("numerics", [None, ANY_ORDER])
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+def test_softcap(target, numerics, cap, large):
+    """Scores below 0.8 of the cap, about it, and in some warps far above: tanh by two formulas."""
+    plan = plan_of(128, 64, 8, target=target)
+    for causal in [False, True]:
+        assert are_close(*gradients(64, plan, 130, 150, numerics, causal, target=target, large=large, cap=cap,
+                                    enable=["warp-expand-tanh"]))

@@ -41,7 +41,7 @@ OPTIONAL = ["tile-order-blocks", "tile-peel-masks", "tile-group-bounds", "tile-r
             "tile-fold-exp2", "tile-overlap-products", "tile-lazy-max", "warp-defer-sum", "warp-persist",
             "warp-specialize", "warp-delay-exchange", "warp-buffer", "warp-make-async", "warp-insert-turns",
             "warp-stage-stores", "warp-deepen-rings", "warp-test-ahead",
-            "warp-run-beside", "warp-start-early"]
+            "warp-run-beside", "warp-start-early", "warp-expand-tanh"]
 DROPPED = [[name] for name in OPTIONAL] + [OPTIONAL] + [
     random.Random(seed).sample(OPTIONAL, random.Random(seed).randint(2, 8)) for seed in range(12)]
 

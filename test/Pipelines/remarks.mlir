@@ -23,6 +23,7 @@
 // SM80: [Passed] buffer | Category:warp-buffer | rings=2
 // CHECK: [Passed] stage-stores | Category:warp-stage-stores | stores=1
 // SM90: [Passed] deepen-rings | Category:warp-deepen-rings | rings=1
+// SM90: [Missed] expand-tanh | Category:warp-expand-tanh | Remark="no tanh of a tile may be approximate"
 
 // A ring of one slot has no room for blocks that groups pass over.
 // RUN: attn-opt %s --attn-sm90="plan=#attn.plan<target=sm_90a,block_q=128,block_k=64,warps=8,stages=1>" --remarks-filter=.* --remark-policy=all -o /dev/null 2>&1 | FileCheck %s --check-prefix=PASSED-OVER

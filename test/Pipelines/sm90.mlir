@@ -56,6 +56,7 @@
 // CHECK-NEXT: warp-test-ahead{selective=true},
 // CHECK-NEXT: warp-run-beside,
 // CHECK-NEXT: warp-start-early,
+// CHECK-NEXT: warp-expand-tanh,
 // CHECK-NEXT: warp-assign-resources{shared-limit=232448},
 // CHECK-NEXT: canonicalize{
 // CHECK-NEXT: cse
@@ -98,4 +99,5 @@
 // BARE-NEXT: warp-share-columns{
 // BARE-NEXT: warp-stage-stores{
 // BARE-NEXT: warp-start-early,
+// BARE-NEXT: warp-expand-tanh,
 // BARE-NEXT: warp-assign-resources{

@@ -82,6 +82,7 @@ static constexpr RoomNeeds table[] = {
     {"warp-test-ahead", kernel},
     {"warp-run-beside", kernel},
     {"warp-start-early", kernel},
+    {"warp-expand-tanh", kernel},
     {"warp-assign-resources", kernel},
     {"convert-warp-to-gpu", kernel},
     {"gpu-share-warp-number", "gpu.func"},

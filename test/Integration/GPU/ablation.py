@@ -65,6 +65,7 @@ PASSES = {
     "warp-test-ahead": "loops of three groups or more, without masks, test items before they await them",
     "warp-run-beside": "idle warps write rows without keys (no effect but on masks of data)",
     "warp-start-early": "kernels after the first are there when the one before ends (gradients, keys in parts)",
+    "warp-expand-tanh": "tanh of small scores is a polynomial (no effect on others than softcaps)",
 }
 # Those that change gradients alone.
 OF_GRADIENTS = {

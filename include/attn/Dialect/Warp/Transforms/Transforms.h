@@ -141,6 +141,12 @@ std::optional<Start> findStart(KernelOp kernel);
 int64_t testAhead(RewriterBase &rewriter, KernelOp kernel, bool selective,
                   std::string &reason);
 
+/// Gives each approximate tanh of a tile a polynomial, for warps that hold
+/// small numbers only. Gives how many these are; `reason` says why there is
+/// none.
+int64_t expandTanh(RewriterBase &rewriter, KernelOp kernel,
+                   std::string &reason);
+
 } // namespace attn::warp
 
 #endif // ATTN_DIALECT_WARP_TRANSFORMS_TRANSFORMS_H
