@@ -125,12 +125,14 @@ static const Row sm80Rows[] = {
 // 1024 to 8192 tokens, 1.01 to 1.15 times as fast), neighbourhoods in two
 // dimensions two (1.15 with 128 columns, 0.96 with 32), and what one remainder
 // picks of an interval 128 keys at d = 128 (1.05 to 1.11). Score functions want
-// registers, or warpgroups to hide behind; so do random numbers, which spill
-// with four warpgroups, and what is read by position, most of which spills with
-// 128 keys at d = 128. Which tiles short and long rows want at d = 64 and 128:
-// an H100 (test/Benchmark/results/length-plans.json). With so few rows that
-// each tile of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of
-// the time (test/Benchmark/results/short-tiles.json). f32: as on sm_80.
+// registers, or warpgroups to hide behind: softcaps at d = 64 four of them (of
+// an H200, 1.18 times as fast as three at 1024 queries, 1.04 times at 8192); so
+// do random numbers, which spill with four warpgroups, and what is read by
+// position, most of which spills with 128 keys at d = 128. Which tiles short
+// and long rows want at d = 64 and 128: an H100
+// (test/Benchmark/results/length-plans.json). With so few rows that each tile
+// of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
+// (test/Benchmark/results/short-tiles.json). f32: as on sm_80.
 static const Row sm90Rows[] = {
     Row(2, 64, {64, 128, 4, 2, false}).plain().mask(false).rows(64).onGrid(),
     Row(2, 64, {64, 128, 4, 2, false}).plain().half().rows(64).onGrid(),
@@ -140,6 +142,8 @@ static const Row sm90Rows[] = {
     Row(2, 128, {64, 64, 4, 4, false}).plain().half().rows(64).onGrid(),
     Row(2, 64, {192, 64, 12, 4, false}).dropout(true),
     Row(2, 64, {192, 64, 12, 4, false}).score(true).captures(true),
+    Row(2, 64, {192, 96, 12, 3, false}).score(true).scattered(),
+    Row(2, 64, {256, 64, 16, 4, false}).softcap(),
     Row(2, 64, {192, 96, 12, 3, false}).score(true),
     Row(2, 56, {128, 128, 8, 2, false}).scattered(),
     Row(2, 56, {256, 64, 16, 4, false}),

@@ -72,6 +72,8 @@ plan::Workload plan::getWorkload(ScoredOp op) {
       bool isMask = isa<CausalAttr, WindowAttr>(variant);
       if (isMask)
         workload.isHalf = isa<CausalAttr>(variant) && !workload.hasMask;
+      else
+        workload.isSoftcap = isa<SoftcapAttr>(variant) && !workload.hasScore;
       (isMask ? workload.hasMask : workload.hasScore) = true;
       auto window = dyn_cast<WindowAttr>(variant);
       if (window && window.getLeft() >= 0)

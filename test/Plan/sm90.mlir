@@ -98,6 +98,21 @@ func.func @d64_documents(%q: !q64, %k: !q64, %offsets: tensor<?xi32>) -> !q64 {
   return %o : !q64
 }
 
+// Softcaps want a fourth group to hide behind, but not those of a longer score.
+// CHECK-LABEL: func.func @d64_softcap
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 4>
+func.func @d64_softcap(%q: !q64, %k: !q64) -> !q64 {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.softcap<30.0 : f32>, #attn.causal]} : (!q64, !q64, !q64) -> (!q64, !lse)
+  return %o : !q64
+}
+
+// CHECK-LABEL: func.func @d64_softcap_alibi
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 96, warps = 12, stages = 3>
+func.func @d64_softcap_alibi(%q: !q64, %k: !q64) -> !q64 {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.softcap<30.0 : f32>, #attn.alibi]} : (!q64, !q64, !q64) -> (!q64, !lse)
+  return %o : !q64
+}
+
 // CHECK-LABEL: func.func @d128_softcap
 // CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 64, warps = 12, stages = 2>
 func.func @d128_softcap(%q: !q128, %k: !q128) -> !q128 {
