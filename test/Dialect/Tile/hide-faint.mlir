@@ -67,7 +67,8 @@ func.func @window(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
 // CHECK: tile.kernel @falls plan
 // CHECK: %[[W:.*]] = memref.load %{{.*}}[%batch, %head]
 // CHECK: %[[WIDTH:.*]] = arith.index_cast %[[W]]
-// CHECK: %[[LAST:.*]] = arith.floordivsi %[[WIDTH]]
+// CHECK: %[[FAR:.*]] = arith.addi %c0, %[[WIDTH]]
+// CHECK: %[[LAST:.*]] = arith.floordivsi %[[FAR]]
 // CHECK: %[[END:.*]] = arith.addi %[[LAST]]
 // CHECK: %[[A:.*]] = arith.minsi %{{.*}}, %[[END]]
 // CHECK: %[[B:.*]] = arith.minsi %{{.*}}, %[[END]]
