@@ -204,11 +204,6 @@ static SmallVector<plan::PlanCase> pickCases(ScoredOp op,
   StringRef hides = optionalPasses[size_t(OptionalPass::HideFaint)].name;
   if (!llvm::is_contained(request.passes.disabled, hides))
     cases = plan::addBiasPlans(op, std::move(cases));
-  // A case that those after it would decide alike says nothing.
-  for (size_t i = cases.size() - 1; i-- > 0;)
-    if (cases[i].plan == cases[i + 1].plan &&
-        isImplied(cases[i + 1].condition, cases[i].condition))
-      cases.erase(cases.begin() + i);
   return cases;
 }
 
@@ -264,6 +259,12 @@ plan::choosePlans(ScoredOp op, const PlanRequest &request) {
       return failure();
     entry.plan = entry.plan.withPasses(passes);
   }
+  // A case that those after it would decide alike says nothing; the passes of
+  // the request may have made two plans one.
+  for (size_t i = cases->size() - 1; i-- > 0;)
+    if ((*cases)[i].plan == (*cases)[i + 1].plan &&
+        isImplied((*cases)[i + 1].condition, (*cases)[i].condition))
+      cases->erase(cases->begin() + i);
   return cases;
 }
 

@@ -3,6 +3,7 @@
 // RUN: attn-compile %s --function=alibi --target=sm_90a --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=ALIBI
 // RUN: attn-compile %s --function=alibi --target=sm_80 --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=ALIBI
 // RUN: attn-compile %s --function=alibi --target=sm_90a --disable-pass=tile-hide-faint --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
+// RUN: attn-compile %s --function=alibi --target=sm_90a --enable-pass=tile-hide-faint --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
 // RUN: attn-compile %s --function=both_sides --target=sm_90a --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=ALIBI
 // RUN: attn-compile %s --function=capped --target=sm_90a --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
 // RUN: attn-compile %s --function=short --target=sm_90a --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
