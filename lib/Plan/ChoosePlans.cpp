@@ -239,6 +239,15 @@ proposePlans(ScoredOp op, const plan::PlanRequest &request) {
   return cases;
 }
 
+/// A case that those after it would decide alike says nothing. (The passes of a
+/// request may make two plans one.)
+static void dropRepeated(SmallVectorImpl<plan::PlanCase> &cases) {
+  for (size_t i = cases.size() - 1; i-- > 0;)
+    if (cases[i].plan == cases[i + 1].plan &&
+        isImplied(cases[i + 1].condition, cases[i].condition))
+      cases.erase(cases.begin() + i);
+}
+
 FailureOr<SmallVector<plan::PlanCase>>
 plan::choosePlans(ScoredOp op, const PlanRequest &request) {
   FailureOr<SmallVector<PlanCase>> cases = proposePlans(op, request);
@@ -259,12 +268,8 @@ plan::choosePlans(ScoredOp op, const PlanRequest &request) {
       return failure();
     entry.plan = entry.plan.withPasses(passes);
   }
-  // A case that those after it would decide alike says nothing; the passes of
-  // the request may have made two plans one.
-  for (size_t i = cases->size() - 1; i-- > 0;)
-    if ((*cases)[i].plan == (*cases)[i + 1].plan &&
-        isImplied((*cases)[i + 1].condition, (*cases)[i].condition))
-      cases->erase(cases->begin() + i);
+  if (request.plan.empty())
+    dropRepeated(*cases);
   return cases;
 }
 
