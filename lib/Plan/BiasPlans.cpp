@@ -13,10 +13,12 @@
 // in all, hidden size 2048, normal queries and keys:
 //
 //   ALiBi of 32 heads (d = 64)   4096 keys 1.15, 8192 1.48, 16384 2.0 times as
-//     of 16 heads (d = 128)      fast; 1.05, 1.38, 1.84
+//     of 16 heads (d = 128)      fast; 1.05, 1.38, 1.85
+//   both sides (d = 64, 128)     4096 keys 1.64, 1.46, 8192 1.93, 1.72
 //   slope 1 (d = 64)             4096 keys 7, 8192 14 times as fast
 //
-// and where no key is far enough, 0.88 and 0.94 with 4096 and 8192 keys.
+// with queries four times as large 4096 keys 1.08 and 0.99, 8192 1.34 and 1.24,
+// and where no key is far enough 0.93 and 0.90, 0.97 and 0.95.
 //
 //===----------------------------------------------------------------------===//
 

@@ -455,9 +455,11 @@ void FaintHider::buildWidths(const Norms &keyNorms, const Norms &queryNorms) {
   Value gap =
       math::FmaOp::create(b, loc, bound, number(twice), number(faintness));
   Value width = arith::DivFOp::create(b, loc, gap, slope);
-  Value positions = arith::SIToFPOp::create(
-      b, loc, b.getF32Type(),
-      toI32(arith::AddIOp::create(b, loc, queries, keys)));
+  auto toFloat = [&](Value length) {
+    return arith::SIToFPOp::create(b, loc, b.getF32Type(), toI32(length));
+  };
+  Value positions =
+      arith::AddFOp::create(b, loc, toFloat(queries), toFloat(keys));
   Value bias = arith::MulFOp::create(b, loc, slope, positions);
   // None of it holds of NaN.
   auto holds = [&](arith::CmpFPredicate predicate, Value value, double limit) {
