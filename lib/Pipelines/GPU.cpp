@@ -95,6 +95,8 @@ void attn::buildTileToWarpPipeline(OpPassManager &functions, StringRef target,
   // Passes before it ask what is computed upon scores.
   if (runs(OptionalPass::ExpandTanh))
     functions.addPass(warp::createWarpExpandTanh());
+  if (runs(OptionalPass::TurnEnds) && hasRoles)
+    functions.addPass(warp::createWarpTurnEnds());
   addPlacing(functions, target);
 }
 

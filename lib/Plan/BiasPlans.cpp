@@ -24,6 +24,7 @@
 
 #include "attn/Dialect/Attn/IR/KeySlope.h"
 #include "attn/Plan/ChoosePlans.h"
+#include "attn/Plan/Plan.h"
 #include "attn/Support/OptionalPasses.h"
 #include <algorithm>
 #include <cmath>
@@ -77,6 +78,10 @@ SmallVector<PlanCase> plan::addBiasPlans(ScoredOp op,
     return cases;
   int64_t enough = countEnoughKeys(forward);
   if (enough == 0)
+    return cases;
+  // A window of fewer keys, or of no one knows how many.
+  Workload workload = getWorkload(op);
+  if (workload.isWindow && workload.nearKeys < enough)
     return cases;
   using Quantity = LaunchQuantity;
   PlanCase many = cases.back();

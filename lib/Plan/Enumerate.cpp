@@ -17,8 +17,12 @@ PlanAttr plan::makePlan(MLIRContext *context, TargetKind target,
   SmallVector<OptionalPass, 1> without, with;
   if (tiles.isSync)
     without.push_back(OptionalPass::MakeAsync);
+  if (!tiles.takesTurns)
+    without.push_back(OptionalPass::InsertTurns);
   if (tiles.testsAhead)
     with.push_back(OptionalPass::TestAhead);
+  if (tiles.turnsEnds)
+    with.push_back(OptionalPass::TurnEnds);
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
                        tiles.stages, tiles.qInRegisters,
                        tiles.onGrid ? SchedulerKind::Grid : SchedulerKind::Auto,

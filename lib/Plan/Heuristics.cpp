@@ -31,6 +31,7 @@ struct Row {
   /// With so many remainders in the mask.
   Row periods(int64_t most) && { return mostPeriods = most, *this; }
   Row documents() && { return isOfDocuments = true, *this; }
+  Row window() && { return isWindow = true, *this; }
   Row score(bool has) && { return hasScore = has, *this; }
   Row softcap() && { return isSoftcap = true, *this; }
   Row captures(bool has) && { return hasCaptures = has, *this; }
@@ -48,6 +49,8 @@ struct Row {
   Row onGrid() && { return tiles.onGrid = true, *this; }
   Row sync() && { return tiles.isSync = true, *this; }
   Row testAhead() && { return tiles.testsAhead = true, *this; }
+  Row noTurns() && { return tiles.takesTurns = false, *this; }
+  Row turnEnds() && { return tiles.turnsEnds = true, *this; }
 
   bool takes(const Workload &workload) const {
     int64_t valueDim = padHeadDim(workload.valueHeadDim);
@@ -62,6 +65,7 @@ struct Row {
            (!isScattered || workload.isScattered) &&
            isWithin(workload.periods, mostPeriods) &&
            (!isOfDocuments || workload.isOfDocuments) &&
+           (!isWindow || workload.isWindow) &&
            (!hasScore || *hasScore == workload.hasScore) &&
            (!isSoftcap || workload.isSoftcap) &&
            (!hasCaptures || *hasCaptures == workload.hasCaptures) &&
@@ -83,8 +87,8 @@ struct Row {
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
   int64_t maxValueHeadDim = 256;
   bool isExact = false, isBackward = false, isInAnyOrder = false, isJvp = false,
-       isScattered = false, isOfDocuments = false, isSoftcap = false,
-       readsByPosition = false;
+       isScattered = false, isOfDocuments = false, isWindow = false,
+       isSoftcap = false, readsByPosition = false;
   std::optional<bool> hasMask, isHalf, hasScore, hasCaptures, hasDropout,
       hasPullback;
   std::optional<int64_t> mostPeriods;
@@ -124,7 +128,12 @@ static const Row sm80Rows[] = {
 // 256). Documents of sorted data want three warpgroups at d = 64 (of an H200,
 // 1024 to 8192 tokens, 1.01 to 1.15 times as fast), neighbourhoods in two
 // dimensions two (1.15 with 128 columns, 0.96 with 32), and what one remainder
-// picks of an interval 128 keys at d = 128 (1.05 to 1.11). Score functions want
+// picks of an interval 128 keys at d = 128 (1.05 to 1.11). Through a window
+// groups of queries go each at its own pace, without turns (of 1024 keys, an
+// H200: 1.03 to 1.05 times as fast at d <= 64, with 192 x 64 tiles 1.02 to 1.10
+// times at d = 80 to 128). Where four groups have no mask, and two a causal one
+// at d = 128, the ends of a tile take turns, too (1.015 to 1.04, 1.01 to 1.02).
+// Score functions want
 // registers, or warpgroups to hide behind: softcaps at d = 64 four of them (of
 // an H200, 1.18 times as fast as three at 1024 queries, 1.04 times at 8192); so
 // do random numbers, which spill with four warpgroups, and what is read by
@@ -143,25 +152,33 @@ static const Row sm90Rows[] = {
     Row(2, 64, {192, 64, 12, 4, false}).dropout(true),
     Row(2, 64, {192, 64, 12, 4, false}).score(true).captures(true),
     Row(2, 64, {192, 96, 12, 3, false}).score(true).scattered(),
+    Row(2, 64, {256, 64, 16, 4, false}).softcap().window().noTurns(),
     Row(2, 64, {256, 64, 16, 4, false}).softcap(),
     Row(2, 64, {192, 96, 12, 3, false}).score(true),
+    Row(2, 64, {256, 64, 16, 4, false}).window().plain().noTurns(),
     Row(2, 56, {128, 128, 8, 2, false}).scattered(),
     Row(2, 56, {256, 64, 16, 4, false}),
     Row(2, 64, {192, 96, 12, 3, false}).documents(),
     Row(2, 64, {128, 128, 8, 2, false}).scattered(),
     Row(2, 64, {128, 128, 8, 2, false}).periods(2),
     Row(2, 64, {256, 64, 16, 4, false}).mask(true),
-    Row(2, 64, {256, 64, 16, 4, false}).upTo(5792),
+    Row(2, 64, {256, 64, 16, 4, false}).upTo(5792).turnEnds(),
     Row(2, 64, {192, 128, 12, 1, false}),
+    Row(2, 112, {192, 64, 12, 4, false}).window().plain().noTurns(),
+    Row(2, 112, {192, 64, 12, 4, false}).window().softcap().noTurns(),
     Row(2, 112, {128, 128, 8, 2, false}).upTo(1536),
     Row(2, 96, {192, 96, 12, 3, false}),
     Row(2, 112, {192, 80, 12, 2, false}),
+    Row(2, 128, {128, 64, 8, 4, false}).window().plain().upTo(1536),
+    Row(2, 128, {192, 64, 12, 4, false}).window().plain().noTurns(),
+    Row(2, 128, {192, 64, 12, 4, false}).window().softcap().noTurns(),
     Row(2, 128, {192, 64, 12, 2, false}).score(true).captures(false),
     Row(2, 128, {128, 64, 8, 4, false})
         .half()
         .score(false)
         .dropout(false)
-        .upTo(5792),
+        .upTo(5792)
+        .turnEnds(),
     Row(2, 128, {128, 128, 8, 1, false}).half().score(false).dropout(false),
     Row(2, 128, {128, 128, 8, 1, false}).periods(1).score(false).dropout(false),
     Row(2, 128, {128, 64, 8, 4, false}).mask(true),

@@ -47,6 +47,7 @@ plan::Workload plan::getWorkload(ScoredOp op) {
        !op.getMask().front().getOps<CaptureSearchOp>().empty());
   workload.isOfDocuments = isSorted && isOfDocuments(op.getMask());
   workload.nearKeys = op.hasMask() ? countNearKeys(op.getMask()) : 0;
+  workload.isWindow = op.hasMask() && isWindow(op.getMask());
   // Scalars are lengths, which a causal mask captures as well.
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);
@@ -67,7 +68,8 @@ plan::Workload plan::getWorkload(ScoredOp op) {
         query.getDimSize(ScoredOp::kHead) /
         std::max<int64_t>(key.getDimSize(ScoredOp::kHead), 1);
   // Before attn-expand-variants the same is said by name.
-  if (ArrayAttr variants = op.getVariantsAttr())
+  if (ArrayAttr variants = op.getVariantsAttr()) {
+    bool hasLower = false, hasUpper = false;
     for (Attribute variant : variants) {
       bool isMask = isa<CausalAttr, WindowAttr>(variant);
       if (isMask)
@@ -78,7 +80,13 @@ plan::Workload plan::getWorkload(ScoredOp op) {
       auto window = dyn_cast<WindowAttr>(variant);
       if (window && window.getLeft() >= 0)
         workload.nearKeys = window.getLeft() + 1;
+      hasLower |= window && window.getLeft() >= 0;
+      hasUpper |=
+          isa<CausalAttr>(variant) || (window && window.getRight() >= 0);
     }
+    if (!op.hasMask())
+      workload.isWindow = hasLower && hasUpper;
+  }
   constexpr unsigned lengthDim = 2; // of batch, heads, length, dim
   if (!query.isDynamicDim(lengthDim))
     workload.queries = query.getDimSize(lengthDim);

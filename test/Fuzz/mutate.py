@@ -141,7 +141,7 @@ ROOMS = [
      "--warp-buffer",
      "--warp-specialize", "--warp-delay-exchange", "--warp-make-async", "--warp-insert-turns",
      "--warp-share-columns", "--warp-stage-stores", "--warp-deepen-rings",
-     "--warp-test-ahead", "--warp-run-beside", "--warp-start-early", "--warp-expand-tanh",
+     "--warp-test-ahead", "--warp-run-beside", "--warp-start-early", "--warp-expand-tanh", "--warp-turn-ends",
      "--canonicalize"],
     ["--warp-assign-resources", "--warp-assign-resources=shared-limit=232448"],
     ["--convert-warp-to-gpu"],

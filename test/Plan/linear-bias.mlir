@@ -7,6 +7,8 @@
 // RUN: attn-compile %s --function=both_sides --target=sm_90a --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=ALIBI
 // RUN: attn-compile %s --function=capped --target=sm_90a --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
 // RUN: attn-compile %s --function=short --target=sm_90a --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
+// RUN: attn-compile %s --function=window --target=sm_80 --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=NONE --allow-empty
+// RUN: attn-compile %s --function=wide_window --target=sm_80 --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=ALIBI
 // RUN: attn-compile %s --function=steep --target=sm_90a --emit=ptx -o %t.ptx 2>&1 | FileCheck %s --check-prefix=STEEP
 // RUN: attn-compile %s --function=long --target=sm_90a --emit=tile 2>&1 | FileCheck %s --check-prefix=LONG --implicit-check-not=variants
 
@@ -25,6 +27,16 @@ func.func @both_sides(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
 }
 func.func @capped(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
   %o, %lse = attn.attention %q, %k, %v {variants = [#attn.softcap<20.0 : f32>, #attn.alibi, #attn.causal]} : (!t, !t, !t) -> (!t, !l)
+  return %o, %lse : !t, !l
+}
+
+// A window hides them already, unless it is as wide.
+func.func @window(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.alibi, #attn.window<left = 1023, right = 0>]} : (!t, !t, !t) -> (!t, !l)
+  return %o, %lse : !t, !l
+}
+func.func @wide_window(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.alibi, #attn.window<left = 16383, right = 0>]} : (!t, !t, !t) -> (!t, !l)
   return %o, %lse : !t, !l
 }
 

@@ -6,8 +6,10 @@
 !l = tensor<2x8x?xf32>
 !wide = tensor<2x8x?x128xbf16>
 
+// Both ends of the interval move with the query: groups of queries do not wait
+// for each other's turn.
 // CHECK-LABEL: func.func @window
-// CHECK: block_q = 256, block_k = 64
+// CHECK: block_q = 256, block_k = 64, warps = 16, stages = 4, without = ["warp-insert-turns"]>
 func.func @window(%q: !t, %k: !t) -> !t {
   %o, %lse = attn.attention %q, %k, %k
     mask(%b: i32, %h: i32, %i: i32, %j: i32) {
@@ -19,6 +21,32 @@ func.func @window(%q: !t, %k: !t) -> !t {
       attn.yield %m : i1
     } : (!t, !t, !t) -> (!t, !l)
   return %o : !t
+}
+
+// The same said by name.
+// CHECK-LABEL: func.func @named_window
+// CHECK: block_q = 256, block_k = 64, warps = 16, stages = 4, without = ["warp-insert-turns"]>
+func.func @named_window(%q: !t, %k: !t) -> !t {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.window<left = 100, right = 0>]}
+    : (!t, !t, !t) -> (!t, !l)
+  return %o : !t
+}
+
+// The last key of a row is the last there is.
+// CHECK-LABEL: func.func @left_alone
+// CHECK: block_q = 256, block_k = 64, warps = 16, stages = 4>
+func.func @left_alone(%q: !t, %k: !t) -> !t {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.window<left = 100, right = -1>]}
+    : (!t, !t, !t) -> (!t, !l)
+  return %o : !t
+}
+
+// CHECK-LABEL: func.func @wide_window
+// CHECK: block_q = 192, block_k = 64, warps = 12, stages = 4, without = ["warp-insert-turns"]>
+func.func @wide_window(%q: !wide, %k: !wide) -> !wide {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.window<left = 100, right = 0>]}
+    : (!wide, !wide, !wide) -> (!wide, !l)
+  return %o : !wide
 }
 
 // Both conditions bound the keys from above: one interval.

@@ -21,7 +21,7 @@
 // As it was measured.
 // CHECK-LABEL: func.func @as_measured
 // H200: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 128, warps = 12, stages = 3>
-// NONE: plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 4>
+// NONE: plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 4, with = ["warp-turn-ends"]>
 // FILE-LABEL: func.func @as_measured
 // FILE: plan = #attn.plan<target = sm_90a, block_q = 64, block_k = 32, warps = 4, stages = 3>
 // SAID: [Passed] AttnPlan {{.*}}Remark="plan of '{{.*}}share/attn/plans.json', the fastest on NVIDIA H200
@@ -38,7 +38,7 @@ func.func @as_measured(%q: !q) -> !q {
 
 // With another number of queries nothing is known.
 // CHECK-LABEL: func.func @shorter
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 4>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 256, block_k = 64, warps = 16, stages = 4, with = ["warp-turn-ends"]>
 // SAID: [Missed] AttnPlan {{.*}}Remark="'{{.*}}share/attn/plans.json' has no plan for sm_90a bf16 64/64 on 'NVIDIA H200'"
 func.func @shorter(%q: !q) -> !q {
   %o, %lse = attn.attention %q, %q, %q : (!q, !q, !q) -> (!q, !lse)

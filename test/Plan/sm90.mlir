@@ -46,7 +46,7 @@ func.func @d128_masked(%q: tensor<2x8x8192x128xbf16>, %k: tensor<2x8x?x128xbf16>
 // Less than 1 % faster is no reason for a plan that takes the assembler four
 // times as long.
 // CHECK-LABEL: func.func @d128_masked_short
-// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4, with = ["warp-turn-ends"]>
 func.func @d128_masked_short(%q: tensor<2x8x4096x128xbf16>, %k: tensor<2x8x?x128xbf16>) -> tensor<2x8x4096x128xbf16> {
   %o, %lse = attn.attention %q, %k, %k {variants = [#attn.causal]}
     : (tensor<2x8x4096x128xbf16>, tensor<2x8x?x128xbf16>, tensor<2x8x?x128xbf16>) -> (tensor<2x8x4096x128xbf16>, tensor<2x8x4096xf32>)
@@ -61,9 +61,12 @@ func.func @d128_causal(%q: !q128, %k: !q128) -> !q128 {
   return %o : !q128
 }
 
-// A window, with and without the causal one, and a mask of two comparisons.
+// A window without an end on the right and one with, and masks of two comparisons
+// and of one that hides a key.
 // CHECK-LABEL: func.func @d128_windows
-// CHECK-COUNT-4: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 64, warps = 12, stages = 4, without = ["warp-insert-turns"]>
+// CHECK-COUNT-2: plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, stages = 4>
 func.func @d128_windows(%q: !q128, %k: !q128) -> (!q128, !q128, !q128, !q128) {
   %o, %lse = attn.attention %q, %k, %k {variants = [#attn.window<left = 9>]} : (!q128, !q128, !q128) -> (!q128, !lse)
   %o1, %lse1 = attn.attention %q, %k, %k {variants = [#attn.causal, #attn.window<left = 9>]} : (!q128, !q128, !q128) -> (!q128, !lse)

@@ -83,6 +83,7 @@ static constexpr RoomNeeds table[] = {
     {"warp-run-beside", kernel},
     {"warp-start-early", kernel},
     {"warp-expand-tanh", kernel},
+    {"warp-turn-ends", kernel},
     {"warp-assign-resources", kernel},
     {"convert-warp-to-gpu", kernel},
     {"gpu-share-warp-number", "gpu.func"},

@@ -73,6 +73,9 @@ struct Workload {
   /// About so many keys near the query show, and few others, as in a window; 0:
   /// as many as there are, or that is not known.
   int64_t nearKeys = 0;
+  /// The mask shows one interval of keys, both ends of which move with the
+  /// query.
+  bool isWindow = false;
   bool hasCaptures = false; // of tensors
   /// The score function reads a captured tensor by the query's or key's number.
   bool readsByPosition = false;
@@ -119,6 +122,8 @@ struct Tiles {
   int64_t packedHeads = 1; // query heads that have rows in a tile
   bool isSync = false;     // products are waited for: no warp-make-async
   bool testsAhead = false; // every loop does: warp-test-ahead
+  bool takesTurns = true;  // where there are groups: warp-insert-turns
+  bool turnsEnds = false;  // as do a tile's ends: warp-turn-ends
 };
 
 /// A head dimension as tiles hold it.

@@ -10,7 +10,7 @@
 // RUN: not attn-opt %s --warp-buffer -o %t 2>&1 | FileCheck %s --check-prefix=ATTN
 // ATTN: error: warp-buffer needs warp-resident, got an attn.attention; run it after convert-attn-to-tile
 
-// RUN: %{warp} --warp-defer-sum --warp-persist --warp-double-buffer --warp-specialize --warp-delay-exchange --warp-make-async --warp-insert-turns --warp-stage-stores --warp-deepen-rings --warp-test-ahead --warp-expand-tanh %{place} --convert-warp-to-gpu=chip=sm_90a -o %t
+// RUN: %{warp} --warp-defer-sum --warp-persist --warp-double-buffer --warp-specialize --warp-delay-exchange --warp-make-async --warp-insert-turns --warp-stage-stores --warp-deepen-rings --warp-test-ahead --warp-expand-tanh --warp-turn-ends %{place} --convert-warp-to-gpu=chip=sm_90a -o %t
 
 // RUN: not %{warp} --warp-specialize --warp-defer-sum -o %t 2>&1 | FileCheck %s --check-prefix=DEFER
 // DEFER: error: warp-defer-sum needs warp-sync, got warp-roles: a role; run it before warp-specialize
@@ -43,6 +43,8 @@
 // TEST: error: warp-test-ahead needs warp-deepened, got warp-placed: memory that has its place; run it before warp-assign-resources
 // RUN: not %{warp} %{place} --warp-expand-tanh -o %t 2>&1 | FileCheck %s --check-prefix=TANH
 // TANH: error: warp-expand-tanh needs warp-deepened, got warp-placed: memory that has its place; run it before warp-assign-resources
+// RUN: not %{warp} %{place} --warp-turn-ends -o %t 2>&1 | FileCheck %s --check-prefix=ENDS
+// ENDS: error: warp-turn-ends needs warp-deepened, got warp-placed: memory that has its place; run it before warp-assign-resources
 // RUN: not %{warp} %{place} %{place} -o %t 2>&1 | FileCheck %s --check-prefix=PLACE
 // PLACE: error: warp-assign-resources needs warp-deepened, got warp-placed: memory that has its place; it has run already
 

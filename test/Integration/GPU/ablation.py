@@ -66,6 +66,7 @@ PASSES = {
     "warp-run-beside": "idle warps write rows without keys (no effect but on masks of data)",
     "warp-start-early": "kernels after the first are there when the one before ends (gradients, keys in parts)",
     "warp-expand-tanh": "tanh of small scores is a polynomial (no effect on others than softcaps)",
+    "warp-turn-ends": "a tile's first and last product take turns, as those between",
 }
 # Those that change gradients alone.
 OF_GRADIENTS = {

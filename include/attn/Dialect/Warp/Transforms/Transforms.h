@@ -147,6 +147,10 @@ int64_t testAhead(RewriterBase &rewriter, KernelOp kernel, bool selective,
 int64_t expandTanh(RewriterBase &rewriter, KernelOp kernel,
                    std::string &reason);
 
+/// Has the products of a tile outside its loops take turns, where those within
+/// do. Gives how many these are; `reason` says why there is none.
+int64_t turnEnds(RewriterBase &rewriter, KernelOp kernel, std::string &reason);
+
 } // namespace attn::warp
 
 #endif // ATTN_DIALECT_WARP_TRANSFORMS_TRANSFORMS_H

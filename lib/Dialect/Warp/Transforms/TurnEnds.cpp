@@ -1,0 +1,75 @@
+//===- TurnEnds.cpp - the ends of a tile take turns, too ------------------===//
+//
+// Part of attn, an attention compiler.
+// Licensed under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// warp-insert-turns orders the products of a loop. The first scores of a tile
+// and its last P V stand before and behind the loops: without a turn they come
+// between the products of a group that has its turn, which waits longer then.
+// Each group has one of each in every tile, so that all take as many turns.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Warp/Analysis/WarpForms.h"
+#include "attn/Dialect/Warp/Transforms/Passes.h"
+#include "attn/Dialect/Warp/Transforms/Transforms.h"
+#include "attn/Support/SchedulePass.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace attn::warp {
+#define GEN_PASS_DEF_WARPTURNENDS
+#include "attn/Dialect/Warp/Transforms/Passes.h.inc"
+} // namespace attn::warp
+
+using namespace mlir;
+using namespace attn::warp;
+
+static void takeTurn(RewriterBase &rewriter, MmaAsyncOp issue) {
+  Location loc = issue.getLoc();
+  rewriter.setInsertionPoint(issue);
+  auto turn = TurnOp::create(rewriter, loc, issue->getResultTypes());
+  Block *body = rewriter.createBlock(&turn.getBody());
+  rewriter.moveOpBefore(issue, body, body->end());
+  rewriter.setInsertionPointToEnd(body);
+  auto yield = YieldOp::create(rewriter, loc, issue->getResults());
+  rewriter.replaceAllUsesExcept(issue.getResult(), turn.getResult(0), yield);
+}
+
+int64_t attn::warp::turnEnds(RewriterBase &rewriter, KernelOp kernel,
+                             std::string &reason) {
+  // Of a tile: where the loops stand whose products take turns.
+  llvm::SetVector<Block *> tiles;
+  kernel.walk([&](TurnOp turn) {
+    if (auto loop = dyn_cast<scf::ForOp>(turn->getParentOp()))
+      tiles.insert(loop->getBlock());
+  });
+  int64_t numTurns = 0;
+  for (Block *tile : tiles)
+    for (auto issue : llvm::make_early_inc_range(tile->getOps<MmaAsyncOp>())) {
+      takeTurn(rewriter, issue);
+      ++numTurns;
+    }
+  if (tiles.empty())
+    reason = "no products of a loop take turns";
+  else if (numTurns == 0)
+    reason = "all products are in the loops";
+  return numTurns;
+}
+
+namespace {
+struct WarpTurnEnds final
+    : attn::SchedulePass<attn::warp::impl::WarpTurnEndsBase<WarpTurnEnds>,
+                         KernelOp, WarpForm::Deepened> {
+  using Base::Base;
+
+  void transform(RewriterBase &rewriter, KernelOp kernel) override {
+    std::string reason;
+    report("turns", turnEnds(rewriter, kernel, reason), reason);
+  }
+};
+} // namespace
