@@ -130,15 +130,15 @@ static const Row sm80Rows[] = {
 // dimensions two (1.15 with 128 columns, 0.96 with 32), and what one remainder
 // picks of an interval 128 keys at d = 128 (1.05 to 1.11). Through a window
 // groups of queries go each at its own pace, without turns (of 1024 keys, an
-// H200: 1.03 to 1.05 times as fast at d <= 64, with 192 x 64 tiles 1.02 to 1.10
-// times at d = 80 to 128). Where four groups have no mask, and two a causal one
-// at d = 128, the ends of a tile take turns, too (1.015 to 1.04, 1.01 to 1.02).
-// Score functions want
-// registers, or warpgroups to hide behind: softcaps at d = 64 four of them (of
-// an H200, 1.18 times as fast as three at 1024 queries, 1.04 times at 8192); so
-// do random numbers, which spill with four warpgroups, and what is read by
-// position, most of which spills with 128 keys at d = 128. Which tiles short
-// and long rows want at d = 64 and 128: an H100
+// H200: 1.03 to 1.05 times as fast at d <= 64; with 192 x 64 tiles 1.02 to 1.10
+// times at d = 80 to 128), and so they do under short causal masks at d = 80 to
+// 112 (1.02 to 1.07). Where four groups have no mask, and two a causal one at d
+// = 128, the ends of a tile take turns, too (1.01 to 1.04, 1.01 to 1.02). Score
+// functions want registers, or warpgroups to hide behind: softcaps at d = 64
+// four of them (of an H200, 1.18 times as fast as three at 1024 queries, 1.04
+// times at 8192); so do random numbers, which spill with four warpgroups, and
+// what is read by position, most of which spills with 128 keys at d = 128.
+// Which tiles short and long rows want at d = 64 and 128: an H100
 // (test/Benchmark/results/length-plans.json). With so few rows that each tile
 // of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
 // (test/Benchmark/results/short-tiles.json). f32: as on sm_80.
@@ -166,6 +166,12 @@ static const Row sm90Rows[] = {
     Row(2, 64, {192, 128, 12, 1, false}),
     Row(2, 112, {192, 64, 12, 4, false}).window().plain().noTurns(),
     Row(2, 112, {192, 64, 12, 4, false}).window().softcap().noTurns(),
+    Row(2, 112, {192, 64, 12, 4, false})
+        .half()
+        .score(false)
+        .dropout(false)
+        .upTo(1536)
+        .noTurns(),
     Row(2, 112, {128, 128, 8, 2, false}).upTo(1536),
     Row(2, 96, {192, 96, 12, 3, false}),
     Row(2, 112, {192, 80, 12, 2, false}),

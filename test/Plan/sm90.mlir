@@ -61,6 +61,15 @@ func.func @d128_causal(%q: !q128, %k: !q128) -> !q128 {
   return %o : !q128
 }
 
+// Short rows half of which are hidden: three groups, each at its own pace.
+// CHECK-LABEL: func.func @d96_short_half
+// CHECK: plan = #attn.plan<target = sm_90a, block_q = 192, block_k = 64, warps = 12, stages = 4, without = ["warp-insert-turns"]>
+func.func @d96_short_half(%q: tensor<2x8x1024x96xbf16>) -> tensor<2x8x1024x96xbf16> {
+  %o, %lse = attn.attention %q, %q, %q {variants = [#attn.causal]}
+    : (tensor<2x8x1024x96xbf16>, tensor<2x8x1024x96xbf16>, tensor<2x8x1024x96xbf16>) -> (tensor<2x8x1024x96xbf16>, tensor<2x8x1024xf32>)
+  return %o : tensor<2x8x1024x96xbf16>
+}
+
 // A window without an end on the right and one with, and masks of two comparisons
 // and of one that hides a key.
 // CHECK-LABEL: func.func @d128_windows

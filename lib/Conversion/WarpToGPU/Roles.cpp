@@ -33,7 +33,6 @@
 #include "Integers.h"
 #include "JoinedRings.h"
 #include "SharedMemory.h"
-#include "StagedStores.h"
 
 #include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
@@ -163,6 +162,12 @@ static void joinRings(llvm::DenseMap<Value, RolePlan::Access> &rings,
   }
 }
 
+/// As many groups as it is stored in parts.
+static int64_t countParts(StoreOp store) {
+  return llvm::divideCeil(store.getValue().getType().getShape()[1],
+                          store.getStaging().getType().getShape()[1]);
+}
+
 /// Stores by TMA that always follow each other, around the loop that they may
 /// stand in, wait for those alone that read the slot they write to.
 static void planBulkWaits(ArrayRef<StoreOp> stores, const IRMapping &clones,
@@ -179,7 +184,7 @@ static void planBulkWaits(ArrayRef<StoreOp> stores, const IRMapping &clones,
       StoreOp before = stores[(number + stores.size() - back) % stores.size()];
       if (before.getStaging() == store.getStaging())
         break;
-      planned.younger += TensorParts::of(before).count;
+      planned.younger += countParts(before);
     }
   }
 }

@@ -27,17 +27,17 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-void SlotWriter::write(int64_t firstColumn, int64_t count, int64_t to) {
+void SlotWriter::write(int64_t firstColumn) {
   if (elements.empty())
     elements = unpack(builder, loc, frag, values);
   if (isReadByWgmma(slotType) && tile.elementBytes == 2)
-    writeMatrices(firstColumn, count, to);
+    writeMatrices(firstColumn);
   else
-    writePairs(firstColumn, count, to);
+    writePairs(firstColumn);
 }
 
 /// stmatrix: matrices below each other, then beside each other.
-void SlotWriter::writeMatrices(int64_t firstColumn, int64_t count, int64_t to) {
+void SlotWriter::writeMatrices(int64_t firstColumn) {
   MatrixReader matrices(builder, loc, slotType, slot,
                         MatrixReader::Order::RowsFirst,
                         ints.mul(ints.warp(), layout::groupRows));
@@ -48,14 +48,14 @@ void SlotWriter::writeMatrices(int64_t firstColumn, int64_t count, int64_t to) {
         makePair(builder, loc, elements[reg], elements[reg + 1]));
   };
   for (int64_t t = 0; t < fragment.rowSteps(); ++t)
-    for (int64_t column = 0; column < count; column += 16) {
-      int64_t tiles = std::min<int64_t>(2, (count - column) / 8);
+    for (int64_t column = 0; column < perPart; column += 16) {
+      int64_t tiles = std::min<int64_t>(2, (perPart - column) / 8);
       int64_t reg = t * perStep + (firstColumn + column) / 8 * 4;
       SmallVector<Value> words;
       for (int64_t i = 0; i < 2 * tiles; ++i)
         words.push_back(word(reg + 2 * i));
       NVVM::StMatrixOp::create(
-          builder, loc, matrices.address(rowOf(t), to + column), words,
+          builder, loc, matrices.address(rowOf(t), column), words,
           NVVM::MMALayout::row,
           NVVM::LdStMatrixShapeAttr::get(builder.getContext(), 8, 8),
           NVVM::LdStMatrixEltType::B16);
@@ -97,16 +97,15 @@ Value PairAddresses::at(int64_t row, int64_t column) {
   return offsetBy(builder, loc, ints.toPointer(address), constant);
 }
 
-void SlotWriter::writePairs(int64_t firstColumn, int64_t count, int64_t to) {
+void SlotWriter::writePairs(int64_t firstColumn) {
   int64_t perStep = columns / 8 * 4;
   for (int64_t t = 0; t < fragment.rowSteps(); ++t)
-    for (int64_t column = 0; column < count; column += 8)
+    for (int64_t column = 0; column < perPart; column += 8)
       for (int64_t half = 0; half < 2; ++half) {
         int64_t reg = t * perStep + (firstColumn + column) / 8 * 4 + 2 * half;
         LLVM::StoreOp::create(
             builder, loc,
             makePair(builder, loc, elements[reg], elements[reg + 1]),
-            addresses.at(rowOf(t) + 8 * half, to + column),
-            2 * tile.elementBytes);
+            addresses.at(rowOf(t) + 8 * half, column), 2 * tile.elementBytes);
       }
 }

@@ -42,7 +42,8 @@ private:
   Value laneAddress; // of the running thread
 };
 
-/// Writes what a warp has of an `acc` fragment to a slot.
+/// Writes what a warp has of an `acc` fragment to a slot, as many of its
+/// columns as the slot has.
 class SlotWriter {
 public:
   SlotWriter(OpBuilder &builder, Location loc, FragType frag, SlotType slotType,
@@ -51,21 +52,17 @@ public:
         fragment(layoutOf(frag)), slotType(slotType), tile(layoutOf(slotType)),
         values(values), slot(slot),
         addresses(builder, loc, fragment, slotType, slot),
-        columns(8 * fragment.columnSteps()) {}
+        columns(8 * fragment.columnSteps()),
+        perPart(std::min(columns, slotType.getShape()[1])) {}
 
-  /// As many of its columns as the slot has.
-  void write(int64_t firstColumn) {
-    write(firstColumn, std::min(columns, slotType.getShape()[1]), 0);
-  }
-  /// So many, to the slot's columns from `to` on.
-  void write(int64_t firstColumn, int64_t count, int64_t to);
+  void write(int64_t firstColumn);
 
 private:
   int64_t rowOf(int64_t step) const {
     return step * fragment.rowWarps() * layout::groupRows;
   }
-  void writeMatrices(int64_t firstColumn, int64_t count, int64_t to);
-  void writePairs(int64_t firstColumn, int64_t count, int64_t to);
+  void writeMatrices(int64_t firstColumn);
+  void writePairs(int64_t firstColumn);
 
   OpBuilder &builder;
   Location loc;
@@ -77,7 +74,7 @@ private:
   ValueRange values;
   Value slot;
   PairAddresses addresses;
-  int64_t columns;
+  int64_t columns, perPart;
   SmallVector<Value> elements;
 };
 

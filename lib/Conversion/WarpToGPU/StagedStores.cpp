@@ -16,9 +16,7 @@
 //   once all its warps have come. TMA reads the slot until `wait_group.read`,
 //   which stands before the next part, and for a slot of a ring after the
 //   last, where its release follows. (For the other slots it stands at the end
-//   of the role.) Stores via other slots need not be waited for. A tile that
-//   is wider than the slot goes through it by panels, as through a ring: while
-//   TMA reads the others, the next one takes the place of the oldest.
+//   of the role.) Stores via other slots need not be waited for.
 //
 // SlotWriter.cpp says how registers come into the slot.
 //
@@ -49,17 +47,6 @@
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
-
-TensorParts TensorParts::of(StoreOp op) {
-  SlotType slot = op.getStaging().getType();
-  layout::SharedTile tile = layoutOf(slot);
-  int64_t columns = op.getValue().getType().getShape()[1];
-  int64_t room = std::min(columns, slot.getShape()[1]);
-  bool isWider = columns > room && tile.panelBytes != 0;
-  int64_t perPart = isWider ? tile.panelColumns() : room;
-  return {perPart, room / perPart,
-          static_cast<int64_t>(llvm::divideCeil(columns, perPart))};
-}
 
 namespace {
 
@@ -237,31 +224,17 @@ void StagedStorer::storeTensor(Value tensorMap,
   Value thread =
       ints.rem(ints.thread(), layout::warpsPerGroup * layout::warpSize);
   Value groupRow = ints.mul(ints.warpgroup(), layout::groupOfWarpsRows);
-  TensorParts parts = TensorParts::of(op);
-  int64_t panelBytes = tile.rows * tile.panelBytes;
-  auto placeOf = [&](int64_t part) { return part % parts.inSlot; };
-  auto store = [&](int64_t part) {
-    Value place = ints.add(slot, placeOf(part) * panelBytes);
-    for (int64_t t = 0; t < fragment.rowSteps(); ++t)
-      emitTensorStore(builder, loc, tensorMap, op.getIndices(),
-                      ints.add(groupRow, rowOf(t)), part * parts.columns,
-                      parts.columns, slotType, place, thread,
-                      op.getAccumulate());
-    emitBulkCommit(builder, loc);
-  };
-  // As many as have room at once, then one after the other.
-  for (int64_t part = 0; part < parts.count;) {
-    bool isFirst = part == 0;
-    int64_t end = isFirst ? std::min(parts.inSlot, parts.count) : part + 1;
-    emitBulkWait(builder, loc, isFirst ? plan.younger : parts.inSlot - 1);
+  for (int64_t column = 0; column < columns; column += perPart) {
+    emitBulkWait(builder, loc, column == 0 ? plan.younger : 0);
     meetGroup();
-    for (int64_t i = part; i < end; ++i)
-      writer.write(i * parts.columns, parts.columns,
-                   placeOf(i) * parts.columns);
+    writer.write(column);
     emitProxyFence(builder, loc);
     meetGroup();
-    for (; part < end; ++part)
-      store(part);
+    for (int64_t t = 0; t < fragment.rowSteps(); ++t)
+      emitTensorStore(builder, loc, tensorMap, op.getIndices(),
+                      ints.add(groupRow, rowOf(t)), column, perPart, slotType,
+                      slot, thread, op.getAccumulate());
+    emitBulkCommit(builder, loc);
   }
   if (plan.isAwaited)
     emitBulkWait(builder, loc, /*pending=*/0);

@@ -16,14 +16,6 @@
 
 namespace attn::warp {
 
-/// How a tile goes through the slot that TMA reads: in parts of so many
-/// columns, of which some have room in it at once. Each part is a bulk group.
-struct TensorParts {
-  int64_t columns, inSlot, count;
-
-  static TensorParts of(StoreOp op);
-};
-
 void populateStagedStorePatterns(const TypeConverter &converter,
                                  RewritePatternSet &patterns,
                                  const RolePlan &roles);

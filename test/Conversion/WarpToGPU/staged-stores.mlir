@@ -2,7 +2,6 @@
 
 !out = memref<?x32xbf16, strided<[?, 1], offset: ?>>
 !wide = memref<?x128xbf16, strided<[?, 1], offset: ?>>
-!wider = memref<?x256xbf16, strided<[?, 1], offset: ?>>
 
 // Pairs to the slot, 16 bytes back: 4 pieces of a row by as many lanes, so 8 rows
 // of the warp at a time.
@@ -59,44 +58,6 @@ func.func @tensor(%x: bf16, %q: !wide, %m: !wide) {
       warp.release %t : !warp.slot<128x128xbf16, panels<128>>
       %f = warp.splat %x : !warp.frag<128x128xbf16, acc, 8>
       warp.store %f, %m[%i, %c0] via %s by tma : !warp.frag<128x128xbf16, acc, 8>, !wide, !warp.slot<128x64xbf16, panels<128>>
-    }
-  }
-  return
-}
-
-// A slot of two panels for four: two at once, and each of the others when TMA
-// has read the panel whose place it takes, while it may still read the other.
-// CHECK-LABEL: gpu.func @panels
-// CHECK: "cp.async.bulk.wait_group.read 0;"
-// CHECK-COUNT-8: nvvm.stmatrix
-// CHECK-NOT: nvvm.stmatrix
-// CHECK: "fence.proxy.async.shared::cta;"
-// CHECK-COUNT-2: "cp.async.bulk.commit_group;"
-// CHECK: "cp.async.bulk.wait_group.read 1;"
-// CHECK-COUNT-4: nvvm.stmatrix
-// CHECK-NOT: nvvm.stmatrix
-// CHECK: cp.async.bulk.tensor.4d.global
-// CHECK-NEXT: "cp.async.bulk.commit_group;"
-// CHECK: "cp.async.bulk.wait_group.read 1;"
-// CHECK-COUNT-4: nvvm.stmatrix
-// CHECK: cp.async.bulk.tensor.4d.global
-// CHECK-NEXT: "cp.async.bulk.commit_group;"
-// CHECK-NOT: cp.async.bulk.tensor
-// CHECK: "cp.async.bulk.wait_group.read 0;"
-func.func @panels(%x: bf16, %q: !wide, %m: !wider) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  warp.kernel @panels blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(12) shared(65568) {
-    %Q = warp.ring fills(@load) drains(@softmax) at 0 : !warp.ring<1, 128x128xbf16, panels<128>>
-    %s = warp.alloc at 32768 : !warp.slot<128x128xbf16, panels<128>>
-    warp.role @load copy warps(4) {
-      warp.copy_async %q[%i, %c0] to %Q[%c0] by tma : !wide, !warp.ring<1, 128x128xbf16, panels<128>>
-    }
-    warp.role @softmax compute warps(8) {
-      %t = warp.await %Q[%c0] : !warp.ring<1, 128x128xbf16, panels<128>> -> !warp.slot<128x128xbf16, panels<128>>
-      warp.release %t : !warp.slot<128x128xbf16, panels<128>>
-      %f = warp.splat %x : !warp.frag<128x256xbf16, acc, 8>
-      warp.store %f, %m[%i, %c0] via %s by tma : !warp.frag<128x256xbf16, acc, 8>, !wider, !warp.slot<128x128xbf16, panels<128>>
     }
   }
   return
