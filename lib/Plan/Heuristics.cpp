@@ -166,6 +166,7 @@ static const Row sm90Rows[] = {
     Row(2, 64, {192, 128, 12, 1, false}),
     Row(2, 112, {192, 64, 12, 4, false}).window().plain().noTurns(),
     Row(2, 112, {192, 64, 12, 4, false}).window().softcap().noTurns(),
+    Row(2, 112, {192, 64, 12, 4, false}).window().score(true).captures(false),
     Row(2, 112, {192, 64, 12, 4, false})
         .half()
         .score(false)

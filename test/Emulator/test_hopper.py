@@ -172,6 +172,30 @@ def test_passes_may_be_dropped(dropped, monkeypatch):
         assert run(case, kernel, blocks=1, seed=1) == []
 
 
+@pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.parametrize("block_q", [128, 192, 256])
+@pytest.mark.parametrize("change", [dict(), dict(causal="bottom_right"), dict(window=(70, 20, "top_left"))], ids=str)
+def test_ends_take_turns(change, block_q, seed, monkeypatch):
+    """Tile after tile, all groups take as many turns."""
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", 2)
+    case = dataclasses.replace(PLAIN, queries=300, keys=300, **change)
+    kernel = compiled(case, plan(block_q, stages=4), enable=["warp-turn-ends"])
+    turns = [k.module.text.count("bar.arrive") for k in (kernel, compiled(case, plan(block_q, stages=4)))]
+    assert turns[0] == turns[1] + 2
+    assert run(case, kernel, seed=seed) == []
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+@pytest.mark.parametrize("block_q", [192, 256])
+@pytest.mark.parametrize("window", [(70, 0), (20, 130)], ids=str)
+def test_groups_go_through_windows_alone(window, block_q, seed, monkeypatch):
+    """Without turns, each through the blocks that its own rows see."""
+    monkeypatch.setattr("emulate.MULTIPROCESSORS", 2)
+    case = dataclasses.replace(PLAIN, queries=500, keys=450, window=(*window, "bottom_right"))
+    kernel = compiled(case, plan(block_q, stages=4), disable=["warp-insert-turns"])
+    assert run(case, kernel, seed=seed) == []
+
+
 @pytest.mark.parametrize("enable", [["warp-test-ahead"], ["warp-test-ahead", "warp-double-buffer"]], ids=",".join)
 @pytest.mark.parametrize("change", [dict(), dict(causal="bottom_right"), dict(window=(70, 20, "top_left"))], ids=str)
 @pytest.mark.parametrize("stages, seed", [(1, None), (1, 1), (2, 2), (3, 3)])
