@@ -21,7 +21,7 @@ PlanAttr plan::makePlan(MLIRContext *context, TargetKind target,
     without.push_back(OptionalPass::InsertTurns);
   if (tiles.testsAhead)
     with.push_back(OptionalPass::TestAhead);
-  if (tiles.turnsEnds)
+  if (tiles.endsTakeTurns)
     with.push_back(OptionalPass::TurnEnds);
   return PlanAttr::get(context, target, tiles.blockQ, tiles.blockK, tiles.warps,
                        tiles.stages, tiles.qInRegisters,

@@ -50,7 +50,7 @@ struct Row {
   Row sync() && { return tiles.isSync = true, *this; }
   Row testAhead() && { return tiles.testsAhead = true, *this; }
   Row noTurns() && { return tiles.takesTurns = false, *this; }
-  Row turnEnds() && { return tiles.turnsEnds = true, *this; }
+  Row turnEnds() && { return tiles.endsTakeTurns = true, *this; }
 
   bool takes(const Workload &workload) const {
     int64_t valueDim = padHeadDim(workload.valueHeadDim);

@@ -10,7 +10,6 @@
 #include "MaskShape.h"
 
 #include "attn/Dialect/Attn/IR/Attn.h"
-#include "attn/Dialect/Attn/IR/KeySlope.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -294,9 +293,4 @@ int64_t plan::countNearKeys(Region &mask) {
       fewest = fewest == 0 ? count : std::min(fewest, count);
   }
   return fewest;
-}
-
-bool plan::isWindow(Region &mask) {
-  std::optional<KeyInterval> interval = readKeyInterval(mask);
-  return interval && !interval->lower.empty() && !interval->upper.empty();
 }

@@ -43,10 +43,6 @@ bool isOfDocuments(mlir::Region &mask);
 /// Keys in other intervals are not counted.
 int64_t countNearKeys(mlir::Region &mask);
 
-/// The mask shows one interval of keys, and both of its ends are the query plus
-/// numbers that all queries share.
-bool isWindow(mlir::Region &mask);
-
 } // namespace attn::plan
 
 #endif // ATTN_LIB_PLAN_MASKSHAPE_H

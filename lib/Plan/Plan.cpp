@@ -10,6 +10,7 @@
 #include "attn/Plan/Plan.h"
 
 #include "MaskShape.h"
+#include "attn/Dialect/Attn/IR/KeySlope.h"
 #include "attn/Dialect/Attn/IR/ScoreBound.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/AsmParser/AsmParser.h"
@@ -47,7 +48,6 @@ plan::Workload plan::getWorkload(ScoredOp op) {
        !op.getMask().front().getOps<CaptureSearchOp>().empty());
   workload.isOfDocuments = isSorted && isOfDocuments(op.getMask());
   workload.nearKeys = op.hasMask() ? countNearKeys(op.getMask()) : 0;
-  workload.isWindow = op.hasMask() && isWindow(op.getMask());
   // Scalars are lengths, which a causal mask captures as well.
   workload.hasCaptures = llvm::any_of(op.getCaptures().getTypes(),
                                       llvm::IsaPred<RankedTensorType>);
@@ -67,9 +67,11 @@ plan::Workload plan::getWorkload(ScoredOp op) {
     workload.headsPerKeyHead =
         query.getDimSize(ScoredOp::kHead) /
         std::max<int64_t>(key.getDimSize(ScoredOp::kHead), 1);
+  std::optional<KeyInterval> shown = readKeyInterval(op.getMask());
+  bool hasFirst = shown && !shown->lower.empty(),
+       hasLast = shown && !shown->upper.empty();
   // Before attn-expand-variants the same is said by name.
-  if (ArrayAttr variants = op.getVariantsAttr()) {
-    bool hasLower = false, hasUpper = false;
+  if (ArrayAttr variants = op.getVariantsAttr())
     for (Attribute variant : variants) {
       bool isMask = isa<CausalAttr, WindowAttr>(variant);
       if (isMask)
@@ -80,13 +82,10 @@ plan::Workload plan::getWorkload(ScoredOp op) {
       auto window = dyn_cast<WindowAttr>(variant);
       if (window && window.getLeft() >= 0)
         workload.nearKeys = window.getLeft() + 1;
-      hasLower |= window && window.getLeft() >= 0;
-      hasUpper |=
-          isa<CausalAttr>(variant) || (window && window.getRight() >= 0);
+      hasFirst |= window && window.getLeft() >= 0;
+      hasLast |= isa<CausalAttr>(variant) || (window && window.getRight() >= 0);
     }
-    if (!op.hasMask())
-      workload.isWindow = hasLower && hasUpper;
-  }
+  workload.isWindow = shown && hasFirst && hasLast;
   constexpr unsigned lengthDim = 2; // of batch, heads, length, dim
   if (!query.isDynamicDim(lengthDim))
     workload.queries = query.getDimSize(lengthDim);

@@ -32,6 +32,18 @@ func.func @named_window(%q: !t, %k: !t) -> !t {
   return %o : !t
 }
 
+// One end by name, the other in the mask.
+// CHECK-LABEL: func.func @half_named_window
+// CHECK: block_q = 256, block_k = 64, warps = 16, stages = 4, without = ["warp-insert-turns"]>
+func.func @half_named_window(%q: !t, %k: !t) -> !t {
+  %o, %lse = attn.attention %q, %k, %k {variants = [#attn.window<left = 100, right = -1>]}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %m = arith.cmpi sle, %j, %i : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t) -> (!t, !l)
+  return %o : !t
+}
+
 // The last key of a row is the last there is.
 // CHECK-LABEL: func.func @left_alone
 // CHECK: block_q = 256, block_k = 64, warps = 16, stages = 4>

@@ -117,13 +117,13 @@ struct Tiles {
   bool qInRegisters = false;
   int64_t consumerRegisters = 0; // 0: what shareRegisters gives
   int64_t blocksPerSM = 1;       // with roles
-  bool onGrid = false;     // a block of threads has one tile: no scheduler
-  int64_t splitKeys = 1;   // blocks that share the keys of a query block
-  int64_t packedHeads = 1; // query heads that have rows in a tile
-  bool isSync = false;     // products are waited for: no warp-make-async
-  bool testsAhead = false; // every loop does: warp-test-ahead
-  bool takesTurns = true;  // where there are groups: warp-insert-turns
-  bool turnsEnds = false;  // as do a tile's ends: warp-turn-ends
+  bool onGrid = false;        // a block of threads has one tile: no scheduler
+  int64_t splitKeys = 1;      // blocks that share the keys of a query block
+  int64_t packedHeads = 1;    // query heads that have rows in a tile
+  bool isSync = false;        // products are waited for: no warp-make-async
+  bool testsAhead = false;    // every loop does: warp-test-ahead
+  bool takesTurns = true;     // where there are groups: warp-insert-turns
+  bool endsTakeTurns = false; // those of a tile, too: warp-turn-ends
 };
 
 /// A head dimension as tiles hold it.

@@ -54,3 +54,25 @@ Value attn::warp::getSourceThroughTurns(Value value) {
         turn.getYield().getValues()[cast<OpResult>(value).getResultNumber()];
   return value;
 }
+
+void attn::warp::moveToTurn(RewriterBase &rewriter, ArrayRef<Operation *> ops) {
+  SmallVector<Value> yielded;
+  for (Operation *op : ops)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !llvm::is_contained(ops, user);
+          }))
+        yielded.push_back(result);
+  rewriter.setInsertionPoint(ops.front());
+  Location loc = ops.front()->getLoc();
+  auto turn = TurnOp::create(rewriter, loc, TypeRange(ValueRange(yielded)));
+  Block *body = rewriter.createBlock(&turn.getBody());
+  for (Operation *op : ops)
+    rewriter.moveOpBefore(op, body, body->end());
+  rewriter.setInsertionPointToEnd(body);
+  YieldOp::create(rewriter, loc, yielded);
+  for (auto [value, result] : llvm::zip_equal(yielded, turn.getResults()))
+    rewriter.replaceUsesWithIf(value, result, [&](OpOperand &use) {
+      return !turn->isAncestor(use.getOwner());
+    });
+}

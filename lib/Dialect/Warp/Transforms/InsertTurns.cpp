@@ -22,6 +22,7 @@
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
 #include "attn/Dialect/Warp/IR/GroupLoops.h"
+#include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -83,28 +84,9 @@ static FailureOr<TurnRange> matchRange(MmaAsyncOp first, MmaAsyncOp last) {
 }
 
 static void buildTurn(RewriterBase &rewriter, const TurnRange &range) {
-  Operation *first = range.inside.front();
   for (Operation *op : range.before)
-    rewriter.moveOpBefore(op, first);
-  SmallVector<Value> yielded;
-  for (Operation *op : range.inside)
-    for (Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-            return !llvm::is_contained(range.inside, user);
-          }))
-        yielded.push_back(result);
-  rewriter.setInsertionPoint(first);
-  Location loc = first->getLoc();
-  auto turn = TurnOp::create(rewriter, loc, TypeRange(ValueRange(yielded)));
-  Block *body = rewriter.createBlock(&turn.getBody());
-  for (Operation *op : range.inside)
-    rewriter.moveOpBefore(op, body, body->end());
-  rewriter.setInsertionPointToEnd(body);
-  YieldOp::create(rewriter, loc, yielded);
-  for (auto [value, result] : llvm::zip_equal(yielded, turn.getResults()))
-    rewriter.replaceUsesWithIf(value, result, [&](OpOperand &use) {
-      return !turn->isAncestor(use.getOwner());
-    });
+    rewriter.moveOpBefore(op, range.inside.front());
+  moveToTurn(rewriter, range.inside);
 }
 
 /// The products of a body that are in flight together, group by group.

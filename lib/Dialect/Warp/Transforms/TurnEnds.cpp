@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
+#include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
 #include "attn/Support/SchedulePass.h"
@@ -29,17 +30,6 @@ namespace attn::warp {
 using namespace mlir;
 using namespace attn::warp;
 
-static void takeTurn(RewriterBase &rewriter, MmaAsyncOp issue) {
-  Location loc = issue.getLoc();
-  rewriter.setInsertionPoint(issue);
-  auto turn = TurnOp::create(rewriter, loc, issue->getResultTypes());
-  Block *body = rewriter.createBlock(&turn.getBody());
-  rewriter.moveOpBefore(issue, body, body->end());
-  rewriter.setInsertionPointToEnd(body);
-  auto yield = YieldOp::create(rewriter, loc, issue->getResults());
-  rewriter.replaceAllUsesExcept(issue.getResult(), turn.getResult(0), yield);
-}
-
 int64_t attn::warp::turnEnds(RewriterBase &rewriter, KernelOp kernel,
                              std::string &reason) {
   // Of a tile: where the loops stand whose products take turns.
@@ -51,7 +41,7 @@ int64_t attn::warp::turnEnds(RewriterBase &rewriter, KernelOp kernel,
   int64_t numTurns = 0;
   for (Block *tile : tiles)
     for (auto issue : llvm::make_early_inc_range(tile->getOps<MmaAsyncOp>())) {
-      takeTurn(rewriter, issue);
+      moveToTurn(rewriter, issue.getOperation());
       ++numTurns;
     }
   if (tiles.empty())

@@ -37,6 +37,10 @@ SmallVector<OpOperand *> getUsesThroughTurns(Value value);
 /// Where the value comes from: not a result of a turn.
 Value getSourceThroughTurns(Value value);
 
+/// Moves operations of one block, in their order, to a turn that stands where
+/// the first one did and yields what others use.
+void moveToTurn(RewriterBase &rewriter, ArrayRef<Operation *> ops);
+
 } // namespace attn::warp
 
 #endif // ATTN_DIALECT_WARP_IR_TURNS_H
