@@ -169,10 +169,11 @@ static void erase(Operation *op) { op->erase(); }
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Roles: TMA, roles, products in flight, turns. Tiles: roles, and tiles that
-/// are drawn. Rings: sm_80 with two slots. Slots: sm_90a without rings,
-/// products in flight.
-enum class Form { Roles, Tiles, Rings, Slots };
+/// Roles: TMA, roles, products in flight, turns. Tiles: roles, tiles that are
+/// drawn, groups that pass over blocks. Ends: these, with turns at the ends of
+/// tiles. Rings: sm_80 with two slots. Slots: sm_90a without rings, products in
+/// flight.
+enum class Form { Roles, Tiles, Ends, Rings, Slots };
 
 struct Plant {
   const char *name;
@@ -529,8 +530,8 @@ protected:
   void expect(const char *wanted, llvm::function_ref<LogicalResult()> step);
 
   MLIRContext context;
-  // `--gtest_shuffle --gtest_repeat=N` draws other damage.
-  std::mt19937 random{20u + ::testing::UnitTest::GetInstance()->random_seed()};
+  // --gtest_random_seed gives other damage.
+  std::mt19937 random{20u + GTEST_FLAG_GET(random_seed)};
 };
 
 class PlantedBug : public WarpProtocol,
@@ -542,13 +543,16 @@ OwningOpRef<ModuleOp> WarpProtocol::compile(const Case &test, Form form) {
       parseSourceString<ModuleOp>(textOf(test), &context);
   if (!module)
     return nullptr;
-  bool hasRoles = form == Form::Roles || form == Form::Tiles;
+  bool hasTiles = form == Form::Tiles || form == Form::Ends;
+  bool hasRoles = form == Form::Roles || hasTiles;
   std::string tile = " reverse-keys=false lazy-max=false";
   tile += hasRoles ? " overlap-products=true" : " overlap-products=false";
-  tile += form == Form::Tiles ? " group-bounds=true" : " group-bounds=false";
+  tile += hasTiles ? " group-bounds=true" : " group-bounds=false";
   std::string passes = "warp-specialize,warp-make-async,warp-insert-turns";
-  if (form == Form::Tiles)
+  if (hasTiles)
     passes = "warp-persist," + passes;
+  if (form == Form::Ends)
+    passes += ",warp-turn-ends";
   if (form == Form::Rings)
     passes = "warp-buffer{depth=2 schedule=own}";
   if (form == Form::Slots)
@@ -604,6 +608,43 @@ TEST_P(PlantedBug, IsSeen) {
         return failure();
     return success();
   });
+}
+
+// A group that passes over its last blocks many turns after the others used
+// them: these wait for the slots, and the group for their turns.
+TEST_F(WarpProtocol, TurnsBeforePassedBlocks) {
+  Case test;
+  test.target = "sm_90a";
+  test.blockQ = 192;
+  test.blockK = 32;
+  test.warps = 12;
+  test.variant = Variant::Causal;
+  test.queries = 400;
+  test.keys = 600;
+  CaseTensors tensors(test, random);
+  for (int numTurns : {0, 1, 2, 3}) {
+    SCOPED_TRACE(numTurns);
+    OwningOpRef<ModuleOp> module = compile(test, Form::Tiles);
+    ASSERT_TRUE(module);
+    KernelOp kernel;
+    module->walk([&](KernelOp op) { kernel = op; });
+    scf::ForOp passed = findPassedBlocks(kernel);
+    OpBuilder builder(passed);
+    for (int turn = 0; turn < numTurns; ++turn)
+      addTurn(builder, passed.getLoc());
+    const char *between = "between a group's own blocks and those that it "
+                          "passes over";
+    expect(numTurns < 2 ? nullptr : between, [&] { return verify(*module); });
+    if (numTurns == 2)
+      continue; // well or not, as the groups come
+    auto host = module->lookupSymbol<func::FuncOp>("f");
+    expect(numTurns < 2 ? nullptr : deadlock, [&]() -> LogicalResult {
+      for (uint64_t seed = 0; seed < 8; ++seed)
+        if (failed(simulator::simulateWarps(host, tensors.arguments(), seed)))
+          return failure();
+      return success();
+    });
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -672,39 +713,42 @@ TEST_F(WarpProtocol, VerifiedIsSafe) {
   test.blockK = 32;
   test.warps = 8;
   test.variant = Variant::Causal;
-  test.queries = 128;
   test.keys = 200;
-  OwningOpRef<ModuleOp> good = compile(test, Form::Roles);
-  ASSERT_TRUE(good);
-  CaseTensors tensors(test, random);
-  int numVerified = 0;
-  for (int number = 0; number < 150; ++number) {
-    OwningOpRef<ModuleOp> module(good->clone());
-    KernelOp kernel;
-    module->walk([&](KernelOp op) { kernel = op; });
-    std::string what;
-    for (unsigned times = 1 + random() % 3; times != 0; --times)
-      what += damage(kernel, random) + "\n";
-    SCOPED_TRACE(what);
-    bool isVerified;
-    {
-      ScopedDiagnosticHandler quiet(&context,
-                                    [](Diagnostic &) { return success(); });
-      isVerified = succeeded(verify(*module));
+  for (Form form : {Form::Roles, Form::Ends}) {
+    test.queries = form == Form::Ends ? 200 : 128;
+    OwningOpRef<ModuleOp> good = compile(test, form);
+    ASSERT_TRUE(good);
+    CaseTensors tensors(test, random);
+    int numVerified = 0;
+    for (int number = 0; number < 150; ++number) {
+      OwningOpRef<ModuleOp> module(good->clone());
+      KernelOp kernel;
+      module->walk([&](KernelOp op) { kernel = op; });
+      std::string what;
+      for (unsigned times = 1 + random() % 3; times != 0; --times)
+        what += damage(kernel, random) + "\n";
+      SCOPED_TRACE(what);
+      bool isVerified;
+      {
+        ScopedDiagnosticHandler quiet(&context,
+                                      [](Diagnostic &) { return success(); });
+        isVerified = succeeded(verify(*module));
+      }
+      if (!isVerified)
+        continue;
+      ++numVerified;
+      auto host = module->lookupSymbol<func::FuncOp>("f");
+      expect(nullptr, [&]() -> LogicalResult {
+        for (uint64_t seed = 0; seed < 4; ++seed)
+          if (failed(simulator::simulateWarps(host, tensors.arguments(), seed)))
+            return failure();
+        return success();
+      });
     }
-    if (!isVerified)
-      continue;
-    ++numVerified;
-    auto host = module->lookupSymbol<func::FuncOp>("f");
-    expect(nullptr, [&]() -> LogicalResult {
-      for (uint64_t seed = 0; seed < 4; ++seed)
-        if (failed(simulator::simulateWarps(host, tensors.arguments(), seed)))
-          return failure();
-      return success();
-    });
+    RecordProperty(form == Form::Ends ? "verified_ends" : "verified",
+                   numVerified);
+    EXPECT_GE(numVerified, 5);
   }
-  RecordProperty("verified", numVerified);
-  EXPECT_GE(numVerified, 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Planted, PlantedBug, ::testing::ValuesIn(plants),

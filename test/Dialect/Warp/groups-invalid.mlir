@@ -528,3 +528,105 @@ func.func @w3_groups_between_order(%n: index, %v: memref<?x?xbf16, strided<[?, 1
   }
   return
 }
+
+// -----
+
+// Behind its own blocks a group takes two turns, so that it gives back what it
+// passes over two turns after the others.
+func.func @w3_groups_turns_between(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @w3_groups_turns_between blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
+      %r0 = scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        warp.copy_async %v[%x, %h] to %r[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) registers(240) group(%group) {
+      %one = arith.maxsi %group, %c1 : index
+      %end = arith.minsi %one, %n : index
+      // expected-note@+1 {{the group's own blocks, with 1 turn in 1 block}}
+      %own = scf.for %i = %c0 to %end step %c1 iter_args(%j = %c0) -> (index) {
+        warp.turn {
+          warp.yield
+        }
+        %s = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %f = warp.load_frag %s : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %s : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      warp.turn {
+        warp.yield
+      }
+      // expected-error@+1 {{'warp.turn' op is one of 2 between a group's own blocks and those that it passes over, expected no more than in a block}}
+      warp.turn {
+        warp.yield
+      }
+      %after = scf.for %i = %end to %n step %c1 iter_args(%j = %own) -> (index) {
+        warp.turn {
+          warp.yield
+        }
+        %s = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        warp.release %s : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Two blocks begin before the loops: a group that passes over the first ones
+// would give them back two turns after the others.
+func.func @w3_groups_two_blocks_beside(%n: index, %v: memref<?x?xbf16, strided<[?, 1]>>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  warp.kernel @w3_groups_two_blocks_beside blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %r = warp.ring fills(@load) drains(@softmax) : !warp.ring<2, 128x64xbf16, panels<128>>
+    warp.role @load copy warps(4) registers(24) {
+      warp.copy_async %v[%x, %h] to %r[%c0] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 128x64xbf16, panels<128>>
+      warp.copy_async %v[%x, %h] to %r[%c1] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 128x64xbf16, panels<128>>
+      %r0 = scf.for %i = %c2 to %n step %c1 iter_args(%j = %c2) -> (index) {
+        warp.copy_async %v[%x, %h] to %r[%j] by tma : memref<?x?xbf16, strided<[?, 1]>>, !warp.ring<2, 128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) registers(240) group(%group) {
+      %one = arith.maxsi %group, %c2 : index
+      %end = arith.minsi %one, %n : index
+      %s0 = warp.await %r[%c0] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+      warp.release %s0 : !warp.slot<128x64xbf16, panels<128>>
+      %s1 = warp.await %r[%c1] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+      warp.release %s1 : !warp.slot<128x64xbf16, panels<128>>
+      %own = scf.for %i = %c2 to %end step %c1 iter_args(%j = %c2) -> (index) {
+        warp.turn {
+          warp.yield
+        }
+        %s = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        %f = warp.load_frag %s : !warp.slot<128x64xbf16, panels<128>> -> !warp.frag<128x64xbf16, a, 8>
+        warp.release %s : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      // expected-error@+1 {{'scf.for' op stands beside 2 uses of a ring outside of loops, expected at most one where blocks take turns}}
+      %after = scf.for %i = %end to %n step %c1 iter_args(%j = %own) -> (index) {
+        warp.turn {
+          warp.yield
+        }
+        %s = warp.await %r[%j] : !warp.ring<2, 128x64xbf16, panels<128>> -> !warp.slot<128x64xbf16, panels<128>>
+        warp.release %s : !warp.slot<128x64xbf16, panels<128>>
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+  }
+  return
+}

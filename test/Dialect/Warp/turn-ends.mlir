@@ -109,3 +109,116 @@ func.func @no_turns(%n: index, %k: !view) {
   }
   return
 }
+
+// Groups pass over blocks: with one product behind the loop they are one turn
+// apart, with two they would be two turns apart.
+// CHECK-LABEL: @one_behind
+// CHECK-COUNT-3: warp.turn
+func.func @one_behind(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // REMARK: [Passed] turn-ends | Category:warp-turn-ends | turns=1
+  warp.kernel @one_behind blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %K = warp.ring fills(@load) drains(@softmax) : !ring
+    %Q = warp.ring fills(@load) drains(@softmax) : !warp.ring<1, 64x128xbf16, panels<128>>
+    warp.role @load copy warps(4) {
+      warp.copy_async %k[%b, %h, %c0, %c0] to %Q[%c0] by tma : !view, !warp.ring<1, 64x128xbf16, panels<128>>
+      scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%j] by tma : !view, !ring
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) group(%group) {
+      %zero = arith.constant 0.0 : f32
+      %zo = warp.splat %zero : !o
+      %zs = warp.splat %zero : !s
+      %zb = warp.cast truncf %zs : !s to !warp.frag<128x64xbf16, acc, 8>
+      %a = warp.convert %zb : !warp.frag<128x64xbf16, acc, 8> -> !a
+      %q = warp.await %Q[%c0] : !warp.ring<1, 64x128xbf16, panels<128>> -> !t
+      %one = arith.maxsi %group, %c1 : index
+      %end = arith.minsi %one, %n : index
+      %own = scf.for %i = %c0 to %end step %c1 iter_args(%j = %c0) -> (index) {
+        %kt = warp.await %K[%j] : !ring -> !t
+        %p = warp.turn {
+          %op = warp.mma_async wgmma %a, %kt, %zo : !a, !t, !o
+          warp.yield %op : !op
+        } : !op
+        %o = warp.wait %p : !op
+        warp.release %kt : !t
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      %b1 = warp.mma_async wgmma %a, %q, %zo : !a, !t, !o
+      %o1 = warp.wait %b1 : !op
+      warp.release %q : !t
+      scf.for %i = %end to %n step %c1 iter_args(%j = %own) -> (index) {
+        warp.turn {
+          warp.yield
+        }
+        %s = warp.await %K[%j] : !ring -> !t
+        warp.release %s : !t
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+  }
+  return
+}
+
+// CHECK-LABEL: @two_behind
+// CHECK-COUNT-2: warp.turn
+// CHECK-NOT: warp.turn
+func.func @two_behind(%n: index, %k: !view) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // REMARK: {{^}}{{.*}}:[[@LINE+1]]:{{.*}} Remark="groups that pass over blocks would be several turns apart"
+  warp.kernel @two_behind blocks(%x, %h, %b) in (%n, %n, %n) warps(12) {
+    %K = warp.ring fills(@load) drains(@softmax) : !ring
+    %Q = warp.ring fills(@load) drains(@softmax) : !warp.ring<1, 64x128xbf16, panels<128>>
+    warp.role @load copy warps(4) {
+      warp.copy_async %k[%b, %h, %c0, %c0] to %Q[%c0] by tma : !view, !warp.ring<1, 64x128xbf16, panels<128>>
+      scf.for %i = %c0 to %n step %c1 iter_args(%j = %c0) -> (index) {
+        warp.copy_async %k[%b, %h, %i, %c0] to %K[%j] by tma : !view, !ring
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+    warp.role @softmax compute warps(8) group(%group) {
+      %zero = arith.constant 0.0 : f32
+      %zo = warp.splat %zero : !o
+      %zs = warp.splat %zero : !s
+      %zb = warp.cast truncf %zs : !s to !warp.frag<128x64xbf16, acc, 8>
+      %a = warp.convert %zb : !warp.frag<128x64xbf16, acc, 8> -> !a
+      %q = warp.await %Q[%c0] : !warp.ring<1, 64x128xbf16, panels<128>> -> !t
+      %one = arith.maxsi %group, %c1 : index
+      %end = arith.minsi %one, %n : index
+      %own = scf.for %i = %c0 to %end step %c1 iter_args(%j = %c0) -> (index) {
+        %kt = warp.await %K[%j] : !ring -> !t
+        %p = warp.turn {
+          %op = warp.mma_async wgmma %a, %kt, %zo : !a, !t, !o
+          warp.yield %op : !op
+        } : !op
+        %o = warp.wait %p : !op
+        warp.release %kt : !t
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+      %b1 = warp.mma_async wgmma %a, %q, %zo : !a, !t, !o
+      %b2 = warp.mma_async wgmma %a, %q, %zo : !a, !t, !o
+      %o1 = warp.wait %b1 : !op
+      %o2 = warp.wait %b2 : !op
+      warp.release %q : !t
+      scf.for %i = %end to %n step %c1 iter_args(%j = %own) -> (index) {
+        warp.turn {
+          warp.yield
+        }
+        %s = warp.await %K[%j] : !ring -> !t
+        warp.release %s : !t
+        %j1 = arith.addi %j, %c1 : index
+        scf.yield %j1 : index
+      }
+    }
+  }
+  return
+}

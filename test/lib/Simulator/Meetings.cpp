@@ -62,6 +62,14 @@ Answer Turns::enter(int64_t warp, mlir::Operation *turn) {
   return Answer::go();
 }
 
+std::string Turns::checkEnd() const {
+  for (size_t warp = 0; warp < warps.size(); ++warp)
+    if (warps[warp].left != warps[0].left)
+      return "ends with " + number(warps[warp].left) + " turns of warp " +
+             number(warp) + ", and " + number(warps[0].left) + " of warp 0";
+  return "";
+}
+
 std::string Issues::issue(int64_t warp, mlir::Operation *product) {
   std::vector<mlir::Operation *> &order = orders[warp / groupWarps];
   auto place = size_t(counts[warp]++);

@@ -45,6 +45,7 @@ public:
 
   Answer enter(int64_t warp, mlir::Operation *turn);
   void leave(int64_t warp) { ++warps[warp].left; }
+  std::string checkEnd() const;
 
 private:
   static constexpr int64_t groupWarps = 4;

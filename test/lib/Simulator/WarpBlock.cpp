@@ -68,6 +68,9 @@ LogicalResult WarpBlock::checkEnd() {
     if (std::string message = ring.checkEnd(); !message.empty())
       return op->emitOpError(message);
   }
+  for (const auto &[op, taken] : turns)
+    if (std::string message = taken.checkEnd(); !message.empty())
+      return op->emitOpError(message);
   if (std::string message = issues.checkEnd(); !message.empty())
     return kernel.emitOpError(message);
   return success();

@@ -204,11 +204,10 @@ WarpRunner::Step WarpRunner::runRegion(Operation *op) {
     return Ran;
   }
   auto turn = llvm::cast<TurnOp>(op);
-  // Groups that go through different blocks are in different loops.
+  // Groups that go through different blocks take as many turns, not the same.
   Operation *key = op;
-  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
-  if (loop && !role.getGroup().use_empty())
-    key = loop->getParentOp();
+  if (!role.getGroup().use_empty())
+    key = role;
   Step step = settle(op, block.turns.find(role)->second.enter(warp, key));
   if (step == Met) {
     --frames.back().next;

@@ -133,6 +133,38 @@ static LogicalResult verifyPlaces(const GroupLoops &loops, ArrayRef<Step> steps,
   return success();
 }
 
+/// Turns between a group's own loops and what it passes over: by so many is it
+/// behind the others, or ahead, in turns. No more than those of a block.
+static LogicalResult verifyTurnsBeside(const GroupLoops &loops,
+                                       const BlockUse &expected) {
+  auto verifyBetween = [&](Operation *from, Operation *to) -> LogicalResult {
+    TurnOp last;
+    int64_t numBeside = 0;
+    for (Operation *op = from; op && op != to; op = op->getNextNode())
+      if (auto turn = dyn_cast<TurnOp>(op)) {
+        last = turn;
+        ++numBeside;
+      }
+    if (numBeside * expected.numBlocks <= expected.numTurns)
+      return success();
+    InFlightDiagnostic diag = last.emitOpError("is one of ")
+                              << numBeside
+                              << " between a group's own blocks and those that "
+                                 "it passes over, expected no more than in a "
+                                 "block";
+    diag.attachNote(loops.own.front()->op->getLoc())
+        << "the group's own blocks, with " << expected.numTurns
+        << (expected.numTurns == 1 ? " turn" : " turns") << " in "
+        << expected.numBlocks
+        << (expected.numBlocks == 1 ? " block" : " blocks");
+    return diag;
+  };
+  if (loops.lower && failed(verifyBetween(loops.lower, loops.own.front()->op)))
+    return failure();
+  return loops.upper ? verifyBetween(loops.own.back()->op, loops.upper)
+                     : success();
+}
+
 //===----------------------------------------------------------------------===//
 // Bounds
 //===----------------------------------------------------------------------===//
@@ -283,7 +315,8 @@ static LogicalResult verifyGroups(const GroupLoops &loops,
     else if (isa<scf::ForOp>(step.op) && failed(verifyBlockUse(step, expected)))
       return failure();
   }
-  if (failed(verifyPlaces(loops, steps, expected)))
+  if (failed(verifyPlaces(loops, steps, expected)) ||
+      failed(verifyTurnsBeside(loops, expected)))
     return failure();
   int64_t numBeside = beside.lookup(expected.items.front().first);
   for (auto [ring, number] : expected.items) {
@@ -292,6 +325,11 @@ static LogicalResult verifyGroups(const GroupLoops &loops,
              << numBeside << " and " << beside.lookup(ring)
              << " uses of two rings outside of loops, expected one of each for "
                 "a block";
+    if (expected.numTurns != 0 && numBeside > 1)
+      return loops.getPlace()->emitOpError("stands beside ")
+             << numBeside
+             << " uses of a ring outside of loops, expected at most one where "
+                "blocks take turns";
     if (auto type = dyn_cast<RingType>(ring.getType());
         type && type.getDepth() < 2)
       return loops.getPlace()->emitOpError("needs rings of two slots, got ")

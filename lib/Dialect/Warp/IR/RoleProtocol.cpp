@@ -59,7 +59,11 @@
 // slots, and none is filled by the role itself. It changes the order of the
 // items of different rings within one block, where nobody waits for such a
 // group: the item two before in a ring is of an earlier block. Leave it out,
-// too, up to the entry that it waits for.
+// too, up to the entry that it waits for. Where blocks take turns, an item of
+// each ring at most is used outside of the loops, and no more turns than those
+// of a block stand between the own blocks and the others. So such a group gives
+// an item back one turn after the others used it, at the latest; they wait for
+// the item two further on two turns later, when all have left the turn between.
 //
 // Where own loops follow each other at a block that depends on the group, they
 // count as one loop over all blocks, in each role: every loop does the same

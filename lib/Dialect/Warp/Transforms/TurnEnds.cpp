@@ -10,11 +10,14 @@
 // warp-insert-turns orders the products of a loop. The first scores of a tile
 // and its last P V stand before and behind the loops: without a turn they come
 // between the products of a group that has its turn, which waits longer then.
-// Each group has one of each in every tile, so that all take as many turns.
+// Each group has one of each in every tile, so that all take as many turns,
+// though not the same ones: a group that passes over the last blocks issues its
+// last P V before it takes the turns of these blocks, others after them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Warp/Analysis/WarpForms.h"
+#include "attn/Dialect/Warp/IR/GroupLoops.h"
 #include "attn/Dialect/Warp/IR/Turns.h"
 #include "attn/Dialect/Warp/Transforms/Passes.h"
 #include "attn/Dialect/Warp/Transforms/Transforms.h"
@@ -30,6 +33,21 @@ namespace attn::warp {
 using namespace mlir;
 using namespace attn::warp;
 
+/// Whether groups that pass over blocks would be several turns apart.
+static bool partsGroups(Block *tile) {
+  if (llvm::none_of(tile->getOps<scf::ForOp>(), getPassedEnd))
+    return false;
+  int64_t numTogether = 0; // since the last loop whose blocks take turns
+  for (Operation &op : *tile) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    if (loop && !loop.getBody()->getOps<TurnOp>().empty())
+      numTogether = 0;
+    else if (isa<MmaAsyncOp>(op) && ++numTogether > 1)
+      return true;
+  }
+  return false;
+}
+
 int64_t attn::warp::turnEnds(RewriterBase &rewriter, KernelOp kernel,
                              std::string &reason) {
   // Of a tile: where the loops stand whose products take turns.
@@ -39,14 +57,19 @@ int64_t attn::warp::turnEnds(RewriterBase &rewriter, KernelOp kernel,
       tiles.insert(loop->getBlock());
   });
   int64_t numTurns = 0;
-  for (Block *tile : tiles)
+  for (Block *tile : tiles) {
+    if (partsGroups(tile)) {
+      reason = "groups that pass over blocks would be several turns apart";
+      continue;
+    }
     for (auto issue : llvm::make_early_inc_range(tile->getOps<MmaAsyncOp>())) {
       moveToTurn(rewriter, issue.getOperation());
       ++numTurns;
     }
+  }
   if (tiles.empty())
     reason = "no products of a loop take turns";
-  else if (numTurns == 0)
+  else if (numTurns == 0 && reason.empty())
     reason = "all products are in the loops";
   return numTurns;
 }

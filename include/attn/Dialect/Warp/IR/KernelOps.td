@@ -61,7 +61,7 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          same order, and no roles wait in a cycle; the items of a ring are
          numbered 0, 1, 2, … as they are used; no more items are held than the
          ring has slots; what a role fills for itself it fills before it awaits
-         it; a turn is taken by every group alike, and nothing is filled in it;
+         it; every group takes as many turns, and nothing is filled in them;
          an await does not wait only if a test of the same item says so, with no
          other await of the ring in between.
          Under the answer of `warp.any`, which warps get differently, stands
@@ -72,7 +72,9 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          are the same in both. Of a group the bounds of loops may depend on
          its number: what [lo, hi) is to the others is [first, end) to it, and
          two loops beside those, over [lo, first) and [end, hi), take the items
-         of the other blocks and give them back, with as many turns. Then
+         of the other blocks and give them back, with as many turns; where blocks take
+         turns, at most one item of a ring is used outside of the loops, and between
+         own and other blocks stand no more turns than a block has. Then
          lo <= first < end <= hi if lo < hi, which the minima and maxima that
          they are computed with show. Loops of a group that follow each other
          at a block that depends on its number are one loop to the others: they
