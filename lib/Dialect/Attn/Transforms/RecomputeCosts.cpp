@@ -123,11 +123,15 @@ static bool isCostly(Operation &op) {
 
 int64_t RecomputeCosts::countCostly() const {
   AttentionBackwardOp attention = op;
-  return llvm::count_if(attention.getScore().front(), isCostly);
+  return llvm::count_if(attention.getScore().getOps(),
+                        [](Operation &op) { return isCostly(op); });
 }
 
 int64_t RecomputeCosts::countShared() const {
   AttentionBackwardOp attention = op;
+  // A pullback may stand alone.
+  if (attention.getScore().empty())
+    return 0;
   Block &score = attention.getScore().front();
   Block &pullback = attention.getPullback().front();
   // Values of the pullback by those of the score that they are.

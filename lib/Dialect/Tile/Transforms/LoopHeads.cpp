@@ -264,6 +264,10 @@ struct TileLoopHeads final
                          func::FuncOp, TileForm::Flat> {
   using Base::Base;
 
+  bool isWanted(func::FuncOp function) override {
+    return !function.isDeclaration();
+  }
+
   void transform(RewriterBase &rewriter, func::FuncOp function) override {
     for (Operation *op = &function.front().front(); op;
          op = op->getNextNode()) {
