@@ -411,6 +411,20 @@ static const Plant plants[] = {
        erase(*loop.getBody()->getOps<TurnOp>().begin());
      },
      "uses other items or turns", deadlock},
+    {"TurnOfTheFirstGroup", Form::Tiles,
+     [](KernelOp kernel) {
+       // After the last tile, so that nobody waits for the others.
+       RoleOp role = kernel.getRole("softmax");
+       auto tiles = findTileLoop(kernel, "softmax");
+       OpBuilder builder(tiles->getContext());
+       builder.setInsertionPointAfter(tiles);
+       Location loc = tiles.getLoc();
+       Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+       auto loop = scf::ForOp::create(builder, loc, role.getGroup(), one, one);
+       builder.setInsertionPointToStart(loop.getBody());
+       addTurn(builder, loc);
+     },
+     "stands in a loop whose bounds depend on the group", "ends with"},
     {"BlocksPassedOverTooSoon", Form::Tiles,
      [](KernelOp kernel) {
        scf::ForOp loop = findPassedBlocks(kernel);
@@ -528,6 +542,9 @@ protected:
   OwningOpRef<ModuleOp> compile(const Case &test, Form form);
   /// What a step says; it must fail if `wanted` is there, else succeed.
   void expect(const char *wanted, llvm::function_ref<LogicalResult()> step);
+  /// What the simulator says under `seeds` orders of the warps, likewise.
+  void expectRuns(const char *wanted, ModuleOp module, CaseTensors &tensors,
+                  uint64_t seeds);
 
   MLIRContext context;
   // --gtest_random_seed gives other damage.
@@ -581,6 +598,17 @@ void WarpProtocol::expect(const char *wanted,
     EXPECT_NE(text.find(wanted), std::string::npos) << text;
 }
 
+void WarpProtocol::expectRuns(const char *wanted, ModuleOp module,
+                              CaseTensors &tensors, uint64_t seeds) {
+  auto host = module.lookupSymbol<func::FuncOp>("f");
+  expect(wanted, [&]() -> LogicalResult {
+    for (uint64_t seed = 0; seed < seeds; ++seed)
+      if (failed(simulator::simulateWarps(host, tensors.arguments(), seed)))
+        return failure();
+    return success();
+  });
+}
+
 TEST_P(PlantedBug, IsSeen) {
   const Plant &plant = GetParam();
   Case test;
@@ -600,14 +628,8 @@ TEST_P(PlantedBug, IsSeen) {
 
   ASSERT_TRUE(plant.verifier || plant.simulator);
   expect(plant.verifier, [&] { return verify(*module); });
-  auto host = module->lookupSymbol<func::FuncOp>("f");
   CaseTensors tensors(test, random);
-  expect(plant.simulator, [&]() -> LogicalResult {
-    for (uint64_t seed = 0; seed < 8; ++seed)
-      if (failed(simulator::simulateWarps(host, tensors.arguments(), seed)))
-        return failure();
-    return success();
-  });
+  expectRuns(plant.simulator, *module, tensors, /*seeds=*/8);
 }
 
 // A group that passes over its last blocks many turns after the others used
@@ -637,13 +659,8 @@ TEST_F(WarpProtocol, TurnsBeforePassedBlocks) {
     expect(numTurns < 2 ? nullptr : between, [&] { return verify(*module); });
     if (numTurns == 2)
       continue; // well or not, as the groups come
-    auto host = module->lookupSymbol<func::FuncOp>("f");
-    expect(numTurns < 2 ? nullptr : deadlock, [&]() -> LogicalResult {
-      for (uint64_t seed = 0; seed < 8; ++seed)
-        if (failed(simulator::simulateWarps(host, tensors.arguments(), seed)))
-          return failure();
-      return success();
-    });
+    expectRuns(numTurns < 2 ? nullptr : deadlock, *module, tensors,
+               /*seeds=*/8);
   }
 }
 
@@ -737,13 +754,7 @@ TEST_F(WarpProtocol, VerifiedIsSafe) {
       if (!isVerified)
         continue;
       ++numVerified;
-      auto host = module->lookupSymbol<func::FuncOp>("f");
-      expect(nullptr, [&]() -> LogicalResult {
-        for (uint64_t seed = 0; seed < 4; ++seed)
-          if (failed(simulator::simulateWarps(host, tensors.arguments(), seed)))
-            return failure();
-        return success();
-      });
+      expectRuns(nullptr, *module, tensors, /*seeds=*/4);
     }
     RecordProperty(form == Form::Ends ? "verified_ends" : "verified",
                    numVerified);

@@ -133,8 +133,9 @@ static LogicalResult verifyPlaces(const GroupLoops &loops, ArrayRef<Step> steps,
   return success();
 }
 
-/// Turns between a group's own loops and what it passes over: by so many is it
-/// behind the others, or ahead, in turns. No more than those of a block.
+/// Turns between a group's own loops and what it passes over, no more than
+/// those of a block: by so many it gives items back later than the others, or
+/// sooner.
 static LogicalResult verifyTurnsBeside(const GroupLoops &loops,
                                        const BlockUse &expected) {
   auto verifyBetween = [&](Operation *from, Operation *to) -> LogicalResult {

@@ -15,6 +15,7 @@
 #include "Protocol.h"
 #include "RoleSteps.h"
 
+#include "attn/Dialect/Warp/IR/GroupLoops.h"
 #include "attn/Support/RoleRegisters.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -110,8 +111,19 @@ static LogicalResult verifyContents(RoleOp role) {
 /// Turns belong to roles of several groups, all of which must pass.
 static LogicalResult verifyTurn(TurnOp turn) {
   Operation *parent = turn->getParentOp();
-  while (isa<scf::ForOp, scf::WhileOp>(parent))
-    parent = parent->getParentOp();
+  for (; isa<scf::ForOp, scf::WhileOp>(parent);
+       parent = parent->getParentOp()) {
+    // Of loops with items GroupProtocol.cpp knows the blocks.
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    if (loop &&
+        (dependsOnGroup(loop.getLowerBound()) ||
+         dependsOnGroup(loop.getUpperBound())) &&
+        !loop.walk([](AwaitOp) { return WalkResult::interrupt(); })
+             .wasInterrupted())
+      return turn.emitOpError("stands in a loop whose bounds depend on the "
+                              "group, and that awaits nothing: groups would "
+                              "take different numbers of turns");
+  }
   auto role = dyn_cast<RoleOp>(parent);
   if (!role)
     return turn.emitOpError("stands under '")

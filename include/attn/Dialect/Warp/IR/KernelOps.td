@@ -72,9 +72,9 @@ def Warp_KernelOp : Warp_Op<"kernel", [
          are the same in both. Of a group the bounds of loops may depend on
          its number: what [lo, hi) is to the others is [first, end) to it, and
          two loops beside those, over [lo, first) and [end, hi), take the items
-         of the other blocks and give them back, with as many turns; where blocks take
-         turns, at most one item of a ring is used outside of the loops, and between
-         own and other blocks stand no more turns than a block has. Then
+         of the other blocks and give them back, with as many turns. Where blocks
+         take turns, at most one item of a ring is used outside of the loops, and
+         between own and other blocks stand no more turns than a block has. Then
          lo <= first < end <= hi if lo < hi, which the minima and maxima that
          they are computed with show. Loops of a group that follow each other
          at a block that depends on its number are one loop to the others: they
