@@ -13,9 +13,10 @@
 // the first.
 //
 // That base + c is not below base needs a proof where it is compared or
-// converted: positions, coordinates plus or minus each other and numbers that
-// are the same for all elements, are assumed not to wrap around. A conversion
-// that leads to a decision rounds once and stays as it is.
+// converted: it is known of positions, coordinates plus or minus each other and
+// numbers that are the same for all elements, that do not wrap around
+// (IntegerSizes.h). A conversion that leads to a decision rounds once and stays
+// as it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +27,7 @@
 #include "Remainders.h"
 
 #include "attn/Dialect/Attn/IR/Decisions.h"
+#include "attn/Dialect/Attn/IR/IntegerSizes.h"
 #include "attn/Dialect/Warp/IR/Warp.h"
 #include "attn/Support/Predicates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -51,9 +53,16 @@ Positions Positions::plan(gpu::GPUFuncOp function, const DecisionPaths &exact) {
   auto isPosition = [&](Value value) {
     return value.getType().isInteger(32) || known.contains(value);
   };
+  IntegerSizes sizes([](Value value) {
+    if (auto splat = value.getDefiningOp<SplatOp>())
+      return splat.getScalar();
+    auto broadcast = value.getDefiningOp<BroadcastOp>();
+    return broadcast ? broadcast.getValue() : value;
+  });
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     bool isSum = isa<BroadcastOp, arith::AddIOp, arith::SubIOp>(op) &&
-                 llvm::all_of(op->getOperands(), isPosition);
+                 llvm::all_of(op->getOperands(), isPosition) &&
+                 !sizes.mayWrap(op);
     if (isSum || isa<CoordsOp, SplatOp>(op))
       known.insert(op->getResult(0));
     if (isa<arith::SubIOp>(op) && Remainder::match(op->getResult(0)))

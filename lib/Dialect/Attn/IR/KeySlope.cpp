@@ -9,6 +9,7 @@
 
 #include "attn/Dialect/Attn/IR/KeySlope.h"
 
+#include "attn/Dialect/Attn/IR/IntegerSizes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -44,6 +45,7 @@ public:
 private:
   Region &region;
   unsigned first;
+  IntegerSizes sizes;
   int64_t steps = 0;
 };
 } // namespace
@@ -81,7 +83,8 @@ bool DistanceReader::add(Value value, int64_t factor, KeyDistance &sum) {
   if (isa_and_present<arith::SIToFPOp>(op))
     return add(op->getOperand(0), factor, sum);
   bool isDifference = isa_and_present<arith::SubIOp, arith::SubFOp>(op);
-  if (!isDifference && !isa_and_present<arith::AddIOp, arith::AddFOp>(op))
+  if ((!isDifference && !isa_and_present<arith::AddIOp, arith::AddFOp>(op)) ||
+      sizes.mayWrap(op))
     return false;
   return add(op->getOperand(0), factor, sum) &&
          add(op->getOperand(1), isDifference ? -factor : factor, sum);
@@ -129,6 +132,7 @@ private:
   Value product, key;
   Dependence byKey, byRow;
   DistanceReader distances;
+  IntegerSizes sizes;
   int64_t steps = 0;
 };
 } // namespace
@@ -162,7 +166,8 @@ bool SlopeReader::add(Value value, const ConstantTerm &factor) {
     return true;
   }
   Operation *op = value.getDefiningOp();
-  if (!op || !(value.getType().isF32() || value.getType().isInteger(32)))
+  if (!op || !(value.getType().isF32() || value.getType().isInteger(32)) ||
+      sizes.mayWrap(op))
     return false;
   auto operand = [&](unsigned number) { return op->getOperand(number); };
   if (isa<arith::AddFOp, arith::AddIOp>(op))

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -32,4 +33,13 @@ bool attn::tile::isWholeNumber(Value value) {
     value = magnitude.getOperand();
   return isa_and_present<arith::SIToFPOp, arith::UIToFPOp>(
       value.getDefiningOp());
+}
+
+attn::IntegerSizes attn::tile::getMaskIntegerSizes() {
+  return IntegerSizes([](Value value) {
+    value = ScoresOp::resolve(value);
+    auto broadcast = value.getDefiningOp<vector::BroadcastOp>();
+    bool isOfIntegers = broadcast && broadcast.getSourceType().isIntOrIndex();
+    return isOfIntegers ? broadcast.getSource() : value;
+  });
 }

@@ -136,13 +136,14 @@ IntegerReader::Cases IntegerReader::computeInteger(Value value) {
   // Any other scalar that is the same for the whole loop. A product with a
   // constant, like the first row of a block, says more than its value.
   bool isScalar = value.getType().isIntOrIndex();
-  if (isScalar && isa_and_nonnull<arith::MulIOp>(op) &&
+  bool mayWrap = op && sizes.mayWrap(op);
+  if (isScalar && isa_and_nonnull<arith::MulIOp>(op) && !mayWrap &&
       getIntegerConstant(op->getOperand(1)))
     return readArithmetic(op);
   if (isScalar && loop.isDefinedOutsideOfLoop(value))
     return single(
         LinearForm::variable(getSymbol({SymbolSource::Kind::Scalar, value})));
-  if (!op)
+  if (!op || mayWrap)
     return opaque();
   if (std::optional<unsigned> data = readRowData(value))
     return single(LinearForm::variable(*data));

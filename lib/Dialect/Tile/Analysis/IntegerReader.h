@@ -95,6 +95,7 @@ private:
   DenseMap<Value, Formula> booleans;
   DenseMap<Value, Cases> integers;
   DenseMap<Value, Direction> directions;
+  IntegerSizes sizes = getMaskIntegerSizes();
   /// Operations between the value that is read and the mask.
   unsigned depth = 0;
   DenseMap<unsigned, KeyData> keyData;

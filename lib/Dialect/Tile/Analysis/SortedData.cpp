@@ -35,7 +35,7 @@ IntegerReader::Direction IntegerReader::computeDirection(Value value) {
   if (value.getType().isIntOrIndex() && loop.isDefinedOutsideOfLoop(value))
     return 0;
   Operation *op = value.getDefiningOp();
-  if (!op)
+  if (!op || sizes.mayWrap(op))
     return std::nullopt;
   auto operand = [&](unsigned number) {
     return getDirection(op->getOperand(number));

@@ -224,9 +224,11 @@ std::optional<CellRange> CellRangeReader::square(Operation *op, CellRange of) {
   return ends;
 }
 
-/// Integers are assumed not to wrap around, as everywhere in masks.
+/// Nothing is said of what may wrap around.
 std::optional<CellRange> CellRangeReader::boundInteger(Operation *op,
                                                        ArrayRef<CellRange> of) {
+  if (sizes.mayWrap(op))
+    return std::nullopt;
   if (std::optional<int64_t> divisor = getQuotientDivisor(op))
     return divide(op, of[0], *divisor);
   if (std::optional<int64_t> divisor = getRemainderDivisor(op))
@@ -324,7 +326,7 @@ std::optional<CellRange> CellRangeReader::computeByRule(Operation *op) {
   } else {
     range = bound(op, of);
   }
-  if (range)
+  if (range && !sizes.mayWrap(op))
     describe(op, of, *range);
   return range;
 }

@@ -18,6 +18,7 @@
 #ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_CELLRANGE_H
 #define ATTN_LIB_DIALECT_TILE_TRANSFORMS_CELLRANGE_H
 
+#include "attn/Dialect/Tile/Analysis/MaskReader.h"
 #include "attn/Support/LLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -121,6 +122,7 @@ private:
   DenseMap<Value, Optional> known;
   /// Whether a value depends on the query (1), the key (2), both or none.
   DenseMap<Value, unsigned> axes;
+  IntegerSizes sizes = getMaskIntegerSizes();
 };
 
 } // namespace attn::tile

@@ -129,15 +129,16 @@ public:
   bool join(RewriterBase &rewriter);
 
 private:
-  bool isPosition(Value value) const;
-  SmallVector<KeyBound> matchDistance(arith::CmpIOp compare) const;
-  SmallVector<KeyBound> match(Value value) const;
+  bool isPosition(Value value);
+  SmallVector<KeyBound> matchDistance(arith::CmpIOp compare);
+  SmallVector<KeyBound> match(Value value);
   Value emit(OpBuilder &builder, ArrayRef<KeyBound> bounds) const;
 
   ScoresOp op;
   Operation *yield;
   Value rows, key; // coordinates; the argument
   ValueAxes axes;
+  IntegerSizes sizes = getMaskIntegerSizes();
   SmallVector<KeyBound> sides[2]; // lower and upper ones
   SmallVector<Value> others;      // what else the mask says
 };
@@ -177,10 +178,10 @@ static std::optional<KeyBound> makeBound(CmpIPredicate predicate, Value limit,
 }
 
 /// A coordinate of the row, perhaps plus or minus numbers that are the same for
-/// all rows: does not wrap around, as does no difference of two of them.
-bool MaskBounds::isPosition(Value value) const {
+/// all rows, that does not wrap around.
+bool MaskBounds::isPosition(Value value) {
   while (Operation *sum = value.getDefiningOp()) {
-    if (!isa<arith::AddIOp, arith::SubIOp>(sum) ||
+    if (!isa<arith::AddIOp, arith::SubIOp>(sum) || sizes.mayWrap(sum) ||
         !axes.isUniform(sum->getOperand(1)))
       return false;
     value = sum->getOperand(0);
@@ -192,7 +193,7 @@ bool MaskBounds::isPosition(Value value) const {
 static constexpr int64_t maxDistance = int64_t(1) << 30;
 
 /// row - key, or key - row, against a constant: bounds of the key.
-SmallVector<KeyBound> MaskBounds::matchDistance(arith::CmpIOp compare) const {
+SmallVector<KeyBound> MaskBounds::matchDistance(arith::CmpIOp compare) {
   std::optional<int64_t> constant = getIntegerConstant(compare.getRhs());
   Value distance = compare.getLhs();
   CmpIPredicate predicate = compare.getPredicate();
@@ -202,7 +203,8 @@ SmallVector<KeyBound> MaskBounds::matchDistance(arith::CmpIOp compare) const {
     distance = absolute.getOperand();
   }
   auto difference = distance.getDefiningOp<arith::SubIOp>();
-  if (!constant || std::abs(*constant) > maxDistance || !difference)
+  if (!constant || std::abs(*constant) > maxDistance || !difference ||
+      sizes.mayWrap(difference))
     return {};
   bool isRowFirst = difference.getRhs() == key;
   Value row = isRowFirst ? difference.getLhs() : difference.getRhs();
@@ -235,7 +237,7 @@ SmallVector<KeyBound> MaskBounds::matchDistance(arith::CmpIOp compare) const {
 }
 
 /// The bounds that a comparison sets; none if it is something else.
-SmallVector<KeyBound> MaskBounds::match(Value value) const {
+SmallVector<KeyBound> MaskBounds::match(Value value) {
   auto compare = value.getDefiningOp<arith::CmpIOp>();
   if (!compare || !compare.getLhs().getType().isInteger(32))
     return {};

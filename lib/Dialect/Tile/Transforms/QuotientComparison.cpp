@@ -37,8 +37,8 @@ static bool isCoordinate(Value value, ScoresOp scores) {
 }
 
 /// Coordinates, plus or minus each other and numbers that are the same for all
-/// scores: assumed not to wrap around, as the difference of two of them is. Not
-/// of numbers so large that a bound of the sum may be no i32.
+/// scores, that do not wrap around. Not of numbers so large that a bound of the
+/// sum may be no i32.
 static bool isPosition(Value value, ScoresOp scores, const ValueAxes &axes) {
   constexpr int64_t mostNumber = int64_t(1) << 30;
   if (!value.getType().isInteger(32))
@@ -49,6 +49,7 @@ static bool isPosition(Value value, ScoresOp scores, const ValueAxes &axes) {
     return true;
   Operation *sum = value.getDefiningOp();
   return isa_and_nonnull<arith::AddIOp, arith::SubIOp>(sum) &&
+         !getMaskIntegerSizes().mayWrap(sum) &&
          isPosition(sum->getOperand(0), scores, axes) &&
          isPosition(sum->getOperand(1), scores, axes);
 }

@@ -27,13 +27,14 @@
 // Everything else is opaque: it may be anything. So is what is nested too deep,
 // or has too many cases, to be read in a reasonable time.
 //
-// Coordinates are i32 and assumed not to wrap around.
+// So is what may wrap around (IntegerSizes.h).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_DIALECT_TILE_ANALYSIS_MASKREADER_H
 #define ATTN_DIALECT_TILE_ANALYSIS_MASKREADER_H
 
+#include "attn/Dialect/Attn/IR/IntegerSizes.h"
 #include "attn/Dialect/Tile/Analysis/VisitSet.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -130,6 +131,9 @@ bool isWholeNumber(Value value);
 
 /// The integer that `value` is, or all elements of it.
 std::optional<int64_t> getIntegerConstant(Value value);
+
+/// Those of masks and of the code around them.
+IntegerSizes getMaskIntegerSizes();
 
 } // namespace attn::tile
 
