@@ -28,6 +28,10 @@ struct Row {
   /// With a mask, of which half is visible.
   Row half() && { return hasMask = isHalf = true, *this; }
   Row scattered() && { return isScattered = true, *this; }
+  /// A map of blocks that tiles of such a size divide.
+  Row blocks(int64_t queries, int64_t keys) && {
+    return blockQueries = queries, blockKeys = keys, *this;
+  }
   /// With so many remainders in the mask.
   Row periods(int64_t most) && { return mostPeriods = most, *this; }
   Row documents() && { return isOfDocuments = true, *this; }
@@ -63,6 +67,7 @@ struct Row {
            (!hasMask || *hasMask == workload.hasMask) &&
            (!isHalf || *isHalf == workload.isHalf) &&
            (!isScattered || workload.isScattered) &&
+           (blockQueries == 0 || workload.hasBlocks(blockQueries, blockKeys)) &&
            isWithin(workload.periods, mostPeriods) &&
            (!isOfDocuments || workload.isOfDocuments) &&
            (!isWindow || workload.isWindow) &&
@@ -85,7 +90,7 @@ struct Row {
   int64_t elementBytes;
   int64_t maxHeadDim; // of query and value, padded
   Tiles tiles;        // block_q, block_k, warps, stages, q_in_registers
-  int64_t maxValueHeadDim = 256;
+  int64_t maxValueHeadDim = 256, blockQueries = 0, blockKeys = 0;
   bool isExact = false, isBackward = false, isInAnyOrder = false, isJvp = false,
        isScattered = false, isOfDocuments = false, isWindow = false,
        isSoftcap = false, readsByPosition = false;
@@ -106,9 +111,16 @@ struct Row {
 // = 64 and 128, s = 4096: 32 rows per warp split each key once for two
 // products; causal at d = 128, 16 keys are 1.04 to 1.08 times as fast as 32 (s
 // = 1024 and 4096), 0.94 without a mask.
+// Maps of blocks (see sm_90a; d = 64 and 128, one block in ten): 64 by 64 are
+// 4.0 and 3.8 times as fast with 64 x 64 tiles, at d = 128 128 by 128 1.4 times
+// with 32 keys, which 48 do not divide.
 static const Row sm80Rows[] = {
     Row(2, 64, {128, 64, 4, 2, false}).dropout(true),
     Row(2, 128, {128, 32, 4, 2, false}).dropout(true),
+    Row(2, 64, {128, 64, 4, 2, true}).blocks(128, 64),
+    Row(2, 64, {64, 64, 4, 2, false}).blocks(64, 64),
+    Row(2, 128, {128, 32, 4, 2, false}).blocks(128, 64),
+    Row(2, 128, {64, 64, 4, 1, false}).blocks(64, 64),
     Row(2, 64, {128, 64, 4, 2, true}),
     Row(2, 128, {128, 48, 4, 2, false}),
     Row(2, 256, {64, 64, 4, 1, false}),
@@ -142,6 +154,16 @@ static const Row sm80Rows[] = {
 // (test/Benchmark/results/length-plans.json). With so few rows that each tile
 // of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
 // (test/Benchmark/results/short-tiles.json). f32: as on sm_80.
+//
+// Tiles of a map of blocks lie in one block each: pairs of others are tested
+// one by one. Of an H200, s = 8192, 1 to 50 % of the blocks shown: blocks of 64
+// by 64 take 64 x 64 tiles 5.2 to 8.7 times as fast as 128 x 128 at d = 64, 2.4
+// to 4.0 times as 128 x 64 at d = 128, 2.3 to 3.5 times at d = 160 and 256;
+// blocks of 128 by 64 128 x 64 tiles 3.9 to 6.9 times as 128 x 128 at d = 64.
+// At d = 80 and 96 tiles of 192 rows are 6.0 to 8.5 times slower for blocks of
+// 128 by 128, 7.3 to 9.4 times for 64 by 64. Smaller blocks of a map are tested
+// in any case, fewer pairs of them in small tiles: with 128 x 64 32 by 32 are
+// 1.0 to 2.0 times as fast at d <= 96.
 static const Row sm90Rows[] = {
     Row(2, 64, {64, 128, 4, 2, false}).plain().mask(false).rows(64).onGrid(),
     Row(2, 64, {64, 128, 4, 2, false}).plain().half().rows(64).onGrid(),
@@ -149,6 +171,17 @@ static const Row sm90Rows[] = {
     Row(2, 64, {128, 64, 8, 4, false}).plain().half().rows(128).onGrid(),
     Row(2, 128, {64, 64, 4, 4, false}).plain().mask(false).rows(64).onGrid(),
     Row(2, 128, {64, 64, 4, 4, false}).plain().half().rows(64).onGrid(),
+    Row(2, 112, {128, 128, 8, 2, false})
+        .score(false)
+        .dropout(false)
+        .blocks(128, 128),
+    Row(2, 128, {128, 64, 8, 4, false}).blocks(128, 64),
+    Row(2, 160, {128, 64, 8, 3, false}).blocks(128, 64),
+    Row(2, 256, {128, 64, 8, 2, false}).blocks(128, 64),
+    Row(2, 128, {64, 64, 4, 4, false}).blocks(64, 64),
+    Row(2, 160, {64, 64, 4, 3, false}).blocks(64, 64),
+    Row(2, 256, {64, 64, 4, 2, false}).blocks(64, 64),
+    Row(2, 112, {128, 64, 8, 4, false}).captures(true).blocks(1, 1),
     Row(2, 64, {192, 64, 12, 4, false}).dropout(true),
     Row(2, 64, {192, 64, 12, 4, false}).score(true).captures(true),
     Row(2, 64, {192, 96, 12, 3, false}).score(true).scattered(),
@@ -211,7 +244,12 @@ static const Row sm90Rows[] = {
 // 260 bytes with 64 keys and is 1.07 times as fast as with 32, where consumers
 // have 240 registers (s = 8192); these make ALiBi 1.03 and documents 1.05 times
 // as fast, causal attention 0.99.
+// Maps of blocks: both programs have tiles of two sizes, each once of queries.
+// One block in ten of 64 by 64, code on an H200, is 2.4 times as fast with 64 x
+// 32 at d = 64, 1.16 times at d = 128.
 static const Row sm80BackwardRows[] = {
+    Row(2, 64, {128, 32, 4, 2, false}).backward().blocks(128, 128),
+    Row(2, 64, {64, 32, 4, 2, false}).backward().blocks(64, 64),
     Row(2, 64, {128, 32, 4, 2, false}).backward(),
     Row(2, 128, {64, 32, 4, 2, false}).backward().dropout(true),
     Row(2, 128, {64, 32, 4, 2, false}).backward().pullback(true),
@@ -221,6 +259,8 @@ static const Row sm80BackwardRows[] = {
         .plain()
         .backward()
         .inAnyOrder(),
+    Row(2, 128, {64, 64, 4, 2, false}).backward().blocks(128, 128),
+    Row(2, 128, {64, 32, 4, 2, false}).backward().blocks(64, 64),
     Row(2, 128, {64, 64, 4, 2, false}).backward(),
     Row(2, 256, {64, 32, 4, 1, false}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),
@@ -245,6 +285,10 @@ static const Row sm80BackwardRows[] = {
 // 0.84 of the time of 64 x 32 (test/Benchmark/results/backward-wide.json); at d
 // = 256 with a score or a mask of data, of an H200, s = 4096: 128 x 64 with 240
 // registers is 1.02 to 1.18 times as fast as 128 x 32.
+// Maps of blocks, an H200, s = 8192, 2 and 15 % of the blocks: with 64 x 64
+// tiles those of 128 by 128 are 1.9 to 2.1 times as fast at d = 64 (d_query has
+// 192 rows else), of 128 by 64 or 64 by 128 2.3 to 3.8 times, 1.7 to 2.0 at d =
+// 128, of 64 by 64 3.5 to 4.5 and 2.5 to 3.2 times.
 static const Row sm90BackwardRows[] = {
     Row(2, 64, {128, 128, 8, 2, false, 240})
         .plain()
@@ -288,6 +332,7 @@ static const Row sm90BackwardRows[] = {
         .sync(),
     Row(2, 64, {128, 128, 8, 2, false, 240}).plain().half().backward().sync(),
     Row(2, 64, {128, 64, 8, 3, false}).plain().backward(),
+    Row(2, 64, {64, 64, 4, 3, false}).backward().blocks(64, 64),
     Row(2, 64, {128, 64, 8, 2, false}).backward(),
     Row(2, 128, {128, 32, 8, 2, false}).backward().dropout(true),
     Row(2, 128, {128, 64, 8, 2, false, 240}).backward().softcap(),
@@ -301,6 +346,8 @@ static const Row sm90BackwardRows[] = {
         .testAhead(),
     Row(2, 128, {128, 64, 8, 3, false, 240}).backward().inAnyOrder(),
     Row(2, 128, {128, 64, 8, 2, false, 240}).backward().score(true),
+    Row(2, 128, {128, 64, 8, 2, false, 240}).backward().blocks(128, 128),
+    Row(2, 128, {64, 64, 4, 2, false}).backward().blocks(64, 64),
     Row(2, 128, {128, 64, 8, 2, false, 240}).backward().captures(true),
     Row(2, 128, {128, 64, 8, 2, false}).backward(),
     Row(2, 160, {128, 64, 8, 2, false}).backward(),

@@ -10,6 +10,7 @@
 #include "attn/Plan/Plan.h"
 
 #include "MaskShape.h"
+#include "attn/Dialect/Attn/IR/BlockGrain.h"
 #include "attn/Dialect/Attn/IR/KeySlope.h"
 #include "attn/Dialect/Attn/IR/ScoreBound.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -41,6 +42,9 @@ plan::Workload plan::getWorkload(ScoredOp op) {
   workload.hasMask = op.hasMask();
   workload.isHalf = op.hasMask() && isHalf(op.getMask());
   workload.isScattered = op.hasMask() && isScattered(op.getMask());
+  if (workload.isScattered)
+    if (BlockGrain grain = findBlockGrain(op.getMask()); grain.isCoarse())
+      workload.queryGrain = grain.queries, workload.keyGrain = grain.keys;
   workload.periods = op.hasMask() ? countPeriods(op.getMask()) : 0;
   bool isSorted =
       op.hasMask() &&

@@ -30,12 +30,14 @@ struct RankedPlan {
     limit = budget.registerLimit;
     left = limit - budget.registers();
     clocks = plan::estimate(workload, plan).clocksPerScore;
+    hasBlocks = workload.hasBlocks(tiles.blockQ, tiles.blockK);
   }
 
   PlanAttr plan;
   plan::Tiles tiles;
   int64_t limit, left; // registers, and those that the budget does not name
   double clocks;
+  bool hasBlocks; // of a map, which the tiles divide
 };
 } // namespace
 
@@ -55,7 +57,8 @@ static auto rank(const RankedPlan &candidate, const RankedPlan &wanted) {
       isForFewQueries(wanted.plan)
           ? wanted.tiles.stages * wanted.tiles.blockK / tiles.blockK
           : 2;
-  return std::tuple(std::lround(std::log(candidate.clocks) * told),
+  return std::tuple(wanted.hasBlocks && !candidate.hasBlocks,
+                    std::lround(std::log(candidate.clocks) * told),
                     tiles.warps != wanted.tiles.warps,
                     tiles.blockQ != wanted.tiles.blockQ, -tiles.blockK,
                     std::abs(tiles.stages - usualStages), tiles.stages);

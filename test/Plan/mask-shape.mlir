@@ -1,6 +1,7 @@
 // RUN: attn-opt %s --attn-plan=target=sm_90a | FileCheck %s
 // At d = 64 a mask that shows keys here and there has smaller tiles; at d = 128
-// one that shows some of every few keys has more keys in a block.
+// one that shows some of every few keys has more keys in a block. Tiles divide
+// the blocks of a map.
 
 !t = tensor<2x8x?x64xbf16>
 !l = tensor<2x8x?xf32>
@@ -259,4 +260,127 @@ func.func @wide_last_of_128(%q: !wide, %k: !wide) -> !wide {
       attn.yield %m : i1
     } : (!wide, !wide, !wide) -> (!wide, !l)
   return %o : !wide
+}
+
+// CHECK-LABEL: func.func @map_of_128
+// CHECK: block_q = 128, block_k = 128
+func.func @map_of_128(%q: !t, %k: !t, %map: tensor<?x?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%map)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %shown: tensor<?x?xi32>) {
+      %zero = arith.constant 0 : i32
+      %queries = arith.constant 128 : i32
+      %keys = arith.constant 128 : i32
+      %row = arith.floordivsi %i, %queries : i32
+      %column = arith.floordivsi %j, %keys : i32
+      %entry = attn.capture_load %shown[%row, %column] : tensor<?x?xi32>
+      %m = arith.cmpi ne, %entry, %zero : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?x?xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// CHECK-LABEL: func.func @map_of_64
+// CHECK: block_q = 64, block_k = 64
+func.func @map_of_64(%q: !t, %k: !t, %map: tensor<?x?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%map)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %shown: tensor<?x?xi32>) {
+      %zero = arith.constant 0 : i32
+      %queries = arith.constant 64 : i32
+      %keys = arith.constant 64 : i32
+      %row = arith.floordivsi %i, %queries : i32
+      %column = arith.floordivsi %j, %keys : i32
+      %entry = attn.capture_load %shown[%row, %column] : tensor<?x?xi32>
+      %m = arith.cmpi ne, %entry, %zero : i32
+      %causal = arith.cmpi sge, %i, %j : i32
+      %both = arith.andi %m, %causal : i1
+      attn.yield %both : i1
+    } : (!t, !t, !t, tensor<?x?xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// CHECK-LABEL: func.func @map_of_64_keys
+// CHECK: block_q = 128, block_k = 64
+func.func @map_of_64_keys(%q: !t, %k: !t, %map: tensor<?x?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%map)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %shown: tensor<?x?xi32>) {
+      %zero = arith.constant 0 : i32
+      %queries = arith.constant 128 : i32
+      %keys = arith.constant 64 : i32
+      %row = arith.floordivsi %i, %queries : i32
+      %column = arith.floordivsi %j, %keys : i32
+      %entry = attn.capture_load %shown[%row, %column] : tensor<?x?xi32>
+      %m = arith.cmpi ne, %entry, %zero : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?x?xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// CHECK-LABEL: func.func @map_of_32
+// CHECK: block_q = 128, block_k = 64
+func.func @map_of_32(%q: !t, %k: !t, %map: tensor<?x?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%map)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %shown: tensor<?x?xi32>) {
+      %zero = arith.constant 0 : i32
+      %queries = arith.constant 32 : i32
+      %keys = arith.constant 32 : i32
+      %row = arith.floordivsi %i, %queries : i32
+      %column = arith.floordivsi %j, %keys : i32
+      %entry = attn.capture_load %shown[%row, %column] : tensor<?x?xi32>
+      %m = arith.cmpi ne, %entry, %zero : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?x?xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// CHECK-LABEL: func.func @wide_map_of_64
+// CHECK: block_q = 64, block_k = 64
+func.func @wide_map_of_64(%q: !wide, %k: !wide, %map: tensor<?x?xi32>) -> !wide {
+  %o, %lse = attn.attention %q, %k, %k captures(%map)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %shown: tensor<?x?xi32>) {
+      %zero = arith.constant 0 : i32
+      %queries = arith.constant 64 : i32
+      %keys = arith.constant 128 : i32
+      %row = arith.floordivsi %i, %queries : i32
+      %column = arith.floordivsi %j, %keys : i32
+      %entry = attn.capture_load %shown[%row, %column] : tensor<?x?xi32>
+      %m = arith.cmpi ne, %entry, %zero : i32
+      attn.yield %m : i1
+    } : (!wide, !wide, !wide, tensor<?x?xi32>) -> (!wide, !l)
+  return %o : !wide
+}
+
+// Blocks of queries begin at 32, 96, 160.
+// CHECK-LABEL: func.func @moved_map
+// CHECK: block_q = 128, block_k = 64
+func.func @moved_map(%q: !t, %k: !t, %map: tensor<?x?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%map)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %shown: tensor<?x?xi32>) {
+      %zero = arith.constant 0 : i32
+      %six = arith.constant 6 : i32
+      %half = arith.constant 96 : i32
+      %moved = arith.addi %i, %half : i32
+      %row = arith.shrsi %moved, %six : i32
+      %column = arith.shrsi %j, %six : i32
+      %entry = attn.capture_load %shown[%row, %column] : tensor<?x?xi32>
+      %m = arith.cmpi ne, %entry, %zero : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?x?xi32>) -> (!t, !l)
+  return %o : !t
+}
+
+// Keys one by one: nothing is alike.
+// CHECK-LABEL: func.func @map_of_keys
+// CHECK: block_q = 128, block_k = 128
+func.func @map_of_keys(%q: !t, %k: !t, %map: tensor<?x?xi32>) -> !t {
+  %o, %lse = attn.attention %q, %k, %k captures(%map)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %shown: tensor<?x?xi32>) {
+      %zero = arith.constant 0 : i32
+      %size = arith.constant 64 : i32
+      %row = arith.divsi %i, %size : i32
+      %column = arith.addi %j, %zero : i32
+      %entry = attn.capture_load %shown[%row, %column] : tensor<?x?xi32>
+      %m = arith.cmpi ne, %entry, %zero : i32
+      attn.yield %m : i1
+    } : (!t, !t, !t, tensor<?x?xi32>) -> (!t, !l)
+  return %o : !t
 }

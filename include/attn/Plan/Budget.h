@@ -65,6 +65,14 @@ struct Workload {
   /// The mask shows keys here and there: of several intervals, every few, or as
   /// data say that are read by position.
   bool isScattered = false;
+  /// So many aligned queries, and keys, are alike in the mask, as in a map of
+  /// blocks; 0: all are, 1: that is not known.
+  int64_t queryGrain = 1, keyGrain = 1;
+  /// Whether tiles of such a size lie in one of those blocks each.
+  bool hasBlocks(int64_t queries, int64_t keys) const {
+    return queryGrain != 1 && keyGrain != 1 && queryGrain % queries == 0 &&
+           keyGrain % keys == 0;
+  }
   /// So many remainders say which of every few keys the mask shows; 0: it shows
   /// others, or that is not known.
   int64_t periods = 0;
