@@ -80,7 +80,10 @@ ConstantIntRanges IntegerSizes::compute(Value value) {
   }
   ConstantIntRanges found = ConstantIntRanges::maxRange(getWidth(value));
   cast<InferIntRangeInterface>(op).inferResultRanges(
-      ranges, [&](Value, const ConstantIntRanges &range) { found = range; });
+      ranges, [&](Value result, const ConstantIntRanges &range) {
+        if (result == value)
+          found = range;
+      });
   return found;
 }
 
