@@ -158,12 +158,12 @@ static const Row sm80Rows[] = {
 // Tiles of a map of blocks lie in one block each: pairs of others are tested
 // one by one. Of an H200, s = 8192, 1 to 50 % of the blocks shown: blocks of 64
 // by 64 take 64 x 64 tiles 5.2 to 8.7 times as fast as 128 x 128 at d = 64, 2.4
-// to 4.0 times as 128 x 64 at d = 128, 2.3 to 3.5 times at d = 160 and 256;
-// blocks of 128 by 64 128 x 64 tiles 3.9 to 6.9 times as 128 x 128 at d = 64.
-// At d = 80 and 96 tiles of 192 rows are 6.0 to 8.5 times slower for blocks of
-// 128 by 128, 7.3 to 9.4 times for 64 by 64. Smaller blocks of a map are tested
-// in any case, fewer pairs of them in small tiles: with 128 x 64 32 by 32 are
-// 1.0 to 2.0 times as fast at d <= 96.
+// to 4.0 times as 128 x 64 at d = 128, 2.3 to 3.5 times at d = 160 and 256 (2
+// and 15 %); blocks of 128 by 64 128 x 64 tiles 3.9 to 6.9 times as 128 x 128
+// at d = 64. At d = 80 and 96 (2 and 15 %) tiles of 192 rows take 6.0 to 8.5
+// times as long for blocks of 128 by 128, 7.3 to 9.4 times for 64 by 64.
+// Smaller blocks of a map are tested in any case, fewer pairs of them in small
+// tiles: with 128 x 64 32 by 32 are 1.0 to 2.0 times as fast at d <= 96.
 static const Row sm90Rows[] = {
     Row(2, 64, {64, 128, 4, 2, false}).plain().mask(false).rows(64).onGrid(),
     Row(2, 64, {64, 128, 4, 2, false}).plain().half().rows(64).onGrid(),

@@ -123,3 +123,15 @@ TEST_F(SparingPlans, FewQueries) {
   EXPECT_LE(next.getBlockQ(), 64);
   EXPECT_EQ(next.getSplitKeys(), 4);
 }
+
+// Tiles that divide the blocks of a map are followed by such: those that lie
+// across blocks take several times as long.
+TEST_F(SparingPlans, BlocksOfMaps) {
+  PlanAttr plan = make(TargetKind::SM90A, {64, 64, 4, 2});
+  plan::Workload map = workload(192);
+  EXPECT_EQ(plan::pickSparing(map, plan, plan, {8, {}}).getBlockQ(), 128);
+  map.queryGrain = map.keyGrain = 64;
+  PlanAttr next = plan::pickSparing(map, plan, plan, {8, {}});
+  EXPECT_EQ(next.getBlockQ(), 64);
+  EXPECT_EQ(64 % next.getBlockK(), 0);
+}

@@ -108,9 +108,8 @@ BlockValue BlockReader::read(Operation &op) const {
   if (isa<arith::AddIOp, arith::SubIOp>(op)) {
     std::optional<int64_t> number = getConstantIntValue(op.getOperand(1));
     BlockValue first = get(op.getOperand(0));
-    constexpr int64_t mostOffset = int64_t(1) << 30;
-    if (number && first.isQuotient &&
-        std::abs(*number) <= mostOffset / first.divisor) {
+    int64_t most = (int64_t(1) << 30) / first.divisor;
+    if (number && first.isQuotient && -most <= *number && *number <= most) {
       int64_t offset = *number * first.divisor;
       first.offset += isa<arith::AddIOp>(op) ? offset : -offset;
       return first;
