@@ -18,9 +18,20 @@ import pytest
 
 from cases import Case
 from emulate import Artifact, launch
-from emulated_case import Inputs, judge
+from emulated_case import Array, Inputs, judge
 
 HASH, MOST = 1640531527, 2**31 - 1
+
+
+class Table:
+    """What masks read outside of a captured tensor is 0."""
+
+    values = np.ones(66, np.int32)
+
+    def __getitem__(self, at):
+        inside = (at >= 0) & (at < self.values.size)
+        return np.where(inside, self.values[np.where(inside, at, 0)], 0)
+
 
 MASKS = {
     "hash of the query": lambda p: ((p.i * HASH) >> 28) >= 3,
@@ -31,6 +42,7 @@ MASKS = {
     "largest distance of the query": lambda p: p.i + (MOST - 47) - p.j >= 7,
     "magnitude": lambda p: abs(p.i - p.j + (MOST - 47)) >= 7,
     "quotient": lambda p: (p.j + (MOST - 100)) // 16 >= 0,
+    "block": lambda p: p.table[(p.j + (MOST - 47)) // 2**25] != 0,
     "remainder": lambda p: (p.j + (MOST - 47)) % 7 >= 2,
     "last bit": lambda p: (p.i << 31) >= p.i,
     "last two bits": lambda p: (p.i << 30) + p.j >= p.i,
@@ -45,12 +57,14 @@ class WrappingInputs(Inputs):
     def __init__(self, case, mask):
         self.mask, self.head = mask, 0
         super().__init__(case)
+        self.captures = [Array("i32", [Table.values.size]).set(Table.values)]
 
     def visible(self, b):
         shape = self.case.queries, self.case.keys
         rows, columns = np.indices(shape, dtype=np.int32, sparse=True)
         head = np.full((1, 1), self.head, np.int32)
-        shown = self.mask(types.SimpleNamespace(b=b, h=head, i=rows, j=columns))
+        shown = self.mask(types.SimpleNamespace(b=b, h=head, i=rows, j=columns,
+                                                table=Table()))
         return np.broadcast_to(shown, shape)
 
     def evaluate(self, b, h, exact):
@@ -64,7 +78,8 @@ def test_wrapping_integers(target, name):
     case = Case(index=0, seed=len(name), element="bf16", head_dim=32, value_dim=32, batch=1,
                 kv_heads=2, group=1, queries=70, keys=150, layouts=("bhsd",) * 4,
                 padding=((0, 0),) * 4)
-    text = attn.attention("bf16", case.head_dim, heads=2, kv_heads=2, mask=MASKS[name])
+    text = attn.attention("bf16", case.head_dim, heads=2, kv_heads=2, mask=MASKS[name],
+                          captures=[("table", "tensor<?xi32>")])
     plan = f"#attn.plan<target = {target}, {PLANS[target]}, stages = 2>"
     inputs = WrappingInputs(case, MASKS[name])
     launch(Artifact(attn.compile(text, target, plan).bytes), inputs.tensors())

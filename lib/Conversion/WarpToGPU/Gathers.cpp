@@ -12,6 +12,7 @@
 #include "Fragments.h"
 #include "Integers.h"
 #include "Offsets.h"
+#include "Quotients.h"
 #include "View.h"
 
 #include "attn/Dialect/Warp/IR/Warp.h"
@@ -38,17 +39,18 @@ struct Run {
 class Gatherer {
 public:
   Gatherer(OpBuilder &builder, GatherOp op,
-           ArrayRef<SmallVector<Value>> indices, const View &view)
-      : b(builder), loc(op.getLoc()), type(op.getResult().getType()),
-        view(view), addresses(builder, op.getLoc()),
+           ArrayRef<SmallVector<Value>> indices, const View &view,
+           const Positions &positions)
+      : b(builder), op(op), loc(op.getLoc()), type(op.getResult().getType()),
+        view(view), positions(positions), addresses(builder, op.getLoc()),
         zero(arith::ConstantOp::create(
             builder, loc, builder.getZeroAttr(type.getElementType()))),
-        areInside(op.getInside()), areAligned(op.getAligned()) {
-    layout::Fragment layout = layoutOf(type);
-    for (int64_t reg = 0, e = layout.numRegisters(); reg < e; ++reg) {
+        indices(indices), areInside(op.getInside()),
+        areAligned(op.getAligned()), terms(view.sizes.size()) {
+    for (int64_t reg = 0, e = layoutOf(type).numRegisters(); reg < e; ++reg) {
       SmallVector<Value> &at = elements.emplace_back();
-      for (auto [operand, values] : llvm::zip_equal(op.getIndices(), indices))
-        at.push_back(values[sliceRegister(layout, operand.getType(), reg)]);
+      for (unsigned dim = 0; dim < indices.size(); ++dim)
+        at.push_back(indices[dim][slice(dim, reg)]);
     }
   }
 
@@ -66,7 +68,15 @@ private:
   bool findRuns();
   Value isInside(const Run &run, ArrayRef<int64_t> places);
   SmallVector<Value> loadRuns();
+  bool findBlocks();
+  SmallVector<Value> loadBlocks();
   SmallVector<Value> loadEach();
+  Value loadAt(ArrayRef<Value> at, bool isSure);
+  Term getTerm(unsigned dim, Value index);
+  /// Which value of an index is that of a register of the result.
+  int64_t slice(unsigned dim, int64_t reg) {
+    return sliceRegister(layoutOf(type), op.getIndices()[dim].getType(), reg);
+  }
   Value load(Value pointer) {
     return LLVM::LoadOp::create(b, loc, type.getElementType(), pointer,
                                 view.elementBytes);
@@ -83,15 +93,22 @@ private:
   }
 
   OpBuilder &b;
+  GatherOp op;
   Location loc;
   FragType type;
   const View &view;
+  const Positions &positions;
   Addresses addresses;
   Value zero;
+  ArrayRef<SmallVector<Value>> indices;     // what each of them takes
   bool areInside;                           // all indices
   bool areAligned;                          // pairs
   SmallVector<SmallVector<Value>> elements; // their indices; i32
+  /// Many elements share an index.
+  SmallVector<llvm::DenseMap<Value, Term>> terms;
   SmallVector<Run> runs;
+  /// The index that is a number of blocks, and those blocks.
+  std::pair<unsigned, QuotientRow> blocks;
   /// Of each element its run, and its place in it.
   SmallVector<std::pair<size_t, int64_t>> places;
 };
@@ -224,55 +241,102 @@ SmallVector<Value> Gatherer::loadRuns() {
   return choose(all, elements.size(), loadAll, loadSome);
 }
 
-/// The address of an element outside is replaced by that of element 0, its
-/// value by zero.
-SmallVector<Value> Gatherer::loadEach() {
-  // Many elements share an index.
-  SmallVector<llvm::DenseMap<Value, Term>> terms(view.sizes.size());
-  auto termOf = [&](unsigned dim, Value index) {
-    Term &term = terms[dim][index];
-    if (!term.bytes) {
-      Value wide = addresses.fromInt(index);
-      term.bytes = addresses.mul(addresses.mul(wide, view.strides[dim]),
-                                 view.elementBytes);
-      term.inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                          wide, view.sizes[dim]);
-    }
-    return term;
-  };
-
-  SmallVector<Value> result;
-  for (ArrayRef<Value> indices : elements) {
-    Value offset, inside;
-    for (auto [dim, index] : llvm::enumerate(indices)) {
-      Term term = termOf(dim, index);
-      offset = offset ? addresses.add(offset, term.bytes) : term.bytes;
-      inside =
-          inside
-              ? arith::AndIOp::create(b, loc, inside, term.inside).getResult()
-              : term.inside;
-    }
-    if (!offset) // rank 0
-      offset = addresses.constant(0);
-    if (areInside || !inside) {
-      result.push_back(
-          load(addresses.toPointer(addresses.add(view.address, offset))));
+bool Gatherer::findBlocks() {
+  for (unsigned dim = indices.size(); dim-- > 0;) {
+    if (!positions.has(op, op.getIndicesMutable()[dim].getOperandNumber()))
       continue;
+    std::optional<QuotientRow> row = QuotientRow::match(b, loc, indices[dim]);
+    if (!row)
+      continue;
+    blocks = {dim, *row};
+    return true;
+  }
+  return false;
+}
+
+/// One load for each block that elements may lie in, of which an element has
+/// its own or that of the next.
+SmallVector<Value> Gatherer::loadBlocks() {
+  unsigned dim = blocks.first;
+  const QuotientRow &row = blocks.second;
+  Integers ints(b, loc);
+  // By the other indices, and the number of the block.
+  SmallVector<SmallVector<Value>> places, loaded;
+  auto get = [&](size_t place, int64_t number) {
+    Value &value = loaded[place][number];
+    if (!value) {
+      SmallVector<Value> at = places[place];
+      at[dim] = ints.add(row.first, number);
+      // A block in which no element lies may be outside.
+      value = loadAt(at, /*isSure=*/false);
     }
-    Value safe =
-        arith::SelectOp::create(b, loc, inside, offset, addresses.constant(0));
-    Value loaded = load(addresses.toPointer(addresses.add(view.address, safe)));
-    result.push_back(arith::SelectOp::create(b, loc, inside, loaded, zero));
+    return value;
+  };
+  SmallVector<Value> result;
+  for (auto [reg, element] : llvm::enumerate(elements)) {
+    SmallVector<Value> at = element;
+    at[dim] = row.first;
+    size_t place = llvm::find(places, at) - places.begin();
+    if (place == places.size()) {
+      places.push_back(at);
+      loaded.emplace_back(row.count);
+    }
+    auto [number, isBehind] = row.places[slice(dim, reg)];
+    Value value = get(place, number);
+    if (isBehind)
+      value = arith::SelectOp::create(b, loc, isBehind, get(place, number + 1),
+                                      value);
+    result.push_back(value);
   }
   return result;
+}
+
+Gatherer::Term Gatherer::getTerm(unsigned dim, Value index) {
+  Term &term = terms[dim][index];
+  if (!term.bytes) {
+    Value wide = addresses.fromInt(index);
+    term.bytes = addresses.mul(addresses.mul(wide, view.strides[dim]),
+                               view.elementBytes);
+    term.inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, wide,
+                                        view.sizes[dim]);
+  }
+  return term;
+}
+
+/// The address of an element outside is replaced by that of element 0, its
+/// value by zero.
+Value Gatherer::loadAt(ArrayRef<Value> at, bool isSure) {
+  Value offset, inside;
+  for (auto [dim, index] : llvm::enumerate(at)) {
+    Term term = getTerm(dim, index);
+    offset = offset ? addresses.add(offset, term.bytes) : term.bytes;
+    inside =
+        inside ? arith::AndIOp::create(b, loc, inside, term.inside).getResult()
+               : term.inside;
+  }
+  if (!offset) // rank 0
+    offset = addresses.constant(0);
+  if (isSure || !inside)
+    return load(addresses.toPointer(addresses.add(view.address, offset)));
+  Value safe =
+      arith::SelectOp::create(b, loc, inside, offset, addresses.constant(0));
+  Value loaded = load(addresses.toPointer(addresses.add(view.address, safe)));
+  return arith::SelectOp::create(b, loc, inside, loaded, zero);
+}
+
+SmallVector<Value> Gatherer::loadEach() {
+  return llvm::map_to_vector(
+      elements, [&](ArrayRef<Value> at) { return loadAt(at, areInside); });
 }
 
 /// An empty memref is not read at all.
 SmallVector<Value> Gatherer::run() {
   if (findRuns())
     return loadRuns();
+  bool inBlocks = findBlocks();
+  auto loadAll = [&] { return inBlocks ? loadBlocks() : loadEach(); };
   if (areInside)
-    return loadEach();
+    return loadAll();
   Value nonEmpty;
   for (Value size : view.sizes) {
     if (getConstantIntValue(size).value_or(0) > 0)
@@ -285,10 +349,9 @@ SmallVector<Value> Gatherer::run() {
                  : positive;
   }
   if (!nonEmpty)
-    return loadEach();
-  return choose(
-      nonEmpty, elements.size(), [&] { return loadEach(); },
-      [&] { return SmallVector<Value>(elements.size(), zero); });
+    return loadAll();
+  return choose(nonEmpty, elements.size(), loadAll,
+                [&] { return SmallVector<Value>(elements.size(), zero); });
 }
 
 namespace {
@@ -296,7 +359,9 @@ namespace {
 /// One load per element; where elements lie behind one another, and are all
 /// there, at one address plus constants.
 struct LowerGather final : OpConversionPattern<GatherOp> {
-  using OpConversionPattern::OpConversionPattern;
+  LowerGather(const TypeConverter &converter, MLIRContext *context,
+              const Positions &positions)
+      : OpConversionPattern(converter, context), positions(positions) {}
 
   LogicalResult
   matchAndRewrite(GatherOp op, OneToNOpAdaptor adaptor,
@@ -308,17 +373,22 @@ struct LowerGather final : OpConversionPattern<GatherOp> {
     SmallVector<SmallVector<Value>> indices;
     for (ValueRange values : adaptor.getIndices())
       indices.push_back(llvm::to_vector(values));
-    SmallVector<Value> result = Gatherer(rewriter, op, indices, *view).run();
+    SmallVector<Value> result =
+        Gatherer(rewriter, op, indices, *view, positions).run();
     rewriter.setInsertionPoint(op);
     rewriter.replaceOpWithMultiple(
         op, {pack(rewriter, loc, op.getResult().getType(), result)});
     return success();
   }
+
+private:
+  const Positions &positions;
 };
 
 } // namespace
 
 void attn::warp::populateGatherPatterns(const TypeConverter &converter,
-                                        RewritePatternSet &patterns) {
-  patterns.add<LowerGather>(converter, patterns.getContext());
+                                        RewritePatternSet &patterns,
+                                        const Positions &positions) {
+  patterns.add<LowerGather>(converter, patterns.getContext(), positions);
 }

@@ -14,10 +14,12 @@
 #include "mlir/Transforms/DialectConversion.h"
 
 namespace attn::warp {
+struct Positions;
 
 /// warp.gather.
 void populateGatherPatterns(const TypeConverter &converter,
-                            RewritePatternSet &patterns);
+                            RewritePatternSet &patterns,
+                            const Positions &positions);
 
 } // namespace attn::warp
 

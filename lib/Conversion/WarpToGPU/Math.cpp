@@ -417,6 +417,25 @@ struct LowerAbsI final : OpRewritePattern<math::AbsIOp> {
   }
 };
 
+/// x / 2^n rounded down: a shift, which LLVM sees through where elements that
+/// are constants apart have the same quotient. Of positions, not of indices.
+struct LowerFloorDivByPower final : OpRewritePattern<arith::FloorDivSIOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::FloorDivSIOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<int64_t> divisor = getConstantIntValue(op.getRhs());
+    if (!op.getType().isInteger(32) || !divisor || *divisor <= 0 ||
+        !llvm::isPowerOf2_64(*divisor))
+      return rewriter.notifyMatchFailure(op, "not by a power of two");
+    Value places = arith::ConstantOp::create(
+        rewriter, op.getLoc(),
+        rewriter.getIntegerAttr(op.getType(), llvm::Log2_64(*divisor)));
+    rewriter.replaceOpWithNewOp<arith::ShRSIOp>(op, op.getLhs(), places);
+    return success();
+  }
+};
+
 } // namespace
 
 static void populateMathPatterns(RewritePatternSet &patterns, bool precise,
@@ -465,6 +484,7 @@ static void populateMathPatterns(RewritePatternSet &patterns, bool precise,
   math::populateExpansionPatterns(patterns,
                                   {"sinh", "cosh", "tan", "asinh", "acosh",
                                    "atanh", "ctlz", "fpowi", "ipowi", "round"});
+  patterns.add<LowerFloorDivByPower>(context, /*benefit=*/2);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
 }
 

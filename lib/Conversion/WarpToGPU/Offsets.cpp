@@ -24,6 +24,7 @@
 
 #include "Integers.h"
 #include "MaskWords.h"
+#include "Quotients.h"
 #include "Remainders.h"
 
 #include "attn/Dialect/Attn/IR/Decisions.h"
@@ -67,6 +68,12 @@ Positions Positions::plan(gpu::GPUFuncOp function, const DecisionPaths &exact) {
       known.insert(op->getResult(0));
     if (isa<arith::SubIOp>(op) && Remainder::match(op->getResult(0)))
       positions.remainders.insert(op);
+    if (auto gather = dyn_cast<GatherOp>(op))
+      for (OpOperand &index : gather.getIndicesMutable()) {
+        std::optional<Quotient> quotient = Quotient::match(index.get());
+        if (quotient && isPosition(quotient->dividend))
+          positions.operands.insert({op, index.getOperandNumber()});
+      }
     auto cast = dyn_cast<CastOp>(op);
     if (!isa<arith::CmpIOp>(op) &&
         !(cast && cast.getKind() == CastKind::SIToFP && !exact.contains(op)))

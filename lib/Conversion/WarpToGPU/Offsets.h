@@ -49,7 +49,8 @@ struct OffsetRows {
 
 /// Operands of comparisons and of conversions to floats that are coordinates,
 /// plus or minus each other and numbers that all elements share; not of
-/// conversions that `exact` names.
+/// conversions that `exact` names. Indices of gathers that are quotients of
+/// such.
 struct Positions {
   llvm::DenseSet<std::pair<Operation *, unsigned>> operands;
   /// Operands of comparisons that are remainders of such.

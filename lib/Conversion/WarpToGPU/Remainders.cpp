@@ -30,8 +30,7 @@ static constexpr int64_t maxDivisor = int64_t(1) << 24;
 // Matching
 //===----------------------------------------------------------------------===//
 
-/// The number that all elements are.
-static std::optional<int64_t> getNumber(Value value) {
+std::optional<int64_t> attn::warp::getNumber(Value value) {
   if (auto splat = value.getDefiningOp<SplatOp>())
     value = splat.getScalar();
   return getConstantIntValue(value);

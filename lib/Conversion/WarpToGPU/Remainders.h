@@ -24,6 +24,9 @@
 namespace attn::warp {
 struct Positions;
 
+/// The constant that all elements are, or that an integer is.
+std::optional<int64_t> getNumber(Value value);
+
 /// A remainder of `dividend`, an integer of 32 bits or a fragment of such, by a
 /// positive constant.
 struct Remainder {

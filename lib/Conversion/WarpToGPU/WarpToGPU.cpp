@@ -176,7 +176,7 @@ static LogicalResult lowerKernel(RewriterBase &rewriter, OutlinedKernel &kernel,
                        kernel.roles);
   populateMailboxPatterns(converter, patterns, kernel.roles);
   populateSearchPatterns(converter, patterns);
-  populateGatherPatterns(converter, patterns);
+  populateGatherPatterns(converter, patterns, positions);
   populateStorePatterns(converter, patterns);
   populateRowProductPatterns(converter, patterns);
   // One instruction adds four floats to memory.
