@@ -29,9 +29,9 @@
 !s = tensor<?xf32>
 !i = tensor<?xi32>
 
-func.func @attention(%q: !t, %k: !t, %v: !t, %t0: !i, %t1: !i, %t2: !n, %t3: !s, %t4: !n, %t5: !n) -> (!t, !l) {
-  %o, %lse = attn.attention %q, %k, %v captures(%t0, %t1, %t2, %t3, %t4, %t5) {sorted_captures = array<i64: 0>}
-    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c0: !i, %c1: !i, %c2: !n, %c3: !s, %c4: !n, %c5: !n) {
+func.func @attention(%q: !t, %k: !t, %v: !t, %t0: !i, %t1: !i, %t2: !n, %t3: !s) -> (!t, !l) {
+  %o, %lse = attn.attention %q, %k, %v captures(%t0, %t1, %t2, %t3) {sorted_captures = array<i64: 0>}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c0: !i, %c1: !i, %c2: !n, %c3: !s) {
       %v0 = arith.subi %i, %j : i32
       %v1 = arith.constant 512 : i32
       %v2 = arith.addi %v0, %v1 : i32
@@ -46,27 +46,9 @@ func.func @attention(%q: !t, %k: !t, %v: !t, %t0: !i, %t1: !i, %t2: !n, %t3: !s,
       %v11 = attn.capture_load %c3[%h] : !s
       %v12 = arith.mulf %v10, %v11 : f32
       %v13 = arith.addf %v8, %v12 : f32
-      %v14 = arith.subi %i, %j : i32
-      %v15 = arith.constant 128 : i32
-      %v16 = arith.addi %v14, %v15 : i32
-      %v17 = arith.constant 0 : i32
-      %v18 = arith.maxsi %v16, %v17 : i32
-      %v19 = arith.constant 256 : i32
-      %v20 = arith.minsi %v18, %v19 : i32
-      %v21 = attn.capture_load %c4[%h, %v20] : !n
-      %v22 = arith.addf %v13, %v21 : f32
-      %v23 = arith.subi %j, %i : i32
-      %v24 = arith.constant 128 : i32
-      %v25 = arith.addi %v23, %v24 : i32
-      %v26 = arith.constant 0 : i32
-      %v27 = arith.maxsi %v25, %v26 : i32
-      %v28 = arith.constant 256 : i32
-      %v29 = arith.minsi %v27, %v28 : i32
-      %v30 = attn.capture_load %c5[%h, %v29] : !n
-      %v31 = arith.addf %v22, %v30 : f32
-      attn.yield %v31 : f32
+      attn.yield %v13 : f32
     }
-    mask(%b: i32, %h: i32, %i: i32, %j: i32, %c0: !i, %c1: !i, %c2: !n, %c3: !s, %c4: !n, %c5: !n) {
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %c0: !i, %c1: !i, %c2: !n, %c3: !s) {
       %v0 = attn.capture_load %c0[%i] : !i
       %v1 = attn.capture_load %c0[%j] : !i
       %v2 = arith.cmpi eq, %v0, %v1 : i32
@@ -82,6 +64,6 @@ func.func @attention(%q: !t, %k: !t, %v: !t, %t0: !i, %t1: !i, %t2: !n, %t3: !s,
       %v12 = arith.andi %v2, %v11 : i1
       attn.yield %v12 : i1
     }
-    : (!t, !t, !t, !i, !i, !n, !s, !n, !n) -> (!t, !l)
+    : (!t, !t, !t, !i, !i, !n, !s) -> (!t, !l)
   return %o, %lse : !t, !l
 }

@@ -9,8 +9,11 @@
 
 #include "Gathers.h"
 
+#include "BitRows.h"
+#include "Clamps.h"
 #include "Fragments.h"
 #include "Integers.h"
+#include "MaskWords.h"
 #include "Offsets.h"
 #include "Quotients.h"
 #include "View.h"
@@ -19,6 +22,7 @@
 #include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -33,6 +37,7 @@ namespace {
 struct Run {
   SmallVector<Value> indices; // of the first element; i64
   int64_t size = 1;           // from the first to the last element
+  SmallVector<Limit> limits;  // of the last index
 };
 
 /// The loads of one gather.
@@ -62,15 +67,28 @@ private:
     Value bytes, inside;
   };
 
-  SmallVector<Value> choose(Value condition, size_t count,
+  SmallVector<Value> choose(Value condition, ArrayRef<Type> types,
                             function_ref<SmallVector<Value>()> then,
                             function_ref<SmallVector<Value>()> otherwise);
-  bool findRuns();
+  /// Of all elements, or of one.
+  SmallVector<Type> elementTypes(size_t count) const {
+    return SmallVector<Type>(count, type.getElementType());
+  }
+  void require(Value &all, Value condition) {
+    all = all ? arith::AndIOp::create(b, loc, all, condition).getResult()
+              : condition;
+  }
+  bool findRuns(bool clamped);
   Value isInside(const Run &run, ArrayRef<int64_t> places);
   SmallVector<Value> loadRuns();
+  SmallVector<SmallVector<size_t>> listRuns() const;
+  bool areBitRows() const;
+  SmallVector<Value> loadBitRows(ArrayRef<Value> pointers, Value all,
+                                 function_ref<SmallVector<Value>()> loadThere);
   bool findBlocks();
   SmallVector<Value> loadBlocks();
   SmallVector<Value> loadEach();
+  SmallVector<Value> loadUnlessEmpty();
   Value loadAt(ArrayRef<Value> at, bool isSure);
   Term getTerm(unsigned dim, Value index);
   /// Which value of an index is that of a register of the result.
@@ -119,10 +137,9 @@ private:
 static constexpr size_t leastRun = 4;
 
 SmallVector<Value>
-Gatherer::choose(Value condition, size_t count,
+Gatherer::choose(Value condition, ArrayRef<Type> types,
                  function_ref<SmallVector<Value>()> then,
                  function_ref<SmallVector<Value>()> otherwise) {
-  SmallVector<Type> types(count, type.getElementType());
   auto branch =
       scf::IfOp::create(b, loc, types, condition, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -133,30 +150,41 @@ Gatherer::choose(Value condition, size_t count,
   return llvm::to_vector_of<Value>(branch.getResults());
 }
 
-/// Elements whose indices are the same but for a constant in the last one.
-bool Gatherer::findRuns() {
+/// Elements whose indices are the same but for a constant in the last one; with
+/// `clamped` as long as no limit has changed that.
+bool Gatherer::findRuns(bool clamped) {
   if (view.sizes.empty() || !view.isContiguous())
     return false;
+  struct Base {
+    SmallVector<Value> indices;
+    SmallVector<Limit> limits;
+    bool operator==(const Base &other) const {
+      return indices == other.indices && limits == other.limits;
+    }
+  };
   struct Reach {
     int64_t first, last;
   };
-  SmallVector<SmallVector<Value>> bases;
+  SmallVector<Base> bases;
   SmallVector<Reach> reaches;
+  places.clear();
   for (ArrayRef<Value> indices : elements) {
-    Offset offset = Offset::split(indices.back());
-    SmallVector<Value> base(indices.drop_back());
-    base.push_back(offset.base);
+    Clamp clamp = clamped ? Clamp::split(indices.back())
+                          : Clamp{Offset::split(indices.back()), {}};
+    Base base = {SmallVector<Value>(indices.drop_back()), clamp.limits};
+    base.indices.push_back(clamp.offset.base);
+    int64_t constant = clamp.offset.constant;
     size_t number = llvm::find(bases, base) - bases.begin();
     if (number == bases.size()) {
       if (leastRun * (number + 1) > elements.size())
         return false;
       bases.push_back(base);
-      reaches.push_back({offset.constant, offset.constant});
+      reaches.push_back({constant, constant});
     }
     Reach &reach = reaches[number];
-    reach.first = std::min(reach.first, offset.constant);
-    reach.last = std::max(reach.last, offset.constant);
-    places.push_back({number, offset.constant});
+    reach.first = std::min(reach.first, constant);
+    reach.last = std::max(reach.last, constant);
+    places.push_back({number, constant});
   }
   llvm::DenseMap<Value, Value> wide; // many runs share an index
   auto widen = [&](Value index) {
@@ -167,11 +195,11 @@ bool Gatherer::findRuns() {
   };
   for (auto [base, reach] : llvm::zip_equal(bases, reaches)) {
     Run &run = runs.emplace_back();
-    for (Value index : ArrayRef(base).drop_back())
+    run.limits = base.limits;
+    for (Value index : ArrayRef(base.indices).drop_back())
       run.indices.push_back(widen(index));
-    Value first = addresses.constant(reach.first);
-    run.indices.push_back(base.back() ? addresses.add(widen(base.back()), first)
-                                      : first);
+    Value first = addresses.constant(reach.first), last = base.indices.back();
+    run.indices.push_back(last ? addresses.add(widen(last), first) : first);
     run.size = reach.last - reach.first + 1;
   }
   for (auto &[number, place] : places)
@@ -181,27 +209,27 @@ bool Gatherer::findRuns() {
 
 Value Gatherer::isInside(const Run &run, ArrayRef<int64_t> places) {
   Value all;
-  auto require = [&](unsigned dim, Value index) {
-    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                         index, view.sizes[dim]);
-    all = all ? arith::AndIOp::create(b, loc, all, inside).getResult() : inside;
+  auto requireIndex = [&](unsigned dim, Value index) {
+    require(all, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index,
+                                       view.sizes[dim]));
   };
   for (auto [dim, index] : llvm::enumerate(ArrayRef(run.indices).drop_back()))
-    require(dim, index);
+    requireIndex(dim, index);
   for (int64_t place : places)
-    require(run.indices.size() - 1,
-            addresses.add(run.indices.back(), addresses.constant(place)));
+    requireIndex(run.indices.size() - 1,
+                 addresses.add(run.indices.back(), addresses.constant(place)));
   return all;
 }
 
 /// Loads at constant distances from the first element; where not all of them
-/// are there, one by one: few registers, and no speed.
+/// are there, one by one: few registers, and no speed. So where a limit holds,
+/// but with speed: it does so in each tile near it.
 SmallVector<Value> Gatherer::loadRuns() {
   SmallVector<Value> pointers;
   for (const Run &run : runs)
     pointers.push_back(
         addresses.toPointer(view.addressOf(b, loc, run.indices)));
-  auto loadAt = [&](size_t number, int64_t place) {
+  auto loadPlace = [&](size_t number, int64_t place) {
     return load(offsetBy(b, loc, pointers[number], place * view.elementBytes));
   };
   auto loadAll = [&] {
@@ -215,7 +243,7 @@ SmallVector<Value> Gatherer::loadRuns() {
         result.append(loadPair(
             offsetBy(b, loc, pointers[number], place * view.elementBytes)));
       else
-        result.push_back(loadAt(number, place));
+        result.push_back(loadPlace(number, place));
     }
     return result;
   };
@@ -223,22 +251,104 @@ SmallVector<Value> Gatherer::loadRuns() {
     SmallVector<Value> result;
     for (auto [number, place] : places)
       result.append(choose(
-          isInside(runs[number], place), 1,
+          isInside(runs[number], place), elementTypes(1),
           [&, at = std::pair(number, place)] {
-            return SmallVector<Value>{loadAt(at.first, at.second)};
+            return SmallVector<Value>{loadPlace(at.first, at.second)};
           },
           [&] { return SmallVector<Value>{zero}; }));
     return result;
   };
-  if (areInside)
-    return loadAll();
   Value all;
+  bool areClamped = false;
   for (const Run &run : runs) {
     // An index is below 2^31: none of those between wraps around.
-    Value inside = isInside(run, {0, run.size - 1});
-    all = all ? arith::AndIOp::create(b, loc, all, inside).getResult() : inside;
+    if (!areInside)
+      require(all, isInside(run, {0, run.size - 1}));
+    if (run.limits.empty())
+      continue;
+    areClamped = true;
+    Value first = run.indices.back();
+    require(all,
+            areWithin(b, loc, run.limits, first,
+                      addresses.add(first, addresses.constant(run.size - 1))));
   }
-  return choose(all, elements.size(), loadAll, loadSome);
+  SmallVector<Type> types = elementTypes(elements.size());
+  if (areClamped)
+    return choose(all, types, loadAll, [&] { return loadUnlessEmpty(); });
+  auto loadThere = [&] {
+    return all ? choose(all, types, loadAll, loadSome) : loadAll();
+  };
+  return areBitRows() ? loadBitRows(pointers, all, loadThere) : loadThere();
+}
+
+/// The numbers of the elements of each run.
+SmallVector<SmallVector<size_t>> Gatherer::listRuns() const {
+  SmallVector<SmallVector<size_t>> numbers(runs.size());
+  for (auto [number, place] : llvm::enumerate(places))
+    numbers[place.first].push_back(number);
+  return numbers;
+}
+
+/// Truth values of which each run is what a lane has of a row.
+bool Gatherer::areBitRows() const {
+  if (!type.getElementType().isInteger(1))
+    return false;
+  layout::Fragment layout = layoutOf(type);
+  return llvm::all_of(listRuns(), [&](ArrayRef<size_t> numbers) {
+    SmallVector<int64_t> own;
+    for (size_t number : numbers) {
+      own.push_back(places[number].second);
+      if (layout.coordOf({0, 0, int64_t(number), 0}).column != own.back())
+        return false;
+    }
+    return own.size() * runs.size() == elements.size() && areLaneColumns(own) &&
+           BitRow::fits(4 * own.size());
+  });
+}
+
+/// The lanes that share a row read it together where all of it is there, and
+/// aligned, for all lanes of the warp. Either way the elements are bits of a
+/// word for each row, which other masks can be joined with.
+SmallVector<Value>
+Gatherer::loadBitRows(ArrayRef<Value> pointers, Value all,
+                      function_ref<SmallVector<Value>()> loadThere) {
+  Integers ints(b, loc);
+  SmallVector<SmallVector<size_t>> numbers = listRuns();
+  BitRow row = {int64_t(4 * numbers.front().size())};
+  SmallVector<Value> firsts;
+  for (Value pointer : pointers) {
+    firsts.push_back(LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), pointer));
+    require(all, row.isAligned(b, loc, firsts.back()));
+  }
+  Value ofWarp = NVVM::VoteSyncOp::create(
+      b, loc, b.getI1Type(), ints.constant(-1), all, NVVM::VoteSyncKind::all);
+  auto loadTogether = [&] {
+    return llvm::map_to_vector(
+        firsts, [&](Value first) { return row.load(b, loc, first); });
+  };
+  auto loadAlone = [&] {
+    SmallVector<Value> values = loadThere(), words;
+    for (ArrayRef<size_t> run : numbers) {
+      Value word = ints.constant(0);
+      for (auto [bit, number] : llvm::enumerate(run)) {
+        Value one = arith::SelectOp::create(
+            b, loc, values[number], ints.constant(int32_t(uint32_t(1) << bit)),
+            ints.constant(0));
+        word = arith::OrIOp::create(b, loc, word, one);
+      }
+      words.push_back(word);
+    }
+    return words;
+  };
+  SmallVector<Value> words =
+      choose(ofWarp, SmallVector<Type>(runs.size(), b.getI32Type()),
+             loadTogether, loadAlone);
+  SmallVector<Value> result(elements.size());
+  for (auto [word, run] : llvm::zip_equal(words, numbers))
+    for (auto [number, test] :
+         llvm::zip_equal(run, testBits(b, loc, word, run.size())))
+      result[number] = test;
+  return result;
 }
 
 bool Gatherer::findBlocks() {
@@ -330,28 +440,27 @@ SmallVector<Value> Gatherer::loadEach() {
 }
 
 /// An empty memref is not read at all.
-SmallVector<Value> Gatherer::run() {
-  if (findRuns())
-    return loadRuns();
+SmallVector<Value> Gatherer::loadUnlessEmpty() {
   bool inBlocks = findBlocks();
   auto loadAll = [&] { return inBlocks ? loadBlocks() : loadEach(); };
   if (areInside)
     return loadAll();
   Value nonEmpty;
-  for (Value size : view.sizes) {
-    if (getConstantIntValue(size).value_or(0) > 0)
-      continue;
-    Value positive =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, size,
-                              arith::ConstantIntOp::create(b, loc, 0, 64));
-    nonEmpty =
-        nonEmpty ? arith::AndIOp::create(b, loc, nonEmpty, positive).getResult()
-                 : positive;
-  }
+  for (Value size : view.sizes)
+    if (getConstantIntValue(size).value_or(0) <= 0)
+      require(nonEmpty, arith::CmpIOp::create(
+                            b, loc, arith::CmpIPredicate::sgt, size,
+                            arith::ConstantIntOp::create(b, loc, 0, 64)));
   if (!nonEmpty)
     return loadAll();
-  return choose(nonEmpty, elements.size(), loadAll,
+  return choose(nonEmpty, elementTypes(elements.size()), loadAll,
                 [&] { return SmallVector<Value>(elements.size(), zero); });
+}
+
+SmallVector<Value> Gatherer::run() {
+  if (findRuns(/*clamped=*/false) || findRuns(/*clamped=*/true))
+    return loadRuns();
+  return loadUnlessEmpty();
 }
 
 namespace {

@@ -79,9 +79,9 @@ bool attn::warp::areLaneColumns(ArrayRef<int64_t> columns) {
   return true;
 }
 
-/// Tests of the lowest bits of a word.
-static SmallVector<Value> testBits(OpBuilder &builder, Location loc, Value word,
-                                   size_t count, bool isInverted = false) {
+SmallVector<Value> attn::warp::testBits(OpBuilder &builder, Location loc,
+                                        Value word, size_t count,
+                                        bool isInverted) {
   if (isInverted)
     word = Integers(builder, loc).bitXor(word, -1);
   word = MaskWordOp::create(builder, loc, word);

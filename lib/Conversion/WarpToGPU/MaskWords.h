@@ -20,6 +20,9 @@ namespace attn::warp {
 /// Whether columns are those that a lane has of a row, 0, 1, 8, 9, 16, … after
 /// the first, as many as a word is worth and has bits.
 bool areLaneColumns(ArrayRef<int64_t> columns);
+/// Tests of the lowest bits of a word, or of their opposites.
+SmallVector<Value> testBits(OpBuilder &builder, Location loc, Value word,
+                            size_t count, bool isInverted = false);
 /// column < limit, or another comparison with a sign, for the columns that a
 /// lane has of a row, as tests of the bits of one word; none if they are not
 /// such columns.

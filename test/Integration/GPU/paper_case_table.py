@@ -243,6 +243,77 @@ def buckets(torch, device, heads, length):
     return None, lambda: lambda b, h, q, k: (q >= k) & (bucket[q] == bucket[k]), []
 
 
+@case(per="head")
+def gated_blocks(torch, device, heads, length):
+    """MoBA (Lu et al., 2025): each query has the blocks of 512 keys that its gate chose, and its own."""
+    chosen = torch.rand(heads, length, -(-length // 512), generator=torch.Generator().manual_seed(12)) < 0.15
+    chosen = chosen.to(device)
+    return None, lambda: lambda b, h, q, k: (q >= k) & (chosen[h, q, k // 512] | (q // 512 == k // 512)), []
+
+
+@case()
+def random_and_near(torch, device, heads, length):
+    """BigBird (Zaheer et al., 2020): blocks of 64 at random, the neighbours, the first and the last one."""
+    blocks = -(-length // 64)
+    drawn = (torch.rand(blocks, blocks, generator=torch.Generator().manual_seed(13)) < 0.025).to(device)
+
+    def mask(b, h, q, k):
+        row, column = q // 64, k // 64
+        edges = (row == 0) | (column == 0) | (row == blocks - 1) | (column == blocks - 1)
+        return edges | ((row - column).abs() <= 1) | drawn[row, column]
+    return None, lambda: mask, []
+
+
+@case()
+def frames_in_window(torch, device, heads, length):
+    """Video models: a frame of 600 tokens sees the two before it, itself, and the first."""
+    def mask(b, h, q, k):
+        frames = q // 600 - k // 600
+        return ((frames >= 0) & (frames <= 2)) | (k < 600)
+    return None, lambda: mask, []
+
+
+@case()
+def chosen_frames(torch, device, heads, length):
+    """Video models: pairs of frames of 200 tokens, of which some are chosen, and each frame itself."""
+    frames = -(-length // 200)
+    chosen = torch.rand(frames, frames, generator=torch.Generator().manual_seed(14)) < 0.1
+    chosen = (chosen | torch.eye(frames, dtype=torch.bool)).to(device)
+    return None, lambda: lambda b, h, q, k: chosen[q // 200, k // 200], []
+
+
+@case()
+def sliding_cubes(torch, device, heads, length):
+    """Sliding tile attention (Zhang et al., 2025): cubes of 384 tokens, three by three by three around the own."""
+    def mask(b, h, q, k):
+        row, column = q // 384, k // 384
+        near = ((row // 9 - column // 9).abs() <= 1) & ((row // 3 % 3 - column // 3 % 3).abs() <= 1)
+        return near & ((row % 3 - column % 3).abs() <= 1)
+    return None, lambda: mask, []
+
+
+@case()
+def any_order(torch, device, heads, length):
+    """XLNet (Yang et al., 2019): causal in an order that is drawn."""
+    order = torch.randperm(length, generator=torch.Generator().manual_seed(15)).to(torch.int32).to(device)
+    return None, lambda: lambda b, h, q, k: order[q] >= order[k], []
+
+
+@case()
+def bits(torch, device, heads, length):
+    """A mask of any form, 32 keys in one number."""
+    words = torch.randint(-2**31, 2**31, (length, -(-length // 32)), generator=torch.Generator().manual_seed(16))
+    words = words.to(torch.int32).to(device)
+    return None, lambda: lambda b, h, q, k: (words[q, k // 32] >> (k % 32)) & 1 != 0, []
+
+
+@case()
+def any_mask(torch, device, heads, length):
+    """A mask of any form, a truth value for each pair."""
+    seen = (torch.rand(length, length, generator=torch.Generator().manual_seed(17)) < 0.5).to(device)
+    return None, lambda: lambda b, h, q, k: seen[q, k], []
+
+
 # ---------------------------------------------------------------------------
 # Scores
 # ---------------------------------------------------------------------------
@@ -275,6 +346,19 @@ def image_bias(torch, device, heads, length):
         return lambda s, b, h, q, k: s + table[h, q // columns - k // columns + rows - 1,
                                                q % columns - k % columns + columns - 1]
     return make, None, [table]
+
+
+@case()
+def window_bias(torch, device, heads, length):
+    """Swin (Liu et al., 2021): windows of 7 x 7 tokens behind one another, a table by the distance in one."""
+    table = torch.randn(heads, 13, 13, device=device)
+
+    def make(table):
+        def score(s, b, h, q, k):
+            row, column = q % 49, k % 49
+            return s + table[h, row // 7 - column // 7 + 6, row % 7 - column % 7 + 6]
+        return score
+    return make, lambda: lambda b, h, q, k: q // 49 == k // 49, [table]
 
 
 @case()
