@@ -26,6 +26,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include <limits>
 
 using namespace mlir;
 using namespace attn;
@@ -81,6 +82,9 @@ private:
   bool findRuns(bool clamped);
   Value isInside(const Run &run, ArrayRef<int64_t> places);
   SmallVector<Value> loadRuns();
+  bool startsPair(size_t number) const;
+  bool arePairs() const;
+  Value isAligned(Value pointer, int64_t bytes);
   SmallVector<SmallVector<size_t>> listRuns() const;
   bool areBitRows() const;
   SmallVector<Value> loadBitRows(ArrayRef<Value> pointers, Value all,
@@ -89,6 +93,7 @@ private:
   SmallVector<Value> loadBlocks();
   SmallVector<Value> loadEach();
   SmallVector<Value> loadUnlessEmpty();
+  std::optional<SmallVector<Value>> loadGrid();
   Value loadAt(ArrayRef<Value> at, bool isSure);
   Term getTerm(unsigned dim, Value index);
   /// Which value of an index is that of a register of the result.
@@ -133,8 +138,8 @@ private:
 
 } // namespace
 
-/// A run is worth its test from so many elements on.
-static constexpr size_t leastRun = 4;
+/// A run, and a grid, is worth its test from so many elements on.
+static constexpr size_t leastRun = 4, leastGrid = 16;
 
 SmallVector<Value>
 Gatherer::choose(Value condition, ArrayRef<Type> types,
@@ -232,14 +237,11 @@ SmallVector<Value> Gatherer::loadRuns() {
   auto loadPlace = [&](size_t number, int64_t place) {
     return load(offsetBy(b, loc, pointers[number], place * view.elementBytes));
   };
-  auto loadAll = [&] {
+  auto loadAll = [&](bool inPairs) {
     SmallVector<Value> result;
     while (result.size() != places.size()) {
-      ArrayRef<std::pair<size_t, int64_t>> left =
-          ArrayRef(places).drop_front(result.size());
-      auto [number, place] = left.front();
-      if (areAligned && left.size() > 1 &&
-          left[1] == std::pair(number, place + 1))
+      auto [number, place] = places[result.size()];
+      if (inPairs && startsPair(result.size()))
         result.append(loadPair(
             offsetBy(b, loc, pointers[number], place * view.elementBytes)));
       else
@@ -273,12 +275,48 @@ SmallVector<Value> Gatherer::loadRuns() {
                       addresses.add(first, addresses.constant(run.size - 1))));
   }
   SmallVector<Type> types = elementTypes(elements.size());
+  auto loadSingly = [&] { return loadAll(/*inPairs=*/areAligned); };
   if (areClamped)
-    return choose(all, types, loadAll, [&] { return loadUnlessEmpty(); });
+    return choose(all, types, loadSingly, [&] { return loadUnlessEmpty(); });
   auto loadThere = [&] {
-    return all ? choose(all, types, loadAll, loadSome) : loadAll();
+    return all ? choose(all, types, loadSingly, loadSome) : loadSingly();
   };
-  return areBitRows() ? loadBitRows(pointers, all, loadThere) : loadThere();
+  if (areBitRows())
+    return loadBitRows(pointers, all, loadThere);
+  if (areAligned || !arePairs())
+    return loadThere();
+  Value inPairs = all;
+  for (Value pointer : pointers)
+    require(inPairs, isAligned(pointer, 2 * view.elementBytes));
+  return choose(
+      inPairs, types, [&] { return loadAll(/*inPairs=*/true); }, loadThere);
+}
+
+/// Whether the element and the next one lie behind one another.
+bool Gatherer::startsPair(size_t number) const {
+  auto [run, place] = places[number];
+  return number + 1 < places.size() &&
+         places[number + 1] == std::pair(run, place + 1);
+}
+
+/// Elements in pairs, all of which are aligned where the first of the run is. Of
+/// one run, which all rows share, there are few: they are read one by one.
+bool Gatherer::arePairs() const {
+  if (runs.size() == 1 || type.getElementType().isInteger(1) ||
+      places.size() % 2 != 0)
+    return false;
+  for (size_t number = 0; number < places.size(); number += 2)
+    if (!startsPair(number) || places[number].second % 2 != 0)
+      return false;
+  return true;
+}
+
+Value Gatherer::isAligned(Value pointer, int64_t bytes) {
+  Integers ints(b, loc);
+  Value address = LLVM::PtrToIntOp::create(b, loc, b.getI32Type(), pointer);
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                               ints.bitAnd(address, bytes - 1),
+                               ints.constant(0));
 }
 
 /// The numbers of the elements of each run.
@@ -457,9 +495,78 @@ SmallVector<Value> Gatherer::loadUnlessEmpty() {
                 [&] { return SmallVector<Value>(elements.size(), zero); });
 }
 
+/// Elements each index of which is the same but for a constant: steps from one
+/// address, where all of them are there. None if they are not of that kind.
+std::optional<SmallVector<Value>> Gatherer::loadGrid() {
+  struct Axis {
+    Value base;
+    int64_t first = std::numeric_limits<int64_t>::max(), last = -first;
+  };
+  SmallVector<Axis> axes(view.sizes.size());
+  SmallVector<SmallVector<int64_t>> steps;
+  for (ArrayRef<Value> at : elements) {
+    SmallVector<int64_t> &own = steps.emplace_back();
+    for (auto [axis, index] : llvm::zip_equal(axes, at)) {
+      Offset offset = Offset::split(index);
+      if (steps.size() == 1)
+        axis.base = offset.base;
+      if (offset.base != axis.base)
+        return std::nullopt;
+      axis.first = std::min(axis.first, offset.constant);
+      axis.last = std::max(axis.last, offset.constant);
+      own.push_back(offset.constant);
+    }
+  }
+  if (axes.empty() || elements.size() < leastGrid)
+    return std::nullopt;
+
+  SmallVector<Value> firsts;
+  Value all;
+  for (auto [dim, axis] : llvm::enumerate(axes)) {
+    Value first = addresses.constant(axis.first);
+    if (axis.base)
+      first = addresses.add(addresses.fromInt(axis.base), first);
+    firsts.push_back(first);
+    // An index is below 2^31: none of those between wraps around.
+    for (int64_t end : {int64_t(0), axis.last - axis.first})
+      require(all, arith::CmpIOp::create(
+                       b, loc, arith::CmpIPredicate::ult,
+                       addresses.add(first, addresses.constant(end)),
+                       view.sizes[dim]));
+  }
+  auto loadAll = [&] {
+    Value origin = view.addressOf(b, loc, firsts);
+    llvm::DenseMap<std::pair<unsigned, int64_t>, Value> moves;
+    auto moveBy = [&](unsigned dim, int64_t step) {
+      Value &move = moves[{dim, step}];
+      if (!move)
+        move = addresses.mul(view.strides[dim], step * view.elementBytes);
+      return move;
+    };
+    return llvm::map_to_vector(steps, [&](ArrayRef<int64_t> own) {
+      Value address = origin;
+      int64_t bytes = 0;
+      for (auto [dim, constant] : llvm::enumerate(own)) {
+        int64_t step = constant - axes[dim].first;
+        if (dim + 1 == own.size() && view.isContiguous())
+          bytes = step * view.elementBytes;
+        else if (step != 0)
+          address = addresses.add(address, moveBy(dim, step));
+      }
+      return load(offsetBy(b, loc, addresses.toPointer(address), bytes));
+    });
+  };
+  if (areInside)
+    return loadAll();
+  return choose(all, elementTypes(elements.size()), loadAll,
+                [&] { return loadUnlessEmpty(); });
+}
+
 SmallVector<Value> Gatherer::run() {
   if (findRuns(/*clamped=*/false) || findRuns(/*clamped=*/true))
     return loadRuns();
+  if (std::optional<SmallVector<Value>> values = loadGrid())
+    return *values;
   return loadUnlessEmpty();
 }
 

@@ -94,3 +94,45 @@ func.func @gather(%bias: memref<?x?xf32, strided<[?, ?], offset: ?>>, %m: memref
   }
   return
 }
+
+// So are pairs that happen to be aligned.
+// CHECK-LABEL: gpu.func @gather_aligned_pairs
+// CHECK: %[[ADDRESS:.*]] = llvm.ptrtoint %{{.*}} : !llvm.ptr<1> to i32
+// CHECK: arith.andi %[[ADDRESS]], %c3_i32
+// CHECK: scf.if
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> vector<2xbf16>
+// CHECK: } else {
+// CHECK-COUNT-8: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<1> -> bf16
+func.func @gather_aligned_pairs(%rows: memref<16x16xbf16, strided<[?, 1], offset: ?>>, %m: memref<16x16xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  warp.kernel @gather_aligned_pairs blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(1) shared(0) {
+    %r = warp.coords %zero, 0 : !warp.frag<16x1xi32, acc, 1>
+    %c = warp.coords %zero, 1 : !warp.frag<1x16xi32, acc, 1>
+    %f = warp.gather %rows[%r, %c] {inside} : memref<16x16xbf16, strided<[?, 1], offset: ?>>, (!warp.frag<16x1xi32, acc, 1>, !warp.frag<1x16xi32, acc, 1>) -> !warp.frag<16x16xbf16, acc, 1>
+    warp.store %f, %m[%c0, %c0] : !warp.frag<16x16xbf16, acc, 1>, memref<16x16xbf16>
+  }
+  return
+}
+
+// Columns that are not behind one another in memory are steps from one address.
+// CHECK-LABEL: gpu.func @gather_steps
+// CHECK: scf.if
+// CHECK: llvm.load
+// CHECK-NEXT: %[[STEP:.*]] = arith.muli %[[STRIDE:.*]], %c4_i64 : i64
+// CHECK: arith.addi %[[ORIGIN:.*]], %[[STEP]]
+// CHECK: arith.muli %[[STRIDE]], %c32_i64 : i64
+// CHECK: } else {
+// CHECK: arith.select
+func.func @gather_steps(%columns: memref<?x?xf32, strided<[?, 1], offset: ?>>, %m: memref<16x32xf32>, %row: i32, %column: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  warp.kernel @gather_steps blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(1) shared(0) {
+    %r = warp.coords %row, 0 : !warp.frag<16x1xi32, acc, 1>
+    %c = warp.coords %column, 1 : !warp.frag<1x32xi32, acc, 1>
+    %f = warp.gather %columns[%c, %r] : memref<?x?xf32, strided<[?, 1], offset: ?>>, (!warp.frag<1x32xi32, acc, 1>, !warp.frag<16x1xi32, acc, 1>) -> !warp.frag<16x32xf32, acc, 1>
+    warp.store %f, %m[%c0, %c0] : !warp.frag<16x32xf32, acc, 1>, memref<16x32xf32>
+  }
+  return
+}

@@ -370,6 +370,13 @@ def graph_bias(torch, device, heads, length):
 
 
 @case()
+def pair_bias(torch, device, heads, length):
+    """AlphaFold (Jumper et al., 2021): a number for each pair, here the same for all heads."""
+    bias = torch.randn(length, length, device=device, dtype=torch.bfloat16)
+    return lambda: lambda s, b, h, q, k: s + bias[q, k], None, []
+
+
+@case()
 def gaussian(torch, device, heads, length):
     """A penalty for the square of the distance (Guo et al., 2019), with a width for each head."""
     width = torch.rand(heads, device=device) * length / 8 + 32
