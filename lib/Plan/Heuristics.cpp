@@ -140,16 +140,22 @@ static const Row sm80Rows[] = {
 // 256). Documents of sorted data want three warpgroups at d = 64 (of an H200,
 // 1024 to 8192 tokens, 1.01 to 1.15 times as fast), neighbourhoods in two
 // dimensions two (1.15 with 128 columns, 0.96 with 32), and what one remainder
-// picks of an interval 128 keys at d = 128 (1.05 to 1.11). Through a window
-// groups of queries go each at its own pace, without turns (of 1024 keys, an
-// H200: 1.03 to 1.05 times as fast at d <= 64; with 192 x 64 tiles 1.02 to 1.10
-// times at d = 80 to 128), and so they do under short causal masks at d = 80 to
-// 112 (1.02 to 1.07). Where four groups have no mask, and two a causal one at d
-// = 128, the ends of a tile take turns, too (1.01 to 1.04, 1.01 to 1.02). Score
-// functions want registers, or warpgroups to hide behind: softcaps at d = 64
-// four of them (of an H200, 1.18 times as fast as three at 1024 queries, 1.04
-// times at 8192); so do random numbers, which spill with four warpgroups, and
-// what is read by position, most of which spills with 128 keys at d = 128.
+// picks of an interval 128 keys at d = 128 (1.05 to 1.11). There masks that
+// read data want 128 keys, too: seven of them, of pairs, of queries and of
+// keys, are 1.07 to 1.43 times as fast (an H200, s = 8192), but a map of blocks
+// of 100 0.80 times. Several remainders want two warpgroups at d <= 64:
+// neighbourhoods in three dimensions and tiles of a video are 1.16 to 1.28
+// times as fast (d = 48 and 64), cubes of 384 tokens, which 256 rows do not
+// divide, 10.6 times. Through a window groups of queries go each at its own
+// pace, without turns (of 1024 keys, an H200: 1.03 to 1.05 times as fast at d
+// <= 64; with 192 x 64 tiles 1.02 to 1.10 times at d = 80 to 128), and so they
+// do under short causal masks at d = 80 to 112 (1.02 to 1.07). Where four
+// groups have no mask, and two a causal one at d = 128, the ends of a tile take
+// turns, too (1.01 to 1.04, 1.01 to 1.02). Score functions want registers, or
+// warpgroups to hide behind: softcaps at d = 64 four of them (of an H200, 1.18
+// times as fast as three at 1024 queries, 1.04 times at 8192); so do random
+// numbers, which spill with four warpgroups, and what is read by position, most
+// of which spills with 128 keys at d = 128.
 // Which tiles short and long rows want at d = 64 and 128: an H100
 // (test/Benchmark/results/length-plans.json). With so few rows that each tile
 // of 64 has a multiprocessor to itself, such tiles take 0.5 to 0.8 of the time
@@ -190,10 +196,11 @@ static const Row sm90Rows[] = {
     Row(2, 64, {192, 96, 12, 3, false}).score(true),
     Row(2, 64, {256, 64, 16, 4, false}).window().plain().noTurns(),
     Row(2, 56, {128, 128, 8, 2, false}).scattered(),
+    Row(2, 56, {128, 128, 8, 2, false}).periods(4),
     Row(2, 56, {256, 64, 16, 4, false}),
     Row(2, 64, {192, 96, 12, 3, false}).documents(),
     Row(2, 64, {128, 128, 8, 2, false}).scattered(),
-    Row(2, 64, {128, 128, 8, 2, false}).periods(2),
+    Row(2, 64, {128, 128, 8, 2, false}).periods(4),
     Row(2, 64, {256, 64, 16, 4, false}).mask(true),
     Row(2, 64, {256, 64, 16, 4, false}).upTo(5792).turnEnds(),
     Row(2, 64, {192, 128, 12, 1, false}),
@@ -221,6 +228,13 @@ static const Row sm90Rows[] = {
         .turnEnds(),
     Row(2, 128, {128, 128, 8, 1, false}).half().score(false).dropout(false),
     Row(2, 128, {128, 128, 8, 1, false}).periods(1).score(false).dropout(false),
+    Row(2, 128, {128, 64, 8, 4, false}).captures(true).blocks(1, 1),
+    Row(2, 128, {128, 64, 8, 4, false}).documents(),
+    Row(2, 128, {128, 128, 8, 2, false})
+        .scattered()
+        .captures(true)
+        .score(false)
+        .dropout(false),
     Row(2, 128, {128, 64, 8, 4, false}).mask(true),
     Row(2, 128, {128, 96, 8, 2, false}).byPosition(),
     Row(2, 128, {128, 64, 8, 4, false}).score(false).dropout(false).upTo(1024),

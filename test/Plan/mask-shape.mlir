@@ -384,3 +384,58 @@ func.func @map_of_keys(%q: !t, %k: !t, %map: tensor<?x?xi32>) -> !t {
     } : (!t, !t, !t, tensor<?x?xi32>) -> (!t, !l)
   return %o : !t
 }
+
+// Differences of several remainders: a neighbourhood in three dimensions.
+// CHECK-LABEL: func.func @neighbourhood_3d
+// CHECK: block_q = 128, block_k = 128
+func.func @neighbourhood_3d(%q: !t, %k: !t) -> !t {
+  %o, %lse = attn.attention %q, %k, %k
+    mask(%b: i32, %h: i32, %i: i32, %j: i32) {
+      %c8 = arith.constant 8 : i32
+      %c2 = arith.constant 2 : i32
+      %iz = arith.divui %i, %c8 : i32
+      %jz = arith.divui %j, %c8 : i32
+      %iy = arith.remui %iz, %c8 : i32
+      %jy = arith.remui %jz, %c8 : i32
+      %ix = arith.remui %i, %c8 : i32
+      %jx = arith.remui %j, %c8 : i32
+      %dz = arith.subi %iz, %jz : i32
+      %dy = arith.subi %iy, %jy : i32
+      %dx = arith.subi %ix, %jx : i32
+      %az = math.absi %dz : i32
+      %ay = math.absi %dy : i32
+      %ax = math.absi %dx : i32
+      %mz = arith.cmpi sle, %az, %c8 : i32
+      %my = arith.cmpi sle, %ay, %c2 : i32
+      %mx = arith.cmpi sle, %ax, %c2 : i32
+      %myx = arith.andi %my, %mx : i1
+      %m = arith.andi %mz, %myx : i1
+      attn.yield %m : i1
+    } : (!t, !t, !t) -> (!t, !l)
+  return %o : !t
+}
+
+// At d = 128 what data tell of pairs has 128 keys, sorted documents have 64.
+// CHECK-LABEL: func.func @wide_pairs
+// CHECK: block_q = 128, block_k = 128
+func.func @wide_pairs(%q: !wide, %k: !wide, %seen: tensor<?x?xi1>) -> !wide {
+  %o, %lse = attn.attention %q, %k, %k captures(%seen)
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %at: tensor<?x?xi1>) {
+      %m = attn.capture_load %at[%i, %j] : tensor<?x?xi1>
+      attn.yield %m : i1
+    } : (!wide, !wide, !wide, tensor<?x?xi1>) -> (!wide, !l)
+  return %o : !wide
+}
+
+// CHECK-LABEL: func.func @wide_sorted_documents
+// CHECK: block_q = 128, block_k = 64
+func.func @wide_sorted_documents(%q: !wide, %k: !wide, %ids: tensor<?xi32>) -> !wide {
+  %o, %lse = attn.attention %q, %k, %k captures(%ids) {sorted_captures = array<i64: 0>}
+    mask(%b: i32, %h: i32, %i: i32, %j: i32, %of: tensor<?xi32>) {
+      %mine = attn.capture_load %of[%i] : tensor<?xi32>
+      %other = attn.capture_load %of[%j] : tensor<?xi32>
+      %m = arith.cmpi eq, %mine, %other : i32
+      attn.yield %m : i1
+    } : (!wide, !wide, !wide, tensor<?xi32>) -> (!wide, !l)
+  return %o : !wide
+}
