@@ -223,7 +223,9 @@ def main():
             for shown in map(float, options.shown.split(","))
         ]
     if options.json:
-        results.write(options.json, results.contest(WHAT, environment(options, torch), rows))
+        tokens = f"{options.length} tokens, batch {options.batch}, hidden {HIDDEN}"
+        found = dict(environment(options, torch), protocol=f"{tokens}, L2 overwritten, medians")
+        results.write(options.json, results.contest(WHAT, found, rows))
     return 0
 
 
