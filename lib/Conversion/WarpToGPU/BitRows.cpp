@@ -18,6 +18,7 @@
 
 #include "BitRows.h"
 
+#include "Fragments.h"
 #include "Integers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -39,14 +40,14 @@ int64_t BitRow::alignment() const {
 }
 
 /// How many columns the lane's first one is behind the row's.
-static Value laneColumn(Integers &ints) {
+static Value ownColumn(Integers &ints) {
   return ints.mul(ints.bitAnd(ints.lane(), 3), 2);
 }
 
 Value BitRow::isAligned(OpBuilder &builder, Location loc, Value lane) const {
   Integers ints(builder, loc);
   Value low = arith::TruncIOp::create(builder, loc, builder.getI32Type(), lane);
-  Value first = arith::SubIOp::create(builder, loc, low, laneColumn(ints));
+  Value first = arith::SubIOp::create(builder, loc, low, ownColumn(ints));
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
                                ints.bitAnd(first, alignment() - 1),
                                ints.constant(0));
@@ -64,7 +65,7 @@ static Value packBytes(OpBuilder &builder, Location loc, Value word,
 Value BitRow::load(OpBuilder &builder, Location loc, Value lane) const {
   Integers ints(builder, loc);
   Addresses addresses(builder, loc);
-  Value column = laneColumn(ints);
+  Value column = ownColumn(ints);
   // From the lane's first column to its quarter.
   Value shift = ints.mul(ints.bitAnd(ints.lane(), 3), bytes() - 2);
   Value pointer =
@@ -76,10 +77,7 @@ Value BitRow::load(OpBuilder &builder, Location loc, Value lane) const {
     Value part = LLVM::LoadOp::create(
         builder, loc, type, offsetBy(builder, loc, pointer, at), step);
     for (int64_t i = 0; i < step / 4; ++i)
-      loaded.push_back(LLVM::ExtractElementOp::create(
-          builder, loc, part,
-          LLVM::ConstantOp::create(builder, loc, builder.getI32Type(),
-                                   builder.getI32IntegerAttr(i))));
+      loaded.push_back(extract(builder, loc, part, i));
   }
   Value own = ints.constant(0);
   for (Value bytes : llvm::reverse(loaded))

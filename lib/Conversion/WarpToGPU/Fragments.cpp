@@ -56,10 +56,11 @@ static int64_t countElements(FragType type) {
   return fragment.numRegisters() * fragment.elementsPerRegister();
 }
 
-static Value extract(OpBuilder &builder, Location loc, Value pair, int64_t i) {
+Value attn::warp::extract(OpBuilder &builder, Location loc, Value vector,
+                          int64_t number) {
   Value at = LLVM::ConstantOp::create(builder, loc, builder.getI32Type(),
-                                      builder.getI32IntegerAttr(i));
-  return LLVM::ExtractElementOp::create(builder, loc, pair, at);
+                                      builder.getI32IntegerAttr(number));
+  return LLVM::ExtractElementOp::create(builder, loc, vector, at);
 }
 
 Value attn::warp::makePair(OpBuilder &builder, Location loc, Value low,

@@ -29,6 +29,8 @@ bool isPacked(FragType type);
 
 /// A vector<2xT> of two values.
 Value makePair(OpBuilder &builder, Location loc, Value low, Value high);
+/// A value of a vector.
+Value extract(OpBuilder &builder, Location loc, Value vector, int64_t number);
 
 /// The value of the lane whose number differs in one bit, of weight `distance`.
 /// All lanes of the warp take part.

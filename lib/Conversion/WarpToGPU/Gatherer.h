@@ -21,7 +21,6 @@
 #include "attn/Layout/Fragments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 namespace attn::warp {
 
@@ -103,10 +102,7 @@ private:
     auto pair = VectorType::get(2, type.getElementType());
     Value both =
         LLVM::LoadOp::create(b, loc, pair, pointer, 2 * view.elementBytes);
-    SmallVector<Value> result;
-    for (int64_t place : {0, 1})
-      result.push_back(vector::ExtractOp::create(b, loc, both, place));
-    return result;
+    return {extract(b, loc, both, 0), extract(b, loc, both, 1)};
   }
 
   OpBuilder &b;

@@ -253,6 +253,17 @@ std::optional<LogicalResult> Interpreter::executeArithmetic(Operation *op) {
       .Case<arith::MinUIOp>([&](auto) {
         return binary(op, [](Bits a, Bits b) { return std::min(a, b); });
       })
+      .Case<LLVM::FshlOp>([&](auto shift) {
+        Part &high = get(shift.getA())[0], &low = get(shift.getB())[0];
+        Part &count = get(shift.getC())[0], &out = get(shift)[0];
+        for (int64_t t = 0; t < threads; ++t) {
+          int64_t places = count[t] % width;
+          out[t] = truncate(
+              places ? high[t] << places | low[t] >> (width - places) : high[t],
+              width);
+        }
+        return success();
+      })
       .Case<arith::CmpIOp>([&](auto cmp) {
         return binary(op, [&](Bits a, Bits b) {
           return compare(cmp.getPredicate(), a, b, width);

@@ -177,10 +177,12 @@ LogicalResult Interpreter::shuffle(Operation *op) {
   Part &in = get(shuffle.getVal())[0], &out = get(shuffle.getRes())[0];
   for (int64_t t = 0; t < threads; ++t) {
     int64_t lane = t % warpSize, offset = getSigned(shuffle.getOffset(), t);
+    // Which bits of a lane's number say its segment.
+    int64_t segment = getSigned(shuffle.getMaskAndClamp(), t) >> 8;
     if (shuffle.getKind() == NVVM::ShflKind::bfly)
       lane ^= offset;
     else if (shuffle.getKind() == NVVM::ShflKind::idx)
-      lane = offset;
+      lane = (lane & segment) | (offset & ~segment);
     else
       return op->emitOpError("has a kind unknown to the simulator");
     int64_t source = t / warpSize * warpSize + lane % warpSize;
@@ -191,22 +193,24 @@ LogicalResult Interpreter::shuffle(Operation *op) {
   return success();
 }
 
-/// vote.sync.any of whole warps.
+/// vote.sync.any and .all of whole warps.
 LogicalResult Interpreter::vote(Operation *op) {
   auto vote = cast<NVVM::VoteSyncOp>(op);
-  if (vote.getKind() != NVVM::VoteSyncKind::any)
+  bool ofAll = vote.getKind() == NVVM::VoteSyncKind::all;
+  if (!ofAll && vote.getKind() != NVVM::VoteSyncKind::any)
     return op->emitOpError("has a kind unknown to the simulator");
   Part &in = get(vote.getPred())[0], &out = get(vote.getRes())[0];
   for (int64_t first = 0; first < threads; first += warpSize) {
     if (!mask[first])
       continue;
-    bool isAny = false;
+    bool holds = ofAll;
     for (int64_t t = first; t < first + warpSize; ++t) {
       if (!mask[t])
         return op->emitOpError("asks a lane that is switched off");
-      isAny |= in[t] & 1;
+      bool own = in[t] & 1;
+      holds = ofAll ? holds && own : holds || own;
     }
-    std::fill_n(out.begin() + first, warpSize, isAny);
+    std::fill_n(out.begin() + first, warpSize, holds);
   }
   return success();
 }
