@@ -200,6 +200,29 @@ func.func @exact_quotients(%x: f32, %h: f16, %o: memref<?xf32>, %n: memref<?xi32
   return
 }
 
+// Whether a number is infinite is no choice that a rounding changes: scores that
+// are hidden are found so.
+// CHECK-LABEL: gpu.func @infinite_quotients
+// CHECK-NOT: div.rn
+// CHECK-COUNT-2: llvm.nvvm.div.full
+// CHECK: gpu.return
+func.func @infinite_quotients(%x: f32, %o: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  %hidden = arith.constant 0xFF800000 : f32
+  warp.kernel @infinite_quotients blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %shared = arith.divf %x, %x : f32
+    %is_hidden = arith.cmpf oeq, %shared, %hidden : f32
+    %y = arith.select %is_hidden, %x, %shared : f32
+    %f = warp.splat %y : !rows
+    %none = warp.splat %hidden : !rows
+    %q = arith.divf %f, %f : !rows
+    %is_none = arith.cmpf une, %q, %none : !rows
+    %z = warp.select %is_none, %q, %f : !warp.frag<64x1xi1, acc, 4>, !rows
+    warp.store %z, %o[%i] rows : !rows, memref<?xf32>
+  }
+  return
+}
+
 // A root for each element is an approximation, which has no branch; one of
 // which a choice is made, or that all elements share, is rounded right.
 // CHECK-LABEL: gpu.func @roots

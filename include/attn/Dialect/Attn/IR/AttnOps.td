@@ -206,7 +206,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [
     float (`arith.fptosi`, `arith.cmpf`, `math.floor`), the last bit matters:
     all that leads there is computed as it is written, in the types written, on
     every target and also in r of (C20), as far as it does not depend on the x
-    of `score`. Sums, products, quotients and square roots are rounded once
+    of `score`. Not so where all that is asked is whether it is infinite. Sums, products, quotients and square roots are rounded once
     each, and no constants are put together. Other functions are as exact as the
     target's.
 

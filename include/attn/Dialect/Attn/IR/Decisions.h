@@ -30,6 +30,8 @@ namespace attn {
 
 /// True for operations of arith and math whose result jumps where their float
 /// operands do not: integers, truth values and whole numbers made of floats.
+/// Whether a number is infinite is none of these: no rounding makes it so, but
+/// for numbers next to the largest one.
 bool isDecision(Operation *op);
 
 /// The operations inside of a region whose results lead to a decision there,
