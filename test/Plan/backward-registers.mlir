@@ -26,7 +26,7 @@ func.func @softcap_any(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
 }
 
 // SM90-LABEL: @softcap_and_bias_backward
-// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2>
+// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 3>
 func.func @softcap_and_bias(%q: !t, %k: !t, %v: !t) -> (!t, !l) {
   %o, %lse = attn.attention %q, %k, %v {variants = [#attn.softcap<20.0 : f32>, #attn.alibi]} : (!t, !t, !t) -> (!t, !l)
   return %o, %lse : !t, !l

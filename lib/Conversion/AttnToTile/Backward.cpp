@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BackwardKernels.h"
+#include "PullbackSlope.h"
 
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "attn/Support/OptionalPasses.h"
@@ -127,8 +128,10 @@ Value BackwardKernels::broadcast(Value value, Type type) {
 //===----------------------------------------------------------------------===//
 
 /// Rows past the last query are zero, and what a score makes of them and of
-/// captures out of range may be anything, NaN too.
-void BackwardKernels::hideQueriesPastEnd(const Step &step) {
+/// captures out of range may be anything, NaN too. So are keys before the
+/// first.
+void BackwardKernels::hideQueriesPastEnd(const Step &step,
+                                         const ShownBox &shown) {
   auto scores = step.scores.getDefiningOp<tile::ScoresOp>();
   OpBuilder::InsertionGuard guard(b);
   if (!scores.hasMask()) {
@@ -141,10 +144,16 @@ void BackwardKernels::hideQueriesPastEnd(const Step &step) {
   Operation *yield = scores.getMask().front().getTerminator();
   b.setInsertionPoint(yield);
   Value query = scores.getMask().front().getArgument(2);
-  Value isQuery = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                        query, queryLength32);
-  yield->setOperand(
-      0, b.createOrFold<arith::AndIOp>(loc, isQuery, yield->getOperand(0)));
+  auto require = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) {
+    Value holds = arith::CmpIOp::create(b, loc, predicate, lhs, rhs);
+    yield->setOperand(
+        0, b.createOrFold<arith::AndIOp>(loc, holds, yield->getOperand(0)));
+  };
+  require(arith::CmpIPredicate::slt, query,
+          shown.queryEnd ? shown.queryEnd : queryLength32);
+  if (shown.firstKey)
+    require(arith::CmpIPredicate::sge, scores.getMask().front().getArgument(3),
+            shown.firstKey);
 }
 
 /// lhs rhs^T.
@@ -169,9 +178,15 @@ Value BackwardKernels::raise(Value scores, Value offset) {
   return math::Exp2Op::create(b, loc, exponent);
 }
 
-void BackwardKernels::addScores(OpBuilder &outer, Step &step) {
+/// With their slope, where the pullback multiplies by one: where both products
+/// are there, x and all that the score function made of it need not be.
+void BackwardKernels::addScores(OpBuilder &outer, Step &step, bool withSlope) {
   step.scores =
       buildScores(outer, b, *this, step.products, step.at).getResult();
+  if (!withSlope || !multipliesBySlope(op))
+    return;
+  Value one = splat(outer, loc, cast<VectorType>(step.scores.getType()), 1.0);
+  step.slope = goBack(outer, step, one, /*root=*/Value());
 }
 
 /// Products in flight hide the powers, and an arm of the branch that has its
@@ -188,7 +203,7 @@ void BackwardKernels::beginWeights(OpBuilder &outer, Step &step, Value isFar,
                                    Value offset) {
   if (!hasScoresFirst())
     return;
-  addScores(outer, step);
+  addScores(outer, step, /*withSlope=*/true);
   step.shifted = shiftFar(step, isFar, offset);
 }
 
@@ -199,7 +214,7 @@ void BackwardKernels::endWeights(OpBuilder &outer, Step &step, Value isFar,
     step.weights = raise(step.shifted.first, step.shifted.second);
     return;
   }
-  addScores(outer, step);
+  addScores(outer, step, /*withSlope=*/true);
   step.weights =
       weigh(step, isFar, offset, [&] { return raise(step.scores, offset); });
 }
@@ -213,12 +228,18 @@ Value BackwardKernels::keepScaled(OpBuilder &outer, const Step &step,
   return multiply(kept, 1 / getKeptShare(attention));
 }
 
+/// What goes back to the weights, less its mean by them in the row.
+Value BackwardKernels::buildExcess(OpBuilder &outer, const Step &step,
+                                   Value dWeights, Value delta) {
+  auto type = cast<VectorType>(dWeights.getType());
+  return arith::SubFOp::create(b, loc, keepScaled(outer, step, dWeights),
+                               broadcast(delta, type));
+}
+
 /// What goes back to the scores.
 Value BackwardKernels::buildAdjoint(OpBuilder &outer, const Step &step,
                                     Value dWeights, Value delta) {
-  auto type = cast<VectorType>(dWeights.getType());
-  Value excess = arith::SubFOp::create(
-      b, loc, keepScaled(outer, step, dWeights), broadcast(delta, type));
+  Value excess = buildExcess(outer, step, dWeights, delta);
   return arith::MulFOp::create(b, loc, step.weights, excess);
 }
 
@@ -257,9 +278,16 @@ Value BackwardKernels::goBack(OpBuilder &outer, const Step &step, Value adjoint,
 /// What goes back to the scaled products, rounded to be a factor of the next.
 Value BackwardKernels::buildScoreGradient(OpBuilder &outer, const Step &step,
                                           Value dWeights, Value delta) {
-  Value gradient = buildAdjoint(outer, step, dWeights, delta);
-  if (op.hasPullback())
-    gradient = goBack(outer, step, gradient, /*root=*/Value());
+  Value gradient;
+  if (step.slope) {
+    Value weights = arith::MulFOp::create(b, loc, step.weights, step.slope);
+    gradient = arith::MulFOp::create(b, loc, weights,
+                                     buildExcess(outer, step, dWeights, delta));
+  } else {
+    gradient = buildAdjoint(outer, step, dWeights, delta);
+    if (op.hasPullback())
+      gradient = goBack(outer, step, gradient, /*root=*/Value());
+  }
   return roundTo(b, loc, gradient, element);
 }
 

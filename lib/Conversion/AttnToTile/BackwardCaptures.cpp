@@ -12,10 +12,7 @@
 //
 //   Rows       sums over the keys of each query, by block of queries
 //   Keys       sums over the queries of each key, by block of keys
-//   Distances  a block of scores, and all that follow it down and to the right:
-//              in these a place of the block has one distance, and one bias by
-//              distance. Their sum is stored, and a second kernel sums its
-//              diagonals
+//   Distances  CaptureDistances.cpp
 //   Pairs      the gradient itself is stored, block by block; batch entries and
 //              heads that share it are summed in the block
 //
@@ -24,7 +21,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "BackwardKernels.h"
-#include "FixedDistances.h"
 
 #include "attn/Dialect/Tile/Transforms/ScalarCode.h"
 #include "attn/Dialect/Tile/Transforms/Transforms.h"
@@ -33,7 +29,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/PatternMatch.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -114,11 +109,10 @@ BackwardKernels::Factors BackwardKernels::loadFactors(const BlockNumbers &block,
 }
 
 /// Scores of a block and what goes back to them.
-BackwardKernels::Step BackwardKernels::buildAdjoints(OpBuilder &outer,
-                                                     const Factors &lhs,
-                                                     const Factors &rhs,
-                                                     const ScoreCoordinates &at,
-                                                     const RowNumbers &rows) {
+BackwardKernels::Step
+BackwardKernels::buildAdjoints(OpBuilder &outer, const Factors &lhs,
+                               const Factors &rhs, const ScoreCoordinates &at,
+                               const RowNumbers &rows, const ShownBox &shown) {
   Value products = multiplyTransposed(outer, lhs.product, rhs.product);
   Value dWeights = multiplyTransposed(outer, lhs.dWeights, rhs.dWeights);
   // Less delta it is small where a row has few keys, and sums over thousands of
@@ -131,7 +125,7 @@ BackwardKernels::Step BackwardKernels::buildAdjoints(OpBuilder &outer,
   addScores(outer, step);
   step.weights = weigh(step, rows.isFar, rows.offset,
                        [&] { return weighNear(step.scores, rows.lse); });
-  hideQueriesPastEnd(step);
+  hideQueriesPastEnd(step, shown);
   step.adjoint = buildAdjoint(outer, step, dWeights, rows.delta);
   return step;
 }
@@ -178,7 +172,7 @@ void BackwardKernels::expandAllScores(tile::KernelOp kernel) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sums by query, key and distance
+// Sums by query and key
 //===----------------------------------------------------------------------===//
 
 /// Sums by query, or by key.
@@ -251,122 +245,6 @@ void BackwardKernels::sumQueries(CapturePart &part, const Twine &suffix) {
                     .getResult());
   tile::StoreOp::create(b, loc, sumColumns(loop.getResult(0)), part.workspace,
                         ValueRange{block.batch, block.first});
-}
-
-/// Sums of M x W blocks of scores along a diagonal: block n has those whose
-/// first key is n W - paddedQueries after their first query. W divides M, so
-/// blocks begin at multiples of W.
-Value BackwardKernels::sumDiagonals(CapturePart &part, const Twine &suffix,
-                                    int64_t width, Value numDiagonals) {
-  OpBuilder::InsertionGuard guard(b);
-  Value blockWidth = arith::ConstantIndexOp::create(b, loc, width);
-  Value numStored = b.createOrFold<arith::MulIOp>(loc, numDiagonals, blockRows);
-  Value stored = allocate(f32, {batches, heads, numStored, blockWidth});
-  Value queryBlocks = ceilDiv(b, loc, queryLength, blockRows);
-  tile::KernelOp kernel = beginKernel(suffix + "_diagonals",
-                                      ValueRange{batches, heads, numDiagonals},
-                                      getPlanWithoutRings(width));
-  BlockNumbers block = readNumbers(kernel);
-  Value start =
-      arith::MulIOp::create(b, loc, kernel.getNumbers()[2], blockWidth);
-  Value offset = arith::SubIOp::create(b, loc, start, paddedQueries);
-  // The blocks whose keys are there.
-  auto countRows = [&](Value rows) -> Value {
-    Value positive = arith::MaxSIOp::create(b, loc, rows, c0);
-    return ceilDiv(b, loc, positive, blockRows);
-  };
-  Value low = countRows(arith::SubIOp::create(b, loc, paddedQueries, start));
-  Value high = arith::MinSIOp::create(
-      b, loc, queryBlocks,
-      countRows(arith::SubIOp::create(b, loc, keyLength, offset)));
-  auto type = VectorType::get({numRows, width}, f32);
-  BlockPositions first = {coordinates(c0, numRows, 0),
-                          coordinates(offset, width, 1)};
-  scf::ForOp loop = beginLoop(low, high, splat(b, loc, type, 0.0));
-
-  OpBuilder outer(b);
-  Value row = arith::MulIOp::create(b, loc, loop.getInductionVar(), blockRows);
-  Value column = arith::AddIOp::create(b, loc, row, offset);
-  Value queries = coordinates(row, numRows, 0);
-  ScoreCoordinates at{block.batch32, block.head32, queries,
-                      coordinates(column, width, 1)};
-  Factors lhs = loadFactors(block, /*isKey=*/false, row, numRows);
-  Factors rhs = loadFactors(block, /*isKey=*/true, column, width);
-  Step step =
-      buildAdjoints(outer, lhs, rhs, at, readRowNumbers(block, queries));
-  Value added = buildAdditions(outer, step, part)[0];
-  endLoop(loop,
-          arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], added)
-              .getResult());
-  tile::StoreOp::create(b, loc, loop.getResult(0), stored,
-                        ValueRange{block.batch, block.head, block.first, c0});
-  expandAllScores(kernel);
-  IRRewriter rewriter(kernel.getContext());
-  readFixedDistances(rewriter, loop, {queries, at.keys}, first);
-  return stored;
-}
-
-/// The columns of a block of sumDiagonals. What it waits for are its loads, of
-/// as many queries as keys in each step, which more columns share: 64, where
-/// lanes have registers for them, and multiprocessors of any target memory.
-int64_t BackwardKernels::countDiagonalColumns() {
-  constexpr int64_t wide = 64, mostOfLane = 32, lanes = 32;
-  constexpr int64_t mostBytes = 96 * 1024;
-  int64_t bytes = (numRows + wide) * (paddedDim + paddedValueDim) *
-                  (element.getIntOrFloatBitWidth() / 8);
-  bool fits =
-      bytes <= mostBytes &&
-      numRows * wide <= mostOfLane * lanes * attention.getPlanAttr().getWarps();
-  return fits ? std::max(wide, numColumns) : numColumns;
-}
-
-/// Sums by x = j - i + paddedQueries: of row r of the stored blocks, the places
-/// x + r, counted through the blocks.
-void BackwardKernels::sumDistances(CapturePart &part, const Twine &suffix) {
-  OpBuilder::InsertionGuard guard(b);
-  int64_t width = std::gcd(numRows, countDiagonalColumns());
-  Value blockWidth = arith::ConstantIndexOp::create(b, loc, width);
-  Value numDiagonals = b.createOrFold<arith::AddIOp>(
-      loc, ceilDiv(b, loc, paddedQueries, blockWidth),
-      ceilDiv(b, loc, keyLength, blockWidth));
-  Value numDistances =
-      b.createOrFold<arith::MulIOp>(loc, numDiagonals, blockWidth);
-  Value stored = sumDiagonals(part, suffix, width, numDiagonals);
-  part.workspace = allocate(f32, {batches, heads, numDistances});
-
-  tile::KernelOp kernel = beginKernel(
-      suffix + "_distances",
-      ValueRange{batches, heads, ceilDiv(b, loc, numDistances, blockRows)});
-  BlockNumbers block = readNumbers(kernel);
-  int64_t shape[] = {numRows, numColumns};
-  auto integers = VectorType::get(shape, b.getI32Type());
-  auto number = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(integers, b.getI32IntegerAttr(value)));
-  };
-  Value distances = broadcast(coordinates(block.first, numRows, 0), integers);
-  Value zero = splat(b, loc, VectorType::get(shape, f32), 0.0);
-  scf::ForOp loop =
-      beginLoop(c0, ceilDiv(b, loc, blockRows, blockColumns), zero);
-  Value first =
-      arith::MulIOp::create(b, loc, loop.getInductionVar(), blockColumns);
-  Value rows = broadcast(coordinates(first, numColumns, 1), integers);
-  Value place = arith::AddIOp::create(b, loc, distances, rows);
-  Value diagonal = arith::DivUIOp::create(b, loc, place, number(width));
-  Value column = arith::RemUIOp::create(b, loc, place, number(width));
-  Value storedRow = arith::AddIOp::create(
-      b, loc, arith::MulIOp::create(b, loc, diagonal, number(numRows)), rows);
-  Value read =
-      gather(stored, {block.batch32, block.head32, storedRow, column}, shape);
-  if (numRows % numColumns != 0) {
-    Value isRow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, rows,
-                                        number(numRows));
-    read = arith::SelectOp::create(b, loc, isRow, read, zero);
-  }
-  endLoop(loop, arith::AddFOp::create(b, loc, loop.getRegionIterArgs()[0], read)
-                    .getResult());
-  tile::StoreOp::create(b, loc, sumColumns(loop.getResult(0)), part.workspace,
-                        ValueRange{block.batch, block.head, block.first});
 }
 
 //===----------------------------------------------------------------------===//

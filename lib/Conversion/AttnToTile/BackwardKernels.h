@@ -60,6 +60,7 @@ private:
     Value scores = {}, weights = {};
     std::pair<Value, Value> shifted = {}; // shiftFar
     Value adjoint = {};                   // dy, where captures have gradients
+    Value slope = {}; // of the score by x, where the pullback multiplies by it
   };
 
   // BackwardQuerySums.cpp
@@ -69,15 +70,33 @@ private:
   void addQueryGradient(const BlockNumbers &block, Value number, Value part);
   void buildRoundedQueryGradient(Value output);
 
+  /// Of queries that lie along an axis, and whether one of their head is far.
+  struct RowNumbers {
+    Value lse, offset, delta, isFar;
+  };
+  /// Where a block shows less than the queries and keys that there are: the
+  /// query, at most their number, that follows the last one, and the first key.
+  struct ShownBox {
+    Value queryEnd, firstKey;
+  };
+  /// How sums by distance cut scores into blocks (CaptureDistances.cpp).
+  struct DistanceBlocks {
+    SmallVector<int64_t> scales;
+    int64_t width;      // columns of a block
+    int64_t step;       // queries from a block to the next one that is added
+    int64_t rowBlocks;  // blocks of rows in a step
+    Value numSteps;     // that hold all queries
+    Value shift;        // the most that a key is before the step of a query
+    Value numDiagonals; // blocks of keys, for each block of rows
+
+    int64_t getPeriod() const { return scales.back(); }
+  };
   /// What is added to a capture, and its sums by batch entry, head and, but for
   /// sums over all queries, query, key, distance or element.
   struct CapturePart {
     CaptureSum sum;
     Value workspace;
-  };
-  /// Of queries that lie along an axis, and whether one of their head is far.
-  struct RowNumbers {
-    Value lse, offset, delta, isFar;
+    DistanceBlocks blocks = {}; // of sums by distance
   };
   /// A tile of query or key, and what meets it where weights go back.
   struct Factors {
@@ -123,7 +142,8 @@ private:
   Factors loadFactors(const BlockNumbers &block, bool isKey, Value row,
                       int64_t rows);
   Step buildAdjoints(OpBuilder &outer, const Factors &lhs, const Factors &rhs,
-                     const ScoreCoordinates &at, const RowNumbers &rows);
+                     const ScoreCoordinates &at, const RowNumbers &rows,
+                     const ShownBox &shown = {});
   SmallVector<Value> buildAdditions(OpBuilder &outer, const Step &step,
                                     ArrayRef<CapturePart> parts);
   Value readQueries(Value view, const BlockNumbers &block, Value queries);
@@ -132,13 +152,26 @@ private:
   void expandAllScores(tile::KernelOp kernel);
   void sumBlocks(bool isKey, MutableArrayRef<CapturePart> parts);
   void sumQueries(CapturePart &part, const Twine &suffix);
-  Value sumDiagonals(CapturePart &part, const Twine &suffix, int64_t width,
-                     Value numDiagonals);
-  int64_t countDiagonalColumns();
-  void sumDistances(CapturePart &part, const Twine &suffix);
   Value limitNumber(Value number, Value size, Value &exists);
   void buildPairGradient(Value output, const Twine &suffix,
                          ArrayRef<CapturePart> parts);
+
+  // CaptureDistances.cpp
+  DistanceBlocks cutScores(ArrayRef<int64_t> scales);
+  Value sumDiagonals(CapturePart &part, const Twine &suffix,
+                     const DistanceBlocks &blocks);
+  int64_t countDiagonalColumns();
+  SmallVector<Value> countDistances(const DistanceBlocks &blocks);
+  Value readDiagonals(Value stored, const BlockNumbers &block,
+                      const DistanceBlocks &blocks, ArrayRef<Value> distances,
+                      Value firstRow);
+  void sumDistances(CapturePart &part, const Twine &suffix);
+  Value getDistanceShift(const DistanceBlocks &blocks, unsigned digit);
+  ScoreCoordinates placeDistances(ScoreCoordinates at,
+                                  const DistanceBlocks &blocks,
+                                  ArrayRef<Value> distances);
+  Value readOwnDistance(const CaptureSum &sum, const DistanceBlocks &blocks,
+                        unsigned dim, Value place, const ScoreCoordinates &at);
 
   // CaptureTables.cpp
   Value joinIndices(ArrayRef<Value> indices, ArrayRef<Value> sizes);
@@ -150,7 +183,6 @@ private:
   void sumTable(CapturePart &part, const Twine &suffix);
 
   // CaptureGradients.cpp
-  ScoreCoordinates placeDistance(ScoreCoordinates at, Value distance);
   Value sumPart(const CapturePart &part, ArrayRef<Value> places);
   void storeNumber(Value workspace, Value output, const Twine &suffix);
   void buildCaptureGradient(Value output, const Twine &suffix,
@@ -175,11 +207,13 @@ private:
   Value multiplyTransposed(OpBuilder &outer, Value lhs, Value rhs);
   Value stretch(Value value, Type type);
   Value raise(Value scores, Value offset);
-  void addScores(OpBuilder &outer, Step &step);
+  void addScores(OpBuilder &outer, Step &step, bool withSlope = false);
   bool hasScoresFirst();
   void beginWeights(OpBuilder &outer, Step &step, Value isFar, Value offset);
   void endWeights(OpBuilder &outer, Step &step, Value isFar, Value offset);
   Value keepScaled(OpBuilder &outer, const Step &step, Value weights);
+  Value buildExcess(OpBuilder &outer, const Step &step, Value dWeights,
+                    Value delta);
   Value buildAdjoint(OpBuilder &outer, const Step &step, Value dWeights,
                      Value delta);
   Value readPullback(OpBuilder &outer, const Step &step, Value adjoint,
@@ -189,7 +223,7 @@ private:
                            Value delta);
   void storeKeySum(const BlockNumbers &block, const Sum &sum, Value result);
   void buildKeyGradient(StringRef suffix, ArrayRef<Sum> sums);
-  void hideQueriesPastEnd(const Step &step);
+  void hideQueriesPastEnd(const Step &step, const ShownBox &shown = {});
 
   OpBuilder &b;
   AttentionBackwardOp op;

@@ -33,18 +33,13 @@ static std::optional<unsigned> findOwnDim(const CaptureSum &sum) {
                                             : IndexKind::Query);
 }
 
-/// i and j of a distance x = j - i + paddedQueries.
-ScoreCoordinates BackwardKernels::placeDistance(ScoreCoordinates at,
-                                                Value distance) {
-  Type type = distance.getType();
-  Value zero = broadcast(
-      arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0)), type);
-  Value shift = broadcast(toCoordinate(b, loc, paddedQueries), type);
-  at.queries = arith::MaxSIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, shift, distance), zero);
-  at.keys = arith::MaxSIOp::create(
-      b, loc, arith::SubIOp::create(b, loc, distance, shift), zero);
-  return at;
+/// The dimension of the table whose index is the distance of that digit.
+static std::optional<unsigned> findDigitDim(const CaptureSum &sum,
+                                            unsigned digit) {
+  for (auto [dim, own] : llvm::enumerate(sum.ownDigits))
+    if (own && own->digit == digit)
+      return dim;
+  return std::nullopt;
 }
 
 /// The sums of one part that belong to the elements at `places`, numbers and
@@ -55,18 +50,23 @@ Value BackwardKernels::sumPart(const CapturePart &part,
   std::optional<unsigned> batchDim = sum.find(IndexKind::Batch);
   std::optional<unsigned> headDim = sum.find(IndexKind::Head);
   std::optional<unsigned> ownDim = findOwnDim(sum);
-  bool isNumbered = cast<MemRefType>(part.workspace.getType()).getRank() == 3;
+  bool isNumbered = cast<MemRefType>(part.workspace.getType()).getRank() > 2;
   bool isTable = sum.form == SumForm::Table;
-  bool hasColumns = isNumbered && !ownDim && !isTable;
+  bool isDistance = sum.form == SumForm::Distances;
+  SmallVector<unsigned> passing; // dimensions of the workspace
+  for (unsigned dim = 2; isNumbered && !ownDim && !isTable &&
+                         dim < 2 + (isDistance ? sum.scales.size() : 1);
+       ++dim)
+    if (!isDistance || !findDigitDim(sum, 1 + sum.scales.size() - dim))
+      passing.push_back(dim);
+  bool hasColumns = !passing.empty();
   int64_t shape[] = {numRows, hasColumns ? numColumns : 1};
   auto type = VectorType::get(shape, f32);
-  Value numColumnBlocks = c1;
+  SmallVector<Value> sizes = {batchDim ? c1 : batches, headDim ? c1 : heads};
+  for (unsigned dim : passing)
+    sizes.push_back(b.createOrFold<memref::DimOp>(loc, part.workspace, dim));
   if (hasColumns)
-    numColumnBlocks =
-        ceilDiv(b, loc, b.createOrFold<memref::DimOp>(loc, part.workspace, 2),
-                blockColumns);
-  SmallVector<Value> sizes = {batchDim ? c1 : batches, headDim ? c1 : heads,
-                              numColumnBlocks};
+    sizes.back() = ceilDiv(b, loc, sizes.back(), blockColumns);
   Value zero = splat(b, loc, type, 0.0);
   scf::ForOp loop = beginLoop(c0, multiplySizes(sizes), zero);
   SmallVector<Value> numbers = splitNumber(loop.getInductionVar(), sizes);
@@ -75,25 +75,36 @@ Value BackwardKernels::sumPart(const CapturePart &part,
       batchDim ? places[*batchDim] : toCoordinate(b, loc, numbers[0]),
       headDim ? places[*headDim] : toCoordinate(b, loc, numbers[1]), none,
       none};
+  auto readPassing = [&](unsigned number) -> Value {
+    if (number + 1 < passing.size())
+      return toCoordinate(b, loc, numbers[2 + number]);
+    return coordinates(
+        arith::MulIOp::create(b, loc, numbers[2 + number], blockColumns),
+        numColumns, 1);
+  };
   SmallVector<Value> indices = {at.batch, at.head};
   if (isTable) {
     auto own = llvm::map_to_vector(sum.getTableDims(),
                                    [&](unsigned dim) { return places[dim]; });
     indices.push_back(joinIndices(own, getTableSizes(sum)));
+  } else if (isDistance) {
+    unsigned numPassing = 0;
+    for (unsigned digit = sum.scales.size(); digit-- > 0;) {
+      std::optional<unsigned> dim = findDigitDim(sum, digit);
+      indices.push_back(
+          dim ? readOwnDistance(sum, part.blocks, *dim, places[*dim], at)
+              : readPassing(numPassing++));
+    }
+    at = placeDistances(at, part.blocks, ArrayRef(indices).drop_front(2));
   } else if (isNumbered) {
-    Value number = ownDim ? places[*ownDim]
-                          : coordinates(arith::MulIOp::create(
-                                            b, loc, numbers[2], blockColumns),
-                                        numColumns, 1);
+    Value number = ownDim ? places[*ownDim] : readPassing(0);
     indices.push_back(number);
-    if (sum.form == SumForm::Distances)
-      at = placeDistance(at, number);
-    else
-      (sum.form == SumForm::Keys ? at.keys : at.queries) = number;
+    (sum.form == SumForm::Keys ? at.keys : at.queries) = number;
   }
   Value read = gather(part.workspace, indices, shape);
   for (auto [dim, place] : llvm::enumerate(places)) {
-    if (isTable || dim == batchDim || dim == headDim || dim == ownDim)
+    if (isTable || dim == batchDim || dim == headDim || dim == ownDim ||
+        (isDistance && sum.ownDigits[dim]))
       continue;
     Value index = readIndex(sum.getIndex(dim), at, shape);
     Value isIndex =
@@ -153,7 +164,7 @@ void BackwardKernels::buildCaptureGradient(Value output, const Twine &suffix,
 }
 
 void BackwardKernels::buildCaptureGradients(ArrayRef<Value> outputs) {
-  SmallVector<CapturePart> queries, keys, others;
+  SmallVector<CapturePart, 2> queries, keys, others;
   FailureOr<SmallVector<CaptureSum>> sums = matchCaptureSums(op);
   assert(succeeded(sums) && "matchKernels has matched them");
   for (const CaptureSum &sum : *sums) {
@@ -172,13 +183,14 @@ void BackwardKernels::buildCaptureGradients(ArrayRef<Value> outputs) {
       sumDistances(part, "_capture_" + Twine(number));
     else if (part.sum.form == SumForm::Table)
       sumTable(part, "_capture_" + Twine(number));
-  auto all = llvm::to_vector(llvm::concat<CapturePart>(queries, keys, others));
+  auto all =
+      llvm::to_vector<2>(llvm::concat<CapturePart>(queries, keys, others));
   for (unsigned number = 0; number < outputs.size(); ++number) {
     Value output = outputs[number];
     if (!output)
       continue;
-    SmallVector<CapturePart> own =
-        llvm::filter_to_vector(all, [&](const CapturePart &part) {
+    SmallVector<CapturePart, 2> own =
+        llvm::filter_to_vector<2>(all, [&](const CapturePart &part) {
           return op.getGradientNumber(part.sum.capture) == number;
         });
     int64_t capture = (*op.getGradCaptures())[number];

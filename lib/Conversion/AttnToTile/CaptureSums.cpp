@@ -29,86 +29,47 @@ SmallVector<unsigned> CaptureSum::getTableDims() const {
   return dims;
 }
 
-namespace {
-/// What a value of the pullback is computed from.
-struct Source {
-  bool isUniform = true; // no numbers of the block, no query, no key
-  /// By how much the value grows if query and key both grow by 1, as far as
-  /// that is the same everywhere.
-  std::optional<int64_t> growth = 0;
-};
-
-class IndexReader {
-public:
-  explicit IndexReader(Block &pullback);
-  IndexKind read(Value index) const;
-
-private:
-  Source derive(Operation &op) const;
-  std::optional<int64_t> deriveGrowth(Operation &op) const;
-
-  Block &block;
-  llvm::DenseMap<Value, Source> sources;
-};
-} // namespace
-
 // The arguments of a pullback: dy, x, b, h, i, j.
 static constexpr unsigned firstPosition = 2;
 static constexpr IndexKind positions[] = {IndexKind::Batch, IndexKind::Head,
                                           IndexKind::Query, IndexKind::Key};
 
-IndexReader::IndexReader(Block &pullback) : block(pullback) {
-  for (BlockArgument argument : block.getArguments())
-    sources[argument] = Source();
-  for (unsigned number = 0; number < firstPosition; ++number)
-    sources[block.getArgument(number)] = {false, std::nullopt};
+/// Positions that sums by distance take as one: each of them has its own, over
+/// all pairs that are as many apart.
+static constexpr int64_t mostPositions = 512;
+
+static IndexKind getKind(Block &pullback, Value index, PositionDigits &digits) {
   for (auto [number, kind] : llvm::enumerate(positions))
-    if (kind == IndexKind::Query || kind == IndexKind::Key)
-      sources[block.getArgument(firstPosition + number)] = {false, 1};
-  for (Operation &op : block.without_terminator()) {
-    Source source = derive(op);
-    for (Value result : op.getResults())
-      sources[result] = source;
-  }
-}
-
-Source IndexReader::derive(Operation &op) const {
-  Source source;
-  for (Value operand : op.getOperands())
-    source.isUniform &= sources.lookup(operand).isUniform;
-  if (!source.isUniform)
-    source.growth = deriveGrowth(op);
-  return source;
-}
-
-std::optional<int64_t> IndexReader::deriveGrowth(Operation &op) const {
-  SmallVector<int64_t> operands;
-  for (Value operand : op.getOperands()) {
-    std::optional<int64_t> growth = sources.lookup(operand).growth;
-    if (!growth)
-      return std::nullopt;
-    operands.push_back(*growth);
-  }
-  if (isa<arith::AddIOp>(op))
-    return operands[0] + operands[1];
-  if (isa<arith::SubIOp>(op))
-    return operands[0] - operands[1];
-  if (isa<arith::ExtSIOp, arith::TruncIOp, arith::IndexCastOp>(op))
-    return operands[0];
-  // What no operand changes, a function of them does not.
-  if (llvm::all_of(operands, [](int64_t growth) { return growth == 0; }))
-    return 0;
-  return std::nullopt;
-}
-
-IndexKind IndexReader::read(Value index) const {
-  for (auto [number, kind] : llvm::enumerate(positions))
-    if (index == block.getArgument(firstPosition + number))
+    if (index == pullback.getArgument(firstPosition + number))
       return kind;
-  Source source = sources.lookup(index);
-  if (source.isUniform)
+  DigitForm form = digits.read(index);
+  if (form.isUniform())
     return IndexKind::Uniform;
-  return source.growth == 0 ? IndexKind::Distance : IndexKind::Other;
+  bool isDistance =
+      form.isOfDifferences && digits.getScales().back() <= mostPositions;
+  return isDistance ? IndexKind::Distance : IndexKind::Other;
+}
+
+static CaptureSum readSum(Block &pullback, CaptureAddOp add) {
+  PositionDigits digits(pullback, add.getIndices());
+  CaptureSum sum;
+  sum.op = add;
+  sum.capture = cast<BlockArgument>(add.getCapture()).getArgNumber() -
+                AttentionBackwardOp::kPullbackArguments;
+  sum.scales = llvm::to_vector(digits.getScales());
+  llvm::SmallDenseSet<unsigned> owned;
+  for (Value index : add.getIndices()) {
+    sum.kinds.push_back(getKind(pullback, index, digits));
+    std::optional<CaptureSum::OwnDigit> own;
+    if (sum.kinds.back() == IndexKind::Distance) {
+      DigitForm form = digits.read(index);
+      std::optional<unsigned> digit = form.getOwnDigit();
+      if (digit && owned.insert(*digit).second)
+        own = {*digit, form.query[*digit] > 0};
+    }
+    sum.ownDigits.push_back(own);
+  }
+  return sum;
 }
 
 /// The form of a sum by the kinds of its indices.
@@ -140,13 +101,10 @@ attn::matchCaptureSums(AttentionBackwardOp op) {
   if (!op.hasPullback())
     return sums;
   Block &block = op.getPullback().front();
-  IndexReader reader(block);
   for (auto add : block.getOps<CaptureAddOp>()) {
-    unsigned capture = cast<BlockArgument>(add.getCapture()).getArgNumber() -
-                       AttentionBackwardOp::kPullbackArguments;
-    auto kinds = llvm::map_to_vector(
-        add.getIndices(), [&](Value index) { return reader.read(index); });
-    std::optional<SumForm> form = findForm(kinds);
+    CaptureSum sum = readSum(block, add);
+    unsigned capture = sum.capture;
+    std::optional<SumForm> form = findForm(sum.kinds);
     if (!form)
       return add.emitOpError("adds to capture #")
              << capture << " at indices whose sums have no kernel, wanted "
@@ -164,7 +122,8 @@ attn::matchCaptureSums(AttentionBackwardOp op) {
       error.attachNote(CaptureAddOp(other.op).getLoc()) << "here";
       return error;
     }
-    sums.push_back({add, capture, *form, std::move(kinds)});
+    sum.form = *form;
+    sums.push_back(std::move(sum));
   }
   return sums;
 }

@@ -13,19 +13,21 @@
 //   form       the indices are                       is summed first
 //   Rows       of b, h and i alone                   over the keys of a query
 //   Keys       of b, h and j alone                   over the queries of a key
-//   Distances  of b, h and i - j alone               over pairs that far apart
+//   Distances  of b, h and i - j alone, or those     over pairs that far apart
+//              of digits of i and j
 //   Pairs      i and j, the last two, of b and h     nothing but b and h
 //   Table      anything, but none is i or j itself   over all pairs, for a few
 //                                                    elements at a time
 //
 // An index is one of b, h, i and j themselves, or computed: of b and h, or of
-// i - j. What is computed of i and j says nothing about i - j alone unless a
-// step of both does not change it, as in clamp(j - i, -8, 8) + 8.
+// distances, as in clamp(j - i, -8, 8) + 8 (PositionDigits.h).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_CAPTURESUMS_H
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_CAPTURESUMS_H
+
+#include "PositionDigits.h"
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Support/LLVM.h"
@@ -43,6 +45,15 @@ struct CaptureSum {
   unsigned capture; // its number
   SumForm form;
   SmallVector<IndexKind> kinds; // of the indices
+  /// Of the digits whose differences are distances.
+  SmallVector<int64_t> scales;
+  /// The distance that an index is, plus a number that all pairs of a batch
+  /// entry and a head share: its digit, and whether of i less j.
+  struct OwnDigit {
+    unsigned digit;
+    bool isQueryLessKey;
+  };
+  SmallVector<std::optional<OwnDigit>> ownDigits;
 
   /// The first dimension with an index of that kind.
   std::optional<unsigned> find(IndexKind kind) const;

@@ -9,7 +9,8 @@
 //
 // A loop along a diagonal goes on by as many queries as keys: each place of its
 // blocks keeps its distance. What is read from memory by that alone, the bias
-// table[h, clamp(i - j)] of a score, is the same in each turn.
+// table[h, clamp(i - j)] of a score, is the same in each turn. So is a bias by
+// distance in an image, where it goes on by whole rows of the image.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +29,14 @@ struct BlockPositions {
 };
 
 /// Reads before `loop` what its body, code on vectors, gathers by the distance
-/// of `now`, coordinates in it; `first`, before it, have the same distances.
-/// Returns the number of gathers: more than `maxGathers` stay where they are.
+/// of `now`, coordinates in it that grow by `step` from turn to turn; `first`,
+/// before it, have the same distances, and are no negative ones where the code
+/// divides them. Returns the number of gathers: more than `maxGathers` stay
+/// where they are.
 int64_t readFixedDistances(RewriterBase &rewriter, scf::ForOp loop,
                            const BlockPositions &now,
-                           const BlockPositions &first, int64_t maxGathers = 2);
+                           const BlockPositions &first, int64_t step,
+                           int64_t maxGathers = 2);
 
 } // namespace attn
 

@@ -165,9 +165,10 @@ func.func @query_and_key(%q: !t, %k: !t, %l: !l, %s: tensor<?xf32>) -> tensor<?x
 // -----
 
 // Relative positions: blocks along a diagonal are one sum, stored as a block;
-// its diagonals are the sums by distance. What the table has of them says the
-// index. A place of these blocks has one distance: the bias of the scores is read
-// before the loop, in which only what is by query is.
+// its diagonals are the sums by distance. The index is a distance and a number:
+// each element of the table reads the sum that it is. A place of these blocks has
+// one distance: the bias of the scores is read before the loop, in which only what
+// is by query is.
 // CHECK-LABEL: func.func @distances(
 // CHECK: %[[STORED:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x8xf32>
 // CHECK: tile.kernel @distances_capture_0_diagonals
@@ -184,10 +185,8 @@ func.func @query_and_key(%q: !t, %k: !t, %l: !l, %s: tensor<?xf32>) -> tensor<?x
 // CHECK: tile.gather %[[STORED]]
 // CHECK: tile.store %{{.*}}, %[[SUMS]]
 // CHECK: tile.kernel @distances_d_c0
-// CHECK: %[[FOUND:.*]] = tile.gather %[[SUMS]]
-// CHECK: %[[INDEX:.*]] = arith.addi
-// CHECK: %[[IS:.*]] = arith.cmpi eq,
-// CHECK: arith.select %[[IS]], %[[FOUND]]
+// CHECK-NOT: arith.cmpi
+// CHECK: tile.gather %[[SUMS]]{{.*}} -> vector<8x1xf32>
 // CHECK: tile.store
 // CHECK-NOT: tile.kernel
 #plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
@@ -377,4 +376,195 @@ func.func @rounded(%q: !t, %k: !t, %l: !l, %s: tensor<4xf32>) -> (!t, tensor<4xf
     }
     : (!t, !t, !t, !t, !l, !t, tensor<4xf32>) -> (!t, !t, !t, tensor<4xf32>)
   return %r#0, %r#3 : !t, tensor<4xf32>
+}
+
+// -----
+
+// Distances in an image of three columns: of a block of eight queries six are
+// two of its rows, and the next block is six further on. Keys before the first
+// one are hidden. The bias is read before the loop. Sums are numbered by rows and
+// by columns apart, and each element of the table reads its own.
+// CHECK-LABEL: func.func @image(
+// CHECK: tile.kernel @image_capture_0_diagonals
+// CHECK: %[[BIAS:.*]] = tile.gather %arg3[{{.*}} : memref<?x?xf32, {{.*}} -> vector<8x8xf32>
+// CHECK: scf.for {{.*}} -> (vector<8x8xf32>) {
+// CHECK-NOT: tile.gather %arg3
+// CHECK: arith.addf %{{.*}}, %[[BIAS]] : vector<8x8xf32>
+// CHECK: arith.cmpi sge, {{.*}} : vector<1x8xi32>
+// CHECK: %[[SUMS:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x5xf32>
+// CHECK: tile.kernel @image_capture_0_distances
+// CHECK: tile.store %{{.*}}, %[[SUMS]][
+// CHECK: tile.kernel @image_d_c0
+// CHECK-NOT: arith.cmpi
+// CHECK: tile.gather %[[SUMS]]{{.*}} -> vector<8x1xf32>
+//
+// Of a row of twelve there are two blocks of queries. The limit of the columns
+// does not say which sum is an element's: all of one row are asked for it.
+// CHECK-LABEL: func.func @wide_image(
+// CHECK: tile.kernel @wide_image_capture_0_diagonals
+// CHECK: arith.divsi
+// CHECK: arith.remsi
+// CHECK: %[[WIDE:.*]] = memref.alloc(%{{.*}}) : memref<2x4x?x23xf32>
+// CHECK: tile.kernel @wide_image_d_c0
+// CHECK: %[[ROW:.*]] = tile.gather %[[WIDE]]{{.*}} -> vector<8x16xf32>
+// CHECK: %[[IS:.*]] = arith.cmpi eq,
+// CHECK: arith.select %[[IS]], %[[ROW]]
+//
+// Quotients by three and by two have no digits that both are made of, and one of a
+// position that was moved is none of a digit: as of any table, sixteen elements
+// ask for all scores.
+// CHECK-LABEL: func.func @two_images(
+// CHECK: tile.kernel @two_images_capture_0_elements
+// CHECK-LABEL: func.func @moved_image(
+// CHECK: tile.kernel @moved_image_capture_0_elements
+#plan = #attn.plan<target = cpu, block_q = 8, block_k = 16>
+!t = tensor<2x4x?x64xf16>
+!l = tensor<2x4x?xf32>
+func.func @image(%q: !t, %k: !t, %l: !l, %s: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+      %a = arith.constant 3 : i32
+      %z = arith.constant 3 : i32
+      %c = arith.constant 9 : i32
+      %iy = arith.floordivsi %i, %a : i32
+      %jy = arith.floordivsi %j, %a : i32
+      %ix = arith.remsi %i, %z : i32
+      %jx = arith.remsi %j, %z : i32
+      %dy0 = arith.subi %iy, %jy : i32
+      %n = arith.addi %dy0, %c : i32
+      %dx0 = arith.subi %jx, %ix : i32
+      %m = arith.addi %dx0, %c : i32
+      %u = attn.capture_load %t[%n, %m] : tensor<?x?xf32>
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+      %a = arith.constant 3 : i32
+      %z = arith.constant 3 : i32
+      %c = arith.constant 9 : i32
+      %iy = arith.floordivsi %i, %a : i32
+      %jy = arith.floordivsi %j, %a : i32
+      %ix = arith.remsi %i, %z : i32
+      %jx = arith.remsi %j, %z : i32
+      %dy0 = arith.subi %iy, %jy : i32
+      %n = arith.addi %dy0, %c : i32
+      %dx0 = arith.subi %jx, %ix : i32
+      %m = arith.addi %dx0, %c : i32
+      attn.capture_add %dy, %t[%n, %m] : tensor<?x?xf32>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<?x?xf32>) -> (!t, !t, !t, tensor<?x?xf32>)
+  return %r#3 : tensor<?x?xf32>
+}
+func.func @wide_image(%q: !t, %k: !t, %l: !l, %s: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+      %a = arith.constant 12 : i32
+      %z = arith.constant 12 : i32
+      %c = arith.constant 9 : i32
+      %iy = arith.floordivsi %i, %a : i32
+      %jy = arith.floordivsi %j, %a : i32
+      %ix = arith.remsi %i, %z : i32
+      %jx = arith.remsi %j, %z : i32
+      %dy0 = arith.subi %iy, %jy : i32
+      %n = arith.addi %dy0, %c : i32
+      %dx0 = arith.subi %jx, %ix : i32
+      %m = arith.addi %dx0, %c : i32
+      %e = arith.minsi %m, %c : i32
+      %u = attn.capture_load %t[%n, %e] : tensor<?x?xf32>
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+      %a = arith.constant 12 : i32
+      %z = arith.constant 12 : i32
+      %c = arith.constant 9 : i32
+      %iy = arith.floordivsi %i, %a : i32
+      %jy = arith.floordivsi %j, %a : i32
+      %ix = arith.remsi %i, %z : i32
+      %jx = arith.remsi %j, %z : i32
+      %dy0 = arith.subi %iy, %jy : i32
+      %n = arith.addi %dy0, %c : i32
+      %dx0 = arith.subi %jx, %ix : i32
+      %m = arith.addi %dx0, %c : i32
+      %e = arith.minsi %m, %c : i32
+      attn.capture_add %dy, %t[%n, %e] : tensor<?x?xf32>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<?x?xf32>) -> (!t, !t, !t, tensor<?x?xf32>)
+  return %r#3 : tensor<?x?xf32>
+}
+func.func @two_images(%q: !t, %k: !t, %l: !l, %s: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+      %a = arith.constant 3 : i32
+      %z = arith.constant 2 : i32
+      %c = arith.constant 9 : i32
+      %iy = arith.floordivsi %i, %a : i32
+      %jy = arith.floordivsi %j, %a : i32
+      %ix = arith.remsi %i, %z : i32
+      %jx = arith.remsi %j, %z : i32
+      %dy0 = arith.subi %iy, %jy : i32
+      %n = arith.addi %dy0, %c : i32
+      %dx0 = arith.subi %jx, %ix : i32
+      %m = arith.addi %dx0, %c : i32
+      %u = attn.capture_load %t[%n, %m] : tensor<?x?xf32>
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+      %a = arith.constant 3 : i32
+      %z = arith.constant 2 : i32
+      %c = arith.constant 9 : i32
+      %iy = arith.floordivsi %i, %a : i32
+      %jy = arith.floordivsi %j, %a : i32
+      %ix = arith.remsi %i, %z : i32
+      %jx = arith.remsi %j, %z : i32
+      %dy0 = arith.subi %iy, %jy : i32
+      %n = arith.addi %dy0, %c : i32
+      %dx0 = arith.subi %jx, %ix : i32
+      %m = arith.addi %dx0, %c : i32
+      attn.capture_add %dy, %t[%n, %m] : tensor<?x?xf32>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<?x?xf32>) -> (!t, !t, !t, tensor<?x?xf32>)
+  return %r#3 : tensor<?x?xf32>
+}
+func.func @moved_image(%q: !t, %k: !t, %l: !l, %s: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r:4 = attn.attention_backward %q, %k, %k, %q, %l, %q captures(%s) {grad_captures = array<i64: 0>, plan = #plan}
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+      %a = arith.constant 3 : i32
+      %z = arith.constant 3 : i32
+      %c = arith.constant 9 : i32
+      %i1 = arith.addi %i, %c : i32
+      %iy = arith.floordivsi %i1, %a : i32
+      %jy = arith.floordivsi %j, %a : i32
+      %ix = arith.remsi %i, %z : i32
+      %jx = arith.remsi %j, %z : i32
+      %dy0 = arith.subi %iy, %jy : i32
+      %n = arith.addi %dy0, %c : i32
+      %dx0 = arith.subi %jx, %ix : i32
+      %m = arith.addi %dx0, %c : i32
+      %u = attn.capture_load %t[%n, %m] : tensor<?x?xf32>
+      %y = arith.addf %x, %u : f32
+      attn.yield %y : f32
+    }
+    pullback(%dy: f32, %x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>) {
+      %a = arith.constant 3 : i32
+      %z = arith.constant 3 : i32
+      %c = arith.constant 9 : i32
+      %i1 = arith.addi %i, %c : i32
+      %iy = arith.floordivsi %i1, %a : i32
+      %jy = arith.floordivsi %j, %a : i32
+      %ix = arith.remsi %i, %z : i32
+      %jx = arith.remsi %j, %z : i32
+      %dy0 = arith.subi %iy, %jy : i32
+      %n = arith.addi %dy0, %c : i32
+      %dx0 = arith.subi %jx, %ix : i32
+      %m = arith.addi %dx0, %c : i32
+      attn.capture_add %dy, %t[%n, %m] : tensor<?x?xf32>
+      attn.yield %dy : f32
+    }
+    : (!t, !t, !t, !t, !l, !t, tensor<?x?xf32>) -> (!t, !t, !t, tensor<?x?xf32>)
+  return %r#3 : tensor<?x?xf32>
 }

@@ -362,6 +362,18 @@ def window_bias(torch, device, heads, length):
 
 
 @case()
+def video_bias(torch, device, heads, length):
+    """Video Swin (Liu et al., 2022): a table by the distance in frames of 16 x 16, rows and columns."""
+    frames = -(-length // 256)
+    table = torch.randn(heads, 2 * frames - 1, 31, 31, device=device)
+
+    def make(table):
+        return lambda s, b, h, q, k: s + table[h, q // 256 - k // 256 + frames - 1,
+                                               q // 16 % 16 - k // 16 % 16 + 15, q % 16 - k % 16 + 15]
+    return make, None, [table]
+
+
+@case()
 def graph_bias(torch, device, heads, length):
     """Graphormer (Ying et al., 2021): a table by the length of the shortest path of two nodes."""
     paths = torch.randint(0, 20, (length, length), generator=torch.Generator().manual_seed(10))
@@ -394,6 +406,19 @@ def sandwich(torch, device, heads, length):
         distance = (q - k).to(torch.float32)
         return s + sum(torch.cos(distance / 10000 ** (n / 4)) for n in range(4))
     return lambda: score, lambda: causal_mask, []
+
+
+@case()
+def swish(torch, device, heads, length):
+    """Scores of far keys times their sigmoid (Ramachandran et al., 2017), those of near ones as they are."""
+    return (lambda: lambda s, b, h, q, k: torch.where(q - k < 256, s, s * torch.sigmoid(s)),
+            lambda: causal_mask, [])
+
+
+@case()
+def quadratic(torch, device, heads, length):
+    """Scores and their square, as in a Taylor series of the exponential function."""
+    return lambda: lambda s, b, h, q, k: s + 0.1 * s * s, None, []
 
 
 @case()

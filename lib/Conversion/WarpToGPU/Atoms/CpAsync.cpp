@@ -34,6 +34,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace attn;
@@ -69,12 +70,23 @@ private:
   int64_t rows, lanesPerRow, rowsPerPass;
   // Of the running thread, i32.
   Value laneChunk, laneRow, rowsLeft, columnsLeft;
+  // The row's number, where rows may be before the first one.
+  Value rowNumber;
   // Columns of the memref that are known to be there from the tile's first
   // column on.
   std::optional<int64_t> knownColumns;
 };
 
 } // namespace
+
+/// No box begins before a memref but those whose index says so, by a limit.
+static bool mayBeNegative(Value index) {
+  auto limited = index.getDefiningOp<arith::MaxSIOp>();
+  if (!limited)
+    return false;
+  std::optional<int64_t> limit = getConstantIntValue(limited.getRhs());
+  return limit && *limit < 0;
+}
 
 void TileCopier::run(ValueRange indices) {
   unsigned rank = view.type.getRank();
@@ -95,6 +107,8 @@ void TileCopier::run(ValueRange indices) {
       addresses.fromInt(ints.mul(laneChunk, tile.elementsPerChunk())));
   rowsLeft = view.left(builder, loc, rowDim, at[rowDim]);
   columnsLeft = view.left(builder, loc, columnDim, at[columnDim]);
+  if (mayBeNegative(indices[rowDim]))
+    rowNumber = at[rowDim];
 
   Value source = view.addressOf(builder, loc, at);
   Value step =
@@ -147,6 +161,12 @@ void TileCopier::copyRow(Value row, int64_t firstRow, Value source) {
                           ints.mul(chunk, layout::chunkBytes));
   Value inRows = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
                                        rowsLeft, ints.constant(firstRow));
+  if (rowNumber) {
+    Value isThere =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                              rowNumber, addresses.constant(-firstRow));
+    inRows = arith::AndIOp::create(builder, loc, inRows, isThere);
+  }
   Value destination = ints.toPointer(ints.add(base, offset));
   Value pointer = addresses.toPointer(source);
   int64_t firstByte = sameXor ? firstRow * rowBytes : 0;
