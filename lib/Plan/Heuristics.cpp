@@ -371,6 +371,8 @@ static const Row sm90BackwardRows[] = {
     Row(2, 192, {128, 64, 8, 1, false}).backward(),
     Row(2, 256, {128, 64, 8, 1, false}).plain().mask(false).backward(),
     Row(2, 256, {128, 32, 8, 2, false}).backward().dropout(true),
+    Row(2, 256, {128, 64, 8, 1, false, 240}).backward().softcap(),
+    Row(2, 256, {128, 32, 8, 2, false, 240}).backward().pullback(true),
     Row(2, 256, {128, 64, 8, 1, false, 240}).backward(),
     Row(4, 64, {64, 32, 4, 2, false}).backward(),
     Row(4, 128, {64, 32, 4, 1, false}).backward(),

@@ -47,3 +47,24 @@ func.func @dropout(%q: !t, %k: !t, %v: !t, %seed: i32, %offset: i32) -> (!t, !l)
     : (!t, !t, !t, i32, i32) -> (!t, !l)
   return %o, %lse : !t, !l
 }
+
+// At d = 256, too.
+// SM90-LABEL: @wide_softcap_backward
+// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 64, warps = 8, consumer_registers = 240>
+func.func @wide_softcap(%q: tensor<1x4x?x256xbf16>, %k: tensor<1x4x?x256xbf16>, %v: tensor<1x4x?x256xbf16>) -> (tensor<1x4x?x256xbf16>, !l) {
+  %o, %lse = attn.attention %q, %k, %v {variants = [#attn.softcap<20.0 : f32>]}
+    : (tensor<1x4x?x256xbf16>, tensor<1x4x?x256xbf16>, tensor<1x4x?x256xbf16>) -> (tensor<1x4x?x256xbf16>, !l)
+  return %o, %lse : tensor<1x4x?x256xbf16>, !l
+}
+
+// SM90-LABEL: @wide_square_backward
+// SM90: attn.attention_backward {{.*}}plan = #attn.plan<target = sm_90a, block_q = 128, block_k = 32, warps = 8, stages = 2, consumer_registers = 240>
+func.func @wide_square(%q: tensor<1x4x?x256xbf16>, %k: tensor<1x4x?x256xbf16>, %v: tensor<1x4x?x256xbf16>) -> (tensor<1x4x?x256xbf16>, !l) {
+  %o, %lse = attn.attention %q, %k, %v
+    score(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32) {
+      %y = arith.mulf %x, %x : f32
+      attn.yield %y : f32
+    }
+    : (tensor<1x4x?x256xbf16>, tensor<1x4x?x256xbf16>, tensor<1x4x?x256xbf16>) -> (tensor<1x4x?x256xbf16>, !l)
+  return %o, %lse : tensor<1x4x?x256xbf16>, !l
+}
