@@ -87,6 +87,7 @@ private:
   SmallVector<Value> loadEach();
   SmallVector<Value> loadUnlessEmpty();
   std::optional<SmallVector<Value>> loadGrid();
+  std::optional<SmallVector<Value>> loadDigits();
   Value loadAt(ArrayRef<Value> at, bool isSure);
   Term getTerm(unsigned dim, Value index);
   /// Which value of an index is that of a register of the result.

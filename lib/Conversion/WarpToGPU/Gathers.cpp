@@ -215,6 +215,9 @@ SmallVector<Value> Gatherer::run() {
     return loadRuns();
   if (std::optional<SmallVector<Value>> values = loadGrid())
     return *values;
+  if (positions.hasDigits(op))
+    if (std::optional<SmallVector<Value>> values = loadDigits())
+      return *values;
   return loadUnlessEmpty();
 }
 

@@ -47,6 +47,21 @@ using namespace attn::warp;
 // Positions
 //===----------------------------------------------------------------------===//
 
+/// Whether the quotients that an index is made of, by sums and products, are
+/// those of positions.
+static bool dividesPositions(Value index,
+                             function_ref<bool(Value)> isPosition) {
+  if (std::optional<Quotient> quotient = Quotient::match(index))
+    return isPosition(quotient->dividend);
+  Operation *op = index.getDefiningOp();
+  bool isTakenApart =
+      isa_and_nonnull<BroadcastOp, arith::AddIOp, arith::SubIOp, arith::MulIOp>(
+          op);
+  return !isTakenApart || llvm::all_of(op->getOperands(), [&](Value operand) {
+    return dividesPositions(operand, isPosition);
+  });
+}
+
 Positions Positions::plan(gpu::GPUFuncOp function, const DecisionPaths &exact) {
   Positions positions;
   // Operations come before their users.
@@ -68,6 +83,11 @@ Positions Positions::plan(gpu::GPUFuncOp function, const DecisionPaths &exact) {
       known.insert(op->getResult(0));
     if (isa<arith::SubIOp>(op) && Remainder::match(op->getResult(0)))
       positions.remainders.insert(op);
+    if (auto gather = dyn_cast<GatherOp>(op))
+      if (llvm::all_of(gather.getIndices(), [&](Value index) {
+            return dividesPositions(index, isPosition);
+          }))
+        positions.digits.insert(op);
     if (auto gather = dyn_cast<GatherOp>(op))
       for (OpOperand &index : gather.getIndicesMutable()) {
         std::optional<Quotient> quotient = Quotient::match(index.get());

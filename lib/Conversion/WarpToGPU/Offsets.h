@@ -55,6 +55,9 @@ struct Positions {
   llvm::DenseSet<std::pair<Operation *, unsigned>> operands;
   /// Operands of comparisons that are remainders of such.
   llvm::DenseSet<std::pair<Operation *, unsigned>> dividends;
+  /// Gathers of whose indices all quotients, as far as sums and products by
+  /// constants are made of them, are such.
+  llvm::DenseSet<Operation *> digits;
   /// Differences that are remainders of anything.
   llvm::DenseSet<Operation *> remainders;
 
@@ -64,6 +67,7 @@ struct Positions {
   bool hasDividend(Operation *op, unsigned operand) const {
     return dividends.contains({op, operand});
   }
+  bool hasDigits(Operation *op) const { return digits.contains(op); }
   /// Reads a function before anything of it is lowered.
   static Positions plan(gpu::GPUFuncOp function, const DecisionPaths &exact);
 };

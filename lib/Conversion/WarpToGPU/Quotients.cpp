@@ -23,13 +23,14 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include <limits>
 
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-std::optional<Quotient> Quotient::match(Value value) {
-  Operation *op = value.getDefiningOp();
+/// The divisor of one division.
+static std::optional<int64_t> getDivisor(Operation *op) {
   if (!isa_and_nonnull<arith::FloorDivSIOp, arith::ShRSIOp>(op))
     return std::nullopt;
   std::optional<int64_t> number = getNumber(op->getOperand(1));
@@ -37,7 +38,22 @@ std::optional<Quotient> Quotient::match(Value value) {
     number = *number >= 0 && *number < 31 ? int64_t(1) << *number : 0;
   if (!number || *number <= 0)
     return std::nullopt;
-  return Quotient{op->getOperand(0), *number};
+  return number;
+}
+
+std::optional<Quotient> Quotient::match(Value value) {
+  Quotient quotient = {value, 1};
+  // A quotient of a quotient is one by the product.
+  while (std::optional<int64_t> divisor =
+             getDivisor(quotient.dividend.getDefiningOp())) {
+    if (quotient.divisor * *divisor > std::numeric_limits<int32_t>::max())
+      break;
+    quotient.dividend = quotient.dividend.getDefiningOp()->getOperand(0);
+    quotient.divisor *= *divisor;
+  }
+  if (quotient.dividend == value)
+    return std::nullopt;
+  return quotient;
 }
 
 std::optional<QuotientRow> QuotientRow::match(OpBuilder &builder, Location loc,

@@ -15,7 +15,8 @@
 
 namespace attn::warp {
 
-/// What a value is divided by, rounded down, if it is a quotient of that kind.
+/// What a value is divided by, rounded down, if it is a quotient of that kind,
+/// or of such a one.
 struct Quotient {
   Value dividend;
   int64_t divisor;

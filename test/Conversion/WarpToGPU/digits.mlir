@@ -1,0 +1,74 @@
+// RUN: attn-opt %s --convert-warp-to-gpu --canonicalize --cse | FileCheck %s
+
+// Columns base + 0, 1, 8, 9, ... 57 of a row in an image of sixteen columns:
+// quotient and remainder are those of the first one, plus a constant and a step
+// that one test of the first tells. Where all rows of the image that there can be
+// are in the table, an element lies at one address of two, plus a constant.
+// CHECK-LABEL: gpu.func @gather_digits
+// CHECK: %[[REST:.*]] = arith.andi %{{.*}}, %c15_i32 : i32
+// CHECK: %[[LAST:.*]] = arith.cmpi uge, %[[REST]], %c15_i32
+// CHECK: %[[HALF:.*]] = arith.cmpi uge, %[[REST]], %c8_i32
+// CHECK: scf.if %{{.*}} -> ({{(f32, )+}}f32) {
+// CHECK: %[[STEP:.*]] = arith.addi %{{.*}}, %c-64_i64
+// CHECK: llvm.load
+// CHECK: %[[NEXT:.*]] = arith.addi %[[FIRST:.*]], %[[STEP]] : i64
+// CHECK: %[[PLACE:.*]] = arith.select %[[LAST]], %[[NEXT]], %[[FIRST]] : i64
+// CHECK: %[[POINTER:.*]] = llvm.inttoptr %[[PLACE]]
+// CHECK: llvm.getelementptr %[[POINTER]][4]
+// CHECK-NEXT: llvm.load
+// CHECK: %[[PLACE:.*]] = arith.select %[[HALF]], %[[NEXT]], %[[FIRST]] : i64
+// CHECK: %[[POINTER:.*]] = llvm.inttoptr %[[PLACE]]
+// CHECK: llvm.getelementptr %[[POINTER]][32]
+// CHECK-COUNT-14: llvm.load
+// CHECK-NOT: llvm.load
+// CHECK: } else {
+// CHECK: gpu.return
+func.func @gather_digits(%table: memref<?x?xf32, strided<[?, 1]>>, %m: memref<?x64xf32>, %base: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : i32
+  warp.kernel @gather_digits blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %c = warp.coords %base, 1 : !warp.frag<1x64xi32, acc, 4>
+    %size = warp.splat %c16 : !warp.frag<1x64xi32, acc, 4>
+    %row = arith.floordivsi %c, %size : !warp.frag<1x64xi32, acc, 4>
+    %before = arith.muli %row, %size : !warp.frag<1x64xi32, acc, 4>
+    %column = arith.subi %c, %before : !warp.frag<1x64xi32, acc, 4>
+    %b = warp.gather %table[%row, %column] : memref<?x?xf32, strided<[?, 1]>>, (!warp.frag<1x64xi32, acc, 4>, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    %f = warp.broadcast %b : !warp.frag<1x64xf32, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
+    warp.store %f, %m[%i, %c0] : !warp.frag<64x64xf32, acc, 4>, memref<?x64xf32>
+  }
+  return
+}
+
+// Not of what may wrap around, nor of quotients neither of whose divisors
+// divides the other one.
+// CHECK-LABEL: gpu.func @gather_others
+// CHECK-NOT: arith.addi %{{.*}}, %c-{{.*}}_i64
+// CHECK: gpu.return
+func.func @gather_others(%table: memref<100x100xf32, strided<[100, 1]>>, %m: memref<?x64xf32>, %base: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c12 = arith.constant 12 : i32
+  %c16 = arith.constant 16 : i32
+  %most = arith.constant 2147483640 : i32
+  warp.kernel @gather_others blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %c = warp.coords %base, 1 : !warp.frag<1x64xi32, acc, 4>
+    %size = warp.splat %c16 : !warp.frag<1x64xi32, acc, 4>
+    %other = warp.splat %c12 : !warp.frag<1x64xi32, acc, 4>
+    %row = arith.floordivsi %c, %size : !warp.frag<1x64xi32, acc, 4>
+    %row_of_other = arith.floordivsi %c, %other : !warp.frag<1x64xi32, acc, 4>
+    %before_other = arith.muli %row_of_other, %other : !warp.frag<1x64xi32, acc, 4>
+    %column = arith.subi %c, %before_other : !warp.frag<1x64xi32, acc, 4>
+    %b = warp.gather %table[%row, %column] {inside} : memref<100x100xf32, strided<[100, 1]>>, (!warp.frag<1x64xi32, acc, 4>, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    %offset = warp.splat %most : !warp.frag<1x64xi32, acc, 4>
+    %moved = arith.addi %c, %offset : !warp.frag<1x64xi32, acc, 4>
+    %wrapped = arith.floordivsi %moved, %size : !warp.frag<1x64xi32, acc, 4>
+    %before_wrapped = arith.muli %wrapped, %size : !warp.frag<1x64xi32, acc, 4>
+    %rest = arith.subi %moved, %before_wrapped : !warp.frag<1x64xi32, acc, 4>
+    %w = warp.gather %table[%wrapped, %rest] {inside} : memref<100x100xf32, strided<[100, 1]>>, (!warp.frag<1x64xi32, acc, 4>, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    %s = arith.addf %b, %w : !warp.frag<1x64xf32, acc, 4>
+    %f = warp.broadcast %s : !warp.frag<1x64xf32, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
+    warp.store %f, %m[%i, %c0] : !warp.frag<64x64xf32, acc, 4>, memref<?x64xf32>
+  }
+  return
+}
