@@ -34,8 +34,9 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
 
-/// Larger factors are none of an index.
+/// Larger factors are none of an index, and it has no more operations.
 static constexpr int64_t mostFactor = int64_t(1) << 31;
+static constexpr unsigned mostOperations = 64;
 
 static void addTerm(SmallVectorImpl<DigitSum::Term> &terms, Value value,
                     int64_t factor) {
@@ -47,15 +48,24 @@ static void addTerm(SmallVectorImpl<DigitSum::Term> &terms, Value value,
     found->factor += factor;
 }
 
-static void addTimes(DigitSum &sum, Value value, int64_t factor) {
+static void eraseZeros(SmallVectorImpl<DigitSum::Term> &terms) {
+  llvm::erase_if(terms,
+                 [](const DigitSum::Term &term) { return term.factor == 0; });
+}
+
+static void addTimes(DigitSum &sum, Value value, int64_t factor,
+                     unsigned &numOperations) {
   if (std::optional<int64_t> number = getConstantIntValue(value)) {
     sum.constant += factor * *number;
     return;
   }
   Operation *op = value.getDefiningOp();
+  if (++numOperations > mostOperations)
+    op = nullptr;
   if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op)) {
-    addTimes(sum, op->getOperand(0), factor);
-    addTimes(sum, op->getOperand(1), isa<arith::SubIOp>(op) ? -factor : factor);
+    addTimes(sum, op->getOperand(0), factor, numOperations);
+    addTimes(sum, op->getOperand(1), isa<arith::SubIOp>(op) ? -factor : factor,
+             numOperations);
     return;
   }
   if (isa_and_nonnull<arith::MulIOp>(op))
@@ -64,7 +74,7 @@ static void addTimes(DigitSum &sum, Value value, int64_t factor) {
           getConstantIntValue(op->getOperand(1 - side));
       if (!number || std::abs(*number * factor) >= mostFactor)
         continue;
-      addTimes(sum, op->getOperand(side), factor * *number);
+      addTimes(sum, op->getOperand(side), factor * *number, numOperations);
       return;
     }
   addTerm(Quotient::match(value) ? sum.quotients : sum.terms, value, factor);
@@ -72,7 +82,8 @@ static void addTimes(DigitSum &sum, Value value, int64_t factor) {
 
 DigitSum DigitSum::split(Value value) {
   DigitSum sum;
-  addTimes(sum, value, 1);
+  unsigned numOperations = 0;
+  addTimes(sum, value, 1, numOperations);
   return sum;
 }
 
@@ -138,6 +149,7 @@ describeBase(Value value, ArrayRef<SmallVector<DigitSum>> elements) {
   DigitBase base;
   base.value = value;
   base.terms = DigitSum::split(value).terms;
+  eraseZeros(base.terms);
   for (auto [number, indices] : llvm::enumerate(elements))
     for (const DigitSum &index : indices)
       for (const DigitSum::Term &term : index.quotients) {
@@ -197,8 +209,7 @@ static DigitIndex takeApart(const DigitSum &sum, const DigitBase &base) {
   if (index.position != 0)
     for (const DigitSum::Term &term : base.terms)
       addTerm(index.rest, term.value, -index.position * term.factor);
-  llvm::erase_if(index.rest,
-                 [](const DigitSum::Term &term) { return term.factor == 0; });
+  eraseZeros(index.rest);
   return index;
 }
 

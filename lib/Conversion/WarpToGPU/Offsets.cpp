@@ -38,6 +38,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace attn;
@@ -51,15 +52,20 @@ using namespace attn::warp;
 /// those of positions.
 static bool dividesPositions(Value index,
                              function_ref<bool(Value)> isPosition) {
-  if (std::optional<Quotient> quotient = Quotient::match(index))
-    return isPosition(quotient->dividend);
-  Operation *op = index.getDefiningOp();
-  bool isTakenApart =
-      isa_and_nonnull<BroadcastOp, arith::AddIOp, arith::SubIOp, arith::MulIOp>(
-          op);
-  return !isTakenApart || llvm::all_of(op->getOperands(), [&](Value operand) {
-    return dividesPositions(operand, isPosition);
-  });
+  llvm::SetVector<Value> values;
+  values.insert(index);
+  for (size_t number = 0; number < values.size(); ++number) {
+    Value value = values[number];
+    if (std::optional<Quotient> quotient = Quotient::match(value)) {
+      if (!isPosition(quotient->dividend))
+        return false;
+      continue;
+    }
+    if (Operation *op = value.getDefiningOp())
+      if (isa<BroadcastOp, arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+        values.insert(op->operand_begin(), op->operand_end());
+  }
+  return true;
 }
 
 Positions Positions::plan(gpu::GPUFuncOp function, const DecisionPaths &exact) {
