@@ -23,8 +23,12 @@ from test_masks import find_tool
 
 LENGTHS = [(70, 130), (130, 70), (64, 64), (1, 97), (97, 161), (100, 33)]
 SHARE = 16  # of the masks, without --all-masks
-# Their rows of a large lse have it as two numbers.
-ALWAYS = [("penalty-1e9", "sm_80"), ("lowest-and-empty", "sm_90a")]
+ALWAYS = [
+    # Their rows of a large lse have it as two numbers.
+    ("penalty-1e9", "sm_80"), ("lowest-and-empty", "sm_90a"),
+    # Tables by distances in images: tiles begin before the first key.
+    ("window-bias", "sm_80"), ("image-bias", "sm_80"), ("video-bias", "sm_90a"),
+]
 
 
 def pytest_generate_tests(metafunc):
