@@ -290,7 +290,11 @@ std::optional<SmallVector<Value>> Gatherer::loadDigits() {
     if (same == rows.end())
       rows.push_back(std::move(row));
   }
-  if (rows.size() * leastRun > elements.size())
+  // Of quotients alone there are few elements: loadBlocks.
+  bool areBlocks = llvm::all_of(rows, [](const DigitRow &row) {
+    return row.indices.back().position == 0;
+  });
+  if (areBlocks || rows.size() * leastRun > elements.size())
     return std::nullopt;
   SmallVector<QuotientRow> quotients;
   for (ArrayRef<Value> values : base->quotients) {

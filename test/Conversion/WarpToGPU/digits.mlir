@@ -72,3 +72,23 @@ func.func @gather_others(%table: memref<100x100xf32, strided<[100, 1]>>, %m: mem
   }
   return
 }
+
+// Of quotients alone there are five elements, and five loads.
+// CHECK-LABEL: gpu.func @gather_quotients
+// CHECK-COUNT-5: llvm.load
+// CHECK-NOT: llvm.load
+// CHECK: gpu.return
+func.func @gather_quotients(%map: memref<100xf32, strided<[1]>>, %m: memref<?x64xf32>, %base: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : i32
+  warp.kernel @gather_quotients blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %c = warp.coords %base, 1 : !warp.frag<1x64xi32, acc, 4>
+    %size = warp.splat %c16 : !warp.frag<1x64xi32, acc, 4>
+    %block = arith.floordivsi %c, %size : !warp.frag<1x64xi32, acc, 4>
+    %b = warp.gather %map[%block] : memref<100xf32, strided<[1]>>, (!warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    %f = warp.broadcast %b : !warp.frag<1x64xf32, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
+    warp.store %f, %m[%i, %c0] : !warp.frag<64x64xf32, acc, 4>, memref<?x64xf32>
+  }
+  return
+}
