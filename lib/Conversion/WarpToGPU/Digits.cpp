@@ -20,19 +20,37 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Digits.h"
-
 #include "Gatherer.h"
 #include "Offsets.h"
 #include "Quotients.h"
-#include "Remainders.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace attn;
 using namespace attn::warp;
+
+namespace {
+/// A sum of numbers times factors, which wraps around as they do: values that
+/// are not taken apart, quotients of offsets by constants, and a constant.
+struct DigitSum {
+  struct Term {
+    Value value;
+    int64_t factor;
+
+    bool operator==(const Term &other) const {
+      return value == other.value && factor == other.factor;
+    }
+  };
+  SmallVector<Term> terms, quotients;
+  int64_t constant = 0;
+
+  static DigitSum split(Value value);
+};
+} // namespace
 
 /// Larger factors are none of an index, and it has no more operations.
 static constexpr int64_t mostFactor = int64_t(1) << 31;

@@ -89,17 +89,17 @@ Positions Positions::plan(gpu::GPUFuncOp function, const DecisionPaths &exact) {
       known.insert(op->getResult(0));
     if (isa<arith::SubIOp>(op) && Remainder::match(op->getResult(0)))
       positions.remainders.insert(op);
-    if (auto gather = dyn_cast<GatherOp>(op))
+    if (auto gather = dyn_cast<GatherOp>(op)) {
       if (llvm::all_of(gather.getIndices(), [&](Value index) {
             return dividesPositions(index, isPosition);
           }))
         positions.digits.insert(op);
-    if (auto gather = dyn_cast<GatherOp>(op))
       for (OpOperand &index : gather.getIndicesMutable()) {
         std::optional<Quotient> quotient = Quotient::match(index.get());
         if (quotient && isPosition(quotient->dividend))
           positions.operands.insert({op, index.getOperandNumber()});
       }
+    }
     auto cast = dyn_cast<CastOp>(op);
     if (!isa<arith::CmpIOp>(op) &&
         !(cast && cast.getKind() == CastKind::SIToFP && !exact.contains(op)))

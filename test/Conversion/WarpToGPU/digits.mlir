@@ -40,34 +40,87 @@ func.func @gather_digits(%table: memref<?x?xf32, strided<[?, 1]>>, %m: memref<?x
   return
 }
 
-// Not of what may wrap around, nor of quotients neither of whose divisors
-// divides the other one.
-// CHECK-LABEL: gpu.func @gather_others
-// CHECK-NOT: arith.addi %{{.*}}, %c-{{.*}}_i64
+// Here one divisor is that of both, and all elements are known to be there.
+// CHECK-LABEL: gpu.func @gather_flat
+// CHECK: arith.select %{{.*}} : i64
 // CHECK: gpu.return
-func.func @gather_others(%table: memref<100x100xf32, strided<[100, 1]>>, %m: memref<?x64xf32>, %base: i32) {
+func.func @gather_flat(%table: memref<10000xf32, strided<[1]>>, %m: memref<?x64xf32>, %base: i32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c12 = arith.constant 12 : i32
   %c16 = arith.constant 16 : i32
-  %most = arith.constant 2147483640 : i32
-  warp.kernel @gather_others blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+  %most = arith.constant 2147483500 : i32
+  warp.kernel @gather_flat blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
     %c = warp.coords %base, 1 : !warp.frag<1x64xi32, acc, 4>
     %size = warp.splat %c16 : !warp.frag<1x64xi32, acc, 4>
     %other = warp.splat %c12 : !warp.frag<1x64xi32, acc, 4>
     %row = arith.floordivsi %c, %size : !warp.frag<1x64xi32, acc, 4>
-    %row_of_other = arith.floordivsi %c, %other : !warp.frag<1x64xi32, acc, 4>
-    %before_other = arith.muli %row_of_other, %other : !warp.frag<1x64xi32, acc, 4>
-    %column = arith.subi %c, %before_other : !warp.frag<1x64xi32, acc, 4>
-    %b = warp.gather %table[%row, %column] {inside} : memref<100x100xf32, strided<[100, 1]>>, (!warp.frag<1x64xi32, acc, 4>, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    %column_row = arith.floordivsi %c, %size : !warp.frag<1x64xi32, acc, 4>
+    %before = arith.muli %column_row, %size : !warp.frag<1x64xi32, acc, 4>
+    %column = arith.subi %c, %before : !warp.frag<1x64xi32, acc, 4>
+    %first = arith.muli %row, %size : !warp.frag<1x64xi32, acc, 4>
+    %twice = arith.addi %first, %first : !warp.frag<1x64xi32, acc, 4>
+    %at = arith.addi %twice, %column : !warp.frag<1x64xi32, acc, 4>
+    %b = warp.gather %table[%at] {inside} : memref<10000xf32, strided<[1]>>, (!warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    %f = warp.broadcast %b : !warp.frag<1x64xf32, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
+    warp.store %f, %m[%i, %c0] : !warp.frag<64x64xf32, acc, 4>, memref<?x64xf32>
+  }
+  return
+}
+
+// Not of quotients neither of whose divisors divides the other one, nor of what
+// may wrap around.
+// CHECK-LABEL: gpu.func @gather_two_images
+// CHECK-NOT: arith.select %{{.*}} : i64
+// CHECK: gpu.return
+func.func @gather_two_images(%table: memref<10000xf32, strided<[1]>>, %m: memref<?x64xf32>, %base: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c12 = arith.constant 12 : i32
+  %c16 = arith.constant 16 : i32
+  %most = arith.constant 2147483500 : i32
+  warp.kernel @gather_two_images blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %c = warp.coords %base, 1 : !warp.frag<1x64xi32, acc, 4>
+    %size = warp.splat %c16 : !warp.frag<1x64xi32, acc, 4>
+    %other = warp.splat %c12 : !warp.frag<1x64xi32, acc, 4>
+    %row = arith.floordivsi %c, %size : !warp.frag<1x64xi32, acc, 4>
+    %column_row = arith.floordivsi %c, %other : !warp.frag<1x64xi32, acc, 4>
+    %before = arith.muli %column_row, %other : !warp.frag<1x64xi32, acc, 4>
+    %column = arith.subi %c, %before : !warp.frag<1x64xi32, acc, 4>
+    %first = arith.muli %row, %size : !warp.frag<1x64xi32, acc, 4>
+    %twice = arith.addi %first, %first : !warp.frag<1x64xi32, acc, 4>
+    %at = arith.addi %twice, %column : !warp.frag<1x64xi32, acc, 4>
+    %b = warp.gather %table[%at] {inside} : memref<10000xf32, strided<[1]>>, (!warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    %f = warp.broadcast %b : !warp.frag<1x64xf32, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
+    warp.store %f, %m[%i, %c0] : !warp.frag<64x64xf32, acc, 4>, memref<?x64xf32>
+  }
+  return
+}
+
+// CHECK-LABEL: gpu.func @gather_wrapped
+// CHECK-NOT: arith.select %{{.*}} : i64
+// CHECK: gpu.return
+func.func @gather_wrapped(%table: memref<10000xf32, strided<[1]>>, %m: memref<?x64xf32>, %base: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c12 = arith.constant 12 : i32
+  %c16 = arith.constant 16 : i32
+  %most = arith.constant 2147483500 : i32
+  warp.kernel @gather_wrapped blocks(%i, %j, %k) in (%c1, %c1, %c1) warps(4) shared(0) {
+    %c = warp.coords %base, 1 : !warp.frag<1x64xi32, acc, 4>
+    %size = warp.splat %c16 : !warp.frag<1x64xi32, acc, 4>
+    %other = warp.splat %c12 : !warp.frag<1x64xi32, acc, 4>
     %offset = warp.splat %most : !warp.frag<1x64xi32, acc, 4>
     %moved = arith.addi %c, %offset : !warp.frag<1x64xi32, acc, 4>
-    %wrapped = arith.floordivsi %moved, %size : !warp.frag<1x64xi32, acc, 4>
-    %before_wrapped = arith.muli %wrapped, %size : !warp.frag<1x64xi32, acc, 4>
-    %rest = arith.subi %moved, %before_wrapped : !warp.frag<1x64xi32, acc, 4>
-    %w = warp.gather %table[%wrapped, %rest] {inside} : memref<100x100xf32, strided<[100, 1]>>, (!warp.frag<1x64xi32, acc, 4>, !warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
-    %s = arith.addf %b, %w : !warp.frag<1x64xf32, acc, 4>
-    %f = warp.broadcast %s : !warp.frag<1x64xf32, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
+    %row = arith.floordivsi %moved, %size : !warp.frag<1x64xi32, acc, 4>
+    %column_row = arith.floordivsi %moved, %size : !warp.frag<1x64xi32, acc, 4>
+    %before = arith.muli %column_row, %size : !warp.frag<1x64xi32, acc, 4>
+    %column = arith.subi %moved, %before : !warp.frag<1x64xi32, acc, 4>
+    %first = arith.muli %row, %size : !warp.frag<1x64xi32, acc, 4>
+    %twice = arith.addi %first, %first : !warp.frag<1x64xi32, acc, 4>
+    %at = arith.addi %twice, %column : !warp.frag<1x64xi32, acc, 4>
+    %b = warp.gather %table[%at] {inside} : memref<10000xf32, strided<[1]>>, (!warp.frag<1x64xi32, acc, 4>) -> !warp.frag<1x64xf32, acc, 4>
+    %f = warp.broadcast %b : !warp.frag<1x64xf32, acc, 4> -> !warp.frag<64x64xf32, acc, 4>
     warp.store %f, %m[%i, %c0] : !warp.frag<64x64xf32, acc, 4>, memref<?x64xf32>
   }
   return
