@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
@@ -62,10 +63,10 @@ private:
   }
 
   /// The smallest shape all operands stretch to.
-  Shape joinShapes(OperandRange operands) {
+  static Shape joinShapes(ArrayRef<Value> operands) {
     Shape joined;
     for (Value operand : operands) {
-      Shape shape = shapeOf(lookup(operand));
+      Shape shape = shapeOf(operand);
       if (joined.empty())
         joined = shape;
       else if (!shape.empty())
@@ -89,10 +90,14 @@ private:
   }
 
   void clone(Operation &op) {
-    Shape shape = joinShapes(op.getOperands());
+    SmallVector<Value> operands = lookupAll(op.getOperands());
+    if (isa<GatherOp>(op))
+      for (auto [operand, value] : llvm::zip_equal(op.getOperands(), operands))
+        if (Value digit = readDigit(operand))
+          value = digit;
+    Shape shape = joinShapes(operands);
     // Before the loop only what does not depend on it, and cannot trap there.
-    bool isInvariant = llvm::none_of(op.getOperands(), [&](Value operand) {
-      Value value = lookup(operand);
+    bool isInvariant = llvm::none_of(operands, [&](Value value) {
       return variant.contains(value) || !isKnownBefore(value);
     });
     // One number per row at most: columns would be registers while a product
@@ -104,7 +109,7 @@ private:
     OpBuilder &builder = hoist ? outer : inner;
     Value result;
     if (auto gather = dyn_cast<GatherOp>(op))
-      result = expandGather(builder, gather, shape);
+      result = expandGather(builder, gather, operands, shape);
     else if (auto search = dyn_cast<SearchOp>(op))
       result = expandSearch(builder, search, shape);
     else if (isa<memref::DimOp>(op))
@@ -115,6 +120,11 @@ private:
     if (!hoist)
       variant.insert(result);
   }
+
+  /// Of the quotient or the remainder of a position by a constant, where blocks
+  /// are as long as the divisor, or one is a multiple of the other: a scalar,
+  /// or what all blocks share; null otherwise.
+  Value readDigit(Value index);
 
   SmallVector<Value> lookupAll(ValueRange values) const {
     return llvm::map_to_vector(values, [&](Value v) { return lookup(v); });
@@ -128,9 +138,10 @@ private:
                             lookupAll(op.getIndices()), lookup(op.getValue()));
   }
 
-  Value expandGather(OpBuilder &builder, GatherOp op, const Shape &shape) {
-    SmallVector<Value> indices = lookupAll(op.getIndices());
-    Value view = lookup(op.getView());
+  Value expandGather(OpBuilder &builder, GatherOp op, ArrayRef<Value> operands,
+                     const Shape &shape) {
+    Value view = operands.front();
+    ArrayRef<Value> indices = operands.drop_front();
     if (shape.empty())
       return loadElement(builder, op.getLoc(), view, indices);
     return GatherOp::create(
@@ -167,6 +178,98 @@ private:
   DenseSet<Value> variant;
 };
 } // namespace
+
+/// A number by which `value` can be divided; 0 if it is 0.
+static int64_t getDivisor(Value value) {
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return std::abs(*constant);
+  if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
+    return getDivisor(cast.getIn());
+  auto product = value.getDefiningOp<arith::MulIOp>();
+  return product ? getDivisor(product.getLhs()) * getDivisor(product.getRhs())
+                 : 1;
+}
+
+namespace {
+/// position // divisor or position % divisor, of an argument of a region.
+struct Digit {
+  Value position;
+  int64_t divisor = 0;
+  bool isRemainder = false;
+
+  static Digit match(Value value);
+};
+} // namespace
+
+Digit Digit::match(Value value) {
+  Digit digit;
+  if (auto difference = value.getDefiningOp<arith::SubIOp>()) {
+    auto product = difference.getRhs().getDefiningOp<arith::MulIOp>();
+    if (!product)
+      return {};
+    digit = match(product.getLhs());
+    if (digit.isRemainder || digit.position != difference.getLhs() ||
+        getConstantIntValue(product.getRhs()) != digit.divisor)
+      return {};
+    digit.isRemainder = true;
+    return digit;
+  }
+  auto quotient = value.getDefiningOp<arith::FloorDivSIOp>();
+  if (!quotient || !isa<BlockArgument>(quotient.getLhs()))
+    return {};
+  digit.position = quotient.getLhs();
+  digit.divisor = getConstantIntValue(quotient.getRhs()).value_or(0);
+  return digit.divisor > 0 ? digit : Digit();
+}
+
+Value Expansion::readDigit(Value index) {
+  Digit digit = Digit::match(index);
+  auto coords = digit.position
+                    ? lookup(digit.position).getDefiningOp<CoordsOp>()
+                    : CoordsOp();
+  if (!coords)
+    return {};
+  Location loc = coords.getLoc();
+  Value base = coords.getBase();
+  VectorType type = coords.getType();
+  int64_t block = getDivisor(base), divisor = digit.divisor;
+  int64_t size = type.getNumElements();
+  bool isVariant = variant.contains(coords) || !isKnownBefore(coords);
+  auto make = [&](OpBuilder &b, Value first) -> Value {
+    return CoordsOp::create(b, loc, type, first, coords.getAxis());
+  };
+  auto makeLocal = [&] {
+    return make(outer, arith::ConstantOp::create(outer, loc,
+                                                 outer.getI32IntegerAttr(0)));
+  };
+  bool isFirst = block == 0;
+  // All positions of a block have one quotient.
+  if (isFirst ? size <= divisor : divisor % block == 0 && size <= block) {
+    if (digit.isRemainder && (isFirst || block == divisor))
+      return makeLocal();
+    OpBuilder &b = isVariant ? inner : outer;
+    Value length =
+        arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(divisor));
+    Value result = arith::FloorDivSIOp::create(b, loc, base, length);
+    if (digit.isRemainder) {
+      Value whole = arith::MulIOp::create(b, loc, result, length);
+      result = make(b, arith::SubIOp::create(b, loc, base, whole));
+    }
+    if (isVariant)
+      variant.insert(result);
+    return result;
+  }
+  if (!digit.isRemainder || block % divisor != 0)
+    return {};
+  // All blocks have the same remainders.
+  Value local = makeLocal();
+  Value length = arith::ConstantOp::create(
+      outer, loc,
+      DenseElementsAttr::get(type, outer.getI32IntegerAttr(divisor)));
+  Value quotient = arith::FloorDivSIOp::create(outer, loc, local, length);
+  Value whole = arith::MulIOp::create(outer, loc, quotient, length);
+  return arith::SubIOp::create(outer, loc, local, whole);
+}
 
 Value attn::tile::loadElement(OpBuilder &builder, Location loc, Value view,
                               ValueRange indices) {
